@@ -98,7 +98,7 @@ func (s *Server) Whoami(w http.ResponseWriter, r *http.Request) {
 	a, has, snap := actor(r), access(r), s.ledger.World().Snapshot
 	out := openapi.Caller{Kind: string(a.Kind), Name: a.Name, Role: openapi.Role(has.Role), Scopes: list(has.Scopes)}
 	if a.Kind == mesh.ActorKey {
-		if k, ok := snap.APIKeyByPrefix(a.Name); ok {
+		if k, ok := snap.APIKeys.ByPrefix(a.Name); ok {
 			out.Name, out.Expiration = identity.Mask(identity.KindAPI, k.Prefix), moment(k.Expiry)
 		}
 	}

@@ -233,7 +233,7 @@ func TestDeletingAUserNeedsTheScopesOfWhatGoesToo(t *testing.T) {
 		s.call("DELETE", "/api/v1/user/alice", nil, key).fails(403, "Forbidden", detail, "")
 		s.call("POST", "/api/v1/user/bulk", many, key).fails(403, "Forbidden", detail, "")
 	}
-	if n := s.ledger.World().UserCount(); n != 2 {
+	if n := s.ledger.World().Users.Len(); n != 2 {
 		t.Fatalf("%d users are left", n)
 	}
 	if lines := s.log.lines(t, "forbidden"); len(lines) != 4 {

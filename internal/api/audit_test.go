@@ -96,7 +96,7 @@ func TestWhatTheServiceChangesUnseenIsNoNews(t *testing.T) {
 		for kind, want := range map[mesh.ActorKind]int{mesh.ActorServer: 0, mesh.ActorKey: 1, mesh.ActorLocal: 1, mesh.ActorUser: 1} {
 			seen := len(s.audit())
 			_, err := s.ledger.Commit(t.Context(), mesh.Actor{Kind: kind, ID: "1"}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
-				n, _ := w.Node(1)
+				n, _ := w.Nodes.Get(1)
 				c := *n
 				c.Net, c.Presence = mesh.Net{}, mesh.Presence{} // no part of a NodePut
 				c.Unhealthy = !n.Unhealthy

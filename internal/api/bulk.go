@@ -102,7 +102,7 @@ func nodeBulkShape(snap *mesh.Snapshot, at mesh.Time, results []control.BulkResu
 	out := openapi.NodeBulkResults{Results: []openapi.NodeBulkResult{}}
 	for _, r := range results {
 		item := openapi.NodeBulkResult{ID: strconv.FormatInt(r.ID, 10), Ok: r.Refused == nil, Error: bulkError(r.Refused)}
-		if n, there := snap.Node(mesh.NodeID(r.ID)); there && item.Ok {
+		if n, there := snap.Nodes.Get(mesh.NodeID(r.ID)); there && item.Ok {
 			shape := nodeShape(snap, n, at)
 			item.Node = &shape
 		}

@@ -148,7 +148,7 @@ func TestManyKeysAndUsersAreChangedAtOnce(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if w := s.ledger.World(); w.UserCount() != 0 || len(slices.Collect(w.PreAuthKeys())) != 0 {
+	if w := s.ledger.World(); w.Users.Len() != 0 || len(slices.Collect(w.PreAuthKeys.All())) != 0 {
 		t.Error("something is left")
 	}
 }
@@ -202,8 +202,8 @@ func TestAThousandNodesAreOneChangeThatIsRemembered(t *testing.T) {
 				t.Fatal(r)
 			}
 		}
-		if done != 501 || s.ledger.World().Rev != rev+1 || s.ledger.World().NodeCount() != 499 {
-			t.Fatalf("%d done, revision %d, %d nodes", done, s.ledger.World().Rev, s.ledger.World().NodeCount())
+		if done != 501 || s.ledger.World().Rev != rev+1 || s.ledger.World().Nodes.Len() != 499 {
+			t.Fatalf("%d done, revision %d, %d nodes", done, s.ledger.World().Rev, s.ledger.World().Nodes.Len())
 		}
 		if diff := cmp.Diff(first, string(a.body)); first != "" && diff != "" {
 			t.Error(diff)

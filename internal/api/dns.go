@@ -78,7 +78,7 @@ func dnsShape(s *mesh.Snapshot) openapi.DNS {
 	for _, r := range d.ExtraRecords {
 		shape.ExtraRecords = append(shape.ExtraRecords, openapi.DNSRecord{Name: r.Name, Type: r.Type, Value: r.Value.String()})
 	}
-	if set, ok := s.Setting(mesh.SettingDNS); ok {
+	if set, ok := s.Settings.ByKey(mesh.SettingDNS); ok {
 		at := set.UpdatedAt.Time()
 		shape.Source, shape.Pinned, shape.UpdatedAt = openapi.DNSSource(set.Source), set.Pinned, &at
 	}

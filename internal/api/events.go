@@ -220,7 +220,7 @@ func (st *eventStream) admitted() bool {
 	}
 	id, err := strconv.ParseInt(st.actor.ID, 10, 64)
 	snap := s.ledger.World().Snapshot
-	k, ok := snap.APIKey(mesh.KeyID(id))
+	k, ok := snap.APIKeys.Get(mesh.KeyID(id))
 	return err == nil && ok && !k.Expiry.Reached(s.ledger.Now())
 }
 

@@ -137,7 +137,7 @@ func TestWhatADeviceDoesLeavesItsETag(t *testing.T) {
 		"its time is over": func(n mesh.Node) mesh.Event { n.KeyExpired = true; return mesh.NodePut{Node: &n} },
 	} {
 		_, err := f.ledger.Commit(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
-			n, _ := w.Node(1)
+			n, _ := w.Nodes.Get(1)
 			return []mesh.Event{change(*n)}, nil
 		})
 		if err != nil {

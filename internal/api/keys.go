@@ -35,7 +35,7 @@ func (s *Server) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p opena
 	lister[*mesh.PreAuthKey, mesh.KeyID]{
 		name: "preAuthKeys", id: func(k *mesh.PreAuthKey) mesh.KeyID { return k.ID },
 		encode: func(k *mesh.PreAuthKey) []byte { return encoded(preAuthKeyShape(snap, k, "", at)) },
-	}.reply(w, snap, part, where(snap.PreAuthKeys(), func(k *mesh.PreAuthKey) bool {
+	}.reply(w, snap, part, where(snap.PreAuthKeys.All(), func(k *mesh.PreAuthKey) bool {
 		return (owner == 0 || k.User == owner) && matches(p.Valid, !k.Expiry.Reached(at) && (k.Reusable || !k.Used))
 	}))
 }
@@ -150,7 +150,7 @@ func (s *Server) ListAPIKeys(w http.ResponseWriter, r *http.Request, p openapi.L
 			newest.LastUse = s.control.Observations.LastUse(k)
 			return encoded(apiKeyShape(&newest, at))
 		},
-	}.reply(w, snap, part, where(snap.APIKeys(), func(k *mesh.APIKey) bool { return matches(p.Valid, !k.Expiry.Reached(at)) }))
+	}.reply(w, snap, part, where(snap.APIKeys.All(), func(k *mesh.APIKey) bool { return matches(p.Valid, !k.Expiry.Reached(at)) }))
 }
 
 // CreateAPIKey implements POST /api/v1/apikey.

@@ -130,7 +130,7 @@ func TestLoginsThatCannotBeAnswered(t *testing.T) {
 	s.call("POST", "/api/v1/auth/reject", object{"authId": link, "reason": "two\nlines"}).
 		fails(400, "Bad Request", "reason holds U+000A, which cannot be shown", "reason")
 	s.call("POST", "/api/v1/auth/reject", object{"authId": link, "reason": "not yet"}).ok()
-	if n := s.ledger.World().NodeCount(); n != 0 {
+	if n := s.ledger.World().Nodes.Len(); n != 0 {
 		t.Errorf("%d nodes", n)
 	}
 }

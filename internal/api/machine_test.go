@@ -110,7 +110,7 @@ func TestSameEnrolmentAgainIsTheSameAnswer(t *testing.T) {
 	s.enrol(with(request, object{"preAuthKey": valid})).fails(409, "Conflict", known, "")
 	s.enrol(with(machine(2, valid), object{"nodeKey": nodeKey(1)})).
 		fails(409, "Conflict", "another machine has this node key; make a new one", "")
-	if n := s.ledger.World().NodeCount(); n != 1 {
+	if n := s.ledger.World().Nodes.Len(); n != 1 {
 		t.Errorf("%d nodes", n)
 	}
 	s.call("DELETE", "/api/v1/preauthkey?id="+made["id"].(string), nil).ok()
@@ -149,7 +149,7 @@ func TestKeyThatDoesNotFitIsRejected(t *testing.T) {
 				t.Error("a guess took the write lock")
 			}
 		}
-		if n := s.ledger.World().NodeCount(); n != 1 {
+		if n := s.ledger.World().Nodes.Len(); n != 1 {
 			t.Errorf("%d nodes", n)
 		}
 		if got, want := len(s.log.lines(t, "authentication failed")), 12; got != want {
@@ -224,7 +224,7 @@ func TestTagsComeFromTheKey(t *testing.T) {
 			t.Errorf("%v", last)
 		}
 	}
-	if n := s.ledger.World().NodeCount(); n != 3 {
+	if n := s.ledger.World().Nodes.Len(); n != 3 {
 		t.Errorf("%d nodes", n)
 	}
 }
@@ -282,8 +282,8 @@ func TestEnrolmentThatCannotBeReadIsRefused(t *testing.T) {
 			t.Errorf("%q: %d %s", hostname, a.status, got)
 		}
 	}
-	if w := s.ledger.World(); w.NodeCount() != 0 || w.Rev != 2 {
-		t.Errorf("%d nodes at revision %d", w.NodeCount(), w.Rev)
+	if w := s.ledger.World(); w.Nodes.Len() != 0 || w.Rev != 2 {
+		t.Errorf("%d nodes at revision %d", w.Nodes.Len(), w.Rev)
 	}
 	s.enrol(good).ok()
 }

@@ -136,7 +136,7 @@ func TestMinRevisionThatDoesNotComeIs503AfterFiveSeconds(t *testing.T) {
 				t.Errorf("%s: after %v, Retry-After %q", method, took, a.header.Get("Retry-After"))
 			}
 		}
-		if s.ledger.World().UserCount() != 0 {
+		if s.ledger.World().Users.Len() != 0 {
 			t.Error("a request that was refused made a user")
 		}
 		begin := time.Now()
@@ -186,7 +186,7 @@ func TestLargeBodyIsRefused(t *testing.T) {
 		s.direct(h, "POST", "/api/v1/machine", body(64<<10+1), noKey).fails(413, "Request Entity Too Large", "the body is larger than 64 KiB", "")
 		s.direct(h, "POST", "/api/v1/machine", body(64<<10), noKey).fails(400, "Bad Request", "hostname is required", "hostname")
 	}
-	if s.ledger.World().UserCount() != 0 {
+	if s.ledger.World().Users.Len() != 0 {
 		t.Fatal("a body that was refused made a user")
 	}
 	s.call("POST", "/api/v1/user", body(1<<20)).ok()

@@ -35,7 +35,7 @@ func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.Lis
 	}
 	lister[*mesh.Node, mesh.NodeID]{
 		name: "nodes", id: func(n *mesh.Node) mesh.NodeID { return n.ID }, encode: encode,
-	}.reply(w, snap, part, where(snap.Nodes(), filter.wants))
+	}.reply(w, snap, part, where(snap.Nodes.All(), filter.wants))
 }
 
 // nodeFilter says which nodes of a snapshot are wanted. What is zero or nil
@@ -86,7 +86,7 @@ func (f *nodeFilter) found(n *mesh.Node) bool {
 	for _, a := range n.Addrs() {
 		words = append(words, a.String())
 	}
-	if u, ok := f.snap.User(n.Owner); ok {
+	if u, ok := f.snap.Users.Get(n.Owner); ok {
 		words = append(words, u.Name)
 	}
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(word), f.text) })

@@ -89,7 +89,7 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why erro
 			return false, why
 		}
 		m, _, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.Receipt, bool) {
-			m, ok := snap.Receipt(once)
+			m, ok := snap.Receipts.For(once)
 			return m, ok && !m.Until.Reached(s.ledger.Now())
 		})
 		if err != nil {
@@ -176,7 +176,7 @@ func replayUserDeletion(c replayed) (any, error) {
 }
 
 func replayPreAuthKey(c replayed) (any, error) {
-	k, ok := c.snap.PreAuthKey(identity.ParseRef(identity.KindPreAuth, c.receipt.Object).ID)
+	k, ok := c.snap.PreAuthKeys.Get(identity.ParseRef(identity.KindPreAuth, c.receipt.Object).ID)
 	if !ok {
 		return nil, errAbsent
 	}
@@ -184,7 +184,7 @@ func replayPreAuthKey(c replayed) (any, error) {
 }
 
 func replayAPIKey(c replayed) (any, error) {
-	k, ok := c.snap.APIKey(identity.ParseRef(identity.KindAPI, c.receipt.Object).ID)
+	k, ok := c.snap.APIKeys.Get(identity.ParseRef(identity.KindAPI, c.receipt.Object).ID)
 	if !ok {
 		return nil, errAbsent
 	}
@@ -231,7 +231,7 @@ func replayLoginApproval(c replayed) (any, error) {
 		return nil, err
 	}
 	out := openapi.LoginApproval{Login: loginShape(c.snap, &login)}
-	if n, ok := c.snap.NodeByKey(login.NodeKey); ok {
+	if n, ok := c.snap.Nodes.ByKey(login.NodeKey); ok {
 		shape := nodeShape(c.snap, n, c.now)
 		out.Node = &shape
 	}
@@ -239,7 +239,7 @@ func replayLoginApproval(c replayed) (any, error) {
 }
 
 func replaySSHApproval(c replayed) (any, error) {
-	for g := range c.snap.SSHGrants() {
+	for g := range c.snap.SSHGrants.All() {
 		if g.ID.String() == c.receipt.Object {
 			return openapi.SSHApproval{Grant: sshGrantShape(c.snap, g)}, nil
 		}

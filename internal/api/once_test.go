@@ -114,7 +114,7 @@ func TestIdempotencyKeyMeansNothingToMachines(t *testing.T) {
 			}
 		}
 	}
-	if r := slices.Collect(s.ledger.World().Receipts()); len(r) != 0 {
+	if r := slices.Collect(s.ledger.World().Receipts.All()); len(r) != 0 {
 		t.Errorf("remembered: %v", r)
 	}
 }
@@ -147,7 +147,7 @@ func TestTwinsCommitOnce(t *testing.T) {
 				t.Errorf("%d replays, users %v", replays, ids)
 			}
 		}
-		if n := twins[0].ledger.World().UserCount(); n != 5 {
+		if n := twins[0].ledger.World().Users.Len(); n != 5 {
 			t.Errorf("%d users of 5", n)
 		}
 	}

@@ -15,7 +15,7 @@ func TestYoungRequestsAreNotForgottenForNewOnes(t *testing.T) {
 	s := sqlite(t).listen()
 	s.call("POST", "/api/v1/user", `{"name": "ada"}`, "Idempotency-Key: first").ok()
 	var owner string
-	for m := range s.ledger.World().Receipts() {
+	for m := range s.ledger.World().Receipts.All() {
 		owner = m.Owner
 	}
 	_, err := s.ledger.Commit(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(_ *policy.World, now mesh.Time) (evs []mesh.Event, _ error) {

@@ -86,7 +86,7 @@ type nodeNames struct{ snap *mesh.Snapshot }
 
 func (n nodeNames) one(id mesh.NodeID) openapi.NodeName {
 	name := openapi.NodeName{ID: id.String()}
-	if node, ok := n.snap.Node(id); ok {
+	if node, ok := n.snap.Nodes.Get(id); ok {
 		name.Name = node.Name
 	}
 	return name

@@ -124,7 +124,7 @@ func (s *Server) presenceNodes(r *http.Request, snap *mesh.Snapshot, p openapi.L
 		ids = append(ids, n.ID)
 	}
 	if len(names) == 0 {
-		for n := range snap.Nodes() {
+		for n := range snap.Nodes.All() {
 			ids = append(ids, n.ID)
 		}
 	}

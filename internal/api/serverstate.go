@@ -28,7 +28,7 @@ func (s *Server) ShowServer(w http.ResponseWriter, _ *http.Request) {
 // relays says of every relay what online nodes found when they last measured.
 func (s *Server) relays(snap *mesh.Snapshot) []openapi.ServerRelay {
 	homes, latencies := map[int]int{}, map[int][]int64{}
-	for n := range snap.Nodes() {
+	for n := range snap.Nodes.All() {
 		if !n.Presence.Online {
 			continue
 		}

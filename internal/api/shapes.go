@@ -27,7 +27,7 @@ func moment(t mesh.Time) *time.Time {
 }
 
 func userShape(s *mesh.Snapshot, u *mesh.User) openapi.User {
-	return *userView{u, s.NodesOwned(u.ID)}.shape()
+	return *userView{u, s.Nodes.OwnedCount(u.ID)}.shape()
 }
 
 func userOrNull(s *mesh.Snapshot, id mesh.UserID) *openapi.User { return viewUser(s, id).shape() }
@@ -98,27 +98,27 @@ func texts[T fmt.Stringer](values []T) []string {
 // are for people.
 func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	user := func(id mesh.UserID) (string, string, []byte) {
-		u, ok := s.User(id)
+		u, ok := s.Users.Get(id)
 		return "user", id.String(), shapeOf(ok, func() any { return userShape(s, u) })
 	}
 	node := func(id mesh.NodeID) (string, string, []byte) {
-		n, ok := s.Node(id)
+		n, ok := s.Nodes.Get(id)
 		return "node", id.String(), shapeOf(ok, func() any { return nodeShape(s, n, at) })
 	}
 	preAuth := func(id mesh.KeyID) (string, string, []byte) {
-		k, ok := s.PreAuthKey(id)
+		k, ok := s.PreAuthKeys.Get(id)
 		return "preauthkey", id.String(), shapeOf(ok, func() any { return preAuthKeyShape(s, k, "", at) })
 	}
 	api := func(id mesh.KeyID) (string, string, []byte) {
-		k, ok := s.APIKey(id)
+		k, ok := s.APIKeys.Get(id)
 		return "apikey", id.String(), shapeOf(ok, func() any { return apiKeyShape(k, at) })
 	}
 	login := func(l *mesh.Login) (string, string, []byte) {
-		kept, ok := s.Login(l.NodeKey)
+		kept, ok := s.Logins.ByNodeKey(l.NodeKey)
 		return "login", strconv.FormatInt(int64(l.ID), 10), shapeOf(ok, func() any { return loginShape(s, kept) })
 	}
 	grant := func(g *mesh.SSHGrant) (string, string, []byte) {
-		kept, ok := s.SSHGrant(g.Src, g.Dst, g.User)
+		kept, ok := s.SSHGrants.For(g.Src, g.Dst, g.User)
 		return "sshgrant", g.ID.String(), shapeOf(ok, func() any { return sshGrantShape(s, kept) })
 	}
 	switch e := e.(type) {
@@ -168,7 +168,7 @@ func describeSetting(s *mesh.Snapshot, key string) (kind, id string, shape []byt
 	if key != mesh.SettingDNS {
 		return "", "", nil
 	}
-	_, ok := s.Setting(key)
+	_, ok := s.Settings.ByKey(key)
 	return "dns", key, shapeOf(ok, func() any { return dnsShape(s) })
 }
 

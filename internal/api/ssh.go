@@ -47,13 +47,13 @@ func (s *Server) RejectSSH(w http.ResponseWriter, r *http.Request) {
 // sessionShape names both nodes; the name of one that is gone is empty.
 func sessionShape(s *mesh.Snapshot, src, dst mesh.NodeID, user string) openapi.SSHSession {
 	shape := openapi.SSHSession{SourceID: src.String(), SourceUser: control.TaggedDevices, TargetID: dst.String(), SSHUser: user}
-	if n, ok := s.Node(src); ok {
+	if n, ok := s.Nodes.Get(src); ok {
 		shape.SourceName = n.Name
-		if u, ok := s.User(n.Owner); ok {
+		if u, ok := s.Users.Get(n.Owner); ok {
 			shape.SourceUser = u.Name
 		}
 	}
-	if n, ok := s.Node(dst); ok {
+	if n, ok := s.Nodes.Get(dst); ok {
 		shape.TargetName = n.Name
 	}
 	return shape

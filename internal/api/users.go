@@ -39,14 +39,14 @@ func (s *Server) ListUsers(w http.ResponseWriter, r *http.Request, p openapi.Lis
 	lister[*mesh.User, mesh.UserID]{
 		name: "users", id: func(u *mesh.User) mesh.UserID { return u.ID },
 		encode: func(u *mesh.User) []byte { return encoded(userShape(snap, u)) },
-	}.reply(w, snap, part, where(snap.Users(), wanted))
+	}.reply(w, snap, part, where(snap.Users.All(), wanted))
 }
 
 func (s *Server) replyAllUsers(w http.ResponseWriter, snap *mesh.Snapshot) {
 	list := s.users.Load()
 	if list == nil || !list.of.SameIdentities(snap) {
-		users := make([]openapi.User, 0, snap.UserCount())
-		for u := range snap.Users() {
+		users := make([]openapi.User, 0, snap.Users.Len())
+		for u := range snap.Users.All() {
 			users = append(users, userShape(snap, u))
 		}
 		list = &userList{of: snap, body: encoded(openapi.UserList{Users: users})}

@@ -30,8 +30,8 @@ type (
 )
 
 func viewUser(s *mesh.Snapshot, id mesh.UserID) (v userView) {
-	if u, ok := s.User(id); ok {
-		v = userView{u, s.NodesOwned(id)}
+	if u, ok := s.Users.Get(id); ok {
+		v = userView{u, s.Nodes.OwnedCount(id)}
 	}
 	return v
 }
@@ -42,7 +42,7 @@ func viewPreAuthKey(s *mesh.Snapshot, k *mesh.PreAuthKey, at mesh.Time) preAuthK
 
 func viewNode(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) nodeView {
 	v := nodeView{node: n, owner: viewUser(s, n.Owner), createdBy: viewUser(s, n.CreatedBy), expired: n.Expired(at)}
-	if k, ok := s.PreAuthKey(n.PreAuthKey); ok {
+	if k, ok := s.PreAuthKeys.Get(n.PreAuthKey); ok {
 		v.key = viewPreAuthKey(s, k, at)
 	}
 	return v
@@ -130,9 +130,9 @@ func (c *nodeCache) encoded(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) []byte
 		c.entries = map[mesh.NodeID]cachedNode{}
 	}
 	c.entries[n.ID] = entry
-	if len(c.entries) > s.NodeCount() {
+	if len(c.entries) > s.Nodes.Len() {
 		for id := range c.entries {
-			if _, ok := s.Node(id); !ok {
+			if _, ok := s.Nodes.Get(id); !ok {
 				delete(c.entries, id)
 			}
 		}

@@ -23,7 +23,7 @@ func TestCachedNodesEqualThoseMadeAnew(t *testing.T) {
 			shots = append(shots, next)
 			s := shots[max(0, len(shots)-1-r.IntN(3))]
 			at := meshgen.Start + mesh.Time(s.Rev)*1_000_000 + mesh.Time(r.IntN(int(2*time.Second/time.Microsecond)))
-			for n := range s.Nodes() {
+			for n := range s.Nodes.All() {
 				got, want := cache.Encoded(s, n, at), api.EncodedNode(s, n, at)
 				if !bytes.Equal(got, want) {
 					t.Fatalf("seed %d, revision %d:\ncached %s\nanew   %s", seed, s.Rev, got, want)
@@ -33,8 +33,8 @@ func TestCachedNodesEqualThoseMadeAnew(t *testing.T) {
 				}
 				listed++
 			}
-			if cache.Len() > s.NodeCount()+8 {
-				t.Fatalf("seed %d: %d nodes are kept of %d", seed, cache.Len(), s.NodeCount())
+			if cache.Len() > s.Nodes.Len()+8 {
+				t.Fatalf("seed %d: %d nodes are kept of %d", seed, cache.Len(), s.Nodes.Len())
 			}
 		}
 		if hits != listed {
@@ -50,7 +50,7 @@ func TestGoneNodesLeaveTheCache(t *testing.T) {
 	}
 	var cache api.NodeCache
 	list := func() {
-		for n := range s.Nodes() {
+		for n := range s.Nodes.All() {
 			cache.Encoded(s, n, 1)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 func (s *Server) ListWebhooks(w http.ResponseWriter, r *http.Request) {
 	snap := s.ledger.World().Snapshot
 	out := openapi.WebhookList{Webhooks: []openapi.Webhook{}}
-	for hook := range snap.Webhooks() {
+	for hook := range snap.Webhooks.All() {
 		out.Webhooks = append(out.Webhooks, webhookFor(r, hook))
 	}
 	reply(w, snap, out)
@@ -222,7 +222,7 @@ func hostOf(address string) string {
 // describeWebhook shows as little, and nothing that the receiver said: what is
 // recorded is sent to other receivers.
 func describeWebhook(s *mesh.Snapshot, id mesh.WebhookID) (kind, name string, shape []byte) {
-	w, ok := s.Webhook(id)
+	w, ok := s.Webhooks.Get(id)
 	return "webhook", id.String(), shapeOf(ok, func() any {
 		recorded := webhookShape(w)
 		recorded.URL, recorded.Delivery = hostOf(w.URL), openapi.WebhookState{}
@@ -249,7 +249,7 @@ func replayWebhook(c replayed) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, ok := c.snap.Webhook(id)
+	w, ok := c.snap.Webhooks.Get(id)
 	if !ok {
 		return nil, errAbsent
 	}

@@ -55,7 +55,7 @@ func (s *APIKeys) Create(ctx context.Context, a mesh.Actor, in NewAPIKey) (*mesh
 // beginning of a prefix, all that match.
 func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, error) {
 	r := identity.ParseRef(identity.KindAPI, ref)
-	if k, ok := w.APIKeyByPrefix(r.Prefix); ok {
+	if k, ok := w.APIKeys.ByPrefix(r.Prefix); ok {
 		return []*mesh.APIKey{k}, nil
 	}
 	var keys []*mesh.APIKey
@@ -63,13 +63,13 @@ func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, err
 	case several && len(r.Prefix) < minPrefix:
 		return nil, refuse(Invalid, "prefix", "give at least %d characters of the prefix", minPrefix)
 	case several:
-		for k := range w.APIKeys() {
+		for k := range w.APIKeys.All() {
 			if strings.HasPrefix(k.Prefix, r.Prefix) {
 				keys = append(keys, k)
 			}
 		}
 	default:
-		if k, ok := w.APIKey(r.ID); ok {
+		if k, ok := w.APIKeys.Get(r.ID); ok {
 			keys = append(keys, k)
 		}
 	}

@@ -38,8 +38,8 @@ func (s *Logins) pending(list []WaitingLogin) []WaitingLogin {
 	}
 	w, now := s.ledger.World(), s.ledger.Now()
 	list = slices.DeleteFunc(list, func(l WaitingLogin) bool {
-		answer, answered := w.Login(l.NodeKey)
-		_, joined := w.NodeByKey(l.NodeKey)
+		answer, answered := w.Logins.ByNodeKey(l.NodeKey)
+		_, joined := w.Nodes.ByKey(l.NodeKey)
 		return answered && !answer.Until.Reached(now) || joined
 	})
 	slices.SortFunc(list, func(a, b WaitingLogin) int {
@@ -195,11 +195,11 @@ func (s *Logins) Reject(ctx context.Context, a mesh.Actor, auth, reason string) 
 // decideAnswer begins the answer to a device, in place of an earlier one that it
 // has not heard. A device that has joined needs none.
 func decideAnswer(w *policy.World, now mesh.Time, device WaitingLogin) (*mesh.Login, error) {
-	if n, joined := w.NodeByKey(device.NodeKey); joined {
+	if n, joined := w.Nodes.ByKey(device.NodeKey); joined {
 		return nil, refuse(Conflict, "authId", "the device has joined already, as node %s (%s)", n.ID, n.Name)
 	}
 	login := &mesh.Login{ID: w.Counters.Login + 1, MachineKey: device.MachineKey, NodeKey: device.NodeKey, Until: now.Add(answerLifetime)}
-	if before, ok := w.Login(device.NodeKey); ok {
+	if before, ok := w.Logins.ByNodeKey(device.NodeKey); ok {
 		login.ID = before.ID
 	}
 	return login, nil
@@ -211,7 +211,7 @@ func (s *Logins) awaitNode(ctx context.Context, k key.NodePublic) *mesh.Node {
 	defer cancel()
 	for {
 		at := s.ledger.Cursor()
-		if n, ok := at.World().NodeByKey(k); ok {
+		if n, ok := at.World().Nodes.ByKey(k); ok {
 			return n
 		}
 		select {

@@ -85,7 +85,7 @@ func TestWaitingDeviceJoinsWhenItsCodeIsApproved(t *testing.T) {
 	if node.Owner != 1 || node.Method != mesh.RegisterApproved || node.Hostname != "phone" {
 		t.Errorf("joined as %+v", node)
 	}
-	if _, left := s.ledger.World().Login(d.ask.NodeKey); left || len(s.Logins.Pending()) > 0 {
+	if _, left := s.ledger.World().Logins.ByNodeKey(d.ask.NodeKey); left || len(s.Logins.Pending()) > 0 {
 		t.Error("the answer stayed")
 	}
 	for _, auth := range []string{d.link, d.code()} {

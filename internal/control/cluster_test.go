@@ -215,7 +215,7 @@ func (r *replica) enrol(t *testing.T, n mesh.NodeID) {
 
 // shown is where the world shows a node: replica and stream, or nothing.
 func (r *replica) shown(id mesh.NodeID) string {
-	n, ok := r.ledger.World().Node(id)
+	n, ok := r.ledger.World().Nodes.Get(id)
 	switch {
 	case !ok:
 		return "gone"

@@ -126,18 +126,18 @@ func nodeGauges(reg prometheus.Registerer, l *ledger.Ledger) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
 			func() float64 { return float64(value(l.World().Snapshot)) }))
 	}
-	gauge("mesh_nodes_total", "All stored nodes.", (*mesh.Snapshot).NodeCount)
+	gauge("mesh_nodes_total", "All stored nodes.", func(s *mesh.Snapshot) int { return s.Nodes.Len() })
 	gauge("mesh_nodes_registered", "Nodes that are not expired.", func(s *mesh.Snapshot) int {
 		now, n := l.Now(), 0
-		for node := range s.Nodes() {
+		for node := range s.Nodes.All() {
 			if !node.Expired(now) {
 				n++
 			}
 		}
 		return n
 	})
-	gauge("mesh_nodes_online", "Nodes with a live stream on any replica.", (*mesh.Snapshot).OnlineCount)
-	gauge("mesh_nodes_offline", "Nodes without a live stream.", func(s *mesh.Snapshot) int { return s.NodeCount() - s.OnlineCount() })
+	gauge("mesh_nodes_online", "Nodes with a live stream on any replica.", func(s *mesh.Snapshot) int { return s.Nodes.OnlineCount() })
+	gauge("mesh_nodes_offline", "Nodes without a live stream.", func(s *mesh.Snapshot) int { return s.Nodes.Len() - s.Nodes.OnlineCount() })
 }
 
 // logFor names who asked in every line about it.

@@ -199,7 +199,7 @@ func TestPrefixOfFourCharactersExpiresAllThatMatch(t *testing.T) {
 		}
 	}
 	now := mesh.TimeOf(time.Now())
-	for k := range s.ledger.World().APIKeys() {
+	for k := range s.ledger.World().APIKeys.All() {
 		if expired := k.Prefix != "abce00000000"; k.Expiry.Reached(now) != expired {
 			t.Errorf("%s expired: %v, want %v", k.Prefix, !expired, expired)
 		}
@@ -221,7 +221,7 @@ func TestKeyCanEndLaterButNeverLaterThanItWould(t *testing.T) {
 		if _, err := s.APIKeys.Expire(t.Context(), admin, k.ID.String(), false, c.at); err != nil {
 			t.Fatal(err)
 		}
-		if now, _ := s.ledger.World().APIKey(k.ID); now.Expiry != mesh.TimeOf(c.want) || now.Comment != "backup" {
+		if now, _ := s.ledger.World().APIKeys.Get(k.ID); now.Expiry != mesh.TimeOf(c.want) || now.Comment != "backup" {
 			t.Errorf("ending it at %s: it ends at %s, want %s", c.at, now.Expiry.Time(), c.want)
 		}
 	}
@@ -256,8 +256,8 @@ func TestSpentKeyCannotRegisterSecondMachine(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if admitted != 1 || s.ledger.World().NodeCount() != 1 {
-		t.Errorf("%d machines were let in, %d nodes are there", admitted, s.ledger.World().NodeCount())
+	if admitted != 1 || s.ledger.World().Nodes.Len() != 1 {
+		t.Errorf("%d machines were let in, %d nodes are there", admitted, s.ledger.World().Nodes.Len())
 	}
 }
 
@@ -313,7 +313,7 @@ func TestNoAddressAndNoNameIsGivenTwice(t *testing.T) {
 	}
 	wg.Wait()
 	addrs, names := map[netip.Addr]bool{}, map[string]bool{}
-	for n := range s.ledger.World().Nodes() {
+	for n := range s.ledger.World().Nodes.All() {
 		addrs[n.IPv4], addrs[n.IPv6], names[n.Name] = true, true, true
 	}
 	if len(addrs) != 2*machines || len(names) != machines {

@@ -43,7 +43,7 @@ type DNSChange struct {
 // DNSRevision names the settings of DNS as they are in s: any change gives them
 // another.
 func DNSRevision(s *mesh.Snapshot) string {
-	set, ok := s.Setting(mesh.SettingDNS)
+	set, ok := s.Settings.ByKey(mesh.SettingDNS)
 	if !ok {
 		return "0"
 	}
@@ -75,7 +75,7 @@ func (s *DNS) Set(ctx context.Context, a mesh.Actor, c DNSChange) error {
 }
 
 func decideSetDNS(w *mesh.Snapshot, c DNSChange, now mesh.Time) ([]mesh.Event, error) {
-	old, ok := w.Setting(mesh.SettingDNS)
+	old, ok := w.Settings.ByKey(mesh.SettingDNS)
 	if ok && old.Pinned {
 		return nil, refuse(Conflict, "dns", "the configuration pins the settings of dns; change them there, or remove dns.pinned and restart")
 	}
@@ -218,7 +218,7 @@ func (s *DNS) Reset(ctx context.Context, a mesh.Actor, ifRevision string) error 
 		if err := checkDNSRevision(w.Snapshot, ifRevision); err != nil {
 			return false, nil, err
 		}
-		if old, ok := w.Setting(mesh.SettingDNS); ok && old.Source != sourceAPI {
+		if old, ok := w.Settings.ByKey(mesh.SettingDNS); ok && old.Source != sourceAPI {
 			return false, nil, nil
 		}
 		return true, w.SettingPutFor(mesh.SettingDNS, *configured, sourceConfig, false, now), nil

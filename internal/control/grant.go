@@ -30,7 +30,7 @@ func grantFor(w *policy.World, now mesh.Time, j Joining) (grant, error) {
 	if j.PreAuthKey != "" {
 		return grantOfKey(w, now, j.PreAuthKey, j.MachineKey)
 	}
-	l, ok := w.Login(j.NodeKey)
+	l, ok := w.Logins.ByNodeKey(j.NodeKey)
 	switch {
 	case !ok, l.MachineKey != j.MachineKey, l.Until.Reached(now):
 		return grant{}, nil
@@ -65,7 +65,7 @@ func retryOf(w *policy.World, now mesh.Time, k *mesh.PreAuthKey, machine key.Mac
 	if machine.IsZero() || k.LastUse.At.Add(retryWithin).Reached(now) {
 		return nil
 	}
-	for _, n := range w.NodesByMachine(machine) {
+	for _, n := range w.Nodes.ByMachine(machine) {
 		if n.PreAuthKey == k.ID && !n.KeyExpired && !n.Expired(now) {
 			return n
 		}
@@ -79,7 +79,7 @@ func (g grant) tags(w *policy.World, asked []string, trial previousPolicy) ([]st
 	if err != nil {
 		return nil, err
 	}
-	user, _ := w.User(g.user)
+	user, _ := w.Users.Get(g.user)
 	for _, tag := range asked {
 		if err := trial.mayTag(w, user, g.key, tag); err != nil {
 			return nil, err
@@ -104,7 +104,7 @@ func (g grant) earlier(w *policy.World, j Joining, tagged bool) *mesh.Node {
 	}
 	var best *mesh.Node
 	rank := 0
-	for _, n := range w.NodesByMachine(j.MachineKey) {
+	for _, n := range w.Nodes.ByMachine(j.MachineKey) {
 		fits := g.user != 0 && (n.Owner == g.user || n.CreatedBy == g.user) || tagged && n.Tagged()
 		r := 1
 		if n.Tagged() == tagged {

@@ -137,7 +137,7 @@ func (s *Joins) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, erro
 		s.logRegistration(a, v.node)
 	}
 	if v.node != nil {
-		out.User, _ = s.ledger.World().User(v.node.Owner)
+		out.User, _ = s.ledger.World().Users.Get(v.node.Owner)
 	}
 	return out, nil
 }
@@ -236,10 +236,10 @@ func (s *Joins) addresses(draw uint64) func(w *mesh.Snapshot) (v4, v6 netip.Addr
 		if s.randomAddresses {
 			start4, start6 = mesh.AddrAt(s.prefixV4, draw), mesh.AddrAt(s.prefixV6, draw)
 		}
-		if v4, err = w.NextAddr(s.prefixV4, start4); err != nil {
+		if v4, err = w.Nodes.NextAddr(s.prefixV4, start4); err != nil {
 			return v4, v6, fmt.Errorf("%s: %w", s.prefixV4, err)
 		}
-		if v6, err = w.NextAddr(s.prefixV6, start6); err != nil {
+		if v6, err = w.Nodes.NextAddr(s.prefixV6, start6); err != nil {
 			return v4, v6, fmt.Errorf("%s: %w", s.prefixV6, err)
 		}
 		return v4, v6, nil
@@ -251,7 +251,7 @@ func (s *Joins) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses 
 	if !j.Proven {
 		return s.decideUnproven(w, now, j, addresses)
 	}
-	n, known := w.NodeByKey(j.NodeKey)
+	n, known := w.Nodes.ByKey(j.NodeKey)
 	switch {
 	case known && n.MachineKey != j.MachineKey:
 		return verdict{}, nil, refuse(Conflict, "nodeKey", "another machine has this node key; log out and in again to make a new one")
@@ -277,7 +277,7 @@ func (s *Joins) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses 
 // decideUnproven creates a node with a pre-auth key. A machine that is known is
 // refused, unless it is the same request again, which gets the same answer.
 func (s *Joins) decideUnproven(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (verdict, []mesh.Event, error) {
-	machine := w.NodesByMachine(j.MachineKey)
+	machine := w.Nodes.ByMachine(j.MachineKey)
 	if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {
 		for _, n := range machine {
 			if n.NodeKey == j.NodeKey && n.PreAuthKey == k.ID {
@@ -292,7 +292,7 @@ func (s *Joins) decideUnproven(w *policy.World, now mesh.Time, j Joining, addres
 	if len(machine) > 0 {
 		return verdict{}, nil, refuse(Conflict, "machineKey", "this machine is registered already, as node %s; delete that node first", machine[0].ID)
 	}
-	if _, taken := w.NodeByKey(j.NodeKey); taken {
+	if _, taken := w.Nodes.ByKey(j.NodeKey); taken {
 		return verdict{}, nil, refuse(Conflict, "nodeKey", "another machine has this node key; make a new one")
 	}
 	n, evs, err := s.admit(w, now, g, j, addresses)
@@ -395,10 +395,10 @@ func (s *Joins) sponsor(j Joining) string {
 	var id mesh.UserID
 	if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {
 		id = k.User
-	} else if l, ok := w.Login(j.NodeKey); ok {
+	} else if l, ok := w.Logins.ByNodeKey(j.NodeKey); ok {
 		id = l.User
 	}
-	if u, ok := w.User(id); ok {
+	if u, ok := w.Users.Get(id); ok {
 		return u.Name
 	}
 	return ""

@@ -195,7 +195,7 @@ func checkAdmitted(t *testing.T, w *policy.World, j Joining, n *mesh.Node) {
 	if n.Tagged() != (n.Owner == 0) || n.Tagged() != (n.Expiry == 0) || !n.Tagged() && n.Expiry != joinNow.Add(time.Hour) {
 		t.Errorf("owner %d, tags %v, expiry %d", n.Owner, n.Tags, n.Expiry)
 	}
-	if old, ok := w.Node(n.ID); ok && (n.IPv4 != old.IPv4 || n.IPv6 != old.IPv6 || n.CreatedAt != old.CreatedAt) {
+	if old, ok := w.Nodes.Get(n.ID); ok && (n.IPv4 != old.IPv4 || n.IPv6 != old.IPv6 || n.CreatedAt != old.CreatedAt) {
 		t.Errorf("the node lost its addresses: %+v", n)
 	}
 	k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey)
@@ -230,7 +230,7 @@ func TestSingleUseKeyIsAcceptedAgainFromItsMachineForAMinute(t *testing.T) {
 			t.Errorf("after %v: %+v, want the node %d again", wait, v, first.node.ID)
 		}
 	}
-	if k, _ := d.world.PreAuthKey(20); k.LastUse.Count != 1 {
+	if k, _ := d.world.PreAuthKeys.Get(20); k.LastUse.Count != 1 {
 		t.Errorf("the key counts %d uses, want 1", k.LastUse.Count)
 	}
 	for name, c := range map[string]struct {
@@ -261,7 +261,7 @@ func issue(d *door, k mesh.PreAuthKey) string {
 
 func TestNameChosenByAPersonStays(t *testing.T) {
 	d := newDoor()
-	n, _ := d.world.Node(1)
+	n, _ := d.world.Nodes.Get(1)
 	renamed := *n
 	renamed.Renamed = true
 	d.world.Snapshot, _ = mesh.Apply(d.world.Snapshot, 2, mesh.NodePut{Node: &renamed})
@@ -291,7 +291,7 @@ func TestHostDescriptionIsBounded(t *testing.T) {
 
 func TestReportDecisions(t *testing.T) {
 	d := newDoor()
-	n, _ := d.world.Node(1)
+	n, _ := d.world.Nodes.Get(1)
 	at := meshgen.Net(1)
 	host := Host{n.Hostname, n.OS, n.Arch, n.ClientVersion, n.Host, n.RoutableIPs}
 	base := Report{MachineKey: n.MachineKey, NodeKey: n.NodeKey, Host: &host, CapVersion: 106, Endpoints: at.Endpoints, DiscoKey: at.DiscoKey, HomeRelay: at.HomeRelay}

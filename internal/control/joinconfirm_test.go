@@ -49,7 +49,7 @@ func TestKnownClientIsAcknowledgedOnlyWhenItsChangeIsDurable(t *testing.T) {
 				t.Errorf("%s that may not be durable is acknowledged: %+v, %v", what, got, err)
 			}
 		}
-		durable, _ := a.ledger.World().Node(1)
+		durable, _ := a.ledger.World().Nodes.Get(1)
 		if got, err := join(durable, false); err != nil || got.Node == nil {
 			t.Errorf("a node that joined long ago is refused in an outage: %+v, %v", got, err)
 		}

@@ -279,7 +279,7 @@ func (s *Clients) saveReport(ctx context.Context, id mesh.NodeID, drop func(*pol
 	}
 	w := s.ledger.World()
 	evs, err := decideReport(w, s.ledger.Now(), r)
-	n, there := w.NodeByKey(r.NodeKey)
+	n, there := w.Nodes.ByKey(r.NodeKey)
 	if err != nil || len(evs) == 0 || !there {
 		s.late.settled(id, said, parts{})
 		return false, err
@@ -306,7 +306,7 @@ func (s *Clients) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID
 			return nil, nil, nil
 		}
 		r := latest.only(may)
-		if n, ok := w.NodeByKey(r.NodeKey); ok && r.Host != nil {
+		if n, ok := w.Nodes.ByKey(r.NodeKey); ok && r.Host != nil {
 			h := r.Host.within(may, n)
 			r.Host = &h
 		}
@@ -324,7 +324,7 @@ func (s *Clients) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID
 func (s *Clients) unlessElsewhere(id mesh.NodeID) func(*policy.World) bool {
 	self := string(s.ledger.Cluster().Self().ID)
 	return func(w *policy.World) bool {
-		n, ok := w.Node(id)
+		n, ok := w.Nodes.Get(id)
 		return ok && n.Presence.Online && n.Presence.Replica != self
 	}
 }

@@ -100,7 +100,7 @@ func TestLateReportsOutliveAnOutage(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		r.enrol(t, 1)
-		n, _ := r.ledger.World().Node(1)
+		n, _ := r.ledger.World().Nodes.Get(1)
 		report := func(host *control.Host, port uint16) error {
 			return r.Clients.Report(t.Context(), mesh.Actor{}, control.Report{
 				MachineKey: n.MachineKey, NodeKey: n.NodeKey, Host: host,
@@ -125,7 +125,7 @@ func TestLateReportsOutliveAnOutage(t *testing.T) {
 		pass(time.Minute)
 		c.setAway(false, r)
 		pass(10 * time.Second)
-		if n, _ := r.ledger.World().Node(1); n.Hostname != "name-30" || n.Net.Endpoints[0].Port() != 2 {
+		if n, _ := r.ledger.World().Nodes.Get(1); n.Hostname != "name-30" || n.Net.Endpoints[0].Port() != 2 {
 			t.Errorf("%q at %v", n.Hostname, n.Net.Endpoints)
 		}
 	})
@@ -138,7 +138,7 @@ func TestCommitTakesTheNewestReport(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		r.enrol(t, 1)
-		n, _ := r.ledger.World().Node(1)
+		n, _ := r.ledger.World().Nodes.Get(1)
 		report := func(i int) {
 			err := r.Clients.Report(t.Context(), mesh.Actor{}, control.Report{
 				MachineKey: n.MachineKey, NodeKey: n.NodeKey, Host: &control.Host{Hostname: fmt.Sprintf("name-%d", i)},
@@ -160,7 +160,7 @@ func TestCommitTakesTheNewestReport(t *testing.T) {
 		c.mu.Unlock()
 		report(31)
 		newer.Wait()
-		if n, _ := r.ledger.World().Node(1); n.Hostname != "name-32" {
+		if n, _ := r.ledger.World().Nodes.Get(1); n.Hostname != "name-32" {
 			t.Errorf("hostname %q", n.Hostname)
 		}
 	})

@@ -249,9 +249,9 @@ func (s *Logins) await(ctx context.Context, a mesh.Actor, j Joining) (answered b
 
 // answersLogin reports whether there is something to tell the client.
 func answersLogin(w *policy.World, now mesh.Time, j Joining) bool {
-	if l, ok := w.Login(j.NodeKey); ok && l.MachineKey == j.MachineKey && !l.Until.Reached(now) {
+	if l, ok := w.Logins.ByNodeKey(j.NodeKey); ok && l.MachineKey == j.MachineKey && !l.Until.Reached(now) {
 		return true
 	}
-	_, joined := w.NodeByKey(j.NodeKey)
+	_, joined := w.Nodes.ByKey(j.NodeKey)
 	return joined
 }

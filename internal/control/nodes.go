@@ -25,11 +25,11 @@ type Nodes struct {
 // where a device is called by one.
 func FindNode(s *mesh.Snapshot, ref string) (*mesh.Node, error) {
 	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
-		if n, ok := s.Node(mesh.NodeID(id)); ok {
+		if n, ok := s.Nodes.Get(mesh.NodeID(id)); ok {
 			return n, nil
 		}
 	} else if addr, err := netip.ParseAddr(ref); err == nil {
-		if n, ok := s.NodeByAddr(addr.Unmap()); ok {
+		if n, ok := s.Nodes.ByAddr(addr.Unmap()); ok {
 			return n, nil
 		}
 	} else if n, ok := s.NodeNamed(ref); ok {
@@ -120,9 +120,9 @@ func decideRename(w *policy.World, n *mesh.Node, name string) (changed bool, err
 	if n.Renamed = name != ""; n.Renamed {
 		n.Name = name
 	} else {
-		n.Name = w.UniqueName(n.Hostname, n.ID)
+		n.Name = w.Nodes.UniqueName(n.Hostname, n.ID)
 	}
-	if holder, taken := w.NodeByName(n.Name); taken && holder.ID != n.ID {
+	if holder, taken := w.Nodes.ByName(n.Name); taken && holder.ID != n.ID {
 		return false, refuse(Conflict, "newName", "node %s has the name %q already; rename that one first, or choose another name", holder.ID, n.Name)
 	}
 	return n.Name != was || n.Renamed != wasRenamed, nil
@@ -353,7 +353,7 @@ func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, before
 		}
 		return done, evs, nil
 	}
-	for n := range w.Nodes() {
+	for n := range w.Nodes.All() {
 		switch {
 		case n.ID <= before.last || sel.AllOffline && n.Presence.Online:
 			continue
@@ -405,11 +405,11 @@ func addressFree(w *policy.World, path string, prefix netip.Prefix, addr netip.A
 	if !prefix.Contains(addr) {
 		return refuse(Invalid, path, "%s lies outside %s, from which nodes get their addresses", addr, prefix)
 	}
-	if holder, taken := w.NodeByAddr(addr); taken {
+	if holder, taken := w.Nodes.ByAddr(addr); taken {
 		return refuse(Conflict, path, "node %s (%s) has the address %s already; give that one another first", holder.ID, holder.Name, addr)
 	}
 	// What allocation would not give out nobody may have.
-	if next, err := w.NextAddr(prefix, addr.Prev()); err != nil || next != addr {
+	if next, err := w.Nodes.NextAddr(prefix, addr.Prev()); err != nil || next != addr {
 		return refuse(Invalid, path, "%s is kept for the network itself or for what clients do on their own; choose another", addr)
 	}
 	return nil
@@ -417,7 +417,7 @@ func addressFree(w *policy.World, path string, prefix netip.Prefix, addr netip.A
 
 // ownerName is the owner of a node as lists show it.
 func (s *core) ownerName(n *mesh.Node) string {
-	if u, ok := s.ledger.World().User(n.Owner); ok {
+	if u, ok := s.ledger.World().Users.Get(n.Owner); ok {
 		return u.Name
 	}
 	return TaggedDevices

@@ -54,7 +54,7 @@ func v6(n int) netip.Addr {
 
 func (s service) node(t *testing.T, id mesh.NodeID) *mesh.Node {
 	t.Helper()
-	n, ok := s.ledger.World().Node(id)
+	n, ok := s.ledger.World().Nodes.Get(id)
 	if !ok {
 		t.Fatalf("there is no node %s", id)
 	}
@@ -114,8 +114,8 @@ func TestDeletedNodeIsGoneAndItsIDIsNotUsedAgain(t *testing.T) {
 		t.Errorf("a second time: %v", err)
 	}
 	w := s.ledger.World()
-	if _, ok := w.NodeByAddr(v4(2)); ok || w.NodeCount() != 1 || w.Counters.Node != 2 {
-		t.Errorf("%d nodes, last id %s", w.NodeCount(), w.Counters.Node)
+	if _, ok := w.Nodes.ByAddr(v4(2)); ok || w.Nodes.Len() != 1 || w.Counters.Node != 2 {
+		t.Errorf("%d nodes, last id %s", w.Nodes.Len(), w.Counters.Node)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestTaggedNodeBelongsToItsTagsForEver(t *testing.T) {
 	if diff := cmp.Diff([]string{"tag:db", "tag:web"}, n.Tags); diff != "" || n.Owner != 0 || n.CreatedBy != 1 || n.Expiry != 0 || n.KeyExpired {
 		t.Errorf("owner %s, created by %s, expiry %d, lapsed %v, tags (-want +got):\n%s", n.Owner, n.CreatedBy, n.Expiry, n.KeyExpired, diff)
 	}
-	if s.ledger.World().NodesOwned(1) != 0 {
+	if s.ledger.World().Nodes.OwnedCount(1) != 0 {
 		t.Error("the former owner's node is still counted")
 	}
 	if _, err := s.Nodes.Tag(t.Context(), admin, "2", []string{"tag:web"}, ""); err != nil {
@@ -210,7 +210,7 @@ func TestMovedNodeBelongsToItsNewUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if moved.Owner != bob.ID || moved.Name != before.Name || moved.IPv4 != before.IPv4 || moved.Expiry != before.Expiry || s.ledger.World().NodesOwned(bob.ID) != 1 {
+	if moved.Owner != bob.ID || moved.Name != before.Name || moved.IPv4 != before.IPv4 || moved.Expiry != before.Expiry || s.ledger.World().Nodes.OwnedCount(bob.ID) != 1 {
 		t.Errorf("%+v, was %+v", moved, before)
 	}
 	rev := s.ledger.World().Rev
@@ -285,7 +285,7 @@ func TestExpiringManySkipsAndCountsThoseThatHaveExpired(t *testing.T) {
 				t.Errorf("%d expired, %d had, %v; want %d, %d, reason %d", expired, already, err, c.expired, c.already, c.reason)
 			}
 			var lapsed []mesh.NodeID
-			for n := range s.ledger.World().Nodes() {
+			for n := range s.ledger.World().Nodes.All() {
 				if n.KeyExpired != n.Expired(s.ledger.World().At) {
 					t.Errorf("node %s: lapsed %v, expiry %d", n.ID, n.KeyExpired, n.Expiry)
 				}

@@ -201,7 +201,7 @@ func (s *Observations) Facts(id mesh.NodeID) *mesh.Facts {
 
 func newestFacts(s *mesh.Snapshot, replicas []ledger.Report, id mesh.NodeID, own *mesh.Facts) *mesh.Facts {
 	best := &mesh.Facts{Node: id}
-	if saved, ok := s.Facts(id); ok {
+	if saved, ok := s.Facts.Get(id); ok {
 		best = saved
 	}
 	if own != nil && own.At > best.At {
@@ -339,11 +339,11 @@ func (s *Observations) due(now mesh.Time) ([]*mesh.Facts, []mesh.APIKeyUsed) {
 	w := s.ledger.World()
 	recent := func(saved mesh.Time) bool { return !saved.Add(saveEvery).Reached(now) }
 	facts = slices.DeleteFunc(facts, func(f *mesh.Facts) bool {
-		saved, ok := w.Facts(f.Node)
+		saved, ok := w.Facts.Get(f.Node)
 		return ok && recent(saved.At) && !endsWarning(saved, f)
 	})
 	uses = slices.DeleteFunc(uses, func(u mesh.APIKeyUsed) bool {
-		k, ok := w.APIKey(u.ID)
+		k, ok := w.APIKeys.Get(u.ID)
 		return ok && recent(k.LastUse.At)
 	})
 	return facts, uses
@@ -372,15 +372,15 @@ func (s *Observations) commit(ctx context.Context, facts []*mesh.Facts, uses []m
 func decideObserved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) ledger.Decide {
 	return func(w *policy.World, now mesh.Time) (evs []mesh.Event, _ error) {
 		for _, f := range facts {
-			_, there := w.Node(f.Node)
-			if saved, ok := w.Facts(f.Node); there && (!ok || saved.At < f.At) {
+			_, there := w.Nodes.Get(f.Node)
+			if saved, ok := w.Facts.Get(f.Node); there && (!ok || saved.At < f.At) {
 				seen := *f
 				seen.At = min(f.At, now) // it may be from a future that was taken back
 				evs = append(evs, mesh.NodeFacts{Facts: &seen})
 			}
 		}
 		for _, u := range uses {
-			if k, ok := w.APIKey(u.ID); ok && k.LastUse.At < u.Use.At {
+			if k, ok := w.APIKeys.Get(u.ID); ok && k.LastUse.At < u.Use.At {
 				u.Use.At = min(u.Use.At, now)
 				evs = append(evs, u)
 			}

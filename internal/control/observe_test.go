@@ -40,7 +40,7 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 			if diff := cmp.Diff(a.Observations.Facts(1), b.Observations.Facts(1)); diff != "" || b.Observations.Facts(1).Latencies[0].Micros != int64(10+i)*1000 {
 				t.Fatalf("after %d rounds the replicas know another distance (-a +b):\n%s", i+1, diff)
 			}
-			k, _ := b.ledger.World().APIKey(created.ID)
+			k, _ := b.ledger.World().APIKeys.Get(created.ID)
 			if use := b.Observations.LastUse(k); use != a.Observations.LastUse(k) || use.From != from {
 				t.Fatalf("after %d rounds the key was last used from %s, want %s", i+1, use.From, from)
 			}
@@ -56,7 +56,7 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 		a.kill()
 		b.kill()
 		again := c.start(t, "c", "")
-		k, _ := again.ledger.World().APIKey(created.ID)
+		k, _ := again.ledger.World().APIKeys.Get(created.ID)
 		saved := again.Observations.Facts(1)
 		for what, at := range map[string]mesh.Time{"facts": saved.At, "use": again.Observations.LastUse(k).At} {
 			if at < start.Add(20*time.Minute) {
@@ -96,7 +96,7 @@ func TestWarningsFollowWhatTheClientSays(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		r.enrol(t, 1)
-		n, _ := r.ledger.World().Node(1)
+		n, _ := r.ledger.World().Nodes.Get(1)
 		warns := func(source, text string) {
 			t.Helper()
 			if err := r.Clients.SetWarning(t.Context(), n.MachineKey, n.NodeKey, source, text); err != nil {
@@ -127,7 +127,7 @@ func TestWarningsFollowWhatTheClientSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		check() // it was started anew
-		if saved, _ := r.ledger.World().Facts(1); saved == nil || len(saved.Warnings) > 0 {
+		if saved, _ := r.ledger.World().Facts.Get(1); saved == nil || len(saved.Warnings) > 0 {
 			t.Errorf("committed with the disco key: %+v", saved)
 		}
 		if err := r.Clients.SetWarning(t.Context(), n.MachineKey, meshgen.NodeKey(99), "dns", "x"); err == nil {
@@ -194,7 +194,7 @@ func TestANodeThatSaysMuchKeepsNobodyQuiet(t *testing.T) {
 		for id := mesh.NodeID(1); id <= 2; id++ {
 			pass(time.Millisecond)
 			a.Observations.Observe(id, much)
-			n, _ := a.ledger.World().Node(id)
+			n, _ := a.ledger.World().Nodes.Get(id)
 			for i := range 16 {
 				if err := a.Clients.SetWarning(t.Context(), n.MachineKey, n.NodeKey, fmt.Sprint(i), strings.Repeat(`"`, 1000)); err != nil {
 					t.Fatal(err)
@@ -233,7 +233,7 @@ func TestTheEndOfAWarningOutlivesARestart(t *testing.T) {
 				a.enrol(t, 1)
 				a.Observations.Observe(1, control.Measured{Flags: []string{"warn-router-unhealthy"}})
 				pass(6 * time.Second)
-				if saved, _ := a.ledger.World().Facts(1); saved == nil || len(saved.Warnings) != 1 {
+				if saved, _ := a.ledger.World().Facts.Get(1); saved == nil || len(saved.Warnings) != 1 {
 					t.Fatalf("committed: %+v", saved)
 				}
 				a.Observations.Observe(1, control.Measured{})

@@ -20,7 +20,7 @@ func callerKey(w *policy.World, a mesh.Actor) (key *mesh.APIKey, bound bool) {
 		return nil, false
 	}
 	if id, err := strconv.ParseInt(a.ID, 10, 64); err == nil {
-		if k, ok := w.APIKey(mesh.KeyID(id)); ok {
+		if k, ok := w.APIKeys.Get(mesh.KeyID(id)); ok {
 			return k, true
 		}
 	}
@@ -35,13 +35,13 @@ func mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.N
 	if !bound {
 		return nil
 	}
-	if !key.Allows(mesh.NounNodes, mesh.RoleOperator) && w.NodesOwned(u.ID)+len(tagged) > 0 {
+	if !key.Allows(mesh.NounNodes, mesh.RoleOperator) && w.Nodes.OwnedCount(u.ID)+len(tagged) > 0 {
 		return errGoesToo(key, u, "nodes", mesh.NounNodes)
 	}
 	if key.Allows(mesh.NounPreAuthKeys, mesh.RoleOperator) {
 		return nil
 	}
-	for k := range w.PreAuthKeys() {
+	for k := range w.PreAuthKeys.All() {
 		if k.User == u.ID {
 			return errGoesToo(key, u, "pre-auth keys", mesh.NounPreAuthKeys)
 		}

@@ -305,7 +305,7 @@ func TestTestsThatBeginToFailOnlyWarn(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
 		a.enrol(t, 1)
-		n, _ := a.ledger.World().Node(1)
+		n, _ := a.ledger.World().Nodes.Get(1)
 		text := `{"tagOwners": {"tag:db": []}, "acls": [{"action": "accept", "src": ["*"], "dst": ["tag:db:5432"]}],
 			"tests": [{"src": "autogroup:member", "deny": ["` + n.IPv4.String() + `:5432"]}]}`
 		if _, err := a.Policies.Save(t.Context(), ada, draft(text)); err != nil {

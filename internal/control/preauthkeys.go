@@ -118,9 +118,9 @@ func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey
 // FindPreAuthKey finds a key by id, prefix, masked or whole text.
 func FindPreAuthKey(s *mesh.Snapshot, ref string) (*mesh.PreAuthKey, error) {
 	r := identity.ParseRef(identity.KindPreAuth, ref)
-	k, ok := s.PreAuthKeyByPrefix(r.Prefix)
+	k, ok := s.PreAuthKeys.ByPrefix(r.Prefix)
 	if !ok {
-		k, ok = s.PreAuthKey(r.ID)
+		k, ok = s.PreAuthKeys.Get(r.ID)
 	}
 	if !ok {
 		return nil, NoPreAuthKey(ref)

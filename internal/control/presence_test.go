@@ -26,7 +26,7 @@ func TestNodeIsOnlineAtOnceAndOfflineAfterTheGrace(t *testing.T) {
 		r.want(t, 1, "a7")
 		pass(200 * time.Millisecond)
 		r.want(t, 1, "offline")
-		if n, _ := r.ledger.World().Node(1); n.Presence.LastSeen != end {
+		if n, _ := r.ledger.World().Nodes.Get(1); n.Presence.LastSeen != end {
 			t.Errorf("last seen at %v, the stream ended at %v", n.Presence.LastSeen.Time(), end.Time())
 		}
 		if n := r.presence.Held(); n != 0 {
@@ -133,7 +133,7 @@ func TestWishesOutliveAnOutageAndShareCommands(t *testing.T) {
 		}
 		pass(8 * time.Second) // it might have come to another replica meanwhile
 		r.want(t, nodes+1, "offline")
-		if n, _ := r.ledger.World().Node(nodes + 1); time.Since(n.Presence.LastSeen.Time()) < 10*time.Minute {
+		if n, _ := r.ledger.World().Nodes.Get(nodes + 1); time.Since(n.Presence.LastSeen.Time()) < 10*time.Minute {
 			t.Errorf("a node that left during the outage was last seen at %v", n.Presence.LastSeen.Time())
 		}
 		if events, commands := c.count(t, mesh.KindOnline); events != nodes+1 || commands > 1+4 {

@@ -20,11 +20,11 @@ func (q Quotas) check(w *policy.World, n *mesh.Node) error {
 	if q.NodesPerKey == 0 || n.PreAuthKey == 0 {
 		return nil
 	}
-	if old, ok := w.Node(n.ID); ok && old.PreAuthKey == n.PreAuthKey {
+	if old, ok := w.Nodes.Get(n.ID); ok && old.PreAuthKey == n.PreAuthKey {
 		return nil
 	}
 	joined := 0
-	for o := range w.Nodes() {
+	for o := range w.Nodes.All() {
 		if o.PreAuthKey == n.PreAuthKey {
 			joined++
 		}
@@ -40,11 +40,11 @@ func (q Quotas) checkUser(w *policy.World, id mesh.NodeID, owner mesh.UserID) er
 	if q.NodesPerUser == 0 || owner == 0 {
 		return nil
 	}
-	if n, ok := w.Node(id); ok && n.Owner == owner {
+	if n, ok := w.Nodes.Get(id); ok && n.Owner == owner {
 		return nil
 	}
-	if owned := w.NodesOwned(owner); owned >= q.NodesPerUser {
-		u, _ := w.User(owner)
+	if owned := w.Nodes.OwnedCount(owner); owned >= q.NodesPerUser {
+		u, _ := w.Users.Get(owner)
 		return refuse(Conflict, "user", "user %s has %d nodes, which is the limit (limits.nodes_per_user); delete nodes that are no longer needed, or raise the limit",
 			u.Name, owned)
 	}

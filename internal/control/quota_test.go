@@ -104,7 +104,7 @@ func TestQuotasHoldAgainstMachinesThatJoinAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := s.ledger.World().NodeCount(); joined.Load() != 3 || n != 3 {
+		if n := s.ledger.World().Nodes.Len(); joined.Load() != 3 || n != 3 {
 			t.Errorf("%s: %d machines joined, %d nodes", name, joined.Load(), n)
 		}
 		if q.NodesPerUser > 0 {
@@ -113,7 +113,7 @@ func TestQuotasHoldAgainstMachinesThatJoinAtOnce(t *testing.T) {
 				t.Errorf("a node is moved to a user who has enough: %v", err)
 			}
 		}
-		for n := range s.ledger.World().Nodes() {
+		for n := range s.ledger.World().Nodes.All() {
 			if err := s.Nodes.Delete(t.Context(), admin, n.ID.String(), ""); err != nil {
 				t.Fatal(err)
 			}

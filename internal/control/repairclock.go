@@ -118,7 +118,7 @@ func (p *ClockRepair) expiry(name string, expiry mesh.Time, touched map[mesh.Tim
 }
 
 func (f future) repairNodes(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (evs []mesh.Event) {
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		changed := *n
 		changed.Expiry = plan.expiry("node "+n.Name, n.Expiry, f.touched["node "+n.ID.String()], n.UpdatedAt > now)
 		changed.KeyExpired = n.KeyExpired && changed.Expired(now)
@@ -133,7 +133,7 @@ func (f future) repairNodes(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) 
 		default:
 			evs = append(evs, mesh.Offline{ID: n.ID, At: now})
 		}
-		if facts, ok := s.Facts(n.ID); ok && facts.At > now {
+		if facts, ok := s.Facts.Get(n.ID); ok && facts.At > now {
 			seen := *facts
 			seen.At = now
 			evs = append(evs, mesh.NodeFacts{Facts: &seen})
@@ -143,7 +143,7 @@ func (f future) repairNodes(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) 
 }
 
 func (f future) repairKeys(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (evs []mesh.Event) {
-	for k := range s.APIKeys() {
+	for k := range s.APIKeys.All() {
 		changed := *k
 		changed.Expiry = plan.expiry("API key "+k.Prefix, k.Expiry, f.touched["apikey "+k.ID.String()], k.CreatedAt > now)
 		changed.CreatedAt = min(k.CreatedAt, now)
@@ -155,7 +155,7 @@ func (f future) repairKeys(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (
 			evs = append(evs, mesh.APIKeyUsed{ID: k.ID, Use: use})
 		}
 	}
-	for k := range s.PreAuthKeys() {
+	for k := range s.PreAuthKeys.All() {
 		changed := *k
 		changed.Expiry = plan.expiry("pre-auth key "+k.Prefix, k.Expiry, f.touched["preauthkey "+k.ID.String()], k.CreatedAt > now)
 		changed.CreatedAt = min(k.CreatedAt, now)
@@ -173,24 +173,24 @@ func (f future) repairKeys(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (
 // repairOthers ends approvals and leases that would last too long, and keeps the
 // rest for as long as intended.
 func repairOthers(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
-	for l := range s.Logins() {
+	for l := range s.Logins.All() {
 		if l.Until > now.Add(answerLifetime) {
 			evs = append(evs, mesh.LoginGone{ID: l.ID})
 		}
 	}
-	for g := range s.SSHGrants() {
+	for g := range s.SSHGrants.All() {
 		if g.GrantedAt > now {
 			evs = append(evs, mesh.SSHGrantGone{ID: g.ID})
 		}
 	}
-	for m := range s.Receipts() {
+	for m := range s.Receipts.All() {
 		if end := now.Add(mesh.ReceiptLifetime); m.Until > end {
 			kept := *m
 			kept.Until = end
 			evs = append(evs, mesh.ReceiptPut{Receipt: &kept})
 		}
 	}
-	for w := range s.Webhooks() {
+	for w := range s.Webhooks.All() {
 		if p := w.Progress; max(p.Until, p.LastSuccess, p.LastFailure) > now {
 			p.Until, p.LastSuccess, p.LastFailure = min(p.Until, now), min(p.LastSuccess, now), min(p.LastFailure, now)
 			evs = append(evs, mesh.WebhookMoved{ID: w.ID, Progress: p})

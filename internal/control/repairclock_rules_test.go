@@ -48,30 +48,30 @@ func TestTimeIsTakenBack(t *testing.T) {
 	}
 	after, _ := mesh.Apply(s, 2, evs...)
 	for id, lapsed := range map[mesh.NodeID]bool{1: false, 2: true, 3: true, 4: false, 5: false} {
-		if n, _ := after.Node(id); n.KeyExpired != lapsed || n.Expired(now) != lapsed || n.CreatedAt > now || n.UpdatedAt > now || n.Presence.LastSeen > now {
+		if n, _ := after.Nodes.Get(id); n.KeyExpired != lapsed || n.Expired(now) != lapsed || n.CreatedAt > now || n.UpdatedAt > now || n.Presence.LastSeen > now {
 			t.Errorf("%s: %+v", n.Name, n)
 		}
 	}
-	if n, _ := after.Node(5); !n.Presence.Online || n.Presence.Conn != 7 {
+	if n, _ := after.Nodes.Get(5); !n.Presence.Online || n.Presence.Conn != 7 {
 		t.Errorf("a node that is online lost its stream: %+v", n.Presence)
 	}
 	for id, ended := range map[mesh.KeyID]bool{1: false, 2: true} {
-		if k, _ := after.APIKey(id); k.Expiry.Reached(now) != ended {
+		if k, _ := after.APIKeys.Get(id); k.Expiry.Reached(now) != ended {
 			t.Errorf("API key %s expires at %v", k.Prefix, k.Expiry.Time())
 		}
 	}
-	for range after.Logins() {
+	for range after.Logins.All() {
 		t.Error("a login is approved for a year")
 	}
-	for range after.SSHGrants() {
+	for range after.SSHGrants.All() {
 		t.Error("an SSH session is approved for a year")
 	}
-	for m := range after.Receipts() {
+	for m := range after.Receipts.All() {
 		if m.Until != now.Add(mesh.ReceiptLifetime) {
 			t.Errorf("a request is remembered until %v", m.Until.Time())
 		}
 	}
-	for w := range after.Webhooks() {
+	for w := range after.Webhooks.All() {
 		if p := w.Progress; p.Until > now || p.LastSuccess > now {
 			t.Errorf("a dead replica keeps its lease: %+v", p)
 		}

@@ -69,7 +69,7 @@ func (s *Clients) Find(ctx context.Context, machine key.MachinePublic, node key.
 }
 
 func clientIn(w *policy.World, machine key.MachinePublic, node key.NodePublic) (*mesh.Node, error) {
-	n, ok := w.NodeByKey(node)
+	n, ok := w.Nodes.ByKey(node)
 	switch {
 	case !ok:
 		return nil, refuse(NotFound, "nodeKey", "no node has this key: it was removed, or has another key now; log in again")
@@ -99,7 +99,7 @@ func (s *Clients) AdmitToRelay(ctx context.Context, node key.NodePublic) error {
 // Known reports whether this replica knows a node by its key, and the key has
 // not expired.
 func (s *Clients) Known(k key.NodePublic) bool {
-	n, ok := s.ledger.World().NodeByKey(k)
+	n, ok := s.ledger.World().Nodes.ByKey(k)
 	return ok && !n.KeyExpired
 }
 
@@ -192,7 +192,7 @@ func decideReport(w *policy.World, now mesh.Time, r Report) ([]mesh.Event, error
 // newFacts reports whether what the node measured is committed now: how it can be
 // reached from outside is news, and the rest goes with other news.
 func (r Report) newFacts(s *mesh.Snapshot, id mesh.NodeID, news bool) bool {
-	saved, ok := s.Facts(id)
+	saved, ok := s.Facts.Get(id)
 	if !ok {
 		saved = &mesh.Facts{}
 	}

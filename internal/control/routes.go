@@ -28,7 +28,7 @@ func autoApproval(w *policy.World, n *mesh.Node) mesh.AutoApproval {
 	if p, ok := w.Policy(); ok {
 		auto.Version = p.Version
 	}
-	if before, ok := w.Node(n.ID); ok && (before.Owner != n.Owner || !slices.Equal(before.Tags, n.Tags)) {
+	if before, ok := w.Nodes.Get(n.ID); ok && (before.Owner != n.Owner || !slices.Equal(before.Tags, n.Tags)) {
 		auto.Withdraws = func(mesh.Route) bool { return true }
 	}
 	return auto
@@ -82,7 +82,7 @@ func commitRoutes[T any](ctx context.Context, s *core, a mesh.Actor, decide deci
 		out.result, evs, err = decide(w, now)
 		for _, e := range evs {
 			if put, ok := e.(mesh.NodePut); ok {
-				before, known := w.Node(put.Node.ID)
+				before, known := w.Nodes.Get(put.Node.ID)
 				if !known {
 					before = &mesh.Node{}
 				}
@@ -125,7 +125,7 @@ func renamedOwner(w *policy.World, now mesh.Time, u *mesh.User) []mesh.Event {
 // keepAllRoutes brings the routes of nodes in line with a document.
 func keepAllRoutes(s *mesh.Snapshot, now mesh.Time, doc *lang.Doc, auto mesh.AutoApproval, of func(*mesh.Node) bool) (evs []mesh.Event) {
 	last := s.Counters.Route
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		if len(n.RoutableIPs)+len(n.AllRoutes) == 0 || !of(n) {
 			continue
 		}
@@ -162,7 +162,7 @@ func (r NodeRoute) Primary() bool {
 // RoutesIn returns all routes, by node and prefix.
 func RoutesIn(s *mesh.Snapshot) []NodeRoute {
 	var list []NodeRoute
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		for _, r := range n.AllRoutes {
 			list = append(list, NodeRoute{n, r})
 		}
@@ -172,7 +172,7 @@ func RoutesIn(s *mesh.Snapshot) []NodeRoute {
 
 // FindRoute finds a route by its id.
 func FindRoute(s *mesh.Snapshot, id mesh.RouteID) (NodeRoute, error) {
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		for _, r := range n.AllRoutes {
 			if r.ID == id {
 				return NodeRoute{n, r}, nil
@@ -309,7 +309,7 @@ func (s *Routes) Approve(ctx context.Context, a mesh.Actor, ref string, prefixes
 	if err != nil {
 		return nil, err
 	}
-	n, _ := s.ledger.World().Node(id)
+	n, _ := s.ledger.World().Nodes.Get(id)
 	return n, nil
 }
 

@@ -74,7 +74,7 @@ func TestNoiseKeyIsMadeOnceAndKeptInItsFile(t *testing.T) {
 	if again := r.starts(); !again.Equal(first) || s.ledger.World().Rev != rev {
 		t.Error("the second start has another key, or wrote something")
 	}
-	v, _ := s.ledger.World().Setting(mesh.SettingNoise)
+	v, _ := s.ledger.World().Settings.ByKey(mesh.SettingNoise)
 	if text, _ := first.MarshalText(); strings.Contains(v.Value, strings.TrimPrefix(string(text), "privkey:")) || !strings.Contains(v.Value, first.Public().String()) {
 		t.Errorf("recorded %s", v.Value)
 	}

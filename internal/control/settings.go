@@ -38,7 +38,7 @@ func (s *DNS) Configure(ctx context.Context, dns mesh.DNS, pinned bool) error {
 	}
 	text := string(value)
 	s.configured.Store(&text)
-	if old, ok := s.ledger.World().Setting(mesh.SettingDNS); ok && old.Source == sourceAPI && old.Value != text && !pinned {
+	if old, ok := s.ledger.World().Settings.ByKey(mesh.SettingDNS); ok && old.Source == sourceAPI && old.Value != text && !pinned {
 		s.log.Info("dns settings were changed through the API, so those of the configuration have no effect; fairlead dns reset takes them again")
 	}
 	s.commitConfigured(ctx, mesh.SettingDNS, func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event {
@@ -87,7 +87,7 @@ func (s *core) commitConfigured(ctx context.Context, setting string, decide func
 // decideDNS takes the first value in any case, and a later one only when the
 // replicas agree.
 func decideDNS(w *mesh.Snapshot, baseDomain, value string, pinned, agreed bool, now mesh.Time) []mesh.Event {
-	old, set := w.Setting(mesh.SettingDNS)
+	old, set := w.Settings.ByKey(mesh.SettingDNS)
 	switch {
 	case set && !agreed:
 		return nil
@@ -114,7 +114,7 @@ func decideBaseDomain(w *mesh.Snapshot, baseDomain string, now mesh.Time) []mesh
 
 // decideRelays does the same, and removes a map from before in the same way.
 func decideRelays(w *mesh.Snapshot, relays string, agreed bool, now mesh.Time) []mesh.Event {
-	old, set := w.Setting(mesh.SettingRelays)
+	old, set := w.Settings.ByKey(mesh.SettingRelays)
 	switch {
 	case set && !agreed, !set && relays == "":
 		return nil

@@ -170,7 +170,7 @@ func (s *SSH) find(text string) (SSHSession, error) {
 			found[sessionOf(l)] = struct{}{}
 		}
 	}
-	for g := range s.ledger.World().SSHGrants() {
+	for g := range s.ledger.World().SSHGrants.All() {
 		if q := (SSHSession{g.Src, g.Dst, g.User}); q.Code() == code {
 			found[q] = struct{}{}
 		}

@@ -151,8 +151,8 @@ func (s *SSH) hold(ctx context.Context, a mesh.Actor, q SSHSession) (SSHAnswer, 
 func (s *SSH) findTarget(ctx context.Context, q SSHAsk) (*mesh.Node, error) {
 	known := func() bool {
 		w := s.ledger.World()
-		_, src := w.Node(q.Src)
-		_, dst := w.Node(q.Dst)
+		_, src := w.Nodes.Get(q.Src)
+		_, dst := w.Nodes.Get(q.Dst)
 		return src && dst
 	}
 	if !known() {
@@ -161,7 +161,7 @@ func (s *SSH) findTarget(ctx context.Context, q SSHAsk) (*mesh.Node, error) {
 			return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 		}
 	}
-	n, ok := s.ledger.World().Node(q.Dst)
+	n, ok := s.ledger.World().Nodes.Get(q.Dst)
 	switch {
 	case !ok:
 		return nil, refuse(NotFound, "dst", "there is no node %s", q.Dst)
@@ -214,8 +214,8 @@ func (s *SSH) use(ctx context.Context, a mesh.Actor, q SSHSession) (answer SSHAn
 
 // shellRule is the first rule that is about a session, nil if none is.
 func shellRule(w *policy.World, q SSHSession) *lang.SSHRule {
-	src, known := w.Node(q.Src)
-	dst, found := w.Node(q.Dst)
+	src, known := w.Nodes.Get(q.Src)
+	dst, found := w.Nodes.Get(q.Dst)
 	if !known || !found || src.KeyExpired {
 		return nil
 	}
@@ -245,7 +245,7 @@ func mayBecome(users []string, user string) bool {
 }
 
 func grantIn(w *policy.World, q SSHSession) *mesh.SSHGrant {
-	g, _ := w.SSHGrant(q.Src, q.Dst, q.User)
+	g, _ := w.SSHGrants.For(q.Src, q.Dst, q.User)
 	return g
 }
 
@@ -279,13 +279,13 @@ func (s *SSH) deny(a mesh.Actor, q SSHSession, why string) SSHAnswer {
 func (s *SSH) logSession(a mesh.Actor, q SSHSession) *slog.Logger {
 	var node, user, target string
 	w := s.ledger.World()
-	if n, ok := w.Node(q.Src); ok {
+	if n, ok := w.Nodes.Get(q.Src); ok {
 		node, user = n.Name, s.ownerName(n)
 		if n.Tagged() {
 			user = strings.Join(n.Tags, ",")
 		}
 	}
-	if n, ok := w.Node(q.Dst); ok {
+	if n, ok := w.Nodes.Get(q.Dst); ok {
 		target = n.Name
 	}
 	return s.logFor(a).With("node", node, "user", user, "target", target, "ssh_user", q.User)

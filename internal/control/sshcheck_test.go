@@ -218,7 +218,7 @@ func TestApprovalForOneSessionLetsOneIn(t *testing.T) {
 		if len(one)+len(other) != 1 {
 			t.Fatalf("%d of two sessions have an answer", len(one)+len(other))
 		}
-		for range s.ledger.World().SSHGrants() {
+		for range s.ledger.World().SSHGrants.All() {
 			t.Error("the approval was not used up")
 		}
 		if n := len(s.SSH.Pending()); n != 1 {
@@ -421,7 +421,7 @@ func TestSessionWaitsOnThroughARestart(t *testing.T) {
 			t.Errorf("after another restart: %+v", got)
 		}
 		pass(21 * time.Minute)
-		for g := range last.ledger.World().SSHGrants() {
+		for g := range last.ledger.World().SSHGrants.All() {
 			t.Errorf("not swept: %+v", g)
 		}
 	})

@@ -29,7 +29,7 @@ func TestNodesOfAKilledReplicaAreOfflineSixteenSecondsLater(t *testing.T) {
 		b.want(t, 1, "b1")
 		b.want(t, 2, "b2")
 		b.want(t, 3, "offline")
-		if n := b.ledger.World().OnlineCount(); n != 2 {
+		if n := b.ledger.World().Nodes.OnlineCount(); n != 2 {
 			t.Errorf("%d nodes are online", n)
 		}
 		if events, commands := c.count(t, mesh.KindOffline); events != 598 || commands != 3 {
@@ -130,7 +130,7 @@ func TestExpiryIsShownWhenItPasses(t *testing.T) {
 		a.presence.Opened(1, 1)
 		pass(2*time.Minute + 3*time.Second)
 		lapsed := func() (n int) {
-			for node := range b.ledger.World().Nodes() {
+			for node := range b.ledger.World().Nodes.All() {
 				if node.KeyExpired {
 					n++
 				}

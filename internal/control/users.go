@@ -110,10 +110,10 @@ func plainLetter(r rune) string {
 // the two never clash.
 func FindUser(s *mesh.Snapshot, ref string) (*mesh.User, error) {
 	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
-		if u, ok := s.User(mesh.UserID(id)); ok {
+		if u, ok := s.Users.Get(mesh.UserID(id)); ok {
 			return u, nil
 		}
-	} else if u, ok := s.UserByName(ref); ok {
+	} else if u, ok := s.Users.ByName(ref); ok {
 		return u, nil
 	}
 	return nil, NoUser(ref)
@@ -168,7 +168,7 @@ func (s *Users) warnOfCapitals(u *mesh.User) {
 }
 
 func nameFree(w *policy.World, name string, except mesh.UserID) error {
-	if u, ok := w.UserByName(name); ok && u.ID != except {
+	if u, ok := w.Users.ByName(name); ok && u.ID != except {
 		return refuse(Conflict, "name", "there is a user %q already; names are compared without regard to case", u.Name)
 	}
 	return knownBy(w, "name", name, except)
@@ -183,7 +183,7 @@ func knownBy(w *policy.World, path, text string, except mesh.UserID) error {
 	case TaggedDevices:
 		return refuse(Invalid, path, "%s is what lists show for nodes with tags; choose another", TaggedDevices)
 	}
-	for _, u := range w.KnownAs(text) {
+	for _, u := range w.Users.KnownAs(text) {
 		if u.ID != except {
 			return refuse(Conflict, path, "user %q is known as %q already; policies and devices could not tell the two apart", u.Name, text)
 		}
@@ -261,7 +261,7 @@ func (s *Users) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string
 		if err := cmp.Or(mayDeleteUser(w, a, user, brought), trial.mayChangeNames(w, a, user, nil)); err != nil {
 			return none, nil, err
 		}
-		return UserDeletion{user.ID, w.NodesOwned(user.ID) + len(brought), user.Name}, goneWith(user, brought), nil
+		return UserDeletion{user.ID, w.Nodes.OwnedCount(user.ID) + len(brought), user.Name}, goneWith(user, brought), nil
 	})
 	if err != nil {
 		return UserDeletion{}, err
@@ -273,7 +273,7 @@ func (s *Users) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string
 // TaggedBy groups the tagged nodes by the user who added them, who may be deleted.
 func TaggedBy(s *mesh.Snapshot) map[mesh.UserID][]*mesh.Node {
 	by := map[mesh.UserID][]*mesh.Node{}
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		if n.Tagged() && n.CreatedBy != 0 {
 			by[n.CreatedBy] = append(by[n.CreatedBy], n)
 		}

@@ -139,7 +139,7 @@ func (s *Webhooks) Create(ctx context.Context, a mesh.Actor, c WebhookChange) (*
 	}
 	salt := identity.NewWebhookSalt()
 	made, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Webhook, []mesh.Event, error) {
-		if w.WebhookCount() >= maxWebhooks {
+		if w.Webhooks.Len() >= maxWebhooks {
 			return nil, nil, refuse(Conflict, "", "there are %d webhooks, and no more are possible: delete one with: fairlead webhooks delete", maxWebhooks)
 		}
 		made := c.apply(mesh.Webhook{ID: w.Counters.Webhook + 1, Salt: salt, CreatedAt: now}, now)
@@ -155,7 +155,7 @@ func (s *Webhooks) Create(ctx context.Context, a mesh.Actor, c WebhookChange) (*
 
 // findWebhook finds a webhook or refuses.
 func findWebhook(s *mesh.Snapshot, id mesh.WebhookID) (*mesh.Webhook, error) {
-	w, ok := s.Webhook(id)
+	w, ok := s.Webhooks.Get(id)
 	if !ok {
 		return nil, refuse(NotFound, "webhook", "there is no webhook %d; list them with: fairlead webhooks list", id)
 	}

@@ -91,7 +91,7 @@ func matches(kept *mesh.Secret, given mesh.Secret) bool {
 // and expired keys take the same work.
 func APIKey(s *mesh.Snapshot, text string, now mesh.Time) (*mesh.APIKey, bool) {
 	prefix, secret := split(KindAPI, text)
-	k, found := s.APIKeyByPrefix(prefix)
+	k, found := s.APIKeys.ByPrefix(prefix)
 	var kept *mesh.Secret
 	if found {
 		kept = &k.Hash
@@ -105,7 +105,7 @@ func APIKey(s *mesh.Snapshot, text string, now mesh.Time) (*mesh.APIKey, bool) {
 // PreAuthKey returns the key that text is, valid or not.
 func PreAuthKey(s *mesh.Snapshot, text string) (*mesh.PreAuthKey, bool) {
 	prefix, secret := split(KindPreAuth, text)
-	k, found := s.PreAuthKeyByPrefix(prefix)
+	k, found := s.PreAuthKeys.ByPrefix(prefix)
 	var kept *mesh.Secret
 	if found {
 		kept = &k.Hash

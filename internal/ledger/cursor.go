@@ -101,7 +101,7 @@ func (c *Cursor) More() <-chan struct{} { return c.at.link.next }
 // which is cheaper anyway once a quarter of the nodes was touched.
 func (c *Cursor) Skip() []mesh.NodeID {
 	head := c.feed.head.Load()
-	limit := head.world.NodeCount()/4 + 64
+	limit := head.world.Nodes.Len()/4 + 64
 	ids, known, steps := []mesh.NodeID{}, true, 0
 	for k := c.at.link; k != head.link; steps++ {
 		k = k.after

@@ -279,7 +279,7 @@ func (l *Ledger) submit(c *command) (mesh.Revision, error) {
 }
 
 func doneBefore(s *mesh.Snapshot, a mesh.Actor, now mesh.Time) error {
-	if m, ok := s.Receipt(a.Once); ok && !m.Until.Reached(now) {
+	if m, ok := s.Receipts.For(a.Once); ok && !m.Until.Reached(now) {
 		return &DoneBefore{m}
 	}
 	return nil

@@ -125,7 +125,7 @@ func commit(t testing.TB, l *ledger.Ledger, evs ...mesh.Event) mesh.Revision {
 
 func addUser(name string) ledger.Decide {
 	return func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		if _, ok := w.UserByName(name); ok {
+		if _, ok := w.Users.ByName(name); ok {
 			return nil, errTaken
 		}
 		return []mesh.Event{mesh.UserPut{User: &mesh.User{ID: w.Counters.User + 1, Name: name, CreatedAt: now}}}, nil
@@ -137,8 +137,8 @@ func enrol(seed uint64) ledger.Decide {
 	return func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		id := w.Counters.Node + 1
 		n := meshgen.Node(id, 1)
-		n.MachineKey, n.NodeKey, n.Name = meshgen.MachineKey(seed), meshgen.NodeKey(seed), w.UniqueName("laptop", id)
-		v4, err := w.NextAddr(prefix4, w.Counters.V4)
+		n.MachineKey, n.NodeKey, n.Name = meshgen.MachineKey(seed), meshgen.NodeKey(seed), w.Nodes.UniqueName("laptop", id)
+		v4, err := w.Nodes.NextAddr(prefix4, w.Counters.V4)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +149,7 @@ func enrol(seed uint64) ledger.Decide {
 
 func report(id mesh.NodeID, n int) ledger.Decide {
 	return func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
-		if _, ok := w.Node(id); !ok {
+		if _, ok := w.Nodes.Get(id); !ok {
 			return nil, errTaken
 		}
 		return []mesh.Event{mesh.NodeNet{ID: id, Net: meshgen.Net(n)}}, nil
@@ -182,7 +182,7 @@ func TestCallerReadsItsOwnWrite(t *testing.T) {
 				}
 				if w := l.World(); w.Rev < rev {
 					t.Errorf("committed %d, world is at %d", rev, w.Rev)
-				} else if _, ok := w.UserByName(name); !ok {
+				} else if _, ok := w.Users.ByName(name); !ok {
 					t.Errorf("%s not visible after its commit", name)
 				}
 			})
@@ -219,7 +219,7 @@ func TestRefusalAndPanicHurtOnlyTheirCommand(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := l.World().UserCount(); n != 20 {
+		if n := l.World().Users.Len(); n != 20 {
 			t.Fatalf("%d users, want 20", n)
 		}
 	})
@@ -263,7 +263,7 @@ func TestReplicasAgreeAndGiveNothingTwice(t *testing.T) {
 			t.Fatalf("replica %d differs", i)
 		}
 	}
-	for n := range ls[0].World().Nodes() {
+	for n := range ls[0].World().Nodes.All() {
 		if addrs[n.IPv4] || names[n.Name] {
 			t.Fatalf("%s or %s was given twice", n.IPv4, n.Name)
 		}
@@ -324,7 +324,7 @@ func TestUnknownOutcomeIsLookedUpInTheLog(t *testing.T) {
 			st.lose = func(bool) { commit(t, other, mesh.UserPut{User: meshgen.User(50)}) } // somebody else goes on meanwhile
 			l := run(t, ledger.Config{Store: st})
 			rev, err := l.Commit(t.Context(), server, addUser("alice"))
-			_, found := l.World().UserByName("alice")
+			_, found := l.World().Users.ByName("alice")
 			switch {
 			case kept && (err != nil || !found || rev != 1):
 				t.Fatalf("committed, but the caller hears %v (revision %d, visible %v)", err, rev, found)
@@ -351,7 +351,7 @@ func TestLedgerSurvivesAnOutage(t *testing.T) {
 	if _, err := l.Commit(t.Context(), server, addUser("alice")); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("a commit during the outage: %v", err)
 	}
-	if l.World().UserCount() != 1 {
+	if l.World().Users.Len() != 1 {
 		t.Fatal("reads must go on during an outage")
 	}
 	if err := own.Resume(); err != nil {
@@ -425,8 +425,8 @@ func TestCursorNamesEveryTouchedNode(t *testing.T) {
 		if touched == nil {
 			continue
 		}
-		for n := range cursor.World().Nodes() {
-			if old, _ := from.Node(n.ID); old != n && !slices.Contains(touched, n.ID) {
+		for n := range cursor.World().Nodes.All() {
+			if old, _ := from.Nodes.Get(n.ID); old != n && !slices.Contains(touched, n.ID) {
 				t.Fatalf("node %d changed between %d and %d and is not named", n.ID, from.Rev, cursor.World().Rev)
 			}
 		}

@@ -116,7 +116,7 @@ func once(name string) mesh.Actor {
 func nothing(*policy.World, mesh.Time) ([]mesh.Event, error) { return nil, nil }
 
 func hasUser(l *ledger.Ledger, name string) bool {
-	_, ok := l.World().UserByName(name)
+	_, ok := l.World().Users.ByName(name)
 	return ok
 }
 
@@ -141,7 +141,7 @@ func mustNotAcknowledge(t *testing.T, l *ledger.Ledger) {
 		})
 	}
 	wg.Wait()
-	if bob, ok := l.World().UserByName("bob"); ok && (l.Confirm(t.Context(), l.World().Rev) == nil || l.ConfirmChange(t.Context(), l.World().Rev, l.World().At) == nil) {
+	if bob, ok := l.World().Users.ByName("bob"); ok && (l.Confirm(t.Context(), l.World().Rev) == nil || l.ConfirmChange(t.Context(), l.World().Rev, l.World().At) == nil) {
 		t.Errorf("%+v is said to be safe", bob)
 	}
 }

@@ -251,7 +251,7 @@ func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []hist
 	back := slices.ContainsFunc(evs, func(e mesh.Event) bool { return e.Kind() == mesh.KindClockSet })
 	turn := func(id mesh.NodeID, at mesh.Time, online bool) {
 		was, ok := shown[id]
-		if n, there := s.Node(id); !ok && there {
+		if n, there := s.Nodes.Get(id); !ok && there {
 			was, ok = n.Presence.Online, true
 		}
 		if ok && (was != online || back) {
@@ -262,7 +262,7 @@ func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []hist
 	for _, e := range evs {
 		switch e := e.(type) {
 		case mesh.NodePut:
-			if _, there := s.Node(e.Node.ID); !there {
+			if _, there := s.Nodes.Get(e.Node.ID); !there {
 				shown[e.Node.ID] = false
 			}
 		case mesh.Online:
@@ -290,7 +290,7 @@ func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []history.Leader) {
 	}
 	led := map[netip.Prefix]history.Leader{}
 	for id, n := range after {
-		before, ok := s.Node(id)
+		before, ok := s.Nodes.Get(id)
 		if !ok {
 			before = &mesh.Node{}
 		}

@@ -32,7 +32,7 @@ func kept() []netip.Prefix {
 // end. It skips the first and last address of p and the ranges that clients
 // keep for themselves. A start outside p means the beginning of p; a random
 // start gives random allocation.
-func (s *Snapshot) NextAddr(p netip.Prefix, start netip.Addr) (netip.Addr, error) {
+func (s *Nodes) NextAddr(p netip.Prefix, start netip.Addr) (netip.Addr, error) {
 	first, last := p.Masked().Addr(), lastAddr(p)
 	if !p.Contains(start) {
 		start = first
@@ -52,7 +52,7 @@ func (s *Snapshot) NextAddr(p netip.Prefix, start netip.Addr) (netip.Addr, error
 		}
 		if k, ok := within(skip, a); ok {
 			a = lastAddr(k)
-		} else if _, taken := s.nodeByAddr.at(a); !taken {
+		} else if _, taken := s.byAddr.at(a); !taken {
 			return a, nil
 		}
 		if wrapped && !a.Less(start) {
@@ -108,7 +108,7 @@ const maxLabel = 63
 // UniqueName turns what a device calls itself into a label that no other node
 // has: the name, then name-1 to name-9, then the name with the node's id, so
 // that a thousand devices called "localhost" cost no search.
-func (s *Snapshot) UniqueName(hostname string, id NodeID) string {
+func (s *Nodes) UniqueName(hostname string, id NodeID) string {
 	base := dnsname.SanitizeHostname(hostname)
 	if base == "" {
 		base = "node"
@@ -129,8 +129,8 @@ func (s *Snapshot) UniqueName(hostname string, id NodeID) string {
 	return name
 }
 
-func (s *Snapshot) nameFree(name string, id NodeID) bool {
-	holder, taken := s.nodeByName.at(name)
+func (s *Nodes) nameFree(name string, id NodeID) bool {
+	holder, taken := s.byName.at(name)
 	return !taken || holder == id
 }
 

@@ -35,7 +35,7 @@ type anyTable interface {
 
 func (s *Snapshot) tables() []anyTable {
 	return []anyTable{
-		&s.users, &s.nodes, &s.preAuth, &s.api, &s.logins, &s.settings, &s.sshGrants, &s.webhooks, &s.facts, &s.receipts,
+		&s.Users, &s.Nodes, &s.PreAuthKeys, &s.APIKeys, &s.Logins, &s.Settings, &s.SSHGrants, &s.Webhooks, &s.Facts, &s.Receipts,
 	}
 }
 
@@ -70,9 +70,9 @@ func describe(w io.Writer, t reflect.Type) {
 	}
 }
 
-func (t *table[V]) noun() reflect.Type { return reflect.TypeFor[V]() }
+func (t *Table[ID, V]) noun() reflect.Type { return reflect.TypeFor[V]() }
 
-func (t *table[V]) digest(h hash.Hash) {
+func (t *Table[ID, V]) digest(h hash.Hash) {
 	h.Write(fields(nil).int(int64(t.count)))
 	var buf fields
 	for p := range t.pages() {

@@ -41,9 +41,9 @@ func (d *Draft) Load(e Event) {
 // head of the log. Counters are at least what the tables hold, because a binary
 // that does not know a counter may have written the head.
 func (d *Draft) Restore(rev Revision, at Time, batch BatchID, c Counters) {
-	room := d.s.nodes.count / shards
-	d.s.nodesByMachine.room, d.s.nodeByKey.room, d.s.nodeByName.room, d.s.nodeByAddr.room = room, room, room, 2*room
-	for n := range d.s.Nodes() {
+	room := d.s.Nodes.count / shards
+	d.s.Nodes.byMachine.room, d.s.Nodes.byKey.room, d.s.Nodes.byName.room, d.s.Nodes.byAddr.room = room, room, room, 2*room
+	for n := range d.s.Nodes.All() {
 		d.indexNode(n)
 	}
 	d.s.Rev, d.s.IdentityRev, d.s.SettingsRev, d.s.PolicyRev, d.s.Counters = rev, rev, rev, rev, c.AtLeast(d.s.Counters)
@@ -92,21 +92,21 @@ func dropID[K, ID comparable](e *edit, x *index[K, []ID], k K, id ID) {
 }
 
 // change replaces a value by a changed copy, if there is one.
-func change[V any, ID ~int64](e *edit, t *table[V], id ID, edit func(*V)) {
-	if old := t.at(int64(id)); old != nil {
+func change[V any, ID ~int64](e *edit, t *Table[ID, V], id ID, edit func(*V)) {
+	if old := t.at(id); old != nil {
 		v := *old
 		edit(&v)
-		t.put(e, int64(id), &v)
+		t.put(e, id, &v)
 	}
 }
 
 // keep puts v, or removes id when v is nil, in a table and in its one index.
-func keep[V any, K comparable, ID ~int64](e *edit, t *table[V], x *index[K, ID], id ID, v *V, by func(*V) K) {
-	if old := t.at(int64(id)); old != nil {
+func keep[V any, K comparable, ID ~int64](e *edit, t *Table[ID, V], x *index[K, ID], id ID, v *V, by func(*V) K) {
+	if old := t.at(id); old != nil {
 		x.drop(e, by(old))
 	}
 	if v != nil {
 		x.put(e, by(v), id)
 	}
-	t.put(e, int64(id), v)
+	t.put(e, id, v)
 }

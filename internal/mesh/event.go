@@ -112,31 +112,31 @@ func Settle(before *Snapshot, evs []Event) []Event {
 		case NodeGone:
 			nodes[e.ID], grantees[e.ID] = true, true
 		case NodePut:
-			if old, ok := before.Node(e.Node.ID); ok && (old.Owner != e.Node.Owner || !slices.Equal(old.Tags, e.Node.Tags)) {
+			if old, ok := before.Nodes.Get(e.Node.ID); ok && (old.Owner != e.Node.Owner || !slices.Equal(old.Tags, e.Node.Tags)) {
 				grantees[e.Node.ID] = true
 			}
 		}
 	}
 	if len(users) > 0 {
-		for n := range before.Nodes() {
+		for n := range before.Nodes.All() {
 			if users[n.Owner] && !nodes[n.ID] {
 				nodes[n.ID], grantees[n.ID] = true, true
 				settled = append(settled, NodeGone{ID: n.ID})
 			}
 		}
-		for k := range before.PreAuthKeys() {
+		for k := range before.PreAuthKeys.All() {
 			if users[k.User] {
 				settled = append(settled, PreAuthKeyGone{ID: k.ID})
 			}
 		}
-		for l := range before.Logins() {
+		for l := range before.Logins.All() {
 			if users[l.User] {
 				settled = append(settled, LoginGone{ID: l.ID})
 			}
 		}
 	}
 	if len(grantees) > 0 {
-		for g := range before.SSHGrants() {
+		for g := range before.SSHGrants.All() {
 			if grantees[g.Src] || grantees[g.Dst] {
 				settled = append(settled, SSHGrantGone{ID: g.ID})
 			}

@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"strings"
 )
@@ -55,16 +54,10 @@ type NodeFacts struct {
 func (NodeFacts) Kind() Kind    { return KindNodeFacts }
 func (e NodeFacts) valid() bool { return e.Facts != nil && valid(e.Facts.Node) }
 func (e NodeFacts) apply(d *Draft) {
-	if _, ok := d.s.Node(e.Facts.Node); ok {
-		d.s.facts.put(d.e, int64(e.Facts.Node), e.Facts)
+	if _, ok := d.s.Nodes.Get(e.Facts.Node); ok {
+		d.s.Facts.put(d.e, e.Facts.Node, e.Facts)
 	}
 }
-
-// Facts returns the measurements of a node, if it reported any.
-func (s *Snapshot) Facts(id NodeID) (*Facts, bool) { return found(s.facts.at(int64(id))) }
-
-// AllFacts yields the measurements of all nodes, sorted by id.
-func (s *Snapshot) AllFacts() iter.Seq[*Facts] { return s.facts.all() }
 
 // Equal reports whether both have the same values.
 func (n NAT) Equal(o NAT) bool {

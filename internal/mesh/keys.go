@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"iter"
 )
 
 // Secret is the SHA-256 of a secret value, which itself is not stored.
@@ -65,10 +64,10 @@ func (e PreAuthKeyPut) count(c *Counters) { c.PreAuth = max(c.PreAuth, e.Key.ID)
 func (e PreAuthKeyPut) apply(d *Draft) {
 	k := *e.Key
 	k.LastUse = PreAuthKeyUse{}
-	if old, ok := d.s.PreAuthKey(k.ID); ok {
+	if old, ok := d.s.PreAuthKeys.Get(k.ID); ok {
 		k.LastUse = old.LastUse
 	}
-	keep(d.e, &d.s.preAuth, &d.s.preAuthByPrefix, k.ID, &k, preAuthPrefix)
+	keep(d.e, &d.s.PreAuthKeys.Table, &d.s.PreAuthKeys.byPrefix, k.ID, &k, preAuthPrefix)
 }
 
 // PreAuthKeyGone removes a pre-auth key.
@@ -80,7 +79,7 @@ type PreAuthKeyGone struct {
 func (PreAuthKeyGone) Kind() Kind    { return KindPreAuthKeyGone }
 func (e PreAuthKeyGone) valid() bool { return valid(e.ID) }
 func (e PreAuthKeyGone) apply(d *Draft) {
-	keep(d.e, &d.s.preAuth, &d.s.preAuthByPrefix, e.ID, nil, preAuthPrefix)
+	keep(d.e, &d.s.PreAuthKeys.Table, &d.s.PreAuthKeys.byPrefix, e.ID, nil, preAuthPrefix)
 }
 
 // PreAuthKeyUsed records that a node joined with a pre-auth key.
@@ -93,25 +92,21 @@ type PreAuthKeyUsed struct {
 func (PreAuthKeyUsed) Kind() Kind    { return KindPreAuthKeyUsed }
 func (e PreAuthKeyUsed) valid() bool { return valid(e.ID) }
 func (e PreAuthKeyUsed) apply(d *Draft) {
-	change(d.e, &d.s.preAuth, e.ID, func(k *PreAuthKey) { k.LastUse = e.Use })
+	change(d.e, &d.s.PreAuthKeys.Table, e.ID, func(k *PreAuthKey) { k.LastUse = e.Use })
 }
 
 func preAuthPrefix(k *PreAuthKey) string { return k.Prefix }
 
-// PreAuthKey returns the pre-auth key with this id.
-func (s *Snapshot) PreAuthKey(id KeyID) (*PreAuthKey, bool) { return found(s.preAuth.at(int64(id))) }
-
-// PreAuthKeyByPrefix finds a pre-auth key by its public part.
-func (s *Snapshot) PreAuthKeyByPrefix(prefix string) (*PreAuthKey, bool) {
-	id, ok := s.preAuthByPrefix.at(prefix)
-	if !ok {
-		return nil, false
-	}
-	return s.PreAuthKey(id)
+// PreAuthKeys is all pre-auth keys of a snapshot.
+type PreAuthKeys struct {
+	Table[KeyID, PreAuthKey]
+	byPrefix index[string, KeyID]
 }
 
-// PreAuthKeys yields all pre-auth keys, sorted by id.
-func (s *Snapshot) PreAuthKeys() iter.Seq[*PreAuthKey] { return s.preAuth.all() }
+// ByPrefix finds a pre-auth key by its public part.
+func (s *PreAuthKeys) ByPrefix(prefix string) (*PreAuthKey, bool) {
+	return s.lookup(s.byPrefix.at(prefix))
+}
 
 // APIKey gives access to the API. Prefix is its public part.
 type APIKey struct {
@@ -153,10 +148,10 @@ func (e APIKeyPut) count(c *Counters) { c.API = max(c.API, e.Key.ID) }
 func (e APIKeyPut) apply(d *Draft) {
 	k := *e.Key
 	k.LastUse = KeyUse{}
-	if old, ok := d.s.APIKey(k.ID); ok {
+	if old, ok := d.s.APIKeys.Get(k.ID); ok {
 		k.LastUse = old.LastUse
 	}
-	keep(d.e, &d.s.api, &d.s.apiByPrefix, k.ID, &k, apiPrefix)
+	keep(d.e, &d.s.APIKeys.Table, &d.s.APIKeys.byPrefix, k.ID, &k, apiPrefix)
 }
 
 // APIKeyGone removes an API key.
@@ -165,9 +160,11 @@ type APIKeyGone struct {
 }
 
 // Kind names the event in the log.
-func (APIKeyGone) Kind() Kind       { return KindAPIKeyGone }
-func (e APIKeyGone) valid() bool    { return valid(e.ID) }
-func (e APIKeyGone) apply(d *Draft) { keep(d.e, &d.s.api, &d.s.apiByPrefix, e.ID, nil, apiPrefix) }
+func (APIKeyGone) Kind() Kind    { return KindAPIKeyGone }
+func (e APIKeyGone) valid() bool { return valid(e.ID) }
+func (e APIKeyGone) apply(d *Draft) {
+	keep(d.e, &d.s.APIKeys.Table, &d.s.APIKeys.byPrefix, e.ID, nil, apiPrefix)
+}
 
 // APIKeyUsed records a use of an API key. Not every use becomes an event.
 type APIKeyUsed struct {
@@ -179,22 +176,18 @@ type APIKeyUsed struct {
 func (APIKeyUsed) Kind() Kind    { return KindAPIKeyUsed }
 func (e APIKeyUsed) valid() bool { return valid(e.ID) }
 func (e APIKeyUsed) apply(d *Draft) {
-	change(d.e, &d.s.api, e.ID, func(k *APIKey) { k.LastUse = e.Use })
+	change(d.e, &d.s.APIKeys.Table, e.ID, func(k *APIKey) { k.LastUse = e.Use })
 }
 
 func apiPrefix(k *APIKey) string { return k.Prefix }
 
-// APIKey returns the API key with this id.
-func (s *Snapshot) APIKey(id KeyID) (*APIKey, bool) { return found(s.api.at(int64(id))) }
-
-// APIKeyByPrefix finds an API key by its public part.
-func (s *Snapshot) APIKeyByPrefix(prefix string) (*APIKey, bool) {
-	id, ok := s.apiByPrefix.at(prefix)
-	if !ok {
-		return nil, false
-	}
-	return s.APIKey(id)
+// APIKeys is all API keys of a snapshot.
+type APIKeys struct {
+	Table[KeyID, APIKey]
+	byPrefix index[string, KeyID]
 }
 
-// APIKeys yields all API keys, sorted by id.
-func (s *Snapshot) APIKeys() iter.Seq[*APIKey] { return s.api.all() }
+// ByPrefix finds an API key by its public part.
+func (s *APIKeys) ByPrefix(prefix string) (*APIKey, bool) {
+	return s.lookup(s.byPrefix.at(prefix))
+}

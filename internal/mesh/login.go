@@ -1,8 +1,6 @@
 package mesh
 
 import (
-	"iter"
-
 	"tailscale.com/types/key"
 )
 
@@ -28,7 +26,7 @@ func (LoginPut) Kind() Kind          { return KindLoginPut }
 func (e LoginPut) valid() bool       { return e.Login != nil && valid(e.Login.ID) }
 func (e LoginPut) count(c *Counters) { c.Login = max(c.Login, e.Login.ID) }
 func (e LoginPut) apply(d *Draft) {
-	keep(d.e, &d.s.logins, &d.s.loginByNodeKey, e.Login.ID, e.Login, loginNodeKey)
+	keep(d.e, &d.s.Logins.Table, &d.s.Logins.byNodeKey, e.Login.ID, e.Login, loginNodeKey)
 }
 
 // LoginGone removes an answer that the device has collected or that has expired.
@@ -40,19 +38,18 @@ type LoginGone struct {
 func (LoginGone) Kind() Kind    { return KindLoginGone }
 func (e LoginGone) valid() bool { return valid(e.ID) }
 func (e LoginGone) apply(d *Draft) {
-	keep(d.e, &d.s.logins, &d.s.loginByNodeKey, e.ID, nil, loginNodeKey)
+	keep(d.e, &d.s.Logins.Table, &d.s.Logins.byNodeKey, e.ID, nil, loginNodeKey)
 }
 
 func loginNodeKey(l *Login) key.NodePublic { return l.NodeKey }
 
-// Login returns the answer to the device that asked with this node key.
-func (s *Snapshot) Login(k key.NodePublic) (*Login, bool) {
-	id, ok := s.loginByNodeKey.at(k)
-	if !ok {
-		return nil, false
-	}
-	return found(s.logins.at(int64(id)))
+// Logins is all answers that devices have not collected yet.
+type Logins struct {
+	Table[LoginID, Login]
+	byNodeKey index[key.NodePublic, LoginID]
 }
 
-// Logins yields all answers that have not been collected, sorted by id.
-func (s *Snapshot) Logins() iter.Seq[*Login] { return s.logins.all() }
+// ByNodeKey returns the answer to the device that asked with this node key.
+func (s *Logins) ByNodeKey(k key.NodePublic) (*Login, bool) {
+	return s.lookup(s.byNodeKey.at(k))
+}

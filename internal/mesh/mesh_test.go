@@ -114,11 +114,11 @@ func (m *model) apply(e mesh.Event) {
 // check compares every value and every index of s with the model.
 func (m *model) check(t *testing.T, s *mesh.Snapshot) {
 	t.Helper()
-	if s.NodeCount() != len(m.nodes) || s.UserCount() != len(m.users) {
-		t.Fatalf("rev %d: %d nodes and %d users, want %d and %d", s.Rev, s.NodeCount(), s.UserCount(), len(m.nodes), len(m.users))
+	if s.Nodes.Len() != len(m.nodes) || s.Users.Len() != len(m.users) {
+		t.Fatalf("rev %d: %d nodes and %d users, want %d and %d", s.Rev, s.Nodes.Len(), s.Users.Len(), len(m.nodes), len(m.users))
 	}
 	online, owned, last := 0, map[mesh.UserID]int{}, mesh.NodeID(0)
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		if n.ID <= last {
 			t.Fatalf("nodes out of order: %d after %d", n.ID, last)
 		}
@@ -133,58 +133,58 @@ func (m *model) check(t *testing.T, s *mesh.Snapshot) {
 			owned[n.Owner]++
 		}
 		for _, find := range []func() (*mesh.Node, bool){
-			func() (*mesh.Node, bool) { return s.NodeByKey(n.NodeKey) },
-			func() (*mesh.Node, bool) { return s.NodeByName(n.Name) },
-			func() (*mesh.Node, bool) { return s.NodeByAddr(n.IPv4) },
-			func() (*mesh.Node, bool) { return s.NodeByAddr(n.IPv6) },
+			func() (*mesh.Node, bool) { return s.Nodes.ByKey(n.NodeKey) },
+			func() (*mesh.Node, bool) { return s.Nodes.ByName(n.Name) },
+			func() (*mesh.Node, bool) { return s.Nodes.ByAddr(n.IPv4) },
+			func() (*mesh.Node, bool) { return s.Nodes.ByAddr(n.IPv6) },
 		} {
 			if got, ok := find(); !ok || got != n {
 				t.Fatalf("rev %d: an index does not lead to node %d", s.Rev, n.ID)
 			}
 		}
-		if !slices.Contains(s.NodesByMachine(n.MachineKey), n) {
+		if !slices.Contains(s.Nodes.ByMachine(n.MachineKey), n) {
 			t.Fatalf("rev %d: machine index does not lead to node %d", s.Rev, n.ID)
 		}
 	}
-	if s.OnlineCount() != online {
-		t.Fatalf("rev %d: %d online, want %d", s.Rev, s.OnlineCount(), online)
+	if s.Nodes.OnlineCount() != online {
+		t.Fatalf("rev %d: %d online, want %d", s.Rev, s.Nodes.OnlineCount(), online)
 	}
 	for id, u := range m.users {
-		if got, ok := s.UserByName(u.Name); !ok || got.ID != id {
+		if got, ok := s.Users.ByName(u.Name); !ok || got.ID != id {
 			t.Fatalf("rev %d: user %q not found by name", s.Rev, u.Name)
 		}
-		if got, _ := s.User(id); u.Email != "" && !slices.Contains(s.KnownAs(strings.ToUpper(u.Email)), got) {
+		if got, _ := s.Users.Get(id); u.Email != "" && !slices.Contains(s.Users.KnownAs(strings.ToUpper(u.Email)), got) {
 			t.Fatalf("rev %d: user %q not found by e-mail", s.Rev, u.Name)
 		}
-		if s.NodesOwned(id) != owned[id] {
-			t.Fatalf("rev %d: user %d owns %d, want %d", s.Rev, id, s.NodesOwned(id), owned[id])
+		if s.Nodes.OwnedCount(id) != owned[id] {
+			t.Fatalf("rev %d: user %d owns %d, want %d", s.Rev, id, s.Nodes.OwnedCount(id), owned[id])
 		}
 	}
 	for id, k := range m.pre {
-		if got, ok := s.PreAuthKeyByPrefix(k.Prefix); !ok || got.ID != id || !reflect.DeepEqual(*got, k) {
+		if got, ok := s.PreAuthKeys.ByPrefix(k.Prefix); !ok || got.ID != id || !reflect.DeepEqual(*got, k) {
 			t.Fatalf("rev %d: pre-auth key %d differs", s.Rev, id)
 		}
 	}
 	for id, k := range m.api {
-		if got, ok := s.APIKeyByPrefix(k.Prefix); !ok || got.ID != id || !reflect.DeepEqual(*got, k) {
+		if got, ok := s.APIKeys.ByPrefix(k.Prefix); !ok || got.ID != id || !reflect.DeepEqual(*got, k) {
 			t.Fatalf("rev %d: API key %d differs", s.Rev, id)
 		}
 	}
 	if got, ok := s.Policy(); ok && *got != m.policy || !ok && m.policy.Version != 0 {
 		t.Fatalf("rev %d: the policy is %+v, want %+v", s.Rev, got, m.policy)
 	}
-	for g := range s.SSHGrants() {
-		if got, ok := s.SSHGrant(g.Src, g.Dst, g.User); !ok || got != g || *g != m.ssh[g.ID] {
+	for g := range s.SSHGrants.All() {
+		if got, ok := s.SSHGrants.For(g.Src, g.Dst, g.User); !ok || got != g || *g != m.ssh[g.ID] {
 			t.Fatalf("rev %d: SSH grant %d differs", s.Rev, g.ID)
 		}
 	}
 	for id, g := range m.ssh {
-		if got, ok := s.SSHGrant(g.Src, g.Dst, g.User); !ok || got.ID != id {
+		if got, ok := s.SSHGrants.For(g.Src, g.Dst, g.User); !ok || got.ID != id {
 			t.Fatalf("rev %d: SSH grant %d is not found", s.Rev, id)
 		}
 	}
 	for id, w := range m.hooks {
-		if got, ok := s.Webhook(id); !ok || !reflect.DeepEqual(*got, w) || s.WebhookCount() != len(m.hooks) {
+		if got, ok := s.Webhooks.Get(id); !ok || !reflect.DeepEqual(*got, w) || s.Webhooks.Len() != len(m.hooks) {
 			t.Fatalf("rev %d: webhook %d differs", s.Rev, id)
 		}
 	}
@@ -194,8 +194,8 @@ func (m *model) check(t *testing.T, s *mesh.Snapshot) {
 func (m *model) checkFacts(t *testing.T, s *mesh.Snapshot) {
 	t.Helper()
 	known := maps.Collect(func(yield func(mesh.NodeID, mesh.Facts) bool) {
-		for f := range s.AllFacts() {
-			if got, ok := s.Facts(f.Node); !ok || got != f || !yield(f.Node, *f) {
+		for f := range s.Facts.All() {
+			if got, ok := s.Facts.Get(f.Node); !ok || got != f || !yield(f.Node, *f) {
 				return
 			}
 		}
@@ -217,8 +217,8 @@ func TestSnapshotFollowsPlainMaps(t *testing.T) {
 			s, _ = mesh.Apply(s, s.Rev+1, evs...)
 		}
 		m.check(t, s)
-		for n := range s.Nodes() {
-			if _, ok := s.User(n.Owner); !ok && n.Owner != 0 {
+		for n := range s.Nodes.All() {
+			if _, ok := s.Users.Get(n.Owner); !ok && n.Owner != 0 {
 				t.Fatalf("node %d outlived its owner", n.ID)
 			}
 		}
@@ -253,11 +253,11 @@ func TestPublishedSnapshotNeverChanges(t *testing.T) {
 
 func summary(s *mesh.Snapshot) []string {
 	var out []string
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		out = append(out, fmt.Sprintf("%+v", *n))
 	}
-	for u := range s.Users() {
-		out = append(out, fmt.Sprintf("%+v %d", *u, s.NodesOwned(u.ID)))
+	for u := range s.Users.All() {
+		out = append(out, fmt.Sprintf("%+v %d", *u, s.Nodes.OwnedCount(u.ID)))
 	}
 	return out
 }
@@ -269,8 +269,8 @@ func TestTouchedNamesEveryNodeThatChanged(t *testing.T) {
 		evs := mesh.Settle(s, []mesh.Event{meshgen.Event(r, s)})
 		next, touched := mesh.Apply(s, s.Rev+1, evs...)
 		for id := mesh.NodeID(1); id <= 300; id++ {
-			a, _ := s.Node(id)
-			b, _ := next.Node(id)
+			a, _ := s.Nodes.Get(id)
+			b, _ := next.Nodes.Get(id)
 			if a != b && !slices.Contains(touched, id) {
 				t.Fatalf("node %d changed by %+v and is not named", id, evs)
 			}

@@ -118,7 +118,7 @@ func (NodePut) Kind() Kind       { return KindNodePut }
 func (e NodePut) valid() bool    { return e.Node != nil && valid(e.Node.ID) }
 func (e NodePut) node() NodeID   { return e.Node.ID }
 func (e NodePut) apply(d *Draft) { d.putNode(e.Node) }
-func (e NodePut) load(d *Draft)  { d.s.nodes.put(d.e, int64(e.Node.ID), e.Node) }
+func (e NodePut) load(d *Draft)  { d.s.Nodes.put(d.e, e.Node.ID, e.Node) }
 func (e NodePut) count(c *Counters) {
 	c.Node = max(c.Node, e.Node.ID)
 	for _, r := range e.Node.AllRoutes {
@@ -189,7 +189,7 @@ func (e Offline) Presence() Presence { return Presence{LastSeen: e.At} }
 func (d *Draft) putNode(put *Node) {
 	n := *put
 	n.Net, n.Presence = Net{}, Presence{}
-	old, ok := d.s.Node(n.ID)
+	old, ok := d.s.Nodes.Get(n.ID)
 	if ok {
 		n.Net, n.Presence = old.Net, old.Presence
 		d.unindexNode(old)
@@ -197,68 +197,68 @@ func (d *Draft) putNode(put *Node) {
 	if !ok || !sameIdentity(old, &n) {
 		d.s.IdentityRev = d.s.Rev
 	}
-	d.s.nodes.put(d.e, int64(n.ID), &n)
+	d.s.Nodes.put(d.e, n.ID, &n)
 	d.indexNode(&n)
 }
 
 func (d *Draft) indexNode(n *Node) {
-	addID(d.e, &d.s.nodesByMachine, n.MachineKey, n.ID)
-	d.s.nodeByKey.put(d.e, n.NodeKey, n.ID)
-	d.s.nodeByName.put(d.e, n.Name, n.ID)
+	addID(d.e, &d.s.Nodes.byMachine, n.MachineKey, n.ID)
+	d.s.Nodes.byKey.put(d.e, n.NodeKey, n.ID)
+	d.s.Nodes.byName.put(d.e, n.Name, n.ID)
 	for _, a := range n.Addrs() {
-		d.s.nodeByAddr.put(d.e, a, n.ID)
+		d.s.Nodes.byAddr.put(d.e, a, n.ID)
 	}
 	for _, p := range n.Routes {
-		addID(d.e, &d.s.routers, p, n.ID)
+		addID(d.e, &d.s.Nodes.routers, p, n.ID)
 	}
 	if n.Owner != 0 {
-		d.s.owned.put(d.e, n.Owner, d.s.NodesOwned(n.Owner)+1)
+		d.s.Nodes.owned.put(d.e, n.Owner, d.s.Nodes.OwnedCount(n.Owner)+1)
 	}
 	if n.Presence.Online {
-		d.s.online++
+		d.s.Nodes.online++
 	}
 }
 
 func (d *Draft) dropNode(id NodeID) {
-	old, ok := d.s.Node(id)
+	old, ok := d.s.Nodes.Get(id)
 	if !ok {
 		return
 	}
 	d.unindexNode(old)
-	d.s.nodes.put(d.e, int64(id), nil)
-	d.s.facts.put(d.e, int64(id), nil)
+	d.s.Nodes.put(d.e, id, nil)
+	d.s.Facts.put(d.e, id, nil)
 	d.s.IdentityRev = d.s.Rev
 }
 
 func (d *Draft) unindexNode(n *Node) {
-	dropID(d.e, &d.s.nodesByMachine, n.MachineKey, n.ID)
+	dropID(d.e, &d.s.Nodes.byMachine, n.MachineKey, n.ID)
 	for _, p := range n.Routes {
-		dropID(d.e, &d.s.routers, p, n.ID)
+		dropID(d.e, &d.s.Nodes.routers, p, n.ID)
 	}
-	d.s.nodeByKey.drop(d.e, n.NodeKey)
-	d.s.nodeByName.drop(d.e, n.Name)
+	d.s.Nodes.byKey.drop(d.e, n.NodeKey)
+	d.s.Nodes.byName.drop(d.e, n.Name)
 	for _, a := range n.Addrs() {
-		d.s.nodeByAddr.drop(d.e, a)
+		d.s.Nodes.byAddr.drop(d.e, a)
 	}
 	if n.Owner != 0 {
-		if rest := d.s.NodesOwned(n.Owner) - 1; rest > 0 {
-			d.s.owned.put(d.e, n.Owner, rest)
+		if rest := d.s.Nodes.OwnedCount(n.Owner) - 1; rest > 0 {
+			d.s.Nodes.owned.put(d.e, n.Owner, rest)
 		} else {
-			d.s.owned.drop(d.e, n.Owner)
+			d.s.Nodes.owned.drop(d.e, n.Owner)
 		}
 	}
 	if n.Presence.Online {
-		d.s.online--
+		d.s.Nodes.online--
 	}
 }
 
 func (d *Draft) setPresence(id NodeID, p Presence) {
 	d.changeNode(id, func(n *Node) {
 		if n.Presence.Online {
-			d.s.online--
+			d.s.Nodes.online--
 		}
 		if p.Online {
-			d.s.online++
+			d.s.Nodes.online++
 		}
 		n.Presence = p
 	})
@@ -266,57 +266,71 @@ func (d *Draft) setPresence(id NodeID, p Presence) {
 
 // completeNode changes a loaded node in place: nobody else has seen it yet.
 func (d *Draft) completeNode(id NodeID, edit func(*Node)) {
-	if n, ok := d.s.Node(id); ok {
+	if n, ok := d.s.Nodes.Get(id); ok {
 		edit(n)
 	}
 }
 
 // changeNode replaces a node by a changed copy. It does nothing if the node has been
 // deleted.
-func (d *Draft) changeNode(id NodeID, edit func(*Node)) { change(d.e, &d.s.nodes, id, edit) }
+func (d *Draft) changeNode(id NodeID, edit func(*Node)) { change(d.e, &d.s.Nodes.Table, id, edit) }
 
 func sameIdentity(a, b *Node) bool {
 	return a.Owner == b.Owner && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 && slices.Equal(a.Tags, b.Tags) &&
 		slices.Equal(a.RoutableIPs, b.RoutableIPs) && slices.Equal(a.Routes, b.Routes)
 }
 
-// NodesOwned is the number of untagged nodes of a user.
-func (s *Snapshot) NodesOwned(id UserID) int {
+// Nodes is all nodes of a snapshot.
+type Nodes struct {
+	Table[NodeID, Node]
+	byMachine index[key.MachinePublic, []NodeID]
+	byKey     index[key.NodePublic, NodeID]
+	byAddr    index[netip.Addr, NodeID]
+	byName    index[string, NodeID]
+	routers   index[netip.Prefix, []NodeID] // by each of their Routes
+	owned     index[UserID, int]            // untagged nodes of a user
+	online    int
+}
+
+func newNodes() Nodes {
+	return Nodes{
+		byMachine: newIndex[key.MachinePublic, []NodeID](),
+		byKey:     newIndex[key.NodePublic, NodeID](),
+		byAddr:    newIndex[netip.Addr, NodeID](),
+		byName:    newIndex[string, NodeID](),
+		routers:   newIndex[netip.Prefix, []NodeID](),
+		owned:     newIndex[UserID, int](),
+	}
+}
+
+// OwnedCount is the number of untagged nodes of a user.
+func (s *Nodes) OwnedCount(id UserID) int {
 	n, _ := s.owned.at(id)
 	return n
 }
 
-// Node returns the node with this id.
-func (s *Snapshot) Node(id NodeID) (*Node, bool) { return found(s.nodes.at(int64(id))) }
-
-// Nodes yields all nodes, sorted by id.
-func (s *Snapshot) Nodes() iter.Seq[*Node] { return s.nodes.all() }
-
-// NodeCount is the number of nodes.
-func (s *Snapshot) NodeCount() int { return s.nodes.count }
-
 // OnlineCount is the number of nodes with a live stream on any replica.
-func (s *Snapshot) OnlineCount() int { return s.online }
+func (s *Nodes) OnlineCount() int { return s.online }
 
-// NodesByMachine returns the nodes of one machine: one for each user who
+// ByMachine returns the nodes of one machine: one for each user who
 // signed in there.
-func (s *Snapshot) NodesByMachine(k key.MachinePublic) []*Node {
-	ids, _ := s.nodesByMachine.at(k)
+func (s *Nodes) ByMachine(k key.MachinePublic) []*Node {
+	ids, _ := s.byMachine.at(k)
 	ns := make([]*Node, 0, len(ids))
 	for _, id := range ids {
-		ns = append(ns, s.nodes.at(int64(id)))
+		ns = append(ns, s.at(id))
 	}
 	return ns
 }
 
-// NodeByKey finds the node that holds a node key.
-func (s *Snapshot) NodeByKey(k key.NodePublic) (*Node, bool) { return s.nodeAt(s.nodeByKey.at(k)) }
+// ByKey finds the node that holds a node key.
+func (s *Nodes) ByKey(k key.NodePublic) (*Node, bool) { return s.lookup(s.byKey.at(k)) }
 
-// NodeByAddr finds the node that holds an address.
-func (s *Snapshot) NodeByAddr(a netip.Addr) (*Node, bool) { return s.nodeAt(s.nodeByAddr.at(a)) }
+// ByAddr finds the node that holds an address.
+func (s *Nodes) ByAddr(a netip.Addr) (*Node, bool) { return s.lookup(s.byAddr.at(a)) }
 
-// NodeByName finds the node with this label.
-func (s *Snapshot) NodeByName(name string) (*Node, bool) { return s.nodeAt(s.nodeByName.at(name)) }
+// ByName finds the node with this label.
+func (s *Nodes) ByName(name string) (*Node, bool) { return s.lookup(s.byName.at(name)) }
 
 // NodeNamed finds a node by its label or its full name, without regard to case.
 func (s *Snapshot) NodeNamed(name string) (*Node, bool) {
@@ -324,27 +338,20 @@ func (s *Snapshot) NodeNamed(name string) (*Node, bool) {
 	if domain := s.DNS().BaseDomain; domain != "" {
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "."), "."+domain)
 	}
-	return s.NodeByName(name)
+	return s.Nodes.ByName(name)
 }
 
-func (s *Snapshot) nodeAt(id NodeID, ok bool) (*Node, bool) {
-	if !ok {
-		return nil, false
-	}
-	return s.Node(id)
-}
-
-// BlockSize is the number of neighbouring ids that NodeBlocks yields at once.
+// BlockSize is the number of neighbouring ids that Blocks yields at once.
 const BlockSize = 64
 
-// NodeBlocks yields all nodes, sorted by id, in blocks that start
+// Blocks yields all nodes, sorted by id, in blocks that start
 // at multiples of BlockSize; ids without a node are nil. Two blocks with the
 // same first element hold the same nodes, in any snapshot.
-func (s *Snapshot) NodeBlocks() iter.Seq2[NodeID, []*Node] {
+func (s *Nodes) Blocks() iter.Seq2[NodeID, []*Node] {
 	return func(yield func(NodeID, []*Node) bool) {
-		for first, p := range s.nodes.numbered() {
+		for first, p := range s.numbered() {
 			for at := 0; at < pageSize; at += BlockSize {
-				if !yield(NodeID(first+int64(at)), p.vals[at:at+BlockSize:at+BlockSize]) {
+				if !yield(first+NodeID(at), p.vals[at:at+BlockSize:at+BlockSize]) {
 					return
 				}
 			}
@@ -352,6 +359,5 @@ func (s *Snapshot) NodeBlocks() iter.Seq2[NodeID, []*Node] {
 	}
 }
 
-// ChangedNodes returns the nodes that differ between s and an older snapshot,
-// sorted by id. Pages that both share are skipped.
-func (s *Snapshot) ChangedNodes(old *Snapshot) []NodeID { return changed[NodeID](&s.nodes, &old.nodes) }
+// ChangedSince returns the nodes that differ between two snapshots, sorted by id.
+func (s *Nodes) ChangedSince(old *Nodes) []NodeID { return s.changedSince(&old.Table) }

@@ -75,22 +75,22 @@ func TestPolicyRevMovesWithTheTextAlone(t *testing.T) {
 func TestSSHGrantAnswersOneAskAlone(t *testing.T) {
 	grant := mesh.SSHGrant{ID: 7, Src: 1, Dst: 2, User: "root", By: "key:a", Until: 9}
 	s, touched := mesh.Apply(mesh.Empty(), 1, mesh.SSHGrantPut{Grant: &grant})
-	if got, ok := s.SSHGrant(1, 2, "root"); !ok || *got != grant || len(touched) != 0 || s.Counters.SSHGrant != 7 {
+	if got, ok := s.SSHGrants.For(1, 2, "root"); !ok || *got != grant || len(touched) != 0 || s.Counters.SSHGrant != 7 {
 		t.Fatalf("got %+v, touched %v, last id %d", got, touched, s.Counters.SSHGrant)
 	}
 	for _, ask := range []mesh.SSHGrant{{Src: 2, Dst: 1, User: "root"}, {Src: 1, Dst: 2, User: "Root"}, {Src: 1, Dst: 2}, {Src: 1, Dst: 3, User: "root"}} {
-		if got, ok := s.SSHGrant(ask.Src, ask.Dst, ask.User); ok {
+		if got, ok := s.SSHGrants.For(ask.Src, ask.Dst, ask.User); ok {
 			t.Errorf("%+v answers %+v", got, ask)
 		}
 	}
 	moved := grant
 	moved.User = "admin"
 	s, _ = mesh.Apply(s, 2, mesh.SSHGrantPut{Grant: &moved})
-	if _, ok := s.SSHGrant(1, 2, "root"); ok {
+	if _, ok := s.SSHGrants.For(1, 2, "root"); ok {
 		t.Error("a grant answers what it was replaced for")
 	}
 	s, _ = mesh.Apply(s, 3, mesh.SSHGrantGone{ID: 7})
-	if _, ok := s.SSHGrant(1, 2, "admin"); ok || s.Counters.SSHGrant != 7 {
+	if _, ok := s.SSHGrants.For(1, 2, "admin"); ok || s.Counters.SSHGrant != 7 {
 		t.Error("a grant outlived its end, or its id may come again")
 	}
 }
@@ -106,7 +106,7 @@ func TestSSHGrantsGoWithTheirNodes(t *testing.T) {
 	for name, gone := range map[string]mesh.Event{"node": mesh.NodeGone{ID: 1}, "user": mesh.UserGone{ID: 1}} {
 		next, _ := mesh.Apply(s, 2, mesh.Settle(s, []mesh.Event{gone})...)
 		var left []mesh.SSHGrantID
-		for g := range next.SSHGrants() {
+		for g := range next.SSHGrants.All() {
 			left = append(left, g.ID)
 		}
 		if !slices.Equal(left, []mesh.SSHGrantID{3}) {

@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"iter"
 	"slices"
 	"time"
 )
@@ -68,41 +67,45 @@ func (e ReceiptGone) valid() bool    { return valid(e.ID) }
 func (e ReceiptGone) apply(d *Draft) { d.putReceipt(e.ID, nil) }
 
 func (d *Draft) putReceipt(id ReceiptID, m *Receipt) {
-	if old := d.s.receipts.at(int64(id)); old != nil {
-		dropID(d.e, &d.s.receiptsByOwner, old.Owner, id)
+	if old := d.s.Receipts.at(id); old != nil {
+		dropID(d.e, &d.s.Receipts.byOwner, old.Owner, id)
 	}
 	if m != nil {
-		addID(d.e, &d.s.receiptsByOwner, m.Owner, id)
+		addID(d.e, &d.s.Receipts.byOwner, m.Owner, id)
 	}
-	keep(d.e, &d.s.receipts, &d.s.receiptByAsk, id, m, (*Receipt).ask)
+	keep(d.e, &d.s.Receipts.Table, &d.s.Receipts.byAsk, id, m, (*Receipt).ask)
 }
 
-// Receipt returns the receipt that a request of this owner and key left. It may have ended.
-func (s *Snapshot) Receipt(o *Once) (*Receipt, bool) {
+// Receipts is all receipts of a snapshot, the oldest first.
+type Receipts struct {
+	Table[ReceiptID, Receipt]
+	byAsk   index[receiptAsk, ReceiptID]
+	byOwner index[string, []ReceiptID]
+}
+
+func newReceipts() Receipts {
+	return Receipts{byAsk: newIndex[receiptAsk, ReceiptID](), byOwner: newIndex[string, []ReceiptID]()}
+}
+
+// For returns the receipt that a request of this owner and key left. It may have ended.
+func (s *Receipts) For(o *Once) (*Receipt, bool) {
 	if o == nil {
 		return nil, false
 	}
-	id, ok := s.receiptByAsk.at(receiptAsk{o.Owner, o.Key})
-	if !ok {
-		return nil, false
-	}
-	return found(s.receipts.at(int64(id)))
+	return s.lookup(s.byAsk.at(receiptAsk{o.Owner, o.Key}))
 }
-
-// Receipts yields all receipts, the oldest first.
-func (s *Snapshot) Receipts() iter.Seq[*Receipt] { return s.receipts.all() }
 
 // ReceiptWait returns how long a request must wait until there is room for its
 // receipt; zero if there is room.
 func ReceiptWait(s *Snapshot, now Time, o *Once) time.Duration {
-	if _, ok := s.Receipt(o); ok {
+	if _, ok := s.Receipts.For(o); ok {
 		return 0 // it replaces its own
 	}
 	var oldest *Receipt
-	if own, _ := s.receiptsByOwner.at(o.Owner); len(own) >= MaxOwnerReceipts {
-		oldest = s.receipts.at(int64(slices.Min(own)))
-	} else if s.receipts.count >= MaxReceipts {
-		for m := range s.Receipts() {
+	if own, _ := s.Receipts.byOwner.at(o.Owner); len(own) >= MaxOwnerReceipts {
+		oldest = s.Receipts.at(slices.Min(own))
+	} else if s.Receipts.count >= MaxReceipts {
+		for m := range s.Receipts.All() {
 			oldest = m
 			break
 		}
@@ -124,14 +127,14 @@ func Remember(s *Snapshot, now Time, o *Once, object, answer string) (evs []Even
 			evs = append(evs, ReceiptGone{ID: id})
 		}
 	}
-	if ended, ok := s.Receipt(o); ok {
+	if ended, ok := s.Receipts.For(o); ok {
 		forget(ended.ID)
 	}
-	if own, _ := s.receiptsByOwner.at(o.Owner); len(own) >= MaxOwnerReceipts {
+	if own, _ := s.Receipts.byOwner.at(o.Owner); len(own) >= MaxOwnerReceipts {
 		forget(slices.Min(own))
 	}
-	if s.receipts.count >= MaxReceipts {
-		for m := range s.Receipts() {
+	if s.Receipts.count >= MaxReceipts {
+		for m := range s.Receipts.All() {
 			forget(m.ID)
 			break
 		}

@@ -21,7 +21,7 @@ func remember(s *mesh.Snapshot, now mesh.Time, o *mesh.Once) *mesh.Snapshot {
 }
 
 func receiptCount(s *mesh.Snapshot) (n int) {
-	for range s.Receipts() {
+	for range s.Receipts.All() {
 		n++
 	}
 	return n
@@ -34,7 +34,7 @@ func TestOldestReceiptsMakeRoom(t *testing.T) {
 	}
 	s := d.Freeze()
 	for n, want := range map[uint64]bool{0: false, 1: false, 2: true, mesh.MaxOwnerReceipts + 1: true} {
-		if _, ok := s.Receipt(once("key:1", n)); ok != want {
+		if _, ok := s.Receipts.For(once("key:1", n)); ok != want {
 			t.Errorf("request %d is remembered: %v", n, ok)
 		}
 	}
@@ -45,7 +45,7 @@ func TestOldestReceiptsMakeRoom(t *testing.T) {
 	if s = d.Freeze(); receiptCount(s) != mesh.MaxReceipts {
 		t.Errorf("%d receipts", receiptCount(s))
 	}
-	if _, ok := s.Receipt(once("key:1", mesh.MaxOwnerReceipts+1)); ok {
+	if _, ok := s.Receipts.For(once("key:1", mesh.MaxOwnerReceipts+1)); ok {
 		t.Error("the oldest of all is still there")
 	}
 }
@@ -77,14 +77,14 @@ func TestYoungReceiptsAreNotForgotten(t *testing.T) {
 func TestReceiptThatEndedIsReplaced(t *testing.T) {
 	s := remember(mesh.Empty(), meshgen.Start, once("key:1", 1))
 	s = remember(s, meshgen.Start.Add(mesh.ReceiptLifetime+time.Second), once("key:1", 1))
-	m, ok := s.Receipt(once("key:1", 1))
+	m, ok := s.Receipts.For(once("key:1", 1))
 	if !ok || m.ID != 2 || receiptCount(s) != 1 {
 		t.Fatalf("%v, %d receipts", m, receiptCount(s))
 	}
 	if s, _ = mesh.Apply(s, s.Rev+1, mesh.ReceiptGone{ID: m.ID}); receiptCount(s) != 0 {
 		t.Error("not forgotten")
 	}
-	if _, ok := s.Receipt(once("key:1", 1)); ok {
+	if _, ok := s.Receipts.For(once("key:1", 1)); ok {
 		t.Error("still found")
 	}
 }

@@ -142,7 +142,7 @@ func (r Route) comparePrefix(p netip.Prefix) int { return r.Prefix.Compare(p) }
 
 // RoutersOf returns the nodes that have a route, announced and enabled, in no
 // particular order.
-func (s *Snapshot) RoutersOf(p netip.Prefix) []NodeID {
+func (s *Nodes) RoutersOf(p netip.Prefix) []NodeID {
 	ids, _ := s.routers.at(p)
 	return ids
 }
@@ -194,7 +194,7 @@ func routesOf(before *Snapshot, evs []Event) (prefixes []netip.Prefix, nodes []N
 			continue
 		}
 		nodes = append(nodes, id)
-		if n, ok := before.Node(id); ok {
+		if n, ok := before.Nodes.Get(id); ok {
 			add(n)
 		}
 	}
@@ -212,9 +212,9 @@ type election struct {
 // better preference alone does not replace it, so a router that comes and goes moves
 // the prefix once. The nodes may have been primary and no longer advertise it.
 func (e *election) elect(p netip.Prefix, nodes []NodeID) {
-	best := e.s.BestRouter(p, func(*Node) bool { return true })
-	for _, id := range slices.Concat(e.s.RoutersOf(p), nodes) {
-		if n, ok := e.s.Node(id); ok {
+	best := e.s.Nodes.BestRouter(p, func(*Node) bool { return true })
+	for _, id := range slices.Concat(e.s.Nodes.RoutersOf(p), nodes) {
+		if n, ok := e.s.Nodes.Get(id); ok {
 			e.set(n, p, n == best)
 		}
 	}
@@ -222,9 +222,9 @@ func (e *election) elect(p netip.Prefix, nodes []NodeID) {
 
 // BestRouter returns the best router of a prefix among the nodes that may be used, or
 // nil if there is none.
-func (s *Snapshot) BestRouter(p netip.Prefix, may func(*Node) bool) (best *Node) {
+func (s *Nodes) BestRouter(p netip.Prefix, may func(*Node) bool) (best *Node) {
 	for _, id := range s.RoutersOf(p) {
-		if n, ok := s.Node(id); ok && may(n) && (best == nil || n.before(best, p)) {
+		if n, ok := s.Get(id); ok && may(n) && (best == nil || n.before(best, p)) {
 			best = n
 		}
 	}

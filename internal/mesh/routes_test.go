@@ -36,7 +36,7 @@ func (h *hall) commit(evs ...mesh.Event) {
 }
 
 func (h *hall) change(id mesh.NodeID, change func(*mesh.Node)) {
-	n, _ := h.s.Node(id)
+	n, _ := h.s.Nodes.Get(id)
 	c := *n
 	change(&c)
 	h.commit(mesh.NodePut{Node: &c})
@@ -51,7 +51,7 @@ func (h *hall) offline(id mesh.NodeID) { h.commit(mesh.Offline{ID: id, At: 2}) }
 // leads names the router of the prefix; more than one is an error.
 func (h *hall) leads() (id mesh.NodeID) {
 	h.t.Helper()
-	for n := range h.s.Nodes() {
+	for n := range h.s.Nodes.All() {
 		if slices.Contains(n.Primary, office()) {
 			if id != 0 {
 				h.t.Fatalf("nodes %d and %d lead to one prefix", id, n.ID)
@@ -121,7 +121,7 @@ func TestEveryoneLeadsToTheInternet(t *testing.T) {
 			n.Routes = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 		})
 	}
-	for n := range h.s.Nodes() {
+	for n := range h.s.Nodes.All() {
 		if n.Primary != nil {
 			t.Errorf("node %d leads to %v alone", n.ID, n.Primary)
 		}
@@ -148,7 +148,7 @@ func oneRouter(t *testing.T, seed uint64) (moved int) {
 		s, _ = mesh.Apply(s, s.Rev+1, mesh.Settle(s, []mesh.Event{meshgen.Event(r, s)})...)
 		leaders, fit, routers := map[netip.Prefix]*mesh.Node{}, map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
 		can := func(n *mesh.Node) bool { return n.Presence.Online && !n.KeyExpired && !n.Unhealthy }
-		for n := range s.Nodes() {
+		for n := range s.Nodes.All() {
 			for _, p := range n.Routes {
 				routers[p], fit[p] = !mesh.Exit(p), fit[p] || can(n)
 			}
@@ -157,7 +157,7 @@ func oneRouter(t *testing.T, seed uint64) (moved int) {
 					t.Fatalf("revision %d: node %d leads to %s by mistake", s.Rev, n.ID, p)
 				}
 				leaders[p] = n
-				if was, ok := before.Node(n.ID); ok && !slices.Contains(was.Primary, p) {
+				if was, ok := before.Nodes.Get(n.ID); ok && !slices.Contains(was.Primary, p) {
 					moved++
 				}
 			}

@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"encoding/json"
-	"iter"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -42,21 +41,20 @@ func (e SettingGone) valid() bool    { return valid(e.ID) }
 func (e SettingGone) apply(d *Draft) { d.putSetting(e.ID, nil) }
 
 func (d *Draft) putSetting(id SettingID, v *Setting) {
-	keep(d.e, &d.s.settings, &d.s.settingByKey, id, v, func(v *Setting) string { return v.Key })
+	keep(d.e, &d.s.Settings.Table, &d.s.Settings.byKey, id, v, func(v *Setting) string { return v.Key })
 	d.s.SettingsRev = d.s.Rev
 }
 
-// Setting returns the setting with this key.
-func (s *Snapshot) Setting(key string) (*Setting, bool) {
-	id, ok := s.settingByKey.at(key)
-	if !ok {
-		return nil, false
-	}
-	return found(s.settings.at(int64(id)))
+// Settings is all settings of a snapshot.
+type Settings struct {
+	Table[SettingID, Setting]
+	byKey index[string, SettingID]
 }
 
-// Settings yields all settings, sorted by id.
-func (s *Snapshot) Settings() iter.Seq[*Setting] { return s.settings.all() }
+// ByKey returns the setting with this key.
+func (s *Settings) ByKey(key string) (*Setting, bool) {
+	return s.lookup(s.byKey.at(key))
+}
 
 // The keys of settings.
 const (
@@ -106,12 +104,12 @@ func (s *Snapshot) DNS() DNS { return settingOf[DNS](s, SettingDNS) }
 // relays by region number, both in the clients' format.
 func (s *Snapshot) Relays() (elsewhere string, embedded map[string]Relay) {
 	embedded = map[string]Relay{}
-	for v := range s.Settings() {
+	for v := range s.Settings.All() {
 		if region, ok := strings.CutPrefix(v.Key, SettingRelay); ok {
 			embedded[region] = settingOf[Relay](s, v.Key)
 		}
 	}
-	if v, ok := s.Setting(SettingRelays); ok {
+	if v, ok := s.Settings.ByKey(SettingRelays); ok {
 		elsewhere = v.Value
 	}
 	return elsewhere, embedded
@@ -141,7 +139,7 @@ func (s *Snapshot) Regions() map[int]Region {
 }
 
 func settingOf[T any](s *Snapshot, key string) (value T) {
-	v, ok := s.Setting(key)
+	v, ok := s.Settings.ByKey(key)
 	if !ok {
 		return value
 	}
@@ -155,7 +153,7 @@ func settingOf[T any](s *Snapshot, key string) (value T) {
 // SettingPutFor returns the event that sets a setting, or none if it has that value
 // already.
 func (s *Snapshot) SettingPutFor(key, value, source string, pinned bool, now Time) []Event {
-	old, ok := s.Setting(key)
+	old, ok := s.Settings.ByKey(key)
 	if ok && old.Value == value && old.Source == source && old.Pinned == pinned {
 		return nil
 	}

@@ -26,36 +26,20 @@ type Snapshot struct {
 	// Counters says which ids and addresses come next.
 	Counters Counters
 
-	users     table[User]
-	nodes     table[Node]
-	preAuth   table[PreAuthKey]
-	api       table[APIKey]
-	logins    table[Login]
-	settings  table[Setting]
-	sshGrants table[SSHGrant]
-	webhooks  table[Webhook]
-	facts     table[Facts] // by the id of the node
-	receipts  table[Receipt]
+	Users       Users
+	Nodes       Nodes
+	PreAuthKeys PreAuthKeys
+	APIKeys     APIKeys
+	Logins      Logins
+	Settings    Settings
+	SSHGrants   SSHGrants
+	Webhooks    Table[WebhookID, Webhook]
+	Facts       Table[NodeID, Facts]
+	Receipts    Receipts
+
 	policy    *Policy  // the newest
 	policySum [32]byte // its digest, taken once because the text may be long
-
-	userByName      index[string, UserID]   // by folded name
-	usersByEmail    index[string, []UserID] // by folded e-mail
-	nodesByMachine  index[key.MachinePublic, []NodeID]
-	nodeByKey       index[key.NodePublic, NodeID]
-	nodeByAddr      index[netip.Addr, NodeID]
-	nodeByName      index[string, NodeID]
-	preAuthByPrefix index[string, KeyID]
-	apiByPrefix     index[string, KeyID]
-	loginByNodeKey  index[key.NodePublic, LoginID]
-	settingByKey    index[string, SettingID]
-	sshGrantByAsk   index[sshAsk, SSHGrantID]
-	receiptByAsk    index[receiptAsk, ReceiptID]
-	receiptsByOwner index[string, []ReceiptID]
-	routers         index[netip.Prefix, []NodeID] // by each of their Routes
-	owned           index[UserID, int]            // nodes a user owns
-	online          int
-	line            *edit // shared by all snapshots that follow one Load
+	line      *edit    // shared by all snapshots that follow one Load
 }
 
 // Counters are stored in the head of the log, so that ids and addresses that became
@@ -123,22 +107,15 @@ func (ClockSet) apply(*Draft) {} // the entry has the time
 // Empty is the snapshot before the first revision.
 func Empty() *Snapshot {
 	return &Snapshot{
-		line:            new(edit),
-		userByName:      newIndex[string, UserID](),
-		usersByEmail:    newIndex[string, []UserID](),
-		nodesByMachine:  newIndex[key.MachinePublic, []NodeID](),
-		nodeByKey:       newIndex[key.NodePublic, NodeID](),
-		nodeByAddr:      newIndex[netip.Addr, NodeID](),
-		nodeByName:      newIndex[string, NodeID](),
-		preAuthByPrefix: newIndex[string, KeyID](),
-		apiByPrefix:     newIndex[string, KeyID](),
-		loginByNodeKey:  newIndex[key.NodePublic, LoginID](),
-		settingByKey:    newIndex[string, SettingID](),
-		sshGrantByAsk:   newIndex[sshAsk, SSHGrantID](),
-		receiptByAsk:    newIndex[receiptAsk, ReceiptID](),
-		receiptsByOwner: newIndex[string, []ReceiptID](),
-		routers:         newIndex[netip.Prefix, []NodeID](),
-		owned:           newIndex[UserID, int](),
+		Users:       newUsers(),
+		Nodes:       newNodes(),
+		PreAuthKeys: PreAuthKeys{byPrefix: newIndex[string, KeyID]()},
+		APIKeys:     APIKeys{byPrefix: newIndex[string, KeyID]()},
+		Logins:      Logins{byNodeKey: newIndex[key.NodePublic, LoginID]()},
+		Settings:    Settings{byKey: newIndex[string, SettingID]()},
+		SSHGrants:   SSHGrants{byAsk: newIndex[sshAsk, SSHGrantID]()},
+		Receipts:    newReceipts(),
+		line:        new(edit),
 	}
 }
 

@@ -1,7 +1,5 @@
 package mesh
 
-import "iter"
-
 // SSHGrant is an administrator's answer to an SSH session that needs approval. There
 // is at most one for each Src, Dst and User: a newer answer takes over its id.
 type SSHGrant struct {
@@ -27,7 +25,7 @@ func (SSHGrantPut) Kind() Kind          { return KindSSHGrantPut }
 func (e SSHGrantPut) valid() bool       { return e.Grant != nil && valid(e.Grant.ID) }
 func (e SSHGrantPut) count(c *Counters) { c.SSHGrant = max(c.SSHGrant, e.Grant.ID) }
 func (e SSHGrantPut) apply(d *Draft) {
-	keep(d.e, &d.s.sshGrants, &d.s.sshGrantByAsk, e.Grant.ID, e.Grant, sshGrantAsk)
+	keep(d.e, &d.s.SSHGrants.Table, &d.s.SSHGrants.byAsk, e.Grant.ID, e.Grant, sshGrantAsk)
 }
 
 // SSHGrantGone removes the answer to an SSH session.
@@ -39,7 +37,7 @@ type SSHGrantGone struct {
 func (SSHGrantGone) Kind() Kind    { return KindSSHGrantGone }
 func (e SSHGrantGone) valid() bool { return valid(e.ID) }
 func (e SSHGrantGone) apply(d *Draft) {
-	keep(d.e, &d.s.sshGrants, &d.s.sshGrantByAsk, e.ID, nil, sshGrantAsk)
+	keep(d.e, &d.s.SSHGrants.Table, &d.s.SSHGrants.byAsk, e.ID, nil, sshGrantAsk)
 }
 
 // sshAsk identifies the sessions that an SSHGrant answers.
@@ -50,14 +48,13 @@ type sshAsk struct {
 
 func sshGrantAsk(g *SSHGrant) sshAsk { return sshAsk{g.Src, g.Dst, g.User} }
 
-// SSHGrant returns the answer to sessions from src to dst as user.
-func (s *Snapshot) SSHGrant(src, dst NodeID, user string) (*SSHGrant, bool) {
-	id, ok := s.sshGrantByAsk.at(sshAsk{src, dst, user})
-	if !ok {
-		return nil, false
-	}
-	return found(s.sshGrants.at(int64(id)))
+// SSHGrants is all answers to SSH sessions.
+type SSHGrants struct {
+	Table[SSHGrantID, SSHGrant]
+	byAsk index[sshAsk, SSHGrantID]
 }
 
-// SSHGrants yields all answers to SSH sessions, sorted by id.
-func (s *Snapshot) SSHGrants() iter.Seq[*SSHGrant] { return s.sshGrants.all() }
+// For returns the answer to sessions from src to dst as user.
+func (s *SSHGrants) For(src, dst NodeID, user string) (*SSHGrant, bool) {
+	return s.lookup(s.byAsk.at(sshAsk{src, dst, user}))
+}

@@ -31,16 +31,30 @@ type chunk[V any] struct {
 	pages [pageSize]*page[V]
 }
 
-// table maps ids to values. Copying one costs nothing; a change copies one
-// page, one chunk and the short list of chunks.
-type table[V any] struct {
+// Table is all objects of one noun by their id. Copying one costs nothing; a change
+// copies one page, one chunk and the short list of chunks.
+type Table[ID ~int64, V any] struct {
 	owner  *edit
 	chunks []*chunk[V]
 	count  int
 }
 
-func (t *table[V]) at(id int64) *V {
-	if id <= 0 || id>>chunkBits >= int64(len(t.chunks)) {
+// Get returns the object with this id.
+func (t *Table[ID, V]) Get(id ID) (*V, bool) { return found(t.at(id)) }
+
+// lookup returns the object whose id an index gave.
+func (t *Table[ID, V]) lookup(id ID, ok bool) (*V, bool) {
+	if !ok {
+		return nil, false
+	}
+	return t.Get(id)
+}
+
+// Len is the number of objects.
+func (t *Table[ID, V]) Len() int { return t.count }
+
+func (t *Table[ID, V]) at(id ID) *V {
+	if id <= 0 || id>>chunkBits >= ID(len(t.chunks)) {
 		return nil
 	}
 	c := t.chunks[id>>chunkBits]
@@ -55,14 +69,14 @@ func (t *table[V]) at(id int64) *V {
 }
 
 // put sets the value of id; nil removes it.
-func (t *table[V]) put(e *edit, id int64, v *V) {
+func (t *Table[ID, V]) put(e *edit, id ID, v *V) {
 	if v == nil && t.at(id) == nil {
 		return
 	}
 	if t.owner != e {
 		t.chunks, t.owner = append([]*chunk[V](nil), t.chunks...), e
 	}
-	for int64(len(t.chunks)) <= id>>chunkBits {
+	for ID(len(t.chunks)) <= id>>chunkBits {
 		t.chunks = append(t.chunks, nil)
 	}
 	c := &t.chunks[id>>chunkBits]
@@ -92,8 +106,8 @@ func (t *table[V]) put(e *edit, id int64, v *V) {
 	}
 }
 
-// all yields the values in the order of their ids.
-func (t *table[V]) all() iter.Seq[*V] {
+// All yields all objects, sorted by id.
+func (t *Table[ID, V]) All() iter.Seq[*V] {
 	return func(yield func(*V) bool) {
 		for p := range t.pages() {
 			for _, v := range p.vals {
@@ -105,7 +119,7 @@ func (t *table[V]) all() iter.Seq[*V] {
 	}
 }
 
-func (t *table[V]) pages() iter.Seq[*page[V]] {
+func (t *Table[ID, V]) pages() iter.Seq[*page[V]] {
 	return func(yield func(*page[V]) bool) {
 		for _, p := range t.numbered() {
 			if !yield(p) {
@@ -116,14 +130,14 @@ func (t *table[V]) pages() iter.Seq[*page[V]] {
 }
 
 // numbered yields the pages with the first id of each.
-func (t *table[V]) numbered() iter.Seq2[int64, *page[V]] {
-	return func(yield func(int64, *page[V]) bool) {
+func (t *Table[ID, V]) numbered() iter.Seq2[ID, *page[V]] {
+	return func(yield func(ID, *page[V]) bool) {
 		for i, c := range t.chunks {
 			if c == nil {
 				continue
 			}
 			for j, p := range c.pages {
-				if p != nil && !yield(int64(i)<<chunkBits|int64(j)<<pageBits, p) {
+				if p != nil && !yield(ID(i)<<chunkBits|ID(j)<<pageBits, p) {
 					return
 				}
 			}
@@ -131,11 +145,12 @@ func (t *table[V]) numbered() iter.Seq2[int64, *page[V]] {
 	}
 }
 
-// changed returns the ids whose values differ between two tables.
-func changed[ID ~int64, V any](a, b *table[V]) []ID {
+// changedSince returns the ids whose values differ from those of an older table, in
+// order. Pages that both share are skipped.
+func (t *Table[ID, V]) changedSince(old *Table[ID, V]) []ID {
 	var ids []ID
-	for i := range max(len(a.chunks), len(b.chunks)) {
-		ca, cb := chunkAt(a, i), chunkAt(b, i)
+	for i := range max(len(t.chunks), len(old.chunks)) {
+		ca, cb := t.chunkAt(i), old.chunkAt(i)
 		if ca == cb {
 			continue
 		}
@@ -146,7 +161,7 @@ func changed[ID ~int64, V any](a, b *table[V]) []ID {
 			}
 			for k := range pageSize {
 				if valueAt(pa, k) != valueAt(pb, k) {
-					ids = append(ids, ID(int64(i)<<chunkBits|int64(j)<<pageBits|int64(k)))
+					ids = append(ids, ID(i)<<chunkBits|ID(j)<<pageBits|ID(k))
 				}
 			}
 		}
@@ -154,7 +169,7 @@ func changed[ID ~int64, V any](a, b *table[V]) []ID {
 	return ids
 }
 
-func chunkAt[V any](t *table[V], i int) *chunk[V] {
+func (t *Table[ID, V]) chunkAt(i int) *chunk[V] {
 	if i >= len(t.chunks) {
 		return nil
 	}

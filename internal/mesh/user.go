@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"iter"
 	"slices"
 	"strings"
 )
@@ -40,40 +39,44 @@ func (e UserGone) valid() bool    { return valid(e.ID) }
 func (e UserGone) apply(d *Draft) { d.putUser(e.ID, nil) }
 
 func (d *Draft) putUser(id UserID, u *User) {
-	if old, ok := d.s.User(id); ok {
-		d.s.userByName.drop(d.e, FoldName(old.Name))
-		dropID(d.e, &d.s.usersByEmail, FoldName(old.Email), id)
+	if old, ok := d.s.Users.Get(id); ok {
+		d.s.Users.byName.drop(d.e, FoldName(old.Name))
+		dropID(d.e, &d.s.Users.byEmail, FoldName(old.Email), id)
 	}
 	if u != nil {
-		d.s.userByName.put(d.e, FoldName(u.Name), id)
+		d.s.Users.byName.put(d.e, FoldName(u.Name), id)
 		if u.Email != "" {
-			addID(d.e, &d.s.usersByEmail, FoldName(u.Email), id)
+			addID(d.e, &d.s.Users.byEmail, FoldName(u.Email), id)
 		}
 	}
-	d.s.users.put(d.e, int64(id), u)
+	d.s.Users.put(d.e, id, u)
 	d.s.IdentityRev = d.s.Rev
 }
 
-// User returns the user with this id.
-func (s *Snapshot) User(id UserID) (*User, bool) { return found(s.users.at(int64(id))) }
+// Users is all users of a snapshot.
+type Users struct {
+	Table[UserID, User]
+	byName  index[string, UserID]   // by folded name
+	byEmail index[string, []UserID] // by folded e-mail address
+}
 
-// UserByName finds a user by name, ignoring case.
-func (s *Snapshot) UserByName(name string) (*User, bool) {
-	id, ok := s.userByName.at(FoldName(name))
-	if !ok {
-		return nil, false
-	}
-	return s.User(id)
+func newUsers() Users {
+	return Users{byName: newIndex[string, UserID](), byEmail: newIndex[string, []UserID]()}
+}
+
+// ByName finds a user by name, ignoring case.
+func (s *Users) ByName(name string) (*User, bool) {
+	return s.lookup(s.byName.at(FoldName(name)))
 }
 
 // KnownAs finds users by name or e-mail address, ignoring case.
-func (s *Snapshot) KnownAs(text string) (known []*User) {
-	if u, ok := s.UserByName(text); ok {
+func (s *Users) KnownAs(text string) (known []*User) {
+	if u, ok := s.ByName(text); ok {
 		known = append(known, u)
 	}
-	ids, _ := s.usersByEmail.at(FoldName(text))
+	ids, _ := s.byEmail.at(FoldName(text))
 	for _, id := range ids {
-		if u, ok := s.User(id); ok && !slices.Contains(known, u) {
+		if u, ok := s.Get(id); ok && !slices.Contains(known, u) {
 			known = append(known, u)
 		}
 	}
@@ -83,11 +86,5 @@ func (s *Snapshot) KnownAs(text string) (known []*User) {
 // FoldName returns the form in which user names and e-mail addresses are compared.
 func FoldName(name string) string { return strings.ToLower(name) }
 
-// Users yields all users, sorted by id.
-func (s *Snapshot) Users() iter.Seq[*User] { return s.users.all() }
-
-// UserCount is the number of users.
-func (s *Snapshot) UserCount() int { return s.users.count }
-
-// ChangedUsers returns the users that differ between s and an older snapshot.
-func (s *Snapshot) ChangedUsers(old *Snapshot) []UserID { return changed[UserID](&s.users, &old.users) }
+// ChangedSince returns the users that differ between two snapshots.
+func (s *Users) ChangedSince(old *Users) []UserID { return s.changedSince(&old.Table) }

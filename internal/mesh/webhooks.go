@@ -1,7 +1,5 @@
 package mesh
 
-import "iter"
-
 // Webhook is a URL that events are delivered to.
 type Webhook struct {
 	ID          WebhookID `json:"id"`
@@ -50,10 +48,10 @@ func (e WebhookPut) count(c *Counters) { c.Webhook = max(c.Webhook, e.Webhook.ID
 func (e WebhookPut) apply(d *Draft) {
 	w := *e.Webhook
 	w.Progress = WebhookProgress{}
-	if old, ok := d.s.Webhook(w.ID); ok {
+	if old, ok := d.s.Webhooks.Get(w.ID); ok {
 		w.Progress = old.Progress
 	}
-	d.s.webhooks.put(d.e, int64(w.ID), &w)
+	d.s.Webhooks.put(d.e, w.ID, &w)
 }
 
 // WebhookGone removes a webhook.
@@ -64,7 +62,7 @@ type WebhookGone struct {
 // Kind names the event in the log.
 func (WebhookGone) Kind() Kind       { return KindWebhookGone }
 func (e WebhookGone) valid() bool    { return valid(e.ID) }
-func (e WebhookGone) apply(d *Draft) { d.s.webhooks.put(d.e, int64(e.ID), nil) }
+func (e WebhookGone) apply(d *Draft) { d.s.Webhooks.put(d.e, e.ID, nil) }
 
 // WebhookMoved replaces the progress of a webhook. It does nothing if the webhook has
 // been deleted.
@@ -77,17 +75,8 @@ type WebhookMoved struct {
 func (WebhookMoved) Kind() Kind    { return KindWebhookMoved }
 func (e WebhookMoved) valid() bool { return valid(e.ID) }
 func (e WebhookMoved) apply(d *Draft) {
-	change(d.e, &d.s.webhooks, e.ID, func(w *Webhook) { w.Progress = e.Progress })
+	change(d.e, &d.s.Webhooks, e.ID, func(w *Webhook) { w.Progress = e.Progress })
 }
-
-// Webhook returns the webhook with this id.
-func (s *Snapshot) Webhook(id WebhookID) (*Webhook, bool) { return found(s.webhooks.at(int64(id))) }
-
-// Webhooks yields all webhooks, sorted by id.
-func (s *Snapshot) Webhooks() iter.Seq[*Webhook] { return s.webhooks.all() }
-
-// WebhookCount is the number of webhooks.
-func (s *Snapshot) WebhookCount() int { return s.webhooks.count }
 
 // DeadLetter is an event that could not be delivered in time. Only the history has
 // it, no snapshot does.

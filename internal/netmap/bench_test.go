@@ -27,7 +27,7 @@ func large() (from, to *netmap.Scene) {
 // An endpoint change, for all viewers of a class.
 func BenchmarkShared(b *testing.B) {
 	from, to := large()
-	viewer, _ := to.Node(1)
+	viewer, _ := to.Nodes.Get(1)
 	for b.Loop() {
 		if netmap.Shared(from, to, to.Viewpoint(viewer), to.Viewpoint(viewer), []mesh.NodeID{7}) == nil {
 			b.Fatal("nothing to say")
@@ -38,7 +38,7 @@ func BenchmarkShared(b *testing.B) {
 // The same without knowing which node changed.
 func BenchmarkSharedWithoutHint(b *testing.B) {
 	from, to := large()
-	viewer, _ := to.Node(1)
+	viewer, _ := to.Nodes.Get(1)
 	for b.Loop() {
 		if netmap.Shared(from, to, to.Viewpoint(viewer), to.Viewpoint(viewer), nil) == nil {
 			b.Fatal("nothing to say")

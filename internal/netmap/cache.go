@@ -101,7 +101,7 @@ func (c *Cache) messages(v Viewer, r *Response) ([][]byte, error) {
 // Full returns a message with the whole map of a viewer, in parts that are written
 // one after the other. The viewer must exist.
 func (c *Cache) Full(s *Scene, v Viewer, now time.Time) ([][]byte, error) {
-	n, _ := s.Node(v.Node)
+	n, _ := s.Nodes.Get(v.Node)
 	if v.Compress && s.Class(n) != policy.Nobody {
 		return c.spliced(s, n, now)
 	}
@@ -119,7 +119,7 @@ func (c *Cache) spliced(s *Scene, viewer *mesh.Node, now time.Time) ([][]byte, e
 		return nil, err
 	}
 	first := true
-	for id, nodes := range s.NodeBlocks() {
+	for id, nodes := range s.Nodes.Blocks() {
 		frame, err := c.block(id).frame(s, v, viewer.ID, id, nodes)
 		if err != nil {
 			return nil, err

@@ -37,11 +37,11 @@ func FuzzSplicedMapIsTheFullMap(f *testing.F) {
 			s = d.Freeze()
 			world := policy.NewWorld(s, nil)
 			if before != nil {
-				world = before.Next(s, s.ChangedNodes(before.Snapshot))
+				world = before.Next(s, s.Nodes.ChangedSince(&before.Nodes))
 			}
 			scene := netmap.SceneOf(world, before)
 			before = scene
-			for n := range s.Nodes() {
+			for n := range s.Nodes.All() {
 				if n.KeyExpired || r.IntN(4) != 0 {
 					continue
 				}

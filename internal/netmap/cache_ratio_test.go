@@ -50,7 +50,7 @@ func round(t *testing.T, from *netmap.Scene) (change, full time.Duration) {
 	for i := range mesh.NodeID(changes) {
 		s, touched := mesh.Apply(from.Snapshot, from.Rev+1, mesh.NodeNet{ID: 7 + i, Net: meshgen.Net(int(i + 99))})
 		to := netmap.SceneOf(from.Next(s, touched), from)
-		for n := range to.Nodes() {
+		for n := range to.Nodes.All() {
 			if _, err := cache.UpdateMessages(from, to, n.ID, touched); err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func round(t *testing.T, from *netmap.Scene) (change, full time.Duration) {
 	}
 	change = time.Since(began) / changes
 	began = time.Now()
-	for n := range from.Nodes() {
+	for n := range from.Nodes.All() {
 		if n.ID%10 == 0 {
 			if _, err := cache.FullMessage(from, n.ID, time.Unix(1_800_000_000, 0)); err != nil {
 				t.Fatal(err)
@@ -111,14 +111,14 @@ func TestFigureRegistrationCostsAViewerAPeerEntry(t *testing.T) {
 	from := households(t, users, `{"groups": {"group:all": ["user1", "user2", "user7"]}, "acls": [`+strings.Join(rules, ",")+`]}`)
 	s, touched := mesh.Apply(from.Snapshot, from.Rev+1, mesh.NodePut{Node: household(10_001, users)})
 	to := netmap.SceneOf(from.Next(s, touched), from)
-	joined, _ := to.Node(10_001)
+	joined, _ := to.Nodes.Get(10_001)
 	cache := netmap.NewCache("")
 	entry, err := netmap.ResponseMessage(&netmap.Response{PeersChanged: []*netmap.Node{netmap.RenderPeer(to, joined)}, UserProfiles: []netmap.Profile{{LoginName: "user2", DisplayName: "user2"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	heard := 0
-	for n := range from.Nodes() {
+	for n := range from.Nodes.All() {
 		messages, err := cache.UpdateMessages(from, to, n.ID, touched)
 		if err != nil {
 			t.Fatal(err)

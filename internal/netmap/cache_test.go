@@ -30,8 +30,8 @@ func TestSharedUpdatesMakeTheFullMap(t *testing.T) {
 				touched = append(touched, d.Apply(d.Snapshot().Rev+1, evs...)...)
 			}
 			to := SceneOf(from.Next(d.Freeze(), touched), from)
-			for n := range to.Nodes() {
-				if before, ok := from.Node(n.ID); ok && before.NodeKey == n.NodeKey {
+			for n := range to.Nodes.All() {
+				if before, ok := from.Nodes.Get(n.ID); ok && before.NodeKey == n.NodeKey {
 					shared += checkShared(t, cache, from, to, before, n, touched)
 				}
 			}
@@ -68,7 +68,7 @@ func checkShared(t *testing.T, c *Cache, from, to *Scene, before, after *mesh.No
 
 // happening draws what often happens to many nodes at once, or anything.
 func happening(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
-	n, ok := s.Node(mesh.NodeID(1 + r.IntN(300)))
+	n, ok := s.Nodes.Get(mesh.NodeID(1 + r.IntN(300)))
 	if !ok {
 		return meshgen.Event(r, s)
 	}

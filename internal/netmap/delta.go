@@ -35,8 +35,8 @@ func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 		r.PeersRemoved = without(r.PeersRemoved, func(id mesh.NodeID) bool { return id == viewer })
 		r.PeersChangedPatch = without(r.PeersChangedPatch, func(p *Patch) bool { return p.NodeID == viewer })
 	}
-	before, _ := from.Node(viewer)
-	after, _ := to.Node(viewer)
+	before, _ := from.Nodes.Get(viewer)
+	after, _ := to.Nodes.Get(viewer)
 	if !sameSelf(before, after) || from.domain != to.domain || !sameAttributes(from, to, before, after) {
 		r.Node = renderSelf(to, after)
 		r.addProfile(to, after)
@@ -44,8 +44,8 @@ func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 	if isRouter(before) || isRouter(after) {
 		r.PacketFilters = changedFilters(viewerFilters(from, before), viewerFilters(to, after))
 	}
-	was, _ := from.User(after.Owner)
-	if is, _ := to.User(after.Owner); is != was {
+	was, _ := from.Users.Get(after.Owner)
+	if is, _ := to.Users.Get(after.Owner); is != was {
 		r.addProfile(to, after)
 	}
 	if r.empty() {
@@ -77,7 +77,7 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Re
 	case !same || from.domain != to.domain: // the domain is part of every name
 		touched = everyone(from, to)
 	case touched == nil:
-		touched = to.ChangedNodes(from.Snapshot)
+		touched = to.Nodes.ChangedSince(&from.Nodes)
 	}
 	if same {
 		touched = union(touched, policy.Reclassified(from.World, to.World))
@@ -94,9 +94,9 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Re
 			r.SSHPolicy = shells
 		}
 	}
-	for _, id := range to.ChangedUsers(from.Snapshot) {
-		if u, ok := to.User(id); ok && slices.ContainsFunc(to.Owned(id), func(id mesh.NodeID) bool {
-			n, ok := to.Node(id)
+	for _, id := range to.Users.ChangedSince(&from.Users) {
+		if u, ok := to.Users.Get(id); ok && slices.ContainsFunc(to.Owned(id), func(id mesh.NodeID) bool {
+			n, ok := to.Nodes.Get(id)
 			return ok && to.Shows(after, n)
 		}) {
 			r.addUnique(profileOf(u))
@@ -112,8 +112,8 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Re
 // provided that the viewer itself did not change.
 func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 	before, after := from.Viewpoint(viewer), to.Viewpoint(viewer)
-	was, _ := from.User(viewer.Owner)
-	is, _ := to.User(viewer.Owner)
+	was, _ := from.Users.Get(viewer.Owner)
+	is, _ := to.Users.Get(viewer.Owner)
 	return was == is && from.domain == to.domain && sameAttributes(from, to, viewer, viewer) && (!isRouter(viewer) ||
 		before == after && from.Rules() == to.Rules() && sameInbound(from, to, after))
 }
@@ -122,7 +122,7 @@ func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 // touched nodes a viewpoint shows.
 func dependsOnSight(from, to *Scene, v Viewpoint, touched []mesh.NodeID) bool {
 	return from.Rules() == to.Rules() && !to.Rules().Steers(v.Class) && from.domain == to.domain && sameInbound(from, to, v) &&
-		policy.SameShells(from.World, to.World, v.Class) && len(to.ChangedUsers(from.Snapshot)) == 0 &&
+		policy.SameShells(from.World, to.World, v.Class) && len(to.Users.ChangedSince(&from.Users)) == 0 &&
 		!slices.ContainsFunc(policy.Reclassified(from.World, to.World), func(id mesh.NodeID) bool { return !slices.Contains(touched, id) })
 }
 
@@ -138,9 +138,9 @@ func sameInbound(from, to *Scene, v Viewpoint) bool {
 func rivals(from, to *Scene, ids []mesh.NodeID) (list []mesh.NodeID) {
 	for _, s := range []*Scene{from, to} {
 		for _, id := range ids {
-			if n, ok := s.Node(id); ok {
+			if n, ok := s.Nodes.Get(id); ok {
 				for _, p := range n.Routes {
-					list = append(list, s.RoutersOf(p)...)
+					list = append(list, s.Nodes.RoutersOf(p)...)
 				}
 			}
 		}
@@ -162,8 +162,8 @@ func union(a, b []mesh.NodeID) []mesh.NodeID {
 func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Response {
 	r := &Response{}
 	for _, id := range ids {
-		old, was := from.Node(id)
-		node, is := to.Node(id)
+		old, was := from.Nodes.Get(id)
+		node, is := to.Nodes.Get(id)
 		was, is = was && from.Shows(before, old), is && to.Shows(after, node)
 		switch {
 		case was && !is:
@@ -196,9 +196,9 @@ func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Respo
 
 // everyone returns the ids of all nodes of both scenes, sorted.
 func everyone(from, to *Scene) []mesh.NodeID {
-	ids := make([]mesh.NodeID, 0, to.NodeCount())
+	ids := make([]mesh.NodeID, 0, to.Nodes.Len())
 	for _, s := range []*Scene{from, to} {
-		for n := range s.Nodes() {
+		for n := range s.Nodes.All() {
 			ids = append(ids, n.ID)
 		}
 	}

@@ -392,7 +392,7 @@ func TestClientsAllowWhatThePolicyAllows(t *testing.T) {
 // nodes is the world with each node replaced.
 func (w world) nodes(replace func(*mesh.Node)) world {
 	s := w.snapshot
-	for n := range w.snapshot.Nodes() {
+	for n := range w.snapshot.Nodes.All() {
 		other := *n
 		replace(&other)
 		s, _ = mesh.Apply(s, s.Rev+1, mesh.NodePut{Node: &other})
@@ -460,7 +460,7 @@ func bugs() []bug {
 			return w.nodes(func(n *mesh.Node) { n.Routes = n.RoutableIPs })
 		}},
 		{name: "a peer that may not be seen stays", sent: func(w world, sent *tailcfg.MapResponse) {
-			for n := range w.snapshot.Nodes() {
+			for n := range w.snapshot.Nodes.All() {
 				known := func(p *tailcfg.Node) bool { return p.ID == tailcfg.NodeID(n.ID) }
 				if !known(sent.Node) && !slices.ContainsFunc(sent.Peers, known) {
 					sent.Peers = append(sent.Peers, &tailcfg.Node{ID: tailcfg.NodeID(n.ID)})

@@ -65,7 +65,7 @@ func ownRules(s *Scene, v Viewpoint, n *mesh.Node) []Rule {
 		if v.Old || in.Listed {
 			var addrs []netip.Addr
 			for _, id := range s.Owned(v.Owner) {
-				if peer, ok := s.Node(id); ok {
+				if peer, ok := s.Nodes.Get(id); ok {
 					addrs = append(addrs, peer.Addrs()...)
 				}
 			}

@@ -23,7 +23,7 @@ func TestFiltersOfAnOlderMapAreTakenBack(t *testing.T) {
 	}
 	from := scene(`{"acls": [{"action": "accept", "src": ["autogroup:member"], "dst": ["autogroup:self:*"]}]}`)
 	to := scene(`{"acls": [{"action": "accept", "src": ["autogroup:member"], "dst": ["autogroup:member:22"]}]}`)
-	n, _ := s.Node(1)
+	n, _ := s.Nodes.Get(1)
 	var got, want netmap.View
 	got.Take(netmap.Full(from, n.ID))
 	got.Take(netmap.Full(to, n.ID))

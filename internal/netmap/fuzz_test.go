@@ -41,7 +41,7 @@ func FuzzClientsReadEveryPolicy(f *testing.F) {
 			return
 		}
 		sc := netmap.SceneOf(policy.WorldOf(s, doc), nil)
-		for n := range s.Nodes() {
+		for n := range s.Nodes.All() {
 			var theirs tailcfg.MapResponse
 			if err := json.Unmarshal([]byte(encoded(t, netmap.Full(sc, n.ID))), &theirs); err != nil {
 				t.Fatalf("node %d: %v", n.ID, err)

@@ -35,10 +35,10 @@ func randomWorld(seed uint64) world {
 func (w world) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d\n%s\n", w.seed, w.text)
-	for u := range w.snapshot.Users() {
+	for u := range w.snapshot.Users.All() {
 		fmt.Fprintf(&b, "user %d %s %s\n", u.ID, u.Name, u.Email)
 	}
-	for n := range w.snapshot.Nodes() {
+	for n := range w.snapshot.Nodes.All() {
 		fmt.Fprintf(&b, "node %d of %d, tags %v (created by %d), %v, announces %v, approved %v, lapsed %t, capability %d\n",
 			n.ID, n.Owner, n.Tags, n.CreatedBy, n.Addrs(), n.RoutableIPs, n.Routes, n.KeyExpired, n.CapVersion)
 	}
@@ -225,7 +225,7 @@ func (a *author) address() string {
 	switch a.IntN(4) {
 	case 0:
 		var all []netip.Addr
-		for n := range a.mesh.Nodes() {
+		for n := range a.mesh.Nodes.All() {
 			all = append(all, n.Addrs()...)
 		}
 		return pick(a.Rand, all).String()

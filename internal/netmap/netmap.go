@@ -58,7 +58,7 @@ func (s *Scene) Shows(v Viewpoint, n *mesh.Node) bool {
 
 // Full renders the whole map of a viewer. The viewer must exist.
 func Full(s *Scene, viewer mesh.NodeID) *Response {
-	n, _ := s.Node(viewer)
+	n, _ := s.Nodes.Get(viewer)
 	v := s.Viewpoint(n)
 	r := commonPart(s, v)
 	r.PacketFilters = viewerFilters(s, n)
@@ -67,7 +67,7 @@ func Full(s *Scene, viewer mesh.NodeID) *Response {
 		r.UserProfiles = slices.Insert(r.UserProfiles, 0, own)
 	}
 	r.Peers = []*Node{}
-	for peer := range s.Nodes() {
+	for peer := range s.Nodes.All() {
 		if peer.ID != viewer && s.Shows(v, peer) {
 			r.Peers = append(r.Peers, renderPeerFor(s, v, peer))
 		}
@@ -100,7 +100,7 @@ func profiles(s *Scene, v Viewpoint) []Profile {
 	if v.Class == policy.Nobody {
 		return r.UserProfiles
 	}
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		if s.Shows(v, n) {
 			r.addProfile(s, n)
 		}
@@ -121,7 +121,7 @@ func ownerProfile(s *Scene, n *mesh.Node) (Profile, bool) {
 	if n.Tagged() {
 		return taggedDevices(), true
 	}
-	u, ok := s.User(n.Owner)
+	u, ok := s.Users.Get(n.Owner)
 	if !ok {
 		return Profile{}, false
 	}

@@ -49,7 +49,7 @@ func scene(s *mesh.Snapshot, before *netmap.Scene) *netmap.Scene {
 	if before == nil {
 		return netmap.SceneOf(policy.NewWorld(s, nil), nil)
 	}
-	return netmap.SceneOf(before.Next(s, s.ChangedNodes(before.Snapshot)), before)
+	return netmap.SceneOf(before.Next(s, s.Nodes.ChangedSince(&before.Nodes)), before)
 }
 
 // law walks random histories and checks the law for random viewers over one and
@@ -73,8 +73,8 @@ func law(t testing.TB, seed uint64, steps int) int {
 		to := scene(s, from)
 		for range 4 {
 			viewer := mesh.NodeID(1 + r.IntN(300))
-			_, before := from.Node(viewer)
-			_, after := to.Node(viewer)
+			_, before := from.Nodes.Get(viewer)
+			_, after := to.Nodes.Get(viewer)
 			if !before || !after {
 				continue
 			}
@@ -141,12 +141,12 @@ func TestSharedServesViewersThatAreTheSameToThemselves(t *testing.T) {
 		s, touched = step(r, s)
 		to := scene(s, from)
 		viewers := slices.Clone(touched)
-		for n := range s.Nodes() {
+		for n := range s.Nodes.All() {
 			viewers = append(viewers, n.ID)
 		}
 		for _, id := range viewers {
-			n, is := s.Node(id)
-			before, was := from.Node(id)
+			n, is := s.Nodes.Get(id)
+			before, was := from.Nodes.Get(id)
 			if !is || !was || !netmap.SameSelf(before, n) || netmap.IsRouter(before) || !netmap.SharedServes(from, to, n) || n.KeyExpired {
 				continue
 			}

@@ -19,7 +19,7 @@ import (
 // because what no longer fits the caches of a processor costs some times as much.
 func TestRatioFilterGrowsWithItsPorts(t *testing.T) {
 	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(1, 1)})
-	n, _ := s.Node(1)
+	n, _ := s.Nodes.Get(1)
 	scene := func(ports int) *netmap.Scene {
 		var b strings.Builder
 		for i := range ports {

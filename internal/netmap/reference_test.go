@@ -68,7 +68,7 @@ func newReference(w world) (*reference, error) {
 	}
 	f := &reference{
 		groups: doc.Groups, hosts: doc.Hosts, sets: doc.IPSets,
-		nodes: slices.Collect(w.snapshot.Nodes()), users: slices.Collect(w.snapshot.Users()),
+		nodes: slices.Collect(w.snapshot.Nodes.All()), users: slices.Collect(w.snapshot.Users.All()),
 	}
 	if doc.ACLs == nil && doc.Grants == nil {
 		f.rules = []statement{{src: []string{"*"}, dst: []place{{"*", []string{":*"}}}}}
@@ -461,7 +461,7 @@ func TestReferenceFollowsTheDefinition(t *testing.T) {
 		for packet := range strings.SplitSeq(c.packets, "; ") {
 			packet, refused := strings.CutPrefix(packet, "! ")
 			part := strings.Fields(packet)
-			at, _ := w.snapshot.Node(mesh.NodeID(number(part[2])))
+			at, _ := w.snapshot.Nodes.Get(mesh.NodeID(number(part[2])))
 			if f.allowed(netip.MustParseAddr(part[0]), netip.MustParseAddr(part[1]), at, number(part[3]), uint16(number(part[4]))) == refused {
 				t.Errorf("%s: %s is allowed: %t", c.rule, packet, refused)
 			}

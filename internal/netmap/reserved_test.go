@@ -28,7 +28,7 @@ func TestNobodyIsToldToSendTheTrafficOfANodeElsewhere(t *testing.T) {
 		mallory.AddRoute(mesh.Route{ID: mesh.RouteID(len(mallory.AllRoutes) + 1), Prefix: p, Enabled: true})
 	}
 	commit(mesh.NodePut{Node: mallory}, mesh.Online{ID: 3, Replica: "a", Conn: 1, At: 1})
-	if n, _ := s.Node(3); !slices.Contains(n.Primary, bad) {
+	if n, _ := s.Nodes.Get(3); !slices.Contains(n.Primary, bad) {
 		t.Fatalf("the stored node does not lead to %s: %v", bad, n.Primary)
 	}
 	for name, text := range map[string]string{

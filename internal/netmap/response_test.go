@@ -85,7 +85,7 @@ func TestClientsReadEveryMemberOfANode(t *testing.T) {
 	n.Host = `{"Hostname":"host 7","OS":"linux","Services":[{"Proto":"peerapi4","Port":1}],"sshHostKeys":["k"],"NewMember":1}`
 	s, _ = mesh.Apply(s, 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: n}, mesh.NodeNet{ID: 7, Net: meshgen.Net(8)},
 		mesh.Online{ID: 7, Replica: "a", Conn: 1, At: meshgen.Start + 9})
-	n, _ = s.Node(7)
+	n, _ = s.Nodes.Get(7)
 	sc := scene(s, nil)
 	var theirs tailcfg.Node
 	text := encoded(t, netmap.RenderPeer(sc, n))

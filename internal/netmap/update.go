@@ -25,8 +25,8 @@ type Update struct {
 // This is the only place that decides whether a viewer is sent bytes that it
 // shares with others, bytes of its own, or a full map.
 func (c *Cache) Update(from, to *Scene, v Viewer, touched []mesh.NodeID) (Update, error) {
-	before, _ := from.Node(v.Node)
-	after, ok := to.Node(v.Node)
+	before, _ := from.Nodes.Get(v.Node)
+	after, ok := to.Nodes.Get(v.Node)
 	switch {
 	case !ok:
 		messages, err := c.messages(v, farewell(from, before, to.At))
@@ -56,7 +56,7 @@ func (c *Cache) Update(from, to *Scene, v Viewer, touched []mesh.NodeID) (Update
 // it so: clients ignore an empty list.
 func hasPeers(s *Scene, viewer *mesh.Node) bool {
 	v := s.Viewpoint(viewer)
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		if n.ID != viewer.ID && s.Shows(v, n) {
 			return true
 		}
@@ -174,10 +174,10 @@ func (s *deltaSet) find(v viewpoints, touched []mesh.NodeID) *delta {
 
 func (s *deltaSet) sight(v viewpoints, touched []mesh.NodeID) (key sight) {
 	for i, id := range touched {
-		if n, ok := s.from.Node(id); ok && s.from.Shows(v.before, n) {
+		if n, ok := s.from.Nodes.Get(id); ok && s.from.Shows(v.before, n) {
 			key.before |= 1 << i
 		}
-		if n, ok := s.to.Node(id); ok && s.to.Shows(v.after, n) {
+		if n, ok := s.to.Nodes.Get(id); ok && s.to.Shows(v.after, n) {
 			key.after |= 1 << i
 		}
 	}

@@ -90,7 +90,7 @@ func TestFaultsInSharedBytesAreFound(t *testing.T) {
 
 func mustNode(t *testing.T, s *Scene, id mesh.NodeID) *mesh.Node {
 	t.Helper()
-	n, ok := s.Node(id)
+	n, ok := s.Nodes.Get(id)
 	if !ok {
 		t.Fatalf("no node %d", id)
 	}

@@ -58,7 +58,7 @@ func TestRulesLeadThroughTheRoutersThatTheyName(t *testing.T) {
 		commit(mesh.Offline{ID: gone, At: 2})
 		sc = netmap.SceneOf(before.Next(s, []mesh.NodeID{gone}), before)
 		for viewer := range mesh.NodeID(2) {
-			if diff := checkUpdate(netmap.NewCache(""), before, sc, viewer+1, s.ChangedNodes(before.Snapshot)); diff != "" {
+			if diff := checkUpdate(netmap.NewCache(""), before, sc, viewer+1, s.Nodes.ChangedSince(&before.Nodes)); diff != "" {
 				t.Errorf("viewer %d, without %d: %s", viewer+1, gone, diff)
 			}
 		}

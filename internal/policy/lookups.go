@@ -26,7 +26,7 @@ type lookups struct {
 func (w *World) Routes() []netip.Prefix {
 	w.lookups.routes.Do(func() {
 		var list []netip.Prefix
-		for n := range w.Nodes() {
+		for n := range w.Nodes.All() {
 			for _, p := range n.Routes {
 				if p.Bits() > 0 {
 					list = append(list, p)
@@ -42,8 +42,8 @@ func (w *World) Routes() []netip.Prefix {
 // Owned returns the nodes of a user, sorted.
 func (w *World) Owned(u mesh.UserID) []mesh.NodeID {
 	w.lookups.owned.Do(func() {
-		w.lookups.ownedBy = make(map[mesh.UserID][]mesh.NodeID, w.UserCount())
-		for n := range w.Nodes() {
+		w.lookups.ownedBy = make(map[mesh.UserID][]mesh.NodeID, w.Users.Len())
+		for n := range w.Nodes.All() {
 			if n.Owner != 0 {
 				w.lookups.ownedBy[n.Owner] = append(w.lookups.ownedBy[n.Owner], n.ID)
 			}
@@ -56,7 +56,7 @@ func (w *World) Owned(u mesh.UserID) []mesh.NodeID {
 func (w *World) Holders(s Source) []netip.Addr {
 	w.lookups.holders.Do(func() {
 		w.lookups.heldBy = map[int][]netip.Addr{}
-		for n := range w.Nodes() {
+		for n := range w.Nodes.All() {
 			for s := range w.rules.info(w.PeerClass(n)).own.All() {
 				if w.rules.selectors[s].mark != "" {
 					w.lookups.heldBy[s] = append(w.lookups.heldBy[s], n.Addrs()...)
@@ -74,7 +74,7 @@ func (w *World) Holders(s Source) []netip.Addr {
 func (w *World) peopleOf(selector int) []*mesh.User {
 	w.lookups.people.Do(func() {
 		w.lookups.users = map[int][]*mesh.User{}
-		for u := range w.Users() {
+		for u := range w.Users.All() {
 			var selectors bitset.Set
 			selectors.AddList(w.rules.member)
 			selectors.AddList(w.rules.all)

@@ -133,7 +133,7 @@ func TestClassesAreBoundedByTheDocument(t *testing.T) {
 	b.WriteString(`]}`)
 	w := policy.WorldOf(people(5000, 10_000), parsed(t, b.String()))
 	classes := map[policy.Class]bool{}
-	for n := range w.Nodes() {
+	for n := range w.Nodes.All() {
 		classes[w.Class(n)] = true
 	}
 	// The groups, nodes with tag:t0, nodes with other tags.
@@ -157,7 +157,7 @@ func TestRatioSightOfManyClasses(t *testing.T) {
 		s, doc := people(users, users), parsed(t, rules(users))
 		return func() {
 			w := policy.WorldOf(s, doc)
-			for n := range s.Nodes() {
+			for n := range s.Nodes.All() {
 				w.Sees(w.Class(n), 0, n)
 			}
 		}

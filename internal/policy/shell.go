@@ -54,7 +54,7 @@ func (w *World) Shells(c Class, owner mesh.UserID) (list []Shell) {
 		s := Shell{SSHRule: r.SSHRule}
 		if r.on(i) {
 			s.People, s.Addrs = w.shellSources(r.srcs)
-		} else if u, ok := w.User(owner); ok && r.onOwn(i) {
+		} else if u, ok := w.Users.Get(owner); ok && r.onOwn(i) {
 			s.People = []*mesh.User{u}
 		}
 		if len(s.People)+len(s.Addrs) > 0 {
@@ -77,7 +77,7 @@ func (w *World) shellSources(selectors []int) (people []*mesh.User, addrs []neti
 		if !mayBeTagged(t) {
 			continue
 		}
-		for n := range w.Nodes() {
+		for n := range w.Nodes.All() {
 			if n.Tagged() && (t.Kind != lang.Tag || slices.Contains(n.Tags, t.Name)) {
 				addrs = append(addrs, n.Addrs()...)
 			}

@@ -23,7 +23,7 @@ func (w *World) RoutesFor(c Class, n *mesh.Node) (list []netip.Prefix) {
 		}
 		switch {
 		case len(tags) == 0 && (mesh.Exit(p) || slices.Contains(n.Primary, p)),
-			len(tags) > 0 && (mesh.Exit(p) && named(n) || !mesh.Exit(p) && w.BestRouter(p, named) == n):
+			len(tags) > 0 && (mesh.Exit(p) && named(n) || !mesh.Exit(p) && w.Nodes.BestRouter(p, named) == n):
 			list = append(list, p)
 		}
 	}
@@ -66,7 +66,7 @@ func (w *World) Forbids(route netip.Prefix) (netip.Prefix, bool) {
 	if own, ok := w.Reserved.Overlap(route); ok {
 		return own, true
 	}
-	if _, held := w.NodeByAddr(route.Addr().Unmap()); held && route.IsSingleIP() {
+	if _, held := w.Nodes.ByAddr(route.Addr().Unmap()); held && route.IsSingleIP() {
 		return route, true
 	}
 	return netip.Prefix{}, false

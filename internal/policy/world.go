@@ -60,7 +60,7 @@ func stored(s *mesh.Snapshot) (*lang.Doc, lang.Problems) {
 func (w *World) compile() *World {
 	w.rules, w.lookups = compileRules(w.Doc), new(lookups)
 	e := classEdit{table: classTable{}}
-	for n := range w.Nodes() {
+	for n := range w.Nodes.All() {
 		e.put(n.ID, w.rules.classOf(n, w.ownerOf(n)))
 	}
 	w.classes = e.table
@@ -95,7 +95,7 @@ func (w *World) Next(s *mesh.Snapshot, touched []mesh.NodeID) *World {
 	}
 	e := classEdit{table: slices.Clone(w.classes)}
 	for _, id := range touched {
-		n, ok := s.Node(id)
+		n, ok := s.Nodes.Get(id)
 		if !ok {
 			e.put(id, Nobody)
 			continue
@@ -103,7 +103,7 @@ func (w *World) Next(s *mesh.Snapshot, touched []mesh.NodeID) *World {
 		e.put(id, next.rules.classOf(n, next.ownerOf(n)))
 	}
 	if renamed := w.renamed(s); len(renamed) > 0 {
-		for n := range s.Nodes() {
+		for n := range s.Nodes.All() {
 			if slices.Contains(renamed, n.Owner) {
 				e.put(n.ID, next.rules.classOf(n, next.ownerOf(n)))
 			}
@@ -115,9 +115,9 @@ func (w *World) Next(s *mesh.Snapshot, touched []mesh.NodeID) *World {
 
 // renamed returns the users whose names are different in s.
 func (w *World) renamed(s *mesh.Snapshot) (list []mesh.UserID) {
-	for _, id := range s.ChangedUsers(w.Snapshot) {
-		was, had := w.User(id)
-		is, has := s.User(id)
+	for _, id := range s.Users.ChangedSince(&w.Users) {
+		was, had := w.Users.Get(id)
+		is, has := s.Users.Get(id)
 		if had && has && !slices.Equal(lang.NamesOf(was), lang.NamesOf(is)) {
 			list = append(list, id)
 		}
@@ -127,7 +127,7 @@ func (w *World) renamed(s *mesh.Snapshot) (list []mesh.UserID) {
 
 // ownerOf returns the user who has a node; nil for a node with tags.
 func (w *World) ownerOf(n *mesh.Node) *mesh.User {
-	u, _ := w.User(n.Owner)
+	u, _ := w.Users.Get(n.Owner)
 	return u
 }
 
@@ -204,7 +204,7 @@ func SameShells(from, to *World, c Class) bool {
 	case from.lookups == to.lookups || len(to.rules.ssh) == 0:
 		return true
 	default:
-		return !to.rules.info(c).shellNodes && len(to.ChangedUsers(from.Snapshot)) == 0
+		return !to.rules.info(c).shellNodes && len(to.Users.ChangedSince(&from.Users)) == 0
 	}
 }
 

@@ -160,7 +160,7 @@ func (p *Tracker) notice(touched []mesh.NodeID, w *policy.World) {
 	for id := range p.streams {
 		p.dirty[id] = struct{}{}
 	}
-	for n := range w.Nodes() {
+	for n := range w.Nodes.All() {
 		if n.Presence.Replica == p.self {
 			p.dirty[n.ID] = struct{}{}
 		}
@@ -210,7 +210,7 @@ func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, 
 			continue
 		}
 		v := update{id: id, stream: h, gone: now.Sub(h.closed)}
-		n, ok := w.Node(id)
+		n, ok := w.Nodes.Get(id)
 		switch {
 		case !ok || v.event(n, p.self, 0) == nil:
 			p.done(v, ok && n.Presence.Replica == p.self)
@@ -262,7 +262,7 @@ type update struct {
 func decide(self string, updates []update) ledger.Decide {
 	return func(w *policy.World, now mesh.Time) (evs []mesh.Event, _ error) {
 		for _, v := range updates {
-			if n, ok := w.Node(v.id); ok {
+			if n, ok := w.Nodes.Get(v.id); ok {
 				if e := v.event(n, self, now); e != nil {
 					evs = append(evs, e)
 				}

@@ -83,7 +83,7 @@ func (p *Prober) Answered(token string, machine key.MachinePublic) {
 	if !ok {
 		return
 	}
-	if n, ok := p.ledger.World().Node(id); !ok || n.MachineKey != machine {
+	if n, ok := p.ledger.World().Nodes.Get(id); !ok || n.MachineKey != machine {
 		return
 	}
 	delete(p.tokens, token)
@@ -124,7 +124,7 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 	verdicts = map[mesh.NodeID]bool{}
 	for id := range p.heard {
 		p.probes.WithLabelValues("answered").Inc()
-		if n, ok := w.Node(id); ok && n.Unhealthy {
+		if n, ok := w.Nodes.Get(id); ok && n.Unhealthy {
 			verdicts[id] = true
 		}
 	}
@@ -145,7 +145,7 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 			p.probes.WithLabelValues("silent").Inc()
 			delete(p.tokens, a.token)
 			a.token, a.next, a.misses = "", now, a.misses+1
-			if n, ok := w.Node(id); ok && !n.Unhealthy && a.misses >= misses {
+			if n, ok := w.Nodes.Get(id); ok && !n.Unhealthy && a.misses >= misses {
 				verdicts[id] = false
 			}
 		}
@@ -164,12 +164,12 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 // replaceable returns the nodes that have their stream on a replica and a route
 // that another node has too.
 func replaceable(s *mesh.Snapshot, replica string) (list []mesh.NodeID) {
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		if !n.Presence.Online || n.Presence.Replica != replica || n.KeyExpired {
 			continue
 		}
 		for _, p := range n.Routes {
-			if !mesh.Exit(p) && len(s.RoutersOf(p)) > 1 {
+			if !mesh.Exit(p) && len(s.Nodes.RoutersOf(p)) > 1 {
 				list = append(list, n.ID)
 				break
 			}
@@ -182,7 +182,7 @@ func replaceable(s *mesh.Snapshot, replica string) (list []mesh.NodeID) {
 func (p *Prober) judge(ctx context.Context, id mesh.NodeID, healthy bool) {
 	changed := false
 	_, err := p.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
-		n, ok := w.Node(id)
+		n, ok := w.Nodes.Get(id)
 		if !ok || n.Unhealthy == !healthy {
 			return nil, nil
 		}

@@ -205,7 +205,7 @@ func (c Config) open(r noiseRecord, seal []byte) (private key.MachinePrivate, er
 }
 
 func noiseRecordIn(w *policy.World) (r noiseRecord, ok bool, err error) {
-	v, ok := w.Setting(mesh.SettingNoise)
+	v, ok := w.Settings.ByKey(mesh.SettingNoise)
 	if !ok {
 		return r, false, nil
 	}

@@ -95,8 +95,8 @@ func TestConnectionLostBetweenRowsWritesNothing(t *testing.T) {
 				t.Fatal("the batch is in the log")
 			}
 			snap, err := s.Load(t.Context())
-			if err != nil || snap.Rev != 1 || snap.UserCount() != 1 {
-				t.Fatalf("found revision %d with %d users (%v)", snap.Rev, snap.UserCount(), err)
+			if err != nil || snap.Rev != 1 || snap.Users.Len() != 1 {
+				t.Fatalf("found revision %d with %d users (%v)", snap.Rev, snap.Users.Len(), err)
 			}
 			storetest.Append(t, s, user(2))
 		})

@@ -35,8 +35,8 @@ func TestRatioLoadKeepsUpWithPlainScan(t *testing.T) {
 		start := time.Now()
 		snap, err := s.Load(t.Context())
 		load := time.Since(start)
-		if err != nil || snap.NodeCount() != nodes || snap.OnlineCount() != online {
-			t.Fatalf("loaded %d nodes, %d online (%v)", snap.NodeCount(), snap.OnlineCount(), err)
+		if err != nil || snap.Nodes.Len() != nodes || snap.Nodes.OnlineCount() != online {
+			t.Fatalf("loaded %d nodes, %d online (%v)", snap.Nodes.Len(), snap.Nodes.OnlineCount(), err)
 		}
 		start = time.Now()
 		rows := plainScan(t, conn, queries)

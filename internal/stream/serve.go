@@ -129,7 +129,7 @@ func appear(ctx context.Context, c *ledger.Cursor, r Request) error {
 }
 
 func present(w *policy.World, r Request) bool {
-	n, ok := w.Node(r.Node)
+	n, ok := w.Nodes.Get(r.Node)
 	return ok && n.NodeKey == r.NodeKey
 }
 
@@ -208,7 +208,7 @@ func (s *streamState) advance(ctx context.Context) (sent, over bool, err error) 
 	from := s.at
 	touched := s.cursor.Skip()
 	s.at = s.cache.Scene(s.cursor.World())
-	if n, ok := s.at.Node(s.request.Node); ok && (n.NodeKey != s.request.NodeKey || s.supersededBy(n.Presence)) {
+	if n, ok := s.at.Nodes.Get(s.request.Node); ok && (n.NodeKey != s.request.NodeKey || s.supersededBy(n.Presence)) {
 		return false, true, nil
 	}
 	u, err := s.cache.Update(from, s.at, s.viewer(), touched)

@@ -184,8 +184,8 @@ func TestSplicedMapIsTheFullMap(t *testing.T) {
 		if diff := cmp.Diff(members(t, want), members(t, []byte(text))); diff != "" {
 			t.Fatalf("viewer %d: %s", viewer, diff)
 		}
-		if len(m.Peers) != w.NodeCount()-1 {
-			t.Fatalf("viewer %d sees %d of %d", viewer, len(m.Peers), w.NodeCount())
+		if len(m.Peers) != w.Nodes.Len()-1 {
+			t.Fatalf("viewer %d sees %d of %d", viewer, len(m.Peers), w.Nodes.Len())
 		}
 	}
 }

@@ -117,8 +117,8 @@ func TestNodesOfALostReplicaAreOfflineInChunks(t *testing.T) {
 		chunks = append(chunks, len(found))
 		s, _ = mesh.Apply(s, s.Rev+1, found...)
 	}
-	if diff := cmp.Diff([]int{256, 44}, chunks); diff != "" || s.OnlineCount() != 300 {
-		t.Errorf("%d nodes are still online, chunks (-want +got):\n%s", s.OnlineCount(), diff)
+	if diff := cmp.Diff([]int{256, 44}, chunks); diff != "" || s.Nodes.OnlineCount() != 300 {
+		t.Errorf("%d nodes are still online, chunks (-want +got):\n%s", s.Nodes.OnlineCount(), diff)
 	}
 }
 

@@ -113,7 +113,7 @@ func (s *Sweeper) watch(now time.Time) bool {
 // untilExpiry is how long it takes until the next node expires.
 func untilExpiry(s *mesh.Snapshot, now mesh.Time) time.Duration {
 	next := time.Duration(math.MaxInt64)
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		if !n.KeyExpired && n.Expiry > now {
 			next = min(next, n.Expiry.Sub(now)+expirySlack)
 		}
@@ -176,7 +176,7 @@ func (s *Sweeper) logSwept(before *mesh.Snapshot, found []mesh.Event) {
 	for _, e := range found {
 		switch e := e.(type) {
 		case mesh.NodePut:
-			if n, ok := before.Node(e.Node.ID); ok && n.KeyExpired == e.Node.KeyExpired {
+			if n, ok := before.Nodes.Get(e.Node.ID); ok && n.KeyExpired == e.Node.KeyExpired {
 				s.log.Warn("routes disabled: they overlap the mesh's own addresses", "node", n.ID, "name", n.Name, "routes", n.Routes, "left", e.Node.Routes)
 				continue
 			}
@@ -184,16 +184,16 @@ func (s *Sweeper) logSwept(before *mesh.Snapshot, found []mesh.Event) {
 			s.log.Info("node expired", "node", e.Node.ID, "name", e.Node.Name)
 		case mesh.NodeGone:
 			s.nodes.WithLabelValues(sweptEphemeral).Inc()
-			if n, ok := before.Node(e.ID); ok {
+			if n, ok := before.Nodes.Get(e.ID); ok {
 				s.log.Info("ephemeral node deleted", "node", n.ID, "name", n.Name, "seen", n.Seen().Time())
 			}
 		case mesh.Offline:
 			s.nodes.WithLabelValues(sweptLost).Inc()
-			if n, ok := before.Node(e.ID); ok {
+			if n, ok := before.Nodes.Get(e.ID); ok {
 				offline[n.Presence.Replica]++
 			}
 		case mesh.SettingGone:
-			for v := range before.Settings() {
+			for v := range before.Settings.All() {
 				if v.ID == e.ID {
 					s.log.Warn("replica lost, removing its relay from the map", "setting", v.Key)
 				}
@@ -272,7 +272,7 @@ func lostNodes(lost func(replica string) bool) finding {
 }
 
 func eachNode(s *mesh.Snapshot, find func(*mesh.Node) mesh.Event) (evs []mesh.Event) {
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		if e := find(n); e != nil {
 			if evs = append(evs, e); len(evs) == ledger.MaxNodes {
 				break
@@ -284,7 +284,7 @@ func eachNode(s *mesh.Snapshot, find func(*mesh.Node) mesh.Event) (evs []mesh.Ev
 
 // endedLogins finds answers that no device collected in time.
 func endedLogins(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
-	for l := range s.Logins() {
+	for l := range s.Logins.All() {
 		if l.Until.Reached(now) {
 			evs = append(evs, mesh.LoginGone{ID: l.ID})
 		}
@@ -294,7 +294,7 @@ func endedLogins(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 
 // endedSSHGrants finds answers to SSH sessions that have expired.
 func endedSSHGrants(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
-	for g := range s.SSHGrants() {
+	for g := range s.SSHGrants.All() {
 		if g.Until.Reached(now) {
 			evs = append(evs, mesh.SSHGrantGone{ID: g.ID})
 		}
@@ -304,7 +304,7 @@ func endedSSHGrants(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 
 // endedReceipts finds idempotency receipts that have expired, the oldest first.
 func endedReceipts(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
-	for m := range s.Receipts() {
+	for m := range s.Receipts.All() {
 		if !m.Until.Reached(now) || len(evs) == ledger.MaxNodes {
 			break
 		}
@@ -320,7 +320,7 @@ func lostRelays(lost func(replica string) bool) finding {
 	return func(s *mesh.Snapshot, _ mesh.Time) (evs []mesh.Event) {
 		elsewhere, embedded := s.Relays()
 		var dead []*mesh.Setting
-		for v := range s.Settings() {
+		for v := range s.Settings.All() {
 			if region, ok := strings.CutPrefix(v.Key, mesh.SettingRelay); ok && lost(embedded[region].Replica) {
 				dead = append(dead, v)
 			}

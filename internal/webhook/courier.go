@@ -89,7 +89,7 @@ func (c *Courier) Run(ctx context.Context) error {
 	cursor, followed, ended := c.ledger.Cursor(), map[mesh.WebhookID]bool{}, make(chan mesh.WebhookID)
 	for {
 		more := cursor.More()
-		for w := range c.ledger.World().Webhooks() {
+		for w := range c.ledger.World().Webhooks.All() {
 			if w.Disabled || followed[w.ID] {
 				continue
 			}
@@ -116,7 +116,7 @@ func (c *Courier) Run(ctx context.Context) error {
 
 // enabled returns a webhook that is there and enabled.
 func (c *Courier) enabled(id mesh.WebhookID) (*mesh.Webhook, bool) {
-	w, ok := c.ledger.World().Webhook(id)
+	w, ok := c.ledger.World().Webhooks.Get(id)
 	return w, ok && !w.Disabled
 }
 

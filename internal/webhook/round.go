@@ -82,7 +82,7 @@ func (c *Courier) round(ctx context.Context, id mesh.WebhookID) time.Duration {
 func (r *round) take(ctx context.Context) (wait time.Duration, err error) {
 	self := string(r.ledger.Cluster().Self().ID)
 	_, err = r.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: self}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		hook, ok := w.Webhook(r.id)
+		hook, ok := w.Webhooks.Get(r.id)
 		if !ok || hook.Disabled {
 			return nil, errLost
 		}
@@ -138,7 +138,7 @@ func (r *round) save(ctx context.Context, hold time.Duration) error {
 	r.mu.Unlock()
 	self := string(r.ledger.Cluster().Self().ID)
 	_, err := r.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: self}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		hook, ok := w.Webhook(r.id)
+		hook, ok := w.Webhooks.Get(r.id)
 		if !ok || hook.Progress.Replica != self {
 			return nil, errLost
 		}

@@ -50,7 +50,7 @@ func TestWhatAClientMeasuresIsKnown(t *testing.T) {
 	}
 	says(nil)
 	check(want)
-	saved, _ := s.ledger.World().Facts(s.only().ID)
+	saved, _ := s.ledger.World().Facts.Get(s.only().ID)
 	if saved == nil || !saved.Equal(&want) {
 		t.Errorf("committed is %+v", saved)
 	}

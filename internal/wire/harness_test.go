@@ -236,10 +236,10 @@ func (s *service) metric(name string) (value float64, observed int) {
 // only returns the one node that there is.
 func (s *service) only() *mesh.Node {
 	s.t.Helper()
-	if n := s.ledger.World().NodeCount(); n != 1 {
+	if n := s.ledger.World().Nodes.Len(); n != 1 {
 		s.t.Fatalf("there are %d nodes", n)
 	}
-	for n := range s.ledger.World().Nodes() {
+	for n := range s.ledger.World().Nodes.All() {
 		return n
 	}
 	return nil

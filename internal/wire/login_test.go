@@ -107,7 +107,7 @@ func TestApprovedDeviceJoins(t *testing.T) {
 	if n := s.only(); n.Owner != alice.ID || n.Method != mesh.RegisterApproved || n.PreAuthKey != 0 || n.NodeKey != c.node.Public() {
 		t.Errorf("%+v", n)
 	}
-	for l := range s.ledger.World().Logins() {
+	for l := range s.ledger.World().Logins.All() {
 		t.Errorf("the answer is still there: %+v", l)
 	}
 	if n := len(s.Logins.Waiting()); n != 0 {
@@ -133,7 +133,7 @@ func TestRejectedDeviceIsToldWhy(t *testing.T) {
 	if out := c.register(object{"Followup": link}); out.Error != want || s.ledger.World().Rev != rev {
 		t.Errorf("asked again: %+v", out)
 	}
-	if n := s.ledger.World().NodeCount(); n != 0 {
+	if n := s.ledger.World().Nodes.Len(); n != 0 {
 		t.Errorf("%d nodes", n)
 	}
 }

@@ -65,7 +65,7 @@ func (s *Server) machineHandler() http.Handler {
 			refuseClosed(w)
 			return
 		}
-		if len(s.config.Ledger.World().NodesByMachine(peerOf(r).machine)) == 0 {
+		if len(s.config.Ledger.World().Nodes.ByMachine(peerOf(r).machine)) == 0 {
 			s.serveStranger(w, r, mux)
 			return
 		}

@@ -104,8 +104,8 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 		Asked: l.IssuedAt.Time().Format(form), Until: l.IssuedAt.Add(identity.LoginLifetime).Time().Format(form), Refresh: refreshSeconds,
 	}
 	world, now := s.config.Ledger.World(), s.config.Ledger.Now()
-	n, joined := world.NodeByKey(l.NodeKey)
-	answer, answered := world.Login(l.NodeKey)
+	n, joined := world.Nodes.ByKey(l.NodeKey)
+	answer, answered := world.Logins.ByNodeKey(l.NodeKey)
 	answered = answered && answer.MachineKey == l.MachineKey && !answer.Until.Reached(now)
 	switch {
 	case joined && n.MachineKey == l.MachineKey:

@@ -74,23 +74,23 @@ func TestClientRegistersWithEachKindOfKey(t *testing.T) {
 	if refused, _ := s.metric("mesh_node_registrations_refused_total"); refused != 4 {
 		t.Errorf("%v registrations are counted as refused, want 4", refused)
 	}
-	if n := s.ledger.World().NodeCount(); n != 3 {
+	if n := s.ledger.World().Nodes.Len(); n != 3 {
 		t.Errorf("%d nodes", n)
 	}
 
 	c := s.client()
 	c.joins(withKey(s.key(control.NewPreAuthKey{User: "alice", Ephemeral: true})))
-	if n, _ := s.ledger.World().NodeByKey(c.node.Public()); !n.Ephemeral {
+	if n, _ := s.ledger.World().Nodes.ByKey(c.node.Public()); !n.Ephemeral {
 		t.Error("not ephemeral by its key")
 	}
 	c = s.client()
 	c.joins(with(withKey(reusable), object{"Ephemeral": true}))
-	if n, _ := s.ledger.World().NodeByKey(c.node.Public()); !n.Ephemeral {
+	if n, _ := s.ledger.World().Nodes.ByKey(c.node.Public()); !n.Ephemeral {
 		t.Error("not ephemeral by its wish")
 	}
 	c = s.client()
 	out = c.joins(withKey(s.key(control.NewPreAuthKey{User: "alice", Tags: []string{"tag:b", "tag:a"}})))
-	n, _ = s.ledger.World().NodeByKey(c.node.Public())
+	n, _ = s.ledger.World().Nodes.ByKey(c.node.Public())
 	if diff := cmp.Diff([]string{"tag:a", "tag:b"}, n.Tags); diff != "" || n.Owner != 0 || n.CreatedBy != alice.ID || n.Expiry != 0 || out.Login.LoginName != "tagged-devices" ||
 		out.User.ID != tailcfg.UserID(mesh.TaggedDevices) {
 		t.Errorf("tagged: %+v %+v", n, out)
@@ -171,7 +171,7 @@ func TestLoggedOutEphemeralNodeIsGone(t *testing.T) {
 			t.Errorf("logout: %+v", out)
 		}
 	}
-	if n := s.ledger.World().NodeCount(); n != 0 {
+	if n := s.ledger.World().Nodes.Len(); n != 0 {
 		t.Errorf("%d nodes", n)
 	}
 }

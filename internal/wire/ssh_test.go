@@ -44,8 +44,8 @@ func newTarget(s *service) target {
 	from, to := s.client(), s.client()
 	from.joins(k)
 	to.joins(k)
-	src, _ := s.ledger.World().NodeByKey(from.node.Public())
-	dst, _ := s.ledger.World().NodeByKey(to.node.Public())
+	src, _ := s.ledger.World().Nodes.ByKey(from.node.Public())
+	dst, _ := s.ledger.World().Nodes.ByKey(to.node.Public())
 	return target{to, src.ID, dst.ID}
 }
 

@@ -19,37 +19,37 @@ func Dump(s *mesh.Snapshot) string {
 		out.Write(append(text, '\n'))
 	}
 	line(map[string]any{"rev": s.Rev, "counters": s.Counters})
-	for u := range s.Users() {
+	for u := range s.Users.All() {
 		line(map[string]any{"user": u})
 	}
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		line(map[string]any{"node": n, "net": n.Net, "presence": n.Presence})
 	}
-	for f := range s.AllFacts() {
+	for f := range s.Facts.All() {
 		line(map[string]any{"facts": f})
 	}
-	for k := range s.PreAuthKeys() {
+	for k := range s.PreAuthKeys.All() {
 		line(map[string]any{"preAuthKey": k, "use": k.LastUse})
 	}
-	for k := range s.APIKeys() {
+	for k := range s.APIKeys.All() {
 		line(map[string]any{"apiKey": k, "use": k.LastUse})
 	}
-	for l := range s.Logins() {
+	for l := range s.Logins.All() {
 		line(map[string]any{"login": l})
 	}
-	for v := range s.Settings() {
+	for v := range s.Settings.All() {
 		line(map[string]any{"setting": v})
 	}
 	if p, ok := s.Policy(); ok {
 		line(map[string]any{"policy": p})
 	}
-	for g := range s.SSHGrants() {
+	for g := range s.SSHGrants.All() {
 		line(map[string]any{"sshGrant": g})
 	}
-	for w := range s.Webhooks() {
+	for w := range s.Webhooks.All() {
 		line(map[string]any{"webhook": w, "progress": w.Progress})
 	}
-	for m := range s.Receipts() {
+	for m := range s.Receipts.All() {
 		line(map[string]any{"receipt": m})
 	}
 	return out.String()

@@ -67,14 +67,14 @@ func Net(n int) mesh.Net {
 // that objects are replaced and removed as well as added.
 func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	at := Start + mesh.Time(s.Rev)*1_000_000
-	if s.UserCount() == 0 {
+	if s.Users.Len() == 0 {
 		return mesh.UserPut{User: User(1)}
 	}
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
 	pick := r.IntN(27)
-	if _, ok := s.Node(node); !ok && pick >= 7 && pick <= 10 {
+	if _, ok := s.Nodes.Get(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that is not there
 	}
 	switch pick {
@@ -143,15 +143,15 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 
 // observation draws what a replica has seen of a node or a key that is there.
 func observation(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, id mesh.KeyID, at mesh.Time) mesh.Event {
-	if _, ok := s.Node(node); ok && r.IntN(3) == 0 {
+	if _, ok := s.Nodes.Get(node); ok && r.IntN(3) == 0 {
 		return mesh.NodeFacts{Facts: facts(r, node, at)}
 	}
-	for k := range s.PreAuthKeys() {
+	for k := range s.PreAuthKeys.All() {
 		if k.ID >= id && r.IntN(2) == 0 {
 			return mesh.PreAuthKeyUsed{ID: k.ID, Use: mesh.PreAuthKeyUse{KeyUse: mesh.KeyUse{At: at, From: "192.0.2.7"}, Count: 1 + r.Int64N(9)}}
 		}
 	}
-	for k := range s.APIKeys() {
+	for k := range s.APIKeys.All() {
 		return mesh.APIKeyUsed{ID: k.ID, Use: mesh.KeyUse{At: at, From: "2001:db8::7"}}
 	}
 	return mesh.NodeGone{ID: node}
@@ -210,7 +210,7 @@ func sshGrant(r *rand.Rand, id mesh.SSHGrantID, at mesh.Time) *mesh.SSHGrant {
 
 func webhookEvent(r *rand.Rand, s *mesh.Snapshot, keyID mesh.KeyID, at mesh.Time) mesh.Event {
 	hook, letter := mesh.WebhookID(1+keyID%5), mesh.DeadLetterID(keyID)
-	_, there := s.Webhook(hook)
+	_, there := s.Webhooks.Get(hook)
 	switch pick := r.IntN(5); {
 	case pick == 0:
 		return mesh.WebhookGone{ID: hook}
@@ -291,7 +291,7 @@ func Policies() []string {
 // randomNode is what a device may be.
 func randomNode(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, user mesh.UserID, at mesh.Time) *mesh.Node {
 	n := Node(node, user)
-	if _, ok := s.User(user); !ok || r.IntN(4) == 0 {
+	if _, ok := s.Users.Get(user); !ok || r.IntN(4) == 0 {
 		n.Owner, n.CreatedBy, n.Tags = 0, user, []string{"tag:web", "tag:zürich"}[:1+r.IntN(2)]
 	}
 	if r.IntN(3) == 0 {
@@ -306,7 +306,7 @@ func randomNode(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, user mesh.User
 		}
 		n.Unhealthy = r.IntN(4) == 0
 	}
-	if old, ok := s.Node(node); ok {
+	if old, ok := s.Nodes.Get(node); ok {
 		n.Primary = old.Primary
 	}
 	n.UpdatedAt, n.Expiry, n.Ephemeral, n.KeyExpired = at, at.Add(1), r.IntN(2) == 0, r.IntN(4) == 0

@@ -163,7 +163,7 @@ func answerText(w *policy.World, a explain.Answer) string {
 		verdict = "allowed"
 	}
 	for _, id := range a.At {
-		n, _ := w.Node(id)
+		n, _ := w.Nodes.Get(id)
 		verdict += " at " + n.Name
 	}
 	fmt.Fprintf(&b, "\t%s\n", verdict)

@@ -99,8 +99,8 @@ func (c *comparison) sort() {
 	buckets := map[bucketKey]*bucket{}
 	bucketOf := map[mesh.NodeID]*bucket{}
 	of := map[string]bitset.Set{} // the buckets of a principal
-	for n := range c.after.Nodes() {
-		was, ok := c.before.Node(n.ID)
+	for n := range c.after.Nodes.All() {
+		was, ok := c.before.Nodes.Get(n.ID)
 		if !ok {
 			continue
 		}
@@ -140,14 +140,14 @@ func (c *comparison) fill(bucketOf map[mesh.NodeID]*bucket, numberOf map[string]
 	subsets := map[subsetKey]*subset{}
 	c.subsetOf = make(map[mesh.NodeID]*subset, len(bucketOf))
 	own := c.before.ownCounts() || c.after.ownCounts()
-	for n := range c.after.Nodes() {
+	for n := range c.after.Nodes.All() {
 		j := bucketOf[n.ID]
 		if j == nil {
 			continue
 		}
 		key := subsetKey{bucket: j.index, principals: numberOf[c.after.principalOf(n)]}
 		if own {
-			was, _ := c.before.Node(n.ID)
+			was, _ := c.before.Nodes.Get(n.ID)
 			key.before, key.after = was.Owner, n.Owner
 		}
 		e := subsets[key]

@@ -27,7 +27,7 @@ func (c *comparison) guard(viewer *End) {
 // any more.
 func (c *comparison) guardUnreachable() {
 	left, all := map[string][]mesh.NodeID{}, map[string]int{}
-	for n := range c.after.Nodes() {
+	for n := range c.after.Nodes.All() {
 		e := c.subsetOf[n.ID]
 		if e == nil || !n.Tagged() && len(n.Routes) == 0 {
 			continue
@@ -59,7 +59,7 @@ func (c *comparison) guardUnreachable() {
 // the viewer's nodes.
 func (c *comparison) guardOwnWayIn(viewer *End) {
 	var own []*subset
-	for n := range c.after.Nodes() {
+	for n := range c.after.Nodes.All() {
 		e := c.subsetOf[n.ID]
 		isViewer := n.ID == viewer.Node || viewer.Node == 0 && !viewer.Addr.IsValid() && c.after.isPartOf(n, *viewer)
 		if e != nil && isViewer && !slices.Contains(own, e) {
@@ -96,7 +96,7 @@ func (c *comparison) guardOwnWayIn(viewer *End) {
 func (c *comparison) nodeNames(ids []mesh.NodeID) string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
-		if n, ok := c.after.Node(id); ok {
+		if n, ok := c.after.Nodes.Get(id); ok {
 			names[i] = n.Name
 		}
 	}

@@ -90,8 +90,8 @@ func (c *comparison) compareRoutes() {
 	}
 	groups := map[string]*group{}
 	var order []*group
-	for n := range c.after.Nodes() {
-		was, ok := c.before.Node(n.ID)
+	for n := range c.after.Nodes.All() {
+		was, ok := c.before.Nodes.Get(n.ID)
 		if !ok || len(n.Routes)+len(was.Routes) == 0 {
 			continue
 		}

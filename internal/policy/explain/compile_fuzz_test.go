@@ -55,7 +55,7 @@ old alice expired
 				}
 			}
 		}
-		for n := range w.Nodes() {
+		for n := range w.Nodes.All() {
 			w.Shells(w.Class(n), n.Owner)
 		}
 		explain.RunTests(w)

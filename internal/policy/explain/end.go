@@ -46,7 +46,7 @@ func (w *world) parseEnd(text string) (End, error) {
 		return w.endAt(a.Unmap().WithZone("")), nil
 	}
 	if id, err := strconv.ParseInt(text, 10, 64); err == nil {
-		if n, ok := w.Node(mesh.NodeID(id)); ok {
+		if n, ok := w.Nodes.Get(mesh.NodeID(id)); ok {
 			return End{Node: n.ID}, nil
 		}
 	}
@@ -62,7 +62,7 @@ func (w *world) parseEnd(text string) (End, error) {
 		}
 	}
 	name := lang.UserName(text)
-	for u := range w.Users() {
+	for u := range w.Users.All() {
 		if slices.Contains(lang.NamesOf(u), name) {
 			return End{User: name}, nil
 		}
@@ -85,7 +85,7 @@ func (w *world) parsePrefixed(text string) (End, error) {
 		}
 		return End{}, fmt.Errorf("%w: the policy has no %s%s", ErrNoSuchEnd, text, lang.Nearest(text, groups))
 	}
-	for n := range w.Nodes() {
+	for n := range w.Nodes.All() {
 		tags = append(tags, n.Tags...)
 	}
 	if slices.Contains(tags, text) {
@@ -96,7 +96,7 @@ func (w *world) parsePrefixed(text string) (End, error) {
 }
 
 func (w *world) endAt(a netip.Addr) End {
-	if n, ok := w.NodeByAddr(a); ok {
+	if n, ok := w.Nodes.ByAddr(a); ok {
 		return End{Node: n.ID, Addr: a}
 	}
 	return End{Addr: a}
@@ -104,10 +104,10 @@ func (w *world) endAt(a netip.Addr) End {
 
 // endNames returns the names that ParseEnd accepts without a prefix.
 func (w *world) endNames() (names []string) {
-	for n := range w.Nodes() {
+	for n := range w.Nodes.All() {
 		names = append(names, n.Name)
 	}
-	for u := range w.Users() {
+	for u := range w.Users.All() {
 		names = append(names, u.Name)
 	}
 	if w.Doc != nil {
@@ -123,7 +123,7 @@ func (w *world) endNames() (names []string) {
 func (w *world) endpoints(e End) (list []endpoint) {
 	switch {
 	case e.Node != 0:
-		n, ok := w.Node(e.Node)
+		n, ok := w.Nodes.Get(e.Node)
 		if !ok {
 			return nil
 		}
@@ -140,7 +140,7 @@ func (w *world) endpoints(e End) (list []endpoint) {
 		return []endpoint{w.source(e.Addr)}
 	}
 	seen := map[policy.Class]bool{}
-	for n := range w.Nodes() {
+	for n := range w.Nodes.All() {
 		if class := w.PeerClass(n); !seen[class] && w.isPartOf(n, e) {
 			seen[class] = true
 			list = append(list, w.endpointsOf(n, netip.Addr{})...)
@@ -170,7 +170,7 @@ func imagine(p endpoint) (list []endpoint) {
 
 // namesFor returns all names of the user who has one of them.
 func (w *world) namesFor(name string) []string {
-	for u := range w.Users() {
+	for u := range w.Users.All() {
 		if names := lang.NamesOf(u); slices.Contains(names, name) {
 			return names
 		}
@@ -194,7 +194,7 @@ func (w *world) isPartOf(n *mesh.Node, e End) bool {
 
 // text returns the name of an end in sentences.
 func (w *world) text(e End) string {
-	if n, ok := w.Node(e.Node); ok {
+	if n, ok := w.Nodes.Get(e.Node); ok {
 		return n.Name
 	}
 	if e.Addr.IsValid() {

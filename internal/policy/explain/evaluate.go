@@ -50,7 +50,7 @@ func Allows(world *policy.World, src, dst netip.Addr, at *mesh.Node, protocol in
 // source returns the endpoint that sends from an address.
 func (w *world) source(a netip.Addr) endpoint {
 	p := endpoint{span: netip.PrefixFrom(a, a.BitLen())}
-	if n, ok := w.NodeByAddr(a); ok {
+	if n, ok := w.Nodes.ByAddr(a); ok {
 		w.identify(&p, n)
 	}
 	return p

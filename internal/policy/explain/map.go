@@ -141,8 +141,8 @@ func (s *mapBuilder) sortNodes() {
 	s.owned = map[mesh.UserID][]*mapSubset{}
 	own := s.before.ownCounts() || s.after.ownCounts()
 	membersOf := s.memberships()
-	for n := range s.after.Nodes() {
-		was, ok := s.before.Node(n.ID)
+	for n := range s.after.Nodes.All() {
+		was, ok := s.before.Nodes.Get(n.ID)
 		if !ok {
 			continue
 		}

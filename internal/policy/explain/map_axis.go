@@ -167,7 +167,7 @@ func (s *mapBuilder) everyone(a *axis, by Detail, reached bool) {
 	} else {
 		s.addPeople(a, by)
 		tags := map[string]bool{}
-		for n := range s.after.Nodes() {
+		for n := range s.after.Nodes.All() {
 			for _, tag := range n.Tags {
 				tags[tag] = true
 			}
@@ -179,7 +179,7 @@ func (s *mapBuilder) everyone(a *axis, by Detail, reached bool) {
 	for _, p := range s.after.Routes() {
 		s.addRoute(a, p)
 	}
-	for n := range s.after.Nodes() {
+	for n := range s.after.Nodes.All() {
 		if reached && slices.ContainsFunc(n.Routes, mesh.Exit) {
 			s.addInternet(a)
 			break
@@ -191,8 +191,8 @@ func (s *mapBuilder) everyone(a *axis, by Detail, reached bool) {
 func (s *mapBuilder) addPeople(a *axis, by Detail) {
 	var users []*mesh.User
 	groups, others := map[string]bool{}, false
-	for u := range s.after.Users() {
-		if s.after.NodesOwned(u.ID) == 0 {
+	for u := range s.after.Users.All() {
+		if s.after.Nodes.OwnedCount(u.ID) == 0 {
 			continue
 		}
 		names := lang.NamesOf(u)
@@ -222,7 +222,7 @@ func (s *mapBuilder) addPeople(a *axis, by Detail) {
 
 func (s *mapBuilder) addNodes(a *axis, chosen func(*mesh.Node) bool) {
 	var nodes []*mesh.Node
-	for n := range s.after.Nodes() {
+	for n := range s.after.Nodes.All() {
 		if chosen(n) {
 			nodes = append(nodes, n)
 		}
@@ -273,7 +273,7 @@ func (s *mapBuilder) choose(a *axis, name string, by Detail) error {
 		}
 		e = was
 	}
-	n, isNode := s.after.Node(e.Node)
+	n, isNode := s.after.Nodes.Get(e.Node)
 	switch {
 	case isNode:
 		a.add(Principal{Kind: KindNode, Name: n.Name, Node: n.ID})
@@ -287,7 +287,7 @@ func (s *mapBuilder) choose(a *axis, name string, by Detail) error {
 		a.add(Principal{Kind: KindTag, Name: e.Tag})
 	default:
 		p := Principal{Kind: KindUser, Name: e.User}
-		for u := range s.after.Users() {
+		for u := range s.after.Users.All() {
 			if slices.Contains(lang.NamesOf(u), e.User) {
 				p.Name, p.User = u.Name, u.ID
 			}
@@ -357,7 +357,7 @@ func (s *mapBuilder) membersOf(a *axis, n *mesh.Node) (list []int) {
 
 // sortRoutes adds what is behind routers to the buckets.
 func (s *mapBuilder) sortRoutes() {
-	for n := range s.after.Nodes() {
+	for n := range s.after.Nodes.All() {
 		for _, a := range []*axis{s.from, s.to} {
 			for i, prefixes := range a.routes {
 				if slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return slices.Contains(n.Routes, p) }) {
@@ -408,7 +408,7 @@ type led struct {
 // routes are looked at once.
 func (s *evaluator) leading() (list []led) {
 	seen := map[string]bool{}
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		if len(n.Routes) == 0 {
 			continue
 		}

@@ -46,8 +46,8 @@ func TestMapSaysOfEveryPairWhatTheRulesSay(t *testing.T) {
 			}
 		}
 		want := map[string][4]int{}
-		for a := range s.Nodes() {
-			for b := range s.Nodes() {
+		for a := range s.Nodes.All() {
+			for b := range s.Nodes.All() {
 				if a == b || a.KeyExpired || b.KeyExpired {
 					continue
 				}
@@ -92,7 +92,7 @@ func TestMapOfRoutesSaysWhatTheRulesSay(t *testing.T) {
 				if to.Kind == explain.KindNode || from.Kind != explain.KindNode || alsoInternet(s, to.Name) {
 					continue
 				}
-				a, _ := s.Node(from.Node)
+				a, _ := s.Nodes.Get(from.Node)
 				want := !a.KeyExpired && slices.ContainsFunc(strings.Fields(inside[to.Name]), func(text string) bool {
 					return opensAnywhere(w, s, a, netip.MustParseAddr(text), to.Name)
 				})
@@ -107,7 +107,7 @@ func TestMapOfRoutesSaysWhatTheRulesSay(t *testing.T) {
 // alsoInternet reports whether a router leads to a route and, as an exit node, to
 // the same addresses as a part of the internet.
 func alsoInternet(s *mesh.Snapshot, route string) bool {
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		if slices.Contains(n.Routes, netip.MustParsePrefix("2001:db8::/64")) && slices.ContainsFunc(n.Routes, mesh.Exit) {
 			return route == "2001:db8::/64"
 		}
@@ -117,7 +117,7 @@ func alsoInternet(s *mesh.Snapshot, route string) bool {
 
 // opensAnywhere reports whether a router to a route lets a node in.
 func opensAnywhere(w *policy.World, s *mesh.Snapshot, a *mesh.Node, dst netip.Addr, route string) bool {
-	for at := range s.Nodes() {
+	for at := range s.Nodes.All() {
 		leads := slices.ContainsFunc(at.Routes, func(p netip.Prefix) bool {
 			if route == "autogroup:internet" {
 				return p.Bits() == 0 && p.Contains(dst)

@@ -20,7 +20,7 @@ func Notes(w *policy.World) (notes []string) {
 		notes = append(notes, warning.String())
 	}
 	var tags []string
-	for n := range w.Nodes() {
+	for n := range w.Nodes.All() {
 		for _, tag := range n.Tags {
 			if _, ok := w.Doc.TagOwners[tag]; !ok {
 				tags = append(tags, tag)

@@ -211,14 +211,14 @@ type totals struct{ Lost, Gained, Changed, Unchanged, Losers, LosersOnline, Shel
 
 // compareAll looks at each pair of nodes.
 func compareAll(from, to *policy.World) (n totals) {
-	for a := range to.Nodes() {
+	for a := range to.Nodes.All() {
 		loser := false
-		for b := range to.Nodes() {
+		for b := range to.Nodes.All() {
 			if a == b {
 				continue
 			}
-			oldA, _ := from.Node(a.ID)
-			oldB, _ := from.Node(b.ID)
+			oldA, _ := from.Nodes.Get(a.ID)
+			oldB, _ := from.Nodes.Get(b.ID)
 			before, after := nodeOpenings(from, oldA, oldB), nodeOpenings(to, a, b)
 			had, has := strings.Contains(before, "true"), strings.Contains(after, "true")
 			switch {
@@ -298,7 +298,7 @@ func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
 		text := d.text()
 		doc := d.world(t, s, text).Doc
 		edited := s
-		for n := range s.Nodes() {
+		for n := range s.Nodes.All() {
 			if d.oneIn(3) {
 				other := *n
 				other.Owner, other.Tags, other.Routes = mesh.UserID(1+d.IntN(3)), nil, nil
@@ -307,8 +307,8 @@ func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
 			}
 		}
 		// Addresses stay what they were.
-		for n := range s.Nodes() {
-			other, _ := edited.Node(n.ID)
+		for n := range s.Nodes.All() {
+			other, _ := edited.Nodes.Get(n.ID)
 			same := *other
 			same.IPv4, same.IPv6 = n.IPv4, n.IPv6
 			edited, _ = mesh.Apply(edited, edited.Rev+1, mesh.NodePut{Node: &same})
@@ -328,16 +328,16 @@ func routesAgree(t *testing.T, seed uint64, from, to *policy.World, e *explain.E
 	for _, text := range []string{"10.1.0.1", "10.1.2.1", "10.1.2.130", "8.8.8.8", "2001:db8::1", "2001:db8:0:0:8000::1", "2606:4700::1"} {
 		pool = append(pool, netip.MustParseAddr(text))
 	}
-	for router := range to.Nodes() {
+	for router := range to.Nodes.All() {
 		if len(router.Routes) == 0 {
 			continue
 		}
-		for a := range to.Nodes() {
+		for a := range to.Nodes.All() {
 			if a == router {
 				continue
 			}
 			principal := strings.Join(a.Tags, ", ")
-			if u, ok := to.User(a.Owner); ok {
+			if u, ok := to.Users.Get(a.Owner); ok {
 				principal = u.Name
 			}
 			for _, dst := range pool {
@@ -360,7 +360,7 @@ func routesAgree(t *testing.T, seed uint64, from, to *policy.World, e *explain.E
 
 func meshText(s *mesh.Snapshot) string {
 	var b strings.Builder
-	for n := range s.Nodes() {
+	for n := range s.Nodes.All() {
 		fmt.Fprintf(&b, "node %d of %d, tags %v, %v, routes %v, expired %t\n", n.ID, n.Owner, n.Tags, n.Addrs(), n.Routes, n.KeyExpired)
 	}
 	return b.String()
@@ -373,8 +373,8 @@ func TestWhyAgreesWithAllows(t *testing.T) {
 		s := d.mesh()
 		text := d.text()
 		w := d.world(t, s, text)
-		for a := range s.Nodes() {
-			for b := range s.Nodes() {
+		for a := range s.Nodes.All() {
+			for b := range s.Nodes.All() {
 				for _, port := range []uint16{22, 80, 8050} {
 					want := false
 					for _, src := range a.Addrs() {

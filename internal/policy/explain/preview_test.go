@@ -94,7 +94,7 @@ func samplesText(w *policy.World, pairs []explain.NodePair) (text string) {
 func nodeNames(w *policy.World, ids []mesh.NodeID) string {
 	var names []string
 	for _, id := range ids {
-		n, _ := w.Node(id)
+		n, _ := w.Nodes.Get(id)
 		names = append(names, n.Name)
 	}
 	return strings.Join(names, ", ")

@@ -38,7 +38,7 @@ func RunTests(w *policy.World) []TestFailure {
 		return nil
 	}
 	run := &testRun{world: newWorld(w), subjects: map[string]*subject{}}
-	for n := range w.Nodes() {
+	for n := range w.Nodes.All() {
 		run.nodes = append(run.nodes, run.endpointsOf(n, netip.Addr{})...)
 	}
 	for i := range w.Doc.Tests {
@@ -149,7 +149,7 @@ func (w *world) individuals(t lang.Target) (list [][]endpoint) {
 // atAddress returns the node that has an address, or the address behind an imagined
 // router.
 func (w *world) atAddress(a netip.Addr) endpoint {
-	if n, ok := w.NodeByAddr(a); ok {
+	if n, ok := w.Nodes.ByAddr(a); ok {
 		return w.destination(a, n)
 	}
 	return somewhere(a)

@@ -67,7 +67,7 @@ func Why(world *policy.World, q Question) Answer {
 		a.Notes = append(a.Notes, fmt.Sprintf("%s and %s have no addresses of the same family", w.text(q.From), w.text(q.To)))
 	}
 	for _, end := range []End{q.From, q.To} {
-		if n, ok := w.Node(end.Node); ok && n.KeyExpired {
+		if n, ok := w.Nodes.Get(end.Node); ok && n.KeyExpired {
 			a.Notes = append(a.Notes, n.Name+" has expired: it must sign in again before it reaches anyone or is reached")
 		}
 	}
@@ -174,7 +174,7 @@ func (w *world) closestOwn(r *lang.Rule, e candidates, p pair, v verdict, ask po
 // an imagined router if there is none.
 func (w *world) routersTo(addr netip.Addr, a *Answer) (list []endpoint) {
 	announced := ""
-	for n := range w.Nodes() {
+	for n := range w.Nodes.All() {
 		switch p := w.destination(addr, n); {
 		case (p.behind || p.beyond) && n.KeyExpired:
 			announced = "; " + n.Name + " leads there and has expired"
@@ -300,7 +300,7 @@ func (w *world) lineOfMember(group string, i int) string {
 }
 
 func (w *world) personOf(p *endpoint) string {
-	if u, ok := w.User(p.owner); ok {
+	if u, ok := w.Users.Get(p.owner); ok {
 		return u.Name
 	}
 	return p.called()

@@ -38,7 +38,7 @@ func newWorld(w *policy.World) *world {
 
 // owner returns the user who has a node; nil for a node with tags.
 func (w *world) owner(n *mesh.Node) *mesh.User {
-	u, _ := w.User(n.Owner)
+	u, _ := w.Users.Get(n.Owner)
 	return u
 }
 

@@ -17,7 +17,7 @@ type Identity struct {
 // IdentityOf returns the identity of a node.
 func IdentityOf(s *mesh.Snapshot, n *mesh.Node) Identity {
 	id := Identity{Tags: n.Tags}
-	if owner, ok := s.User(n.Owner); ok && !n.Tagged() {
+	if owner, ok := s.Users.Get(n.Owner); ok && !n.Tagged() {
 		id.Names = NamesOf(owner)
 	}
 	return id

@@ -17,7 +17,7 @@ func (d *Doc) WarningsFor(s *mesh.Snapshot) []Problem {
 		return nil
 	}
 	people := map[string]bool{}
-	for u := range s.Users() {
+	for u := range s.Users.All() {
 		for _, name := range NamesOf(u) {
 			people[name] = true
 		}

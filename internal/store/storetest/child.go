@@ -168,8 +168,8 @@ func stoppedInside(t *testing.T, e Engine) {
 	}
 	writer.says(t, "left "+store.ErrUnavailable.Error())
 	_ = writer.Wait() // what it had to say, it said
-	if snap, err := s.Load(t.Context()); err != nil || snap.Rev != 1 || snap.UserCount() != 1 {
-		t.Fatalf("found revision %d with %d users (%v)", snap.Rev, snap.UserCount(), err)
+	if snap, err := s.Load(t.Context()); err != nil || snap.Rev != 1 || snap.Users.Len() != 1 {
+		t.Fatalf("found revision %d with %d users (%v)", snap.Rev, snap.Users.Len(), err)
 	}
 }
 
@@ -195,8 +195,8 @@ func killedAnywhere(t *testing.T, e Engine) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if snap.Rev < acked || snap.Rev%5 != 0 || snap.UserCount() != int(snap.Rev) {
-			t.Fatalf("acknowledged %d, found revision %d with %d users", acked, snap.Rev, snap.UserCount())
+		if snap.Rev < acked || snap.Rev%5 != 0 || snap.Users.Len() != int(snap.Rev) {
+			t.Fatalf("acknowledged %d, found revision %d with %d users", acked, snap.Rev, snap.Users.Len())
 		}
 		if list, err := s.Tail(t.Context(), store.Point{Rev: 0}); err != nil || len(list) != int(snap.Rev) {
 			t.Fatalf("log has %d entries at revision %d (%v)", len(list), snap.Rev, err)

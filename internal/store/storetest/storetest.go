@@ -241,8 +241,8 @@ func refused(t *testing.T, e Engine) {
 		t.Fatalf("an empty batch: %v", err)
 	}
 	snap, err := s.Load(t.Context())
-	if err != nil || snap.Rev != 0 || snap.UserCount() != 0 {
-		t.Fatalf("a refused batch left revision %d, %d users (%v)", snap.Rev, snap.UserCount(), err)
+	if err != nil || snap.Rev != 0 || snap.Users.Len() != 0 {
+		t.Fatalf("a refused batch left revision %d, %d users (%v)", snap.Rev, snap.Users.Len(), err)
 	}
 	historyAgrees(t, s, 0)
 }
@@ -320,37 +320,37 @@ func everyField(t *testing.T, e Engine) {
 
 // lookups finds everything in s in every way there is.
 func lookups(s *mesh.Snapshot) (out []string) {
-	out = append(out, fmt.Sprintf("%d online", s.OnlineCount()))
-	for u := range s.Users() {
-		byName, ok := s.UserByName(u.Name)
-		out = append(out, fmt.Sprintf("user %d: %t, owns %d", u.ID, ok && byName == u, s.NodesOwned(u.ID)))
+	out = append(out, fmt.Sprintf("%d online", s.Nodes.OnlineCount()))
+	for u := range s.Users.All() {
+		byName, ok := s.Users.ByName(u.Name)
+		out = append(out, fmt.Sprintf("user %d: %t, owns %d", u.ID, ok && byName == u, s.Nodes.OwnedCount(u.ID)))
 	}
-	for n := range s.Nodes() {
-		byKey, _ := s.NodeByKey(n.NodeKey)
-		byName, _ := s.NodeByName(n.Name)
-		by4, _ := s.NodeByAddr(n.IPv4)
-		by6, _ := s.NodeByAddr(n.IPv6)
-		byMachine := s.NodesByMachine(n.MachineKey)
+	for n := range s.Nodes.All() {
+		byKey, _ := s.Nodes.ByKey(n.NodeKey)
+		byName, _ := s.Nodes.ByName(n.Name)
+		by4, _ := s.Nodes.ByAddr(n.IPv4)
+		by6, _ := s.Nodes.ByAddr(n.IPv6)
+		byMachine := s.Nodes.ByMachine(n.MachineKey)
 		out = append(out, fmt.Sprintf("node %d: %t %t %t %t %t", n.ID, byKey == n, byName == n, by4 == n, by6 == n, len(byMachine) == 1 && byMachine[0] == n))
 	}
-	for k := range s.PreAuthKeys() {
-		byPrefix, _ := s.PreAuthKeyByPrefix(k.Prefix)
+	for k := range s.PreAuthKeys.All() {
+		byPrefix, _ := s.PreAuthKeys.ByPrefix(k.Prefix)
 		out = append(out, fmt.Sprintf("pre-auth key %d: %t", k.ID, byPrefix == k))
 	}
-	for k := range s.APIKeys() {
-		byPrefix, _ := s.APIKeyByPrefix(k.Prefix)
+	for k := range s.APIKeys.All() {
+		byPrefix, _ := s.APIKeys.ByPrefix(k.Prefix)
 		out = append(out, fmt.Sprintf("API key %d: %t", k.ID, byPrefix == k))
 	}
-	for l := range s.Logins() {
-		byKey, _ := s.Login(l.NodeKey)
+	for l := range s.Logins.All() {
+		byKey, _ := s.Logins.ByNodeKey(l.NodeKey)
 		out = append(out, fmt.Sprintf("login %d: %t", l.ID, byKey == l))
 	}
-	for v := range s.Settings() {
-		byKey, _ := s.Setting(v.Key)
+	for v := range s.Settings.All() {
+		byKey, _ := s.Settings.ByKey(v.Key)
 		out = append(out, fmt.Sprintf("setting %d: %t", v.ID, byKey == v))
 	}
-	for g := range s.SSHGrants() {
-		byAsk, _ := s.SSHGrant(g.Src, g.Dst, g.User)
+	for g := range s.SSHGrants.All() {
+		byAsk, _ := s.SSHGrants.For(g.Src, g.Dst, g.User)
 		out = append(out, fmt.Sprintf("SSH grant %d: %t", g.ID, byAsk == g))
 	}
 	return out
@@ -420,7 +420,7 @@ func unknownKind(t *testing.T, e Engine) {
 	if _, err := s.Tail(t.Context(), store.Point{Rev: 0}); !errors.Is(err, mesh.ErrUnknownKind) {
 		t.Fatalf("tail: %v", err)
 	}
-	if snap, err := s.Load(t.Context()); err != nil || snap.Rev != 1 || snap.UserCount() != 1 {
+	if snap, err := s.Load(t.Context()); err != nil || snap.Rev != 1 || snap.Users.Len() != 1 {
 		t.Fatalf("load beside an unknown kind: %v", err)
 	}
 }
@@ -439,7 +439,7 @@ func otherCounters(t *testing.T, e Engine) {
 	if snap, err = s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if kept, _ := snap.Setting("moon"); !strings.Contains(kept.Value, `"moon":5`) {
+	if kept, _ := snap.Settings.ByKey("moon"); !strings.Contains(kept.Value, `"moon":5`) {
 		t.Errorf("the counter of a newer binary is lost: %s", kept.Value)
 	}
 }

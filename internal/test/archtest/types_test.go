@@ -16,8 +16,7 @@ const maxMethods = 15
 // wideTypes are the types that may have more, with the reason.
 func wideTypes() map[string]string {
 	return map[string]string{
-		"api.Server":    "implements the generated interface: one method per operation",
-		"mesh.Snapshot": "to be split by noun",
+		"api.Server": "implements the generated interface: one method per operation",
 	}
 }
 

@@ -131,7 +131,7 @@ func (c *Checker) nodePut(e Entry, n *mesh.Node) {
 // admit checks the key that let a new node in, as the log has it before this
 // entry.
 func (c *Checker) admit(e Entry, n *mesh.Node) {
-	k, ok := c.replay.PreAuthKey(n.PreAuthKey)
+	k, ok := c.replay.PreAuthKeys.Get(n.PreAuthKey)
 	if !ok {
 		c.Report(Admitted, "node %d was let in at %d by key %d, which is not there", n.ID, e.Rev, n.PreAuthKey)
 		return

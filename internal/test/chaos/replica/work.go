@@ -188,7 +188,7 @@ func pick[T any](values iter.Seq[T], count int) (v T, err error) {
 
 func (w *worker) anyUser() (*mesh.User, error) {
 	s := w.ledger.World()
-	return pick(s.Users(), s.UserCount())
+	return pick(s.Users.All(), s.Users.Len())
 }
 
 func (w *worker) createUser(ctx context.Context, a mesh.Actor) (mesh.Event, error) {
@@ -247,10 +247,10 @@ func (w *worker) expirePreAuthKey(ctx context.Context, a mesh.Actor) (mesh.Event
 func (w *worker) deletePreAuthKey(ctx context.Context, a mesh.Actor) (mesh.Event, error) {
 	s := w.ledger.World()
 	var n int
-	for range s.PreAuthKeys() {
+	for range s.PreAuthKeys.All() {
 		n++
 	}
-	k, err := pick(s.PreAuthKeys(), n)
+	k, err := pick(s.PreAuthKeys.All(), n)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +262,7 @@ func (w *worker) createAPIKey(ctx context.Context, a mesh.Actor) (mesh.Event, er
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := w.ledger.World().APIKey(k.ID); !ok {
+	if _, ok := w.ledger.World().APIKeys.Get(k.ID); !ok {
 		found(chaos.Unseen, "%s does not see the API key %d that it created", w.caller, k.ID)
 	}
 	w.own = append(w.own, k.ID)
@@ -286,7 +286,7 @@ func (w *worker) deleteAPIKey(ctx context.Context, a mesh.Actor) (mesh.Event, er
 	if err := w.service.APIKeys.Delete(ctx, a, id.String()); err != nil {
 		return nil, err
 	}
-	if _, ok := w.ledger.World().APIKey(id); ok {
+	if _, ok := w.ledger.World().APIKeys.Get(id); ok {
 		found(chaos.Unseen, "%s still sees the API key %d that it deleted", w.caller, id)
 	}
 	return mesh.APIKeyGone{ID: id}, nil
@@ -330,17 +330,17 @@ func (w *worker) checkRefusal(ctx context.Context, key string, refusal *control.
 func (w *worker) change(event func(*mesh.Node, mesh.Time) mesh.Event) func(context.Context, mesh.Actor) (mesh.Event, error) {
 	return func(ctx context.Context, a mesh.Actor) (mesh.Event, error) {
 		s := w.ledger.World()
-		nodes := s.NodeCount()
+		nodes := s.Nodes.Len()
 		if rand.IntN(2) == 0 {
 			nodes = min(nodes, 4) // some are busier than others
 		}
-		picked, err := pick(s.Nodes(), nodes)
+		picked, err := pick(s.Nodes.All(), nodes)
 		if err != nil {
 			return nil, err
 		}
 		var ev mesh.Event
 		rev, err := w.ledger.Commit(ctx, a, func(world *policy.World, now mesh.Time) ([]mesh.Event, error) {
-			n, ok := world.Node(picked.ID)
+			n, ok := world.Nodes.Get(picked.ID)
 			if !ok {
 				return nil, errGone
 			}
