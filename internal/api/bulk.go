@@ -120,16 +120,16 @@ func bulkError(r *control.Refusal) *openapi.BulkError {
 }
 
 func replayNodesChange(c replayed) (any, error) {
-	results, err := control.RememberedResults(c.receipt.Answer, control.NoNode)
+	results, err := control.ResultsFromReceipt(c.receipt.Answer, control.ErrNoNode)
 	return nodeBulkShape(c.snap, c.now, results), err
 }
 
 func replayPreAuthKeysChange(c replayed) (any, error) {
-	results, err := control.RememberedResults(c.receipt.Answer, control.NoPreAuthKey)
+	results, err := control.ResultsFromReceipt(c.receipt.Answer, control.ErrNoPreAuthKey)
 	return bulkShape(results), err
 }
 
 func replayUsersChange(c replayed) (any, error) {
-	results, err := control.RememberedResults(c.receipt.Answer, control.NoUser)
+	results, err := control.ResultsFromReceipt(c.receipt.Answer, control.ErrNoUser)
 	return usersBulkShape(c.snap, c.r, results), err
 }

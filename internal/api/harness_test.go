@@ -176,7 +176,7 @@ type service struct {
 	dressed func(*http.Request) // has the last word on a request, if there is one
 	ledger  *ledger.Ledger
 	control *control.Service
-	courier *webhook.Courier
+	courier *webhook.Sender
 	store   *counted
 	log     *journal
 	metrics *prometheus.Registry
@@ -207,7 +207,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, s.ledger.Run, s.ledger.Heart, st.Watch)
+	run(t, s.ledger.Run, s.ledger.SendHeartbeats, st.Watch)
 	cc := control.Config{
 		Ledger: s.ledger, History: st.(history.Store), Log: log, Registerer: s.metrics,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),

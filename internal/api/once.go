@@ -82,7 +82,7 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why erro
 	if once == nil {
 		return false, why
 	}
-	var done *ledger.DoneBefore
+	var done *ledger.AlreadyDone
 	if !errors.As(why, &done) {
 		var refusal *control.Refusal
 		if !errors.As(why, &refusal) {
@@ -98,7 +98,7 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why erro
 		if err := s.ledger.Confirm(r.Context(), m.Rev); err != nil {
 			return false, err
 		}
-		done = &ledger.DoneBefore{Receipt: m}
+		done = &ledger.AlreadyDone{Receipt: m}
 	}
 	if done.Receipt.Request != once.Request {
 		text := "this " + onceHeader + " was sent with another request before; give each request a key of its own"

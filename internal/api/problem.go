@@ -103,7 +103,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var wrong *control.BadPolicy
 	var tooLarge *http.MaxBytesError
 	var clocks *ledger.ClockError
-	var many *ledger.TooManyNamed
+	var many *ledger.TooManyReceipts
 	switch {
 	case errors.As(err, &tooLarge):
 		writeProblem(w, r, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d KiB", tooLarge.Limit>>10)))

@@ -132,7 +132,7 @@ func (s *service) run(ctx context.Context) (err error) {
 	loops, endLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLoops()
 	g, failed := errgroup.WithContext(loops)
-	for _, loop := range []func(context.Context) error{s.ledger.Run, s.ledger.Heart, s.ledger.Awake, st.Watch} {
+	for _, loop := range []func(context.Context) error{s.ledger.Run, s.ledger.SendHeartbeats, s.ledger.DetectPauses, st.Watch} {
 		g.Go(func() error { return loop(failed) })
 	}
 	err = s.start(ctx, g, failed)
@@ -224,7 +224,7 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	present, leave := context.WithCancel(failed)
 	defer leave()
 	g.Go(func() error { return p.presence.Run(present) })
-	g.Go(func() error { return p.courier.Run(present) })
+	g.Go(func() error { return p.webhooks.Run(present) })
 	if s.certificate != nil {
 		p.loops = append(p.loops, s.certificate.Run)
 	}

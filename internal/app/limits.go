@@ -17,7 +17,7 @@ func (s *service) limit() error {
 	open, unproven := guard.Limits(files, guard.Memory(os.DirFS("/")), s.Config.TLSCertPath != "")
 	unproven = cmp.Or(s.Config.Limits.Connections, unproven)
 	s.guard = guard.New(guard.Config{
-		Open: open, Unproven: unproven, UnprovenOfOne: guard.OfOne(s.Config.Limits.ConnectionsPerNetwork, min(unproven, open)),
+		Open: open, Unproven: unproven, UnprovenOfOne: guard.PerNetwork(s.Config.Limits.ConnectionsPerNetwork, min(unproven, open)),
 		TrustedProxies: s.Config.TrustedProxies, Log: s.log, Registerer: s.registry,
 	})
 	return nil

@@ -141,7 +141,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 			return guard.WithConn(context.WithValue(ctx, connKey{}, c), c)
 		},
 	}
-	server.RegisterOnShutdown(cs.hurry)
+	server.RegisterOnShutdown(cs.limitWrites)
 	return server
 }
 
@@ -163,9 +163,9 @@ func (cs *connections) track(c net.Conn, state http.ConnState) {
 	}
 }
 
-// hurry bounds the writes that hang now. An answer that begins later sets its
+// limitWrites bounds the writes that hang now. An answer that begins later sets its
 // own deadline.
-func (cs *connections) hurry() {
+func (cs *connections) limitWrites() {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for c := range cs.open {

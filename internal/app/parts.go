@@ -40,7 +40,7 @@ type parts struct {
 	presence *presence.Tracker
 	hub      *stream.Hub
 	clients  *wire.Server
-	courier  *webhook.Courier
+	webhooks *webhook.Sender
 	fence    *fence.Fence
 	relay    *relay.Server // nil when there is none
 	// public and local answer on their listeners.
@@ -76,7 +76,7 @@ func (s *service) fill(r *store.Report) {
 	if url := p.url.Load(); url != nil {
 		r.URL = *url
 	}
-	r.Held = p.presence.Held()
+	r.Held = p.presence.StreamCount()
 	r.Logins = p.control.Logins.Waiting()
 	r.SSH = p.control.SSH.Waiting()
 	r.PolicyHash = p.control.PolicyFile.Hash()
@@ -99,10 +99,10 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		NodeExpiry: c.Node.Expiry, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
 		PolicyFile: policyFile(c.Policy), Webhooks: hooks, LocalWebhooks: c.Webhooks.AllowLocal,
 		Deliver: func(ctx context.Context, w *mesh.Webhook, row history.AuditRow) control.WebhookAnswer {
-			return p.courier.Deliver(ctx, w, row)
+			return p.webhooks.Deliver(ctx, w, row)
 		},
 	})
-	p.courier = webhook.New(webhook.Config{
+	p.webhooks = webhook.New(webhook.Config{
 		Ledger: s.ledger, Webhooks: p.control.Webhooks, History: p.control.History, Log: s.log, Registerer: s.registry, Secret: hooks.Secret, Encode: api.EncodeWebhookEvent,
 		Version: s.Build.Version, AllowLocal: c.Webhooks.AllowLocal,
 	})

@@ -16,7 +16,7 @@ import (
 func (s *service) newFence(key *identity.ReplicaKey) *fence.Fence {
 	return fence.New(fence.Config{
 		Self: string(s.ledger.Cluster().Self().ID), Fresh: s.ledger.Status().Freshness, State: s.ledger.Status().State, Peers: s.peers, Key: key, Log: s.log, Registerer: s.registry,
-		CutOff: func() bool { return s.ledger.Cluster().Pulse().CutOff(time.Now()) },
+		CutOff: func() bool { return s.ledger.Cluster().Heartbeats().CutOff(time.Now()) },
 	})
 }
 

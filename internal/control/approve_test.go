@@ -223,7 +223,7 @@ func TestDevicesThatReplicasReportArePending(t *testing.T) {
 	put(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- s.ledger.Heart(ctx) }()
+	go func() { ended <- s.ledger.SendHeartbeats(ctx) }()
 	until(t, func() bool { return len(s.Logins.Pending()) == 3 })
 	cancel()
 	if err := <-ended; err != nil {

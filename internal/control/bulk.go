@@ -95,9 +95,9 @@ func refusalWord(r *Refusal) string {
 	}
 }
 
-// RememberedResults reads the results of an earlier call from its receipt. absent is the
+// ResultsFromReceipt reads the results of an earlier call from its receipt. absent is the
 // refusal of an object that was not there.
-func RememberedResults(answer string, absent func(ref string) error) (results []BulkResult, err error) {
+func ResultsFromReceipt(answer string, absent func(ref string) error) (results []BulkResult, err error) {
 	for word := range strings.FieldsSeq(answer) {
 		id, why, refused := strings.Cut(word, ":")
 		var r BulkResult
@@ -183,7 +183,7 @@ func (s *Nodes) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64, c Nod
 	}
 	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, now mesh.Time) (each, error) {
 		if c.Action == BulkAddTags || c.Action == BulkSetTags {
-			if err := knowTags(w, "tags", c.Tags); err != nil {
+			if err := checkTagsKnown(w, "tags", c.Tags); err != nil {
 				return nil, err
 			}
 		}
@@ -225,7 +225,7 @@ func (c *NodesChange) decide(w *policy.World, now mesh.Time, before *mesh.Node, 
 		if err != nil {
 			return nil, err
 		}
-		changed = giveTags(&n, tags)
+		changed = setTags(&n, tags)
 	}
 	changed = n.KeepRoutes(*last, now, autoApproval(w, &n)) || changed
 	if !changed {
@@ -303,7 +303,7 @@ func (s *Users) DeleteMany(ctx context.Context, a mesh.Actor, ids []int64, tagge
 			if err := cmp.Or(mayDeleteUser(w, a, u, brought[u.ID]), trial.mayChangeNames(w, a, u, nil)); err != nil {
 				return nil, err
 			}
-			return goneWith(u, brought[u.ID]), nil
+			return deleteWithNodes(u, brought[u.ID]), nil
 		}, nil
 	})
 	if err != nil {

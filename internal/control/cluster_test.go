@@ -169,7 +169,7 @@ func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile s
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	loops := []func(context.Context) error{r.ledger.Run, r.ledger.Heart, r.presence.Run, sweeper.Run, r.PolicyWatch.RevertUnconfirmed, r.PolicyWatch.RunTests, r.Observations.Save}
+	loops := []func(context.Context) error{r.ledger.Run, r.ledger.SendHeartbeats, r.presence.Run, sweeper.Run, r.PolicyWatch.RevertUnconfirmed, r.PolicyWatch.RunTests, r.Observations.Save}
 	if policyFile != "" {
 		loops = append(loops, func(ctx context.Context) error {
 			return errors.Join(r.PolicyFile.Load(ctx), r.PolicyFile.Follow(ctx, r.hangup))

@@ -192,7 +192,7 @@ func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, 
 		return v, err
 	}
 	if len(evs) == 0 && a.Once == nil {
-		return s.settled(ctx, w, v)
+		return s.confirmUnchanged(ctx, w, v)
 	}
 	if j.Proven { // an unproven key could be anybody's; those requests are limited by their address
 		if err := s.pace.charge(j.MachineKey, time.Now(), v.keyExpired); err != nil {
@@ -208,11 +208,11 @@ func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, 
 	return v, err
 }
 
-// settled returns a verdict that changes nothing. "You are registered" and "you are
+// confirmUnchanged returns a verdict that changes nothing. "You are registered" and "you are
 // logged out" may answer a client that retries because its first request got no
 // answer, so they count as acknowledgements, and what they rest on must be durable.
 // A refusal, a rejection or a login link promises nothing.
-func (s *Joins) settled(ctx context.Context, w *policy.World, v verdict) (verdict, error) {
+func (s *Joins) confirmUnchanged(ctx context.Context, w *policy.World, v verdict) (verdict, error) {
 	var err error
 	switch {
 	case v.node != nil:
@@ -381,7 +381,7 @@ func (s *Joins) logRefusal(err error, a mesh.Actor, j Joining) {
 	case refusal.Reason == BadKey && s.refusals.Admit(a.Addr):
 		line.Warn("authentication failed", "reason", refusal.Text)
 	case refusal.Reason == Denied && s.refusals.Admit(a.Addr):
-		line.Warn("ACL denied", "node", j.Host.Hostname, "user", s.sponsor(j), "rule", refusal.Text)
+		line.Warn("ACL denied", "node", j.Host.Hostname, "user", s.futureOwnerName(j), "rule", refusal.Text)
 	case refusal.Reason == Conflict && j.Proven && s.refusals.Admit(a.Addr):
 		line.Warn("forbidden", "reason", refusal.Text)
 	case refusal.Reason == Conflict && !j.Proven && s.refusals.Admit(a.Addr):
@@ -389,8 +389,8 @@ func (s *Joins) logRefusal(err error, a mesh.Actor, j Joining) {
 	}
 }
 
-// sponsor names the user who would own the node; it is empty if there is none.
-func (s *Joins) sponsor(j Joining) string {
+// futureOwnerName returns the name of the user who would own the node, or "".
+func (s *Joins) futureOwnerName(j Joining) string {
 	w := s.ledger.World()
 	var id mesh.UserID
 	if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {

@@ -88,8 +88,8 @@ func (r Report) merged(before *Report) Report {
 	return r
 }
 
-// say keeps a report until it is committed, with what still waits of earlier ones.
-func (l *lateReports) say(id mesh.NodeID, a mesh.Actor, now time.Time, r Report) {
+// add keeps a report until it is committed, with what still waits of earlier ones.
+func (l *lateReports) add(id mesh.NodeID, a mesh.Actor, now time.Time, r Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, ok := l.nodes[id]
@@ -117,9 +117,9 @@ func (l *lateReports) latest(id mesh.NodeID) (r Report, a mesh.Actor, said int, 
 	return *n.late, n.actor, n.said, true
 }
 
-// settled says that only rest still waits of what the node had said by then. If it has
+// committed says that only rest still waits of what the node had said by then. If it has
 // said more since, all of it waits, and what is committed changes nothing.
-func (l *lateReports) settled(id mesh.NodeID, said int, rest parts) {
+func (l *lateReports) committed(id mesh.NodeID, said int, rest parts) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, ok := l.nodes[id]
@@ -136,7 +136,7 @@ type parts struct {
 	routes    float64
 }
 
-func (p parts) some() bool { return p != parts{} }
+func (p parts) any() bool { return p != parts{} }
 
 // without is p without the parts of o.
 func (p parts) without(o parts) parts {
@@ -165,7 +165,7 @@ func partsOf(n *mesh.Node, evs []mesh.Event) (p parts) {
 
 // only is r without what p does not need, and nil when that is nothing.
 func (r Report) only(p parts) *Report {
-	if !p.some() {
+	if !p.any() {
 		return nil
 	}
 	if !p.host {
@@ -207,7 +207,7 @@ func (l *lateReports) admit(id mesh.NodeID, now time.Time, changes parts) (may p
 	if changes.routes > 0 && n.routes.take(now, changes.routes, routesBurst, routesEvery) {
 		may.routes = changes.routes
 	}
-	if may.some() {
+	if may.any() {
 		n.busy++
 	}
 	return may
@@ -263,7 +263,7 @@ func (s *Clients) SaveReports(ctx context.Context) error {
 		}
 		for _, id := range s.late.waiting(time.Now()) {
 			var refusal *Refusal // the node is gone, or has another key
-			if _, err := s.saveReport(ctx, id, s.unlessElsewhere(id)); err != nil && !errors.As(err, &refusal) {
+			if _, err := s.saveReport(ctx, id, s.dropIfMoved(id)); err != nil && !errors.As(err, &refusal) {
 				s.log.Debug("a late report waits for the database", "node", id, "error", err)
 			}
 		}
@@ -281,20 +281,20 @@ func (s *Clients) saveReport(ctx context.Context, id mesh.NodeID, drop func(*pol
 	evs, err := decideReport(w, s.ledger.Now(), r)
 	n, there := w.Nodes.ByKey(r.NodeKey)
 	if err != nil || len(evs) == 0 || !there {
-		s.late.settled(id, said, parts{})
+		s.late.committed(id, said, parts{})
 		return false, err
 	}
 	changes := partsOf(n, evs)
 	may := s.late.admit(id, time.Now(), changes)
 	rest := changes.without(may)
-	if may.some() {
+	if may.any() {
 		err = s.commitReport(ctx, a, id, may, drop)
 		s.late.done(id, may, err)
 		if err == nil {
-			s.late.settled(id, said, rest)
+			s.late.committed(id, said, rest)
 		}
 	}
-	return rest.some(), err
+	return rest.any(), err
 }
 
 // commitReport commits the parts of what a node said that may be. That is what it has
@@ -319,9 +319,9 @@ func (s *Clients) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID
 	return err
 }
 
-// unlessElsewhere drops what a node said if it has gone to another replica, which may
+// dropIfMoved drops what a node said if it has gone to another replica, which may
 // have heard something newer.
-func (s *Clients) unlessElsewhere(id mesh.NodeID) func(*policy.World) bool {
+func (s *Clients) dropIfMoved(id mesh.NodeID) func(*policy.World) bool {
 	self := string(s.ledger.Cluster().Self().ID)
 	return func(w *policy.World) bool {
 		n, ok := w.Nodes.Get(id)
@@ -337,11 +337,11 @@ func (s *Clients) SaveAllReports(ctx context.Context) error {
 			continue
 		}
 		var refusal *Refusal
-		err := s.commitReport(ctx, a, id, parts{net: true, host: true, routes: 1}, s.unlessElsewhere(id))
+		err := s.commitReport(ctx, a, id, parts{net: true, host: true, routes: 1}, s.dropIfMoved(id))
 		if err != nil && !errors.As(err, &refusal) {
 			return err
 		}
-		s.late.settled(id, said, parts{})
+		s.late.committed(id, said, parts{})
 	}
 	return nil
 }

@@ -35,11 +35,11 @@ func FindNode(s *mesh.Snapshot, ref string) (*mesh.Node, error) {
 	} else if n, ok := s.NodeNamed(ref); ok {
 		return n, nil
 	}
-	return nil, NoNode(ref)
+	return nil, ErrNoNode(ref)
 }
 
-// NoNode is the refusal of a node that is not there.
-func NoNode(ref string) error {
+// ErrNoNode is the refusal of a node that is not there.
+func ErrNoNode(ref string) error {
 	return refuse(NotFound, "node", "there is no node %q; list them with: fairlead nodes list", ref)
 }
 
@@ -157,14 +157,14 @@ func errLastTag() error {
 }
 
 func decideTag(w *policy.World, n *mesh.Node, tags []string) (changed bool, err error) {
-	if err := knowTags(w, "tags", tags); err != nil {
+	if err := checkTagsKnown(w, "tags", tags); err != nil {
 		return false, err
 	}
-	return giveTags(n, tags), nil
+	return setTags(n, tags), nil
 }
 
-// giveTags gives a node to tags.
-func giveTags(n *mesh.Node, tags []string) (changed bool) {
+// setTags gives a node to tags.
+func setTags(n *mesh.Node, tags []string) (changed bool) {
 	if slices.Equal(n.Tags, tags) {
 		return false
 	}

@@ -340,7 +340,7 @@ func (s *Observations) due(now mesh.Time) ([]*mesh.Facts, []mesh.APIKeyUsed) {
 	recent := func(saved mesh.Time) bool { return !saved.Add(saveEvery).Reached(now) }
 	facts = slices.DeleteFunc(facts, func(f *mesh.Facts) bool {
 		saved, ok := w.Facts.Get(f.Node)
-		return ok && recent(saved.At) && !endsWarning(saved, f)
+		return ok && recent(saved.At) && !clearsWarning(saved, f)
 	})
 	uses = slices.DeleteFunc(uses, func(u mesh.APIKeyUsed) bool {
 		k, ok := w.APIKeys.Get(u.ID)
@@ -349,7 +349,7 @@ func (s *Observations) due(now mesh.Time) ([]*mesh.Facts, []mesh.APIKeyUsed) {
 	return facts, uses
 }
 
-func endsWarning(before, after *mesh.Facts) bool {
+func clearsWarning(before, after *mesh.Facts) bool {
 	return slices.ContainsFunc(before.Warnings, func(was mesh.Warning) bool {
 		return !slices.ContainsFunc(after.Warnings, func(w mesh.Warning) bool { return w.Source == was.Source })
 	})

@@ -36,20 +36,20 @@ func mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.N
 		return nil
 	}
 	if !key.Allows(mesh.NounNodes, mesh.RoleOperator) && w.Nodes.OwnedCount(u.ID)+len(tagged) > 0 {
-		return errGoesToo(key, u, "nodes", mesh.NounNodes)
+		return errDeletedWithUser(key, u, "nodes", mesh.NounNodes)
 	}
 	if key.Allows(mesh.NounPreAuthKeys, mesh.RoleOperator) {
 		return nil
 	}
 	for k := range w.PreAuthKeys.All() {
 		if k.User == u.ID {
-			return errGoesToo(key, u, "pre-auth keys", mesh.NounPreAuthKeys)
+			return errDeletedWithUser(key, u, "pre-auth keys", mesh.NounPreAuthKeys)
 		}
 	}
 	return nil
 }
 
-func errGoesToo(key *mesh.APIKey, u *mesh.User, what string, n mesh.Noun) error {
+func errDeletedWithUser(key *mesh.APIKey, u *mesh.User, what string, n mesh.Noun) error {
 	return refuse(Forbidden, "", "user %s has %s, which are deleted with the user; this needs the scope %s too; the key has %v", u.Name, what, n, key.Scopes)
 }
 

@@ -182,13 +182,13 @@ func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft,
 	if in.ConfirmWithin > 0 {
 		p.ConfirmBy, p.RevertTo = now.Add(in.ConfirmWithin), current.Version
 	}
-	return p, enact(w, now, p, doc), nil
+	return p, activate(w, now, p, doc), nil
 }
 
-// enact returns what happens when a version comes into force. In the same commit,
+// activate returns what happens when a version comes into force. In the same commit,
 // and not with the next report of their devices, waiting routes are approved, and
 // approvals that only a version on trial had given are withdrawn.
-func enact(w *policy.World, now mesh.Time, p *mesh.Policy, doc *lang.Doc) []mesh.Event {
+func activate(w *policy.World, now mesh.Time, p *mesh.Policy, doc *lang.Doc) []mesh.Event {
 	return append([]mesh.Event{mesh.PolicyPut{Policy: p}}, reapprove(w, now, p, doc)...)
 }
 
@@ -298,7 +298,7 @@ func (s *core) revertTrial(ctx context.Context, a mesh.Actor, pending *mesh.Poli
 		p := &mesh.Policy{
 			Version: w.Counters.Policy + 1, Text: text, Source: policyFromAPI, Author: a.String(), Reason: reason, SavedAt: now,
 		}
-		return p, enact(w, now, p, doc), nil
+		return p, activate(w, now, p, doc), nil
 	})
 	if err != nil || p == nil {
 		return nil, err

@@ -39,7 +39,7 @@ func (s *Policies) Preview(in PolicyChange) (*explain.Effect, *policy.World, err
 	if in.Viewer != "" {
 		e, err := explain.ParseEnd(w, in.Viewer)
 		if err != nil {
-			return nil, nil, noEnd("viewer", err)
+			return nil, nil, errBadEnd("viewer", err)
 		}
 		end = &e
 	}
@@ -62,7 +62,7 @@ func retagged(w *policy.World, refs, tags []string) (*policy.World, error) {
 	if len(tags) == 0 {
 		return nil, errLastTag()
 	}
-	if err := knowTags(w, "retag.tags", tags); err != nil {
+	if err := checkTagsKnown(w, "retag.tags", tags); err != nil {
 		return nil, err
 	}
 	evs := make([]mesh.Event, 0, len(refs))
@@ -72,7 +72,7 @@ func retagged(w *policy.World, refs, tags []string) (*policy.World, error) {
 			return nil, err
 		}
 		n := *found
-		giveTags(&n, tags)
+		setTags(&n, tags)
 		keepRoutes(w, w.At, &n)
 		evs = append(evs, mesh.NodePut{Node: &n})
 	}
@@ -112,7 +112,7 @@ func (s *Policies) Why(in PolicyQuestion) (explain.Answer, *policy.World, error)
 	}{{"from", in.From, &q.From}, {"to", in.To, &q.To}} {
 		e, err := explain.ParseEnd(w, end.text)
 		if err != nil {
-			return explain.Answer{}, nil, noEnd(end.path, err)
+			return explain.Answer{}, nil, errBadEnd(end.path, err)
 		}
 		*end.to = e
 	}
@@ -133,7 +133,7 @@ func (s *Policies) Why(in PolicyQuestion) (explain.Answer, *policy.World, error)
 	return explain.Why(w, q), w, nil
 }
 
-func noEnd(path string, err error) error {
+func errBadEnd(path string, err error) error {
 	if errors.Is(err, explain.ErrNoSuchEnd) {
 		return refuse(NotFound, path, "%v", err)
 	}
@@ -159,7 +159,7 @@ func (s *Policies) MapAccess(draft *string, ask explain.MapQuestion) (*explain.A
 	m, err := explain.MapOf(w, after, ask)
 	var side *explain.AxisError
 	if errors.As(err, &side) {
-		return nil, nil, noEnd(side.Side, err)
+		return nil, nil, errBadEnd(side.Side, err)
 	}
 	return m, w, err
 }

@@ -206,7 +206,7 @@ func (f *PolicyFile) commit(ctx context.Context, text, reason string, replace fu
 		if p, ok := w.Policy(); ok && !replace(p) {
 			return none, nil, nil
 		}
-		return none, enact(w, now, &mesh.Policy{
+		return none, activate(w, now, &mesh.Policy{
 			Version: w.Counters.Policy + 1, Text: text, Source: policyFromFile, Author: "policy file", Reason: reason, SavedAt: now,
 		}, doc), nil
 	})

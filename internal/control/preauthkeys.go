@@ -67,8 +67,8 @@ func checkTags(path string, tags []string) ([]string, error) {
 
 func errManyTags(path string) error { return refuse(Invalid, path, "at most %d tags", maxTags) }
 
-// knowTags refuses tags that the policy, if there is one, does not know.
-func knowTags(w *policy.World, path string, tags []string) error {
+// checkTagsKnown refuses tags that the policy, if there is one, does not know.
+func checkTagsKnown(w *policy.World, path string, tags []string) error {
 	for _, tag := range tags {
 		if err := w.Doc.KnowsTag(tag); err != nil {
 			return refuse(Invalid, path, "%s", err.Error())
@@ -123,7 +123,7 @@ func FindPreAuthKey(s *mesh.Snapshot, ref string) (*mesh.PreAuthKey, error) {
 		k, ok = s.PreAuthKeys.Get(r.ID)
 	}
 	if !ok {
-		return nil, NoPreAuthKey(ref)
+		return nil, ErrNoPreAuthKey(ref)
 	}
 	return k, nil
 }
@@ -140,14 +140,14 @@ func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error
 	case err != nil:
 		return nil, err
 	case user.ID != k.User:
-		return nil, NoPreAuthKey(ref)
+		return nil, ErrNoPreAuthKey(ref)
 	}
 	return k, nil
 }
 
-// NoPreAuthKey is the refusal of a key that is not there. It does not repeat what may be
+// ErrNoPreAuthKey is the refusal of a key that is not there. It does not repeat what may be
 // the text of one.
-func NoPreAuthKey(string) error {
+func ErrNoPreAuthKey(string) error {
 	return refuse(NotFound, "key", "there is no such pre-auth key; list them with: fairlead preauthkeys list")
 }
 

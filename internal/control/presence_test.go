@@ -29,7 +29,7 @@ func TestNodeIsOnlineAtOnceAndOfflineAfterTheGrace(t *testing.T) {
 		if n, _ := r.ledger.World().Nodes.Get(1); n.Presence.LastSeen != end {
 			t.Errorf("last seen at %v, the stream ended at %v", n.Presence.LastSeen.Time(), end.Time())
 		}
-		if n := r.presence.Held(); n != 0 {
+		if n := r.presence.StreamCount(); n != 0 {
 			t.Errorf("%d streams are held", n)
 		}
 	})
@@ -55,8 +55,8 @@ func TestNewestStreamWins(t *testing.T) {
 		r.presence.Closed(1, 2)
 		pass(time.Minute)
 		r.want(t, 1, "a3")
-		if n, _ := c.count(t, mesh.KindOffline); n != 0 || r.presence.Held() != 1 {
-			t.Errorf("shown offline %d times; %d held", n, r.presence.Held())
+		if n, _ := c.count(t, mesh.KindOffline); n != 0 || r.presence.StreamCount() != 1 {
+			t.Errorf("shown offline %d times; %d held", n, r.presence.StreamCount())
 		}
 	})
 }

@@ -125,7 +125,7 @@ func (s *Clients) Report(ctx context.Context, a mesh.Actor, r Report) error {
 		}
 	})
 	a.Kind, a.ID, a.Name = mesh.ActorNode, n.ID.String(), n.Name
-	s.late.say(n.ID, a, time.Now(), r)
+	s.late.add(n.ID, a, time.Now(), r)
 	// If this fails, what was said is kept and committed later.
 	waits, err := s.saveReport(ctx, n.ID, func(*policy.World) bool { return false })
 	if waits {

@@ -138,7 +138,7 @@ func (s *core) anotherReplica(holds func(ledger.Report) bool) (replica string, k
 			return string(r.ID), true
 		}
 	}
-	return "", s.ledger.Cluster().Pulse().Successes > 0
+	return "", s.ledger.Cluster().Heartbeats().Successes > 0
 }
 
 // Publish keeps the region of this replica's embedded relay, in the form of
@@ -201,7 +201,7 @@ func (s *Relays) alive() func(replica string) bool {
 	for _, r := range s.ledger.Cluster().Replicas() {
 		beating[string(r.ID)] = true
 	}
-	known := s.ledger.Cluster().Pulse().Successes > 0
+	known := s.ledger.Cluster().Heartbeats().Successes > 0
 	return func(replica string) bool { return beating[replica] || !known }
 }
 

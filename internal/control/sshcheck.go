@@ -116,13 +116,13 @@ func (s *SSH) Check(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnswer, err
 		text := sshLine("an administrator must approve this session, with the code %s:", q.Code()) + sshLine("  fairlead ssh approve %s", q.Code())
 		return SSHAnswer{Message: text, Since: since}, nil
 	}
-	answer, err = s.hold(ctx, a, q.SSHSession)
+	answer, err = s.wait(ctx, a, q.SSHSession)
 	answer.Since = since
 	return answer, err
 }
 
-// hold waits for a decision.
-func (s *SSH) hold(ctx context.Context, a mesh.Actor, q SSHSession) (SSHAnswer, error) {
+// wait waits for a decision.
+func (s *SSH) wait(ctx context.Context, a mesh.Actor, q SSHSession) (SSHAnswer, error) {
 	enough := time.NewTimer(sshHold)
 	defer enough.Stop()
 	var basis policy.Basis
@@ -220,14 +220,14 @@ func shellRule(w *policy.World, q SSHSession) *lang.SSHRule {
 		return nil
 	}
 	for _, shell := range w.Shells(w.Class(dst), dst.Owner) {
-		if letsIn(shell, src) && mayBecome(shell.Users, q.User) {
+		if admits(shell, src) && mayBecome(shell.Users, q.User) {
 			return shell.SSHRule
 		}
 	}
 	return nil
 }
 
-func letsIn(shell policy.Shell, src *mesh.Node) bool {
+func admits(shell policy.Shell, src *mesh.Node) bool {
 	if src.Tagged() {
 		return slices.ContainsFunc(src.Addrs(), func(addr netip.Addr) bool { return slices.Contains(shell.Addrs, addr) })
 	}

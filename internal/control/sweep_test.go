@@ -75,7 +75,7 @@ func TestOutageOfTheDatabaseShowsNobodyOffline(t *testing.T) {
 			pass(time.Minute)
 			c.setAway(true, a, b)
 			pass(outage)
-			if moves := outage > time.Minute; a.ledger.Cluster().Pulse().CutOff(time.Now()) != moves {
+			if moves := outage > time.Minute; a.ledger.Cluster().Heartbeats().CutOff(time.Now()) != moves {
 				t.Errorf("after %v streams should move: %v", outage, !moves)
 			}
 			c.setAway(false, a)

@@ -116,11 +116,11 @@ func FindUser(s *mesh.Snapshot, ref string) (*mesh.User, error) {
 	} else if u, ok := s.Users.ByName(ref); ok {
 		return u, nil
 	}
-	return nil, NoUser(ref)
+	return nil, ErrNoUser(ref)
 }
 
-// NoUser is the refusal of a user who is not there.
-func NoUser(ref string) error {
+// ErrNoUser is the refusal of a user who is not there.
+func ErrNoUser(ref string) error {
 	if mesh.FoldName(ref) == TaggedDevices {
 		return refuse(NotFound, "user", "%s is no user but what lists show for nodes with tags; ask by tag: fairlead nodes list --tag tag:server", TaggedDevices)
 	}
@@ -261,7 +261,7 @@ func (s *Users) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string
 		if err := cmp.Or(mayDeleteUser(w, a, user, brought), trial.mayChangeNames(w, a, user, nil)); err != nil {
 			return none, nil, err
 		}
-		return UserDeletion{user.ID, w.Nodes.OwnedCount(user.ID) + len(brought), user.Name}, goneWith(user, brought), nil
+		return UserDeletion{user.ID, w.Nodes.OwnedCount(user.ID) + len(brought), user.Name}, deleteWithNodes(user, brought), nil
 	})
 	if err != nil {
 		return UserDeletion{}, err
@@ -281,9 +281,9 @@ func TaggedBy(s *mesh.Snapshot) map[mesh.UserID][]*mesh.Node {
 	return by
 }
 
-// goneWith returns the events that delete a user and these tagged nodes; Settle adds
+// deleteWithNodes returns the events that delete a user and these tagged nodes; Settle adds
 // those for what the user owns.
-func goneWith(u *mesh.User, tagged []*mesh.Node) []mesh.Event {
+func deleteWithNodes(u *mesh.User, tagged []*mesh.Node) []mesh.Event {
 	evs := []mesh.Event{mesh.UserGone{ID: u.ID}}
 	for _, n := range tagged {
 		evs = append(evs, mesh.NodeGone{ID: n.ID})

@@ -165,13 +165,13 @@ func (f *Fence) Run(ctx context.Context) error {
 		}
 		if was := closed; f.Closed() != was {
 			closed = !was
-			f.tell(closed)
+			f.logState(closed)
 		}
 	}
 }
 
-// tell logs that the fence closed or opened.
-func (f *Fence) tell(closed bool) {
+// logState logs that the fence closed or opened.
+func (f *Fence) logState(closed bool) {
 	if closed {
 		f.config.Log.Error("replica fenced: refusing API keys and clients, because it lost the database and another replica has it",
 			"last", time.Since(f.config.Fresh().Last).Round(time.Second).String())

@@ -52,7 +52,7 @@ func TestShippedDeploymentsAdmitManyNodesOfOneNetwork(t *testing.T) {
 		"package, TLS, machine of 1 G": {ofUnit, 1 << 30, true},
 	} {
 		_, unproven := guard.Limits(c.files, c.memory, c.withTLS)
-		if got := guard.OfOne(perNetwork, unproven); got < nodes {
+		if got := guard.PerNetwork(perNetwork, unproven); got < nodes {
 			t.Errorf("%s, with %d bytes: %d connections of one network, %d in all; want at least %d", name, c.memory, got, unproven, nodes)
 		}
 	}

@@ -220,8 +220,8 @@ func TestDefaultsLeaveDescriptorsAndAdmitManyNodes(t *testing.T) {
 		if files-open < 64 || unproven > open {
 			t.Errorf("%d descriptors: %d connections, %d of strangers", files, open, unproven)
 		}
-		if files >= 20_000 && guard.OfOne(6000, unproven) < 5000 {
-			t.Errorf("%d descriptors: %d nodes of one network can come back at once", files, guard.OfOne(6000, unproven))
+		if files >= 20_000 && guard.PerNetwork(6000, unproven) < 5000 {
+			t.Errorf("%d descriptors: %d nodes of one network can come back at once", files, guard.PerNetwork(6000, unproven))
 		}
 	}
 }
@@ -241,7 +241,7 @@ func TestDefaultsLeaveMemory(t *testing.T) {
 
 func TestOneNetworkCannotHaveAllConnections(t *testing.T) {
 	for _, c := range []struct{ asked, unproven, want int }{{6000, 922, 461}, {6000, 4000, 2000}, {6000, 7200, 5200}, {6000, 20_000, 6000}, {10, 922, 10}, {6000, 1, 1}} {
-		if got := guard.OfOne(c.asked, c.unproven); got != c.want {
+		if got := guard.PerNetwork(c.asked, c.unproven); got != c.want {
 			t.Errorf("%d of %d: %d, want %d", c.asked, c.unproven, got, c.want)
 		}
 	}

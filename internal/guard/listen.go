@@ -31,7 +31,7 @@ type watched struct {
 func (l watched) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-		l.guard.ranOut(err)
+		l.guard.outOfFiles(err)
 	}
 	return c, err
 }
@@ -47,8 +47,8 @@ func (l listener) Accept() (net.Conn, error) {
 	return l.guard.enter(c), nil
 }
 
-// ranOut reports that file descriptors ran out, and frees one.
-func (g *Guard) ranOut(err error) {
+// outOfFiles reports that file descriptors ran out, and frees one.
+func (g *Guard) outOfFiles(err error) {
 	g.failures.Inc()
 	g.mu.Lock()
 	now := time.Now()
@@ -108,10 +108,10 @@ func Limits(files int, memory int64, withTLS bool) (open, unproven int) {
 	return open, min(open, int(min(max(memory/2/each, leastUnproven), mostUnproven)))
 }
 
-// OfOne returns how many unauthenticated connections one network may have: as many
+// PerNetwork returns how many unauthenticated connections one network may have: as many
 // as asked for, but at least 2,000 are left for everybody else, or half of all if
 // there are fewer than 4,000.
-func OfOne(asked, unproven int) int {
+func PerNetwork(asked, unproven int) int {
 	const others = 2000
 	return max(min(asked, unproven-min(unproven/2, others)), 1)
 }

@@ -90,9 +90,9 @@ func (s Status) Clocks() *ClockError {
 	return disagreement(s.l.World().At, c.At(time.Now()), c)
 }
 
-// tellClocks logs when the clocks begin to disagree, when writes are refused
+// logClocks logs when the clocks begin to disagree, when writes are refused
 // because of it, and when they agree again.
-func (l *Ledger) tellClocks() {
+func (l *Ledger) logClocks() {
 	e, said := l.Status().Clocks(), "agree"
 	switch {
 	case e != nil && e.Refuses():

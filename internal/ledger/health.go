@@ -32,9 +32,9 @@ type fault struct {
 	at     time.Time // when it was logged
 }
 
-// judge records how the last try of something ended, and logs what is news: the
+// recordOutcome records how the last try of something ended, and logs what is news: the
 // first failure, another reason, and the recovery.
-func (l *Ledger) judge(what string, err error) {
+func (l *Ledger) recordOutcome(what string, err error) {
 	c := &l.health
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -136,8 +136,8 @@ func TestUnhealthyUntilACommitSucceeds(t *testing.T) {
 				}
 				return st.probes.Load() >= 2
 			})
-			if l.Cluster().Pulse().Failures > 0 || log.count("database recovered") > 0 {
-				t.Errorf("pulse %+v, log:\n%s", l.Cluster().Pulse(), log.text.String())
+			if l.Cluster().Heartbeats().Failures > 0 || log.count("database recovered") > 0 {
+				t.Errorf("pulse %+v, log:\n%s", l.Cluster().Heartbeats(), log.text.String())
 			}
 			release()
 			recovers(t, l, log)

@@ -35,17 +35,19 @@ var (
 	ErrUnknownOutcome = store.ErrUnknownOutcome
 )
 
-// DoneBefore answers a command whose actor asks for something once, and had it done
-// before. Nothing was written. The request may be another one of the same name.
-type DoneBefore struct{ Receipt *mesh.Receipt }
+// AlreadyDone is the error for a command with an idempotency key that was used
+// before. Nothing was written. The caller has to check that the request is the same.
+type AlreadyDone struct{ Receipt *mesh.Receipt }
 
-func (d *DoneBefore) Error() string { return fmt.Sprintf("done before, at revision %d", d.Receipt.Rev) }
+func (d *AlreadyDone) Error() string {
+	return fmt.Sprintf("done before, at revision %d", d.Receipt.Rev)
+}
 
-// TooManyNamed refuses a command with an idempotency key, because remembering it
+// TooManyReceipts refuses a command with an idempotency key, because remembering it
 // would mean forgetting another command that may still be retried.
-type TooManyNamed struct{ Wait time.Duration }
+type TooManyReceipts struct{ Wait time.Duration }
 
-func (e *TooManyNamed) Error() string {
+func (e *TooManyReceipts) Error() string {
 	return fmt.Sprintf("too many requests with an Idempotency-Key: each is remembered for at least %v; retry in %v", mesh.ReceiptMinimum, e.Wait.Round(time.Second))
 }
 
@@ -176,7 +178,7 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 	l.world.Store(w)
 	l.trail = []store.Point{pointOf(s)}
 	l.feed.start(w, c.Pace)
-	l.cluster.pulse.Store(&Pulse{Last: time.Now()})
+	l.cluster.heartbeats.Store(&Heartbeats{Last: time.Now()})
 	l.metrics = newMetrics(c.Registerer, l)
 	l.lastFollow, l.lastLoad = time.Now(), time.Now()
 	return l, nil
@@ -205,8 +207,8 @@ func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revis
 
 // commitDecision submits a command unless its actor had it done before.
 func (l *Ledger) commitDecision(ctx context.Context, a mesh.Actor, d func(*policy.World, mesh.Time) (decision, error)) (mesh.Revision, error) {
-	var done *DoneBefore
-	err := doneBefore(l.World().Snapshot, a, l.Now())
+	var done *AlreadyDone
+	err := alreadyDone(l.World().Snapshot, a, l.Now())
 	if errors.As(err, &done) && l.safe(done.Receipt.Rev) {
 		return 0, err
 	}
@@ -278,9 +280,9 @@ func (l *Ledger) submit(c *command) (mesh.Revision, error) {
 	}
 }
 
-func doneBefore(s *mesh.Snapshot, a mesh.Actor, now mesh.Time) error {
+func alreadyDone(s *mesh.Snapshot, a mesh.Actor, now mesh.Time) error {
 	if m, ok := s.Receipts.For(a.Once); ok && !m.Until.Reached(now) {
-		return &DoneBefore{m}
+		return &AlreadyDone{m}
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func run(t testing.TB, c ledger.Config) *ledger.Ledger {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context) error{l.Run, l.Heart, c.Store.Watch} {
+	for _, loop := range []func(context.Context) error{l.Run, l.SendHeartbeats, c.Store.Watch} {
 		wg.Go(func() {
 			if err := loop(ctx); err != nil {
 				t.Errorf("loop: %v", err)

@@ -63,9 +63,9 @@ func (p *pause) start() {
 	p.awake = time.Now()
 }
 
-// Awake detects pauses of the process until ctx ends. It waits for nothing else,
+// DetectPauses detects pauses of the process until ctx ends. It waits for nothing else,
 // so that an unresponsive database is not mistaken for a pause.
-func (l *Ledger) Awake(ctx context.Context) error {
+func (l *Ledger) DetectPauses(ctx context.Context) error {
 	tick := time.NewTicker(awakeEvery)
 	defer tick.Stop()
 	for l.pause.start(); ; l.pause.observe(time.Now()) {

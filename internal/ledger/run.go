@@ -90,12 +90,12 @@ func (l *Ledger) follow(ctx context.Context) {
 	l.pause.observe(begun) // this read ends a pause that is noticed only now
 	err := l.catchUp(ctx)
 	l.lastFollow = time.Now()
-	l.tellClocks()
+	l.logClocks()
 	if err == nil {
 		l.caughtUp(begun)
 	}
 	if !errors.Is(err, context.Canceled) {
-		l.judge("follow", err)
+		l.recordOutcome("follow", err)
 	}
 	for _, done := range l.syncing {
 		done <- err

@@ -185,7 +185,7 @@ func TestNothingIsAcknowledgedThatTheSynchronousStandbyLacks(t *testing.T) {
 
 			s.stall("")
 			for _, l := range []*ledger.Ledger{reader, writer} {
-				var done *ledger.DoneBefore
+				var done *ledger.AlreadyDone
 				eventually(t, "the change is acknowledged when it is safe", func() bool {
 					_, err := l.Commit(t.Context(), once("bob"), addUser("bob"))
 					return errors.As(err, &done)

@@ -25,7 +25,7 @@ func (l *Ledger) write(ctx context.Context, batch []*command) {
 	results, committed, err := l.commit(ctx, batch)
 	l.health.write(time.Time{})
 	if err != nil || committed {
-		l.judge("write", err)
+		l.recordOutcome("write", err)
 	}
 	if err == nil {
 		l.caughtUp(start)
@@ -149,12 +149,12 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 		return result{err: err}, nil // nobody waits for it any more
 	}
 	s := w.Snapshot
-	if err := doneBefore(s, c.actor, tx.Now()); err != nil {
+	if err := alreadyDone(s, c.actor, tx.Now()); err != nil {
 		return result{rev: s.Rev, err: err}, nil
 	}
 	if c.actor.Once != nil {
 		if wait := mesh.ReceiptWait(s, tx.Now(), c.actor.Once); wait > 0 {
-			return result{rev: s.Rev, err: &TooManyNamed{wait}}, nil
+			return result{rev: s.Rev, err: &TooManyReceipts{wait}}, nil
 		}
 	}
 	d, err := l.decide(c, w, tx.Now())
@@ -320,7 +320,7 @@ func (l *Ledger) resolve(ctx context.Context, id store.BatchID, cause error) err
 	ctx, cancel := context.WithTimeout(ctx, l.resolveFor)
 	defer cancel()
 	l.log.Warn("connection lost during a commit; asking the log", "error", cause)
-	l.judge("write", cause)
+	l.recordOutcome("write", cause)
 	for {
 		found, err := l.look(ctx, id)
 		switch {

@@ -88,7 +88,7 @@ func (p *Tracker) Opened(id mesh.NodeID, conn int64) {
 		p.open++
 	}
 	p.streams[id] = nodeStream{conn: conn}
-	p.look(id)
+	p.markDirty(id)
 }
 
 // Closed says that a stream ended. It never blocks. If it is not the newest of
@@ -103,11 +103,11 @@ func (p *Tracker) Closed(id mesh.NodeID, conn int64) {
 	p.open--
 	h.closed = time.Now()
 	p.streams[id] = h
-	p.look(id)
+	p.markDirty(id)
 }
 
-// look makes Run compare a node; mu is held.
-func (p *Tracker) look(id mesh.NodeID) {
+// markDirty makes Run compare a node; mu is held.
+func (p *Tracker) markDirty(id mesh.NodeID) {
 	p.dirty[id] = struct{}{}
 	select {
 	case p.wake <- struct{}{}:
@@ -115,8 +115,8 @@ func (p *Tracker) look(id mesh.NodeID) {
 	}
 }
 
-// Held returns how many nodes have a stream here.
-func (p *Tracker) Held() int {
+// StreamCount returns how many nodes have a stream here.
+func (p *Tracker) StreamCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.open
@@ -127,7 +127,7 @@ func (p *Tracker) Held() int {
 func (p *Tracker) Run(ctx context.Context) error {
 	cursor := p.ledger.Cursor()
 	for {
-		wait, err := p.settle(ctx)
+		wait, err := p.commitChanges(ctx)
 		wake, more := p.wake, cursor.More()
 		if err != nil {
 			p.log.Debug("presence waits for the database", "error", err)
@@ -139,14 +139,14 @@ func (p *Tracker) Run(ctx context.Context) error {
 		case <-time.After(wait):
 		case <-wake:
 		case <-more:
-			p.notice(cursor.Skip(), cursor.World())
+			p.markChanged(cursor.Skip(), cursor.World())
 		}
 	}
 }
 
-// notice marks changed nodes that concern this replica as dirty; nil means that any
+// markChanged marks changed nodes that concern this replica as dirty; nil means that any
 // node may have changed.
-func (p *Tracker) notice(touched []mesh.NodeID, w *policy.World) {
+func (p *Tracker) markChanged(touched []mesh.NodeID, w *policy.World) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, id := range touched {
@@ -167,9 +167,9 @@ func (p *Tracker) notice(touched []mesh.NodeID, w *policy.World) {
 	}
 }
 
-// settle compares the dirty nodes with the world and commits the differences. It
+// commitChanges compares the dirty nodes with the world and commits the differences. It
 // returns how long to wait if nothing changes.
-func (p *Tracker) settle(ctx context.Context) (wait time.Duration, err error) {
+func (p *Tracker) commitChanges(ctx context.Context) (wait time.Duration, err error) {
 	came, left, wait := p.compare(p.ledger.World(), time.Now())
 	if err := p.commit(ctx, came); err != nil {
 		return 0, err
@@ -196,7 +196,7 @@ func (p *Tracker) commit(ctx context.Context, updates []update) error {
 // left. Nodes that the world shows correctly are no longer dirty. After an outage,
 // nodes that left wait until other replicas had time to announce theirs.
 func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, wait time.Duration) {
-	steady := p.ledger.Cluster().Pulse().Steady(now)
+	steady := p.ledger.Cluster().Heartbeats().Steady(now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	wait = idle

@@ -137,9 +137,9 @@ type session struct {
 	abort func() // guarded by mu; interrupts a blocked write; nil once the stream is over
 }
 
-// contested reports whether streams took the node from each other too often in a
+// isContested reports whether streams took the node from each other too often in a
 // short time.
-func (h *Hub) contested(node mesh.NodeID) bool {
+func (h *Hub) isContested(node mesh.NodeID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.open[node]

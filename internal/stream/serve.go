@@ -36,7 +36,7 @@ var ErrGone = errors.New("no such node")
 // written because there is no such node.
 func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error {
 	cursor := h.ledger.Cursor()
-	if err := appear(ctx, cursor, r); err != nil {
+	if err := waitForNode(ctx, cursor, r); err != nil {
 		return err
 	}
 	out := http.NewResponseController(w)
@@ -83,7 +83,7 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 // Once writes the full map of a node as one message.
 func (h *Hub) Once(ctx context.Context, w http.ResponseWriter, r Request) error {
 	cursor := h.ledger.Cursor()
-	if err := appear(ctx, cursor, r); err != nil {
+	if err := waitForNode(ctx, cursor, r); err != nil {
 		return err
 	}
 	s := &streamState{Hub: h, request: r, session: &session{}, cursor: cursor, w: w, out: http.NewResponseController(w)}
@@ -94,7 +94,7 @@ func (h *Hub) Once(ctx context.Context, w http.ResponseWriter, r Request) error 
 // keep taking their node from each other: the next one waits. It returns false if
 // the caller disconnected meanwhile.
 func (h *Hub) holdBack(ctx context.Context, node mesh.NodeID) bool {
-	if !h.contested(node) {
+	if !h.isContested(node) {
 		return true
 	}
 	wait := time.NewTimer(jitter(rivalry))
@@ -110,12 +110,12 @@ func (h *Hub) holdBack(ctx context.Context, node mesh.NodeID) bool {
 // appearLimit is how long a committed change may take to be announced.
 const appearLimit = 5 * time.Second
 
-// appear waits until the cursor has reached a world with the node: a node asks for
+// waitForNode waits until the cursor has reached a world with the node: a node asks for
 // its map milliseconds after it registered.
-func appear(ctx context.Context, c *ledger.Cursor, r Request) error {
+func waitForNode(ctx context.Context, c *ledger.Cursor, r Request) error {
 	limit := time.NewTimer(appearLimit)
 	defer limit.Stop()
-	for !present(c.World(), r) {
+	for !hasNode(c.World(), r) {
 		select {
 		case <-c.More():
 			c.Skip()
@@ -128,7 +128,7 @@ func appear(ctx context.Context, c *ledger.Cursor, r Request) error {
 	return nil
 }
 
-func present(w *policy.World, r Request) bool {
+func hasNode(w *policy.World, r Request) bool {
 	n, ok := w.Nodes.Get(r.Node)
 	return ok && n.NodeKey == r.NodeKey
 }

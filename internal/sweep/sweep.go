@@ -107,7 +107,7 @@ func (s *Sweeper) watch(now time.Time) bool {
 	for _, r := range s.ledger.Cluster().Replicas() {
 		alive = append(alive, string(r.ID))
 	}
-	return s.replicas.observe(now, s.ledger.Cluster().Pulse().Steady(now), alive)
+	return s.replicas.observe(now, s.ledger.Cluster().Heartbeats().Steady(now), alive)
 }
 
 // untilExpiry is how long it takes until the next node expires.

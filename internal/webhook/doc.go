@@ -1,14 +1,11 @@
-// Package webhook tells receivers elsewhere what happens: it reads the history,
-// and posts each event that a webhook asks for, signed, in the order in which
-// they happened, until the receiver has taken it.
+// Package webhook posts events to receivers: it reads the history and sends each
+// event that a webhook subscribes to, signed and in order, until the receiver
+// accepts it.
 //
-// It decides nothing about the network and keeps nothing but a place in the
-// history. It imports control, ledger, policy and mesh. Run owns its goroutines:
-// one for each webhook that is enabled, and one more while this replica speaks to
-// the receiver.
+// It decides nothing about the network and stores only its position in the
+// history. Run owns its goroutines: one for each enabled webhook, and one more
+// while this replica delivers to it.
 //
-// Words it defines:
-//
-//   - A round is a time in which this replica alone speaks to one receiver. A
-//     lease in the snapshot makes it alone; the round renews it.
+// Only one replica delivers to a webhook at a time. It holds a lease in the
+// snapshot, which it renews while it has something to deliver.
 package webhook

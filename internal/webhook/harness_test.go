@@ -53,7 +53,7 @@ type replica struct {
 	*control.Service
 	t       *testing.T
 	ledger  *ledger.Ledger
-	courier *webhook.Courier
+	courier *webhook.Sender
 	log     *journal
 	metrics *prometheus.Registry
 	kill    func()
@@ -124,7 +124,7 @@ func start(t *testing.T, st store.Store, changes ...func(*webhook.Config)) *repl
 	base, endBase := context.WithCancel(context.Background())
 	ctx, end := context.WithCancel(context.Background())
 	var ledgers, loops sync.WaitGroup
-	for _, loop := range []func(context.Context) error{r.ledger.Run, r.ledger.Heart, st.Watch} {
+	for _, loop := range []func(context.Context) error{r.ledger.Run, r.ledger.SendHeartbeats, st.Watch} {
 		ledgers.Go(func() { _ = loop(base) })
 	}
 	loops.Go(func() { _ = r.courier.Run(ctx) })

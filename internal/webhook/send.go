@@ -59,7 +59,7 @@ func newClient(allowLocal bool, local func(netip.Addr) bool) *http.Client {
 var errLocal = errors.New("the address is of the server itself, of its link or of the mesh: set webhooks.allow_local to allow that")
 
 // Deliver sends one event to the receiver of a webhook, once.
-func (c *Courier) Deliver(ctx context.Context, w *mesh.Webhook, row history.AuditRow) (answer control.WebhookAnswer) {
+func (c *Sender) Deliver(ctx context.Context, w *mesh.Webhook, row history.AuditRow) (answer control.WebhookAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	began := time.Now()
@@ -85,7 +85,7 @@ func (c *Courier) Deliver(ctx context.Context, w *mesh.Webhook, row history.Audi
 	}
 	defer resp.Body.Close()
 	reply, _ := io.ReadAll(io.LimitReader(resp.Body, maxReply)) // what cannot be read changes nothing
-	answer.Status, answer.Reply = resp.StatusCode, shown(reply)
+	answer.Status, answer.Reply = resp.StatusCode, printable(reply)
 	switch resp.StatusCode / 100 {
 	case 2:
 		answer.Delivered = true
@@ -121,11 +121,11 @@ func withoutURL(err error) string {
 	}
 	text, _, _ := strings.Cut(err.Error(), `"`)
 	text, _, _ = strings.Cut(text, "header line:")
-	return shown([]byte(text))
+	return printable([]byte(text))
 }
 
-// shown is how a text begins, fit for a log, a terminal and both databases.
-func shown(text []byte) string {
+// printable is how a text begins, fit for a log, a terminal and both databases.
+func printable(text []byte) string {
 	clean := strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) {
 			return r

@@ -154,7 +154,7 @@ func TestSecretsAreShownOnce(t *testing.T) {
 		t.Errorf("%+v (%v)", answer, err)
 	}
 	r.user("anna")
-	eventually(t, 5*time.Second, "the failure is logged", func() bool { return strings.Contains(r.log.String(), "does not take events") })
+	eventually(t, 5*time.Second, "the failure is logged", func() bool { return strings.Contains(r.log.String(), "webhook delivery failed") })
 	rows, _, err := r.History.Audit(t.Context(), history.AuditQuery{Kinds: []string{"webhook"}})
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%d changes of the webhook (%v)", len(rows), err)

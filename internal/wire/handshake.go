@@ -77,15 +77,15 @@ func offersProtocol(h http.Header) bool {
 	return false
 }
 
-// lateConn is a connection that is hijacked only after the handshake has been
+// lazyConn is a connection that is hijacked only after the handshake has been
 // computed. Until then it buffers what is written to it.
-type lateConn struct {
+type lazyConn struct {
 	net.Conn // nil until open
 	kept     []byte
 }
 
 // Write implements net.Conn.
-func (c *lateConn) Write(b []byte) (int, error) {
+func (c *lazyConn) Write(b []byte) (int, error) {
 	if c.Conn == nil {
 		c.kept = append(c.kept, b...)
 		return len(b), nil
@@ -95,8 +95,8 @@ func (c *lateConn) Write(b []byte) (int, error) {
 
 // open hijacks the connection of a request and sends what was buffered, within the
 // deadline. If it fails, the request has been answered or the connection is closed.
-func (c *lateConn) open(w http.ResponseWriter, r *http.Request, deadline time.Time) (err error) {
-	taken := &taking{ResponseWriter: w, deadline: deadline}
+func (c *lazyConn) open(w http.ResponseWriter, r *http.Request, deadline time.Time) (err error) {
+	taken := &hijacker{ResponseWriter: w, deadline: deadline}
 	if err := http.NewResponseController(w).SetWriteDeadline(deadline); err != nil { // the answer is sent before
 		return err
 	}
@@ -121,7 +121,7 @@ func (c *lateConn) open(w http.ResponseWriter, r *http.Request, deadline time.Ti
 	return err
 }
 
-func (c *lateConn) openPlain(w *taking) error {
+func (c *lazyConn) openPlain(w *hijacker) error {
 	w.Header().Set("Upgrade", controlhttpcommon.UpgradeHeaderValue)
 	w.Header().Set("Connection", "upgrade")
 	w.WriteHeader(http.StatusSwitchingProtocols)
@@ -133,7 +133,7 @@ func (c *lateConn) openPlain(w *taking) error {
 	return buf.Flush()
 }
 
-func (c *lateConn) openWebSocket(w *taking, r *http.Request) error {
+func (c *lazyConn) openWebSocket(w *hijacker, r *http.Request) error {
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:    []string{controlhttpcommon.UpgradeHeaderValue},
 		OriginPatterns:  []string{"*"}, // a browser client is a page of another site
@@ -155,16 +155,16 @@ type webSocket struct {
 
 func (w webSocket) Close() error { return w.ws.CloseNow() }
 
-// taking is a response whose connection can be hijacked, even through wrapped
+// hijacker is a response whose connection can be hijacked, even through wrapped
 // writers, with a deadline for all reads and writes.
-type taking struct {
+type hijacker struct {
 	http.ResponseWriter
 	deadline time.Time
 	conn     net.Conn // nil until it is hijacked
 }
 
 // Hijack implements http.Hijacker.
-func (t *taking) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (t *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buf, err := http.NewResponseController(t.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err
@@ -176,27 +176,27 @@ func (t *taking) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buf, nil
 }
 
-// turns limits how many handshakes are computed at once, in total and per network.
+// handshakeLimiter limits how many handshakes are computed at once, in total and per network.
 // When all clients reconnect at once, those that got a turn must be served within
 // two seconds, or HTTP/2 gives up on them, so the others wait.
-type turns struct {
+type handshakeLimiter struct {
 	all chan struct{}
 
 	mu sync.Mutex
-	of map[string]*turnsOf // guarded by mu; only networks that have a turn or wait for one
+	of map[string]*networkTurns // guarded by mu; only networks that have a turn or wait for one
 }
 
-type turnsOf struct {
+type networkTurns struct {
 	taken chan struct{}
 	users int // guarded by turns.mu
 }
 
-func newTurns() *turns {
-	return &turns{all: make(chan struct{}, handshakesAtOnce), of: map[string]*turnsOf{}}
+func newHandshakeLimiter() *handshakeLimiter {
+	return &handshakeLimiter{all: make(chan struct{}, handshakesAtOnce), of: map[string]*networkTurns{}}
 }
 
 // take waits for a turn of the network. The caller must call done soon after.
-func (t *turns) take(ctx context.Context, network string) (done func(), err error) {
+func (t *handshakeLimiter) take(ctx context.Context, network string) (done func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
 	own := t.enter(network)
@@ -225,19 +225,19 @@ func acquire(ctx context.Context, c chan<- struct{}) bool {
 	}
 }
 
-func (t *turns) enter(network string) *turnsOf {
+func (t *handshakeLimiter) enter(network string) *networkTurns {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.of[network]
 	if own == nil {
-		own = &turnsOf{taken: make(chan struct{}, handshakesOfOne)}
+		own = &networkTurns{taken: make(chan struct{}, handshakesOfOne)}
 		t.of[network] = own
 	}
 	own.users++
 	return own
 }
 
-func (t *turns) leave(network string, own *turnsOf) {
+func (t *handshakeLimiter) leave(network string, own *networkTurns) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if own.users--; own.users == 0 {

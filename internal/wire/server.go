@@ -109,7 +109,7 @@ type Server struct {
 	// the work for ten thousand that are.
 	http2 [3]*http2.Server
 	inner *http.Server
-	turns *turns
+	turns *handshakeLimiter
 	// bodies of requests that unknown machines are sending
 	bodies bodies
 
@@ -140,7 +140,7 @@ func New(c Config) *Server {
 	s := &Server{
 		config: c, logins: identity.NewLoginSealer(c.Noise), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
 		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]time.Time{},
-		turns: newTurns(), proven: map[key.MachinePublic][]*controlbase.Conn{},
+		turns: newHandshakeLimiter(), proven: map[key.MachinePublic][]*controlbase.Conn{},
 	}
 	for i := range s.http2 {
 		s.http2[i] = &http2.Server{
@@ -247,8 +247,8 @@ func (s *Server) prove(p peer) {
 	}
 }
 
-// speaker serves the next connection.
-func (s *Server) speaker() *http2.Server {
+// http2Server serves the next connection.
+func (s *Server) http2Server() *http2.Server {
 	switch n := s.connections(); {
 	case n <= 500:
 		return s.http2[0]

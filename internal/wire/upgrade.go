@@ -44,8 +44,8 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, p, http.StatusBadRequest, err)
 		return
 	}
-	late := &lateConn{}
-	conn, err := s.shake(r, late, init, p)
+	late := &lazyConn{}
+	conn, err := s.handshake(r, late, init, p)
 	switch {
 	case errors.Is(err, errBusy):
 		s.refused(p, err)
@@ -65,9 +65,9 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// shake computes the handshake when it is the network's turn. The response to the
+// handshake computes the handshake when it is the network's turn. The response to the
 // client is buffered in late.
-func (s *Server) shake(r *http.Request, late *lateConn, init []byte, p peer) (*controlbase.Conn, error) {
+func (s *Server) handshake(r *http.Request, late *lazyConn, init []byte, p peer) (*controlbase.Conn, error) {
 	done, err := s.turns.take(r.Context(), identity.Network(p.addr))
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (s *Server) serve(ctx context.Context, conn *controlbase.Conn, p peer) {
 			s.config.Log.Error("a client's connection panicked", "panic", fault, "machine", p.machine.ShortString(), "stack", string(debug.Stack()))
 		}
 	}()
-	s.speaker().ServeConn(conn, &http2.ServeConnOpts{Context: context.WithValue(ctx, peerKey{}, p), BaseConfig: s.inner})
+	s.http2Server().ServeConn(conn, &http2.ServeConnOpts{Context: context.WithValue(ctx, peerKey{}, p), BaseConfig: s.inner})
 }
 
 type peerKey struct{}

@@ -74,7 +74,7 @@ func (r *replica) run(ctx context.Context, db sqlstore.PostgresConfig, input io.
 	var loops, workers sync.WaitGroup
 	defer loops.Wait()
 	defer cancel()
-	for _, loop := range []func(context.Context) error{r.ledger.Run, r.ledger.Heart, st.Watch, r.show, r.watchHeart} {
+	for _, loop := range []func(context.Context) error{r.ledger.Run, r.ledger.SendHeartbeats, st.Watch, r.show, r.watchHeart} {
 		loops.Go(func() { _ = loop(ctx) }) // ends with ctx and without an error
 	}
 	working, stop := context.WithCancel(ctx)

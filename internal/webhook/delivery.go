@@ -17,41 +17,41 @@ import (
 )
 
 const (
-	// leaseFor is how long a replica alone may speak to a receiver after it last
-	// said so, and renewEvery how often it says so.
+	// leaseFor is how long a lease is valid after it was last renewed, and
+	// renewEvery how often it is renewed.
 	leaseFor   = 10 * time.Second
 	renewEvery = 4 * time.Second
-	// saveEvery is how often the place is noted: after the death of the replica
-	// the receiver hears again what was sent since.
+	// saveEvery is how often the position is saved. If the replica crashes, events
+	// sent since then are delivered again.
 	saveEvery = time.Second
-	// linger is how long a round goes on when there is nothing to deliver.
+	// linger is how long the lease is kept while there is nothing to deliver.
 	linger = time.Second
-	// leaveLimit is how long the end of a round may take.
+	// leaveLimit is how long giving the lease back may take.
 	leaveLimit = 2 * time.Second
-	// maxLetters is how many events that were given up wait to be noted.
+	// maxLetters is how many dead letters may wait to be saved.
 	maxLetters = 256
 )
 
-// round is a time in which this replica alone speaks to one receiver.
-type round struct {
-	*Courier
+// delivery is the work on one webhook while this replica holds its lease.
+type delivery struct {
+	*Sender
 	id mesh.WebhookID
 
 	mu      sync.Mutex
-	at      mesh.WebhookProgress // guarded by mu; as it is now
-	since   time.Time            // guarded by mu; the receiver fails, if it does
-	news    bool                 // guarded by mu; at is to be noted
-	letters []mesh.DeadLetter    // guarded by mu; to be noted
+	at      mesh.WebhookProgress // guarded by mu; current progress
+	since   time.Time            // guarded by mu; start of the current row of failures
+	unsaved bool                 // guarded by mu; whether at has to be saved
+	letters []mesh.DeadLetter    // guarded by mu; to be saved
 }
 
-var errLost = errors.New("another replica speaks to the receiver")
+var errLost = errors.New("another replica delivers to this webhook")
 
-// round speaks to a receiver as long as there is something to say. It returns
-// how long to wait before the next one.
-func (c *Courier) round(ctx context.Context, id mesh.WebhookID) time.Duration {
-	r := &round{Courier: c, id: id}
+// deliver takes the lease of a webhook and delivers as long as there is something to
+// deliver. It returns how long to wait before the next try.
+func (c *Sender) deliver(ctx context.Context, id mesh.WebhookID) time.Duration {
+	r := &delivery{Sender: c, id: id}
 	began := time.Now()
-	wait, err := r.take(ctx)
+	wait, err := r.takeLease(ctx)
 	switch {
 	case err != nil:
 		return readAgain
@@ -63,7 +63,7 @@ func (c *Courier) round(ctx context.Context, id mesh.WebhookID) time.Duration {
 	var g errgroup.Group
 	g.Go(func() error {
 		defer lose()
-		r.keep(held, began)
+		r.holdLease(held, began)
 		return nil
 	})
 	r.run(held)
@@ -73,13 +73,14 @@ func (c *Courier) round(ctx context.Context, id mesh.WebhookID) time.Duration {
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 	defer cancel()
 	if err := r.save(leaving, 0); err != nil {
-		c.log.Debug("the end of a round is not noted; the receiver may hear some events again", "webhook", id, "error", err)
+		c.log.Debug("cannot save the position of a webhook; some events may be delivered again", "webhook", id, "error", err)
 	}
 	return 0
 }
 
-// take takes the lease, or says how long another replica has it.
-func (r *round) take(ctx context.Context) (wait time.Duration, err error) {
+// takeLease takes the lease. If another replica holds it, wait is the time until it
+// ends.
+func (r *delivery) takeLease(ctx context.Context) (wait time.Duration, err error) {
 	self := string(r.ledger.Cluster().Self().ID)
 	_, err = r.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: self}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		hook, ok := w.Webhooks.Get(r.id)
@@ -92,16 +93,16 @@ func (r *round) take(ctx context.Context) (wait time.Duration, err error) {
 		}
 		r.at = hook.Progress
 		r.at.Replica, r.at.Until = self, now.Add(leaseFor)
-		r.since = time.Now().Add(-r.spent(r.at.Failures))
+		r.since = time.Now().Add(-r.timeSpent(r.at.Failures))
 		return []mesh.Event{mesh.WebhookMoved{ID: r.id, Progress: r.at}}, nil
 	})
 	return wait, err
 }
 
-// keep notes the place and renews the lease until ctx ends or the lease is lost.
-// What counts is when the last renewal was asked for: it is the earliest moment
-// from which the database may count.
-func (r *round) keep(ctx context.Context, renewed time.Time) {
+// holdLease saves the position and renews the lease until ctx ends or the lease is
+// lost. The lease counts from when its renewal was requested: the database may have
+// counted from that moment.
+func (r *delivery) holdLease(ctx context.Context, renewed time.Time) {
 	tick := time.NewTicker(saveEvery)
 	defer tick.Stop()
 	for {
@@ -111,9 +112,9 @@ func (r *round) keep(ctx context.Context, renewed time.Time) {
 			return
 		}
 		r.mu.Lock()
-		news := r.news
+		unsaved := r.unsaved
 		r.mu.Unlock()
-		if !news && time.Since(renewed) < renewEvery {
+		if !unsaved && time.Since(renewed) < renewEvery {
 			continue
 		}
 		asked := time.Now()
@@ -129,12 +130,12 @@ func (r *round) keep(ctx context.Context, renewed time.Time) {
 	}
 }
 
-// save notes how far the receiver has been told, and holds the lease for some
-// time, or gives it back.
-func (r *round) save(ctx context.Context, hold time.Duration) error {
+// save saves progress and dead letters, and extends the lease, or gives it back if
+// hold is 0.
+func (r *delivery) save(ctx context.Context, hold time.Duration) error {
 	r.mu.Lock()
 	at, letters := r.at, r.letters
-	r.news = false
+	r.unsaved = false
 	r.mu.Unlock()
 	self := string(r.ledger.Cluster().Self().ID)
 	_, err := r.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: self}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
@@ -146,7 +147,7 @@ func (r *round) save(ctx context.Context, hold time.Duration) error {
 		if next.Replica, next.Until = "", 0; hold > 0 {
 			next.Replica, next.Until = self, now.Add(hold)
 		}
-		if kept := place(hook); kept.Compare(history.Position{Rev: at.Rev, Index: at.Index}) > 0 { // it was disabled and enabled meanwhile
+		if kept := position(hook); kept.Compare(history.Position{Rev: at.Rev, Index: at.Index}) > 0 { // it was disabled and enabled meanwhile
 			next.Rev, next.Index = kept.Rev, kept.Index
 		}
 		evs := []mesh.Event{mesh.WebhookMoved{ID: r.id, Progress: next}}
@@ -159,15 +160,15 @@ func (r *round) save(ctx context.Context, hold time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.news = true
+		r.unsaved = true
 		return err
 	}
 	r.letters = r.letters[len(letters):]
 	return nil
 }
 
-// run delivers one event after the other until none comes for a while.
-func (r *round) run(ctx context.Context) {
+// run delivers one event after the other until there has been none for a while.
+func (r *delivery) run(ctx context.Context) {
 	cursor := r.ledger.Cursor()
 	for {
 		more := cursor.More()
@@ -178,17 +179,17 @@ func (r *round) run(ctx context.Context) {
 		r.mu.Lock()
 		after, waiting := history.Position{Rev: r.at.Rev, Index: r.at.Index}, len(r.letters)
 		r.mu.Unlock()
-		if waiting >= maxLetters && ctx.Err() == nil { // they are noted before there are more
+		if waiting >= maxLetters && ctx.Err() == nil { // save these before adding more
 			pause(ctx, saveEvery)
 			continue
 		}
-		found, err := r.next(ctx, w, later(after, place(w)))
+		found, err := r.next(ctx, w, later(after, position(w)))
 		if err != nil {
 			return
 		}
 		r.move(found.to)
 		if found.row != nil {
-			if !r.bring(ctx, w, *found.row) {
+			if !r.send(ctx, w, *found.row) {
 				return
 			}
 			continue
@@ -213,16 +214,16 @@ func later(p, q history.Position) history.Position {
 	return p
 }
 
-// move notes a place in memory; it is worth no commit of its own.
-func (r *round) move(to history.Position) {
+// move changes the position in memory; it is not worth a commit of its own.
+func (r *delivery) move(to history.Position) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.at.Rev, r.at.Index = to.Rev, to.Index
 }
 
-// bring tries until the receiver has taken an event, or it is given up. It is
-// false when the round must end.
-func (r *round) bring(ctx context.Context, w *mesh.Webhook, row history.AuditRow) bool {
+// send retries until the receiver accepts an event or the event is given up. It
+// returns false if delivery must end.
+func (r *delivery) send(ctx context.Context, w *mesh.Webhook, row history.AuditRow) bool {
 	r.metrics.waiting(r.id, row.At)
 	for tries := 1; ; tries++ {
 		answer := r.Deliver(ctx, w, row)
@@ -235,20 +236,20 @@ func (r *round) bring(ctx context.Context, w *mesh.Webhook, row history.AuditRow
 		case answer.Status == http.StatusGone:
 			r.failed(w, answer)
 			if err := r.webhooks.Disable(ctx, r.id, "the receiver answered "+answer.Problem); err != nil {
-				r.log.Warn("cannot disable a webhook whose receiver is gone; trying again", "webhook", r.id, "error", err)
+				r.log.Warn("cannot disable a webhook whose receiver answered 410 Gone; retrying", "webhook", r.id, "error", err)
 			}
 			return false
 		}
 		failures := r.failed(w, answer)
-		hopeless := r.hopeless(row)
-		if hopeless {
+		expired := r.expired(row)
+		if expired {
 			r.giveUp(row, tries)
 		}
 		changed, ok := r.backOff(ctx, w, failures)
 		switch {
 		case !ok:
 			return false
-		case hopeless:
+		case expired:
 			return true
 		case !control.EventWanted(changed, row):
 			r.move(row.Position)
@@ -258,31 +259,31 @@ func (r *round) bring(ctx context.Context, w *mesh.Webhook, row history.AuditRow
 	}
 }
 
-// hopeless says that an event that was just refused is not tried again. Its age
-// alone does not count: it may have waited for the service, or for others.
-func (r *round) hopeless(row history.AuditRow) bool {
+// expired reports whether an event that was just rejected is given up. Its age alone
+// does not decide: it may have waited for the server or for earlier events.
+func (r *delivery) expired(row history.AuditRow) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Since(r.since) > r.patience && time.Since(row.At.Time()) > r.patience
 }
 
-// retryAfter is how long to wait after so many failures in a row, about.
-func (c *Courier) retryAfter(failures int) time.Duration {
+// retryAfter returns about how long to wait after so many failures in a row.
+func (c *Sender) retryAfter(failures int) time.Duration {
 	return min(longestRetry, c.retry<<min(failures-1, 20))
 }
 
-// spent is how long it took a receiver to fail so many times in a row, about.
-// Progress keeps the number; the time in which no replica ran does not count.
-func (c *Courier) spent(failures int) (d time.Duration) {
+// timeSpent returns about how long it took a receiver to fail so many times in a row.
+// Progress stores only the number; time in which no replica ran does not count.
+func (c *Sender) timeSpent(failures int) (d time.Duration) {
 	for i := range failures {
 		d += c.retryAfter(i + 1)
 	}
 	return d
 }
 
-// backOff waits longer after each failure, or until the webhook is changed: then
-// somebody has perhaps mended it. It is false when the round must end.
-func (r *round) backOff(ctx context.Context, w *mesh.Webhook, failures int) (*mesh.Webhook, bool) {
+// backOff waits longer after each failure, but no longer than until the webhook is
+// edited, which may have fixed it. It returns false if delivery must end.
+func (r *delivery) backOff(ctx context.Context, w *mesh.Webhook, failures int) (*mesh.Webhook, bool) {
 	wait := r.retryAfter(failures)
 	timer := time.NewTimer(wait*3/4 + rand.N(wait/2))
 	defer timer.Stop()
@@ -308,46 +309,46 @@ func (r *round) backOff(ctx context.Context, w *mesh.Webhook, failures int) (*me
 	}
 }
 
-func (r *round) delivered(row history.AuditRow) {
+func (r *delivery) delivered(row history.AuditRow) {
 	r.metrics.deliveries.WithLabelValues(outcomeDelivered).Inc()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.at.Failures > 0 {
-		r.log.Info("the receiver of a webhook works again", "webhook", r.id, "failures", r.at.Failures)
+		r.log.Info("webhook delivery recovered", "webhook", r.id, "failures", r.at.Failures)
 	}
 	r.at.Rev, r.at.Index, r.at.Failures, r.at.LastSuccess = row.Position.Rev, row.Position.Index, 0, r.ledger.Now()
-	r.news = true
+	r.unsaved = true
 }
 
 // failed returns how many attempts in a row have failed.
-func (r *round) failed(w *mesh.Webhook, answer control.WebhookAnswer) int {
+func (r *delivery) failed(w *mesh.Webhook, answer control.WebhookAnswer) int {
 	r.metrics.deliveries.WithLabelValues(outcomeFailed).Inc()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.at.Failures == 0 {
 		r.since = time.Now()
-		r.log.Warn("the receiver of a webhook does not take events; trying again for a day", "webhook", w.ID, "description", w.Description, "problem", answer.Problem)
+		r.log.Warn("webhook delivery failed; retrying for 24h", "webhook", w.ID, "description", w.Description, "problem", answer.Problem)
 	}
 	r.at.Failures++
-	r.at.LastFailure, r.at.LastAnswer, r.news = r.ledger.Now(), cut(answer.Problem), true
+	r.at.LastFailure, r.at.LastAnswer, r.unsaved = r.ledger.Now(), shortened(answer.Problem), true
 	return r.at.Failures
 }
 
-// giveUp leaves an event to people.
-func (r *round) giveUp(row history.AuditRow, tries int) {
+// giveUp makes an event a dead letter, which an administrator can deliver again.
+func (r *delivery) giveUp(row history.AuditRow, tries int) {
 	r.metrics.deliveries.WithLabelValues(outcomeDead).Inc()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.log.Warn("an event is given up; look with: fairlead webhooks failed", "webhook", r.id, "event", row.Position.String(), "name", control.EventName(row), "problem", r.at.LastAnswer)
+	r.log.Warn("giving up on an event; see: fairlead webhooks failed", "webhook", r.id, "event", row.Position.String(), "name", control.EventName(row), "problem", r.at.LastAnswer)
 	r.letters = append(r.letters, mesh.DeadLetter{
 		Webhook: r.id, Rev: row.Position.Rev, Index: row.Position.Index, Event: control.EventName(row), Attempts: tries, Answer: r.at.LastAnswer,
 	})
-	r.at.Rev, r.at.Index, r.news = row.Position.Rev, row.Position.Index, true
+	r.at.Rev, r.at.Index, r.unsaved = row.Position.Rev, row.Position.Index, true
 }
 
-func cut(text string) string {
+func shortened(text string) string {
 	if len(text) > maxLastAnswer {
 		text = text[:maxLastAnswer]
 	}
-	return shown([]byte(text))
+	return printable([]byte(text))
 }

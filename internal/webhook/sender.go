@@ -17,42 +17,43 @@ import (
 )
 
 const (
-	// readGap is between two looks at the history: most commits are no news.
+	// readGap is the minimum time between two reads of the history, because most
+	// commits are of no interest to receivers.
 	readGap   = 100 * time.Millisecond
 	readAgain = time.Second // after the database failed
-	// markEvery is how often the place of a webhook is noted that asks for
-	// nothing of what happens: what it has passed may be forgotten some day.
+	// markEvery is how often the position of a webhook is saved while it skips every
+	// event: the history it would otherwise point to is dropped some day.
 	markEvery = 10 * time.Minute
-	// patience is how long an event is tried.
+	// patience is how long delivery of an event is retried.
 	patience      = 24 * time.Hour
 	firstRetry    = time.Second
 	longestRetry  = time.Minute
 	maxLastAnswer = 200
 )
 
-// Config of a courier. All but AllowLocal, Patience and Retry are required.
+// Config of a sender. All but AllowLocal, Patience and Retry are required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	Webhooks   *control.Webhooks
 	History    *control.History
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
-	// Secret is the one that a webhook's salt stands for.
+	// Secret returns the secret derived from a webhook's salt.
 	Secret func(salt string) string
-	// Encode gives an event in the form of the API.
+	// Encode returns an event as the API shows it.
 	Encode func(history.AuditRow) []byte
-	// Version is that of the service.
+	// Version of the server.
 	Version string
-	// AllowLocal lets receivers have an address that IsLocal to the service.
+	// AllowLocal permits receivers at addresses that are local to the server.
 	AllowLocal bool
-	// Patience is how long an event is tried; a day unless told.
+	// Patience is how long delivery of an event is retried; defaults to 24h.
 	Patience time.Duration
-	// Retry is how long the first wait after a failure is; a second unless told.
+	// Retry is the wait after the first failure; defaults to 1s.
 	Retry time.Duration
 }
 
-// Courier delivers events.
-type Courier struct {
+// Sender delivers events.
+type Sender struct {
 	ledger    *ledger.Ledger
 	webhooks  *control.Webhooks
 	log       *slog.Logger
@@ -66,24 +67,24 @@ type Courier struct {
 	tail      *control.Tail[history.AuditRow]
 }
 
-// New returns a courier. Run makes it deliver; Deliver works without it.
-func New(c Config) *Courier {
+// New returns a sender. Run makes it deliver; Deliver works without it.
+func New(c Config) *Sender {
 	if c.Patience == 0 {
 		c.Patience = patience
 	}
 	if c.Retry == 0 {
 		c.Retry = firstRetry
 	}
-	return &Courier{
+	return &Sender{
 		ledger: c.Ledger, webhooks: c.Webhooks, log: c.Log, secret: c.Secret, encode: c.Encode, userAgent: "Fairlead/" + c.Version,
 		client: newClient(c.AllowLocal, c.Webhooks.IsLocal), patience: c.Patience, retry: c.Retry, metrics: newMetrics(c.Registerer),
 		tail: control.NewTail(c.History, func(r history.AuditRow) history.AuditRow { return r }, func(r history.AuditRow) history.Position { return r.Position }),
 	}
 }
 
-// Run delivers until ctx ends. It follows each webhook that is enabled, so that
-// a receiver that is down keeps nobody else waiting.
-func (c *Courier) Run(ctx context.Context) error {
+// Run delivers until ctx ends. Each enabled webhook has its own goroutine, so that
+// a receiver that is down does not delay the others.
+func (c *Sender) Run(ctx context.Context) error {
 	defer c.client.CloseIdleConnections()
 	var g errgroup.Group
 	cursor, followed, ended := c.ledger.Cursor(), map[mesh.WebhookID]bool{}, make(chan mesh.WebhookID)
@@ -114,36 +115,36 @@ func (c *Courier) Run(ctx context.Context) error {
 	}
 }
 
-// enabled returns a webhook that is there and enabled.
-func (c *Courier) enabled(id mesh.WebhookID) (*mesh.Webhook, bool) {
+// enabled returns a webhook if it exists and is enabled.
+func (c *Sender) enabled(id mesh.WebhookID) (*mesh.Webhook, bool) {
 	w, ok := c.ledger.World().Webhooks.Get(id)
 	return w, ok && !w.Disabled
 }
 
-// follow waits for events that a webhook asks for, and begins a round when there
-// is one, until the webhook is gone or disabled.
-func (c *Courier) follow(ctx context.Context, id mesh.WebhookID) {
+// follow waits for events that a webhook subscribes to and delivers them, until the
+// webhook is deleted or disabled.
+func (c *Sender) follow(ctx context.Context, id mesh.WebhookID) {
 	cursor := c.ledger.Cursor()
-	var at history.Position // nothing up to here is to be delivered
-	var passed bool         // something was, since the place was noted
-	noted := time.Now()
+	var at history.Position // nothing up to here needs to be delivered
+	var passed bool         // events were skipped since the position was saved
+	saved := time.Now()
 	for ctx.Err() == nil {
 		more := cursor.More()
 		w, ok := c.enabled(id)
 		if !ok {
 			return
 		}
-		if kept := place(w); kept.Compare(at) > 0 {
-			at, passed, noted = kept, false, time.Now()
+		if kept := position(w); kept.Compare(at) > 0 {
+			at, passed, saved = kept, false, time.Now()
 		}
 		found, err := c.next(ctx, w, at)
 		wait, news := readGap, more
 		switch {
 		case err != nil:
 			wait, news = readAgain, nil
-		case found.row != nil, passed && time.Since(noted) > markEvery:
-			wait, news = c.round(ctx, id), nil
-			noted = time.Now()
+		case found.row != nil, passed && time.Since(saved) > markEvery:
+			wait, news = c.deliver(ctx, id), nil
+			saved = time.Now()
 		default:
 			at, passed = found.to, passed || found.passed
 			wait = markEvery
@@ -165,22 +166,22 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// place is up to where a webhook has been told.
-func place(w *mesh.Webhook) history.Position {
+// position returns the last event that a webhook is done with.
+func position(w *mesh.Webhook) history.Position {
 	return history.Position{Rev: w.Progress.Rev, Index: w.Progress.Index}
 }
 
-// finding is the next event that a webhook asks for, if there is one now.
-type finding struct {
-	row    *history.AuditRow
-	to     history.Position // nothing between is asked for
-	passed bool             // something was there
+// search is the result of looking for the next event that a webhook subscribes to.
+type search struct {
+	row    *history.AuditRow // nil if there is none yet
+	to     history.Position  // everything up to here was skipped
+	passed bool              // whether anything was skipped
 }
 
-// next finds the first event after a position that a webhook asks for. When the
-// history does not reach back to there, that is what the receiver is told.
-func (c *Courier) next(ctx context.Context, w *mesh.Webhook, after history.Position) (finding, error) {
-	found := finding{to: after}
+// next finds the first event after a position that a webhook subscribes to. If the
+// history no longer reaches back that far, it returns a reset event.
+func (c *Sender) next(ctx context.Context, w *mesh.Webhook, after history.Position) (search, error) {
+	found := search{to: after}
 	for {
 		rows, to, err := c.tail.After(ctx, found.to)
 		if errors.Is(err, history.ErrForgotten) {

@@ -26,20 +26,20 @@ const (
 // Cluster is what this replica knows of itself and the others.
 type Cluster struct {
 	self       store.Report
-	announce   chan struct{} // asks for a beat ahead of time
-	follows    func() bool   // whether the log could be read when it was last tried
+	announce   chan struct{} // requests an early heartbeat
+	follows    func() bool   // whether the last attempt to read the log succeeded
 	checkpoint atomic.Pointer[mesh.Snapshot]
 	reports    atomic.Pointer[[]store.Report]
-	pulse      atomic.Pointer[Pulse]
+	heartbeats atomic.Pointer[Heartbeats]
 }
 
 // Cluster returns what this replica knows of itself and the others.
 func (l *Ledger) Cluster() *Cluster { return &l.cluster }
 
-// Self returns what this replica says of itself.
+// Self returns what this replica reports about itself.
 func (c *Cluster) Self() store.Report { return c.self }
 
-// What replicas say of themselves, for callers who may not know the store.
+// What replicas report, for callers that may not import the store.
 type (
 	Report       = store.Report
 	WaitingLogin = store.WaitingLogin
@@ -47,7 +47,7 @@ type (
 )
 
 // Replicas returns the newest report of every replica that is alive, this one
-// included, as of the last beat.
+// included, as of the last heartbeat.
 func (c *Cluster) Replicas() []store.Report {
 	var alive []store.Report
 	if all := c.reports.Load(); all != nil {
@@ -60,18 +60,18 @@ func (c *Cluster) Replicas() []store.Report {
 	return alive
 }
 
-// Announce makes the heart beat soon, because Config.Fill has something that the
-// other replicas should not wait for.
+// Announce sends a heartbeat soon, because Config.Fill has something that other
+// replicas should not have to wait for.
 func (c *Cluster) Announce() {
 	select {
 	case c.announce <- struct{}{}:
-	default: // it will beat anyway
+	default: // one is due already
 	}
 }
 
-// Heart beats until ctx ends: it tells the other replicas how far this one is,
-// compares snapshots with them, and keeps the log short.
-func (l *Ledger) Heart(ctx context.Context) error {
+// SendHeartbeats tells the other replicas every two seconds how far this one is,
+// compares snapshots with them and prunes the log, until ctx ends.
+func (l *Ledger) SendHeartbeats(ctx context.Context) error {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	var quietAt mesh.Revision
@@ -85,10 +85,10 @@ func (l *Ledger) Heart(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		l.judge("beat", err)
-		l.judge("slow write", l.health.slowWrite())
-		if !early { // the pulse counts beats as a measure of time
-			l.felt(reports, err)
+		l.recordOutcome("beat", err)
+		l.recordOutcome("slow write", l.health.slowWrite())
+		if !early { // the number of heartbeats is used as a measure of time
+			l.recordHeartbeat(reports, err)
 		}
 		if err == nil {
 			if l.pause.observe(time.Now()).IsZero() {
@@ -113,9 +113,9 @@ func (l *Ledger) Heart(ctx context.Context) error {
 	}
 }
 
-// report says where this replica is. Its digest is of the current snapshot when
-// nothing has moved since the last beat, else of the last checkpoint: revisions
-// at which replicas can be compared.
+// report returns what this replica reports. Its digest is that of the current
+// snapshot if nothing changed since the last heartbeat, else of the last checkpoint:
+// revisions at which replicas can be compared.
 func (l *Ledger) report(quietAt mesh.Revision) store.Report {
 	r := l.cluster.self
 	s := l.World().Snapshot
@@ -132,8 +132,8 @@ func (l *Ledger) report(quietAt mesh.Revision) store.Report {
 	return r
 }
 
-// compare counts replicas that hold another snapshot at the same revision. It
-// must never happen; if it does, each reloads the tables and they agree.
+// compare counts replicas that have a different snapshot at the same revision. This
+// must never happen; if it does, each replica reloads its tables.
 func (l *Ledger) compare(self store.Report, reports []store.Report) {
 	for _, r := range reports {
 		if r.ID != self.ID && r.DigestForm == self.DigestForm && r.DigestRev == self.DigestRev && self.Digest != "" && r.Digest != "" && r.Digest != self.Digest {
@@ -145,7 +145,7 @@ func (l *Ledger) compare(self store.Report, reports []store.Report) {
 	}
 }
 
-// prune never drops what a live replica has not seen.
+// prune drops old log entries, but none that a live replica has not seen.
 func (l *Ledger) prune(ctx context.Context, reports []store.Report) {
 	keep, newest := l.World().Rev, l.World().Rev
 	for _, r := range reports {
@@ -164,7 +164,7 @@ func (l *Ledger) prune(ctx context.Context, reports []store.Report) {
 	l.log.Debug("shortened the log", "entries", n)
 }
 
-// forget drops what is older than people want to read.
+// forget drops history that is older than the retention time.
 func (l *Ledger) forget(ctx context.Context) {
 	if l.history == nil {
 		return

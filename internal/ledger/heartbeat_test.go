@@ -56,7 +56,7 @@ func TestReplicaJudgesNobodyUntilItHasBeatenThreeTimes(t *testing.T) {
 		steadyAfter := func(d time.Duration, want bool) {
 			t.Helper()
 			pass(d)
-			if p := l.Cluster().Pulse(); p.Steady(time.Now()) != want {
+			if p := l.Cluster().Heartbeats(); p.Steady(time.Now()) != want {
 				t.Fatalf("steady is not %v: %+v", want, p)
 			}
 		}
@@ -73,7 +73,7 @@ func TestReplicaJudgesNobodyUntilItHasBeatenThreeTimes(t *testing.T) {
 
 func TestPulseThatIsOldIsNotSteady(t *testing.T) {
 	now := time.Now()
-	p := ledger.Pulse{Last: now, Successes: 100}
+	p := ledger.Heartbeats{Last: now, Successes: 100}
 	if !p.Steady(now.Add(6*time.Second)) || p.Steady(now.Add(7*time.Second)) {
 		t.Error("a replica that was stopped judges others by what it knew before")
 	}
@@ -98,16 +98,16 @@ func TestReplicaIsCutOffOnlyWhenOthersCanServe(t *testing.T) {
 				st.mute.Store(c.mute)
 				st.unread.Store(c.unread)
 				pass(55 * time.Second)
-				if p := l.Cluster().Pulse(); p.CutOff(time.Now()) {
+				if p := l.Cluster().Heartbeats(); p.CutOff(time.Now()) {
 					t.Errorf("cut off too early: %+v", p)
 				}
 				pass(10 * time.Second)
-				if p := l.Cluster().Pulse(); p.CutOff(time.Now()) != c.want {
+				if p := l.Cluster().Heartbeats(); p.CutOff(time.Now()) != c.want {
 					t.Errorf("cut off is not %v: %+v", c.want, p)
 				}
 				st.mute.Store(false)
 				pass(3 * time.Second)
-				if p := l.Cluster().Pulse(); p.CutOff(time.Now()) {
+				if p := l.Cluster().Heartbeats(); p.CutOff(time.Now()) {
 					t.Errorf("still cut off after a beat: %+v", p)
 				}
 			})

@@ -6,18 +6,18 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// Pulse is how the beating of this replica goes.
-type Pulse struct {
-	// Last is when a beat last succeeded; before the first, when the ledger was
+// Heartbeats is how the heartbeats of this replica went.
+type Heartbeats struct {
+	// Last is when a heartbeat last succeeded; before the first, when the ledger was
 	// opened.
 	Last time.Time
-	// Successes and Failures count the latest beats of one outcome; one of them
-	// is zero. A pause in which others took this replica for dead ends a row
-	// of successes too.
+	// Successes and Failures count the latest heartbeats with the same outcome; one
+	// of them is zero. A pause so long that others took this replica for dead also
+	// ends a row of successes.
 	Successes, Failures int
-	// Others says that another replica was alive at Last.
+	// Others is whether another replica was alive at Last.
 	Others bool
-	// Follows says that the log could be read when it was last tried.
+	// Follows is whether the last attempt to read the log succeeded.
 	Follows bool
 }
 
@@ -33,7 +33,7 @@ const (
 )
 
 // Steady reports whether this replica may judge others by their silence.
-func (p Pulse) Steady(now time.Time) bool {
+func (p Heartbeats) Steady(now time.Time) bool {
 	return p.Successes >= steadyBeats && now.Sub(p.Last) <= aliveAge
 }
 
@@ -41,33 +41,33 @@ func (p Pulse) Steady(now time.Time) bool {
 // this is not certain: this replica has not reached the database for a long time,
 // and other replicas were alive. A database that only rejects writes does so for
 // all replicas.
-func (p Pulse) CutOff(now time.Time) bool {
+func (p Heartbeats) CutOff(now time.Time) bool {
 	return p.Others && !p.Follows && p.Failures >= steadyBeats && now.Sub(p.Last) >= cutOffAfter
 }
 
-// after is the pulse after one more beat.
-func (p Pulse) after(now time.Time, ok, others bool) Pulse {
+// after returns p after one more heartbeat.
+func (p Heartbeats) after(now time.Time, ok, others bool) Heartbeats {
 	if !ok {
-		return Pulse{Last: p.Last, Failures: p.Failures + 1, Others: p.Others}
+		return Heartbeats{Last: p.Last, Failures: p.Failures + 1, Others: p.Others}
 	}
 	if now.Sub(p.Last) > aliveAge {
 		p.Successes = 0
 	}
-	return Pulse{Last: now, Successes: p.Successes + 1, Others: others}
+	return Heartbeats{Last: now, Successes: p.Successes + 1, Others: others}
 }
 
-// Pulse tells how the beating of this replica goes.
-func (c *Cluster) Pulse() Pulse {
-	p := *c.pulse.Load()
+// Heartbeats returns how the heartbeats of this replica went.
+func (c *Cluster) Heartbeats() Heartbeats {
+	p := *c.heartbeats.Load()
 	p.Follows = c.follows()
 	return p
 }
 
-// felt records how a beat ended and what it brought.
-func (l *Ledger) felt(reports []store.Report, err error) {
+// recordHeartbeat records the outcome of a heartbeat and the reports it returned.
+func (l *Ledger) recordHeartbeat(reports []store.Report, err error) {
 	if err == nil {
 		l.cluster.reports.Store(&reports)
 	}
-	p := l.cluster.pulse.Load().after(time.Now(), err == nil, len(l.cluster.Replicas()) > 1)
-	l.cluster.pulse.Store(&p)
+	p := l.cluster.heartbeats.Load().after(time.Now(), err == nil, len(l.cluster.Replicas()) > 1)
+	l.cluster.heartbeats.Store(&p)
 }
