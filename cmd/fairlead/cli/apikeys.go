@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -44,12 +45,8 @@ nodes:read to look at them only.`,
   fairlead apikeys create --expiration 365d --comment "nightly backup"
   export FAIRLEAD_CLI_API_KEY=$(fairlead apikeys create)`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			created, err := decode[apiclient.APIKeyResult](answer(client.CreateAPIKey(cmd.Context(), apiclient.APIKeyCreation{Role: new(apiclient.Role(role)), Scopes: scopes, Comment: ifSet(comment), Expiration: life.after(t.Now())})))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			created, err := decode[apiclient.APIKeyResult](answer(client.CreateAPIKey(ctx, apiclient.APIKeyCreation{Role: new(apiclient.Role(role)), Scopes: scopes, Comment: ifSet(comment), Expiration: life.after(t.Now())})))
 			if err != nil {
 				return err
 			}
@@ -58,7 +55,7 @@ nodes:read to look at them only.`,
 			}
 			t.note("API key %s ends at %s and is not shown again", created.ID, timeText(created.Expiration))
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().Var(&life, "expiration", "how long the key can be used, such as 365d or 1y (default 90d, also for 0)")
 	cmd.Flags().StringVar(&role, "role", "admin", "what the key may do: read, operator or admin")
@@ -115,12 +112,8 @@ func (t *tool) whoami() *cobra.Command {
 		Example: `  fairlead whoami
   fairlead --server https://mesh.example.com --api-key "$KEY" whoami`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			me, err := decode[apiclient.Caller](answer(client.Whoami(cmd.Context())))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			me, err := decode[apiclient.Caller](answer(client.Whoami(ctx)))
 			if err != nil {
 				return err
 			}
@@ -128,7 +121,7 @@ func (t *tool) whoami() *cobra.Command {
 			return showTable(t, me, shown, []apiclient.Caller{me}, func(c apiclient.Caller) []string {
 				return []string{c.Kind, c.Name, string(c.Role), scopesText(c.Scopes), optionalTimeText(c.Expiration)}
 			})
-		},
+		}),
 	}
 }
 
@@ -192,8 +185,7 @@ id and expires all keys that match.`,
 			return t.show(done, text.String())
 		},
 	}
-	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
-	complete(cmd, "key", t.completeAPIKeys)
+	keyFlag(cmd, &key, t.completeAPIKeys)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "`characters` with which the ids of the keys begin")
 	cmd.Flags().Var(&after, "after", "how long the keys can still be used, such as 24h (default not at all)")
 	complete(cmd, "after", cobra.NoFileCompletions)
@@ -223,15 +215,10 @@ func (t *tool) apiKeysDelete() *cobra.Command {
 			if err := t.confirm(*force, fmt.Sprintf("Delete API key %s, so that programs with it are refused at once?", id)); err != nil {
 				return err
 			}
-			done, err := decode[apiclient.Empty](answer(client.DeleteAPIKey(cmd.Context(), id, nil)))
-			if err != nil {
-				return err
-			}
-			return t.show(done, fmt.Sprintf("Deleted API key %s\n", id))
+			return t.done("Deleted API key %s", id)(answer(client.DeleteAPIKey(cmd.Context(), id, nil)))
 		},
 	}
-	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
-	complete(cmd, "key", t.completeAPIKeys)
+	keyFlag(cmd, &key, t.completeAPIKeys)
 	force = confirmable(cmd)
 	return cmd
 }

@@ -33,12 +33,8 @@ they say of themselves: compare the code with the one on the device.`,
 		Example: `  fairlead auth list
   fairlead auth list --output json`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			list, err := decode[apiclient.PendingLoginList](answer(client.ListPendingLogins(cmd.Context())))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			list, err := decode[apiclient.PendingLoginList](answer(client.ListPendingLogins(ctx)))
 			if err != nil {
 				return err
 			}
@@ -46,7 +42,7 @@ they say of themselves: compare the code with the one on the device.`,
 			return showList(t, shown, list.Logins, func(l apiclient.PendingLogin) []string {
 				return []string{l.Code, l.Hostname, l.OS, l.Address, timeText(l.Since), strings.Join(l.Tags, ",")}
 			})
-		},
+		}),
 	})
 }
 
@@ -99,17 +95,9 @@ func (t *tool) authReject() *cobra.Command {
   fairlead auth reject 7K3M-9QXD --reason "ask the network team first"`,
 		Args:              takes("code"),
 		ValidArgsFunction: t.completeLogin,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			done, err := decode[apiclient.Empty](answer(client.RejectLogin(cmd.Context(), apiclient.LoginRejectionRequest{AuthID: args[0], Reason: ifSet(reason)})))
-			if err != nil {
-				return err
-			}
-			return t.show(done, "Rejected the device\n")
-		},
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
+			return t.done("Rejected the device")(answer(client.RejectLogin(ctx, apiclient.LoginRejectionRequest{AuthID: args[0], Reason: ifSet(reason)})))
+		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` that the device shows, in one line")
 	complete(cmd, "reason", cobra.NoFileCompletions)

@@ -53,13 +53,9 @@ the log of --log-file the exit status is 1.`,
   journalctl -u fairlead -n 5000 | fairlead debug bundle --log-file -
   fairlead debug bundle --with-policy --file - | tar tz`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			return t.bundle(cmd.Context(), client, b)
-		},
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			return t.bundle(ctx, client, b)
+		}),
 	}
 	cmd.Flags().StringVar(&b.file, "file", "", "write to this `file`, - for standard output (default fairlead-<time>.tar.gz)")
 	cmd.Flags().StringVar(&b.logFile, "log-file", "", "add the end of this `file`, the log of the service; - for standard input")

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
@@ -43,6 +45,17 @@ func (t *tool) connect() (*apiclient.Client, error) {
 		t.client, err = t.dial()
 	}
 	return t.client, err
+}
+
+// connected is the RunE of a command that begins with connect.
+func (t *tool) connected(run func(ctx context.Context, client *apiclient.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		client, err := t.connect()
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), client, args)
+	}
 }
 
 // dial makes a client with connections of its own.

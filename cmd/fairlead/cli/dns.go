@@ -38,17 +38,13 @@ func (t *tool) dnsShow() *cobra.Command {
 		Example: `  fairlead dns show
   fairlead dns show --output json`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			d, err := decode[apiclient.DNS](answer(client.GetDNS(cmd.Context())))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			d, err := decode[apiclient.DNS](answer(client.GetDNS(ctx)))
 			if err != nil {
 				return err
 			}
 			return t.show(d, dnsDetails(d))
-		},
+		}),
 	}
 }
 
@@ -73,9 +69,7 @@ func dnsDetails(d apiclient.DNS) string {
 	if d.Pinned {
 		source += ", pinned"
 	}
-	rows = append(rows, []string{"Source", source}, []string{"Changed", optionalTimeText(d.UpdatedAt)})
-	_, text, _ := strings.Cut(table("", rows, func(row []string) []string { return row }), "\n")
-	return text
+	return details(append(rows, []string{"Source", source}, []string{"Changed", optionalTimeText(d.UpdatedAt)}))
 }
 
 func recordText(r apiclient.DNSRecord) string { return r.Name + " " + r.Type + " " + r.Value }

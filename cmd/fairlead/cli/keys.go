@@ -84,6 +84,12 @@ func takesKeys(key *string) cobra.PositionalArgs {
 	}
 }
 
+// keyFlag adds --key, in place of the argument that takesKey accepts.
+func keyFlag(cmd *cobra.Command, key *string, completion cobra.CompletionFunc) {
+	cmd.Flags().StringVar(key, "key", "", "the `key`, in place of the argument")
+	complete(cmd, "key", completion)
+}
+
 // selectKey connects for a command about one key.
 func (t *tool) selectKey(key string) (client *apiclient.Client, id string, err error) {
 	id = keyID(key)

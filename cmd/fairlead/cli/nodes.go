@@ -429,11 +429,7 @@ nodes, with a new key or login.
 					return err
 				}
 			}
-			done, err := decode[apiclient.Empty](answer(client.DeleteNode(cmd.Context(), ref, nil)))
-			if err != nil {
-				return err
-			}
-			return t.show(done, fmt.Sprintf("Deleted node %s\n", ref))
+			return t.done("Deleted node %s", ref)(answer(client.DeleteNode(cmd.Context(), ref, nil)))
 		},
 	}
 	nodes.flags(t, cmd)

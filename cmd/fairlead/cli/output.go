@@ -12,6 +12,8 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
 // format is the flag that chooses the form of the output.
@@ -77,6 +79,17 @@ func (t *tool) screen() (width, height int) {
 func (t *tool) colour() bool {
 	width, _ := t.screen()
 	return width > 0 && t.getenv("NO_COLOR") == ""
+}
+
+// done prints text once an operation whose answer is empty has succeeded.
+func (t *tool) done(text string, args ...any) func(body []byte, err error) error {
+	return func(body []byte, err error) error {
+		empty, err := decode[apiclient.Empty](body, err)
+		if err != nil {
+			return err
+		}
+		return t.show(empty, fmt.Sprintf(text, args...)+"\n")
+	}
 }
 
 // note tells a person what a script need not know.

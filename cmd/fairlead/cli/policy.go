@@ -204,17 +204,13 @@ func (t *tool) policyGet() *cobra.Command {
   fairlead policy get > policy.hujson
   fairlead policy get --version 6`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			p, err := getPolicy(cmd.Context(), client, version)
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			p, err := getPolicy(ctx, client, version)
 			if err != nil {
 				return err
 			}
 			return t.showText(p, p.Policy)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&version, "version", "", "`number` of the version")
 	complete(cmd, "version", t.completeVersions)
@@ -418,17 +414,13 @@ version that somebody else saved must be named.`,
 		Example: `  fairlead policy confirm
   fairlead policy confirm 7`,
 		Args: takesPolicyVersion,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			p, err := decode[apiclient.Policy](answer(client.ConfirmPolicy(cmd.Context(), &apiclient.ConfirmPolicyParams{IfMatch: versionMatch(args)})))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
+			p, err := decode[apiclient.Policy](answer(client.ConfirmPolicy(ctx, &apiclient.ConfirmPolicyParams{IfMatch: versionMatch(args)})))
 			if err != nil {
 				return err
 			}
 			return t.show(p, fmt.Sprintf("Version %s of the policy stays\n", p.Version))
-		},
+		}),
 	}
 }
 
@@ -463,12 +455,8 @@ at once. A version that somebody else saved must be named.`,
 		Example: `  fairlead policy revert
   fairlead policy revert 7`,
 		Args: takesPolicyVersion,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			p, err := decode[apiclient.Policy](answer(client.RevertPolicy(cmd.Context(), &apiclient.RevertPolicyParams{IfMatch: versionMatch(args)})))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
+			p, err := decode[apiclient.Policy](answer(client.RevertPolicy(ctx, &apiclient.RevertPolicyParams{IfMatch: versionMatch(args)})))
 			if err != nil {
 				return err
 			}
@@ -476,7 +464,7 @@ at once. A version that somebody else saved must be named.`,
 				return t.show(p, noPolicyText(p))
 			}
 			return t.show(p, fmt.Sprintf("What was in force before is version %s now\n", p.Version))
-		},
+		}),
 	}
 }
 
@@ -534,12 +522,8 @@ the file at policy.path.`,
 		Example: `  fairlead policy history
   fairlead policy history --before 20 --limit 10`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			list, err := decode[apiclient.PolicyVersionList](answer(client.ListPolicyVersions(cmd.Context(),
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			list, err := decode[apiclient.PolicyVersionList](answer(client.ListPolicyVersions(ctx,
 				&apiclient.ListPolicyVersionsParams{Before: ifSet(before), Limit: ifSet(limit)})))
 			if err != nil {
 				return err
@@ -552,7 +536,7 @@ the file at policy.path.`,
 				}
 				return []string{v.Version, timeText(v.SavedAt), v.Author, string(v.Source), confirmBy, v.Reason}
 			})
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&limit, "limit", "20", "how `many`, at most 100")
 	cmd.Flags().StringVar(&before, "before", "", "only versions below this `number`")

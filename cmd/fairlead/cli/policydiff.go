@@ -39,13 +39,9 @@ by it, on the nodes that are there now; what a file would change is shown by
 			return nil
 		},
 		ValidArgsFunction: t.completeVersions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
 			if file != "" {
-				return t.diffFile(cmd.Context(), client, file)
+				return t.diffFile(ctx, client, file)
 			}
 			var params apiclient.DiffPoliciesParams
 			for i, side := range []**string{&params.From, &params.To} {
@@ -56,12 +52,12 @@ by it, on the nodes that are there now; what a file would change is shown by
 			if effect {
 				params.Effect = &effect
 			}
-			diff, err := decode[apiclient.PolicyDiff](answer(client.DiffPolicies(cmd.Context(), &params)))
+			diff, err := decode[apiclient.PolicyDiff](answer(client.DiffPolicies(ctx, &params)))
 			if err != nil {
 				return err
 			}
 			return t.showDiff(diff)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&effect, "effect", false, "show who reaches more and less by it too")
 	cmd.Flags().StringVar(&file, "file", "", "compare the policy in force with this `file`")

@@ -149,15 +149,10 @@ joined stay.
 			if err := t.confirmPerson(*force, fmt.Sprintf("Expire pre-auth key %s, so that no further node can join with it?", id)); err != nil {
 				return err
 			}
-			done, err := decode[apiclient.Empty](answer(client.ExpirePreAuthKey(cmd.Context(), apiclient.PreAuthKeySelection{Key: &id, User: ifSet(user)})))
-			if err != nil {
-				return err
-			}
-			return t.show(done, fmt.Sprintf("Expired pre-auth key %s\n", id))
+			return t.done("Expired pre-auth key %s", id)(answer(client.ExpirePreAuthKey(cmd.Context(), apiclient.PreAuthKeySelection{Key: &id, User: ifSet(user)})))
 		},
 	}
-	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
-	complete(cmd, "key", t.completePreAuthKeys)
+	keyFlag(cmd, &key, t.completePreAuthKeys)
 	cmd.Flags().StringVar(&user, "user", "", "fail unless the key belongs to this `user`, by name or id")
 	complete(cmd, "user", t.completeUserFlag)
 	force = skippable(cmd)
@@ -191,15 +186,10 @@ listed. Nodes that joined with them stay.
 			if err := t.confirm(*force, fmt.Sprintf("Delete pre-auth key %s, so that no further node can join with it?", id)); err != nil {
 				return err
 			}
-			done, err := decode[apiclient.Empty](answer(client.DeletePreAuthKey(cmd.Context(), &apiclient.DeletePreAuthKeyParams{ID: id})))
-			if err != nil {
-				return err
-			}
-			return t.show(done, fmt.Sprintf("Deleted pre-auth key %s\n", id))
+			return t.done("Deleted pre-auth key %s", id)(answer(client.DeletePreAuthKey(cmd.Context(), &apiclient.DeletePreAuthKeyParams{ID: id})))
 		},
 	}
-	cmd.Flags().StringVar(&key, "key", "", "the `key`, in place of the argument")
-	complete(cmd, "key", t.completePreAuthKeys)
+	keyFlag(cmd, &key, t.completePreAuthKeys)
 	force = confirmable(cmd)
 	return cmd
 }

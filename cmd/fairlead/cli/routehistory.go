@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -28,16 +29,12 @@ the network any more.`,
 			}
 			return route.takes(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
 			ask := func() (*http.Response, error) {
 				if prefix != "" {
-					return client.ShowNetworkHistory(cmd.Context(), &apiclient.ShowNetworkHistoryParams{Prefix: prefix, Limit: &limit})
+					return client.ShowNetworkHistory(ctx, &apiclient.ShowNetworkHistoryParams{Prefix: prefix, Limit: &limit})
 				}
-				return client.ShowRouteHistory(cmd.Context(), route.String(), &apiclient.ShowRouteHistoryParams{Limit: &limit})
+				return client.ShowRouteHistory(ctx, route.String(), &apiclient.ShowRouteHistoryParams{Limit: &limit})
 			}
 			history, err := decode[apiclient.RouteHistory](answer(ask()))
 			if err != nil {
@@ -50,7 +47,7 @@ the network any more.`,
 				}
 				return []string{term.NodeName, term.NodeID, timeText(term.From), until}
 			})
-		},
+		}),
 	}
 	route.flag(cmd, t)
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most this `number` of nodes, up to 1000")

@@ -121,6 +121,11 @@ func approver(r apiclient.Route) string {
 	return cmp.Or(string(r.ApprovedBy), "-")
 }
 
+// routeText names a route in a sentence.
+func routeText(r apiclient.Route) string {
+	return fmt.Sprintf("route %s to %s through %s", r.ID, r.Prefix, r.Node.GivenName)
+}
+
 // showRoute prints the route that an operation answers with.
 func (t *tool) showRoute(call func(*apiclient.Client) ([]byte, error), text func(apiclient.Route) string) error {
 	client, err := t.connect()
@@ -148,9 +153,7 @@ with it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return t.showRoute(func(client *apiclient.Client) ([]byte, error) {
 				return answer(client.EnableRoute(cmd.Context(), route.String(), nil))
-			}, func(r apiclient.Route) string {
-				return fmt.Sprintf("Enabled route %s to %s through %s\n", r.ID, r.Prefix, r.Node.GivenName)
-			})
+			}, func(r apiclient.Route) string { return "Enabled " + routeText(r) + "\n" })
 		},
 	}
 	route.flag(cmd, t)
@@ -175,9 +178,7 @@ one goes with it.`,
 			}
 			return t.showRoute(func(client *apiclient.Client) ([]byte, error) {
 				return answer(client.DisableRoute(cmd.Context(), route.String(), nil))
-			}, func(r apiclient.Route) string {
-				return fmt.Sprintf("Disabled route %s to %s through %s\n", r.ID, r.Prefix, r.Node.GivenName)
-			})
+			}, func(r apiclient.Route) string { return "Disabled " + routeText(r) + "\n" })
 		},
 	}
 	route.flag(cmd, t)
@@ -201,7 +202,7 @@ func (t *tool) confirmRoute(cmd *cobra.Command, force bool, route routeRef, ques
 	which := "route " + route.String()
 	for _, r := range list.Routes {
 		if r.ID == route.String() {
-			which = printable(fmt.Sprintf("route %s to %s through %s", r.ID, r.Prefix, r.Node.GivenName))
+			which = printable(routeText(r))
 		}
 	}
 	return t.confirm(force, fmt.Sprintf(question, which))
@@ -255,11 +256,7 @@ node advertises it again it is a new route.`,
 			if err != nil {
 				return err
 			}
-			done, err := decode[apiclient.Empty](answer(client.DeleteRoute(cmd.Context(), route.String(), nil)))
-			if err != nil {
-				return err
-			}
-			return t.show(done, fmt.Sprintf("Deleted route %s\n", route.String()))
+			return t.done("Deleted route %s", route.String())(answer(client.DeleteRoute(cmd.Context(), route.String(), nil)))
 		},
 	}
 	route.flag(cmd, t)

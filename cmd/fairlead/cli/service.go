@@ -37,12 +37,8 @@ even while its database is down and it is not healthy.`,
   fairlead health --ready
   fairlead health --server https://mesh.example.com`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), healthLimit)
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			ctx, cancel := context.WithTimeout(ctx, healthLimit)
 			defer cancel()
 			ask, state := client.Health, "healthy"
 			if ready {
@@ -60,7 +56,7 @@ even while its database is down and it is not healthy.`,
 				return fmt.Errorf("the server is not %s: %s; look at its log", state, reasons)
 			}
 			return t.show(health, strings.Join(append([]string{"pass"}, findings(health)...), "\n")+"\n")
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&ready, "ready", false, "check whether the server can serve maps to devices")
 	return cmd
@@ -75,18 +71,14 @@ report of the relays, and which replicas there are.`,
 		Example: `  fairlead status
   fairlead status --output json`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			state, err := decode[apiclient.ServerState](answer(client.ShowServer(cmd.Context())))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			state, err := decode[apiclient.ServerState](answer(client.ShowServer(ctx)))
 			if err != nil {
 				return err
 			}
 			shown := columns{names: "PART, STATE, SINCE, SAYS", spare: "SINCE"}
 			return showTable(t, state, shown, stateRows(state), func(row []string) []string { return row })
-		},
+		}),
 	}
 }
 
@@ -154,13 +146,9 @@ func (t *tool) version() *cobra.Command {
 		Example: `  fairlead version
   fairlead version --output json`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
 			all := versions{Client: binaryVersion{t.Build.Version, t.Build.Commit, t.Build.Time, runtime.Version()}}
-			ctx, cancel := context.WithTimeout(cmd.Context(), versionLimit)
+			ctx, cancel := context.WithTimeout(ctx, versionLimit)
 			defer cancel()
 			if v, err := decode[apiclient.Version](answer(client.Version(ctx))); err == nil {
 				all.Server = &binaryVersion{v.ProductVersion, v.Commit, v.BuildTime, v.Go.Version}
@@ -176,7 +164,7 @@ func (t *tool) version() *cobra.Command {
 				}
 				return []string{part, v.Version, v.Commit, v.BuildTime, v.Go}
 			})
-		},
+		}),
 	}
 }
 
@@ -189,12 +177,8 @@ func (t *tool) openapi() *cobra.Command {
 		Example: `  fairlead openapi > openapi.yaml
   fairlead openapi --output json`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			text, err := get(cmd.Context(), client, "api/v1/openapi.yaml")
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			text, err := get(ctx, client, "api/v1/openapi.yaml")
 			if err != nil {
 				return err
 			}
@@ -206,7 +190,7 @@ func (t *tool) openapi() *cobra.Command {
 				return t.write(string(text))
 			}
 			return t.showText(document, string(text))
-		},
+		}),
 	}
 }
 
@@ -246,12 +230,8 @@ reports its newest revision; under steady change, every 1024th.`,
 		Example: `  fairlead debug digest
   fairlead debug digest --output json`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			digest, err := decode[apiclient.Digest](answer(client.DebugDigest(cmd.Context())))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			digest, err := decode[apiclient.Digest](answer(client.DebugDigest(ctx)))
 			if err != nil {
 				return err
 			}
@@ -266,7 +246,7 @@ reports its newest revision; under steady change, every 1024th.`,
 			}
 			t.note("%s", compared(digest))
 			return compareDigests(digest)
-		},
+		}),
 	}
 }
 

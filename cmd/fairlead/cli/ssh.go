@@ -28,12 +28,8 @@ func (t *tool) sshList() *cobra.Command {
 		Example: `  fairlead ssh list
   fairlead ssh list --output json`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			list, err := decode[apiclient.PendingSSHList](answer(client.ListPendingSSH(cmd.Context())))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			list, err := decode[apiclient.PendingSSHList](answer(client.ListPendingSSH(ctx)))
 			if err != nil {
 				return err
 			}
@@ -41,7 +37,7 @@ func (t *tool) sshList() *cobra.Command {
 			return showList(t, shown, list.Sessions, func(l apiclient.PendingSSH) []string {
 				return []string{l.Code, l.Session.SourceName, l.Session.SourceUser, l.Session.TargetName, l.Session.SSHUser, timeText(l.Since)}
 			})
-		},
+		}),
 	})
 }
 
@@ -55,19 +51,15 @@ the checkPeriod of the rule; with the period always, one session begins.`,
 		Example:           `  fairlead ssh approve 7K3M-9QXD`,
 		Args:              takes("code"),
 		ValidArgsFunction: t.completeSSH,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			approved, err := decode[apiclient.SSHApproval](answer(client.ApproveSSH(cmd.Context(), apiclient.SSHApprovalRequest{Code: args[0]})))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
+			approved, err := decode[apiclient.SSHApproval](answer(client.ApproveSSH(ctx, apiclient.SSHApprovalRequest{Code: args[0]})))
 			if err != nil {
 				return err
 			}
 			g := approved.Grant
 			return t.show(g, fmt.Sprintf("Approved sessions from %s to %s as %s until %s\n",
 				g.Session.SourceName, g.Session.TargetName, cell(g.Session.SSHUser), timeText(g.Until)))
-		},
+		}),
 	}
 }
 
@@ -85,17 +77,9 @@ begun stay.`,
   fairlead ssh reject 7K3M-9QXD --reason "not during the freeze"`,
 		Args:              takes("code"),
 		ValidArgsFunction: t.completeSSH,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			done, err := decode[apiclient.Empty](answer(client.RejectSSH(cmd.Context(), apiclient.SSHRejectionRequest{Code: args[0], Reason: ifSet(reason)})))
-			if err != nil {
-				return err
-			}
-			return t.show(done, "Rejected the session\n")
-		},
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
+			return t.done("Rejected the session")(answer(client.RejectSSH(ctx, apiclient.SSHRejectionRequest{Code: args[0], Reason: ifSet(reason)})))
+		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the log and the audit, in one line")
 	complete(cmd, "reason", cobra.NoFileCompletions)

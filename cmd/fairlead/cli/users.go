@@ -69,12 +69,8 @@ func (t *tool) usersList() *cobra.Command {
 		Example: `  fairlead users list
   fairlead users list --output json`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			list, err := decode[apiclient.UserList](answer(client.ListUsers(cmd.Context(), nil)))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			list, err := decode[apiclient.UserList](answer(client.ListUsers(ctx, nil)))
 			if err != nil {
 				return err
 			}
@@ -82,7 +78,7 @@ func (t *tool) usersList() *cobra.Command {
 			return showList(t, shown, list.Users, func(u apiclient.User) []string {
 				return []string{u.ID, u.Name, u.Email, strconv.Itoa(u.NodeCount), optionalTimeText(u.CreatedAt), u.DisplayName}
 			})
-		},
+		}),
 	})
 }
 
@@ -95,12 +91,8 @@ func (t *tool) usersShow() *cobra.Command {
   fairlead users show 3 --output yaml`,
 		Args:              takes("user"),
 		ValidArgsFunction: t.completeUsers,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			found, err := decode[apiclient.UserResult](answer(client.ShowUser(cmd.Context(), args[0])))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
+			found, err := decode[apiclient.UserResult](answer(client.ShowUser(ctx, args[0])))
 			if err != nil {
 				return err
 			}
@@ -113,7 +105,7 @@ func (t *tool) usersShow() *cobra.Command {
 				{"Nodes", strconv.Itoa(u.NodeCount)},
 				{"Created", optionalTimeText(u.CreatedAt)},
 			}))
-		},
+		}),
 	}
 }
 
@@ -126,17 +118,13 @@ func (t *tool) usersRename() *cobra.Command {
   fairlead users rename 3 bob`,
 		Args:              takes("user", "new name"),
 		ValidArgsFunction: t.completeUsers,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			renamed, err := decode[apiclient.UserResult](answer(client.RenameUser(cmd.Context(), args[0], args[1], nil)))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
+			renamed, err := decode[apiclient.UserResult](answer(client.RenameUser(ctx, args[0], args[1], nil)))
 			if err != nil {
 				return err
 			}
 			return t.show(renamed.User, fmt.Sprintf("Renamed user %s to %s\n", args[0], renamed.User.Name))
-		},
+		}),
 	}
 }
 
@@ -157,26 +145,22 @@ output lists those that the users added; to delete them in the same step, use
   fairlead users delete alice bob`,
 		Args:              takesSome("user"),
 		ValidArgsFunction: t.completeUsers,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
 			if len(args) > 1 {
-				return t.deleteUsers(cmd.Context(), client, *force, tagged, args)
+				return t.deleteUsers(ctx, client, *force, tagged, args)
 			}
 			if !*force {
-				if _, err := t.confirmUsers(cmd.Context(), client, *force, tagged, args); err != nil {
+				if _, err := t.confirmUsers(ctx, client, *force, tagged, args); err != nil {
 					return err
 				}
 			}
-			deleted, err := decode[apiclient.UserDeletion](answer(client.DeleteUser(cmd.Context(), args[0], &apiclient.DeleteUserParams{DeleteTagged: &tagged})))
+			deleted, err := decode[apiclient.UserDeletion](answer(client.DeleteUser(ctx, args[0], &apiclient.DeleteUserParams{DeleteTagged: &tagged})))
 			if err != nil {
 				return err
 			}
 			return t.show(deleted, fmt.Sprintf("Deleted user %s and %s\n", args[0], count(deleted.DeletedNodes, "node"))+
 				keptNodes("the user", deleted.TaggedNodes))
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&tagged, "delete-tagged", false, "also delete the tagged nodes that the users added")
 	force = confirmable(cmd)

@@ -30,12 +30,8 @@ func (t *tool) webhooksList() *cobra.Command {
 		Example: `  fairlead webhooks list
   fairlead webhooks list --output json`,
 		Args: takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			list, err := decode[apiclient.WebhookList](answer(client.ListWebhooks(cmd.Context())))
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, _ []string) error {
+			list, err := decode[apiclient.WebhookList](answer(client.ListWebhooks(ctx)))
 			if err != nil {
 				return err
 			}
@@ -43,7 +39,7 @@ func (t *tool) webhooksList() *cobra.Command {
 			return showList(t, shown, list.Webhooks, func(w apiclient.Webhook) []string {
 				return []string{w.ID, w.URL, eventsText(w.Events), webhookState(w), optionalTimeText(w.Delivery.LastSuccess), w.Description}
 			})
-		},
+		}),
 	}
 	return t.watchable(cmd)
 }
@@ -64,7 +60,7 @@ func webhookState(w apiclient.Webhook) string {
 }
 
 func webhookDetails(w apiclient.Webhook) string {
-	rows := [][]string{
+	return details([][]string{
 		{"ID", w.ID},
 		{"URL", w.URL},
 		{"Description", w.Description},
@@ -76,9 +72,7 @@ func webhookDetails(w apiclient.Webhook) string {
 		{"Last problem", w.Delivery.LastAnswer},
 		{"Created", timeText(w.CreatedAt)},
 		{"Changed", timeText(w.UpdatedAt)},
-	}
-	_, text, _ := strings.Cut(table("", rows, func(row []string) []string { return row }), "\n")
-	return text
+	})
 }
 
 // showWebhook prints the webhook that an operation answers with.
@@ -127,15 +121,11 @@ the address is posted every event, or those of --events, signed with the secret.
 		Example: `  fairlead webhooks create https://receiver.example.com/mesh
   fairlead webhooks create https://chat.example.com/x --events "node.*,user.*"`,
 		Args: takes("url"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			return t.showSecret(decode[apiclient.WebhookSecretResult](answer(client.CreateWebhook(cmd.Context(), apiclient.WebhookCreation{
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
+			return t.showSecret(decode[apiclient.WebhookSecretResult](answer(client.CreateWebhook(ctx, apiclient.WebhookCreation{
 				URL: args[0], Description: ifSet(description), Events: events,
 			}))))
-		},
+		}),
 	}
 	webhookFlags(cmd, &description, &events)
 	return cmd
@@ -213,16 +203,12 @@ refuses until it knows the new one are tried again.`,
 		Example:           "  fairlead webhooks rotate 1",
 		Args:              takes("webhook id"),
 		ValidArgsFunction: t.completeWebhook,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
 			if err := t.confirmPerson(*force, fmt.Sprintf("Replace the secret of webhook %s, so that its receiver must be given the new one?", printable(args[0]))); err != nil {
 				return err
 			}
-			return t.showSecret(decode[apiclient.WebhookSecretResult](answer(client.RotateWebhookSecret(cmd.Context(), args[0]))))
-		},
+			return t.showSecret(decode[apiclient.WebhookSecretResult](answer(client.RotateWebhookSecret(ctx, args[0]))))
+		}),
 	}
 	force = skippable(cmd)
 	return cmd
@@ -250,13 +236,9 @@ func (t *tool) webhooksTest() *cobra.Command {
 		Example:           "  fairlead webhooks test 1",
 		Args:              takes("webhook id"),
 		ValidArgsFunction: t.completeWebhook,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			return t.showDelivery(decode[apiclient.WebhookDelivery](answer(client.TestWebhook(cmd.Context(), args[0]))))
-		},
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
+			return t.showDelivery(decode[apiclient.WebhookDelivery](answer(client.TestWebhook(ctx, args[0]))))
+		}),
 	}
 }
 
@@ -302,12 +284,8 @@ thousand are kept, for 30 days.`,
   fairlead webhooks failed 1 --limit 10`,
 		Args:              takes("webhook id"),
 		ValidArgsFunction: t.completeWebhook,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			events, err := t.failed(cmd.Context(), client, args[0], limit)
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
+			events, err := t.failed(ctx, client, args[0], limit)
 			if err != nil {
 				return err
 			}
@@ -315,7 +293,7 @@ thousand are kept, for 30 days.`,
 			return showList(t, shown, events, func(e apiclient.FailedEvent) []string {
 				return []string{e.ID, e.Event, e.EventID, timeText(e.At), strconv.Itoa(e.Attempts), e.Answer}
 			})
-		},
+		}),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 0, "only the newest, this `number` of them, up to 1000")
 	complete(cmd, "limit", cobra.NoFileCompletions)
@@ -341,14 +319,10 @@ receiver does not take. With --all the oldest comes first.`,
 			return nil
 		},
 		ValidArgsFunction: t.completeWebhook,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
 			ids := args[1:]
 			if all {
-				events, err := t.failed(cmd.Context(), client, args[0], 0)
+				events, err := t.failed(ctx, client, args[0], 0)
 				if err != nil {
 					return err
 				}
@@ -356,8 +330,8 @@ receiver does not take. With --all the oldest comes first.`,
 					ids = append(ids, e.ID)
 				}
 			}
-			return t.redeliver(cmd.Context(), client, args[0], ids)
-		},
+			return t.redeliver(ctx, client, args[0], ids)
+		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all failed events of the webhook")
 	return cmd
@@ -395,20 +369,12 @@ func (t *tool) webhooksDelete() *cobra.Command {
 		Example:           "  fairlead webhooks delete 1",
 		Args:              takes("webhook id"),
 		ValidArgsFunction: t.completeWebhook,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
 			if err := t.confirm(*force, fmt.Sprintf("Delete webhook %s, so that its receiver hears no more?", printable(args[0]))); err != nil {
 				return err
 			}
-			done, err := decode[apiclient.Empty](answer(client.DeleteWebhook(cmd.Context(), args[0])))
-			if err != nil {
-				return err
-			}
-			return t.show(done, fmt.Sprintf("Deleted webhook %s\n", args[0]))
-		},
+			return t.done("Deleted webhook %s", args[0])(answer(client.DeleteWebhook(ctx, args[0])))
+		}),
 	}
 	force = confirmable(cmd)
 	return cmd
