@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	// bodyTimeout is for all that the service answers, unless it is a stream.
+	// bodyTimeout limits the time to read a whole response from the server. It does not apply to event
+	// streams.
 	bodyTimeout = 30 * time.Second
-	// partTimeout is for one part of it, of partSize, on its way to the browser. A
-	// slow line takes as long as it needs, and one that stands still is let go.
+	// partTimeout limits the time to send one part of a response, partSize bytes, to the browser. A slow
+	// connection may take as long as it needs in total, but a stalled one is closed.
 	partTimeout = 30 * time.Second
 	partSize    = 32 << 10
 )
 
-// call passes an operation of the table on to the service.
+// call forwards an operation of the table to the server.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 	method := r.Method
 	if method == http.MethodHead {
@@ -68,7 +69,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 	if query != "" {
 		path += "?" + query
 	}
-	answer, err := s.send(ctx, r, held, question{method, path, body, op.repeatable}, requestID(w))
+	answer, err := s.send(ctx, r, held, upstreamRequest{method, path, body, op.repeatable}, requestID(w))
 	if err != nil {
 		s.unreachable(w, err)
 		return
@@ -86,9 +87,8 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 	s.pass(w, r, answer)
 }
 
-// mayChange makes the four checks of a change: what it is, who sent it, for whom
-// the page was made, and from where it comes. The first is the method, which the
-// table gives.
+// mayChange makes the four checks of a change: its method, its content type, the CSRF token of its session and
+// its origin.
 func (s *Server) mayChange(r *http.Request, held session) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return r.Method != http.MethodGet && r.Method != http.MethodHead &&
@@ -97,22 +97,22 @@ func (s *Server) mayChange(r *http.Request, held session) bool {
 		fromHere(r)
 }
 
-// question is what the service is asked.
-type question struct {
+// upstreamRequest is a request to the server.
+type upstreamRequest struct {
 	method, path string // below /api/v1/
 	body         []byte
 	repeatable   bool
 }
 
-// send asks the service with the key of the person. Nothing of the browser's
-// request goes along that is not named here.
-func (s *Server) send(ctx context.Context, from *http.Request, held session, q question, requestID string) (*http.Response, error) {
+// send makes a request to the server with the person's own API key. Only what is named here is copied from
+// the browser's request.
+func (s *Server) send(ctx context.Context, from *http.Request, held session, q upstreamRequest, requestID string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, q.method, s.upstream.base+"/api/v1/"+q.path, bytes.NewReader(q.body))
 	if err != nil {
 		return nil, err
 	}
 	if q.repeatable {
-		r.Header["Idempotency-Key"] = nil // which is not sent, and lets the transport ask again
+		r.Header["Idempotency-Key"] = nil // a nil header is not sent, and lets the transport retry
 	}
 	for _, edit := range []apiclient.RequestEditorFn{bearer(held.Key), forwarded(s.visitor(from), requestID)} {
 		if err := edit(ctx, r); err != nil {
@@ -130,8 +130,8 @@ func (s *Server) send(ctx context.Context, from *http.Request, held session, q q
 	return s.upstream.http.Do(r)
 }
 
-// pass sends an answer of the service on. What is not in the service's own form
-// comes from something between it and us, and is replaced.
+// pass forwards a response of the server. A response that is not in the server's own format comes from
+// something in between, such as a proxy, and is replaced.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Response) {
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	failed := answer.StatusCode >= http.StatusBadRequest
@@ -146,8 +146,8 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Respo
 		s.unreachable(w, errTooLarge)
 		return
 	}
-	// Whole, before any of it is sent: a slow browser would keep the service waiting
-	// until that gives up, and a part could pass for all of it.
+	// Read the whole body before sending any of it. A slow browser would otherwise keep the server waiting
+	// until it times out, and the browser could take a truncated body for a complete one.
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	if err == nil && len(body) > maxAnswer {
 		err = errTooLarge
@@ -161,14 +161,14 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Respo
 			w.Header().Set(name, text)
 		}
 	}
-	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // a part is not taken for the whole
+	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // so that a truncated body is not taken for a complete one
 	w.WriteHeader(answer.StatusCode)
 	if r.Method == http.MethodHead {
 		return
 	}
 	control := http.NewResponseController(w)
 	for part := range slices.Chunk(body, partSize) {
-		_ = control.SetWriteDeadline(time.Now().Add(partTimeout)) // where it cannot be set none counts
+		_ = control.SetWriteDeadline(time.Now().Add(partTimeout)) // if it cannot be set, there is no deadline
 		if _, err := w.Write(part); err != nil {
 			s.log.Debug("a browser did not take all of an answer", "bytes", len(body), "req", requestID(w), "err", err)
 			return
@@ -176,7 +176,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Respo
 	}
 }
 
-// unreachable tells that there is no answer to pass on.
+// unreachable reports that the server gave no response to pass on.
 func (s *Server) unreachable(w http.ResponseWriter, err error) {
 	if errors.Is(err, context.Canceled) {
 		return // the browser has gone

@@ -268,7 +268,7 @@ func TestARevokedKeyEndsItsSessions(t *testing.T) {
 		t.Errorf("other tabs are told for %d seconds", got)
 	}
 	wantText(t, c.get("/admin/keys").text, textRevoked)
-	// The other window finds out by itself, after the verdict of its last page is old.
+	// The other window finds out by itself, after the cached key check of its last page has expired.
 	eventually(t, func() error {
 		if a := second.get("/admin/nodes"); !strings.Contains(a.text, textRevoked) {
 			return fmt.Errorf("still logged in: %s", a.Status)

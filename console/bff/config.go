@@ -20,7 +20,8 @@ import (
 
 const (
 	cookieSecretLength = 32
-	// fewestCharacters that a secret made by chance has, but for one in a million.
+	// fewestCharacters is the number of different characters that a randomly generated secret has, except for
+	// one in a million.
 	fewestCharacters = 6
 	maxConfigFile    = 64 << 10
 	privateMode      = fs.FileMode(0o640)
@@ -34,27 +35,25 @@ const (
 	howToMakeSecret = "make one with: openssl rand -hex 16"
 )
 
-// serviceLink matches what Kubernetes sets in every pod for a service that is
-// called fairlead-console.
+// serviceLink matches the variables that Kubernetes sets in every pod for a service called fairlead-console.
 var serviceLink = regexp.MustCompile(`^FAIRLEAD_CONSOLE_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)$`)
 
-// Config is what the console is told by its file and its environment.
+// Config is the configuration of the console, from its file and its environment.
 type Config struct {
-	CoordinatorURL string // internal address of the service's API, without a slash at its end
-	APIKey         string // optional: people log in with keys of their own
+	CoordinatorURL string // internal URL of the server's API, without a trailing slash
+	APIKey         string // optional: people sign in with API keys of their own
 	CookieSecret   string
 	LogLevel       slog.Level
 	ListenAddr     string
 	TrustedProxies []netip.Prefix // whose X-Forwarded-* headers are accepted
 	StateDir       string         // optional: where sign-outs survive a restart
 
-	// Warnings are for the log. None of them hinders the console.
+	// Warnings are for the log. None of them keeps the console from starting.
 	Warnings []string
 }
 
-// LoadConfig reads a file and the environment, which wins, and fills in defaults.
-// Its error names every problem and where it stands. A file that is missing is no
-// problem when the environment has something to say.
+// LoadConfig reads a file and the environment, which takes precedence, and fills in defaults. Its error lists
+// every problem and where it is. A missing file is allowed if the environment sets something.
 func LoadConfig(path string, environ []string) (Config, error) {
 	l := loader{path: path, values: map[string]value{}}
 	l.readEnvironment(environ)
@@ -69,12 +68,12 @@ func LoadConfig(path string, environ []string) (Config, error) {
 	return c, nil
 }
 
-// value is the text of a key, and where it stands.
+// value is the text of a key, and where it was set.
 type value struct{ text, at string }
 
 type loader struct {
 	path     string
-	values   map[string]value // by key; those of the environment first
+	values   map[string]value // by key; those of the environment are added first
 	problems []string
 	warnings []string
 }
@@ -138,7 +137,7 @@ func (l *loader) readFile() error {
 	return nil
 }
 
-// readMapping takes the keys below a prefix that the environment does not have.
+// readMapping sets the keys of a YAML mapping that the environment does not set.
 func (l *loader) readMapping(node *yaml.Node, prefix string) {
 	if node.Kind != yaml.MappingNode {
 		if node.Tag != "!!null" {
@@ -188,7 +187,7 @@ func joined(list *yaml.Node) string {
 
 func (l *loader) place(node *yaml.Node) string { return fmt.Sprintf("%s:%d", l.path, node.Line) }
 
-// at is where a key stands, or the file if it is missing.
+// at returns where a key was set, or the file if it is missing.
 func (l *loader) at(key string) string {
 	if v, ok := l.values[key]; ok {
 		return v.at

@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// maxSessionStreams is below what the service grants one key, and below the six
-	// connections that browsers open to one host without HTTP/2: what a page reads
-	// and changes needs some of them.
+	// maxSessionStreams is below the number of streams that the server allows one API key, and below the six
+	// connections that browsers open to one host without HTTP/2, because pages need some of them for other
+	// requests.
 	maxSessionStreams = 4
 	maxStreams        = 48
-	// judgeEvery is how long a revoked key may keep its stream at most. The service
-	// itself ends a stream sooner; this does not rely on it.
-	judgeEvery = 15 * time.Second
-	// silence after which the service is gone: it sends something every 15 seconds.
+	// recheckEvery is the longest time that a stream can outlive its revoked key. The server itself ends the
+	// stream sooner; this is a second line of defence.
+	recheckEvery = 15 * time.Second
+	// silence is the time without data after which the server counts as gone. It sends something every 15
+	// seconds.
 	silence          = 40 * time.Second
 	streamWrite      = 10 * time.Second
 	maxEventLine     = 1 << 20
@@ -35,12 +36,12 @@ var (
 	errStopping = errors.New("the console stops")
 	errSilent   = errors.New("the service is silent")
 	errOver     = errors.New("the service ended the stream")
-	// errStale: other requests may have renewed the session meanwhile, which the
-	// browser shows when it comes back.
+	// errStale means that the idle timeout, as known when the stream began, has passed. Other requests may have
+	// renewed the session since: the browser then reconnects with its new cookie.
 	errStale = errors.New("the session was idle when the stream began")
 )
 
-// streams counts those that are open.
+// streams counts open event streams, in total and per session.
 type streams struct {
 	mu       sync.Mutex
 	all      int            // guarded by mu
@@ -70,8 +71,8 @@ func (c *streams) leave(session string) {
 	}
 }
 
-// events passes the service's stream on for as long as the session lives. It does
-// not renew the session: a page that nobody looks at keeps its stream open.
+// events forwards the server's event stream for as long as the session lives. It does not renew the session,
+// because a page that nobody looks at keeps its stream open.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		notAllowed(w, http.MethodGet)
@@ -83,7 +84,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		noSession(w)
 		return
 	}
-	// A browser sends no origin with what it reads from where the page is.
+	// Browsers send no Origin header with same-origin reads.
 	if !fromHere(r) && (r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "") {
 		refuse(w)
 		return
@@ -106,7 +107,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, end := context.WithCancelCause(r.Context())
 	defer end(nil)
-	answer, err := s.send(ctx, r, held, question{http.MethodGet, path, nil, true}, requestID(w))
+	answer, err := s.send(ctx, r, held, upstreamRequest{http.MethodGet, path, nil, true}, requestID(w))
 	if err != nil {
 		s.unreachable(w, err)
 		return
@@ -132,17 +133,17 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(why, errEnded):
 		s.log.Info("session ended: signed out, expired, or its API key was refused", "key", held.Prefix, "addr", v.addr.String())
-		_ = out.write([]byte(sessionEndedText)) // the browser has gone; there is nobody to tell
+		_ = out.write([]byte(sessionEndedText)) // fails only if the browser has disconnected
 	case errors.Is(why, errStopping):
 		_ = out.write([]byte(restartText)) // as above
 	}
 	s.log.Debug("an event stream ended", "key", held.Prefix, "addr", v.addr.String(), "why", why)
 }
 
-// follow copies events until the session, the stream, the browser or the console
-// ends, and returns which of them did so first.
+// follow copies events until the session, the stream, the browser connection or the console ends, and returns
+// which of them ended first.
 func (s *Server) follow(ctx context.Context, end context.CancelCauseFunc, out *eventWriter, body io.Reader, held session) (why error) {
-	doubt := make(chan struct{}, 1) // a key has changed, perhaps this one
+	recheck := make(chan struct{}, 1) // signalled when an API key has changed, perhaps this one
 	silent := time.AfterFunc(silence, func() { end(errSilent) })
 	defer silent.Stop()
 	var group errgroup.Group
@@ -151,7 +152,7 @@ func (s *Server) follow(ctx context.Context, end context.CancelCauseFunc, out *e
 		for {
 			block, err := readEvent(lines)
 			if err != nil {
-				end(fmt.Errorf("%w: %w", errOver, err)) // unless the end was what broke it
+				end(fmt.Errorf("%w: %w", errOver, err)) // errOver is ignored if the stream ended for another reason first
 				return err
 			}
 			silent.Reset(silence)
@@ -161,25 +162,25 @@ func (s *Server) follow(ctx context.Context, end context.CancelCauseFunc, out *e
 			}
 			if bytes.Contains(block, []byte("event: apikey.")) {
 				select {
-				case doubt <- struct{}{}:
-				default: // it will be looked at anyway
+				case recheck <- struct{}{}:
+				default: // a check is due already
 				}
 			}
 		}
 	})
 	group.Go(func() error {
-		end(s.watch(ctx, held, doubt))
+		end(s.watch(ctx, held, recheck))
 		return nil
 	})
-	_ = group.Wait() // the cause tells more
+	_ = group.Wait() // the cause of ctx says more than this error
 	return context.Cause(ctx)
 }
 
-// watch returns why a session, or with it the console, is over.
-func (s *Server) watch(ctx context.Context, held session, doubt <-chan struct{}) error {
+// watch waits until the session or the console ends and returns the reason.
+func (s *Server) watch(ctx context.Context, held session, recheck <-chan struct{}) error {
 	over := time.NewTimer(held.end().Sub(s.now()))
 	defer over.Stop()
-	tick := time.NewTicker(judgeEvery)
+	tick := time.NewTicker(recheckEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -193,7 +194,7 @@ func (s *Server) watch(ctx context.Context, held session, doubt <-chan struct{})
 			}
 			return errEnded
 		case <-tick.C:
-		case <-doubt:
+		case <-recheck:
 		}
 		if s.signOuts.has(held.login()) || s.isRefused(ctx, held) {
 			return errEnded
@@ -201,17 +202,17 @@ func (s *Server) watch(ctx context.Context, held session, doubt <-chan struct{})
 	}
 }
 
-// isRefused asks the service, and not what it said a moment ago.
+// isRefused asks the server whether it refuses the key, without using a cached answer.
 func (s *Server) isRefused(ctx context.Context, held session) bool {
 	_, err := s.upstream.whoami(ctx, held.Key)
 	if !errors.Is(err, errEnded) {
 		return false
 	}
-	s.verdicts.put(held.ID, verdict{err: errEnded})
+	s.keyChecks.put(held.ID, keyCheck{err: errEnded})
 	return true
 }
 
-// readEvent reads up to the empty line that ends an event, a comment or a mark.
+// readEvent reads up to the empty line that ends an event or a comment.
 func readEvent(lines *bufio.Reader) ([]byte, error) {
 	var block []byte
 	for {
@@ -230,8 +231,7 @@ func readEvent(lines *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// eventWriter sends events to a browser, each with a time by which it must have
-// taken it.
+// eventWriter sends events to a browser, each with a write deadline.
 type eventWriter struct {
 	w  http.ResponseWriter
 	rc *http.ResponseController
@@ -240,13 +240,13 @@ type eventWriter struct {
 func (o *eventWriter) begin(revision string) {
 	h := o.w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // proxies that know it pass each event on at once
+	h.Set("X-Accel-Buffering", "no") // tells proxies that support it to forward each event at once
 	if revision != "" {
 		h.Set("Mesh-Revision", revision)
 	}
-	_ = o.rc.SetReadDeadline(time.Time{}) // where it cannot be set none counts
+	_ = o.rc.SetReadDeadline(time.Time{}) // if it cannot be set, there is no deadline
 	_ = o.rc.SetWriteDeadline(time.Now().Add(streamWrite))
-	_ = o.rc.Flush() // the first write tells if the browser has gone
+	_ = o.rc.Flush() // the first write fails if the browser has disconnected
 }
 
 func (o *eventWriter) write(block []byte) error {

@@ -127,7 +127,7 @@ func TestARevokedKeyEndsItsStreamWithin15Seconds(t *testing.T) {
 	s := c.stream()
 	s.await("retry:", patience)
 	revoke(t, key)
-	s.await("event: session-ended", judgeEvery)
+	s.await("event: session-ended", recheckEvery)
 	s.ends()
 	wantText(t, c.get("/admin/").text, textRevoked)
 	if s := c.stream(); s.status != http.StatusUnauthorized {
@@ -152,7 +152,7 @@ func TestAStreamEndsWithItsKeyThoughTheServiceHoldsItOpen(t *testing.T) {
 	s.await("retry:", patience)
 	f.set(nil)
 	revoke(t, key)
-	s.await("event: session-ended", judgeEvery+patience)
+	s.await("event: session-ended", recheckEvery+patience)
 	s.ends()
 }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// readLimited reads a small file, which may be a pipe.
+// readLimited reads a small file or pipe.
 func readLimited(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

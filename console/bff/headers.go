@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// bareCSP is for answers that no browser should show as a page.
+	// bareCSP is for responses that no browser should render as a page.
 	bareCSP = "default-src 'none'; frame-ancestors 'none'"
 
 	shellCSP = "default-src 'none'; script-src 'self' 'nonce-NONCE'; style-src 'self' 'nonce-NONCE'; img-src 'self' data:; font-src 'self'; " +
 		"connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types fairlead"
 
-	// plainCSP is for pages that the console renders itself. They have no script.
+	// plainCSP is for pages that the console renders itself, without scripts.
 	plainCSP = "default-src 'none'; style-src 'nonce-NONCE'; img-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; " +
 		"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -29,7 +29,7 @@ const (
 	nonceBytes = 16
 )
 
-// guard gives every answer its headers and its request id, and logs it.
+// guard sets the common headers and the request id of every response, and logs the request.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, h := time.Now(), w.Header()
@@ -55,10 +55,10 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// requestID is the one that guard gave.
+// requestID returns the request id that guard set.
 func requestID(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
 
-// statusWriter remembers the status, for the log.
+// statusWriter records the status for the log.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -69,10 +69,10 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController find what the connection can do.
+// Unwrap implements the interface that http.ResponseController uses to find optional methods.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// setCSP binds a page to a nonce that is used once, and returns it.
+// setCSP sets a Content-Security-Policy with a new nonce, and returns the nonce.
 func setCSP(w http.ResponseWriter, policy string) (nonce string) {
 	random := make([]byte, nonceBytes)
 	rand.Read(random) // never fails
@@ -81,7 +81,7 @@ func setCSP(w http.ResponseWriter, policy string) (nonce string) {
 	return nonce
 }
 
-// clip shortens what strangers wrote, for the log.
+// clip shortens untrusted text for the log.
 func clip(text string) string {
 	const most = 256
 	if len(text) <= most {

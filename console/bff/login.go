@@ -19,10 +19,10 @@ const (
 	maxLoginBody = 8 << 10
 	maxKeyLength = 256
 	maxPath      = 2 << 10
-	formTime     = time.Hour // for which a login form can be sent
+	formTime     = time.Hour // how long a login form can be submitted
 	formPurpose  = "login form"
-	// refusalTime is what every refusal takes at least, so that a text that is no
-	// key is not told apart from a key that the service looked up.
+	// refusalTime is the minimum time of every refusal, so that timing does not reveal whether the text has
+	// the form of a key and was looked up by the server.
 	refusalTime = 300 * time.Millisecond
 
 	textRefused = "Authentication failed: invalid API key"
@@ -33,16 +33,16 @@ const (
 	textOldForm = "This form was too old, or was not sent from this page. Try again."
 )
 
-// loginForm is sealed into the form: that a browser has both it and the cookie
-// with the same word shows that this console made the form for it. It knows where
-// the person wanted to go, so no address says that, and none can be forged.
+// loginForm is sealed into the login form. A browser that sends both the form and a cookie with the same word
+// has proved that this console rendered the form for it. The sealed form also holds the path to open after
+// the login, so that path cannot be forged through a URL.
 type loginForm struct {
 	Word string    `json:"word"`
 	Path string    `json:"path"`
 	Made time.Time `json:"made"`
 }
 
-// login answers the form, and its own address when somebody comes back to it.
+// login handles a submitted login form, and shows the form for a GET.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	v, now := s.visitor(r), s.now()
 	if r.Method != http.MethodPost {
@@ -118,7 +118,7 @@ func (s *Server) sourceOf(r *http.Request, v visitor, now time.Time) source {
 	return source(v.network().String())
 }
 
-// begin makes a session for a key, if the service takes it.
+// begin creates a session for a key if the server accepts it.
 func (s *Server) begin(ctx context.Context, key string, v visitor, requestID string, now time.Time) (session, *apiclient.Caller, error) {
 	if len(key) > maxKeyLength || !apiKeyForm.MatchString(key) {
 		return session{}, nil, errEnded
@@ -130,8 +130,8 @@ func (s *Server) begin(ctx context.Context, key string, v visitor, requestID str
 	return newSession(key, caller, now), caller, nil
 }
 
-// checkForm reports whether this console made the form for this browser, and
-// where the person wanted to go.
+// checkForm reports whether this console rendered the form for this browser, and returns the path to open
+// after the login.
 func (s *Server) checkForm(r *http.Request, v visitor, now time.Time) (path string, ok bool) {
 	site := r.Header.Get("Sec-Fetch-Site")
 	if site != "" && site != "same-origin" && site != "none" || !hasOwnOrigin(r) {
@@ -146,11 +146,11 @@ func (s *Server) checkForm(r *http.Request, v visitor, now time.Time) (path stri
 	return form.Path, same && form.Word != "" && now.Sub(form.Made) < formTime
 }
 
-// loginPage shows the form, with what to tell above it.
+// loginPage shows the login form, with a message above it.
 func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, status int, path, message string) {
 	word := rand.Text()
 	if cookie, err := r.Cookie(cookieFor(loginName, v.secure)); err == nil && len(cookie.Value) == len(word) {
-		word = cookie.Value // of another tab, whose form shall go on working
+		word = cookie.Value // another tab has a form with this word, which must stay valid
 	}
 	if len(path) > maxPath {
 		path = adminPath
@@ -161,16 +161,16 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, st
 	}
 	s.setCookie(w, v, loginName, word, formTime)
 	known := s.upstream.known(r.Context())
-	// A browser tells the origin of a form only to where it may tell the referrer.
+	// Browsers send the Origin of a form only where the referrer policy allows the referrer.
 	w.Header().Set("Referrer-Policy", "same-origin")
 	s.plainPage(w, r, status, "login", plainPage{
 		Host:        publicHost(known.serverURL),
-		Unreachable: !known.reachable && status != http.StatusServiceUnavailable, // which says so itself
+		Unreachable: !known.reachable && status != http.StatusServiceUnavailable, // that status has a message of its own
 		Token:       token, Message: message, Unencrypted: !v.trusted(), OwnKey: known.ownKey.text(), ServerVersion: known.productVersion,
 	})
 }
 
-// text is what the login page tells of the console's own key.
+// text returns what the login page says about the console's own key.
 func (k keyState) text() string {
 	switch k {
 	case keyMissing:
@@ -199,8 +199,8 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		allowed := fromHere(r) && s.seals.isCSRFToken(held.ID, token)
 		switch {
 		case !allowed && isForm:
-			// Another tab may have changed the key since this one was loaded.
-			w.Header().Set("Referrer-Policy", "same-origin") // it has a form
+			// Another tab may have changed the key since this page was loaded.
+			w.Header().Set("Referrer-Policy", "same-origin") // the page has a form
 			s.plainPage(w, r, http.StatusForbidden, "stay", plainPage{Token: s.seals.csrfToken(held.ID)})
 			return
 		case !allowed:
@@ -232,7 +232,7 @@ func publicHost(serverURL string) string {
 // host is the server's host and port as the console reaches it.
 func (s *Server) host() string { return hostOf(s.config.CoordinatorURL) }
 
-// hostOf is the host and port of a URL, and empty if it is none.
+// hostOf returns the host and port of a URL, or "" if text is not a URL.
 func hostOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 
 const (
 	bodyLimit   = 256 << 10
-	policyLimit = 2 << 20 // of the body: a policy of 1 MB and its escapes
+	policyLimit = 2 << 20 // a policy of 1 MB with its escapes
 	maxName     = 255     // bytes of a name in a path
-	maxQuery    = 1 << 10 // bytes of one value of a query
+	maxQuery    = 1 << 10 // bytes of one query value
 )
 
 var (
@@ -22,20 +22,19 @@ var (
 	keyPrefix = regexp.MustCompile(`^([0-9]{1,19}|[A-Za-z0-9]{12}|flk_[A-Za-z0-9]{12}_\*\*\*)$`)
 )
 
-// operation is one call that a page may make of the server. Which ones there are is
-// decided by x-console in api/openapi.yaml, from which the table operations is generated.
+// operation is one API call that a page may make. The table operations is generated from x-console in
+// api/openapi.yaml.
 type operation struct {
-	id     string // as in the API's document
+	id     string // the operationId in openapi.yaml
 	method string
-	path   string   // below /api/v1/, with the parameters of the document
-	query  []string // the parameters that pass
-	limit  int64    // of the body; 0 for none
-	// repeatable operations change nothing, so one is tried again if the server closes
-	// the connection that carried it.
+	path   string   // below /api/v1/, with the parameters as in openapi.yaml
+	query  []string // the allowed query parameters
+	limit  int64    // of the body in bytes; 0 for no body
+	// repeatable operations change nothing, so they are retried if the server closes the connection.
 	repeatable bool
 }
 
-// takes reports whether a parameter of a path may have this value.
+// takes reports whether a path parameter may have this value.
 func takes(parameter, text string) bool {
 	switch parameter {
 	case "newName":
@@ -47,16 +46,15 @@ func takes(parameter, text string) bool {
 	}
 }
 
-// isName is looser than the rules for names, so that the server can say what is wrong
-// with one, but refuses what would change the path.
+// isName accepts more than the rules for names allow, so that the server can explain what is wrong with one,
+// but rejects text that would change the path.
 func isName(text string) bool {
 	return text != "" && len(text) <= maxName && utf8.ValidString(text) && strings.Trim(text, ".") != "" &&
 		!strings.ContainsFunc(text, func(c rune) bool { return strings.ContainsRune(`/\%?#;`, c) || !unicode.IsPrint(c) })
 }
 
-// match finds the operation of a method and an escaped path below /api/v1/, and returns
-// the path to send, rebuilt from its parts. If the path has no such method, allow lists
-// those it has.
+// match finds the operation for a method and an escaped path below /api/v1/, and returns the path to send,
+// rebuilt from its parts. If the path exists but not with that method, allow lists the methods it has.
 func match(all []operation, method, escaped string) (found operation, path string, allow []string) {
 	for _, op := range all {
 		p, ok := op.fill(escaped)
@@ -71,7 +69,7 @@ func match(all []operation, method, escaped string) (found operation, path strin
 	return operation{}, "", allow
 }
 
-// fill reads the parameters of a path and inserts them into that of the operation.
+// fill extracts the parameters from a path and inserts them into the path of the operation.
 func (op operation) fill(escaped string) (path string, ok bool) {
 	template, given := strings.Split(op.path, "/"), strings.Split(escaped, "/")
 	if len(template) != len(given) {
@@ -94,8 +92,8 @@ func (op operation) fill(escaped string) (path string, ok bool) {
 	return strings.Join(template, "/"), true
 }
 
-// filter returns the query to send, or the name of a parameter that the operation does not
-// take or whose value is refused.
+// filter returns the query to send, or the name of a parameter that the operation does not accept or whose
+// value is invalid.
 func (op operation) filter(raw string) (query, refused string) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {

@@ -18,35 +18,34 @@ import (
 //go:embed pages/*.html
 var pages embed.FS
 
-// knownPage matches, below /admin/, the addresses of pages. The bundle has the
-// same list; this one makes the status of an answer right.
+// knownPage matches the paths of pages below /admin/. The web bundle has the same list; this one is used to
+// answer unknown paths with the right status.
 var knownPage = regexp.MustCompile(`^(|nodes|nodes/new|nodes/\d{1,19}|users|users/\d{1,19}|routes|keys|requests|` +
 	`policy|policy/versions|policy/versions/\d{1,19}|access|timeline|settings|settings/(api-keys|appearance|dns|server))$`)
 
 const (
 	bundleIndex = "index.html"
-	// Words of the bundle's index.html that each answer has its own values for.
+	// Placeholders in the bundle's index.html, replaced in each response.
 	nonceWord = "__CSP_NONCE__"
 	csrfWord  = "__CSRF__"
 	interFont = "inter-latin-wght-normal"
 )
 
-// bundle is what the browser loads.
+// bundle is the web application that the browser loads.
 type bundle struct {
-	index  string // empty when it was not built
+	index  string // empty if the bundle was not built
 	assets map[string]asset
-	icon   string // address of a picture for the tab
-	font   string // address of the font of texts
+	icon   string // path of the favicon
+	font   string // path of the text font
 }
 
-// asset is one file, whole and compressed.
+// asset is one file, uncompressed and compressed.
 type asset struct {
 	contentType     string
 	plain, gzip, br []byte
 }
 
-// readBundle takes all files in. The files are in the binary already, so this
-// costs their list and no copy.
+// readBundle reads all files. They are embedded in the binary, so this copies no content.
 func readBundle(files fs.FS) (*bundle, error) {
 	b := &bundle{assets: map[string]asset{}}
 	if index, err := fs.ReadFile(files, bundleIndex); err == nil {
@@ -60,7 +59,7 @@ func readBundle(files fs.FS) (*bundle, error) {
 		if a.plain, err = fs.ReadFile(files, name); err != nil {
 			return err
 		}
-		// A copy that is missing is not sent.
+		// A compressed copy may be missing; it is then not used.
 		a.gzip, _ = fs.ReadFile(files, name+".gz")
 		a.br, _ = fs.ReadFile(files, name+".br")
 		b.assets[name] = a
@@ -75,7 +74,7 @@ func readBundle(files fs.FS) (*bundle, error) {
 	return b, err
 }
 
-// contentType does not depend on what the machine has installed.
+// contentType does not depend on the MIME types installed on the machine.
 func contentType(name string) string {
 	known := map[string]string{
 		".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".woff2": "font/woff2",
@@ -87,8 +86,8 @@ func contentType(name string) string {
 	return "application/octet-stream"
 }
 
-// serve sends the smallest copy that the browser takes. Names below assets/ hold
-// a hash of their content, so a browser never asks for them again.
+// serve sends the smallest copy that the browser accepts. Names below assets/ contain a hash of the content,
+// so browsers may cache them forever.
 func (a asset) serve(w http.ResponseWriter, r *http.Request, name string) {
 	h := w.Header()
 	h.Set("Content-Type", a.contentType)
@@ -108,7 +107,7 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	h.Set("Content-Length", fmt.Sprint(len(content)))
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(content) // the browser has gone; there is nobody to tell
+		_, _ = w.Write(content) // fails only if the browser has disconnected
 	}
 }
 
@@ -122,7 +121,7 @@ func accepts(header, coding string) bool {
 	return false
 }
 
-// page answers an address below /admin/ that is neither a call nor a file.
+// page handles a path below /admin/ that is neither an API call nor a file.
 func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
 	known := knownPage.MatchString(name)
 	if !known {
@@ -138,7 +137,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	v, now := s.visitor(r), s.now()
 	held, ok, why := s.heldSession(r, v, now)
-	if ok && errors.Is(s.judge(r.Context(), held, v, requestID(w)).err, errEnded) {
+	if ok && errors.Is(s.checkKey(r.Context(), held, v, requestID(w)).err, errEnded) {
 		ok, why = false, revokedMark
 	}
 	switch {
@@ -150,7 +149,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
 		}
 		s.loginPage(w, r, v, http.StatusOK, r.URL.RequestURI(), why.text())
 	default:
-		s.renew(w, v, held, now) // a page is loaded by a person
+		s.renew(w, v, held, now) // loading a page is activity of a person
 		s.shell(w, r, held, known)
 	}
 }
@@ -163,7 +162,7 @@ func (s *Server) shell(w http.ResponseWriter, r *http.Request, held session, kno
 	}
 	token := s.seals.csrfToken(held.ID)
 	if s.bundle.index == "" {
-		w.Header().Set("Referrer-Policy", "same-origin") // it has a form
+		w.Header().Set("Referrer-Policy", "same-origin") // the page has a form
 		s.plainPage(w, r, status, "missing", plainPage{Token: token})
 		return
 	}
@@ -175,7 +174,7 @@ func (s *Server) shell(w http.ResponseWriter, r *http.Request, held session, kno
 	}
 }
 
-// plainPage is what the pages without script show.
+// plainPage is the data of the pages without scripts.
 type plainPage struct {
 	Nonce, Font, Icon            string
 	Host, Version, ServerVersion string

@@ -11,7 +11,7 @@ import (
 
 const probeTimeout = 5 * time.Second
 
-// Probe asks a console on this machine, by its listen_addr, for its health.
+// Probe checks the health of a console on this machine, which listens on listenAddr.
 func Probe(ctx context.Context, listenAddr string) error {
 	host, port, err := net.SplitHostPort(listenAddr)
 	if err != nil {

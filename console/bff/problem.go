@@ -7,8 +7,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
-// Types of problems that the console itself has. Those of the service pass as
-// they are.
+// Types of problems that the console reports itself. Problems of the server are passed on unchanged.
 const (
 	typeSessionEnded   = "session_ended"
 	typeUnreachable    = "coordinator_unreachable"
@@ -17,7 +16,7 @@ const (
 	typeNone           = "about:blank"
 )
 
-// writeProblem answers in the form of the service's errors.
+// writeProblem responds with an error in the server's format.
 func writeProblem(w http.ResponseWriter, status int, kind, detail string) {
 	codes := map[int]int{
 		http.StatusBadRequest: 3, http.StatusNotFound: 5, http.StatusForbidden: 7, http.StatusUnauthorized: 16,
@@ -35,7 +34,7 @@ func writeProblem(w http.ResponseWriter, status int, kind, detail string) {
 func writeJSON(w http.ResponseWriter, status int, contentType string, v any) {
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the caller has gone; there is nobody to tell
+	_ = json.NewEncoder(w).Encode(v) // fails only if the browser has disconnected
 }
 
 func noSession(w http.ResponseWriter) {

@@ -9,14 +9,14 @@ import (
 )
 
 var (
-	// apiKeyForm is what a key looks like; a text of another form is no key.
+	// apiKeyForm matches the form of an API key.
 	apiKeyForm = regexp.MustCompile(`^flk_[A-Za-z0-9]{12}_[A-Za-z0-9_-]{20,200}$`)
-	// secretPart finds the secret of any key within a text.
+	// secretPart matches any key with its secret part within a text.
 	secretPart = regexp.MustCompile(`(fl[kp]_[A-Za-z0-9]{1,12})_[A-Za-z0-9_-]+`)
 )
 
-// NewLogger writes lines without secrets: neither those of the configuration, by
-// their value, nor keys of other people, by their form.
+// NewLogger returns a logger that redacts secrets: those of the configuration by their value, and keys of
+// other people by their form.
 func NewLogger(w io.Writer, config Config) *slog.Logger {
 	clean := redactor(config)
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
@@ -36,7 +36,7 @@ func NewLogger(w io.Writer, config Config) *slog.Logger {
 	}))
 }
 
-// redactor returns a function that takes secrets out of a text.
+// redactor returns a function that removes secrets from a text.
 func redactor(config Config) func(string) string {
 	var pairs []string
 	for _, secret := range []string{config.APIKey, config.CookieSecret} {
@@ -50,7 +50,7 @@ func redactor(config Config) func(string) string {
 	}
 }
 
-// mask keeps of a key what lists show, and of any other secret nothing.
+// mask returns a key as lists show it, without its secret, and hides any other secret completely.
 func mask(secret string) string {
 	if masked := secretPart.ReplaceAllString(secret, "${1}_***"); masked != secret {
 		return masked

@@ -11,14 +11,13 @@ import (
 	"errors"
 )
 
-// sealVersion is part of what every sealed text is bound to. Another form of the
-// content needs another number.
+// sealVersion is authenticated with every sealed text. Change it when the format of the content changes.
 const sealVersion = "/v1"
 
 var errNotOurs = errors.New("not sealed by this console")
 
-// seals makes texts that a browser keeps for the console and can neither read nor
-// change. Their keys come from the cookie secret, each by its own label.
+// seals encrypts and authenticates texts that a browser stores for the console and can neither read nor
+// change. The keys are derived from the cookie secret, each with its own label.
 type seals struct {
 	aead cipher.AEAD
 	csrf []byte
@@ -44,8 +43,8 @@ func newSeals(secret string) (*seals, error) {
 	return &seals{aead, csrf}, err
 }
 
-// seal binds a value to a purpose, such as the name of the cookie that will hold
-// it: under another name it does not open.
+// seal encrypts a value for a purpose, such as the name of the cookie that will hold it. It cannot be opened
+// for another purpose.
 func (s *seals) seal(purpose string, v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -66,7 +65,7 @@ func (s *seals) open(purpose, text string, v any) error {
 	return json.Unmarshal(plain, v)
 }
 
-// csrfToken is what a page of a session has to send with each change.
+// csrfToken returns the token that the pages of a session must send with each change.
 func (s *seals) csrfToken(sessionID string) string {
 	mac := hmac.New(sha256.New, s.csrf)
 	mac.Write([]byte(sessionID))

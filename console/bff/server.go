@@ -17,8 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Limits of the server. The write time is for all but event streams, which set
-// their own.
+// Limits of the server. The write timeout is for everything but event streams, which set their own deadlines.
 const (
 	headerTimeout  = 10 * time.Second
 	readTimeout    = 30 * time.Second
@@ -28,7 +27,7 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// Server answers browsers.
+// Server is the HTTP server of the console.
 type Server struct {
 	config     Config
 	version    string
@@ -39,19 +38,19 @@ type Server struct {
 	templates  *template.Template
 	operations []operation
 	own        map[string]http.HandlerFunc // Routes
-	stopping   chan struct{}               // closed when event streams have to end
+	stopping   chan struct{}               // closed when event streams must end
 	now        func() time.Time
 
-	warnOfProxy sync.Once // of one that is not in TrustedProxies
+	warnOfProxy sync.Once // warns of a proxy that is not in TrustedProxies
 
-	throttle throttle
-	verdicts verdicts
-	signOuts signOuts
-	streams  streams
+	throttle  throttle
+	keyChecks keyChecks
+	signOuts  signOuts
+	streams   streams
 }
 
-// New returns a server that has not begun to listen. files is the web bundle,
-// which may be empty: the console then says so.
+// New returns a server that does not listen yet. files is the web bundle. It may be empty; the console then
+// shows a page that says so.
 func New(config Config, version string, files fs.FS, log *slog.Logger) (*Server, error) {
 	s := &Server{config: config, version: version, log: log, operations: operations(), stopping: make(chan struct{}), now: time.Now}
 	if config.StateDir != "" {
@@ -72,8 +71,8 @@ func New(config Config, version string, files fs.FS, log *slog.Logger) (*Server,
 	return s, err
 }
 
-// Run serves until ctx ends, then closes event streams, which come back by
-// themselves, and lets requests under way end. It may be called once.
+// Run serves until ctx ends. It then closes event streams, to which browsers reconnect by themselves, and
+// waits for other requests to finish. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	var listen net.ListenConfig
 	listener, err := listen.Listen(ctx, "tcp", s.config.ListenAddr)
@@ -110,13 +109,13 @@ func (s *Server) Run(ctx context.Context) error {
 		return server.Shutdown(drain)
 	})
 	group.Go(func() error {
-		s.upstream.known(ctx) // tells the log whether the own key works
+		s.upstream.known(ctx) // logs whether the own key works
 		return nil
 	})
 	return group.Wait()
 }
 
-// Handler is the console's HTTP interface.
+// Handler returns the console's HTTP handler.
 func (s *Server) Handler() http.Handler { return s.guard(http.HandlerFunc(s.route)) }
 
 // Routes returns the paths that the console handles itself. Besides these, it
@@ -131,8 +130,8 @@ func (s *Server) Routes() map[string]http.HandlerFunc {
 	}
 }
 
-// route chooses by the path as it was sent. A path that has to be cleaned or
-// decoded first is none of ours.
+// route chooses the handler by the path exactly as it was sent. A path that would have to be cleaned or
+// decoded first is not found.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
 	if own, ok := s.own[path]; ok {
@@ -144,7 +143,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	switch file, isFile := s.bundle.assets[name]; {
 	case (path == "/" || path+"/" == adminPath) && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		s.logNoRoute(r)
-		s.plainPage(w, r, http.StatusNotFound, "notfound", plainPage{}) // with the way to the console: many come here first
+		s.plainPage(w, r, http.StatusNotFound, "notfound", plainPage{}) // it links to the console, because many people come here first
 	case !below:
 		s.noRoute(w, r)
 	case isCall:
@@ -162,17 +161,15 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Health is the answer of /health. The console itself is well as long as it
-// answers.
+// Health is the response of /health. The console itself is healthy as long as it responds.
 type Health struct {
 	Status      string `json:"status"`
 	Version     string `json:"version"`
 	Coordinator string `json:"coordinator"` // reachable or unreachable
 }
 
-// health costs no more than a file, because what is known of the service is asked
-// once in factsAge, for whomever. A limit on top of that could be used up by strangers, and would fail the
-// probes of whoever watches.
+// health is as cheap as serving a file, because the state of the server is requested at most once per
+// factsAge, whoever asks. It has no rate limit, because strangers could exhaust one and make monitoring fail.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		notAllowed(w, "GET, HEAD")
@@ -186,7 +183,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) logNoRoute(r *http.Request) {
-	s.log.Info(fmt.Sprintf("No route matches URL %q", clip(r.URL.Path))) //nolint:sloglint // operators search for this line, address included
+	s.log.Info(fmt.Sprintf("No route matches URL %q", clip(r.URL.Path))) //nolint:sloglint // operators search for this line, path included
 }
 
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
@@ -194,7 +191,7 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// noCall is noRoute for a page's script.
+// noCall is noRoute for requests of a page's script.
 func (s *Server) noCall(w http.ResponseWriter, r *http.Request) {
 	s.logNoRoute(r)
 	writeProblem(w, http.StatusNotFound, typeRefused, "the console does not pass on this operation")

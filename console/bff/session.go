@@ -17,15 +17,15 @@ const (
 	idleTime     = 12 * time.Hour
 	longestTime  = 7 * 24 * time.Hour
 	renewEvery   = 10 * time.Minute
-	verdictAge   = 5 * time.Second
-	maxVerdicts  = 1000
+	keyCheckAge  = 5 * time.Second
+	maxKeyChecks = 1000
 	adminPath    = "/admin/"
 	cookieName   = "fairlead_session"
 	loginName    = "fairlead_login"
 	knownName    = "fairlead_known"
 	securePrefix = "__Secure-"
-	// endedKeptTime is for how long a browser keeps a session that ended by itself, so
-	// that the login page can tell why: over a weekend. It opens nothing any more.
+	// endedKeptTime is how long a browser keeps the cookie of a session that has expired, so that the login
+	// page can say why, for example after a weekend. The cookie gives no access any more.
 	endedKeptTime = 3 * 24 * time.Hour
 	endedMarkTime = time.Hour
 	toldMarkTime  = time.Minute
@@ -34,18 +34,18 @@ const (
 	knownTime = 90 * 24 * time.Hour
 )
 
-// endMark in place of a session says why it ended, until the login page has told
-// it, and a little longer for the other tabs.
+// endMark replaces the session in the cookie and says why the session ended. It stays until the login page
+// has shown the reason, and a little longer for other tabs.
 type endMark string
 
 const (
 	revokedMark endMark = "ended"
-	expiredMark endMark = "expired" // the key did
+	expiredMark endMark = "expired" // the key has expired
 	idleMark    endMark = "idle"
 	oldMark     endMark = "old"
 )
 
-// text is what the login page says of it; nothing of what is no mark.
+// text returns what the login page says about a mark, or "" if the text is not a mark.
 func (m endMark) text() string {
 	switch m {
 	case revokedMark:
@@ -60,7 +60,7 @@ func (m endMark) text() string {
 	return ""
 }
 
-// session is what the cookie holds.
+// session is the content of the session cookie.
 type session struct {
 	ID      string    `json:"id"`
 	Login   string    `json:"login,omitempty"` // id of the session with which the person logged in, if the key was changed since
@@ -71,8 +71,8 @@ type session struct {
 	End     time.Time `json:"end"`
 }
 
-// newSession begins one for a key that the service takes. Its id is new, whatever
-// the browser sent before.
+// newSession starts a session for a key that the server accepts. Its id is always new, whatever the browser
+// sent before.
 func newSession(key string, caller *apiclient.Caller, now time.Time) session {
 	s := session{ID: rand.Text(), Key: key, Prefix: caller.Name, Issued: now, Renewed: now, End: now.Add(longestTime)}
 	if e := caller.Expiration; e != nil && e.Before(s.End) {
@@ -81,11 +81,11 @@ func newSession(key string, caller *apiclient.Caller, now time.Time) session {
 	return s
 }
 
-// login identifies what signing out ends: this session, and the earlier ones whose
-// key it replaced.
+// login identifies what signing out ends: this session, and the earlier ones of the same login that had other
+// keys.
 func (s session) login() string { return cmp.Or(s.Login, s.ID) }
 
-// end is when the session ends if nothing more happens.
+// end returns when the session ends if it is not renewed.
 func (s session) end() time.Time {
 	if idle := s.Renewed.Add(idleTime); idle.Before(s.End) {
 		return idle
@@ -93,7 +93,7 @@ func (s session) end() time.Time {
 	return s.End
 }
 
-// endedBy is why a session that is over is so.
+// endedBy returns why a session has ended.
 func (s session) endedBy() endMark {
 	switch {
 	case s.end().Before(s.End):
@@ -104,8 +104,8 @@ func (s session) endedBy() endMark {
 	return oldMark
 }
 
-// cookieFor is the name of a cookie. Browsers take one with the prefix only over
-// TLS, so none that was planted over plain HTTP counts there.
+// cookieFor returns the full name of a cookie. Browsers accept the secure prefix only over TLS, so a cookie
+// that was planted over plain HTTP is ignored there.
 func cookieFor(name string, secure bool) string {
 	if secure {
 		return securePrefix + name
@@ -124,7 +124,7 @@ func (s *Server) dropCookie(w http.ResponseWriter, v visitor, name string) {
 	s.setCookie(w, v, name, "", -time.Second)
 }
 
-// keepSession gives a session to the browser.
+// keepSession stores a session in the browser's cookie.
 func (s *Server) keepSession(w http.ResponseWriter, v visitor, held session, now time.Time) error {
 	name := cookieFor(cookieName, v.secure)
 	text, err := s.seals.seal(name, held)
@@ -134,14 +134,13 @@ func (s *Server) keepSession(w http.ResponseWriter, v visitor, held session, now
 	return err
 }
 
-// endSession takes a session whose key is refused from the browser.
+// endSession removes a session whose key was refused from the browser.
 func (s *Server) endSession(w http.ResponseWriter, v visitor, held session) {
-	s.verdicts.put(held.ID, verdict{err: errEnded})
+	s.keyChecks.put(held.ID, keyCheck{err: errEnded})
 	s.setCookie(w, v, cookieName, string(revokedMark), endedMarkTime)
 }
 
-// heldSession opens the session of a request. Where there was one that has ended,
-// it says why.
+// heldSession opens the session of a request. If the session has ended, it returns the reason.
 func (s *Server) heldSession(r *http.Request, v visitor, now time.Time) (held session, ok bool, why endMark) {
 	name := cookieFor(cookieName, v.secure)
 	cookie, err := r.Cookie(name)
@@ -163,11 +162,11 @@ func (s *Server) heldSession(r *http.Request, v visitor, now time.Time) (held se
 	return held, true, ""
 }
 
-// isAttended reports whether a page says that somebody used it a moment ago. What
-// pages ask of their own accord, again and again, keeps no session alive.
+// isAttended reports whether the page says that a person used it a moment ago. Requests that pages repeat by
+// themselves do not keep a session alive.
 func isAttended(r *http.Request) bool { return r.Header.Get("X-Attended") != "" }
 
-// renew moves the idle end of a session that somebody uses.
+// renew extends the idle timeout of a session that is in use.
 func (s *Server) renew(w http.ResponseWriter, v visitor, held session, now time.Time) {
 	if now.Sub(held.Renewed) < renewEvery {
 		return
@@ -178,50 +177,50 @@ func (s *Server) renew(w http.ResponseWriter, v visitor, held session, now time.
 	}
 }
 
-// verdict is what the service says of the key of a session.
-type verdict struct {
+// keyCheck is what the server says about the key of a session.
+type keyCheck struct {
 	caller *apiclient.Caller
-	err    error // errEnded, or why nobody knows
+	err    error // errEnded, or why the server could not be asked
 	at     time.Time
 }
 
-// judge asks the service, or remembers for a moment what it said.
-func (s *Server) judge(ctx context.Context, held session, v visitor, requestID string) verdict {
-	if known, ok := s.verdicts.get(held.ID); ok {
+// checkKey asks the server about the session's key, with a cache of a few seconds.
+func (s *Server) checkKey(ctx context.Context, held session, v visitor, requestID string) keyCheck {
+	if known, ok := s.keyChecks.get(held.ID); ok {
 		return known
 	}
 	caller, err := s.upstream.whoami(ctx, held.Key, forwarded(v, requestID))
-	found := verdict{caller: caller, err: err}
+	found := keyCheck{caller: caller, err: err}
 	if err == nil || errors.Is(err, errEnded) {
-		s.verdicts.put(held.ID, found)
+		s.keyChecks.put(held.ID, found)
 	}
 	return found
 }
 
-// verdicts remembers those of the last moment, by session.
-type verdicts struct {
+// keyChecks caches key checks by session, for keyCheckAge.
+type keyChecks struct {
 	mu    sync.Mutex
-	known map[string]verdict // guarded by mu; at most maxVerdicts
+	known map[string]keyCheck // guarded by mu; at most maxKeyChecks
 }
 
-func (v *verdicts) get(id string) (verdict, bool) {
+func (v *keyChecks) get(id string) (keyCheck, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	found, ok := v.known[id]
-	return found, ok && time.Since(found.at) < verdictAge
+	return found, ok && time.Since(found.at) < keyCheckAge
 }
 
-func (v *verdicts) put(id string, found verdict) {
+func (v *keyChecks) put(id string, found keyCheck) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.known == nil || len(v.known) >= maxVerdicts {
-		v.known = map[string]verdict{}
+	if v.known == nil || len(v.known) >= maxKeyChecks {
+		v.known = map[string]keyCheck{}
 	}
 	found.at = time.Now()
 	v.known[id] = found
 }
 
-// keyID is the part of a masked key that names it.
+// keyID returns the identifying part of a masked key.
 func keyID(prefix string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(prefix, "flk_"), "_***")
 }

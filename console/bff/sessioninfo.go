@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
-// sessionInfo is the answer of /admin/api/session.
+// sessionInfo is the response of /admin/api/session.
 type sessionInfo struct {
 	Key          keyInfo         `json:"key"`
 	CSRF         string          `json:"csrf"`
@@ -39,7 +39,7 @@ type consoleInfo struct {
 	Version string `json:"version"`
 }
 
-// session tells a page who is logged in, and changes the key of a session.
+// session tells a page who is signed in, and changes the key of a session.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	v, now := s.visitor(r), s.now()
 	held, ok, _ := s.heldSession(r, v, now)
@@ -54,7 +54,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 		s.changeKey(w, r, held, v, now)
 		return
 	}
-	found := s.judge(r.Context(), held, v, requestID(w))
+	found := s.checkKey(r.Context(), held, v, requestID(w))
 	if errors.Is(found.err, errEnded) {
 		s.endSession(w, v, held)
 		noSession(w)
@@ -86,8 +86,8 @@ func (s *Server) tellSession(w http.ResponseWriter, r *http.Request, held sessio
 	writeJSON(w, http.StatusOK, "application/json", info)
 }
 
-// changeKey goes on with another key, such as the one that shall take the place
-// of this session's. It is a login, with a session of its own and the same limits.
+// changeKey continues the session with another key, such as a replacement for the current one. It counts as a
+// login: it creates a new session and has the same rate limit.
 func (s *Server) changeKey(w http.ResponseWriter, r *http.Request, held session, v visitor, now time.Time) {
 	if !s.mayChange(r, held) {
 		refuse(w)
@@ -109,7 +109,7 @@ func (s *Server) changeKey(w http.ResponseWriter, r *http.Request, held session,
 	case errors.Is(err, errEnded):
 		s.log.Warn("login refused", "addr", v.addr.String())
 		pause(r.Context(), refusalTime-s.now().Sub(now))
-		writeProblem(w, http.StatusUnprocessableEntity, typeRefused, textRefused) // 401 would say that this session ended
+		writeProblem(w, http.StatusUnprocessableEntity, typeRefused, textRefused) // 401 would mean that this session has ended
 		return
 	case err != nil:
 		s.throttle.undo(from)

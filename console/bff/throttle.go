@@ -9,7 +9,7 @@ const (
 	freeTries    = 5
 	firstPause   = 12 * time.Second
 	longestPause = time.Minute
-	// forgiveAfter is when nothing is left of failed tries.
+	// forgiveAfter is how long after the last failed attempt a source starts from zero again.
 	forgiveAfter = 15 * time.Minute
 	// maxSources bounds the memory of a throttle.
 	maxSources = 4096
@@ -32,7 +32,7 @@ type tries struct {
 	last   time.Time
 }
 
-// next is when another try is allowed.
+// next returns when another attempt is allowed.
 func (t *tries) next() time.Time {
 	if t.failed < freeTries {
 		return t.last
@@ -44,8 +44,8 @@ func (t *tries) next() time.Time {
 	return t.last.Add(min(pause, longestPause))
 }
 
-// admit counts a try as failed until success takes that back, and returns for how
-// long to wait when it may not be made. Tries that may not be made count nothing.
+// admit counts an attempt as failed until success resets the count, or returns how long to wait if the
+// attempt is not allowed. Attempts that are not allowed are not counted.
 func (t *throttle) admit(from source, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,9 +66,9 @@ func (t *throttle) admit(from source, now time.Time) (wait time.Duration) {
 	return 0
 }
 
-// add starts to count a source. It drops sources that are no longer limited and, if
-// too many are left, the one that tried longest ago. An attacker with that many
-// networks then starts from zero again, but never delays anyone else.
+// add starts to count a source. It drops sources that are no longer limited and, if there are still too many,
+// the one whose last attempt is the oldest. An attacker with that many networks then starts from zero again,
+// but never delays anyone else.
 func (t *throttle) add(from source, now time.Time) *tries {
 	if t.sources == nil {
 		t.sources = map[source]*tries{}
@@ -97,7 +97,7 @@ func (t *throttle) success(from source) {
 	delete(t.sources, from)
 }
 
-// undo takes back one try that the service could not judge.
+// undo takes back one attempt whose key the server could not check.
 func (t *throttle) undo(from source) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,14 +16,13 @@ import (
 
 const (
 	connectTimeout = 3 * time.Second
-	answerTimeout  = 10 * time.Second // for the head of an answer; the service itself waits up to 5 seconds for a revision
-	// askTimeout is for what the console asks of its own accord. A probe of its
-	// health allows 5 seconds.
+	answerTimeout  = 10 * time.Second // for the header of a response; the server itself waits up to 5 seconds for a revision
+	// askTimeout is for requests that the console makes on its own behalf. Health probes allow 5 seconds.
 	askTimeout = 2 * time.Second
-	// judgeTimeout is for asking about a key. A page does not wait for longer.
-	judgeTimeout = 4 * time.Second
-	// factsAge is how old what is known of the service may be. It also bounds what
-	// strangers can make the console ask.
+	// keyCheckTimeout is for checking a key. Pages do not wait longer.
+	keyCheckTimeout = 4 * time.Second
+	// factsAge is how long facts about the server are cached. It also limits how many requests strangers can
+	// cause.
 	factsAge  = time.Second
 	ownKeyAge = 30 * time.Second
 
@@ -31,31 +30,31 @@ const (
 )
 
 var (
-	// errEnded: the service does not take this key, or no longer.
+	// errEnded means that the server does not accept the key, or no longer does.
 	errEnded = errors.New("the key is refused")
-	// errTooLarge: the service sends more than the console passes on.
+	// errTooLarge means that a response is larger than the console forwards.
 	errTooLarge = errors.New("the answer is too large")
 )
 
-// keyState is what is known of the console's own key.
+// keyState is the state of the console's own key.
 type keyState int
 
 const (
-	keyUnknown keyState = iota // the service was not reached yet
+	keyUnknown keyState = iota // the server was not reached yet
 	keyMissing
 	keyRefused
 	keyWorks
 )
 
-// facts is what the console knows of the service while nobody is logged in.
+// facts is what the console knows about the server without a signed-in person.
 type facts struct {
 	reachable                          bool
-	version, productVersion, serverURL string // as last told
+	version, productVersion, serverURL string // as last reported
 	ownKey                             keyState
 }
 
-// upstream is the service. Its host is fixed: nothing that a browser sends, and
-// no redirect or proxy, leads elsewhere.
+// upstream is the Fairlead server. Its host is fixed: nothing that a browser sends, and no redirect or proxy,
+// can send requests elsewhere.
 type upstream struct {
 	base string
 	key  string
@@ -70,7 +69,7 @@ type upstream struct {
 }
 
 func newUpstream(base, key string, log *slog.Logger) (*upstream, error) {
-	transport := &http.Transport{ // no Proxy: the environment has no say
+	transport := &http.Transport{ // no Proxy: the environment is ignored
 		DialContext:           (&net.Dialer{Timeout: connectTimeout}).DialContext,
 		TLSHandshakeTimeout:   connectTimeout,
 		ResponseHeaderTimeout: answerTimeout,
@@ -87,7 +86,7 @@ func newUpstream(base, key string, log *slog.Logger) (*upstream, error) {
 	return u, err
 }
 
-// limited cuts answers off, because the generated client reads them whole.
+// limited limits the size of responses, because the generated client reads them into memory.
 type limited struct{ client *http.Client }
 
 func (l limited) Do(r *http.Request) (*http.Response, error) {
@@ -110,7 +109,7 @@ func bearer(key string) apiclient.RequestEditorFn {
 	}
 }
 
-// forwarded tells the service for whom the console asks.
+// forwarded tells the server on whose behalf the console asks.
 func forwarded(v visitor, requestID string) apiclient.RequestEditorFn {
 	return func(_ context.Context, r *http.Request) error {
 		if v.addr.IsValid() {
@@ -121,10 +120,10 @@ func forwarded(v visitor, requestID string) apiclient.RequestEditorFn {
 	}
 }
 
-// whoami asks what a key may do. Its error is errEnded when the service refuses
-// the key; any other means that nobody knows.
+// whoami asks the server what a key may do. Its error is errEnded if the server refuses the key; any other
+// error means that it could not be determined.
 func (u *upstream) whoami(ctx context.Context, key string, edit ...apiclient.RequestEditorFn) (*apiclient.Caller, error) {
-	ctx, cancel := context.WithTimeout(ctx, judgeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, keyCheckTimeout)
 	defer cancel()
 	answer, err := u.api.WhoamiWithResponse(ctx, append(edit, bearer(key))...)
 	switch {
@@ -138,19 +137,19 @@ func (u *upstream) whoami(ctx context.Context, key string, edit ...apiclient.Req
 	return answer.JSON200, nil
 }
 
-// known returns what is known of the service, asking it when that is old.
+// known returns the cached facts about the server, and refreshes them if they are old.
 func (u *upstream) known(ctx context.Context) facts {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if time.Since(u.asked) < factsAge {
 		return u.facts
 	}
-	// Others wait for the same answer, so whoever asked first may not take it away.
+	// Others wait for the same response, so it must not be cancelled with the first request.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	defer cancel()
 	answer, err := u.api.VersionWithResponse(ctx, bearer(u.key))
 	if err == nil && answer.StatusCode() >= http.StatusInternalServerError {
-		err = fmt.Errorf("unexpected status %s", answer.Status()) // or something between us does
+		err = fmt.Errorf("unexpected status %s", answer.Status()) // the server failed, or a proxy in between
 	}
 	switch first := u.asked.IsZero(); {
 	case err != nil && (first || u.facts.reachable):
@@ -172,7 +171,7 @@ func (u *upstream) known(ctx context.Context) facts {
 	return u.facts
 }
 
-// tryOwnKey must be called with mu held. It logs what changed.
+// tryOwnKey checks the console's own key and logs a change of its state. It must be called with mu held.
 func (u *upstream) tryOwnKey(ctx context.Context) {
 	before := u.facts.ownKey
 	if u.key == "" {

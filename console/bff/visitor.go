@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// visitor is who sent a request, as far as that can be known.
+// visitor is the sender of a request, as far as it is known.
 type visitor struct {
-	addr   netip.Addr // the zero Addr when nothing says it
-	secure bool       // the browser speaks TLS, to us or to the proxy before us
-	local  bool       // the browser is on this machine, by the name it uses for us
+	addr   netip.Addr // the zero Addr if unknown
+	secure bool       // the browser uses TLS, to us or to the proxy in front
+	local  bool       // the browser is on this machine, judging by the host name it uses for us
 }
 
-// trusted reports whether browsers let a page do all that it asks for. Elsewhere
-// they complain about some headers instead of heeding them.
+// trusted reports whether browsers treat pages as a secure context. Elsewhere they ignore some headers and
+// print warnings about them.
 func (v visitor) trusted() bool { return v.secure || v.local }
 
 // visitor returns who sent a request. X-Forwarded-* headers are accepted only from
@@ -71,20 +71,18 @@ func isLocalName(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && addr.IsLoopback()
 }
 
-// network is what throttling counts: an address, or the /64 that one subscriber
-// has of IPv6.
+// network is the unit for throttling: an IPv4 address, or an IPv6 /64, which is what one subscriber has.
 func (v visitor) network() netip.Prefix {
 	bits := 32
 	if v.addr.Is6() {
 		bits = 64
 	}
-	p, _ := v.addr.Prefix(bits) // of the zero Addr the zero Prefix
+	p, _ := v.addr.Prefix(bits) // the zero Prefix for the zero Addr
 	return p
 }
 
-// fromHere reports whether a page of this console sent the request. Browsers say
-// so by themselves, but over plain HTTP only to their own machine; there the
-// origin has to do, which every change carries.
+// fromHere reports whether a page of this console sent the request. Browsers send Sec-Fetch-Site only over
+// TLS or to their own machine. Without it, the Origin header decides, which browsers send with every change.
 func fromHere(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin"
