@@ -153,7 +153,7 @@ func (o *operation) check() error {
 	wrong(isRole && !slices.Contains(mesh.Nouns(), mesh.Noun(o.Scope)), "x-scope is %q: use one of %v", o.Scope, mesh.Nouns())
 	wrong(o.anyone() && o.Scope != "", "x-scope does not go with x-role: %s", o.Role)
 
-	wrong(o.changes() && !replayName.MatchString(o.Replay), "x-replay is %q: name a function replay…, or none", o.Replay)
+	wrong(o.changes() && !replayName.MatchString(o.Replay), "x-replay is %q: name a method replay…, or none", o.Replay)
 	wrong(!o.changes() && o.Replay != "", "x-replay is for operations that change something")
 	replayed := o.Replay != "" && o.Replay != noReplay
 	wrong(replayed != o.takes("Idempotency-Key"), "x-replay and the parameter Idempotency-Key go together")

@@ -99,7 +99,7 @@ func TestTablesHaveARowForEachOperation(t *testing.T) {
 	for name, want := range map[string][]string{
 		"../internal/api/operations.gen.go": {
 			`"GET /api/v1/pet":        {role: "read", scope: "nodes"},`,
-			`"PUT /api/v1/pet":        {role: "operator", scope: "nodes", conditional: true, replay: replayPet},`,
+			`"PUT /api/v1/pet":        {role: "operator", scope: "nodes", conditional: true, replay: s.replayPet},`,
 			`"POST /api/v1/pet/check": {role: "read", scope: "policy"},`,
 			`"GET /health":            {anyone: true},`,
 		},
@@ -133,7 +133,7 @@ func TestAttributesAreCompleteAndRight(t *testing.T) {
 		{"scope missing", "      x-scope: policy\n", "", `POST /api/v1/pet/check: x-scope is "": use one of [users `},
 		{"scope misspelt", "x-scope: policy", "x-scope: policies", `x-scope is "policies"`},
 		{"scope for everyone", "x-role: public", "x-role: public\n      x-scope: nodes", "x-scope does not go with x-role: public"},
-		{"replay missing", "      x-replay: Pet\n", "", `PUT /api/v1/pet: x-replay is "": name a function replay…, or none`},
+		{"replay missing", "      x-replay: Pet\n", "", `PUT /api/v1/pet: x-replay is "": name a method replay…, or none`},
 		{"replay malformed", "x-replay: Pet", "x-replay: pet(1)", `x-replay is "pet(1)"`},
 		{"replay of a question", "x-scope: policy", "x-scope: policy\n      x-replay: none", "x-replay is for operations that change something"},
 		{"replay without a key", key, "", "x-replay and the parameter Idempotency-Key go together"},

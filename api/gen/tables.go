@@ -45,7 +45,7 @@ func generate(document, models []byte) (map[string][]byte, error) {
 func serverTable(all []operation) string {
 	var b bytes.Buffer
 	b.WriteString("package api\n\n// operations has a row for each operation, by its pattern in the router.\n" +
-		"func operations() map[string]operation {\n\treturn map[string]operation{\n")
+		"func (s *handlers) operations() map[string]operation {\n\treturn map[string]operation{\n")
 	for _, op := range all {
 		fmt.Fprintf(&b, "%q: {", op.Method+" "+op.Path)
 		if op.anyone() {
@@ -57,7 +57,7 @@ func serverTable(all []operation) string {
 			b.WriteString(", conditional: true")
 		}
 		if op.Replay != "" && op.Replay != noReplay {
-			b.WriteString(", replay: replay" + op.Replay)
+			b.WriteString(", replay: s.replay" + op.Replay)
 		}
 		b.WriteString("},\n")
 	}

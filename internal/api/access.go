@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
-	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -56,7 +54,7 @@ func (s *Server) permitted(mux *http.ServeMux) http.Handler {
 }
 
 // opens reports whether the caller has a permission, and answers the request if not.
-func (s *Server) opens(w http.ResponseWriter, r *http.Request, need permission) bool {
+func (s *core) opens(w http.ResponseWriter, r *http.Request, need permission) bool {
 	has := access(r)
 	if has.Allows(need.scope, need.role) {
 		return true
@@ -73,7 +71,7 @@ func missing(has mesh.Access, need permission) string {
 	return fmt.Sprintf("this needs the role %s; the key has %s", need.role, has.Role)
 }
 
-func (s *Server) forbid(w http.ResponseWriter, r *http.Request, why string) {
+func (s *core) forbid(w http.ResponseWriter, r *http.Request, why string) {
 	if a, has := actor(r), access(r); s.refusals.Admit(a.Addr) {
 		s.log.Warn("forbidden", "actor", a.String(), "role", has.Role, "scopes", has.Scopes, "addr", a.Addr,
 			"method", r.Method, "path", loggedPath(r), "req", a.RequestID)
@@ -91,16 +89,4 @@ func withAccess(ctx context.Context, a mesh.Access) context.Context {
 func access(r *http.Request) mesh.Access {
 	a, _ := r.Context().Value(accessKey{}).(mesh.Access)
 	return a
-}
-
-// Whoami implements GET /api/v1/whoami.
-func (s *Server) Whoami(w http.ResponseWriter, r *http.Request) {
-	a, has, snap := actor(r), access(r), s.ledger.World().Snapshot
-	out := openapi.Caller{Kind: string(a.Kind), Name: a.Name, Role: openapi.Role(has.Role), Scopes: list(has.Scopes)}
-	if a.Kind == mesh.ActorKey {
-		if k, ok := snap.APIKeys.ByPrefix(a.Name); ok {
-			out.Name, out.Expiration = identity.Mask(identity.KindAPI, k.Prefix), moment(k.Expiry)
-		}
-	}
-	reply(w, snap, out)
 }

@@ -7,12 +7,19 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
+// audit handles the operations on the audit log.
+type audit struct {
+	*core
+	history *control.History
+}
+
 // ListAudit implements GET /api/v1/audit.
-func (s *Server) ListAudit(w http.ResponseWriter, r *http.Request, p openapi.ListAuditParams) {
+func (s *audit) ListAudit(w http.ResponseWriter, r *http.Request, p openapi.ListAuditParams) {
 	q := history.AuditQuery{
 		From: momentOf(p.From), To: momentOf(p.To), Kinds: words(p.Kind), Verbs: words(p.Verb), Object: or(p.Object), Actor: or(p.Actor),
 	}
@@ -29,7 +36,7 @@ func (s *Server) ListAudit(w http.ResponseWriter, r *http.Request, p openapi.Lis
 	var rows []history.AuditRow
 	var next history.Position
 	if err == nil {
-		rows, next, err = s.control.History.Audit(r.Context(), q)
+		rows, next, err = s.history.Audit(r.Context(), q)
 	}
 	if err != nil {
 		s.fail(w, r, err)

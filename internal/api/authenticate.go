@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/guard"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -70,7 +68,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			return
 		}
 		guard.Prove(r.Context())
-		s.control.Observations.APIKeyUsed(k.ID, a.Addr)
+		s.observations.APIKeyUsed(k.ID, a.Addr)
 		a.Kind, a.ID, a.Name = mesh.ActorKey, k.ID.String(), k.Prefix
 		next.ServeHTTP(w, r.WithContext(withAccess(withActor(r.Context(), a), k.Access)))
 	})
@@ -85,39 +83,6 @@ func unauthorized(w http.ResponseWriter, r *http.Request, detail string) {
 		return
 	}
 	writeProblem(w, r, problem(http.StatusUnauthorized, detail))
-}
-
-var errAbsent = errors.New("no replica has it")
-
-// lookup finds something in the newest snapshot. Before it fails with errAbsent
-// it catches up: another replica may just have made it.
-func lookup[T any](ctx context.Context, l *ledger.Ledger, find func(*mesh.Snapshot) (T, bool)) (v T, snap *mesh.Snapshot, err error) {
-	snap = l.World().Snapshot
-	v, ok := find(snap)
-	if ok {
-		return v, snap, nil
-	}
-	if err := l.Sync(ctx); err != nil {
-		return v, nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
-	}
-	snap = l.World().Snapshot
-	if v, ok = find(snap); !ok {
-		return v, nil, errAbsent
-	}
-	return v, snap, nil
-}
-
-// search is a lookup of what says itself why it is not there.
-func search[T any](r *http.Request, l *ledger.Ledger, find func(*mesh.Snapshot) (T, error)) (T, *mesh.Snapshot, error) {
-	var refusal error
-	v, snap, err := lookup(r.Context(), l, func(snap *mesh.Snapshot) (v T, ok bool) {
-		v, refusal = find(snap)
-		return v, refusal == nil
-	})
-	if errors.Is(err, errAbsent) {
-		err = refusal
-	}
-	return v, snap, err
 }
 
 type actorKey struct{}

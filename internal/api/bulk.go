@@ -12,7 +12,7 @@ import (
 )
 
 // ChangeNodes implements POST /api/v1/node/bulk.
-func (s *Server) ChangeNodes(w http.ResponseWriter, r *http.Request) {
+func (s *nodes) ChangeNodes(w http.ResponseWriter, r *http.Request) {
 	var in openapi.NodesChange
 	ids, err := bulkIDs(decodeKnown(w, r, &in), in.Ids)
 	if in.Action == control.BulkApproveRoutes && !s.opens(w, r, operates(mesh.NounRoutes)) {
@@ -20,7 +20,7 @@ func (s *Server) ChangeNodes(w http.ResponseWriter, r *http.Request) {
 	}
 	var results []control.BulkResult
 	if err == nil {
-		results, err = s.control.Nodes.ChangeMany(r.Context(), actor(r), ids, control.NodesChange{
+		results, err = s.control.ChangeMany(r.Context(), actor(r), ids, control.NodesChange{
 			Action: string(in.Action), Tags: in.Tags, Expiration: expiration(in.Expiry, or(in.DisableExpiry)),
 		})
 	}
@@ -32,13 +32,18 @@ func (s *Server) ChangeNodes(w http.ResponseWriter, r *http.Request) {
 	reply(w, snap, nodeBulkShape(snap, s.ledger.Now(), results))
 }
 
+func (*nodes) replayNodesChange(c replayed) (any, error) {
+	results, err := control.ResultsFromReceipt(c.receipt.Answer, control.ErrNoNode)
+	return nodeBulkShape(c.snap, c.now, results), err
+}
+
 // ChangePreAuthKeys implements POST /api/v1/preauthkey/bulk.
-func (s *Server) ChangePreAuthKeys(w http.ResponseWriter, r *http.Request) {
+func (s *preAuthKeys) ChangePreAuthKeys(w http.ResponseWriter, r *http.Request) {
 	var in openapi.PreAuthKeysChange
 	ids, err := bulkIDs(decode(w, r, &in), in.Ids)
 	var results []control.BulkResult
 	if err == nil {
-		results, err = s.control.PreAuthKeys.ChangeMany(r.Context(), actor(r), ids, string(in.Action))
+		results, err = s.control.ChangeMany(r.Context(), actor(r), ids, string(in.Action))
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -47,8 +52,13 @@ func (s *Server) ChangePreAuthKeys(w http.ResponseWriter, r *http.Request) {
 	reply(w, s.ledger.World().Snapshot, bulkShape(results))
 }
 
+func (*preAuthKeys) replayPreAuthKeysChange(c replayed) (any, error) {
+	results, err := control.ResultsFromReceipt(c.receipt.Answer, control.ErrNoPreAuthKey)
+	return bulkShape(results), err
+}
+
 // ChangeUsers implements POST /api/v1/user/bulk.
-func (s *Server) ChangeUsers(w http.ResponseWriter, r *http.Request) {
+func (s *users) ChangeUsers(w http.ResponseWriter, r *http.Request) {
 	var in openapi.UsersChange
 	ids, err := bulkIDs(decode(w, r, &in), in.Ids)
 	if err == nil && in.Action != control.BulkDelete {
@@ -56,7 +66,7 @@ func (s *Server) ChangeUsers(w http.ResponseWriter, r *http.Request) {
 	}
 	var results []control.BulkResult
 	if err == nil {
-		results, err = s.control.Users.DeleteMany(r.Context(), actor(r), ids, or(in.DeleteTagged))
+		results, err = s.control.DeleteMany(r.Context(), actor(r), ids, or(in.DeleteTagged))
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -64,6 +74,11 @@ func (s *Server) ChangeUsers(w http.ResponseWriter, r *http.Request) {
 	}
 	snap := s.ledger.World().Snapshot
 	reply(w, snap, usersBulkShape(snap, r, results))
+}
+
+func (*users) replayUsersChange(c replayed) (any, error) {
+	results, err := control.ResultsFromReceipt(c.receipt.Answer, control.ErrNoUser)
+	return usersBulkShape(c.snap, c.r, results), err
 }
 
 // bulkIDs reads ids, unless the body could not be read.
@@ -117,19 +132,4 @@ func bulkError(r *control.Refusal) *openapi.BulkError {
 	}
 	p := refused(r)
 	return &openapi.BulkError{Code: p.Code, Message: p.Detail}
-}
-
-func replayNodesChange(c replayed) (any, error) {
-	results, err := control.ResultsFromReceipt(c.receipt.Answer, control.ErrNoNode)
-	return nodeBulkShape(c.snap, c.now, results), err
-}
-
-func replayPreAuthKeysChange(c replayed) (any, error) {
-	results, err := control.ResultsFromReceipt(c.receipt.Answer, control.ErrNoPreAuthKey)
-	return bulkShape(results), err
-}
-
-func replayUsersChange(c replayed) (any, error) {
-	results, err := control.ResultsFromReceipt(c.receipt.Answer, control.ErrNoUser)
-	return usersBulkShape(c.snap, c.r, results), err
 }

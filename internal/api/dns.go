@@ -11,15 +11,21 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
+// dns handles the operations on the settings of DNS.
+type dns struct {
+	*core
+	control *control.DNS
+}
+
 // GetDNS implements GET /api/v1/dns.
-func (s *Server) GetDNS(w http.ResponseWriter, r *http.Request) { s.replyDNS(w, r, nil) }
+func (s *dns) GetDNS(w http.ResponseWriter, r *http.Request) { s.replyDNS(w, r, nil) }
 
 // ChangeDNS implements PATCH /api/v1/dns.
-func (s *Server) ChangeDNS(w http.ResponseWriter, r *http.Request, p openapi.ChangeDNSParams) {
+func (s *dns) ChangeDNS(w http.ResponseWriter, r *http.Request, p openapi.ChangeDNSParams) {
 	var in openapi.DNSChange
 	err := decode(w, r, &in)
 	if err == nil {
-		err = s.control.DNS.Set(r.Context(), actor(r), control.DNSChange{
+		err = s.control.Set(r.Context(), actor(r), control.DNSChange{
 			MagicDNS: in.MagicDNS, Nameservers: in.Nameservers, Split: in.Split, SearchDomains: in.SearchDomains,
 			ExtraRecords: dnsRecords(in.ExtraRecords), IfRevision: ifRevision(p.IfMatch),
 		})
@@ -28,8 +34,8 @@ func (s *Server) ChangeDNS(w http.ResponseWriter, r *http.Request, p openapi.Cha
 }
 
 // ResetDNS implements DELETE /api/v1/dns.
-func (s *Server) ResetDNS(w http.ResponseWriter, r *http.Request, p openapi.ResetDNSParams) {
-	s.replyDNS(w, r, s.control.DNS.Reset(r.Context(), actor(r), ifRevision(p.IfMatch)))
+func (s *dns) ResetDNS(w http.ResponseWriter, r *http.Request, p openapi.ResetDNSParams) {
+	s.replyDNS(w, r, s.control.Reset(r.Context(), actor(r), ifRevision(p.IfMatch)))
 }
 
 // ifRevision reads the revision that must be in force; empty means any. An empty ETag
@@ -56,7 +62,7 @@ func dnsRecords(in *[]openapi.DNSRecord) *[]mesh.DNSRecord {
 }
 
 // replyDNS answers with the settings as they are now.
-func (s *Server) replyDNS(w http.ResponseWriter, r *http.Request, err error) {
+func (s *dns) replyDNS(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -64,6 +70,16 @@ func (s *Server) replyDNS(w http.ResponseWriter, r *http.Request, err error) {
 	snap := s.ledger.World().Snapshot
 	w.Header().Set("ETag", etag(control.DNSRevision(snap)))
 	reply(w, snap, dnsShape(snap))
+}
+
+func (*dns) replayDNS(c replayed) (any, error) {
+	c.w.Header().Set("ETag", etag(control.DNSRevision(c.snap)))
+	return dnsShape(c.snap), nil
+}
+
+// currentDNS returns the settings for an answer to a stale request.
+func (*dns) currentDNS(snap *mesh.Snapshot, _ string) (shape any, revision string) {
+	return dnsShape(snap), control.DNSRevision(snap)
 }
 
 func dnsShape(s *mesh.Snapshot) openapi.DNS {

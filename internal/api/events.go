@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -32,9 +33,19 @@ const (
 	readGap = 50 * time.Millisecond
 )
 
+// events handles the stream of events.
+type events struct {
+	*core
+	health  func() openapi.Health
+	closed  func() bool
+	cursor  func() *ledger.Cursor
+	tail    *control.Tail[event]
+	streams streams
+}
+
 // StreamEvents implements GET /api/v1/events.
-func (s *Server) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.StreamEventsParams) {
-	st := &eventStream{server: s, w: w, rc: http.NewResponseController(w), actor: actor(r)}
+func (s *events) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.StreamEventsParams) {
+	st := &eventStream{events: s, w: w, rc: http.NewResponseController(w), actor: actor(r)}
 	rev, err := s.place(r.Context(), st, p)
 	if err != nil {
 		s.fail(w, r, err)
@@ -117,7 +128,7 @@ func unavailable(w http.ResponseWriter, r *http.Request, detail string) {
 
 // place finds where a stream begins and the revision of that moment. A position
 // that no replica has reached is of another history.
-func (s *Server) place(ctx context.Context, st *eventStream, p openapi.StreamEventsParams) (mesh.Revision, error) {
+func (s *events) place(ctx context.Context, st *eventStream, p openapi.StreamEventsParams) (mesh.Revision, error) {
 	name, text := "Last-Event-ID", or(p.LastEventID)
 	if text == "" {
 		name, text = "after", or(p.After)
@@ -143,7 +154,7 @@ func (s *Server) place(ctx context.Context, st *eventStream, p openapi.StreamEve
 
 // eventStream is one consumer of events.
 type eventStream struct {
-	server *Server
+	events *events
 	w      http.ResponseWriter
 	rc     *http.ResponseController
 	actor  mesh.Actor
@@ -159,7 +170,7 @@ func (st *eventStream) run(ctx context.Context) error {
 	defer beat.Stop()
 	atOnce := make(chan struct{})
 	close(atOnce)
-	cursor := st.server.ledger.Cursor()
+	cursor := st.events.cursor()
 	if err := st.write([]byte("retry: 1000\n\n" + st.mark())); err != nil {
 		return err
 	}
@@ -208,7 +219,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // admitted reports whether the stream may go on: its key is valid, and this
 // replica would know if it were not.
 func (st *eventStream) admitted() bool {
-	s := st.server
+	s := st.events
 	if s.health().Status != openapi.HealthStatusPass {
 		return false
 	}
@@ -232,10 +243,10 @@ func (st *eventStream) advance(ctx context.Context) (err error) {
 	var events []event
 	to := st.after
 	if err == nil {
-		events, to, err = st.server.tail.After(ctx, st.after)
+		events, to, err = st.events.tail.After(ctx, st.after)
 	}
 	if errors.Is(err, history.ErrForgotten) {
-		rev := st.server.ledger.World().Rev
+		rev := st.events.ledger.World().Rev
 		st.after, st.lost = history.EndOf(rev), false
 		st.told = st.after
 		return st.write(fmt.Appendf(nil, "id: %v\nevent: reset\ndata: {\"revision\":%q}\n\n", st.after, revision(rev)))

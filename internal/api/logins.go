@@ -2,15 +2,24 @@ package api
 
 import (
 	"cmp"
+	"encoding/json"
 	"net/http"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
+// logins handles the operations on devices that wait for approval.
+type logins struct {
+	*core
+	control *control.Logins
+}
+
 // ListPendingLogins implements GET /api/v1/auth/pending.
-func (s *Server) ListPendingLogins(w http.ResponseWriter, _ *http.Request) {
+func (s *logins) ListPendingLogins(w http.ResponseWriter, _ *http.Request) {
 	out := openapi.PendingLoginList{Logins: []openapi.PendingLogin{}}
-	for _, l := range s.control.Logins.Pending() {
+	for _, l := range s.control.Pending() {
 		out.Logins = append(out.Logins, openapi.PendingLogin{
 			Code: l.Code, MachineKey: l.MachineKey.String(), NodeKey: l.NodeKey.String(), Hostname: l.Hostname, OS: l.OS, Address: l.Addr, Tags: list(l.Tags), Since: l.Since.Time(),
 		})
@@ -19,7 +28,7 @@ func (s *Server) ListPendingLogins(w http.ResponseWriter, _ *http.Request) {
 }
 
 // ApproveLogin implements POST /api/v1/auth/approve.
-func (s *Server) ApproveLogin(w http.ResponseWriter, r *http.Request) {
+func (s *logins) ApproveLogin(w http.ResponseWriter, r *http.Request) {
 	var in openapi.LoginApprovalRequest
 	if err := decode(w, r, &in); err != nil {
 		s.fail(w, r, err)
@@ -29,10 +38,10 @@ func (s *Server) ApproveLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 // RegisterLogin implements POST /api/v1/auth/register.
-func (s *Server) RegisterLogin(w http.ResponseWriter, r *http.Request) { s.ApproveLogin(w, r) }
+func (s *logins) RegisterLogin(w http.ResponseWriter, r *http.Request) { s.ApproveLogin(w, r) }
 
 // RegisterNode implements POST /api/v1/node/register.
-func (s *Server) RegisterNode(w http.ResponseWriter, r *http.Request, p openapi.RegisterNodeParams) {
+func (s *logins) RegisterNode(w http.ResponseWriter, r *http.Request, p openapi.RegisterNodeParams) {
 	var in openapi.NodeRegistration
 	if err := decode(w, r, &in); err != nil {
 		s.fail(w, r, err)
@@ -41,8 +50,8 @@ func (s *Server) RegisterNode(w http.ResponseWriter, r *http.Request, p openapi.
 	s.approve(w, r, cmp.Or(or(in.User), or(p.User)), cmp.Or(or(in.Key), or(p.Key)))
 }
 
-func (s *Server) approve(w http.ResponseWriter, r *http.Request, user, auth string) {
-	login, node, err := s.control.Logins.Approve(r.Context(), actor(r), user, auth)
+func (s *logins) approve(w http.ResponseWriter, r *http.Request, user, auth string) {
+	login, node, err := s.control.Approve(r.Context(), actor(r), user, auth)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -56,12 +65,27 @@ func (s *Server) approve(w http.ResponseWriter, r *http.Request, user, auth stri
 	reply(w, snap, out)
 }
 
+// replayLoginApproval also knows the answer that a device was given after the device
+// has collected it.
+func (*logins) replayLoginApproval(c replayed) (any, error) {
+	var login mesh.Login
+	if err := json.Unmarshal([]byte(c.receipt.Answer), &login); err != nil {
+		return nil, err
+	}
+	out := openapi.LoginApproval{Login: loginShape(c.snap, &login)}
+	if n, ok := c.snap.Nodes.ByKey(login.NodeKey); ok {
+		shape := nodeShape(c.snap, n, c.now)
+		out.Node = &shape
+	}
+	return out, nil
+}
+
 // RejectLogin implements POST /api/v1/auth/reject.
-func (s *Server) RejectLogin(w http.ResponseWriter, r *http.Request) {
+func (s *logins) RejectLogin(w http.ResponseWriter, r *http.Request) {
 	var in openapi.LoginRejectionRequest
 	err := decode(w, r, &in)
 	if err == nil {
-		_, err = s.control.Logins.Reject(r.Context(), actor(r), in.AuthID, or(in.Reason))
+		_, err = s.control.Reject(r.Context(), actor(r), in.AuthID, or(in.Reason))
 	}
 	s.done(w, r, err)
 }

@@ -54,7 +54,7 @@ func (s *Server) LocalHandler(peer func(context.Context) mesh.Actor) http.Handle
 func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(unmatchedPattern, s.unmatched(mux))
-	openapi.HandlerWithOptions(s, openapi.StdHTTPServerOptions{
+	openapi.HandlerWithOptions(s.handlers, openapi.StdHTTPServerOptions{
 		BaseRouter:       mux,
 		ErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, badParameter(err)) },
 	})

@@ -12,8 +12,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
+// nodeList handles the operations that show nodes.
+type nodeList struct {
+	*core
+	observations *control.Observations
+	cache        nodeCache
+}
+
 // ListNodes implements GET /api/v1/node.
-func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.ListNodesParams) {
+func (s *nodeList) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.ListNodesParams) {
 	part, err := pageOf(p.Limit, p.Cursor)
 	var filter nodeFilter
 	if err == nil {
@@ -24,12 +31,12 @@ func (s *Server) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.Lis
 		return
 	}
 	snap, at := filter.snap, s.ledger.Now()
-	encode := func(n *mesh.Node) []byte { return s.nodes.encoded(snap, n, at) }
+	encode := func(n *mesh.Node) []byte { return s.cache.encoded(snap, n, at) }
 	if or(p.Host) {
 		regions := snap.Regions()
 		encode = func(n *mesh.Node) []byte {
 			shape := nodeShape(snap, n, at)
-			shape.Host = hostShape(n, s.control.Observations.Facts(n.ID), regions)
+			shape.Host = hostShape(n, s.observations.Facts(n.ID), regions)
 			return encoded(shape)
 		}
 	}
@@ -50,7 +57,7 @@ type nodeFilter struct {
 	text    string // in lower case
 }
 
-func (s *Server) filterNodes(r *http.Request, p openapi.ListNodesParams) (f nodeFilter, err error) {
+func (s *nodeList) filterNodes(r *http.Request, p openapi.ListNodesParams) (f nodeFilter, err error) {
 	f = nodeFilter{tag: or(p.Tag), os: or(p.OS), online: p.Online, text: strings.ToLower(or(p.Search))}
 	if f.tag != "" {
 		if err := lang.CheckTag(f.tag); err != nil {
@@ -90,4 +97,30 @@ func (f *nodeFilter) found(n *mesh.Node) bool {
 		words = append(words, u.Name)
 	}
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(word), f.text) })
+}
+
+// ShowNode implements GET /api/v1/node/{nodeId}.
+func (s *nodeList) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string) {
+	n, snap, err := s.findNode(r, nodeID)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.Header().Set("ETag", etag(control.NodeRevision(n)))
+	reply(w, snap, openapi.NodeResult{Node: s.nodeWithHost(snap, n)})
+}
+
+func (s *nodeList) nodeWithHost(snap *mesh.Snapshot, n *mesh.Node) openapi.Node {
+	shape := nodeShape(snap, n, s.ledger.Now())
+	shape.Host = hostShape(n, s.observations.Facts(n.ID), snap.Regions())
+	return shape
+}
+
+// currentNode returns a node for an answer to a stale request.
+func (s *nodeList) currentNode(snap *mesh.Snapshot, id string) (shape any, revision string) {
+	n, err := control.FindNode(snap, id)
+	if err != nil {
+		return nil, ""
+	}
+	return s.nodeWithHost(snap, n), control.NodeRevision(n)
 }

@@ -12,48 +12,43 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// ShowNode implements GET /api/v1/node/{nodeId}.
-func (s *Server) ShowNode(w http.ResponseWriter, r *http.Request, nodeID string) {
-	n, snap, err := s.findNode(r, nodeID)
+// nodes handles the operations that change nodes.
+type nodes struct {
+	*core
+	control *control.Nodes
+}
+
+func (s *core) findNode(r *http.Request, ref string) (*mesh.Node, *mesh.Snapshot, error) {
+	return search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.Node, error) { return control.FindNode(snap, ref) })
+}
+
+func (s *core) replyNode(w http.ResponseWriter, r *http.Request, n *mesh.Node, err error) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	w.Header().Set("ETag", etag(control.NodeRevision(n)))
-	reply(w, snap, openapi.NodeResult{Node: s.nodeWithHost(snap, n)})
-}
-
-func (s *Server) nodeWithHost(snap *mesh.Snapshot, n *mesh.Node) openapi.Node {
-	shape := nodeShape(snap, n, s.ledger.Now())
-	shape.Host = hostShape(n, s.control.Observations.Facts(n.ID), snap.Regions())
-	return shape
-}
-
-func (s *Server) replyNodeIn(w http.ResponseWriter, snap *mesh.Snapshot, n *mesh.Node) {
+	snap := s.ledger.World().Snapshot
 	w.Header().Set("ETag", etag(control.NodeRevision(n)))
 	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, s.ledger.Now())})
 }
 
-func (s *Server) findNode(r *http.Request, ref string) (*mesh.Node, *mesh.Snapshot, error) {
-	return search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.Node, error) { return control.FindNode(snap, ref) })
-}
-
-func (s *Server) replyNode(w http.ResponseWriter, r *http.Request, n *mesh.Node, err error) {
+func (*nodes) replayNode(c replayed) (any, error) {
+	n, err := control.FindNode(c.snap, cmp.Or(c.receipt.Object, c.receipt.Answer, c.r.PathValue("nodeId")))
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return nil, err
 	}
-	s.replyNodeIn(w, s.ledger.World().Snapshot, n)
+	c.w.Header().Set("ETag", etag(control.NodeRevision(n)))
+	return openapi.NodeResult{Node: nodeShape(c.snap, n, c.now)}, nil
 }
 
 // DeleteNode implements DELETE /api/v1/node/{nodeId}.
-func (s *Server) DeleteNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.DeleteNodeParams) {
-	s.done(w, r, s.control.Nodes.Delete(r.Context(), actor(r), nodeID, ifRevision(p.IfMatch)))
+func (s *nodes) DeleteNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.DeleteNodeParams) {
+	s.done(w, r, s.control.Delete(r.Context(), actor(r), nodeID, ifRevision(p.IfMatch)))
 }
 
 // ExpireNode implements POST /api/v1/node/{nodeId}/expire. A time that tools
 // send as unset means now.
-func (s *Server) ExpireNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ExpireNodeParams) {
+func (s *nodes) ExpireNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ExpireNodeParams) {
 	var in openapi.NodeExpiryChange
 	err := decodeKnown(w, r, &in)
 	if err == nil && in.Expiry == nil && or(p.Expiry) != "" {
@@ -65,7 +60,7 @@ func (s *Server) ExpireNode(w http.ResponseWriter, r *http.Request, nodeID strin
 	}
 	var n *mesh.Node
 	if err == nil {
-		n, err = s.control.Nodes.Expire(r.Context(), actor(r), nodeID, expiration(in.Expiry, or(in.DisableExpiry) || or(p.DisableExpiry)), ifRevision(p.IfMatch))
+		n, err = s.control.Expire(r.Context(), actor(r), nodeID, expiration(in.Expiry, or(in.DisableExpiry) || or(p.DisableExpiry)), ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }
@@ -76,12 +71,12 @@ func expiration(at *time.Time, never bool) control.Expiration {
 }
 
 // ExpireNodes implements POST /api/v1/node/expire.
-func (s *Server) ExpireNodes(w http.ResponseWriter, r *http.Request) {
+func (s *nodes) ExpireNodes(w http.ResponseWriter, r *http.Request) {
 	var in openapi.NodeSelection
 	var out openapi.NodesExpiry
 	err := decode(w, r, &in)
 	if err == nil {
-		out.Expired, out.AlreadyExpired, err = s.control.Nodes.ExpireMany(r.Context(), actor(r), control.NodeSelection{
+		out.Expired, out.AlreadyExpired, err = s.control.ExpireMany(r.Context(), actor(r), control.NodeSelection{
 			All: or(in.All), AllOffline: or(in.AllOffline), Nodes: in.Nodes,
 		})
 	}
@@ -92,9 +87,15 @@ func (s *Server) ExpireNodes(w http.ResponseWriter, r *http.Request) {
 	reply(w, s.ledger.World().Snapshot, out)
 }
 
+func (*nodes) replayNodesExpiry(c replayed) (any, error) {
+	var out openapi.NodesExpiry
+	_, err := fmt.Sscan(c.receipt.Answer, &out.Expired, &out.AlreadyExpired)
+	return out, err
+}
+
 // BackfillNodeIPs implements POST /api/v1/node/backfillips. Every node has both
 // addresses from the moment it joins.
-func (s *Server) BackfillNodeIPs(w http.ResponseWriter, r *http.Request, p openapi.BackfillNodeIPsParams) {
+func (s *nodes) BackfillNodeIPs(w http.ResponseWriter, r *http.Request, p openapi.BackfillNodeIPsParams) {
 	if !or(p.Confirmed) {
 		s.fail(w, r, &badRequest{"confirmed", "not confirmed: send confirmed=true"})
 		return
@@ -103,41 +104,41 @@ func (s *Server) BackfillNodeIPs(w http.ResponseWriter, r *http.Request, p opena
 }
 
 // RenameNode implements POST /api/v1/node/{nodeId}/rename/{newName}.
-func (s *Server) RenameNode(w http.ResponseWriter, r *http.Request, nodeID, newName string, p openapi.RenameNodeParams) {
-	n, err := s.control.Nodes.Rename(r.Context(), actor(r), nodeID, newName, ifRevision(p.IfMatch))
+func (s *nodes) RenameNode(w http.ResponseWriter, r *http.Request, nodeID, newName string, p openapi.RenameNodeParams) {
+	n, err := s.control.Rename(r.Context(), actor(r), nodeID, newName, ifRevision(p.IfMatch))
 	s.replyNode(w, r, n, err)
 }
 
 // ResetNodeName implements POST /api/v1/node/{nodeId}/rename.
-func (s *Server) ResetNodeName(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ResetNodeNameParams) {
-	n, err := s.control.Nodes.Rename(r.Context(), actor(r), nodeID, "", ifRevision(p.IfMatch))
+func (s *nodes) ResetNodeName(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ResetNodeNameParams) {
+	n, err := s.control.Rename(r.Context(), actor(r), nodeID, "", ifRevision(p.IfMatch))
 	s.replyNode(w, r, n, err)
 }
 
 // TagNode implements POST /api/v1/node/{nodeId}/tags.
-func (s *Server) TagNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.TagNodeParams) {
+func (s *nodes) TagNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.TagNodeParams) {
 	var in openapi.NodeTagsChange
 	var n *mesh.Node
 	err := decode(w, r, &in)
 	if err == nil {
-		n, err = s.control.Nodes.Tag(r.Context(), actor(r), nodeID, in.Tags, ifRevision(p.IfMatch))
+		n, err = s.control.Tag(r.Context(), actor(r), nodeID, in.Tags, ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }
 
 // MoveNode implements POST /api/v1/node/{nodeId}/user.
-func (s *Server) MoveNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.MoveNodeParams) {
+func (s *nodes) MoveNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.MoveNodeParams) {
 	var in openapi.NodeOwnerChange
 	var n *mesh.Node
 	err := decode(w, r, &in)
 	if err == nil {
-		n, err = s.control.Nodes.Move(r.Context(), actor(r), nodeID, cmp.Or(or(in.User), or(p.User)), ifRevision(p.IfMatch))
+		n, err = s.control.Move(r.Context(), actor(r), nodeID, cmp.Or(or(in.User), or(p.User)), ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }
 
 // SetNodeAddresses implements PUT /api/v1/node/{nodeId}/addresses.
-func (s *Server) SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.SetNodeAddressesParams) {
+func (s *nodes) SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.SetNodeAddressesParams) {
 	var in openapi.NodeAddressesChange
 	err := decode(w, r, &in)
 	var v4, v6 netip.Addr
@@ -149,7 +150,7 @@ func (s *Server) SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID
 	}
 	var n *mesh.Node
 	if err == nil {
-		n, err = s.control.Nodes.SetAddresses(r.Context(), actor(r), nodeID, v4, v6, ifRevision(p.IfMatch))
+		n, err = s.control.SetAddresses(r.Context(), actor(r), nodeID, v4, v6, ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }
@@ -163,40 +164,4 @@ func address(path, text string) (netip.Addr, error) {
 		return netip.Addr{}, &badRequest{path, fmt.Sprintf("%q is not an address", text)}
 	}
 	return addr.Unmap(), nil
-}
-
-// EnrolMachine implements POST /api/v1/machine.
-func (s *Server) EnrolMachine(w http.ResponseWriter, r *http.Request) {
-	joining, err := enrolment(w, r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	joined, err := s.control.Joins.Join(r.Context(), actor(r), joining)
-	s.replyNode(w, r, joined.Node, err)
-}
-
-func enrolment(w http.ResponseWriter, r *http.Request) (j control.Joining, err error) {
-	var in openapi.MachineEnrolment
-	if err := decode(w, r, &in); err != nil {
-		return j, err
-	}
-	j = control.Joining{
-		PreAuthKey: in.PreAuthKey, Tags: in.Tags,
-		Host: control.Host{Hostname: in.Hostname, OS: or(in.OS), Arch: or(in.Arch), ClientVersion: or(in.ClientVersion)},
-	}
-	if err := j.MachineKey.UnmarshalText([]byte(in.MachineKey)); err != nil {
-		return j, &badRequest{"machineKey", "machineKey must be mkey: and 64 hexadecimal digits"}
-	}
-	if err := j.NodeKey.UnmarshalText([]byte(in.NodeKey)); err != nil {
-		return j, &badRequest{"nodeKey", "nodeKey must be nodekey: and 64 hexadecimal digits"}
-	}
-	for i, text := range in.RoutableIPs {
-		p, err := network(fmt.Sprintf("routableIPs[%d]", i), text)
-		if err != nil {
-			return j, err
-		}
-		j.Host.RoutableIPs = append(j.Host.RoutableIPs, p)
-	}
-	return j, nil
 }

@@ -1,11 +1,9 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
-	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
@@ -77,7 +74,7 @@ func onceOf(r *http.Request, a mesh.Actor) *mesh.Once {
 // answeredBefore answers a request that was done before, or returns the error to fail
 // with. A refusal is no proof that it was not: the first request may have removed what
 // the second one names.
-func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why error) (bool, error) {
+func (s *core) answeredBefore(w http.ResponseWriter, r *http.Request, why error) (bool, error) {
 	once := actor(r).Once
 	if once == nil {
 		return false, why
@@ -110,10 +107,10 @@ func (s *Server) answeredBefore(w http.ResponseWriter, r *http.Request, why erro
 }
 
 // replay answers as the operation did, from the objects as they are now.
-func (s *Server) replay(w http.ResponseWriter, r *http.Request, m *mesh.Receipt) {
+func (s *core) replay(w http.ResponseWriter, r *http.Request, m *mesh.Receipt) {
 	w.Header().Set(replayedHeader, "true")
 	snap := s.ledger.World().Snapshot
-	body, err := s.operations[r.Pattern].replay(replayed{s, w, r, snap, m, s.ledger.Now()})
+	body, err := s.operations[r.Pattern].replay(replayed{w, r, snap, m, s.ledger.Now()})
 	var shown *shownOnce
 	switch {
 	case errors.As(err, &shown):
@@ -130,7 +127,6 @@ func (s *Server) replay(w http.ResponseWriter, r *http.Request, m *mesh.Receipt)
 
 // replayed is a request that was done before.
 type replayed struct {
-	server  *Server
 	w       http.ResponseWriter
 	r       *http.Request
 	snap    *mesh.Snapshot
@@ -139,7 +135,7 @@ type replayed struct {
 }
 
 // replay rebuilds the answer of an operation. An error means that its object is gone.
-// The attribute x-replay in api/openapi.yaml chooses one of the functions replay….
+// The attribute x-replay in api/openapi.yaml chooses one of the methods replay….
 type replay func(replayed) (any, error)
 
 // shownOnce refuses to show a secret a second time, because it is not stored.
@@ -154,112 +150,4 @@ func (e *shownOnce) Error() string {
 		"if it was lost, delete it and create another with a new %s", e.what, e.id, onceHeader)
 }
 
-func replayEmpty(replayed) (any, error) { return openapi.Empty{}, nil }
-
-func replayUser(c replayed) (any, error) {
-	u, err := control.FindUser(c.snap, cmp.Or(c.receipt.Object, c.r.PathValue("id")))
-	if err != nil {
-		return nil, err
-	}
-	c.w.Header().Set("ETag", etag(control.UserRevision(u)))
-	return openapi.UserResult{User: userShape(c.snap, u)}, nil
-}
-
-func replayUserDeletion(c replayed) (any, error) {
-	var out openapi.UserDeletion
-	var user mesh.UserID
-	if n, err := fmt.Sscan(c.receipt.Answer, &out.DeletedNodes, &user); n == 0 {
-		return nil, err
-	}
-	out.TaggedNodes = taggedShape(c.snap, c.r, user)
-	return out, nil
-}
-
-func replayPreAuthKey(c replayed) (any, error) {
-	k, ok := c.snap.PreAuthKeys.Get(identity.ParseRef(identity.KindPreAuth, c.receipt.Object).ID)
-	if !ok {
-		return nil, errAbsent
-	}
-	return nil, &shownOnce{"pre-auth key", c.receipt.Object, preAuthKeyShape(c.snap, k, "", c.now)}
-}
-
-func replayAPIKey(c replayed) (any, error) {
-	k, ok := c.snap.APIKeys.Get(identity.ParseRef(identity.KindAPI, c.receipt.Object).ID)
-	if !ok {
-		return nil, errAbsent
-	}
-	return nil, &shownOnce{"API key", c.receipt.Object, apiKeyShape(k, c.now)}
-}
-
-func replayAPIKeyExpiry(c replayed) (any, error) {
-	return openapi.APIKeyExpiry{Expired: strings.Split(c.receipt.Answer, ",")}, nil
-}
-
-func replayNode(c replayed) (any, error) {
-	n, err := control.FindNode(c.snap, cmp.Or(c.receipt.Object, c.receipt.Answer, c.r.PathValue("nodeId")))
-	if err != nil {
-		return nil, err
-	}
-	c.w.Header().Set("ETag", etag(control.NodeRevision(n)))
-	return openapi.NodeResult{Node: nodeShape(c.snap, n, c.now)}, nil
-}
-
-func replayNodesExpiry(c replayed) (any, error) {
-	var out openapi.NodesExpiry
-	_, err := fmt.Sscan(c.receipt.Answer, &out.Expired, &out.AlreadyExpired)
-	return out, err
-}
-
-func replayRoute(c replayed) (any, error) {
-	id, err := routeRef(c.r.PathValue("routeId"))
-	if err != nil {
-		return nil, err
-	}
-	route, err := control.FindRoute(c.snap, id)
-	if err != nil {
-		return nil, err
-	}
-	c.w.Header().Set("ETag", etag(control.NodeRevision(route.Node)))
-	return openapi.RouteResult{Route: routeShape(c.snap, route, c.now)}, nil
-}
-
-// replayLoginApproval also knows the answer that a device was given after the device
-// has collected it.
-func replayLoginApproval(c replayed) (any, error) {
-	var login mesh.Login
-	if err := json.Unmarshal([]byte(c.receipt.Answer), &login); err != nil {
-		return nil, err
-	}
-	out := openapi.LoginApproval{Login: loginShape(c.snap, &login)}
-	if n, ok := c.snap.Nodes.ByKey(login.NodeKey); ok {
-		shape := nodeShape(c.snap, n, c.now)
-		out.Node = &shape
-	}
-	return out, nil
-}
-
-func replaySSHApproval(c replayed) (any, error) {
-	for g := range c.snap.SSHGrants.All() {
-		if g.ID.String() == c.receipt.Object {
-			return openapi.SSHApproval{Grant: sshGrantShape(c.snap, g)}, nil
-		}
-	}
-	return nil, errAbsent
-}
-
-func replayDNS(c replayed) (any, error) {
-	c.w.Header().Set("ETag", etag(control.DNSRevision(c.snap)))
-	return dnsShape(c.snap), nil
-}
-
-func replayPolicy(c replayed) (any, error)      { return c.policy(c.server.policyShape) }
-func replaySavedPolicy(c replayed) (any, error) { return c.policy(c.server.savedShape) }
-
-func (c replayed) policy(shape func(*mesh.Policy) openapi.Policy) (any, error) {
-	p, ok := c.snap.Policy()
-	if !ok {
-		return nil, errAbsent
-	}
-	c.w.Header().Set("ETag", etag(p.Version.String()))
-	return shape(p), nil
-}
+func (*handlers) replayEmpty(replayed) (any, error) { return openapi.Empty{}, nil }

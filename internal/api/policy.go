@@ -9,9 +9,6 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
-	"github.com/fairlead-mesh/fairlead/internal/policy"
-	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
-	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // maxPolicyBody holds the largest policy however its characters are escaped.
@@ -20,8 +17,14 @@ const maxPolicyBody = 8 << 20
 // noPolicy has the words by which tools know that none was saved yet.
 const noPolicy = "acl policy not found: everyone may reach everyone until a policy is saved"
 
+// policies handles the operations that save policies and show what was saved.
+type policies struct {
+	*core
+	control *control.Policies
+}
+
 // GetPolicy implements GET /api/v1/policy.
-func (s *Server) GetPolicy(w http.ResponseWriter, r *http.Request) {
+func (s *policies) GetPolicy(w http.ResponseWriter, r *http.Request) {
 	snap := s.ledger.World().Snapshot
 	p, ok := snap.Policy()
 	if !ok || p.Text == "" {
@@ -61,7 +64,7 @@ func policyDraft(header, reason, within *string) (in control.PolicyDraft, err er
 }
 
 // SetPolicy implements PUT /api/v1/policy.
-func (s *Server) SetPolicy(w http.ResponseWriter, r *http.Request, p openapi.SetPolicyParams) {
+func (s *policies) SetPolicy(w http.ResponseWriter, r *http.Request, p openapi.SetPolicyParams) {
 	var in openapi.PolicyDraft
 	err := decodeOrNone(w, r, maxPolicyBody, &in, "policy", func() bool { return in.Policy == nil })
 	var draft control.PolicyDraft
@@ -71,13 +74,13 @@ func (s *Server) SetPolicy(w http.ResponseWriter, r *http.Request, p openapi.Set
 	var saved *mesh.Policy
 	if err == nil {
 		draft.Text = or(in.Policy)
-		saved, err = s.control.Policies.Save(r.Context(), actor(r), draft)
+		saved, err = s.control.Save(r.Context(), actor(r), draft)
 	}
 	s.replyPolicyAs(w, r, saved, err, s.savedShape)
 }
 
 // RollbackPolicy implements POST /api/v1/policy/rollback.
-func (s *Server) RollbackPolicy(w http.ResponseWriter, r *http.Request, p openapi.RollbackPolicyParams) {
+func (s *policies) RollbackPolicy(w http.ResponseWriter, r *http.Request, p openapi.RollbackPolicyParams) {
 	var in openapi.PolicyRollback
 	err := decode(w, r, &in)
 	var draft control.PolicyDraft
@@ -90,7 +93,7 @@ func (s *Server) RollbackPolicy(w http.ResponseWriter, r *http.Request, p openap
 	}
 	var saved *mesh.Policy
 	if err == nil {
-		saved, err = s.control.Policies.Rollback(r.Context(), actor(r), version, draft)
+		saved, err = s.control.Rollback(r.Context(), actor(r), version, draft)
 	}
 	s.replyPolicyAs(w, r, saved, err, s.savedShape)
 }
@@ -103,11 +106,11 @@ func policyVersion(name, text string) (mesh.PolicyVersion, error) {
 	return mesh.PolicyVersion(v), nil
 }
 
-func (s *Server) replyPolicy(w http.ResponseWriter, r *http.Request, p *mesh.Policy, err error) {
+func (s *policies) replyPolicy(w http.ResponseWriter, r *http.Request, p *mesh.Policy, err error) {
 	s.replyPolicyAs(w, r, p, err, s.policyShape)
 }
 
-func (s *Server) replyPolicyAs(w http.ResponseWriter, r *http.Request, p *mesh.Policy, err error, shape func(*mesh.Policy) openapi.Policy) {
+func (s *policies) replyPolicyAs(w http.ResponseWriter, r *http.Request, p *mesh.Policy, err error, shape func(*mesh.Policy) openapi.Policy) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -116,44 +119,49 @@ func (s *Server) replyPolicyAs(w http.ResponseWriter, r *http.Request, p *mesh.P
 	reply(w, s.ledger.World().Snapshot, shape(p))
 }
 
+func (s *policies) replayPolicy(c replayed) (any, error)      { return s.replayAs(c, s.policyShape) }
+func (s *policies) replaySavedPolicy(c replayed) (any, error) { return s.replayAs(c, s.savedShape) }
+
+func (*policies) replayAs(c replayed, shape func(*mesh.Policy) openapi.Policy) (any, error) {
+	p, ok := c.snap.Policy()
+	if !ok {
+		return nil, errAbsent
+	}
+	c.w.Header().Set("ETag", etag(p.Version.String()))
+	return shape(p), nil
+}
+
+// currentPolicy returns the policy in force for an answer to a stale request.
+func (s *policies) currentPolicy(snap *mesh.Snapshot, _ string) (shape any, revision string) {
+	p, ok := snap.Policy()
+	if !ok {
+		return nil, ""
+	}
+	return s.policyShape(p), p.Version.String()
+}
+
 // ConfirmPolicy implements POST /api/v1/policy/confirm.
-func (s *Server) ConfirmPolicy(w http.ResponseWriter, r *http.Request, p openapi.ConfirmPolicyParams) {
+func (s *policies) ConfirmPolicy(w http.ResponseWriter, r *http.Request, p openapi.ConfirmPolicyParams) {
 	version, err := ifMatch(p.IfMatch)
 	var decided *mesh.Policy
 	if err == nil {
-		decided, err = s.control.Policies.Confirm(r.Context(), actor(r), version)
+		decided, err = s.control.Confirm(r.Context(), actor(r), version)
 	}
 	s.replyPolicy(w, r, decided, err)
 }
 
 // RevertPolicy implements POST /api/v1/policy/revert.
-func (s *Server) RevertPolicy(w http.ResponseWriter, r *http.Request, p openapi.RevertPolicyParams) {
+func (s *policies) RevertPolicy(w http.ResponseWriter, r *http.Request, p openapi.RevertPolicyParams) {
 	version, err := ifMatch(p.IfMatch)
 	var decided *mesh.Policy
 	if err == nil {
-		decided, err = s.control.Policies.Revert(r.Context(), actor(r), version)
+		decided, err = s.control.Revert(r.Context(), actor(r), version)
 	}
 	s.replyPolicy(w, r, decided, err)
 }
 
-// CheckPolicy implements POST /api/v1/policy/check.
-func (s *Server) CheckPolicy(w http.ResponseWriter, r *http.Request) {
-	var in openapi.PolicyText
-	err := decodeUpTo(w, r, maxPolicyBody, &in)
-	var doc *lang.Doc
-	if err == nil && !s.inTurn(w, r, func() { doc, err = s.control.Policies.Check(in.Policy) }) {
-		return
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	snap := s.ledger.World().Snapshot
-	reply(w, snap, openapi.PolicyVerdict{Warnings: problemShapes(doc.WarningsFor(snap))})
-}
-
 // ListPolicyVersions implements GET /api/v1/policy/versions.
-func (s *Server) ListPolicyVersions(w http.ResponseWriter, r *http.Request, p openapi.ListPolicyVersionsParams) {
+func (s *policies) ListPolicyVersions(w http.ResponseWriter, r *http.Request, p openapi.ListPolicyVersionsParams) {
 	var before mesh.PolicyVersion
 	var limit int
 	var err error
@@ -167,7 +175,7 @@ func (s *Server) ListPolicyVersions(w http.ResponseWriter, r *http.Request, p op
 	}
 	var all []mesh.Policy
 	if err == nil {
-		all, err = s.control.Policies.Versions(r.Context(), before, limit)
+		all, err = s.control.Versions(r.Context(), before, limit)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -181,148 +189,11 @@ func (s *Server) ListPolicyVersions(w http.ResponseWriter, r *http.Request, p op
 }
 
 // GetPolicyVersion implements GET /api/v1/policy/versions/{version}.
-func (s *Server) GetPolicyVersion(w http.ResponseWriter, r *http.Request, version string) {
+func (s *policies) GetPolicyVersion(w http.ResponseWriter, r *http.Request, version string) {
 	v, err := policyVersion("version", version)
 	var p *mesh.Policy
 	if err == nil {
-		p, err = s.control.Policies.Version(r.Context(), v)
+		p, err = s.control.Version(r.Context(), v)
 	}
 	s.replyPolicy(w, r, p, err)
-}
-
-// DiffPolicies implements GET /api/v1/policy/diff.
-func (s *Server) DiffPolicies(w http.ResponseWriter, r *http.Request, p openapi.DiffPoliciesParams) {
-	snap := s.ledger.World().Snapshot
-	to := snap.Counters.Policy
-	var err error
-	if or(p.To) != "" {
-		to, err = policyVersion("to", *p.To)
-	}
-	from := max(to-1, 0)
-	if or(p.From) != "" && err == nil {
-		from, err = policyVersion("from", *p.From)
-	}
-	out := openapi.PolicyDiff{From: from.String(), To: to.String()}
-	if err == nil {
-		out.Diff, err = s.control.Policies.Diff(r.Context(), from, to)
-	}
-	if err == nil && or(p.Effect) {
-		var effect *explain.Effect
-		var world *policy.World
-		if !s.inTurn(w, r, func() { effect, world, err = s.control.Policies.Compare(r.Context(), from, to) }) {
-			return
-		}
-		if effect != nil {
-			snap = world.Snapshot
-			shape := effectShape(snap, effect)
-			out.Effect = &shape
-		}
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	reply(w, snap, out)
-}
-
-// PreviewPolicy implements POST /api/v1/policy/preview.
-func (s *Server) PreviewPolicy(w http.ResponseWriter, r *http.Request) {
-	var in openapi.PolicyPreviewRequest
-	if err := decodeUpTo(w, r, maxPolicyBody, &in); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	change := control.PolicyChange{Text: in.Policy, Viewer: or(in.Viewer)}
-	if in.Retag != nil {
-		change.Retag, change.Tags = in.Retag.Nodes, in.Retag.Tags
-	}
-	var effect *explain.Effect
-	var world *policy.World
-	var err error
-	if !s.inTurn(w, r, func() { effect, world, err = s.control.Policies.Preview(change) }) {
-		return
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	reply(w, world.Snapshot, effectShape(world.Snapshot, effect))
-}
-
-// WhyPolicy implements GET /api/v1/policy/why.
-func (s *Server) WhyPolicy(w http.ResponseWriter, r *http.Request, p openapi.WhyPolicyParams) {
-	answer, world, err := s.control.Policies.Why(control.PolicyQuestion{From: p.From, To: p.To, Port: or(p.Port), Protocol: or(p.Proto)})
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	reply(w, world.Snapshot, answerShape(world.Snapshot, answer))
-}
-
-// AskPolicy implements POST /api/v1/policy/why.
-func (s *Server) AskPolicy(w http.ResponseWriter, r *http.Request) {
-	var in openapi.PolicyQuestion
-	if err := decodeUpTo(w, r, maxPolicyBody, &in); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	question := control.PolicyQuestion{From: in.From, To: in.To, Port: or(in.Port), Protocol: or(in.Proto), Draft: &in.Policy}
-	var answer explain.Answer
-	var world *policy.World
-	var err error
-	if !s.inTurn(w, r, func() { answer, world, err = s.control.Policies.Why(question) }) {
-		return
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	reply(w, world.Snapshot, answerShape(world.Snapshot, answer))
-}
-
-// MapAccess implements POST /api/v1/policy/access.
-func (s *Server) MapAccess(w http.ResponseWriter, r *http.Request) {
-	var in openapi.AccessQuestion
-	if err := decodeUpTo(w, r, maxPolicyBody, &in); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	by := explain.Detail(or(in.By))
-	if by != "" && by != explain.ByGroups && by != explain.ByUsers && by != explain.ByNodes {
-		s.fail(w, r, &badRequest{"by", "by must be groups, users or nodes"})
-		return
-	}
-	ask := explain.MapQuestion{From: in.From, To: in.To, By: by}
-	var m *explain.AccessMap
-	var world *policy.World
-	var err error
-	if !s.inTurn(w, r, func() { m, world, err = s.control.Policies.MapAccess(in.Policy, ask) }) {
-		return
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	reply(w, world.Snapshot, accessShape(m))
-}
-
-// TestPolicy implements POST /api/v1/policy/test.
-func (s *Server) TestPolicy(w http.ResponseWriter, r *http.Request) {
-	var in openapi.PolicyTestRequest
-	if err := decodeUpTo(w, r, maxPolicyBody, &in); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	snap := s.ledger.World().Snapshot
-	var tests int
-	var failures []explain.TestFailure
-	var err error
-	if !s.inTurn(w, r, func() { tests, failures, err = s.control.Policies.RunTests(or(in.Policy)) }) {
-		return
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	reply(w, snap, openapi.PolicyTestResult{Tests: tests, Failures: failureShapes(failures)})
 }

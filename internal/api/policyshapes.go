@@ -23,20 +23,20 @@ func policyVersionShape(p *mesh.Policy) openapi.PolicyVersion {
 
 // policyShape leaves updatedAt out while the policy is a file: tools take that for
 // one that they cannot save.
-func (s *Server) policyShape(p *mesh.Policy) openapi.Policy {
+func (s *policies) policyShape(p *mesh.Policy) openapi.Policy {
 	v := policyVersionShape(p)
 	shape := openapi.Policy{
 		Policy: p.Text, Version: v.Version, SavedAt: v.SavedAt, Author: v.Author, Reason: v.Reason,
 		Source: openapi.PolicySource(v.Source), ConfirmBy: v.ConfirmBy, RevertTo: v.RevertTo,
 	}
-	if !s.control.Policies.IsFile() {
+	if !s.control.IsFile() {
 		shape.UpdatedAt = &v.SavedAt
 	}
 	return shape
 }
 
 // savedShape adds the warnings, unless another policy is in force already.
-func (s *Server) savedShape(p *mesh.Policy) openapi.Policy {
+func (s *policies) savedShape(p *mesh.Policy) openapi.Policy {
 	shape, world := s.policyShape(p), s.ledger.World()
 	if now, ok := world.Policy(); ok && now.Version == p.Version {
 		shape.Warnings = problemShapes(world.Doc.WarningsFor(world.Snapshot))

@@ -21,8 +21,14 @@ const (
 	presenceChunk = 50
 )
 
+// presences handles the operations that show when nodes were online.
+type presences struct {
+	*core
+	history *control.History
+}
+
 // ShowNodePresence implements GET /api/v1/node/{nodeId}/presence.
-func (s *Server) ShowNodePresence(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ShowNodePresenceParams) {
+func (s *presences) ShowNodePresence(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ShowNodePresenceParams) {
 	from, to, err := control.PresencePeriod(momentOf(p.From), momentOf(p.To), s.ledger.Now())
 	if err != nil {
 		s.fail(w, r, err)
@@ -33,7 +39,7 @@ func (s *Server) ShowNodePresence(w http.ResponseWriter, r *http.Request, nodeID
 		s.fail(w, r, err)
 		return
 	}
-	all, err := s.control.History.Presence(r.Context(), []mesh.NodeID{node.ID}, from, to)
+	all, err := s.history.Presence(r.Context(), []mesh.NodeID{node.ID}, from, to)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -63,7 +69,7 @@ func knownSince(n *mesh.Node, p history.Presence, from, to mesh.Time) mesh.Time 
 }
 
 // ListPresence implements GET /api/v1/presence.
-func (s *Server) ListPresence(w http.ResponseWriter, r *http.Request, p openapi.ListPresenceParams) {
+func (s *presences) ListPresence(w http.ResponseWriter, r *http.Request, p openapi.ListPresenceParams) {
 	from, to, err := control.PresencePeriod(momentOf(p.From), momentOf(p.To), s.ledger.Now())
 	buckets := defaultBuckets
 	if p.Buckets != nil {
@@ -87,7 +93,7 @@ func (s *Server) ListPresence(w http.ResponseWriter, r *http.Request, p openapi.
 			break
 		}
 		var all []history.Presence
-		all, err = s.control.History.Presence(r.Context(), chunk, from, to)
+		all, err = s.history.Presence(r.Context(), chunk, from, to)
 		for _, presence := range all {
 			shares := openapi.NodeBuckets{NodeID: presence.Node.String(), Changes: presence.Changes()}
 			for _, b := range presence.Buckets(from, to, buckets) {
@@ -105,7 +111,7 @@ func (s *Server) ListPresence(w http.ResponseWriter, r *http.Request, p openapi.
 
 // presenceNodes are the nodes that a summary is asked for, in order and once.
 // Without names there may be more than it may hold.
-func (s *Server) presenceNodes(r *http.Request, snap *mesh.Snapshot, p openapi.ListPresenceParams) (ids []mesh.NodeID, _ *mesh.Snapshot, err error) {
+func (s *presences) presenceNodes(r *http.Request, snap *mesh.Snapshot, p openapi.ListPresenceParams) (ids []mesh.NodeID, _ *mesh.Snapshot, err error) {
 	var after int64
 	if or(p.Cursor) != "" {
 		if after, err = strconv.ParseInt(*p.Cursor, 10, 64); err != nil || after < 0 {

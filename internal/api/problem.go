@@ -91,9 +91,8 @@ func badParameter(err error) error {
 }
 
 // fail is the one place where an error becomes a status, or the answer that was given
-// before. An error that is not
-// an answer is "internal" to the caller and complete in the log.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+// before. The caller learns nothing about an internal error; the log has all of it.
+func (s *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 	answered, err := s.answeredBefore(w, r, err)
 	if answered {
 		return
@@ -120,7 +119,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		p := refused(refusal)
 		if refusal.Reason == control.Stale {
-			p.Current = s.current(w, refusal)
+			p.Current = s.showCurrent(w, refusal)
 		}
 		writeProblem(w, r, p)
 	case errors.Is(err, mesh.ErrNoAddress):
@@ -144,32 +143,18 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// current is what a stale request should have begun with. Its ETag goes with it.
-// What is gone by now is not there.
-func (s *Server) current(w http.ResponseWriter, stale *control.Refusal) any {
-	snap := s.ledger.World().Snapshot
-	tag := func(revision string) { w.Header().Set("ETag", etag(revision)) }
-	switch stale.Path {
-	case "dns":
-		tag(control.DNSRevision(snap))
-		return dnsShape(snap)
-	case "node":
-		if n, err := control.FindNode(snap, stale.Object); err == nil {
-			tag(control.NodeRevision(n))
-			return s.nodeWithHost(snap, n)
-		}
-	case "user":
-		if u, err := control.FindUser(snap, stale.Object); err == nil {
-			tag(control.UserRevision(u))
-			return userShape(snap, u)
-		}
-	default:
-		if p, ok := snap.Policy(); ok {
-			tag(p.Version.String())
-			return s.policyShape(p)
-		}
+// showCurrent returns the object that a stale request should have been based on, and sets
+// its ETag. It is nil if the object is gone.
+func (s *core) showCurrent(w http.ResponseWriter, stale *control.Refusal) any {
+	show, ok := s.current[stale.Path]
+	if !ok {
+		return nil
 	}
-	return nil
+	shape, revision := show(s.ledger.World().Snapshot, stale.Object)
+	if shape != nil {
+		w.Header().Set("ETag", etag(revision))
+	}
+	return shape
 }
 
 func etag(revision string) string { return `"` + revision + `"` }

@@ -13,8 +13,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
+// routes handles the operations on routes.
+type routes struct {
+	*core
+	control *control.Routes
+}
+
 // ListRoutes implements GET /api/v1/routes.
-func (s *Server) ListRoutes(w http.ResponseWriter, r *http.Request, p openapi.ListRoutesParams) {
+func (s *routes) ListRoutes(w http.ResponseWriter, r *http.Request, p openapi.ListRoutesParams) {
 	part, err := pageOf(p.Limit, p.Cursor)
 	var prefix netip.Prefix
 	if err == nil && or(p.Prefix) != "" {
@@ -36,7 +42,7 @@ func (s *Server) ListRoutes(w http.ResponseWriter, r *http.Request, p openapi.Li
 }
 
 // ListNodeRoutes implements GET /api/v1/node/{nodeId}/routes.
-func (s *Server) ListNodeRoutes(w http.ResponseWriter, r *http.Request, nodeID string) {
+func (s *routes) ListNodeRoutes(w http.ResponseWriter, r *http.Request, nodeID string) {
 	node, snap, err := s.findNode(r, nodeID)
 	if err != nil {
 		s.fail(w, r, err)
@@ -46,7 +52,7 @@ func (s *Server) ListNodeRoutes(w http.ResponseWriter, r *http.Request, nodeID s
 }
 
 // replyRoutes answers with the routes that are wanted.
-func (s *Server) replyRoutes(w http.ResponseWriter, snap *mesh.Snapshot, part page, wanted func(control.NodeRoute) bool) {
+func (s *routes) replyRoutes(w http.ResponseWriter, snap *mesh.Snapshot, part page, wanted func(control.NodeRoute) bool) {
 	routes := slices.DeleteFunc(control.RoutesIn(snap), func(r control.NodeRoute) bool { return !wanted(r) })
 	slices.SortFunc(routes, func(a, b control.NodeRoute) int { return cmp.Compare(a.Route.ID, b.Route.ID) })
 	at := s.ledger.Now()
@@ -57,7 +63,7 @@ func (s *Server) replyRoutes(w http.ResponseWriter, snap *mesh.Snapshot, part pa
 }
 
 // ShowRouteHistory implements GET /api/v1/routes/{routeId}/history.
-func (s *Server) ShowRouteHistory(w http.ResponseWriter, r *http.Request, routeID string, p openapi.ShowRouteHistoryParams) {
+func (s *routes) ShowRouteHistory(w http.ResponseWriter, r *http.Request, routeID string, p openapi.ShowRouteHistoryParams) {
 	id, err := routeRef(routeID)
 	var route control.NodeRoute
 	var snap *mesh.Snapshot
@@ -68,20 +74,20 @@ func (s *Server) ShowRouteHistory(w http.ResponseWriter, r *http.Request, routeI
 }
 
 // ShowNetworkHistory implements GET /api/v1/routes/history.
-func (s *Server) ShowNetworkHistory(w http.ResponseWriter, r *http.Request, p openapi.ShowNetworkHistoryParams) {
+func (s *routes) ShowNetworkHistory(w http.ResponseWriter, r *http.Request, p openapi.ShowNetworkHistoryParams) {
 	prefix, err := network("prefix", p.Prefix)
 	s.replyHistory(w, r, s.ledger.World().Snapshot, prefix, p.Limit, err)
 }
 
 // replyHistory answers with who led to a prefix, unless it could not be read.
-func (s *Server) replyHistory(w http.ResponseWriter, r *http.Request, snap *mesh.Snapshot, prefix netip.Prefix, most *int, err error) {
+func (s *routes) replyHistory(w http.ResponseWriter, r *http.Request, snap *mesh.Snapshot, prefix netip.Prefix, most *int, err error) {
 	limit := -1 // none is no limit that anyone means
 	if most == nil || *most != 0 {
 		limit = or(most)
 	}
 	var terms []control.Term
 	if err == nil {
-		terms, err = s.control.Routes.History(r.Context(), prefix, limit)
+		terms, err = s.control.History(r.Context(), prefix, limit)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -113,26 +119,26 @@ func routeShape(s *mesh.Snapshot, r control.NodeRoute, at mesh.Time) openapi.Rou
 }
 
 // EnableRoute implements POST /api/v1/routes/{routeId}/enable.
-func (s *Server) EnableRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.EnableRouteParams) {
+func (s *routes) EnableRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.EnableRouteParams) {
 	s.decideRoute(w, r, routeID, true, p.IfMatch)
 }
 
 // DisableRoute implements POST /api/v1/routes/{routeId}/disable.
-func (s *Server) DisableRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.DisableRouteParams) {
+func (s *routes) DisableRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.DisableRouteParams) {
 	s.decideRoute(w, r, routeID, false, p.IfMatch)
 }
 
-func (s *Server) decideRoute(w http.ResponseWriter, r *http.Request, routeID string, enabled bool, ifMatch *openapi.IfMatch) {
+func (s *routes) decideRoute(w http.ResponseWriter, r *http.Request, routeID string, enabled bool, ifMatch *openapi.IfMatch) {
 	id, err := routeRef(routeID)
 	var route control.NodeRoute
 	if err == nil {
-		route, err = s.control.Routes.Enable(r.Context(), actor(r), id, enabled, ifRevision(ifMatch))
+		route, err = s.control.Enable(r.Context(), actor(r), id, enabled, ifRevision(ifMatch))
 	}
 	s.replyRoute(w, r, route, err)
 }
 
 // ChangeRoute implements PATCH /api/v1/routes/{routeId}.
-func (s *Server) ChangeRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.ChangeRouteParams) {
+func (s *routes) ChangeRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.ChangeRouteParams) {
 	var in openapi.RouteChange
 	err := decode(w, r, &in)
 	var id mesh.RouteID
@@ -141,12 +147,12 @@ func (s *Server) ChangeRoute(w http.ResponseWriter, r *http.Request, routeID str
 	}
 	var route control.NodeRoute
 	if err == nil {
-		route, err = s.control.Routes.Prefer(r.Context(), actor(r), id, in.Preference, ifRevision(p.IfMatch))
+		route, err = s.control.Prefer(r.Context(), actor(r), id, in.Preference, ifRevision(p.IfMatch))
 	}
 	s.replyRoute(w, r, route, err)
 }
 
-func (s *Server) replyRoute(w http.ResponseWriter, r *http.Request, route control.NodeRoute, err error) {
+func (s *routes) replyRoute(w http.ResponseWriter, r *http.Request, route control.NodeRoute, err error) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -156,17 +162,30 @@ func (s *Server) replyRoute(w http.ResponseWriter, r *http.Request, route contro
 	reply(w, snap, openapi.RouteResult{Route: routeShape(snap, route, s.ledger.Now())})
 }
 
+func (*routes) replayRoute(c replayed) (any, error) {
+	id, err := routeRef(c.r.PathValue("routeId"))
+	if err != nil {
+		return nil, err
+	}
+	route, err := control.FindRoute(c.snap, id)
+	if err != nil {
+		return nil, err
+	}
+	c.w.Header().Set("ETag", etag(control.NodeRevision(route.Node)))
+	return openapi.RouteResult{Route: routeShape(c.snap, route, c.now)}, nil
+}
+
 // DeleteRoute implements DELETE /api/v1/routes/{routeId}.
-func (s *Server) DeleteRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.DeleteRouteParams) {
+func (s *routes) DeleteRoute(w http.ResponseWriter, r *http.Request, routeID string, p openapi.DeleteRouteParams) {
 	id, err := routeRef(routeID)
 	if err == nil {
-		err = s.control.Routes.Delete(r.Context(), actor(r), id, ifRevision(p.IfMatch))
+		err = s.control.Delete(r.Context(), actor(r), id, ifRevision(p.IfMatch))
 	}
 	s.done(w, r, err)
 }
 
 // ApproveRoutes implements POST /api/v1/node/{nodeId}/approve_routes.
-func (s *Server) ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ApproveRoutesParams) {
+func (s *routes) ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ApproveRoutesParams) {
 	var in openapi.NodeRoutesChange
 	err := decodeOrNone(w, r, maxBody, &in, "routes", func() bool { return in.Routes == nil })
 	var prefixes []netip.Prefix
@@ -184,7 +203,7 @@ func (s *Server) ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID st
 	}
 	var n *mesh.Node
 	if err == nil {
-		n, err = s.control.Routes.Approve(r.Context(), actor(r), nodeID, prefixes, ifRevision(p.IfMatch))
+		n, err = s.control.Approve(r.Context(), actor(r), nodeID, prefixes, ifRevision(p.IfMatch))
 	}
 	s.replyNode(w, r, n, err)
 }

@@ -8,16 +8,28 @@ import (
 	"strconv"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
+// serverState handles the operation that shows the state of the server.
+type serverState struct {
+	*core
+	cluster      *ledger.Cluster
+	observations *control.Observations
+	version      openapi.Version
+	facts        openapi.ServerState // the part that does not change
+	checks       func() []openapi.ServerCheck
+}
+
 // ShowServer implements GET /api/v1/server.
-func (s *Server) ShowServer(w http.ResponseWriter, _ *http.Request) {
+func (s *serverState) ShowServer(w http.ResponseWriter, _ *http.Request) {
 	snap := s.ledger.World().Snapshot
 	out := s.facts
-	out.Version, out.Replica = s.version, string(s.ledger.Cluster().Self().ID)
+	out.Version, out.Replica = s.version, string(s.cluster.Self().ID)
 	out.Checks, out.Relays, out.Replicas = s.checks(), s.relays(snap), []openapi.ServerReplica{}
-	for _, r := range s.ledger.Cluster().Replicas() {
+	for _, r := range s.cluster.Replicas() {
 		out.Replicas = append(out.Replicas, openapi.ServerReplica{
 			ID: string(r.ID), Version: r.Version, Revision: revision(r.Rev), Nodes: r.Held, AgeMillis: int(r.Age.Milliseconds()),
 		})
@@ -26,14 +38,14 @@ func (s *Server) ShowServer(w http.ResponseWriter, _ *http.Request) {
 }
 
 // relays says of every relay what online nodes found when they last measured.
-func (s *Server) relays(snap *mesh.Snapshot) []openapi.ServerRelay {
+func (s *serverState) relays(snap *mesh.Snapshot) []openapi.ServerRelay {
 	homes, latencies := map[int]int{}, map[int][]int64{}
 	for n := range snap.Nodes.All() {
 		if !n.Presence.Online {
 			continue
 		}
 		homes[n.Net.HomeRelay]++
-		for _, l := range s.control.Observations.Facts(n.ID).Latencies {
+		for _, l := range s.observations.Facts(n.ID).Latencies {
 			latencies[l.Region] = append(latencies[l.Region], l.Micros)
 		}
 	}

@@ -8,23 +8,29 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
+// sshSessions handles the operations on SSH sessions that wait for approval.
+type sshSessions struct {
+	*core
+	control *control.SSH
+}
+
 // ListPendingSSH implements GET /api/v1/ssh/pending.
-func (s *Server) ListPendingSSH(w http.ResponseWriter, _ *http.Request) {
+func (s *sshSessions) ListPendingSSH(w http.ResponseWriter, _ *http.Request) {
 	snap := s.ledger.World().Snapshot
 	out := openapi.PendingSSHList{Sessions: []openapi.PendingSSH{}}
-	for _, l := range s.control.SSH.Pending() {
+	for _, l := range s.control.Pending() {
 		out.Sessions = append(out.Sessions, openapi.PendingSSH{Code: l.Code, Session: sessionShape(snap, l.Src, l.Dst, l.User), Since: l.Since.Time()})
 	}
 	reply(w, snap, out)
 }
 
 // ApproveSSH implements POST /api/v1/ssh/approve.
-func (s *Server) ApproveSSH(w http.ResponseWriter, r *http.Request) {
+func (s *sshSessions) ApproveSSH(w http.ResponseWriter, r *http.Request) {
 	var in openapi.SSHApprovalRequest
 	var g *mesh.SSHGrant
 	err := decode(w, r, &in)
 	if err == nil {
-		g, err = s.control.SSH.Approve(r.Context(), actor(r), in.Code)
+		g, err = s.control.Approve(r.Context(), actor(r), in.Code)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -34,12 +40,21 @@ func (s *Server) ApproveSSH(w http.ResponseWriter, r *http.Request) {
 	reply(w, snap, openapi.SSHApproval{Grant: sshGrantShape(snap, g)})
 }
 
+func (*sshSessions) replaySSHApproval(c replayed) (any, error) {
+	for g := range c.snap.SSHGrants.All() {
+		if g.ID.String() == c.receipt.Object {
+			return openapi.SSHApproval{Grant: sshGrantShape(c.snap, g)}, nil
+		}
+	}
+	return nil, errAbsent
+}
+
 // RejectSSH implements POST /api/v1/ssh/reject.
-func (s *Server) RejectSSH(w http.ResponseWriter, r *http.Request) {
+func (s *sshSessions) RejectSSH(w http.ResponseWriter, r *http.Request) {
 	var in openapi.SSHRejectionRequest
 	err := decode(w, r, &in)
 	if err == nil {
-		_, err = s.control.SSH.Reject(r.Context(), actor(r), in.Code, or(in.Reason))
+		_, err = s.control.Reject(r.Context(), actor(r), in.Code, or(in.Reason))
 	}
 	s.done(w, r, err)
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"runtime"
 	"sync"
 )
@@ -69,19 +68,4 @@ func (t *turns) take(ctx context.Context, id string) (done func(), refusal strin
 		}
 	}
 	return done, ""
-}
-
-// inTurn looks at a draft when it is the caller's turn, and gives the turn back
-// before anything is answered, however slowly that is read. Without a turn it has
-// answered.
-func (s *Server) inTurn(w http.ResponseWriter, r *http.Request, look func()) (ok bool) {
-	who := actor(r)
-	done, refusal := s.turns.take(r.Context(), string(who.Kind)+" "+who.ID)
-	if refusal != "" {
-		unavailable(w, r, refusal)
-		return false
-	}
-	defer done()
-	look()
-	return true
 }

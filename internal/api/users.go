@@ -1,7 +1,10 @@
 package api
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
@@ -15,9 +18,16 @@ type userList struct {
 	body []byte
 }
 
+// users handles the operations on users.
+type users struct {
+	*core
+	control *control.Users
+	list    atomic.Pointer[userList]
+}
+
 // ListUsers implements GET /api/v1/user. Of several filters the first of name,
 // email and id counts.
-func (s *Server) ListUsers(w http.ResponseWriter, r *http.Request, p openapi.ListUsersParams) {
+func (s *users) ListUsers(w http.ResponseWriter, r *http.Request, p openapi.ListUsersParams) {
 	part, err := pageOf(p.Limit, p.Cursor)
 	if err != nil {
 		s.fail(w, r, err)
@@ -42,33 +52,33 @@ func (s *Server) ListUsers(w http.ResponseWriter, r *http.Request, p openapi.Lis
 	}.reply(w, snap, part, where(snap.Users.All(), wanted))
 }
 
-func (s *Server) replyAllUsers(w http.ResponseWriter, snap *mesh.Snapshot) {
-	list := s.users.Load()
+func (s *users) replyAllUsers(w http.ResponseWriter, snap *mesh.Snapshot) {
+	list := s.list.Load()
 	if list == nil || !list.of.SameIdentities(snap) {
 		users := make([]openapi.User, 0, snap.Users.Len())
 		for u := range snap.Users.All() {
 			users = append(users, userShape(snap, u))
 		}
 		list = &userList{of: snap, body: encoded(openapi.UserList{Users: users})}
-		s.users.Store(list)
+		s.list.Store(list)
 	}
 	replyEncoded(w, snap, list.body)
 }
 
 // CreateUser implements POST /api/v1/user.
-func (s *Server) CreateUser(w http.ResponseWriter, r *http.Request) {
+func (s *users) CreateUser(w http.ResponseWriter, r *http.Request) {
 	var in openapi.UserCreation
 	if err := decode(w, r, &in); err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	u, err := s.control.Users.Create(r.Context(), actor(r), control.NewUser{
+	u, err := s.control.Create(r.Context(), actor(r), control.NewUser{
 		Name: in.Name, DisplayName: or(in.DisplayName), Email: or(in.Email), PictureURL: or(in.PictureURL),
 	})
 	s.replyUser(w, r, u, err)
 }
 
-func (s *Server) replyUser(w http.ResponseWriter, r *http.Request, u *mesh.User, err error) {
+func (s *users) replyUser(w http.ResponseWriter, r *http.Request, u *mesh.User, err error) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -81,8 +91,26 @@ func replyUserIn(w http.ResponseWriter, snap *mesh.Snapshot, u *mesh.User) {
 	reply(w, snap, openapi.UserResult{User: userShape(snap, u)})
 }
 
+func (*users) replayUser(c replayed) (any, error) {
+	u, err := control.FindUser(c.snap, cmp.Or(c.receipt.Object, c.r.PathValue("id")))
+	if err != nil {
+		return nil, err
+	}
+	c.w.Header().Set("ETag", etag(control.UserRevision(u)))
+	return openapi.UserResult{User: userShape(c.snap, u)}, nil
+}
+
+// currentUser returns a user for an answer to a stale request.
+func (*users) currentUser(snap *mesh.Snapshot, id string) (shape any, revision string) {
+	u, err := control.FindUser(snap, id)
+	if err != nil {
+		return nil, ""
+	}
+	return userShape(snap, u), control.UserRevision(u)
+}
+
 // ShowUser implements GET /api/v1/user/{id}.
-func (s *Server) ShowUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef) {
+func (s *users) ShowUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef) {
 	u, snap, err := s.findUser(r, id)
 	if err != nil {
 		s.fail(w, r, err)
@@ -92,14 +120,24 @@ func (s *Server) ShowUser(w http.ResponseWriter, r *http.Request, id openapi.Use
 }
 
 // DeleteUser implements DELETE /api/v1/user/{id}.
-func (s *Server) DeleteUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, p openapi.DeleteUserParams) {
-	gone, err := s.control.Users.Delete(r.Context(), actor(r), id, ifRevision(p.IfMatch), or(p.DeleteTagged))
+func (s *users) DeleteUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, p openapi.DeleteUserParams) {
+	gone, err := s.control.Delete(r.Context(), actor(r), id, ifRevision(p.IfMatch), or(p.DeleteTagged))
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	snap := s.ledger.World().Snapshot
 	reply(w, snap, openapi.UserDeletion{DeletedNodes: gone.Nodes, TaggedNodes: taggedShape(snap, r, gone.User)})
+}
+
+func (*users) replayUserDeletion(c replayed) (any, error) {
+	var out openapi.UserDeletion
+	var user mesh.UserID
+	if n, err := fmt.Sscan(c.receipt.Answer, &out.DeletedNodes, &user); n == 0 {
+		return nil, err
+	}
+	out.TaggedNodes = taggedShape(c.snap, c.r, user)
+	return out, nil
 }
 
 // taggedShape lists the tagged nodes that deleted users added and that still exist.
@@ -120,7 +158,24 @@ func taggedShape(snap *mesh.Snapshot, r *http.Request, gone ...mesh.UserID) []op
 }
 
 // RenameUser implements POST /api/v1/user/{id}/rename/{newName}.
-func (s *Server) RenameUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, newName string, p openapi.RenameUserParams) {
-	u, err := s.control.Users.Rename(r.Context(), actor(r), id, newName, ifRevision(p.IfMatch))
+func (s *users) RenameUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, newName string, p openapi.RenameUserParams) {
+	u, err := s.control.Rename(r.Context(), actor(r), id, newName, ifRevision(p.IfMatch))
 	s.replyUser(w, r, u, err)
+}
+
+// filterUser is the user whose things are asked for and the snapshot to look
+// for them in; zero means everybody's.
+func (s *core) filterUser(r *http.Request, ref *string) (mesh.UserID, *mesh.Snapshot, error) {
+	if or(ref) == "" {
+		return 0, s.ledger.World().Snapshot, nil
+	}
+	u, snap, err := s.findUser(r, *ref)
+	if err != nil {
+		return 0, nil, err
+	}
+	return u.ID, snap, nil
+}
+
+func (s *core) findUser(r *http.Request, ref string) (*mesh.User, *mesh.Snapshot, error) {
+	return search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.User, error) { return control.FindUser(snap, ref) })
 }

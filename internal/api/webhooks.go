@@ -12,8 +12,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
+// webhooks handles the operations on webhooks.
+type webhooks struct {
+	*core
+	control *control.Webhooks
+}
+
 // ListWebhooks implements GET /api/v1/webhooks.
-func (s *Server) ListWebhooks(w http.ResponseWriter, r *http.Request) {
+func (s *webhooks) ListWebhooks(w http.ResponseWriter, r *http.Request) {
 	snap := s.ledger.World().Snapshot
 	out := openapi.WebhookList{Webhooks: []openapi.Webhook{}}
 	for hook := range snap.Webhooks.All() {
@@ -23,7 +29,7 @@ func (s *Server) ListWebhooks(w http.ResponseWriter, r *http.Request) {
 }
 
 // CreateWebhook implements POST /api/v1/webhooks.
-func (s *Server) CreateWebhook(w http.ResponseWriter, r *http.Request) {
+func (s *webhooks) CreateWebhook(w http.ResponseWriter, r *http.Request) {
 	var in openapi.WebhookCreation
 	if err := decode(w, r, &in); err != nil {
 		s.fail(w, r, err)
@@ -32,13 +38,13 @@ func (s *Server) CreateWebhook(w http.ResponseWriter, r *http.Request) {
 	if !s.opens(w, r, reads(mesh.NounHistory)) { // the receiver is told of it
 		return
 	}
-	hook, secret, err := s.control.Webhooks.Create(r.Context(), actor(r), control.WebhookChange{
+	hook, secret, err := s.control.Create(r.Context(), actor(r), control.WebhookChange{
 		URL: &in.URL, Description: in.Description, Events: &in.Events, Enabled: in.Enabled,
 	})
 	s.replySecret(w, r, hook, secret, err)
 }
 
-func (s *Server) replySecret(w http.ResponseWriter, r *http.Request, hook *mesh.Webhook, secret string, err error) {
+func (s *webhooks) replySecret(w http.ResponseWriter, r *http.Request, hook *mesh.Webhook, secret string, err error) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -46,17 +52,25 @@ func (s *Server) replySecret(w http.ResponseWriter, r *http.Request, hook *mesh.
 	reply(w, s.ledger.World().Snapshot, openapi.WebhookSecretResult{Webhook: webhookShape(hook), Secret: secret})
 }
 
+func (s *webhooks) replayWebhookSecret(c replayed) (any, error) {
+	result, err := s.replayWebhook(c)
+	if err != nil {
+		return nil, err
+	}
+	return nil, &shownOnce{"webhook secret", c.receipt.Object, result.(openapi.WebhookResult).Webhook}
+}
+
 // GetWebhook implements GET /api/v1/webhooks/{webhookId}.
-func (s *Server) GetWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
+func (s *webhooks) GetWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
 	id, err := webhookRef(webhookID)
 	var hook *mesh.Webhook
 	if err == nil {
-		hook, err = s.control.Webhooks.Find(r.Context(), id)
+		hook, err = s.control.Find(r.Context(), id)
 	}
 	s.replyWebhook(w, r, hook, err)
 }
 
-func (s *Server) replyWebhook(w http.ResponseWriter, r *http.Request, hook *mesh.Webhook, err error) {
+func (s *webhooks) replyWebhook(w http.ResponseWriter, r *http.Request, hook *mesh.Webhook, err error) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -64,8 +78,20 @@ func (s *Server) replyWebhook(w http.ResponseWriter, r *http.Request, hook *mesh
 	reply(w, s.ledger.World().Snapshot, openapi.WebhookResult{Webhook: webhookFor(r, hook)})
 }
 
+func (*webhooks) replayWebhook(c replayed) (any, error) {
+	id, err := webhookRef(c.receipt.Object)
+	if err != nil {
+		return nil, err
+	}
+	w, ok := c.snap.Webhooks.Get(id)
+	if !ok {
+		return nil, errAbsent
+	}
+	return openapi.WebhookResult{Webhook: webhookFor(c.r, w)}, nil
+}
+
 // ChangeWebhook implements PATCH /api/v1/webhooks/{webhookId}.
-func (s *Server) ChangeWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
+func (s *webhooks) ChangeWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
 	var in openapi.WebhookChange
 	err := decode(w, r, &in)
 	if err == nil && (in.URL != nil || in.Events != nil) && !s.opens(w, r, reads(mesh.NounHistory)) {
@@ -77,7 +103,7 @@ func (s *Server) ChangeWebhook(w http.ResponseWriter, r *http.Request, webhookID
 	}
 	var hook *mesh.Webhook
 	if err == nil {
-		hook, err = s.control.Webhooks.Change(r.Context(), actor(r), id, control.WebhookChange{
+		hook, err = s.control.Change(r.Context(), actor(r), id, control.WebhookChange{
 			URL: in.URL, Description: in.Description, Events: in.Events, Enabled: in.Enabled,
 		})
 	}
@@ -85,36 +111,36 @@ func (s *Server) ChangeWebhook(w http.ResponseWriter, r *http.Request, webhookID
 }
 
 // DeleteWebhook implements DELETE /api/v1/webhooks/{webhookId}.
-func (s *Server) DeleteWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
+func (s *webhooks) DeleteWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
 	id, err := webhookRef(webhookID)
 	if err == nil {
-		err = s.control.Webhooks.Delete(r.Context(), actor(r), id)
+		err = s.control.Delete(r.Context(), actor(r), id)
 	}
 	s.done(w, r, err)
 }
 
 // RotateWebhookSecret implements POST /api/v1/webhooks/{webhookId}/rotate.
-func (s *Server) RotateWebhookSecret(w http.ResponseWriter, r *http.Request, webhookID string) {
+func (s *webhooks) RotateWebhookSecret(w http.ResponseWriter, r *http.Request, webhookID string) {
 	id, err := webhookRef(webhookID)
 	var hook *mesh.Webhook
 	var secret string
 	if err == nil {
-		hook, secret, err = s.control.Webhooks.Rotate(r.Context(), actor(r), id)
+		hook, secret, err = s.control.Rotate(r.Context(), actor(r), id)
 	}
 	s.replySecret(w, r, hook, secret, err)
 }
 
 // TestWebhook implements POST /api/v1/webhooks/{webhookId}/test.
-func (s *Server) TestWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
+func (s *webhooks) TestWebhook(w http.ResponseWriter, r *http.Request, webhookID string) {
 	id, err := webhookRef(webhookID)
 	var answer control.WebhookAnswer
 	if err == nil {
-		answer, err = s.control.Webhooks.Test(r.Context(), actor(r), id)
+		answer, err = s.control.Test(r.Context(), actor(r), id)
 	}
 	s.replyDelivery(w, r, answer, err)
 }
 
-func (s *Server) replyDelivery(w http.ResponseWriter, r *http.Request, a control.WebhookAnswer, err error) {
+func (s *webhooks) replyDelivery(w http.ResponseWriter, r *http.Request, a control.WebhookAnswer, err error) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -125,7 +151,7 @@ func (s *Server) replyDelivery(w http.ResponseWriter, r *http.Request, a control
 }
 
 // ListFailedEvents implements GET /api/v1/webhooks/{webhookId}/failed.
-func (s *Server) ListFailedEvents(w http.ResponseWriter, r *http.Request, webhookID string, p openapi.ListFailedEventsParams) {
+func (s *webhooks) ListFailedEvents(w http.ResponseWriter, r *http.Request, webhookID string, p openapi.ListFailedEventsParams) {
 	id, err := webhookRef(webhookID)
 	var before mesh.DeadLetterID
 	if err == nil && or(p.Cursor) != "" {
@@ -141,7 +167,7 @@ func (s *Server) ListFailedEvents(w http.ResponseWriter, r *http.Request, webhoo
 	var letters []mesh.DeadLetter
 	var more bool
 	if err == nil {
-		letters, more, err = s.control.Webhooks.DeadLetters(r.Context(), id, before, limit)
+		letters, more, err = s.control.DeadLetters(r.Context(), id, before, limit)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -160,7 +186,7 @@ func (s *Server) ListFailedEvents(w http.ResponseWriter, r *http.Request, webhoo
 }
 
 // RedeliverEvent implements POST /api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver.
-func (s *Server) RedeliverEvent(w http.ResponseWriter, r *http.Request, webhookID, failedID string) {
+func (s *webhooks) RedeliverEvent(w http.ResponseWriter, r *http.Request, webhookID, failedID string) {
 	id, err := webhookRef(webhookID)
 	var letter mesh.DeadLetterID
 	if err == nil {
@@ -170,7 +196,7 @@ func (s *Server) RedeliverEvent(w http.ResponseWriter, r *http.Request, webhookI
 	a.Once = nil // to send it again is what is asked for
 	var answer control.WebhookAnswer
 	if err == nil {
-		answer, err = s.control.Webhooks.Redeliver(r.Context(), a, id, letter)
+		answer, err = s.control.Redeliver(r.Context(), a, id, letter)
 	}
 	s.replyDelivery(w, r, answer, err)
 }
@@ -242,24 +268,4 @@ func EncodeWebhookEvent(row history.AuditRow) []byte {
 	change := changeShape(row)
 	change.ID = control.EventID(row)
 	return encoded(webhookEvent{change, control.EventName(row), control.EventType(row)})
-}
-
-func replayWebhook(c replayed) (any, error) {
-	id, err := webhookRef(c.receipt.Object)
-	if err != nil {
-		return nil, err
-	}
-	w, ok := c.snap.Webhooks.Get(id)
-	if !ok {
-		return nil, errAbsent
-	}
-	return openapi.WebhookResult{Webhook: webhookFor(c.r, w)}, nil
-}
-
-func replayWebhookSecret(c replayed) (any, error) {
-	result, err := replayWebhook(c)
-	if err != nil {
-		return nil, err
-	}
-	return nil, &shownOnce{"webhook secret", c.receipt.Object, result.(openapi.WebhookResult).Webhook}
 }

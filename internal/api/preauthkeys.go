@@ -1,0 +1,123 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// preAuthKeys handles the operations on pre-auth keys.
+type preAuthKeys struct {
+	*core
+	control *control.PreAuthKeys
+}
+
+// ListPreAuthKeys implements GET /api/v1/preauthkey.
+func (s *preAuthKeys) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p openapi.ListPreAuthKeysParams) {
+	part, err := pageOf(p.Limit, p.Cursor)
+	var owner mesh.UserID
+	var snap *mesh.Snapshot
+	if err == nil {
+		owner, snap, err = s.filterUser(r, p.User)
+	}
+	var refusal *control.Refusal
+	if number, _ := strconv.ParseInt(or(p.User), 10, 64); number > 0 && errors.As(err, &refusal) && refusal.Reason == control.NotFound {
+		// Tools ask for the keys of users by id, also after they deleted the user. A
+		// name that is not there is more likely misspelt.
+		owner, snap, err = mesh.UserID(number), s.ledger.World().Snapshot, nil
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	at := s.ledger.Now()
+	lister[*mesh.PreAuthKey, mesh.KeyID]{
+		name: "preAuthKeys", id: func(k *mesh.PreAuthKey) mesh.KeyID { return k.ID },
+		encode: func(k *mesh.PreAuthKey) []byte { return encoded(preAuthKeyShape(snap, k, "", at)) },
+	}.reply(w, snap, part, where(snap.PreAuthKeys.All(), func(k *mesh.PreAuthKey) bool {
+		return (owner == 0 || k.User == owner) && matches(p.Valid, !k.Expiry.Reached(at) && (k.Reusable || !k.Used))
+	}))
+}
+
+// unlessZero reads the id of a user in the form of tools whose ids are numbers: they
+// send 0 for none.
+func unlessZero(user string) string {
+	if user == "0" {
+		return ""
+	}
+	return user
+}
+
+// CreatePreAuthKey implements POST /api/v1/preauthkey.
+func (s *preAuthKeys) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
+	var in openapi.PreAuthKeyCreation
+	if err := decode(w, r, &in); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	k, text, err := s.control.Create(r.Context(), actor(r), control.NewPreAuthKey{
+		User: unlessZero(or(in.User)), Reusable: or(in.Reusable), Ephemeral: or(in.Ephemeral), Tags: in.ACLTags, Expiration: or(in.Expiration),
+	})
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	world := s.ledger.World()
+	out := openapi.PreAuthKeyResult{PreAuthKey: preAuthKeyShape(world.Snapshot, k, text, s.ledger.Now()), Warnings: []string{}}
+	for _, tag := range k.Tags {
+		if world.Doc.KnowsTag(tag) != nil {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("the policy's tagOwners does not declare %s, so no rule can name it: it gives nodes only what rules give to everyone or to all tagged nodes", tag))
+		}
+	}
+	reply(w, world.Snapshot, out)
+}
+
+func (*preAuthKeys) replayPreAuthKey(c replayed) (any, error) {
+	k, ok := c.snap.PreAuthKeys.Get(identity.ParseRef(identity.KindPreAuth, c.receipt.Object).ID)
+	if !ok {
+		return nil, errAbsent
+	}
+	return nil, &shownOnce{"pre-auth key", c.receipt.Object, preAuthKeyShape(c.snap, k, "", c.now)}
+}
+
+// ExpirePreAuthKey implements POST /api/v1/preauthkey/expire.
+func (s *preAuthKeys) ExpirePreAuthKey(w http.ResponseWriter, r *http.Request) {
+	var in openapi.PreAuthKeySelection
+	err := decode(w, r, &in)
+	var ref string
+	if err == nil {
+		ref, err = oneOf("id or key", in.ID, in.Key)
+	}
+	if err == nil {
+		err = s.control.Expire(r.Context(), actor(r), ref, or(in.User))
+	}
+	s.done(w, r, err)
+}
+
+// DeletePreAuthKey implements DELETE /api/v1/preauthkey.
+func (s *preAuthKeys) DeletePreAuthKey(w http.ResponseWriter, r *http.Request, p openapi.DeletePreAuthKeyParams) {
+	s.done(w, r, s.control.Delete(r.Context(), actor(r), p.ID))
+}
+
+// oneOf takes the one member that is given.
+func oneOf(names string, members ...*string) (ref string, err error) {
+	for _, m := range members {
+		switch {
+		case or(m) == "":
+		case ref != "":
+			return "", &badRequest{"", "give only one of " + names}
+		default:
+			ref = *m
+		}
+	}
+	if ref == "" {
+		return "", &badRequest{"", "name a key by " + names}
+	}
+	return ref, nil
+}
