@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/periodic"
 )
 
 const (
@@ -122,16 +124,7 @@ func (c *certificate) look() {
 
 // Run follows the files until ctx ends.
 func (c *certificate) Run(ctx context.Context) error {
-	tick := time.NewTicker(certificateLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			c.look()
-		}
-	}
+	return periodic.Run(ctx, certificateLook, c.look)
 }
 
 // warnings are what /health says about the certificate.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/periodic"
 )
 
 // checkEvery bounds how late a change of health is noted.
@@ -55,14 +56,7 @@ func (s *service) checksNow() []openapi.ServerCheck {
 
 // followHealth notes when the health of a part changes, until ctx ends.
 func (s *service) followHealth(ctx context.Context) error {
-	tick := time.NewTicker(checkEvery)
-	defer tick.Stop()
-	for {
-		s.checks.note(s.health(), time.Now())
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	note := func() { s.checks.note(s.health(), time.Now()) }
+	note()
+	return periodic.Run(ctx, checkEvery, note)
 }

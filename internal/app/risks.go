@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/periodic"
 )
 
 // riskLook is how often the settings of the database are read again, so that a
@@ -48,14 +50,6 @@ func (r *risks) warnings() []string {
 
 // Run looks until ctx ends.
 func (r *risks) Run(ctx context.Context) error {
-	tick := time.NewTicker(riskLook)
-	defer tick.Stop()
-	for {
-		r.look(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	r.look(ctx)
+	return periodic.Run(ctx, riskLook, func() { r.look(ctx) })
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/periodic"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
@@ -253,21 +254,14 @@ func (l *lateReports) waiting(now time.Time) (ids []mesh.NodeID) {
 // SaveReports commits delayed reports when their nodes may commit again, until ctx
 // ends.
 func (s *Clients) SaveReports(ctx context.Context) error {
-	tick := time.NewTicker(lateLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return periodic.Run(ctx, lateLook, func() {
 		for _, id := range s.late.waiting(time.Now()) {
 			var refusal *Refusal // the node is gone, or has another key
 			if _, err := s.saveReport(ctx, id, s.dropIfMoved(id)); err != nil && !errors.As(err, &refusal) {
 				s.log.Debug("a late report waits for the database", "node", id, "error", err)
 			}
 		}
-	}
+	})
 }
 
 // saveReport commits what a node said, as far as its pace allows, unless drop says that

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/periodic"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
@@ -312,19 +313,12 @@ func (o *observations) saved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
 // once when nothing newer than ten minutes is committed, and else when it is. The
 // end of a warning is committed at once, since people act on warnings.
 func (s *Observations) Save(ctx context.Context) error {
-	tick := time.NewTicker(saveLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return periodic.Run(ctx, saveLook, func() {
 		facts, uses := s.due(s.ledger.Now())
 		if err := s.commit(ctx, facts, uses); err != nil {
 			s.log.Debug("what nodes measured and when keys were used waits for the database", "error", err)
 		}
-	}
+	})
 }
 
 // SaveAll commits what waits for its time, before the service stops.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/periodic"
 )
 
 // Peer is another replica.
@@ -145,16 +146,9 @@ func (f *Fence) Leave() bool {
 
 // Run asks the others when it is time, until ctx ends.
 func (f *Fence) Run(ctx context.Context) error {
-	tick := time.NewTicker(f.times.AskEvery / 8)
-	defer tick.Stop()
 	var asked time.Time
 	closed := false
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return periodic.Run(ctx, f.times.AskEvery/8, func() {
 		due := f.times.VerifyEvery
 		if f.lost(f.config.Fresh()) {
 			due = f.times.AskEvery
@@ -167,7 +161,7 @@ func (f *Fence) Run(ctx context.Context) error {
 			closed = !was
 			f.logState(closed)
 		}
-	}
+	})
 }
 
 // logState logs that the fence closed or opened.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/periodic"
 )
 
 const (
@@ -66,15 +68,8 @@ func (p *pause) start() {
 // DetectPauses detects pauses of the process until ctx ends. It waits for nothing else,
 // so that an unresponsive database is not mistaken for a pause.
 func (l *Ledger) DetectPauses(ctx context.Context) error {
-	tick := time.NewTicker(awakeEvery)
-	defer tick.Stop()
-	for l.pause.start(); ; l.pause.observe(time.Now()) {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	l.pause.start()
+	return periodic.Run(ctx, awakeEvery, func() { l.pause.observe(time.Now()) })
 }
 
 // Verified returns at once unless this process was paused and has not read the log

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/periodic"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
@@ -95,16 +96,7 @@ func (p *Prober) Answered(token string, machine key.MachinePublic) {
 
 // Run asks until ctx ends.
 func (p *Prober) Run(ctx context.Context) error {
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-ticker.C:
-			p.Look(ctx, now)
-		}
-	}
+	return periodic.Run(ctx, tick, func() { p.Look(ctx, time.Now()) })
 }
 
 // Look asks the routers that are due at a time and commits what has changed. Run

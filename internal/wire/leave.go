@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"tailscale.com/control/controlbase"
+
+	"github.com/fairlead-mesh/fairlead/internal/periodic"
 )
 
 const (
@@ -44,16 +46,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.config.Leave == nil {
 		return nil
 	}
-	tick := time.NewTicker(leaveEvery)
-	defer tick.Stop()
 	var since time.Time // when Leave began to say so
 	var chunk int
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return periodic.Run(ctx, leaveEvery, func() {
 		switch leave := s.config.Leave(); {
 		case !leave:
 			since = time.Time{}
@@ -64,7 +59,7 @@ func (s *Server) Run(ctx context.Context) error {
 		default:
 			s.closeSome(chunk, since)
 		}
-	}
+	})
 }
 
 // Drain ends all connections, not all at once as long as ctx lives, and waits
