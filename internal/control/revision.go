@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"net/netip"
+	"reflect"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
@@ -12,30 +12,32 @@ import (
 // NodeRevision names what people and the policy decided about a node: each change
 // of that gives another. What the device does or says of itself gives none.
 func NodeRevision(n *mesh.Node) string {
-	type route struct {
-		ID               mesh.RouteID
-		Enabled, Decided bool
-		Preference       int
-	}
-	decided := struct {
-		ID               mesh.NodeID
-		CreatedAt        mesh.Time
-		Owner, CreatedBy mesh.UserID
-		Tags             []string
-		Name             string
-		IPv4, IPv6       netip.Addr
-		Expiry           mesh.Time
-		Routes           []route
-	}{ID: n.ID, CreatedAt: n.CreatedAt, Owner: n.Owner, CreatedBy: n.CreatedBy, Tags: n.Tags, IPv4: n.IPv4, IPv6: n.IPv6, Expiry: n.Expiry}
+	decided := decidedFields(*n)
 	if n.Renamed {
-		decided.Name = n.Name
+		decided["Name"] = n.Name
 	}
+	var routes []map[string]any
 	for _, r := range n.AllRoutes {
-		if r.Enabled || r.Decided || r.Preference != 0 {
-			decided.Routes = append(decided.Routes, route{r.ID, r.Enabled, r.Decided, r.Preference})
+		if route := decidedFields(r); len(route) > 0 {
+			route["ID"] = r.ID
+			routes = append(routes, route)
 		}
 	}
+	decided["Routes"] = routes
 	return contentRevision(decided)
+}
+
+// decidedFields returns those fields of a struct with the tag decided that are set, by
+// name. A field that a later release adds leaves the revision of a node that does not
+// use it as it is.
+func decidedFields(noun any) map[string]any {
+	v, decided := reflect.ValueOf(noun), map[string]any{}
+	for f := range v.Type().Fields() {
+		if _, ok := f.Tag.Lookup("decided"); ok && !v.FieldByIndex(f.Index).IsZero() {
+			decided[f.Name] = v.FieldByIndex(f.Index).Interface()
+		}
+	}
+	return decided
 }
 
 // UserRevision names a user as it is: each change gives another. How many nodes

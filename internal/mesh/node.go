@@ -19,26 +19,28 @@ const (
 	RegisterApproved RegisterMethod = "approved"
 )
 
-// Node is one device. A node inside a snapshot is never written again.
+// Node is one device. A node inside a snapshot is never written again. People or the
+// policy set the fields with the tag decided: they make up the revision by which a
+// caller says what a change was made from.
 type Node struct {
-	ID NodeID `json:"id"`
+	ID NodeID `json:"id" decided:"true"`
 	// Owner is zero for a tagged node: it belongs to its tags.
-	Owner UserID `json:"owner,omitempty"`
+	Owner UserID `json:"owner,omitempty" decided:"true"`
 	// CreatedBy is the user whose pre-auth key a tagged node joined with. The user
 	// may have been deleted since.
-	CreatedBy  UserID            `json:"createdBy,omitempty"`
+	CreatedBy  UserID            `json:"createdBy,omitempty" decided:"true"`
 	MachineKey key.MachinePublic `json:"machineKey"`
 	NodeKey    key.NodePublic    `json:"nodeKey"`
 	// Hostname is the device's own name. Name is its label in the mesh's DNS,
-	// unique among all nodes.
+	// unique among all nodes. It is decided if Renamed is set.
 	Hostname string `json:"hostname"`
 	Name     string `json:"name"`
 	// Renamed means that a person chose Name: it stays when the hostname
 	// changes.
 	Renamed       bool           `json:"renamed,omitempty"`
-	IPv4          netip.Addr     `json:"ipv4"`
-	IPv6          netip.Addr     `json:"ipv6"`
-	Tags          []string       `json:"tags,omitempty"`
+	IPv4          netip.Addr     `json:"ipv4" decided:"true"`
+	IPv6          netip.Addr     `json:"ipv6" decided:"true"`
+	Tags          []string       `json:"tags,omitempty" decided:"true"`
 	Method        RegisterMethod `json:"method"`
 	PreAuthKey    KeyID          `json:"preAuthKey,omitempty" column:"preauth_key"`
 	Ephemeral     bool           `json:"ephemeral,omitempty"`
@@ -64,11 +66,11 @@ type Node struct {
 	// Unhealthy means that the device is connected but does not answer, so that other
 	// routers take over its routes.
 	Unhealthy bool `json:"unwell,omitempty"`
-	Expiry    Time `json:"expiry,omitempty"`
+	Expiry    Time `json:"expiry,omitempty" decided:"true"`
 	// KeyExpired means that Expiry has passed and peers have been told. It is a field
 	// because what peers see may change only by an event, not as time passes.
 	KeyExpired bool `json:"lapsed,omitempty"`
-	CreatedAt  Time `json:"createdAt"`
+	CreatedAt  Time `json:"createdAt" decided:"true"`
 	// UpdatedAt is the last change other than of Net and Presence.
 	UpdatedAt Time `json:"updatedAt"`
 

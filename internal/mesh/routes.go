@@ -7,21 +7,22 @@ import (
 	"slices"
 )
 
-// Route is one prefix of one node, and what was decided about it.
+// Route is one prefix of one node, and what was decided about it: the fields with the
+// tag decided, as in Node.
 type Route struct {
 	ID     RouteID      `json:"id"`
 	Prefix netip.Prefix `json:"prefix"`
 	// Enabled says that an administrator or the policy allows it.
-	Enabled bool `json:"enabled,omitempty"`
+	Enabled bool `json:"enabled,omitempty" decided:"true"`
 	// Decided says that a person enabled or disabled it: the policy does not
 	// change that.
-	Decided bool `json:"decided,omitempty"`
+	Decided bool `json:"decided,omitempty" decided:"true"`
 	// ApprovedBy is the version of the policy that enabled it. It is zero if a
 	// person decided, and unknown if an older release enabled it.
 	ApprovedBy PolicyVersion `json:"approvedBy,omitempty"`
 	// Preference says which of several routers is asked first: the one with
 	// the greatest.
-	Preference int  `json:"preference,omitempty"`
+	Preference int  `json:"preference,omitempty" decided:"true"`
 	CreatedAt  Time `json:"createdAt"`
 	UpdatedAt  Time `json:"updatedAt"`
 }
