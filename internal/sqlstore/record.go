@@ -216,12 +216,13 @@ func listCodec[T any](format func(T) string, parse func(string) (T, error)) code
 	})
 }
 
-// jsonCodec keeps an empty list as empty text.
+// jsonCodec keeps an empty list and an unset struct as empty text, which is the default
+// that a migration gives a new column.
 func jsonCodec() codec {
 	return codec{
 		text,
 		func(f reflect.Value) any {
-			if f.Kind() == reflect.Slice && f.Len() == 0 {
+			if f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0 {
 				return ""
 			}
 			text, _ := json.Marshal(f.Interface()) // cannot fail

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/fstest"
@@ -71,6 +72,26 @@ func TestUnknownTypesAreNotStored(t *testing.T) {
 		}
 	}()
 	bind("x", struct{ Share float64 }{})
+}
+
+// Rows from before a migration have the empty text that it gives to a new column.
+func TestUnsetStructsAreStoredAsEmptyText(t *testing.T) {
+	type remark struct {
+		Text string `json:"text"`
+	}
+	type row struct {
+		Remark remark `json:"remark" column:"remark"`
+	}
+	r := bind("x", row{})
+	for text, want := range map[string]row{"": {}, `{"text":"a"}`: {remark{"a"}}} {
+		if got := r.values(want); !cmp.Equal(got, []any{text}) {
+			t.Errorf("%+v is stored as %q, want %q", want, got, text)
+		}
+		got := row{remark{"before"}}
+		if err := r.into(reflect.ValueOf(&got).Elem())[0].(parser)([]byte(text)); err != nil || got != want {
+			t.Errorf("%q is loaded as %+v (%v), want %+v", text, got, err, want)
+		}
+	}
 }
 
 // A migration beside the folders of the engines is a step of both, in its place among
