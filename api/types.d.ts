@@ -1264,7 +1264,7 @@ export interface paths {
         post?: never;
         /**
          * Take the configured settings of DNS again
-         * @description All that was changed here is forgotten. `If-Match` works as for a change.
+         * @description All that was changed here is forgotten.
          */
         delete: operations["resetDNS"];
         options?: never;
@@ -1276,9 +1276,6 @@ export interface paths {
          *     gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
          *
          *     `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
-         *
-         *     `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
-         *     other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
          */
         patch: operations["changeDNS"];
         trace?: never;
@@ -1313,9 +1310,6 @@ export interface paths {
          *
          *     With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
          *     locks its author out undoes itself. Until then every other save is answered 409.
-         *
-         *     `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
-         *     other's work: if another one is in force the answer is 412 with that one in `current`.
          */
         put: operations["setPolicy"];
         post?: never;
@@ -4668,11 +4662,7 @@ export interface components {
         OneUser: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
-                /**
-                 * @description names the user as it is, for `If-Match`
-                 * @example "5b1f0c2e9a7d4410"
-                 */
-                ETag?: string;
+                ETag: components["headers"]["ETag"];
                 [name: string]: unknown;
             };
             content: {
@@ -4683,11 +4673,7 @@ export interface components {
         OneNode: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
-                /**
-                 * @description names what was decided about the node, for `If-Match`
-                 * @example "5b1f0c2e9a7d4410"
-                 */
-                ETag?: string;
+                ETag: components["headers"]["ETag"];
                 [name: string]: unknown;
             };
             content: {
@@ -4698,11 +4684,7 @@ export interface components {
         OneRoute: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
-                /**
-                 * @description that of its node, which names what was decided about it, for `If-Match`
-                 * @example "5b1f0c2e9a7d4410"
-                 */
-                ETag?: string;
+                ETag: components["headers"]["ETag"];
                 [name: string]: unknown;
             };
             content: {
@@ -4834,11 +4816,7 @@ export interface components {
         OnePolicy: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
-                /**
-                 * @description names the version, for `If-Match`
-                 * @example "7"
-                 */
-                ETag?: string;
+                ETag: components["headers"]["ETag"];
                 [name: string]: unknown;
             };
             content: {
@@ -4877,11 +4855,7 @@ export interface components {
         OneDNS: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
-                /**
-                 * @description names these settings, for `If-Match`
-                 * @example "5b1f0c2e9a7d4410"
-                 */
-                ETag?: string;
+                ETag: components["headers"]["ETag"];
                 [name: string]: unknown;
             };
             content: {
@@ -4913,11 +4887,7 @@ export interface components {
         Stale: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
-                /**
-                 * @description names `current`
-                 * @example "5b1f0c2e9a7d4410"
-                 */
-                ETag?: string;
+                ETag: components["headers"]["ETag"];
                 [name: string]: unknown;
             };
             content: {
@@ -5016,6 +4986,11 @@ export interface components {
          * @example 4711
          */
         Revision: string;
+        /**
+         * @description names the object in the answer as it is, for `If-Match`; of a route, its node
+         * @example "5b1f0c2e9a7d4410"
+         */
+        ETag: string;
     };
     pathItems: never;
 }
