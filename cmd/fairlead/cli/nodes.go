@@ -12,13 +12,16 @@ import (
 )
 
 func (t *tool) nodes() *cobra.Command {
-	return group(&cobra.Command{
+	cmd := group(&cobra.Command{
 		Use:   "nodes",
 		Short: "List, rename, tag, expire and delete the devices of the network",
 		Example: `  fairlead nodes list
   fairlead nodes expire alices-laptop`,
-	}, t.nodesList(), t.nodesShow(), t.nodesRename(), t.nodesTag(), t.nodesMove(), t.nodesAddress(), t.nodesApproveRoutes(), t.nodesExpire(), t.nodesDelete(),
-		t.nodesPresence(), t.nodesEnrol())
+	}, t.nodesList(), t.nodesShow(), t.nodesTag(), t.nodesApproveRoutes(), t.nodesExpire(), t.nodesDelete(), t.nodesPresence(), t.nodesEnrol())
+	for _, e := range t.nodeEdits() {
+		cmd.AddCommand(t.nodeEdit(e))
+	}
+	return cmd
 }
 
 // nodeForms describes what names a node in the commands that take one.
@@ -32,13 +35,18 @@ func (n *nodeRef) flag(cmd *cobra.Command) {
 	complete(cmd, "identifier", cobra.NoFileCompletions)
 }
 
-// takes accepts the node, unless --identifier names it, and the arguments more.
-func (n *nodeRef) takes(more ...string) cobra.PositionalArgs {
+// followedBy accepts the node, unless --identifier names it, and the arguments that
+// more accepts.
+func (n *nodeRef) followedBy(more cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if n.identifier != 0 {
-			return takes(more...)(cmd, args)
+		if n.identifier == 0 {
+			first := min(1, len(args))
+			if err := takes("node")(cmd, args[:first]); err != nil {
+				return err
+			}
+			args = args[first:]
 		}
-		return takes(append([]string{"node"}, more...)...)(cmd, args)
+		return more(cmd, args)
 	}
 }
 
@@ -150,13 +158,13 @@ func (t *tool) nodesShow() *cobra.Command {
 		Long:  "Show one node.\n\n" + nodeForms,
 		Example: `  fairlead nodes show alices-laptop
   fairlead nodes show 100.64.0.7 --output yaml`,
-		Args:              node.takes(),
+		Args:              node.followedBy(takes()),
 		ValidArgsFunction: t.completeNode,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, _ := node.from(args)
 			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
 				return answer(client.ShowNode(cmd.Context(), ref))
-			}, nodeDetails)
+			}, t.nodeDetails)
 		},
 	}
 	node.flag(cmd)
@@ -176,7 +184,7 @@ func (t *tool) showNode(call func(*apiclient.Client) ([]byte, error), text func(
 	return t.show(result.Node, text(result.Node))
 }
 
-func nodeDetails(n apiclient.Node) string {
+func (t *tool) nodeDetails(n apiclient.Node) string {
 	expiry := "never"
 	if n.Expiry != nil {
 		expiry = timeText(*n.Expiry)
@@ -204,6 +212,11 @@ func nodeDetails(n apiclient.Node) string {
 		{"Machine key", n.MachineKey},
 		{"Node key", n.NodeKey},
 	}
+	for _, e := range t.nodeEdits() {
+		if e.row != nil {
+			rows = append(rows, e.row(n))
+		}
+	}
 	return details(append(rows, hostDetails(n.Host)...))
 }
 
@@ -211,41 +224,6 @@ func nodeDetails(n apiclient.Node) string {
 func details(rows [][]string) string {
 	_, text, _ := strings.Cut(table("", rows, func(row []string) []string { return row }), "\n")
 	return text
-}
-
-func (t *tool) nodesRename() *cobra.Command {
-	var node nodeRef
-	var reset bool
-	cmd := &cobra.Command{
-		Use:   "rename <node> (<new-name> | --reset)",
-		Short: "Rename a node",
-		Long: `Rename a node: give it another name in DNS, which it keeps whatever its device
-calls itself. A name has at most 63 letters, digits and hyphens.
-
-` + nodeForms,
-		Example: `  fairlead nodes rename localhost-3 web-1
-  fairlead nodes rename 100.64.0.7 printer
-  fairlead nodes rename printer --reset`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if reset {
-				return node.takes()(cmd, args)
-			}
-			return node.takes("new name")(cmd, args)
-		},
-		ValidArgsFunction: t.completeNode,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, more := node.from(args)
-			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
-				if reset {
-					return answer(client.ResetNodeName(cmd.Context(), ref, nil))
-				}
-				return answer(client.RenameNode(cmd.Context(), ref, more[0], nil))
-			}, func(n apiclient.Node) string { return fmt.Sprintf("Renamed node %s to %s\n", ref, n.GivenName) })
-		},
-	}
-	node.flag(cmd)
-	cmd.Flags().BoolVar(&reset, "reset", false, "call the node as its device calls itself")
-	return cmd
 }
 
 func (t *tool) nodesTag() *cobra.Command {
@@ -324,70 +302,6 @@ func tagWork(tags, add, remove []string) (work nodesWork, err error) {
 		return work, nil
 	}
 	return work, wrongUsage("give only one of --tags, --add and --remove")
-}
-
-func (t *tool) nodesMove() *cobra.Command {
-	var node nodeRef
-	var user string
-	cmd := &cobra.Command{
-		Use:   "move <node> --user <user>",
-		Short: "Give a node to another user",
-		Long: `Give a node to another user. It keeps its name, addresses and expiry, and what
-the policy says of the new owner holds for it at once. A node with tags belongs
-to them and cannot be moved.
-
-` + nodeForms,
-		Example: `  fairlead nodes move laptop --user bob
-  fairlead nodes move 7 --user bob`,
-		Args:              node.takes(),
-		ValidArgsFunction: t.completeNode,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, _ := node.from(args)
-			if user == "" {
-				return wrongUsage("--user is missing")
-			}
-			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
-				return answer(client.MoveNode(cmd.Context(), ref, &apiclient.MoveNodeParams{}, apiclient.NodeOwnerChange{User: &user}))
-			}, func(n apiclient.Node) string { return fmt.Sprintf("Node %s belongs to %s\n", n.GivenName, user) })
-		},
-	}
-	node.flag(cmd)
-	cmd.Flags().StringVar(&user, "user", "", "`name` or id of the new owner")
-	complete(cmd, "user", t.completeUserFlag)
-	return cmd
-}
-
-func (t *tool) nodesAddress() *cobra.Command {
-	var node nodeRef
-	var v4, v6 string
-	cmd := &cobra.Command{
-		Use:   "address <node> [--ipv4 <address>] [--ipv6 <address>]",
-		Short: "Give a node an address of your choice",
-		Long: `Give a node an address of your choice, for as long as it is there. The address
-must lie in the network's prefix and be free. Connections over the old one
-break.
-
-` + nodeForms,
-		Example: `  fairlead nodes address web-1 --ipv4 100.64.7.1
-  fairlead nodes address 7 --ipv4 100.64.7.1 --ipv6 fd7a:115c:a1e0::701`,
-		Args:              node.takes(),
-		ValidArgsFunction: t.completeNode,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, _ := node.from(args)
-			if v4 == "" && v6 == "" {
-				return wrongUsage("--ipv4 or --ipv6 is missing")
-			}
-			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
-				return answer(client.SetNodeAddresses(cmd.Context(), ref, nil, apiclient.NodeAddressesChange{Ipv4: ifSet(v4), Ipv6: ifSet(v6)}))
-			}, func(n apiclient.Node) string {
-				return fmt.Sprintf("Node %s has %s\n", n.GivenName, strings.Join(n.IPAddresses, ", "))
-			})
-		},
-	}
-	node.flag(cmd)
-	cmd.Flags().StringVar(&v4, "ipv4", "", "the IPv4 `address`")
-	cmd.Flags().StringVar(&v6, "ipv6", "", "the IPv6 `address`")
-	return cmd
 }
 
 func (t *tool) nodesDelete() *cobra.Command {

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
+)
+
+// nodeEdit is a command that changes one node, which its first argument or
+// --identifier names.
+type nodeEdit struct {
+	use, short, long, example string
+	// flags adds those besides --identifier; nil adds none.
+	flags func(*cobra.Command)
+	// args checks the arguments that follow the node, and the flags.
+	args cobra.PositionalArgs
+	// call asks for the change, and done says what became of the node.
+	call func(ctx context.Context, client *apiclient.Client, node string, args []string) ([]byte, error)
+	done func(node string, n apiclient.Node) string
+	// row is the line of "nodes show" about what the command changes: its name and
+	// its value. Nil if nodeDetails has it.
+	row func(n apiclient.Node) []string
+}
+
+// nodeEdits are those commands. Each stands here as a whole.
+//
+// long: it has an entry for each command
+func (t *tool) nodeEdits() []nodeEdit {
+	var reset bool
+	var user, v4, v6 string
+	return []nodeEdit{
+		{
+			use:   "rename <node> (<new-name> | --reset)",
+			short: "Rename a node",
+			long: `Rename a node: give it another name in DNS, which it keeps whatever its device
+calls itself. A name has at most 63 letters, digits and hyphens.`,
+			example: `  fairlead nodes rename localhost-3 web-1
+  fairlead nodes rename 100.64.0.7 printer
+  fairlead nodes rename printer --reset`,
+			flags: func(cmd *cobra.Command) {
+				cmd.Flags().BoolVar(&reset, "reset", false, "call the node as its device calls itself")
+			},
+			args: func(cmd *cobra.Command, args []string) error {
+				if reset {
+					return takes()(cmd, args)
+				}
+				return takes("new name")(cmd, args)
+			},
+			call: func(ctx context.Context, client *apiclient.Client, node string, args []string) ([]byte, error) {
+				if reset {
+					return answer(client.ResetNodeName(ctx, node, nil))
+				}
+				return answer(client.RenameNode(ctx, node, args[0], nil))
+			},
+			done: func(node string, n apiclient.Node) string {
+				return fmt.Sprintf("Renamed node %s to %s\n", node, n.GivenName)
+			},
+		},
+		{
+			use:   "move <node> --user <user>",
+			short: "Give a node to another user",
+			long: `Give a node to another user. It keeps its name, addresses and expiry, and what
+the policy says of the new owner holds for it at once. A node with tags belongs
+to them and cannot be moved.`,
+			example: `  fairlead nodes move laptop --user bob
+  fairlead nodes move 7 --user bob`,
+			flags: func(cmd *cobra.Command) {
+				cmd.Flags().StringVar(&user, "user", "", "`name` or id of the new owner")
+				complete(cmd, "user", t.completeUserFlag)
+			},
+			args: func(cmd *cobra.Command, args []string) error {
+				if user == "" && len(args) == 0 {
+					return wrongUsage("--user is missing")
+				}
+				return takes()(cmd, args)
+			},
+			call: func(ctx context.Context, client *apiclient.Client, node string, _ []string) ([]byte, error) {
+				return answer(client.MoveNode(ctx, node, &apiclient.MoveNodeParams{}, apiclient.NodeOwnerChange{User: &user}))
+			},
+			done: func(_ string, n apiclient.Node) string {
+				return fmt.Sprintf("Node %s belongs to %s\n", n.GivenName, user)
+			},
+		},
+		{
+			use:   "address <node> [--ipv4 <address>] [--ipv6 <address>]",
+			short: "Give a node an address of your choice",
+			long: `Give a node an address of your choice, for as long as it is there. The address
+must lie in the network's prefix and be free. Connections over the old one
+break.`,
+			example: `  fairlead nodes address web-1 --ipv4 100.64.7.1
+  fairlead nodes address 7 --ipv4 100.64.7.1 --ipv6 fd7a:115c:a1e0::701`,
+			flags: func(cmd *cobra.Command) {
+				cmd.Flags().StringVar(&v4, "ipv4", "", "the IPv4 `address`")
+				cmd.Flags().StringVar(&v6, "ipv6", "", "the IPv6 `address`")
+			},
+			args: func(cmd *cobra.Command, args []string) error {
+				if v4 == "" && v6 == "" && len(args) == 0 {
+					return wrongUsage("--ipv4 or --ipv6 is missing")
+				}
+				return takes()(cmd, args)
+			},
+			call: func(ctx context.Context, client *apiclient.Client, node string, _ []string) ([]byte, error) {
+				return answer(client.SetNodeAddresses(ctx, node, nil, apiclient.NodeAddressesChange{Ipv4: ifSet(v4), Ipv6: ifSet(v6)}))
+			},
+			done: func(_ string, n apiclient.Node) string {
+				return fmt.Sprintf("Node %s has %s\n", n.GivenName, strings.Join(n.IPAddresses, ", "))
+			},
+		},
+	}
+}
+
+func (t *tool) nodeEdit(e nodeEdit) *cobra.Command {
+	var node nodeRef
+	cmd := &cobra.Command{
+		Use:               e.use,
+		Short:             e.short,
+		Long:              e.long + "\n\n" + nodeForms,
+		Example:           e.example,
+		Args:              node.followedBy(e.args),
+		ValidArgsFunction: t.completeNode,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, more := node.from(args)
+			return t.showNode(func(client *apiclient.Client) ([]byte, error) { return e.call(cmd.Context(), client, ref, more) },
+				func(n apiclient.Node) string { return e.done(ref, n) })
+		},
+	}
+	node.flag(cmd)
+	if e.flags != nil {
+		e.flags(cmd)
+	}
+	return cmd
+}
