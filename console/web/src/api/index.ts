@@ -5,7 +5,7 @@
  */
 export { watchUse } from "./attended";
 export { currentOf, type IfMatch, takenBack, undone, useEtag } from "./changes";
-export { ApiError, api, newRequestName } from "./client";
+export { type Answer, ApiError, api, newRequestName } from "./client";
 export type { Collection } from "./collection";
 export * from "./history";
 export { queryClient } from "./query";

@@ -6,7 +6,7 @@ import { Button } from "@/ui";
 export interface Conflict {
   /** The node, and the member of it. */
   of: string;
-  member: "givenName" | "tags";
+  member: string;
   mine: string;
   theirs: string;
 }
@@ -19,9 +19,9 @@ export function ConflictView({ conflict, onMine, onTheirs }: { conflict: Conflic
       <p className="font-medium text-ink">{last ? t.by(last.who, last.when) : t.title}</p>
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
         <dt>{t.mine}</dt>
-        <dd className="font-mono break-words text-ink">{conflict.mine}</dd>
+        <dd className="font-mono break-words whitespace-pre-wrap text-ink">{conflict.mine}</dd>
         <dt>{t.theirs}</dt>
-        <dd className="font-mono break-words text-ink">{conflict.theirs}</dd>
+        <dd className="font-mono break-words whitespace-pre-wrap text-ink">{conflict.theirs}</dd>
       </dl>
       <Choice onMine={onMine} onTheirs={onTheirs} />
     </div>

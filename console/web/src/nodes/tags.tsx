@@ -1,63 +1,48 @@
 import { useState } from "react";
-import { currentOf, type IfMatch, type Node, undone, useEtag } from "@/api";
+import { api, type Node } from "@/api";
 import { notATag, tagsOf } from "@/keys/facts";
 import { TagField } from "@/keys/TagField";
 import { printable, text } from "@/text";
 import { ApiCall, Banner, Button, Choices, Confirm, Dialog, useStatus } from "@/ui";
 import { BulkCall, useBulk } from "./bulk";
-import { type Conflict, ConflictView } from "./conflict";
+import { useSaveMember } from "./member";
 import { TagEffect } from "./TagEffect";
 import { type Tagging, taggingOf } from "./tagging";
 import { useNodeWrites } from "./writes";
 
 const t = text.nodes.tags;
+const textOf = (tags: readonly string[]) => [...tags].sort().join(" ");
 
 export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
-  const writes = useNodeWrites();
-  const status = useStatus();
-  const etag = useEtag(() => writes.etag(node.id));
-  // A conflict is with what the person saw first, not with what the stream has told since.
+  // What was there when the dialogue opened, not what the stream has told since.
   const [before] = useState(node.tags);
   const [typed, setTyped] = useState(before.length > 0 ? `${before.join(" ")} ` : "");
-  const [conflict, setConflict] = useState<Conflict | null>(null);
   const tags = tagsOf(typed);
   const problem = tags.length === 0 && before.length > 0 ? t.needsOne : undefined;
   const ready = !problem && !notATag(tags);
   const name = printable(node.givenName);
   const owned = before.length === 0;
-
-  const send = (ifMatch: IfMatch) => {
-    if (!ready) return;
-    if (tags.join(" ") === [...before].sort().join(" ") && !conflict) return onClose();
-    writes.setTags(node, tags, ifMatch).then(
-      (left) => {
-        onClose();
-        const back = (match: string | null) => writes.setTags({ ...node, tags }, before, match);
-        // The first tag takes the node from its user, which no tag brings back.
-        const undo = owned
-          ? undefined
-          : () =>
-              undone<Node>(left, back, (now) => now.tags.join(" ") === tags.join(" ")).then(
-                () => status.done(t.undone(name)),
-                (error) => status.failed(t.failed(name), error),
-              );
-        status.done(t.done(name), undo);
-      },
-      (error) => {
-        const now = currentOf<Node>(error);
-        if (now && now.tags.join(" ") !== before.join(" "))
-          return setConflict({ of: node.id, member: "tags", mine: tags.join(" "), theirs: now.tags.join(" ") });
-        if (now) return send(null);
-        onClose();
-        status.failed(t.failed(name), error);
-      },
-    );
-  };
+  const { submit, conflict } = useSaveMember({
+    node,
+    member: "tags",
+    value: tags,
+    ready,
+    call: (tags, ifMatch) =>
+      api.call("post", "/api/v1/node/{nodeId}/tags", { params: { nodeId: node.id }, body: { tags }, ifMatch }),
+    textOf,
+    words: {
+      done: () => t.done(name),
+      // The first tag takes the node from its user, which no tag brings back.
+      undone: owned ? undefined : () => t.undone(name),
+      failed: () => t.failed(name),
+    },
+    onClose,
+  });
   return (
     <Dialog
       title={t.title(name)}
       onClose={onClose}
-      onSubmit={() => send(etag)}
+      onSubmit={() => submit()}
       footer={
         <>
           <ApiCall method="post" path={`/api/v1/node/${node.id}/tags`} body={{ tags }} />
@@ -68,9 +53,9 @@ export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
         </>
       }
     >
-      {conflict && <ConflictView conflict={conflict} onMine={() => send(null)} onTheirs={onClose} />}
+      {conflict}
       <TagField value={typed} onChange={setTyped} error={problem} autoFocus />
-      {ready && tags.join(" ") !== [...before].sort().join(" ") && <TagEffect nodeId={node.id} tags={tags} />}
+      {ready && textOf(tags) !== textOf(before) && <TagEffect nodeId={node.id} tags={tags} />}
       {owned && tags.length > 0 && <Warning>{t.leaves(printable(node.user?.name ?? ""))}</Warning>}
     </Dialog>
   );

@@ -18,7 +18,7 @@ export function useNode(id: string) {
   const live = all?.items.find((node) => node.id === id);
   const read = one.data?.data.node;
   const node = useMemo(
-    (): Node | undefined => (live ? { ...read, ...live, host: read?.host ?? live.host } : read),
+    (): Node | undefined => (live ? { ...live, host: read?.host ?? live.host } : read),
     [live, read],
   );
   const gone = isMissing(one.error);

@@ -1,6 +1,7 @@
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 import {
+  type Answer,
   api,
   type Collection,
   currentOf,
@@ -40,7 +41,7 @@ export function writesOf(client: QueryClient) {
   const optimistic = async (
     node: Node,
     expected: Partial<Node>,
-    call: () => Promise<{ data: { node: Node }; revision: string; etag: string | null }>,
+    call: () => Promise<Answer<{ node: Node }>>,
   ): Promise<string | null> => {
     const before = cached(node.id) ?? node;
     put({ ...before, ...expected });
@@ -86,22 +87,14 @@ export function writesOf(client: QueryClient) {
     /** The ETag of a node as it is now, for a dialogue that opens: what changes after that is a conflict. */
     etag: async (id: string) => (await client.fetchQuery({ ...nodeQuery(id), staleTime: 0 })).etag,
 
-    rename: (node: Node, name: string, ifMatch?: IfMatch) =>
-      optimistic(node, { givenName: name }, async () =>
-        api.call("post", "/api/v1/node/{nodeId}/rename/{newName}", {
-          params: { nodeId: node.id, newName: name },
-          ifMatch: await ifMatch,
-        }),
-      ),
-
-    setTags: (node: Node, tags: string[], ifMatch?: IfMatch) =>
-      optimistic(node, { tags }, async () =>
-        api.call("post", "/api/v1/node/{nodeId}/tags", {
-          params: { nodeId: node.id },
-          body: { tags },
-          ifMatch: await ifMatch,
-        }),
-      ),
+    /** Saves a member of a node by the call for it. It gives the ETag of what it left. */
+    save: <M extends keyof Node>(
+      node: Node,
+      member: M,
+      value: Node[M],
+      call: (value: Node[M], ifMatch: string | null | undefined) => Promise<Answer<{ node: Node }>>,
+      ifMatch?: IfMatch,
+    ) => optimistic(node, { [member]: value } as Partial<Node>, async () => call(value, await ifMatch)),
 
     /** Turns routes of a node on or off, and leaves what somebody else switches meanwhile. */
     switchRoute: (node: Node, prefixes: readonly string[], on: boolean) => {
