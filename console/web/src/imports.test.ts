@@ -3,7 +3,10 @@ import { describe, expect, test } from "vitest";
 
 /** Every import counts, of types and of what is loaded later too: either way two files cannot be understood apart. */
 const importsOf = (source: string) =>
-  Array.from(source.matchAll(/(?:\bfrom |^import |\bimport\()"((?:\.|@\/)[^"]*)"/gm), ([, name = ""]) => name);
+  Array.from(
+    source.matchAll(/(?:\bfrom |^import |\bimport\(|\bglob(?:<\w+>)?\()"((?:\.|@\/)[^"]*)"/gm),
+    ([, name = ""]) => name,
+  );
 
 /** The cycles that a walk along the imports meets, each as a list of files that ends where it began. */
 function importCycles(files: Readonly<Record<string, string>>): string[] {
@@ -15,8 +18,11 @@ function importCycles(files: Readonly<Record<string, string>>): string[] {
     if (start >= 0 || finished.has(file)) return;
     for (const name of importsOf(files[file] ?? "")) {
       const base = name.startsWith("@/") ? name.slice(2) : posix.join(posix.dirname(file), name);
-      const found = ["", ".ts", ".tsx", "/index.ts", "/index.tsx"].map((end) => base + end).find((at) => at in files);
-      if (found !== undefined) walk(found, [...path, file]);
+      // A pattern, which glob takes, stands for all files of a folder.
+      const found = base.includes("*")
+        ? Object.keys(files).filter((at) => posix.dirname(at) === posix.dirname(base))
+        : ["", ".ts", ".tsx", "/index.ts", "/index.tsx"].map((end) => base + end).filter((at) => at in files);
+      for (const at of found) walk(at, [...path, file]);
     }
     finished.add(file);
   };
@@ -46,5 +52,7 @@ describe("imports", () => {
       "style.ts": "",
     };
     expect(importCycles(seeded)).toEqual(["a/index.ts → a/b.tsx → c.ts → a/index.ts"]);
+    const all = { "a.ts": 'import.meta.glob<A>("./b/*.ts")', "b/c.ts": 'import type { A } from "../a";' };
+    expect(importCycles(all)).toEqual(["a.ts → b/c.ts → a.ts"]);
   });
 });

@@ -1,5 +1,15 @@
 import { clsx } from "clsx";
 import { type ReactNode, useId } from "react";
+import type { Node } from "@/api";
+import { Button } from "@/ui";
+
+/** A part of the summary. Each file in sections exports one as its default. */
+export interface SummarySection {
+  column: "left" | "right";
+  /** Its place in the column, from the top. */
+  order: number;
+  Show(props: { node: Node; deleted: boolean }): ReactNode;
+}
 
 /** Facts that belong together, under a title. */
 export function Section({
@@ -40,3 +50,7 @@ export function Fact({ label, children }: { label: string; children: ReactNode }
     </>
   );
 }
+
+export const SmallButton = ({ className, ...rest }: Parameters<typeof Button>[0]) => (
+  <Button className="h-6! px-2! text-12!" {...rest} />
+);

@@ -2,13 +2,15 @@ import { useState } from "react";
 import type { Node, NodeHost } from "@/api";
 import { printable, text } from "@/text";
 import { Badge, CopyButton, Skeleton, Time } from "@/ui";
-import { Fact, Facts, Section } from "./parts";
+import { Fact, Facts, Section, type SummarySection } from "../parts";
 
 const t = text.node;
 const mostRelays = 5;
 
 /** What a device says of the network that it is in. */
-export function Network({ node: { host } }: { node: Node }) {
+export default { column: "right", order: 1, Show: Network } satisfies SummarySection;
+
+function Network({ node: { host } }: { node: Node }) {
   if (!host)
     return (
       <Section title={t.network}>
