@@ -1,12 +1,12 @@
-// Package wire speaks to clients: it takes over their connections, proves who
-// they are, decodes what they ask, calls one use case and encodes the answer. It
-// also serves the few pages that people see who have nothing but a client.
+// Package wire implements the protocol of the clients: it upgrades their connections, authenticates them,
+// decodes their requests, calls one use case for each and encodes the response. It also serves the few pages
+// for people who have nothing but a client.
 //
-// It decides nothing, and it streams no maps: that is package stream. It imports
-// control, stream, ledger (to read), identity and mesh. Each connection has its
-// goroutine; Close ends them all and waits for them.
+// It makes no decisions, and it streams no maps: that is package stream. It imports control, stream, ledger
+// (to read), identity and mesh. Each connection has its own goroutine; Close closes all connections and waits
+// for their goroutines.
 //
-// A connection is an HTTP request that is upgraded to the clients' own encrypted
-// transport, Noise, and carries HTTP/2 inside. Noise proves the machine key of
-// the client; every node key that it names is checked against that.
+// A connection starts as an HTTP request, which is upgraded to Noise, the clients' encrypted transport, and
+// carries HTTP/2 inside. Noise authenticates the machine key of the client; every node key that the client
+// names is checked against it.
 package wire

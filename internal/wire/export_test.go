@@ -49,7 +49,7 @@ func NetworksWithTurns(s *Server) int {
 }
 
 // StrangersHold bounds the memory for the bodies of unknown machines.
-const StrangersHold = strangersHold
+const StrangersHold = strangersMemory
 
 // Bodies counts that memory.
 type Bodies struct{ bodies }

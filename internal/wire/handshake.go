@@ -97,7 +97,7 @@ func (c *lazyConn) Write(b []byte) (int, error) {
 // deadline. If it fails, the request has been answered or the connection is closed.
 func (c *lazyConn) open(w http.ResponseWriter, r *http.Request, deadline time.Time) (err error) {
 	taken := &hijacker{ResponseWriter: w, deadline: deadline}
-	if err := http.NewResponseController(w).SetWriteDeadline(deadline); err != nil { // the answer is sent before
+	if err := http.NewResponseController(w).SetWriteDeadline(deadline); err != nil { // the response is sent before it is hijacked
 		return err
 	}
 	if isWebSocket(r) {
@@ -116,7 +116,7 @@ func (c *lazyConn) open(w http.ResponseWriter, r *http.Request, deadline time.Ti
 		err = taken.conn.SetDeadline(time.Time{})
 	}
 	if err != nil {
-		_ = taken.conn.Close() // it is useless
+		_ = taken.conn.Close() // the connection is unusable
 	}
 	return err
 }
@@ -136,11 +136,11 @@ func (c *lazyConn) openPlain(w *hijacker) error {
 func (c *lazyConn) openWebSocket(w *hijacker, r *http.Request) error {
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:    []string{controlhttpcommon.UpgradeHeaderValue},
-		OriginPatterns:  []string{"*"}, // a browser client is a page of another site
+		OriginPatterns:  []string{"*"}, // a client in a browser is a page of another site
 		CompressionMode: websocket.CompressionDisabled,
 	})
 	if err != nil {
-		return err // Accept has answered
+		return err // Accept has sent a response
 	}
 	c.Conn = webSocket{wsconn.NetConn(context.Background(), ws, websocket.MessageBinary, r.RemoteAddr), ws}
 	return nil

@@ -13,24 +13,23 @@ import (
 )
 
 const (
-	// maxPriority is what all clients can read: some have 32 bits.
+	// maxPriority is what all clients can decode: some use 32 bits.
 	maxPriority = 1 << 20
-	maxLatency  = 60 // seconds; more is no measurement
+	maxLatency  = 60 // seconds; anything above is not a measurement
 )
 
-// hostDescription is what a client says of its host.
+// hostDescription is what a client reports about its host.
 type hostDescription struct {
 	control.Host
 	tags      []string
 	homeRelay int
-	latency   float64 // to the home relay in seconds; zero when unknown
+	latency   float64 // to the home relay in seconds; zero if unknown
 	measured  control.Measured
 }
 
-// parseHost reads a tailcfg.Hostinfo. It is in the map of all peers, so they are
-// given nothing that a client could fail to read: members that this binary does
-// not know are left out, because a newer client may know them in another form,
-// and a description with a wrong one is cut down to its plain texts.
+// parseHost reads a tailcfg.Hostinfo. The result is sent to all peers, so it must hold nothing that a client
+// could fail to decode. Fields that this binary does not know are dropped, because a newer client may define
+// them differently. A description with an invalid field is reduced to its plain text fields.
 func parseHost(raw json.RawMessage) (h hostDescription) {
 	var host tailcfg.Hostinfo
 	if json.Unmarshal(raw, &host) != nil {
@@ -46,7 +45,7 @@ func parseHost(raw json.RawMessage) (h hostDescription) {
 	object, err := json.Marshal(&host)
 	if err != nil || len(object) > control.MaxHostObject {
 		host = plainTexts(raw)
-		object, _ = json.Marshal(&host) // texts can be encoded
+		object, _ = json.Marshal(&host) // text can always be encoded
 	}
 	h.Object = string(object)
 	h.Hostname, h.OS, h.ClientVersion, h.Arch = host.Hostname, host.OS, host.IPNVersion, host.GoArch
@@ -56,15 +55,15 @@ func parseHost(raw json.RawMessage) (h hostDescription) {
 	return h
 }
 
-// plainTexts is what can be read of a description that is wrong or too large.
+// plainTexts returns the text fields of a description that is invalid or too large.
 func plainTexts(raw json.RawMessage) (host tailcfg.Hostinfo) {
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &members) // then there are none
+	_ = json.Unmarshal(raw, &members) // members stays empty on an error
 	for name, text := range map[string]*string{
 		"Hostname": &host.Hostname, "OS": &host.OS, "GoArch": &host.GoArch, "Machine": &host.Machine, "IPNVersion": &host.IPNVersion,
 	} {
 		if len(members[name]) <= control.MaxHostObject/8 {
-			_ = json.Unmarshal(members[name], text) // stays empty
+			_ = json.Unmarshal(members[name], text) // the text stays empty on an error
 		}
 	}
 	return host
@@ -83,7 +82,7 @@ func (h *hostDescription) takeNetInfo(info *tailcfg.NetInfo) {
 	}
 }
 
-// netInfoOf reads only that part of a tailcfg.Hostinfo; nil when there is none.
+// netInfoOf reads only the NetInfo of a tailcfg.Hostinfo; it is nil if there is none.
 func netInfoOf(raw json.RawMessage) *tailcfg.NetInfo {
 	var host struct{ NetInfo *tailcfg.NetInfo }
 	if json.Unmarshal(raw, &host) != nil {
@@ -92,8 +91,8 @@ func netInfoOf(raw json.RawMessage) *tailcfg.NetInfo {
 	return host.NetInfo
 }
 
-// measuredIn tells how a client can be reached and how far the relays are from
-// it, each by the faster of the two families.
+// measuredIn returns how a client can be reached and its latency to each relay, over IPv4 or IPv6, whichever
+// is faster.
 func measuredIn(info *tailcfg.NetInfo) (m control.Measured) {
 	if info == nil {
 		return m

@@ -8,14 +8,14 @@ import (
 	"tailscale.com/types/key"
 )
 
-// latency observes how far nodes are from their home relay: each once a minute,
-// so that a node which reports often does not count for more.
+// latency observes the latency of nodes to their home relay. Each node counts once a minute, so that a node
+// which reports often does not distort the result.
 type latency struct {
 	seconds prometheus.Histogram
 
 	mu     sync.Mutex
-	minute int64                       // guarded by mu
-	heard  map[key.NodePublic]struct{} // guarded by mu; within that minute
+	minute int64                       // guarded by mu; the current minute
+	heard  map[key.NodePublic]struct{} // guarded by mu; the nodes observed within that minute
 }
 
 func newLatency(reg prometheus.Registerer) *latency {
@@ -27,7 +27,7 @@ func newLatency(reg prometheus.Registerer) *latency {
 	return l
 }
 
-// observe counts what a registered node says.
+// observe counts the latency that a registered node reports.
 func (l *latency) observe(node key.NodePublic, seconds float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,15 +19,15 @@ const (
 	leaveEvery  = 100 * time.Millisecond
 	leaveChunk  = 10
 	leaveWithin = 5 * time.Second
-	// drainChunk is larger: a service that stops has little time.
+	// drainChunk is larger, because a server that shuts down has little time.
 	drainChunk = 200
 )
 
-// mustRefuse reports whether this replica must not serve its state. After a pause of
-// this process it waits until the log was read, for two seconds at most: usually
-// nothing has changed, and nobody needs to be refused.
+// mustRefuse reports whether this replica must not serve its state. After a pause of this process it waits
+// until the log has been read, for at most two seconds: usually nothing has changed, and no client needs to
+// be refused.
 func (s *Server) mustRefuse(ctx context.Context) bool {
-	_ = s.config.Ledger.Verified(ctx) // the fence knows whether others have changed anything
+	_ = s.config.Ledger.Verified(ctx) // the fence knows whether other replicas have changed anything
 	return s.config.Closed()
 }
 
@@ -46,7 +46,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.config.Leave == nil {
 		return nil
 	}
-	var since time.Time // when Leave began to say so
+	var since time.Time // when Leave first returned true
 	var chunk int
 	return periodic.Run(ctx, leaveEvery, func() {
 		switch leave := s.config.Leave(); {
@@ -62,8 +62,8 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 }
 
-// Drain ends all connections, not all at once as long as ctx lives, and waits
-// for those who serve them. No new ones are taken.
+// Drain closes all connections, gradually as long as ctx lives, and waits for the goroutines that serve them.
+// New connections are refused.
 func (s *Server) Drain(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true
@@ -81,9 +81,9 @@ func (s *Server) Drain(ctx context.Context) {
 	s.served.Wait()
 }
 
-// closeSome ends at most limit connections from before a moment and returns how
-// many are open. It ends them at the same time: over TLS, a client that does not
-// read delays the end of its connection for five seconds.
+// closeSome closes at most limit connections that were opened before a moment, and returns how many are open.
+// It closes them in parallel: over TLS, a client that does not read delays the close of its connection by
+// five seconds.
 func (s *Server) closeSome(limit int, before time.Time) (left int) {
 	s.mu.Lock()
 	var some []*controlbase.Conn
@@ -100,7 +100,7 @@ func (s *Server) closeSome(limit int, before time.Time) (left int) {
 	s.mu.Unlock()
 	var closing sync.WaitGroup
 	for _, c := range some {
-		closing.Go(func() { _ = c.Close() }) // ended already, if it fails
+		closing.Go(func() { _ = c.Close() }) // fails only if it is closed already
 	}
 	closing.Wait()
 	return left

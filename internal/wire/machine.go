@@ -25,17 +25,15 @@ import (
 )
 
 const (
-	// maxBody is fifty times what clients send.
+	// maxBody is fifty times the size of what clients send.
 	maxBody = 128 << 10
-	// newestClient bounds the protocol version: peers are told it, and some read
-	// it into 32 bits.
+	// newestClient limits the protocol version, because it is sent to peers, and some decode it into 32 bits.
 	newestClient = 1 << 15
-	// oldestClient is the protocol version of v1.74, below which clients
-	// expect what is sent no more.
+	// oldestClient is the protocol version of v1.74. Older clients expect fields that are no longer sent.
 	oldestClient = 106
 )
 
-// MachineRoutes returns what the server answers inside Noise, by pattern.
+// MachineRoutes returns the handlers for requests inside Noise, by pattern.
 func (s *Server) MachineRoutes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"POST /machine/register":                         s.register,
@@ -53,7 +51,7 @@ func (s *Server) MachineRoutes() map[string]http.HandlerFunc {
 	}
 }
 
-// machineHandler answers inside of Noise.
+// machineHandler handles requests inside Noise.
 func (s *Server) machineHandler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, handler := range s.MachineRoutes() {
@@ -69,7 +67,7 @@ func (s *Server) machineHandler() http.Handler {
 			s.serveStranger(w, r, mux)
 			return
 		}
-		// A first message can be a copy of another's; a request cannot.
+		// The first message of a handshake can be a replay of another client's; a request cannot.
 		guard.Prove(r.Context())
 		s.prove(peerOf(r))
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -79,8 +77,8 @@ func (s *Server) machineHandler() http.Handler {
 
 const pingPath = "/machine/ping/"
 
-// PingURL is what a node asks for to say a token to Answered. It has the host by
-// which the node knows the service: for another the node opens one more connection.
+// PingURL is the URL that a node is asked to request, which passes a token to Answered. It uses the host name
+// by which the node knows the server, because the node would open another connection for any other.
 func PingURL(serverURL, token string) string {
 	return "https://" + netmap.HomeOf(serverURL) + pingPath + token
 }
@@ -92,7 +90,7 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// panicked keeps a fault from ending more than the request it came with.
+// panicked recovers from a panic, logs it and aborts only the request that caused it.
 func (s *Server) panicked(r *http.Request) {
 	p := recover()
 	if p == nil {
@@ -104,8 +102,8 @@ func (s *Server) panicked(r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// registerRequest is the part of tailcfg.RegisterRequest that is looked at. The
-// host description stays as it came.
+// registerRequest is the part of tailcfg.RegisterRequest that is used. The host description is kept as it was
+// sent.
 type registerRequest struct {
 	Version    int
 	NodeKey    key.NodePublic
@@ -128,7 +126,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	}
 	p := peerOf(r)
 	answer := http.NewResponseController(w)
-	if in.Followup != "" { // it waits for a person
+	if in.Followup != "" { // it waits for approval by a person
 		_ = answer.SetWriteDeadline(time.Time{})
 		defer func() { _ = answer.SetWriteDeadline(time.Now().Add(s.config.RequestTimeout)) }()
 	}
@@ -159,15 +157,15 @@ func (in registerRequest) joining(p peer) control.Joining {
 	return j
 }
 
-// What people see who try to join.
+// Messages that the client shows to people who try to join.
 const (
 	rejected = "Node registration rejected: "
 	badKey   = "Authentication failed: invalid key"
 	tooOld   = "this client is too old for the server; install version 1.74 or newer"
 )
 
-// rejection is shown by the client. A status other than 200 would leave people
-// waiting in front of it without a word.
+// rejection returns a message that the client shows. With a status other than 200, the client would keep
+// people waiting without any message.
 func rejection(r *control.Refusal) string {
 	if r.Reason == control.BadKey {
 		return fmt.Sprintf("%s%s (%s)", rejected, badKey, r.Text)
@@ -197,7 +195,7 @@ func registered(j control.Joined) tailcfg.RegisterResponse {
 	return out
 }
 
-// mapRequest is the part of tailcfg.MapRequest that is looked at.
+// mapRequest is the part of tailcfg.MapRequest that is used.
 type mapRequest struct {
 	Version    int
 	Compress   string
@@ -210,8 +208,8 @@ type mapRequest struct {
 	DebugFlags []string
 }
 
-// netmap serves both kinds of map request: one that follows the map and says
-// nothing, and one that reports and wants no map.
+// netmap serves both kinds of map request: one that streams the map and reports nothing, and one that reports
+// and wants no map.
 func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 	var in mapRequest
 	if !decode(w, r, &in) {
@@ -234,8 +232,8 @@ func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 	send := s.config.Streams.Once
 	if in.Stream {
 		send = s.config.Streams.Serve
-		// What it measured is with every client that comes back, to whatever
-		// replica; the rest of what it says here may be old.
+		// Every client sends its current measurements when it reconnects, to any replica. The rest of what it
+		// sends here may be outdated.
 		measured := measuredIn(netInfoOf(in.Hostinfo))
 		measured.Flags = in.DebugFlags
 		s.config.Observations.Observe(n.ID, measured)
@@ -262,10 +260,10 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, in mapRequest) {
 	if latency > 0 {
 		s.latency.observe(in.NodeKey, latency)
 	}
-	w.WriteHeader(http.StatusOK) // the body is read by nobody
+	w.WriteHeader(http.StatusOK) // no client reads the body
 }
 
-// report also returns the latency to the home relay in seconds, or zero.
+// report converts the request. It also returns the latency to the home relay in seconds, or zero.
 func (in mapRequest) report(p peer) (control.Report, float64) {
 	report := control.Report{
 		MachineKey: p.machine, NodeKey: in.NodeKey, CapVersion: min(in.Version, newestClient), Endpoints: in.Endpoints, DiscoKey: in.DiscoKey,
@@ -280,8 +278,7 @@ func (in mapRequest) report(p peer) (control.Report, float64) {
 	return report, host.latency
 }
 
-// updateHealth takes what clients up to v1.88 complain of; newer ones keep it to
-// themselves, but for their flags.
+// updateHealth stores the health warnings that clients up to v1.88 send. Newer clients report only flags.
 func (s *Server) updateHealth(w http.ResponseWriter, r *http.Request) {
 	var in tailcfg.HealthChangeRequest
 	if !decode(w, r, &in) {
@@ -294,7 +291,7 @@ func (s *Server) updateHealth(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// decode reads the body of a request, or answers it.
+// decode reads the body of a request. If it fails, it sends an error response and returns false.
 func decode(w http.ResponseWriter, r *http.Request, v any) bool {
 	if err := json.NewDecoder(r.Body).Decode(v); err != nil {
 		decodeFailed(w, err)
@@ -312,13 +309,13 @@ func decodeFailed(w http.ResponseWriter, err error) {
 	http.Error(w, "the request cannot be read", http.StatusBadRequest)
 }
 
-// fail answers errors for which clients have no field.
+// fail responds to errors for which the protocol has no field.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := peerOf(r)
 	var refusal *control.Refusal
 	var tooFast *control.TooFast
 	switch {
-	case errors.As(err, &tooFast): // newer clients wait as long as they are told, older ones try again by themselves
+	case errors.As(err, &tooFast): // newer clients honour Retry-After, older ones retry by themselves
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(tooFast.After.Seconds()))))
 		http.Error(w, tooFast.Error(), http.StatusTooManyRequests)
 	case errors.As(err, &refusal) && refusal.Reason == control.NotFound:
@@ -328,7 +325,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 			s.config.Log.Warn("forbidden", "addr", p.addr, "machine", p.machine.ShortString(), "path", r.URL.Path, "reason", refusal.Text)
 		}
 		http.Error(w, refusal.Text, http.StatusForbidden)
-	case r.Context().Err() != nil || errors.Is(err, context.Canceled): // nobody listens
+	case r.Context().Err() != nil || errors.Is(err, context.Canceled): // the client has disconnected
 	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrUnknownOutcome), errors.Is(err, ledger.ErrStopped):
 		tryLater(w, http.StatusServiceUnavailable, "the server cannot reach its database; try again")
 	default:

@@ -15,11 +15,10 @@ import (
 //go:embed pages
 var files embed.FS
 
-// helpPages tell how to point a client at this server.
+// helpPages are the pages that explain how to point a client at this server.
 func helpPages() []string { return []string{"apple", "windows", "android"} }
 
-// pages are shown to people. They load nothing, from here or elsewhere, and run
-// no script.
+// pages are shown to people. They load no other resources and run no scripts.
 type pages struct {
 	serverURL string
 	style     template.CSS
@@ -30,7 +29,7 @@ type pages struct {
 func newPages(serverURL string) *pages {
 	style, err := files.ReadFile("pages/page.css")
 	if err != nil {
-		panic(err) // embedded
+		panic(err) // the files are embedded
 	}
 	sum := sha256.Sum256(style)
 	p := &pages{
@@ -44,21 +43,21 @@ func newPages(serverURL string) *pages {
 	return p
 }
 
-// page is what templates are given.
+// page is the data of a template.
 type page struct {
 	Style     template.CSS
 	ServerURL string
-	Name      string // of the page
-	// Refresh is after how many seconds a browser looks again; zero for never.
+	Name      string // the name of the page
+	// Refresh is the number of seconds after which the browser reloads the page; zero for never.
 	Refresh int
 
-	// Of the page of a login link.
+	// The following are for the page of a login link.
 	State        string // waiting, joined, approved, rejected, expired, unknown or unavailable
 	Login        identity.Login
 	Code         string
 	LongCode     string
 	Machine      string
-	Tags         []string // that a device which waits asks for
+	Tags         []string // the tags that the waiting device asks for
 	Asked, Until string
 	Rejected     string
 }
@@ -73,20 +72,19 @@ func (p *pages) write(w http.ResponseWriter, status int, name string, v page) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", p.security)
-	h.Set("Referrer-Policy", "no-referrer") // the address of a login page is a secret
+	h.Set("Referrer-Policy", "no-referrer") // the URL of a login page is a secret
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // who has gone needs no page
+	_, _ = w.Write(b.Bytes()) // fails only if the browser has disconnected
 }
 
 func (p *pages) help(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { p.write(w, http.StatusOK, name, page{}) })
 }
 
-// refreshSeconds is how soon the page of a login notices the answer.
+// refreshSeconds is how often the login page checks for the decision.
 const refreshSeconds = 5
 
-// loginPage shows the state of a login link. Whoever has the link may see it;
-// it changes nothing.
+// loginPage shows the state of a login link. Anyone who has the link may see it; viewing it changes nothing.
 func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 	token := r.PathValue("token")
 	l, ok := s.logins.OpenLogin(token)

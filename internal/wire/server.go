@@ -27,14 +27,13 @@ import (
 
 // Streams sends maps to nodes.
 type Streams interface {
-	// Serve sends the map and every change of it until ctx ends or the node
-	// has no claim to it any more.
+	// Serve sends the map and every change to it until ctx ends or the node is no longer entitled to it.
 	Serve(ctx context.Context, w http.ResponseWriter, r stream.Request) error
 	// Once sends the map.
 	Once(ctx context.Context, w http.ResponseWriter, r stream.Request) error
 }
 
-// Config of the server. All up to Noise is required.
+// Config of the server. Every field up to Noise is required.
 type Config struct {
 	Joins        *control.Joins
 	Logins       *control.Logins
@@ -45,31 +44,28 @@ type Config struct {
 	Streams      Streams
 	Log          *slog.Logger
 	Registerer   prometheus.Registerer
-	// Noise is the key by which clients know the service, on every replica the
-	// same. A client that meets another one is lost until it is restarted.
+	// Noise is the server's private key. Clients know its public key, so it must be the same on every
+	// replica. A client that meets a server with another key does not recover until it is restarted.
 	Noise key.MachinePrivate
 	// ServerURL is shown to people who set up a client.
 	ServerURL string
-	// TrustedProxies may say on whose behalf they ask.
+	// TrustedProxies may set X-Forwarded-For.
 	TrustedProxies []netip.Prefix
-	// Leave reports whether clients are better off with another replica. By default
-	// it never does.
+	// Leave reports whether clients should move to another replica. By default it always returns false.
 	Leave func() bool
 	// Closed reports whether this replica must not serve its state: clients are
 	// refused until it returns false again. By default it always returns false.
 	Closed func() bool
-	// Answered hears the tokens that nodes were made to say; see PingURL.
+	// Answered is called with the token of each ping that a node answers; see PingURL.
 	Answered func(token string, machine key.MachinePublic)
-	// A connection that was silent for ReadIdleTimeout, 10 s unless told, has
-	// PingTimeout, 5 s unless told, to show that somebody is there. Beyond the
-	// first five hundred connections it may be silent for twice as long, and
-	// beyond fifteen hundred for three times.
+	// A connection that was silent for ReadIdleTimeout (default 10s) is pinged, and closed unless it responds
+	// within PingTimeout (default 5s). Beyond the first five hundred connections, a connection may be silent
+	// for twice as long, and beyond fifteen hundred for three times as long.
 	ReadIdleTimeout, PingTimeout time.Duration
-	// WriteByteTimeout is how long a client may take nothing of what it is
-	// sent; 10 s unless told.
+	// WriteByteTimeout is how long a client may accept no data that is sent to it; it defaults to 10s.
 	WriteByteTimeout time.Duration
-	// RequestTimeout is how long a request may take to arrive, and its answer to
-	// be taken, 15 s unless told. Streams and logins that wait are apart.
+	// RequestTimeout limits how long it takes to read a request and to write its response; it defaults to
+	// 15s. It does not apply to streams and to logins that wait.
 	RequestTimeout time.Duration
 	// HandshakeTimeout limits how long the server waits for a client between its
 	// upgrade request and the first byte inside Noise; it defaults to 5s.
@@ -82,22 +78,20 @@ const (
 	writeByteTimeout = 10 * time.Second
 	requestTimeout   = 15 * time.Second
 	handshakeTimeout = 5 * time.Second
-	// idleTimeout ends connections on which nothing is asked.
+	// idleTimeout closes connections without requests.
 	idleTimeout = 3 * time.Minute
-	// maxRequests is how much a client may ask at once: its map, what it
-	// reports, and its login.
+	// maxRequests is how many concurrent requests a client may have: its map, its reports and its login.
 	maxRequests = 32
-	// connectionsOfOne is how many connections one machine may have. A client
-	// has one, and another while it reconnects.
-	connectionsOfOne = 16
-	// frameBytes is the least that HTTP/2 allows; the buffer of a connection
-	// grows no further.
+	// maxMachineConns is how many connections one machine may have. A client has one, and another while it
+	// reconnects.
+	maxMachineConns = 16
+	// frameBytes is the minimum that HTTP/2 allows. It bounds the buffer of a connection.
 	frameBytes = 16 << 10
 	// uploadBytes is how much of a body a client may send before it is read.
 	uploadBytes = 64 << 10
 )
 
-// Server answers clients.
+// Server serves clients.
 type Server struct {
 	config   Config
 	logins   *identity.LoginSealer
@@ -105,24 +99,24 @@ type Server struct {
 	pages    *pages
 	latency  *latency
 	early    []byte
-	// http2 differ in how long a connection may be silent: pings are most of
-	// the work for ten thousand that are.
+	// http2 holds three servers that differ in how long a connection may be silent, because pings are most of
+	// the work for ten thousand idle connections.
 	http2 [3]*http2.Server
 	inner *http.Server
 	turns *handshakeLimiter
-	// bodies of requests that unknown machines are sending
+	// bodies counts the request bodies that unknown machines are sending.
 	bodies bodies
 
 	mu   sync.Mutex
-	open map[*controlbase.Conn]time.Time // guarded by mu; since when
-	// proven are the connections on which known machines have asked something,
-	// the oldest first. It is guarded by mu.
+	open map[*controlbase.Conn]time.Time // guarded by mu; by when it was opened
+	// proven lists the connections on which known machines have made a request, by machine and oldest first.
+	// It is guarded by mu.
 	proven map[key.MachinePublic][]*controlbase.Conn
 	closed bool           // guarded by mu
-	served sync.WaitGroup // those in open; grows under mu, and only while not closed
+	served sync.WaitGroup // the goroutines of the connections in open; grows under mu, and only while not closed
 }
 
-// New returns a server; Routes makes it answer.
+// New returns a server. Its handlers are in Routes.
 func New(c Config) *Server {
 	orDefault := func(d *time.Duration, value time.Duration) {
 		if *d == 0 {
@@ -158,31 +152,30 @@ func New(c Config) *Server {
 	return s
 }
 
-// earlyPayload is what a client is told before its first request: a challenge,
-// which the service never asks back.
+// earlyPayload is what a client is sent before its first request: a challenge, to which the server never asks
+// for the response.
 func earlyPayload() []byte {
 	text, err := json.Marshal(tailcfg.EarlyNoise{NodeKeyChallenge: key.NewChallenge().Public()})
 	if err != nil {
 		panic(err) // a key can always be encoded
 	}
-	// The client library has this mark too, beside all that it takes to be a
-	// client.
+	// The client library exports this mark, too, but importing it would pull in a whole client.
 	const mark = "\xff\xff\xffTS"
 	payload := binary.BigEndian.AppendUint32([]byte(mark), uint32(len(text)))
 	return append(payload, text...)
 }
 
-// Routes returns what the server answers outside of Noise, by pattern.
+// Routes returns the handlers for requests outside Noise, by pattern.
 func (s *Server) Routes() map[string]http.Handler {
 	routes := map[string]http.Handler{
 		"GET /bootstrap-dns": http.HandlerFunc(bootstrapDNS),
 		"GET /generate_204":  http.HandlerFunc(derpserver.ServeNoContent),
 		"GET /key":           http.HandlerFunc(s.key),
 		"POST /ts2021":       http.HandlerFunc(s.upgrade),
-		"GET /ts2021":        http.HandlerFunc(s.upgrade), // clients in a browser
+		"GET /ts2021":        http.HandlerFunc(s.upgrade), // for clients in a browser
 		"POST /verify":       http.HandlerFunc(s.verify),
 		"GET /auth/{token}":  http.HandlerFunc(s.loginPage),
-		// Tools and documents of other servers know the page by this path.
+		// Tools and documentation of other servers use this path for the page.
 		"GET /register/{token}": http.HandlerFunc(s.loginPage),
 	}
 	for _, name := range helpPages() {
@@ -191,7 +184,7 @@ func (s *Server) Routes() map[string]http.Handler {
 	return routes
 }
 
-// Close ends all connections and waits for those who serve them.
+// Close closes all connections and waits for the goroutines that serve them.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -200,7 +193,7 @@ func (s *Server) Close() {
 	s.served.Wait()
 }
 
-// begin serves a connection, unless the server is closed.
+// begin starts serving a connection, unless the server is closed.
 func (s *Server) begin(ctx context.Context, c *controlbase.Conn, p peer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +206,7 @@ func (s *Server) begin(ctx context.Context, c *controlbase.Conn, p peer) bool {
 }
 
 func (s *Server) end(c *controlbase.Conn) {
-	_ = c.Close() // closed already, as a rule
+	_ = c.Close() // usually closed already
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
@@ -237,17 +230,17 @@ func (s *Server) prove(p peer) {
 	s.mu.Lock()
 	own := append(s.proven[p.machine], p.conn)
 	var oldest *controlbase.Conn
-	if len(own) > connectionsOfOne {
+	if len(own) > maxMachineConns {
 		oldest, own = own[0], own[1:]
 	}
 	s.proven[p.machine] = own
 	s.mu.Unlock()
 	if oldest != nil {
-		_ = oldest.Close() // ended already, if it fails
+		_ = oldest.Close() // fails only if it is closed already
 	}
 }
 
-// http2Server serves the next connection.
+// http2Server returns the HTTP/2 server for the next connection.
 func (s *Server) http2Server() *http2.Server {
 	switch n := s.connections(); {
 	case n <= 500:

@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 )
 
-// sshAction tells a node whether a session may begin on it that the policy wants
-// to be approved. Nodes ask again after any status but 200.
+// sshAction tells a node whether an SSH session that needs approval may start on it. Nodes retry after any
+// status but 200.
 func (s *Server) sshAction(w http.ResponseWriter, r *http.Request) {
 	p := peerOf(r)
 	ask, ok := sshAsk(r)
@@ -23,7 +23,7 @@ func (s *Server) sshAction(w http.ResponseWriter, r *http.Request) {
 	}
 	ask.MachineKey = p.machine
 	answer := http.NewResponseController(w)
-	_ = answer.SetWriteDeadline(time.Time{}) // it waits for a person
+	_ = answer.SetWriteDeadline(time.Time{}) // it waits for approval by a person
 	defer func() { _ = answer.SetWriteDeadline(time.Now().Add(s.config.RequestTimeout)) }()
 	out, err := s.config.SSH.Check(r.Context(), mesh.Actor{Addr: p.addr, RequestID: rand.Text()[:12]}, ask)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Server) sshAction(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sshAsk reads what netmap made the node ask.
+// sshAsk parses the URL that package netmap gave to the node.
 func sshAsk(r *http.Request) (ask control.SSHAsk, ok bool) {
 	number := func(text string) (n int64) {
 		n, err := strconv.ParseInt(text, 10, 64)

@@ -14,14 +14,14 @@ import (
 
 // Limits for machines without a node, which can do little but register.
 const (
-	// strangerBody is six times what clients send to register.
+	// strangerBody is six times the size of what clients send to register.
 	strangerBody = 16 << 10
 	// strangerRequests is how many concurrent requests a connection may have: a
 	// client registers, and waits for approval.
 	strangerRequests = 4
-	// strangersHold limits the memory for bodies that are being read, for all of
+	// strangersMemory limits the memory for bodies that are being read, for all of
 	// them together.
-	strangersHold = 32 << 20
+	strangersMemory = 32 << 20
 	// strangersShare is the part of the memory not yet in use that one network
 	// may hold: a ninth of all if it is alone, and less the more networks take
 	// theirs. Thousands of networks together leave room for another one.
@@ -31,15 +31,15 @@ const (
 // bodies counts the memory held for the bodies of unknown machines.
 type bodies struct {
 	mu   sync.Mutex
-	held int            // guarded by mu, as is of
-	of   map[string]int // by network, only those that hold something
+	held int            // guarded by mu, like of
+	of   map[string]int // by network, without zeros
 }
 
 // take counts n more bytes for a network, if it may hold them.
 func (b *bodies) take(network string, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.of[network]+n > (strangersHold-b.held)/strangersShare {
+	if b.of[network]+n > (strangersMemory-b.held)/strangersShare {
 		return false
 	}
 	if b.of == nil {
@@ -83,7 +83,7 @@ func (s *Server) serveStranger(w http.ResponseWriter, r *http.Request, next http
 	next.ServeHTTP(w, r)
 }
 
-// readBody reads all, within what the network may hold.
+// readBody reads a whole body, within the memory that the network may hold.
 func (s *Server) readBody(network string, r io.Reader) ([]byte, error) {
 	var buf []byte
 	defer func() { s.bodies.give(network, cap(buf)) }()

@@ -19,9 +19,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
-// key tells clients by which key they know the service. The second key of the
-// answer is from an older protocol; a client that finds none asks again at every
-// login.
+// key returns the server's public key. The second key of the response belongs to an older protocol; a client
+// that does not find it requests it again at every login.
 func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, tailcfg.OverTLSPublicKeyResponse{PublicKey: s.config.Noise.Public()})
 }
@@ -61,7 +60,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 	}
 	p.machine, p.conn, p.requests, p.proven = conn.Peer(), conn, &atomic.Int32{}, &atomic.Bool{}
 	if !s.begin(guard.Detach(r.Context()), conn, p) {
-		_ = conn.Close() // nothing was said on it
+		_ = conn.Close() // nothing was sent on it
 	}
 }
 
@@ -94,7 +93,7 @@ func (s *Server) refused(p peer, err error) {
 	}
 }
 
-// serve answers on a connection until it ends.
+// serve handles the requests on a connection until it ends.
 func (s *Server) serve(ctx context.Context, conn *controlbase.Conn, p peer) {
 	defer s.end(conn)
 	defer func() {
@@ -109,7 +108,7 @@ type peerKey struct{}
 
 // peer is the client at the other end of a connection.
 type peer struct {
-	machine key.MachinePublic // proven
+	machine key.MachinePublic // authenticated by Noise
 	addr    string
 	// requests counts the concurrent requests of the connection while its machine
 	// is unknown.
@@ -118,7 +117,7 @@ type peer struct {
 	proven   *atomic.Bool // whether conn is in Server.proven, or was
 }
 
-// peerOf returns who asks; every request inside of Noise has one.
+// peerOf returns the client that sent a request inside Noise.
 func peerOf(r *http.Request) peer {
 	p, _ := r.Context().Value(peerKey{}).(peer)
 	return p
@@ -131,5 +130,5 @@ func writeJSON(w http.ResponseWriter, v any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(text) // the client notices what is missing
+	_, _ = w.Write(text) // the client notices a truncated body
 }

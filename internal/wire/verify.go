@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 )
 
-// maxVerifyBody holds one key and one address.
+// maxVerifyBody has room for one key and one address.
 const maxVerifyBody = 4 << 10
 
 // verify tells a relay whether a client may use it.
@@ -32,6 +32,6 @@ func (s *Server) verify(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, tailcfg.DERPAdmitClientResponse{Allow: err == nil})
 }
 
-// bootstrapDNS answers clients that cannot resolve names by other means. It
-// knows none: relays are named by address or found by the client itself.
+// bootstrapDNS responds to clients that cannot resolve names by other means. It always returns none: relays
+// have an address or a name that the client resolves itself.
 func bootstrapDNS(w http.ResponseWriter, _ *http.Request) { writeJSON(w, struct{}{}) }
