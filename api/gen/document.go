@@ -150,6 +150,7 @@ func (o *operation) check() error {
 	wrong(!isRole && !o.anyone(), "x-role is %q: use one of %v, any or public", o.Role, mesh.Roles())
 	keyless := o.Security != nil && len(*o.Security) == 0
 	wrong(keyless != (o.Role == rolePublic), "x-role: public and security: [] go together")
+	wrong(o.Role == rolePublic && strings.Contains(o.Path, "{"), "x-role: public is for paths without parameters")
 	wrong(isRole && !slices.Contains(mesh.Nouns(), mesh.Noun(o.Scope)), "x-scope is %q: use one of %v", o.Scope, mesh.Nouns())
 	wrong(o.anyone() && o.Scope != "", "x-scope does not go with x-role: %s", o.Role)
 

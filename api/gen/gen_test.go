@@ -121,6 +121,18 @@ func TestTablesHaveARowForEachOperation(t *testing.T) {
 	}
 }
 
+func TestPublicOperationsAreListed(t *testing.T) {
+	files, err := generate([]byte(pets), []byte("package apiclient"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(string(files["../internal/api/operations.gen.go"]), "path {\n")
+	want := "\tcase \"GET /health\":\n\t\treturn true\n\t}\n\treturn false\n}\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Nothing is generated from a document that leaves open who may call an operation.
 func TestAttributesAreCompleteAndRight(t *testing.T) {
 	const key = `        - { $ref: "#/components/parameters/IdempotencyKey" }` + "\n"
@@ -130,6 +142,7 @@ func TestAttributesAreCompleteAndRight(t *testing.T) {
 		{"attribute misspelt", "x-role: operator", "x-rol: operator", "PUT /api/v1/pet: unknown attribute x-rol"},
 		{"role public with a key", "x-role: operator\n      x-scope: nodes", "x-role: public", "x-role: public and security: [] go together"},
 		{"no key with a role", "x-role: public", "x-role: any", "GET /health: x-role: public and security: [] go together"},
+		{"no key with a parameter", "  /health:", "  /health/{part}:", "GET /health/{part}: x-role: public is for paths without parameters"},
 		{"scope missing", "      x-scope: policy\n", "", `POST /api/v1/pet/check: x-scope is "": use one of [users `},
 		{"scope misspelt", "x-scope: policy", "x-scope: policies", `x-scope is "policies"`},
 		{"scope for everyone", "x-role: public", "x-role: public\n      x-scope: nodes", "x-scope does not go with x-role: public"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"go/format"
+	"strconv"
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -46,8 +47,13 @@ func serverTable(all []operation) string {
 	var b bytes.Buffer
 	b.WriteString("package api\n\n// operations has a row for each operation, by its pattern in the router.\n" +
 		"func (s *handlers) operations() map[string]operation {\n\treturn map[string]operation{\n")
+	var public []string
 	for _, op := range all {
-		fmt.Fprintf(&b, "%q: {", op.Method+" "+op.Path)
+		pattern := op.Method + " " + op.Path
+		if op.Role == rolePublic {
+			public = append(public, strconv.Quote(pattern))
+		}
+		fmt.Fprintf(&b, "%q: {", pattern)
 		if op.anyone() {
 			b.WriteString("anyone: true")
 		} else {
@@ -61,7 +67,12 @@ func serverTable(all []operation) string {
 		}
 		b.WriteString("},\n")
 	}
-	b.WriteString("}\n}\n")
+	b.WriteString("}\n}\n\n// isPublic reports whether an operation needs no API key.\n" +
+		"func isPublic(method, path string) bool {\n\tswitch method + \" \" + path {\n")
+	if public != nil {
+		fmt.Fprintf(&b, "case %s:\nreturn true\n", strings.Join(public, ",\n"))
+	}
+	b.WriteString("}\nreturn false\n}\n")
 	return b.String()
 }
 

@@ -13,21 +13,16 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// apiPath is where an API key is needed, unless open says otherwise.
+// apiPath is where an API key is needed, except for public operations.
 const apiPath = "/api/"
 
-// open lists the operations that need no API key. There is no other.
+// open reports whether a request needs no API key.
 func open(r *http.Request) bool {
-	if !strings.HasPrefix(r.URL.Path, apiPath) {
-		return true
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet // the router treats them alike
 	}
-	switch r.URL.Path {
-	case "/api/v1/machine":
-		return r.Method == http.MethodPost
-	case "/api/v1/openapi.yaml", "/api/v1/docs":
-		return r.Method == http.MethodGet || r.Method == http.MethodHead
-	}
-	return false
+	return !strings.HasPrefix(r.URL.Path, apiPath) || isPublic(method, r.URL.Path)
 }
 
 // authenticated lets requests in that carry a valid API key. Unknown, malformed,

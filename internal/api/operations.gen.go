@@ -92,3 +92,17 @@ func (s *handlers) operations() map[string]operation {
 		"GET /version":                                                  {anyone: true},
 	}
 }
+
+// isPublic reports whether an operation needs no API key.
+func isPublic(method, path string) bool {
+	switch method + " " + path {
+	case "POST /api/v1/machine",
+		"GET /api/v1/openapi.yaml",
+		"GET /api/v1/docs",
+		"GET /health",
+		"GET /ready",
+		"GET /version":
+		return true
+	}
+	return false
+}
