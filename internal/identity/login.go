@@ -48,11 +48,7 @@ type LoginSealer struct{ secret []byte }
 
 // NewLoginSealer returns a sealer whose key follows from the service's own.
 func NewLoginSealer(service key.MachinePrivate) *LoginSealer {
-	text, err := service.MarshalText()
-	if err != nil {
-		panic(err) // a key can always be encoded
-	}
-	return &LoginSealer{text}
+	return &LoginSealer{keyText(service)}
 }
 
 // SealLogin returns the token for a link.

@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -16,15 +15,7 @@ type ReplicaKey struct{ key []byte }
 
 // NewReplicaKey derives the replica key from the server's key.
 func NewReplicaKey(service key.MachinePrivate) *ReplicaKey {
-	text, err := service.MarshalText()
-	if err != nil {
-		panic(err) // a key can always be encoded
-	}
-	derived, err := hkdf.Key(sha256.New, text, nil, "fairlead replicas", sha256.Size)
-	if err != nil {
-		panic(err) // fails for thousands of bytes only
-	}
-	return &ReplicaKey{derived}
+	return &ReplicaKey{derive(keyText(service), nil, "replicas")}
 }
 
 // Sign returns a proof that a replica sent these words for this purpose.

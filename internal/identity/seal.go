@@ -7,6 +7,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
+
+	"tailscale.com/types/key"
 )
 
 const saltBytes = 16
@@ -34,18 +36,33 @@ func Unseal(secret []byte, purpose string, sealed []byte) ([]byte, bool) {
 
 // sealing is used once for each salt, so its nonce may always be zero.
 func sealing(secret, salt []byte, purpose string) cipher.AEAD {
-	const keyBytes = 32
-	derived, err := hkdf.Key(sha256.New, secret, salt, "fairlead "+purpose, keyBytes)
-	if err != nil {
-		panic(fmt.Sprintf("deriving a key of %d bytes: %v", keyBytes, err)) // fails for thousands of bytes only
-	}
+	derived := derive(secret, salt, purpose)
 	block, err := aes.NewCipher(derived)
 	if err != nil {
-		panic(fmt.Sprintf("a cipher with a key of %d bytes: %v", keyBytes, err))
+		panic(fmt.Sprintf("a cipher with a key of %d bytes: %v", len(derived), err))
 	}
 	aead, err := cipher.NewGCM(block)
 	if err != nil {
 		panic(fmt.Sprintf("a block of %d bytes: %v", block.BlockSize(), err))
 	}
 	return aead
+}
+
+// derive returns a key of 256 bits that follows from secret and salt and serves
+// one purpose.
+func derive(secret, salt []byte, purpose string) []byte {
+	derived, err := hkdf.Key(sha256.New, secret, salt, "fairlead "+purpose, sha256.Size)
+	if err != nil {
+		panic(fmt.Sprintf("deriving a key of %d bytes: %v", sha256.Size, err)) // fails for thousands of bytes only
+	}
+	return derived
+}
+
+// keyText encodes the server's own key, from which others are derived.
+func keyText(service key.MachinePrivate) []byte {
+	text, err := service.MarshalText()
+	if err != nil {
+		panic(err) // a key can always be encoded
+	}
+	return text
 }
