@@ -42,9 +42,8 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 		return
 	}
 	v, now := s.visitor(r), s.now()
-	held, ok, _ := s.heldSession(r, v, now)
+	held, ok := s.requireSession(w, r, v, now)
 	if !ok {
-		noSession(w)
 		return
 	}
 	if method != http.MethodGet && !s.mayChange(r, held) {

@@ -79,9 +79,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v, now := s.visitor(r), s.now()
-	held, ok, _ := s.heldSession(r, v, now)
+	held, ok := s.requireSession(w, r, v, now)
 	if !ok {
-		noSession(w)
 		return
 	}
 	// Browsers send no Origin header with same-origin reads.

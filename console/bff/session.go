@@ -162,6 +162,15 @@ func (s *Server) heldSession(r *http.Request, v visitor, now time.Time) (held se
 	return held, true, ""
 }
 
+// requireSession returns the session of a request, or answers that there is none.
+func (s *Server) requireSession(w http.ResponseWriter, r *http.Request, v visitor, now time.Time) (held session, ok bool) {
+	held, ok, _ = s.heldSession(r, v, now)
+	if !ok {
+		noSession(w)
+	}
+	return held, ok
+}
+
 // isAttended reports whether the page says that a person used it a moment ago. Requests that pages repeat by
 // themselves do not keep a session alive.
 func isAttended(r *http.Request) bool { return r.Header.Get("X-Attended") != "" }
