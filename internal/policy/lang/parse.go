@@ -279,15 +279,26 @@ func (r *reader) list(v hujson.Value, what string, each func(hujson.Value)) {
 	}
 }
 
-// rulesOf is list with a limit, for entries that are compiled one by one.
-func (r *reader) rulesOf(v hujson.Value, what string, each func(hujson.Value)) {
+// entry describes the objects in a list: what messages call one, the members that it
+// may have, and those of them that it must have.
+type entry struct {
+	what              string
+	members, required []string
+}
+
+// entries calls each with the objects in a list of at most maxRules, which are
+// compiled one by one. It leaves out those that are not as described.
+func (r *reader) entries(v hujson.Value, list string, kind entry, each func(e hujson.Value, m map[string]hujson.Value)) {
 	n := 0
-	r.list(v, what, func(e hujson.Value) {
+	r.list(v, list, func(e hujson.Value) {
 		if n++; n == maxRules+1 {
-			r.problem(e.StartOffset, "%s has more than %d entries", what, maxRules)
+			r.problem(e.StartOffset, "%s has more than %d entries", list, maxRules)
 		}
-		if n <= maxRules {
-			each(e)
+		if n > maxRules {
+			return
+		}
+		if m, ok := r.fields(e, kind.what, kind.members...); ok && r.require(e, kind.what, m, kind.required...) {
+			each(e, m)
 		}
 	})
 }

@@ -30,12 +30,8 @@ func (r *reader) approvers(v hujson.Value) {
 }
 
 func (r *reader) attributes(v hujson.Value) {
-	r.rulesOf(v, memberAttributes, func(v hujson.Value) {
-		const what = "an entry of nodeAttrs"
-		m, ok := r.fields(v, what, "target", "attr", "app", "comment")
-		if !ok || !r.require(v, what, m, "target") {
-			return
-		}
+	kind := entry{what: "an entry of nodeAttrs", members: []string{"target", "attr", "app", "comment"}, required: []string{"target"}}
+	r.entries(v, memberAttributes, kind, func(v hujson.Value, m map[string]hujson.Value) {
 		r.comment(m)
 		a := Attribute{Line: r.line(v.StartOffset), Attrs: map[string][]json.RawMessage{}}
 		a.Targets = r.targetsOf(m["target"], "target", asHolder)

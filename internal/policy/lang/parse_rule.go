@@ -8,15 +8,11 @@ import (
 )
 
 func (r *reader) acls(v hujson.Value) {
-	r.rulesOf(v, memberACLs, func(v hujson.Value) {
-		const what = "a rule of acls"
-		m, ok := r.fields(v, what, "action", "proto", "src", "dst", "comment")
-		if !ok || !r.require(v, what, m, "action") {
-			return
-		}
+	kind := entry{what: "a rule of acls", members: []string{"action", "proto", "src", "dst", "comment"}, required: []string{"action"}}
+	r.entries(v, memberACLs, kind, func(v hujson.Value, m map[string]hujson.Value) {
 		for _, name := range []string{"src", "dst"} {
 			if _, ok := m[name]; !ok {
-				r.warn(v.StartOffset, "%s has no %s, so it allows nothing", what, name)
+				r.warn(v.StartOffset, "%s has no %s, so it allows nothing", kind.what, name)
 				m[name] = hujson.Value{Value: &hujson.Array{}}
 			}
 		}
@@ -65,12 +61,8 @@ func (r *reader) self(t Target, at int, sources []Target, allowed kinds) {
 }
 
 func (r *reader) grants(v hujson.Value) {
-	r.rulesOf(v, memberGrants, func(v hujson.Value) {
-		const what = "a grant"
-		m, ok := r.fields(v, what, "src", "dst", "ip", "app", "via", "comment")
-		if !ok || !r.require(v, what, m, "src", "dst") {
-			return
-		}
+	kind := entry{what: "a grant", members: []string{"src", "dst", "ip", "app", "via", "comment"}, required: []string{"src", "dst"}}
+	r.entries(v, memberGrants, kind, func(v hujson.Value, m map[string]hujson.Value) {
 		rule := Rule{Line: r.line(v.StartOffset), Grant: true, Comment: r.comment(m)}
 		services := r.offers(v, m, &rule)
 		rule.Src = r.targetsOf(m["src"], "src", asSource)

@@ -18,12 +18,8 @@ const (
 )
 
 func (r *reader) ssh(v hujson.Value) {
-	r.rulesOf(v, memberSSH, func(v hujson.Value) {
-		const what = "a rule of ssh"
-		m, ok := r.fields(v, what, "action", "src", "dst", "users", "checkPeriod", "acceptEnv", "comment")
-		if !ok || !r.require(v, what, m, "action", "src", "dst", "users") {
-			return
-		}
+	kind := entry{what: "a rule of ssh", members: []string{"action", "src", "dst", "users", "checkPeriod", "acceptEnv", "comment"}, required: []string{"action", "src", "dst", "users"}}
+	r.entries(v, memberSSH, kind, func(v hujson.Value, m map[string]hujson.Value) {
 		r.comment(m)
 		rule := SSHRule{Line: r.line(v.StartOffset)}
 		action, _ := r.string(m["action"], "action")

@@ -7,12 +7,8 @@ import (
 )
 
 func (r *reader) tests(v hujson.Value) {
-	r.rulesOf(v, memberTests, func(v hujson.Value) {
-		const what = "a test"
-		m, ok := r.fields(v, what, "src", "proto", "accept", "deny", "comment")
-		if !ok || !r.require(v, what, m, "src") {
-			return
-		}
+	kind := entry{what: "a test", members: []string{"src", "proto", "accept", "deny", "comment"}, required: []string{"src"}}
+	r.entries(v, memberTests, kind, func(v hujson.Value, m map[string]hujson.Value) {
 		r.comment(m)
 		test := Test{Line: r.line(v.StartOffset)}
 		if p, ok := m["proto"]; ok {
@@ -21,9 +17,11 @@ func (r *reader) tests(v hujson.Value) {
 				r.problem(p.StartOffset, "a test is about a port, so proto must be tcp, udp or sctp")
 			}
 		}
-		if test.Src, ok = r.testSource(m["src"]); !ok {
+		src, ok := r.testSource(m["src"])
+		if !ok {
 			return
 		}
+		test.Src = src
 		before := len(r.problems)
 		test.Accept = r.testDestinations(m, "accept", test.Src)
 		test.Deny = r.testDestinations(m, "deny", test.Src)
@@ -74,17 +72,14 @@ func (r *reader) single(t Target, at int) bool {
 }
 
 func (r *reader) sshTests(v hujson.Value) {
-	r.rulesOf(v, memberSSHTests, func(v hujson.Value) {
-		const what = "a test of ssh"
-		m, ok := r.fields(v, what, "src", "dst", "accept", "check", "deny", "comment")
-		if !ok || !r.require(v, what, m, "src", "dst") {
-			return
-		}
+	kind := entry{what: "a test of ssh", members: []string{"src", "dst", "accept", "check", "deny", "comment"}, required: []string{"src", "dst"}}
+	r.entries(v, memberSSHTests, kind, func(v hujson.Value, m map[string]hujson.Value) {
 		r.comment(m)
-		test := SSHTest{Line: r.line(v.StartOffset)}
-		if test.Src, ok = r.testSource(m["src"]); !ok {
+		src, ok := r.testSource(m["src"])
+		if !ok {
 			return
 		}
+		test := SSHTest{Line: r.line(v.StartOffset), Src: src}
 		r.names(m["dst"], "dst", func(text string, at int) {
 			if t, ok := r.target(text, at, "dst", asShell); ok && r.single(t, at) {
 				r.self(t, at, []Target{test.Src}, asPerson)
@@ -100,7 +95,7 @@ func (r *reader) sshTests(v hujson.Value) {
 		}
 		test.Accept, test.Check, test.Deny = claimed("accept"), claimed("check"), claimed("deny")
 		if len(test.Accept)+len(test.Check)+len(test.Deny) == 0 && len(r.problems) == before {
-			r.problem(v.StartOffset, "%s names nobody in accept, check or deny: it would prove nothing", what)
+			r.problem(v.StartOffset, "%s names nobody in accept, check or deny: it would prove nothing", kind.what)
 		}
 		r.doc.SSHTests = append(r.doc.SSHTests, test)
 	})
