@@ -10,15 +10,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// changes gathers the rows of a commit. Of several values for one row only the
-// last is sent; removals are sent first.
+// changes collects the rows of a commit. If a row is changed more than once, only the last value is written;
+// deletions are written first.
 type changes struct {
 	schema *schema
-	gone   map[string]map[int64]bool // table → ids
+	gone   map[string]map[int64]bool // by table
 	rows   map[*record]map[int64][]any
 	log    [][]any
 	audit  [][]any
-	// transitions are kept one for each node, minute and state
+	// transitions holds one row per node, minute and state.
 	transitions map[[3]int64][]any
 	leaders     [][]any
 }
@@ -27,7 +27,7 @@ func newChanges(s *schema) *changes {
 	return &changes{schema: s, gone: map[string]map[int64]bool{}, rows: map[*record]map[int64][]any{}, transitions: map[[3]int64][]any{}}
 }
 
-// add gathers the rows that an event changes.
+// add collects the rows that an event changes.
 func (c *changes) add(e mesh.Event) error {
 	if tables, ok := c.schema.byGone[reflect.TypeOf(e)]; ok {
 		c.drop(reflect.ValueOf(e).Field(0).Int(), tables)
@@ -65,7 +65,7 @@ func (c *changes) drop(id int64, tables []string) {
 	}
 }
 
-// all yields the rows of each statement, in the order in which they are sent.
+// all yields the rows of each statement, in the order in which they are written.
 func (c *changes) all() iter.Seq2[*record, [][]any] {
 	return func(yield func(*record, [][]any) bool) {
 		for _, r := range c.schema.records {

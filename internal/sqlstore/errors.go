@@ -17,12 +17,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// errPoolExhausted says that no connection became free in time.
+// errPoolExhausted means that no connection became free in time.
 var errPoolExhausted = errors.New("database connection pool exhausted; raise database.postgres.max_open_conns or look for slow queries")
 
-// explain gives an engine's error the words that operators search for, the
-// same on both engines, and says what to do. Errors of the caller stay as they
-// are.
+// explain turns an engine's error into the messages that operators search for, the same for both engines, and
+// says what to do. Errors of the caller are returned unchanged.
 func explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, store.ErrUnavailable) {
 		return err
@@ -32,7 +31,7 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, errPoolExhausted):
 		return unavailable("%w", err)
-	case errors.As(err, &pg): // says more than the ConnectError it may be in
+	case errors.As(err, &pg): // says more than the ConnectError that may wrap it
 		return explainPostgres(pg, err)
 	case errors.As(err, &connect):
 		return unavailable("failed to connect to database: check that PostgreSQL runs at database.postgres.host and port: %w", err)
@@ -56,8 +55,8 @@ func unavailable(format string, args ...any) error {
 	return oneLine{fmt.Errorf("%w: %w", store.ErrUnavailable, fmt.Errorf(format, args...))}
 }
 
-// oneLine is an error whose text fits a log line: the driver lists every address
-// it tried on a line of its own.
+// oneLine is an error whose text fits on a log line: the driver lists every address it tried on a separate
+// line.
 type oneLine struct{ error }
 
 func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
@@ -80,7 +79,7 @@ func explainPostgres(pg *pgconn.PgError, err error) error {
 		return unavailable("failed to prepare the database: the role must own it: ALTER DATABASE … OWNER TO …: %w", err)
 	case "3D000": // invalid_catalog_name
 		return unavailable("failed to connect to database: create the database, or check database.postgres.name: %w", err)
-	case "28P01", "28000": // wrong password, not admitted
+	case "28P01", "28000": // wrong password, not authorized
 		return unavailable("failed to connect to database: check database.postgres.user and pass: %w", err)
 	}
 	var connect *pgconn.ConnectError
@@ -93,7 +92,7 @@ func explainPostgres(pg *pgconn.PgError, err error) error {
 	return err
 }
 
-// sqliteCode is SQLite's primary code of an error, or zero.
+// sqliteCode returns SQLite's primary error code, or zero.
 func sqliteCode(err error) int { return extendedCode(err) & 0xff }
 
 func extendedCode(err error) int {
@@ -105,8 +104,8 @@ func extendedCode(err error) int {
 }
 
 func explainSQLite(err error) error {
-	// Files of the service have a journal that can be rolled back, which who only
-	// reads cannot do, until their first change: then they have a log.
+	// Until its first change, a database file has a rollback journal, which a read-only connection cannot
+	// roll back. After that it has a write-ahead log.
 	if extendedCode(err) == sqlite3.SQLITE_READONLY_ROLLBACK {
 		return unavailable("the database file was being made when its process ended, and holds nothing yet: repeat the restore, or start the service: %w", err)
 	}
@@ -125,7 +124,7 @@ func explainSQLite(err error) error {
 	return err
 }
 
-// openError names the file that could not be opened.
+// openError explains why a database file could not be opened, and names the file.
 func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):

@@ -2,6 +2,5 @@
 
 package sqlstore
 
-// faultSkipHeadLock is true only in binaries that prove that the chaos test
-// would notice.
+// faultSkipHeadLock is true only in binaries that prove that the chaos test detects the fault.
 func faultSkipHeadLock() bool { return false }

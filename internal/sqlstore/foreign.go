@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// versionTable is the table in which goose records what has been applied, and
-// firstTable one that the first migration makes.
+// versionTable is the table in which goose records the applied migrations; firstTable is created by the first
+// migration.
 const versionTable, firstTable = "goose_db_version", "head"
 
 // mustBeOurs fails if these are the tables of another program, because some refuse
@@ -36,20 +36,20 @@ func mustBeOurs(name string, tables []string, setting string) error {
 	return unavailable("failed to open database: %s has tables %s (%s); nothing was changed. Set %s to a new database", name, whose, list, setting)
 }
 
-// mustBeOurFile looks at a file without changing it or creating others.
+// mustBeOurFile inspects a file without changing it or creating others.
 func mustBeOurFile(ctx context.Context, path string) error {
 	exists := func(path string) bool {
 		info, err := os.Stat(path)
 		return err == nil && info.Size() > 0
 	}
-	// What is wrong with the file, if anything is, whoever opens it says. If a process
-	// was killed while it wrote, only a writer can read: mustBeOurSQLite looks later.
+	// If the file is damaged, opening it later reports that. After a process was killed while writing, only a
+	// writer can read the file, and mustBeOurSQLite checks it later.
 	if !exists(path) || exists(path+"-journal") {
 		return nil
 	}
-	options := "immutable=1" // SQLite would create a log
+	options := "immutable=1" // otherwise SQLite would create a log
 	if exists(path + "-wal") {
-		options = "mode=ro" // the newest tables may be in it
+		options = "mode=ro" // the newest tables may be in the log
 	}
 	db, err := openFile(path, options)
 	if err != nil {
@@ -67,8 +67,8 @@ func mustBeOurSQLite(ctx context.Context, db *sql.DB, path string) error {
 	return mustBeOurs(path, tables, "database.sqlite.path")
 }
 
-// mustBeOurPostgres looks at the schema in which the tables would be made. Tables
-// of extensions do not matter.
+// mustBeOurPostgres inspects the schema in which the tables would be created. Tables of extensions are
+// ignored.
 func mustBeOurPostgres(ctx context.Context, db *sql.DB) error {
 	var name string
 	if err := db.QueryRowContext(ctx, "SELECT current_database()").Scan(&name); err != nil {

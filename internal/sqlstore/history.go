@@ -19,19 +19,19 @@ type historyTables struct {
 	schema *schema
 }
 
-// engine is what they do not share.
+// engine is the part of historyTables that differs between the engines.
 type engine interface {
-	// read runs a query, affect a statement of which it counts the rows.
+	// read runs a query; affect runs a statement and returns the number of affected rows.
 	read(ctx context.Context, into func(rowsReader) error, query string, args ...any) error
 	affect(ctx context.Context, statement string, args ...any) (int64, error)
-	// nodeList is a table of the ids in the argument that is named fifth.
+	// nodeList returns a table expression for the ids that are passed as the fifth argument.
 	nodeList(ids []mesh.NodeID) (table string, arg any)
-	// cutoff is the moment that is an age ago, as told by the first argument.
+	// cutoff returns an expression for the time an age ago; arg is its first argument.
 	cutoff(age time.Duration) (moment string, arg any)
 }
 
-// conditions gathers the conditions of a query with their arguments, in the
-// order in which they stand there: so the numbers mean the same to both engines.
+// conditions collects the conditions of a query and their arguments, in the order of their placeholders, so
+// that the placeholder numbers mean the same to both engines.
 type conditions struct {
 	list []string
 	args []any
@@ -42,8 +42,7 @@ func (c *conditions) mark(arg any) string {
 	return fmt.Sprintf("$%d", len(c.args))
 }
 
-// between admits the rows after one position and before another; a zero one
-// sets no bound.
+// between selects the rows after one position and before another; a zero position sets no bound.
 func (c *conditions) between(after, before history.Position) {
 	if after != (history.Position{}) {
 		c.list = append(c.list, "(rev, idx) > ("+c.mark(int64(after.Rev))+", "+c.mark(int64(after.Index))+")")
@@ -53,9 +52,8 @@ func (c *conditions) between(after, before history.Position) {
 	}
 }
 
-// since compares the revision with the first one at a time or later: later
-// revisions have no earlier times, so a range of time is one of revisions and
-// needs no sorting.
+// since compares the revision with the first revision at or after a time. Times never decrease with
+// revisions, so a range of time is a range of revisions and needs no sorting.
 func (c *conditions) since(operator string, t mesh.Time) {
 	if t != 0 {
 		c.list = append(c.list, fmt.Sprintf("rev %s coalesce((SELECT rev FROM audit WHERE at >= %s ORDER BY at, rev LIMIT 1), %d)", operator, c.mark(int64(t)), math.MaxInt64))
@@ -142,8 +140,8 @@ func readAll[T any](ctx context.Context, e engine, scan func(scanner) (T, error)
 	return out, err
 }
 
-// reaches fails unless all rows after a position were there when they were read,
-// just before: whoever drops some says so first.
+// reaches fails if rows after a position had been deleted when they were read, just before. This is reliable
+// because deletions are recorded in the table forgotten first.
 func (h historyTables) reaches(ctx context.Context, table string, after history.Position) error {
 	if after == (history.Position{}) {
 		return nil
@@ -185,9 +183,9 @@ func scanTransition(r scanner) (t history.Transition, err error) {
 	return t, err
 }
 
-// presenceQuery reads, for each node of a list, a row without position that
-// tells the state before, and its transitions. The newest older row tells that
-// state, or else the first later one, or else how the node is now.
+// presenceQuery reads, for each node of a list, its transitions and a row without a position that holds the
+// state before them. That state comes from the newest older transition, else from the first later one, else
+// from the current state of the node.
 func presenceQuery(nodes string) string {
 	return `
 		SELECT n.id AS node, 0 AS at, coalesce(
@@ -241,8 +239,8 @@ func (h historyTables) Forget(ctx context.Context, audit, transitions time.Durat
 	return rows + more, err
 }
 
-// forgetLeaders keeps who led when the time that is kept began: a row goes when
-// a later one of its prefix is too old as well.
+// forgetLeaders deletes old leaders. It keeps the leader at the start of the kept period: a row is deleted
+// only if a later one for its prefix is too old as well.
 func (h historyTables) forgetLeaders(ctx context.Context, age time.Duration) (int64, error) {
 	moment, arg := h.engine.cutoff(age)
 	n, err := h.engine.affect(ctx, "DELETE FROM route_leaders WHERE EXISTS (SELECT 1 FROM route_leaders AS later WHERE later.prefix = route_leaders.prefix"+
@@ -260,7 +258,7 @@ func (h historyTables) Leaders(ctx context.Context, prefix netip.Prefix, limit i
 	return found, explain(err)
 }
 
-// forgetLetters has one statement: their number is bounded by what it leaves.
+// forgetLetters deletes old dead letters in one statement, because their number is bounded.
 func (h historyTables) forgetLetters(ctx context.Context) (int64, error) {
 	moment, arg := h.engine.cutoff(history.DeadLetterAge)
 	n, err := h.engine.affect(ctx, fmt.Sprintf("DELETE FROM dead_letters WHERE at < %s OR webhook NOT IN (SELECT id FROM webhooks) OR id <= "+
@@ -281,8 +279,8 @@ func (h historyTables) DeadLetters(ctx context.Context, w mesh.WebhookID, before
 	return found, explain(err)
 }
 
-// forget takes a chunk at a time, so that no statement holds locks for long. The
-// first statement says how far, the second does it.
+// forget deletes old rows in chunks, so that no statement holds locks for long. The first statement records
+// how far, the second deletes.
 func (h historyTables) forget(ctx context.Context, table string, age time.Duration) (total int64, err error) {
 	moment, arg := h.engine.cutoff(age)
 	mark := "UPDATE forgotten SET rev = oldest.rev FROM (SELECT max(rev) AS rev FROM (SELECT rev, at FROM " + table + " ORDER BY rev LIMIT 5000) AS chunk WHERE at < " + moment +

@@ -22,8 +22,8 @@ const hostStagger = 300 * time.Millisecond
 // hosts are the configured servers, one of which is the primary. The driver itself
 // would try them one after the other and wait the full timeout for each silent one.
 type hosts struct {
-	all  []*pgx.ConnConfig // one for each
-	last atomic.Int32      // the one that answered last
+	all  []*pgx.ConnConfig // one per host
+	last atomic.Int32      // index of the host that accepted the last connection
 }
 
 // newHosts splits a configuration by host. A host may have two entries, with TLS
@@ -111,8 +111,8 @@ func (h *hosts) race(ctx context.Context, order []int) (won *pgx.Conn, err error
 	return nil, errors.Join(errs...)
 }
 
-// choose makes a configuration name one host that accepts connections now, so that
-// the pool, which connects by itself, does not wait for the others.
+// choose sets a configuration to one host that accepts connections now. The pool, which connects by itself,
+// then does not wait for the others.
 func (h *hosts) choose(ctx context.Context, config *pgx.ConnConfig) error {
 	if len(h.all) == 1 {
 		return nil
@@ -127,7 +127,7 @@ func (h *hosts) choose(ctx context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// openDB returns a database/sql pool that chooses its host.
+// openDB returns a database/sql pool that chooses a host for each connection.
 func openDB(config *pgx.ConnConfig) *sql.DB {
 	return stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(newHosts(config).choose))
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// loader reads one table into a draft. At fifty thousand rows what counts is
-// how much is allocated for each: all rows go through the same variables, and
-// text that is parsed never becomes a string. A loader serves one Load.
+// loader reads one table into a draft. With fifty thousand rows, allocations per row dominate the time: all
+// rows are scanned into the same variables, and parsed text is never converted to a string. A loader is used
+// for one Load.
 type loader struct {
 	table string
 	query string
-	row   []any             // where a row is scanned to, its id first
-	put   func(*mesh.Draft) // copies what was scanned
+	row   []any             // what a row is scanned into, its id first
+	put   func(*mesh.Draft) // copies the scanned row
 }
 
 func (l loader) read(d *mesh.Draft, rows rowsReader) error {
@@ -34,7 +34,7 @@ func (l loader) read(d *mesh.Draft, rows rowsReader) error {
 	return nil
 }
 
-// loaders are in the order of the records.
+// loaders returns the loaders in the order of the records.
 func (s *schema) loaders() (all []loader) {
 	for rest := s.records; len(rest) > 0; {
 		n := 1
@@ -49,7 +49,7 @@ func (s *schema) loaders() (all []loader) {
 	return all
 }
 
-// newLoader reads the rows of records that share a table.
+// newLoader returns a loader for the records that share a table.
 func newLoader(records []*record) loader {
 	l := loader{table: records[0].table}
 	var names []string
@@ -80,13 +80,13 @@ func newLoader(records []*record) loader {
 	return l
 }
 
-// copyOf is a row that is not scanned to again.
+// copyOf returns a copy of a row, because the row itself is scanned into again.
 func copyOf(row reflect.Value) any {
 	noun := row.Field(0)
 	if noun.Kind() != reflect.Pointer {
 		return row.Interface()
 	}
-	scanned := reflect.ValueOf(noun.Interface()) // of noun itself, which is set to another
+	scanned := reflect.ValueOf(noun.Interface()) // of noun itself, which is then set to the copy
 	own := reflect.New(noun.Type().Elem())
 	own.Elem().Set(scanned.Elem())
 	noun.Set(own)

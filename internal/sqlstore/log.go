@@ -27,8 +27,7 @@ func (s *schema) readLog(from rowsReader) (rows []logRow, err error) {
 	return rows, from.Err()
 }
 
-// entries decodes rows, which must follow after without a gap. The head was
-// read before them.
+// entries decodes rows, which must follow after without a gap. head was read before them.
 func entries(rows []logRow, after store.Point, head store.Point) ([]store.Entry, error) {
 	next := head
 	if len(rows) > 0 && rows[0].Rev == after.Rev+1 {
@@ -63,15 +62,14 @@ type head struct {
 	at       mesh.Time // of the newest entry
 	batch    store.BatchID
 	counters mesh.Counters
-	// members are all counters of the row, also those of a newer binary: they
-	// stay.
+	// members holds all counters of the row, including those of newer versions, which are kept.
 	members map[string]json.RawMessage
 	clock   store.Clock
-	now     mesh.Time // by clock, but not before at
+	now     mesh.Time // the later of clock and at
 	lazy    bool      // PostgreSQL would acknowledge a commit before it is on disk
 }
 
-// countersText is what the row keeps.
+// countersText returns the counters in the form in which the row stores them.
 func (h *head) countersText() (string, error) {
 	known, err := json.Marshal(h.counters)
 	if err != nil {

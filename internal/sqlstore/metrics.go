@@ -12,14 +12,14 @@ func newDurations() prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "mesh_db_query_duration_seconds",
 		Help: "Time of each SQL statement.",
-		// With a bound at 1 s, what we promise.
+		// The bounds include 1 s, which is our service level objective.
 		Buckets: []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5},
 	})
 }
 
 type poolStat struct{ open, idle, max int }
 
-// register publishes the metrics of a store that is open.
+// register registers the metrics of an open store.
 func register(reg prometheus.Registerer, durations prometheus.Histogram, stat func() poolStat) {
 	gauge := func(name, help string, value func(poolStat) int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value(stat())) })
@@ -32,8 +32,8 @@ func register(reg prometheus.Registerer, durations prometheus.Histogram, stat fu
 	)
 }
 
-// tracer times every statement that pgx sends. Statements that travel together
-// are timed from the answer before.
+// tracer times every statement that pgx sends. The time of a statement within a batch starts at the response
+// to the one before.
 type tracer struct{ durations prometheus.Histogram }
 
 type startKey struct{}

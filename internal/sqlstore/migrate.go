@@ -20,9 +20,8 @@ var migrations embed.FS
 func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 	db := openDB(patient(config))
 	defer db.Close()
-	// Asked first, so that an unreachable server fails at once and not after
-	// the tries for the lock.
-	ping, cancel := context.WithTimeout(ctx, 2*connectTimeout) // the second host may be the one that answers
+	// Ping first, so that an unreachable server fails at once and not after all attempts to take the lock.
+	ping, cancel := context.WithTimeout(ctx, 2*connectTimeout) // allows for trying a second host
 	defer cancel()
 	if err := db.PingContext(ping); err != nil {
 		return err
@@ -37,8 +36,8 @@ func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 	return migrate(ctx, goose.DialectPostgres, db, goose.WithSessionLocker(locker))
 }
 
-// migrate hands goose each file as a function. Its parser takes 4 MiB of memory
-// for every statement of a file, and no file needs one: each runs as one text.
+// migrate passes each file to goose as a function. Its parser allocates 4 MiB for every statement of a file,
+// and no file needs it: each can be executed as one text.
 func migrate(ctx context.Context, dialect goose.Dialect, db *sql.DB, opts ...goose.ProviderOption) error {
 	files, err := migrationFiles(dialect)
 	if err != nil {

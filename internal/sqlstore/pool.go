@@ -18,8 +18,8 @@ import (
 
 const (
 	acquireTimeout = 5 * time.Second
-	// connectTimeout is shorter, so that a server which does not answer is not
-	// taken for a pool in use.
+	// connectTimeout is shorter than acquireTimeout, so that a server which does not respond is not
+	// mistaken for an exhausted pool.
 	connectTimeout = 4 * time.Second
 	// answerTimeout is the default of PostgresConfig.AnswerTimeout.
 	answerTimeout = 15 * time.Second

@@ -23,10 +23,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// PostgresConfig says where PostgreSQL is and how many connections may be
-// open. Zero values: port 5432, sslmode prefer, ten connections.
+// PostgresConfig says where PostgreSQL is and how many connections may be open. Defaults: port 5432, sslmode
+// prefer, ten connections.
 type PostgresConfig struct {
-	Host         string // a name, several with commas, or a socket directory
+	Host         string // a name, several separated by commas, or a socket directory
 	Port         int
 	Name         string
 	User         string
@@ -42,7 +42,7 @@ type PostgresConfig struct {
 }
 
 const (
-	// channel is what replicas listen on.
+	// channel is the notification channel that replicas listen on.
 	channel = "fairlead"
 	// nowMicros is the database's clock in the unit of mesh.Time.
 	nowMicros = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -59,11 +59,11 @@ type Postgres struct {
 	pool    *pgxpool.Pool
 	answer  time.Duration // AnswerTimeout
 	idle    idleLimit
-	self    string // tells our own notifications from others'
+	self    string // distinguishes our own notifications from those of others
 	changed chan struct{}
 	clock   atomic.Pointer[store.Clock]
-	beatMu  sync.Mutex // held while beating is in use: Close may come at any time
-	beating *pgx.Conn  // used by Beat alone
+	beatMu  sync.Mutex // held while beating is in use, because Close may be called at any time
+	beating *pgx.Conn  // used only by Beat
 }
 
 var (
@@ -71,8 +71,8 @@ var (
 	_ history.Store = (*Postgres)(nil)
 )
 
-// OpenPostgres connects and brings the tables up to date. Many replicas may do
-// so at once: one of them migrates, the others wait for it.
+// OpenPostgres connects and migrates the tables. Several replicas may do so at once: one of them migrates,
+// and the others wait for it.
 func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Registerer) (*Postgres, error) {
 	config, err := c.pool()
 	if err != nil {
@@ -101,7 +101,7 @@ func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Register
 	return p, nil
 }
 
-// Load reads all tables in one transaction, so that they belong together.
+// Load reads all tables in one transaction, so that they are consistent.
 func (p *Postgres) Load(ctx context.Context) (*mesh.Snapshot, error) {
 	d := mesh.Empty().Edit()
 	var h head
@@ -236,8 +236,7 @@ func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision
 // readHead also reads the database's clock and the synchronous_commit setting.
 const readHead = selectHead + ", " + nowMicros + ", current_setting('synchronous_commit') FROM head WHERE id = 1"
 
-// Lock costs three round trips whatever the size of the batch: begin, head and
-// tail; all rows; commit.
+// Lock takes three round trips, whatever the size of the batch: begin, head and tail; all rows; commit.
 func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.BatchID, fn func(store.Tx) error) error {
 	return p.use(ctx, p.answer, func(ctx context.Context, conn *pgx.Conn) error {
 		lockHead := readHead + " FOR UPDATE"
@@ -265,8 +264,8 @@ func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.Ba
 	})
 }
 
-// rollback lets go of the head row at once. If it fails, the pool closes the
-// connection, which does the same.
+// rollback releases the head row at once. If it fails, the pool closes the connection, which releases it,
+// too.
 func rollback(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -297,8 +296,8 @@ func (p *Postgres) commitBatch(tx *tx) (*pgx.Batch, error) {
 	return b, nil
 }
 
-// unnest takes one array per column: one statement text, and so one plan, for
-// any number of rows.
+// unnest returns a statement with one array per column: the same text, and so the same plan, for any number
+// of rows.
 func (in *insert) unnest() string {
 	args := make([]string, len(in.columns))
 	for i, c := range in.columns {
@@ -341,14 +340,14 @@ func (p *Postgres) hint() {
 	}
 }
 
-// Watch listens on a connection of its own and comes back when it is lost. A
-// new connection is itself a reason to look.
+// Watch listens on a connection of its own and reconnects when it is lost. A new connection is itself a
+// reason to read the log.
 func (p *Postgres) Watch(ctx context.Context) error {
 	const shortest, longest = 100 * time.Millisecond, 2 * time.Second
 	wait := shortest
 	for ctx.Err() == nil {
 		started := time.Now()
-		_ = p.listen(ctx) // the poll carries on, and Beat reports the outage
+		_ = p.listen(ctx) // polling continues, and Beat reports the outage
 		if time.Since(started) > longest {
 			wait = shortest
 		}
@@ -414,7 +413,7 @@ func (p *Postgres) Beat(ctx context.Context, self store.Report) ([]store.Report,
 func beat(ctx context.Context, conn *pgx.Conn, self store.Report) ([]store.Report, error) {
 	var text strings.Builder
 	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false) // it would take six bytes for one
+	enc.SetEscapeHTML(false) // escaping would take six bytes for one
 	if err := enc.Encode(self); err != nil {
 		return nil, err
 	}
@@ -446,8 +445,8 @@ func beat(ctx context.Context, conn *pgx.Conn, self store.Report) ([]store.Repor
 	})
 }
 
-// Prune takes a chunk at a time, so that no statement holds locks for long, and
-// looks only at the oldest rows: the order of revisions is the order of time.
+// Prune deletes in chunks, so that no statement holds locks for long, and looks only at the oldest rows:
+// revisions are in the order of time.
 func (p *Postgres) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (total int64, err error) {
 	const statement = "DELETE FROM log WHERE rev IN (SELECT rev FROM (SELECT rev, at FROM log ORDER BY rev LIMIT 5000) oldest WHERE rev <= $2 AND (at < " + nowMicros + " - $1 OR at > " + nowMicros + " + $3))"
 	for {
@@ -459,8 +458,8 @@ func (p *Postgres) Prune(ctx context.Context, keep mesh.Revision, age time.Durat
 	}
 }
 
-// affect deletes or marks old rows. This is acknowledged to nobody, so it does not
-// wait for a standby, which may not answer.
+// affect deletes or marks old rows. Nobody waits for the result, so it does not wait for a standby, which may
+// not respond.
 func (p *Postgres) affect(ctx context.Context, statement string, args ...any) (n int64, err error) {
 	err = p.use(ctx, p.answer, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		b := &pgx.Batch{}

@@ -26,22 +26,22 @@ const (
 	probeName = "probe of "
 	probeSize = 128 << 10
 	touchHead = "UPDATE head SET rev = rev WHERE id = 1"
-	// probeLock is how long a probe waits for each lock, and probeTimeout for
-	// its statements and then for its commit. Both together are less than the
-	// time after which a replica that does not beat is taken for dead.
+	// probeLock is how long a probe waits for each lock, and probeTimeout how long for its statements and
+	// then for its commit. Together they are shorter than the time after which a replica without heartbeats
+	// is considered dead.
 	probeLock    = time.Second
 	probeTimeout = 2 * time.Second
 )
 
-// probeText does not compress to less than half.
+// probeText returns random text, which does not compress to less than half.
 func probeText() string {
 	noise := make([]byte, probeSize/2)
 	_, _ = rand.Read(noise) // never fails
 	return hex.EncodeToString(noise)
 }
 
-// Probe locks the tables before the head row, which other replicas may be able to
-// use while a table is locked.
+// Probe locks the tables before the head row, because other replicas may be able to use the head row while a
+// table is locked.
 func (p *Postgres) Probe(ctx context.Context, self store.ReplicaID) error {
 	limited, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -62,7 +62,7 @@ func (p *Postgres) Probe(ctx context.Context, self store.ReplicaID) error {
 	})
 }
 
-// tables are those that a commit may write.
+// tables returns the tables that a commit may write.
 func (s *schema) tables() []string {
 	names := map[string]bool{}
 	for _, r := range slices.Concat(s.records, []*record{s.log, s.audit, s.transitions, s.leaders}) {
@@ -71,8 +71,8 @@ func (s *schema) tables() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Probe takes two transactions: SQLite would write nothing for a row that the
-// transaction which inserts it also deletes.
+// Probe uses two transactions: SQLite would write nothing for a row that is inserted and deleted in the same
+// transaction.
 func (l *SQLite) Probe(ctx context.Context, _ store.ReplicaID) error {
 	if err := l.usable(ctx); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (l *SQLite) Probe(ctx context.Context, _ store.ReplicaID) error {
 	return explain(errors.Join(err, l.busyTimeout(context.WithoutCancel(ctx), conn, sqliteBusy)))
 }
 
-// busyTimeout sets how long statements of one connection wait for a lock.
+// busyTimeout sets how long statements on a connection wait for a lock.
 func (l *SQLite) busyTimeout(ctx context.Context, conn *sql.Conn, d time.Duration) error {
 	return l.exec(ctx, conn, fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()))
 }

@@ -21,14 +21,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Location is where a database is: the SQLite file if it is named, else
-// PostgreSQL.
+// Location is where a database is: the SQLite file if one is set, else PostgreSQL.
 type Location struct {
 	SQLite   string
 	Postgres PostgresConfig
 }
 
-// String names the place without the password.
+// String describes the location without the password.
 func (l Location) String() string {
 	if l.SQLite != "" {
 		return l.SQLite
@@ -36,29 +35,29 @@ func (l Location) String() string {
 	return fmt.Sprintf("PostgreSQL database %s at %s:%d", l.Postgres.Name, l.Postgres.Host, cmp.Or(l.Postgres.Port, 5432))
 }
 
-// Use is what somebody wants of a Raw.
+// Use is the purpose for which a Raw is opened.
 type Use byte
 
 const (
-	// Look reads beside a running server.
+	// Look reads while a server may be running.
 	Look Use = iota
-	// Take reads while no server runs, and keeps one from starting meanwhile.
+	// Take reads while no server runs, and keeps servers from starting.
 	Take
-	// Fill writes while no server runs. A SQLite file is made if there is none.
+	// Fill writes while no server runs. A missing SQLite file is created.
 	Fill
 )
 
-// Raw is a database as tables and rows, for those who copy it whole. It neither
-// makes nor changes tables before it is told to.
+// Raw gives access to the tables and rows of a database, for copying all of it. It creates or changes tables
+// only in Rebuild and Migrate.
 type Raw struct {
 	db      *sql.DB
-	files   *sqliteFiles // of a SQLite database that no server may use
+	files   *sqliteFiles // set for a SQLite database that no server may use
 	dialect goose.Dialect
 	where   Location
 	use     Use
 }
 
-// OpenRaw opens a database, unless Use forbids it now.
+// OpenRaw opens a database for a use. It fails if the use is not possible now.
 func OpenRaw(ctx context.Context, where Location, use Use) (*Raw, error) {
 	open := openRawPostgres
 	if where.SQLite != "" {
@@ -103,7 +102,7 @@ func openRawPostgres(ctx context.Context, where Location, use Use) (*Raw, error)
 		return nil, err
 	}
 	config := patient(pool.ConnConfig)
-	// Whoever takes what is read may be slow, and that is no reason to end.
+	// The consumer of the rows may be slow, which must not end the transaction.
 	for _, k := range []string{"idle_in_transaction_session_timeout", "statement_timeout", "tcp_user_timeout"} {
 		config.RuntimeParams[k] = "0"
 	}
@@ -121,7 +120,7 @@ func openRawPostgres(ctx context.Context, where Location, use Use) (*Raw, error)
 	return r, nil
 }
 
-// patient is a connection without limits of time.
+// patient returns a configuration without time limits.
 func patient(config *pgx.ConnConfig) *pgx.ConnConfig {
 	config = config.Copy()
 	config.Tracer = nil
@@ -132,14 +131,14 @@ func patient(config *pgx.ConnConfig) *pgx.ConnConfig {
 }
 
 const (
-	// fresh is the age of a beat whose replica may still run, and beatsAgain the
-	// time in which one that runs beats again.
+	// fresh is the age up to which a heartbeat may be of a running replica; beatsAgain is how long to wait
+	// for its next heartbeat.
 	fresh      = 10 * time.Second
 	beatsAgain = 5 * time.Second
 )
 
-// mustBeUnused fails while a replica beats. One that has beaten lately may have
-// been stopped since, so it is given the time to beat again.
+// mustBeUnused fails while a replica sends heartbeats. A replica with a recent heartbeat may have stopped
+// since, so this waits for the next one.
 func (r *Raw) mustBeUnused(ctx context.Context) error {
 	exists := false
 	if err := r.db.QueryRowContext(ctx, "SELECT to_regclass('replicas') IS NOT NULL").Scan(&exists); err != nil || !exists {
@@ -170,10 +169,10 @@ func (r *Raw) mustBeUnused(ctx context.Context) error {
 	return nil
 }
 
-// Engine is sqlite or postgres.
+// Engine returns sqlite or postgres.
 func (r *Raw) Engine() string { return folder(r.dialect) }
 
-// Close releases what OpenRaw took.
+// Close releases the database and its lock.
 func (r *Raw) Close() error {
 	var err error
 	if r.db != nil {
@@ -185,7 +184,7 @@ func (r *Raw) Close() error {
 	return err
 }
 
-// View runs fn on the database as it is at one moment.
+// View runs fn on a consistent view of the database.
 func (r *Raw) View(ctx context.Context, fn func(*View) error) error {
 	opts := &sql.TxOptions{ReadOnly: true}
 	if r.dialect == goose.DialectPostgres {
@@ -206,8 +205,8 @@ func (r *Raw) View(ctx context.Context, fn func(*View) error) error {
 	return fn(v)
 }
 
-// keepOut makes servers that start wait until tx ends, unless they may run. With
-// SQLite the lock file does.
+// keepOut makes servers that start wait until tx ends, unless the use allows running servers. With SQLite,
+// the lock file does that.
 func (r *Raw) keepOut(ctx context.Context, tx *sql.Tx) error {
 	if r.dialect != goose.DialectPostgres || r.use == Look {
 		return nil
@@ -242,7 +241,7 @@ func (r *Raw) view(ctx context.Context, tx *sql.Tx) (*View, error) {
 	return v, err
 }
 
-// version is zero for a database without our tables.
+// version returns the schema version, or zero for a database without our tables.
 func (r *Raw) version(ctx context.Context, tx *sql.Tx) (version int64, err error) {
 	ask := "SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'"
 	if r.dialect == goose.DialectPostgres {
@@ -256,25 +255,25 @@ func (r *Raw) version(ctx context.Context, tx *sql.Tx) (version int64, err error
 	return version, err
 }
 
-// View is a database at one moment.
+// View is a consistent view of a database.
 type View struct {
-	Schema int64         // the version of its tables, zero when it has none of ours
-	Tables []Table       // those that Tables names
-	Rev    mesh.Revision // the newest
+	Schema int64         // the schema version; zero if the database has no tables of ours
+	Tables []Table       // those that the function Tables returns
+	Rev    mesh.Revision // the newest revision
 
 	tx      *sql.Tx
 	dialect goose.Dialect
 }
 
-// Count returns how many rows a table has.
+// Count returns the number of rows in a table.
 func (v *View) Count(ctx context.Context, table string) (n int64, err error) {
 	err = v.tx.QueryRowContext(ctx, "SELECT count(*) FROM "+table).Scan(&n)
 	return n, explain(err)
 }
 
-// Rows are all rows of a table in the order of its key: int64, string and
-// []byte. A row is valid until the next. The batch in the head row is left out:
-// it names the history of this database and of no other.
+// Rows yields all rows of a table in the order of its key. The values are int64, string and []byte. A row is
+// valid until the next one. The batch in the head row is left out, because it identifies the history of this
+// database only.
 func (v *View) Rows(ctx context.Context, t Table) iter.Seq2[[]any, error] {
 	return func(yield func([]any, error) bool) {
 		rows, err := v.tx.QueryContext(ctx, v.selectOrdered(t))
@@ -306,7 +305,7 @@ func (v *View) Rows(ctx context.Context, t Table) iter.Seq2[[]any, error] {
 	}
 }
 
-// selectOrdered sorts text by its bytes, whatever the language of the database.
+// selectOrdered sorts text by its bytes, whatever the collation of the database.
 func (v *View) selectOrdered(t Table) string {
 	names := make([]string, len(t.Columns))
 	types := map[string]string{}
@@ -323,7 +322,8 @@ func (v *View) selectOrdered(t Table) string {
 	return "SELECT " + strings.Join(names, ", ") + " FROM " + t.Name + " ORDER BY " + strings.Join(order, ", ")
 }
 
-// check holds a row to the types of its columns: SQLite itself does not.
+// check verifies that the values of a row have the types of its columns, which SQLite itself does not
+// enforce.
 func (v *View) check(t Table, row []any) error {
 	for i, c := range t.Columns {
 		ok := false
@@ -335,7 +335,7 @@ func (v *View) check(t Table, row []any) error {
 		case "blob":
 			var b []byte
 			b, ok = row[i].([]byte)
-			if b == nil { // how one driver reads an empty one
+			if b == nil { // one driver returns an empty value as nil
 				row[i] = []byte{}
 			}
 		}
@@ -349,10 +349,9 @@ func (v *View) check(t Table, row []any) error {
 	return nil
 }
 
-// Rebuild removes all tables of ours, makes those of a version, and keeps what
-// fn puts into them: all of it when Rebuild returns nil, and else the database
-// stays as it was. Replicas that knew another history of it notice. Revisions, ids
-// and addresses that the tables before had given are not given again.
+// Rebuild drops all our tables, creates those of a schema version, and lets fn fill them. If it returns an
+// error, the database is unchanged. Replicas that followed the previous history notice the change. Revisions,
+// ids and addresses that were assigned before are not assigned again.
 func (r *Raw) Rebuild(ctx context.Context, version int64, fn func(*Rebuilding) error) error {
 	tx, err := r.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -374,7 +373,7 @@ func (r *Raw) Rebuild(ctx context.Context, version int64, fn func(*Rebuilding) e
 		return explain(err)
 	}
 	for _, t := range v.Tables {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.Name); err != nil { // what the migrations put there
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.Name); err != nil { // rows that the migrations inserted
 			return explain(err)
 		}
 	}
@@ -393,8 +392,8 @@ func (r *Raw) Rebuild(ctx context.Context, version int64, fn func(*Rebuilding) e
 	return nil
 }
 
-// begin makes what was put into the tables a history of its own, which goes on
-// where the one before ended, if that was longer.
+// begin starts a new history from the inserted rows. If the previous history was longer, the new one
+// continues at its end.
 func begin(ctx context.Context, tx *sql.Tx, before head) error {
 	h, err := scanHead(tx.QueryRowContext(ctx, selectHead+" FROM head WHERE id = 1"))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -419,7 +418,7 @@ func begin(ctx context.Context, tx *sql.Tx, before head) error {
 	return err
 }
 
-// clear removes all tables of ours and returns the head that they had.
+// clear drops all our tables and returns their head row.
 func (r *Raw) clear(ctx context.Context, tx *sql.Tx) (head, error) {
 	version, err := r.version(ctx, tx)
 	if err != nil || version == 0 {
@@ -441,7 +440,7 @@ func (r *Raw) clear(ctx context.Context, tx *sql.Tx) (head, error) {
 	return before, nil
 }
 
-// create does in one transaction what migrate does in one for each step.
+// create runs all migrations in one transaction, where migrate uses one for each.
 func (r *Raw) create(ctx context.Context, tx *sql.Tx, version int64) error {
 	files, err := migrationFiles(r.dialect)
 	if err != nil {
@@ -471,7 +470,7 @@ func (r *Raw) create(ctx context.Context, tx *sql.Tx, version int64) error {
 	return nil
 }
 
-// Migrate brings the tables up to date, as opening the store does.
+// Migrate migrates the tables, as opening the store does.
 func (r *Raw) Migrate(ctx context.Context) error {
 	if r.dialect == goose.DialectSQLite3 {
 		return explain(migrate(ctx, r.dialect, r.db))
@@ -483,17 +482,16 @@ func (r *Raw) Migrate(ctx context.Context) error {
 	return explain(migratePostgres(ctx, pool.ConnConfig))
 }
 
-// Rebuilding is a database whose tables are empty and wait for rows. As a View
-// it shows what was put there.
+// Rebuilding is a database with empty tables to be filled. Its View shows what was inserted.
 type Rebuilding struct {
 	*View
-	statement string // what is prepared
+	statement string // the text of the prepared statement
 	prepared  *sql.Stmt
 }
 
-// Insert adds rows as Rows returns them. SQLite takes them one by one, which
-// costs nothing there, and its driver is slow at binding many values;
-// PostgreSQL takes many at once, because each statement is a round trip.
+// Insert adds rows in the form in which Rows yields them. SQLite gets them one by one, which is cheap there,
+// while its driver is slow at binding many values. PostgreSQL gets many at once, because each statement is a
+// round trip.
 func (b *Rebuilding) Insert(ctx context.Context, t Table, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
@@ -515,10 +513,10 @@ func (b *Rebuilding) Insert(ctx context.Context, t Table, rows [][]any) error {
 	return nil
 }
 
-// maxArguments is fewer than a statement may take.
+// maxArguments is below the maximum of a statement.
 const maxArguments = 32000
 
-// exec prepares a statement once, for as long as it stays the same.
+// exec prepares a statement and reuses it as long as its text stays the same.
 func (b *Rebuilding) exec(ctx context.Context, statement string, args []any) error {
 	if b.prepared == nil || b.statement != statement {
 		if b.prepared != nil {
@@ -534,7 +532,7 @@ func (b *Rebuilding) exec(ctx context.Context, statement string, args []any) err
 	return err
 }
 
-// marks stand for the values of some rows.
+// marks returns the placeholders for the values of some rows.
 func marks(rows, columns int) string {
 	var all strings.Builder
 	for i := range rows * columns {

@@ -15,17 +15,15 @@ import (
 	"tailscale.com/types/key"
 )
 
-// record binds the fields of a struct to the columns of a table. A field is kept in
-// the column that its JSON name spells with underscores, or that its tag column
-// names. The fields of a struct inside are columns of the same row, unless it has
-// that tag: then it is kept as JSON. So a field that is declared in package mesh
-// needs nothing here, for either engine, and a column that no migration made fails
-// at the first write.
+// record binds the fields of a struct to the columns of a table. A field is stored in the column named by its
+// tag column, or else by its JSON name in snake case. The fields of a nested struct are columns of the same
+// row, unless the struct has that tag: then it is stored as JSON. A new field in package mesh therefore needs
+// no code here, for either engine, and a column that no migration created fails at the first write.
 type record struct {
 	insert
 	typ    reflect.Type
 	fields []field // of the columns, in their order
-	// clause ends the query that loads the table. Of some tables nothing is loaded.
+	// clause is appended to the query that loads the table. Some tables are not loaded.
 	clause   string
 	unloaded bool
 }
@@ -35,8 +33,8 @@ type field struct {
 	codec codec
 }
 
-// bind returns the record of rows that have the type of row. It panics if one of
-// its fields cannot be stored, which is a defect of the program.
+// bind returns the record for rows of the type of row. It panics if one of its fields cannot be stored, which
+// is a programming error.
 func bind(table string, row any) *record {
 	r := &record{insert: insert{table: table}, typ: reflect.TypeOf(row)}
 	r.bind(r.typ, nil)
@@ -53,7 +51,7 @@ func (r *record) bind(t reflect.Type, at []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Tag.Get("json") == "-" {
-			continue // kept in another table
+			continue // stored in another table
 		}
 		index := append(slices.Clip(at), i)
 		if c, ok := codecOf(f); ok {
@@ -65,7 +63,7 @@ func (r *record) bind(t reflect.Type, at []int) {
 	}
 }
 
-// word matches where a word of a JSON name begins.
+// word matches the start of each word in a JSON name.
 var word = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 func columnOfField(f reflect.StructField) string {
@@ -77,7 +75,7 @@ func columnOfField(f reflect.StructField) string {
 	return strings.ToLower(word.ReplaceAllString(name, "${1}_$2"))
 }
 
-// values are what is written of a row.
+// values returns the column values of a row.
 func (r *record) values(row any) []any {
 	v := reflect.New(r.typ).Elem()
 	v.Set(reflect.ValueOf(row))
@@ -88,8 +86,7 @@ func (r *record) values(row any) []any {
 	return out
 }
 
-// into are the places that a driver scans the columns to, so that row gets them. A
-// pointer in row must lead somewhere.
+// into returns the destinations for scanning the columns into row. Pointers in row must not be nil.
 func (r *record) into(row reflect.Value) []any {
 	out := make([]any, len(r.fields))
 	for i, f := range r.fields {
@@ -103,13 +100,13 @@ func (r *record) scan(from scanner, row any) error {
 	return from.Scan(r.into(reflect.ValueOf(row).Elem())...)
 }
 
-// codec is how values of a type are kept in a column.
+// codec converts values of a type to and from a column.
 type codec struct {
 	typ columnType
-	// value is an int64, a string or bytes.
+	// value returns an int64, a string or bytes.
 	value func(field reflect.Value) any
-	// into is what a driver scans to. Ids and times are scanned as plain integers,
-	// which spares the drivers reflection.
+	// into returns a scan destination. Ids and times are scanned as plain integers, which saves the drivers
+	// reflection.
 	into func(field reflect.Value) any
 }
 
@@ -145,7 +142,7 @@ func codecOf(f reflect.StructField) (codec, bool) {
 	return jsonCodec(), named || f.Type.Kind() == reflect.Slice
 }
 
-// plainCodec is for what both engines have a type for.
+// plainCodec is for types that both engines store directly.
 func plainCodec(kind reflect.Kind) (codec, bool) {
 	pointer := func(t reflect.Type) func(reflect.Value) any {
 		return func(f reflect.Value) any { return f.Addr().Convert(t).Interface() }
@@ -191,7 +188,7 @@ func textCodec[T any](format func(T) string, parse func(*T, []byte) error) codec
 	}
 }
 
-// listCodec keeps a list as text with commas: no element of ours holds one.
+// listCodec stores a list as comma-separated text; no element contains a comma.
 func listCodec[T any](format func(T) string, parse func(string) (T, error)) codec {
 	return textCodec(func(list []T) string {
 		texts := make([]string, len(list))
@@ -216,7 +213,7 @@ func listCodec[T any](format func(T) string, parse func(string) (T, error)) code
 	})
 }
 
-// jsonCodec keeps an empty list and an unset struct as empty text, which is the default
+// jsonCodec stores an empty list and an unset struct as empty text, which is the default
 // that a migration gives a new column.
 func jsonCodec() codec {
 	return codec{
@@ -240,7 +237,7 @@ func jsonCodec() codec {
 	}
 }
 
-// textOf is the text form of a key or address; an unset address is empty.
+// textOf returns the text form of a key or address; it is empty for an unset address.
 func textOf[T interface{ MarshalText() ([]byte, error) }](v T) string {
 	b, err := v.MarshalText()
 	if err != nil {
@@ -249,7 +246,7 @@ func textOf[T interface{ MarshalText() ([]byte, error) }](v T) string {
 	return string(b)
 }
 
-// discoText is empty for a key that is not known.
+// discoText returns the text form of a key; it is empty for an unknown key.
 func discoText(k key.DiscoPublic) string {
 	if k.IsZero() {
 		return ""
@@ -272,7 +269,7 @@ func bit(b bool) int64 {
 	return 0
 }
 
-// flag takes an integer of either driver as a bool.
+// flag scans an integer of either driver into a bool.
 type flag struct{ p *bool }
 
 // ScanInt64 implements pgtype.Int64Scanner.
@@ -291,7 +288,7 @@ func (f flag) Scan(value any) error {
 	return nil
 }
 
-// parser takes text or bytes of either driver without making a string of them.
+// parser scans text or bytes of either driver without converting them to a string.
 type parser func([]byte) error
 
 // ScanBytes implements pgtype.BytesScanner.

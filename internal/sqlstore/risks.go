@@ -2,8 +2,8 @@ package sqlstore
 
 import "context"
 
-// Risks are the settings of the server by which a crash can lose what was
-// acknowledged or damage the database, each with what to do.
+// Risks returns the server settings with which a crash can lose acknowledged changes or damage the database,
+// each with what to do.
 func (p *Postgres) Risks(ctx context.Context) (risks []string, err error) {
 	const query = "SELECT current_setting('fsync') = 'off', current_setting('full_page_writes') = 'off', current_setting('synchronous_commit') = 'off'"
 	var fsync, pages, commits bool

@@ -23,13 +23,13 @@ type column struct {
 	typ  columnType
 }
 
-// insert is one multi-row statement of a commit: the columns it sets of a
-// table, the first of them the key.
+// insert is one multi-row statement of a commit: the columns of a table that it sets, the first of which is
+// the key.
 type insert struct {
 	table   string
 	key     string
 	columns []column
-	// replace says that a row which exists is given the new values.
+	// replace makes the statement overwrite an existing row.
 	replace bool
 }
 
@@ -41,7 +41,7 @@ func (in *insert) names() string {
 	return strings.Join(names, ", ")
 }
 
-// onConflict is understood by both engines.
+// onConflict returns a clause that both engines understand.
 func (in *insert) onConflict() string {
 	if !in.replace {
 		return ""
@@ -55,15 +55,15 @@ func (in *insert) onConflict() string {
 
 func (in *insert) selectAll() string { return "SELECT " + in.names() + " FROM " + in.table }
 
-// schema says what is kept where. A commit sends each statement at most once,
-// whatever its size.
+// schema says which data is stored in which table. A commit sends each statement at most once, whatever its
+// size.
 type schema struct {
-	// records hold the objects, in the order in which a commit writes them and
-	// Load reads them: nodes and keys before what completes them.
+	// records store the objects, in the order in which a commit writes them and Load reads them: nodes and
+	// keys come before the rows that complete them.
 	records []*record
-	byRow   map[reflect.Type]*record  // nil for what the head row has
-	byGone  map[reflect.Type][]string // tables, by the event that removes a row
-	// log and the others only grow.
+	byRow   map[reflect.Type]*record  // nil for events that only change the head row
+	byGone  map[reflect.Type][]string // tables, by the event that deletes a row
+	// log and the others are append-only.
 	log, audit, transitions, leaders *record
 }
 
@@ -102,20 +102,20 @@ type leaderRow struct {
 	Name   string
 }
 
-// presenceRow is what Online and Offline leave.
+// presenceRow is what Online and Offline store.
 type presenceRow struct {
 	ID       mesh.NodeID
 	Presence mesh.Presence
 }
 
-// factsRow is what NodeFacts leaves.
+// factsRow is what NodeFacts stores.
 type factsRow struct {
 	ID    mesh.NodeID
 	Facts *mesh.Facts `column:"facts"`
 }
 
-// rowOf is the row that an event adds or replaces. Its fields are the columns. Most
-// events are the row themselves.
+// rowOf returns the row that an event adds or replaces. Its fields are the columns. Most events are their own
+// row.
 func rowOf(e mesh.Event) any {
 	switch e := e.(type) {
 	case mesh.Online:
@@ -128,7 +128,7 @@ func rowOf(e mesh.Event) any {
 	return e
 }
 
-// eventOf is the event that left a row.
+// eventOf returns the event that stored a row.
 func eventOf(row any) mesh.Event {
 	switch r := row.(type) {
 	case presenceRow:
@@ -146,8 +146,8 @@ func newSchema() *schema {
 	s := &schema{byRow: map[reflect.Type]*record{}, byGone: map[reflect.Type][]string{}}
 	for _, t := range []struct {
 		table string
-		row   any        // an event, or what rowOf makes of it
-		gone  mesh.Event // removes a row
+		row   any        // an event, or the result of rowOf
+		gone  mesh.Event // the event that deletes a row
 	}{
 		{"users", mesh.UserPut{}, mesh.UserGone{}},
 		{"nodes", mesh.NodePut{}, mesh.NodeGone{}},
@@ -174,10 +174,10 @@ func newSchema() *schema {
 			s.byGone[reflect.TypeOf(t.gone)] = append(s.byGone[reflect.TypeOf(t.gone)], t.table)
 		}
 	}
-	of[mesh.PolicyPut](s).clause = " ORDER BY id DESC LIMIT 1" // only the history has the others
-	of[mesh.DeadLetterPut](s).unloaded = true                  // only the history has them
+	of[mesh.PolicyPut](s).clause = " ORDER BY id DESC LIMIT 1" // older versions are read only by the history
+	of[mesh.DeadLetterPut](s).unloaded = true                  // dead letters are read only by the history
 	for _, e := range []mesh.Event{mesh.AddressCursor{}, mesh.ClockSet{}} {
-		s.byRow[reflect.TypeOf(e)] = nil // in the head row
+		s.byRow[reflect.TypeOf(e)] = nil // stored in the head row
 	}
 	s.log, s.audit, s.leaders = bind("log", logRow{}), bind("audit", auditRow{}), bind("route_leaders", leaderRow{})
 	s.transitions = bind("presence", transitionRow{})

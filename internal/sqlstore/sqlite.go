@@ -30,14 +30,14 @@ const (
 	sqliteBusy = 5 * time.Second
 )
 
-// SQLite is the engine for one process: one file, nothing to operate.
+// SQLite is the engine for a single process: one file and no database server.
 type SQLite struct {
 	historyTables
 	db        *sql.DB
 	files     *sqliteFiles
 	durations prometheus.Observer
 	dirty     atomic.Bool // something was committed since the last checkpoint
-	rescued   atomic.Bool // a log that lost its name was moved into the file
+	rescued   atomic.Bool // a deleted log was copied into the database file
 	// pin is an extra connection. While it is open, SQLite keeps its write-ahead
 	// log whatever the pool does, so a missing log means that somebody removed it.
 	pin *sql.DB
@@ -92,7 +92,7 @@ func openFile(path, options string) (*sql.DB, error) {
 	return sql.Open("sqlite", fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&%s", (&url.URL{Path: path}).EscapedPath(), sqliteBusy.Milliseconds(), options))
 }
 
-// timed runs f and counts it as one statement.
+// timed runs f and observes its duration as one statement.
 func (l *SQLite) timed(f func() error) error {
 	start := time.Now()
 	err := f()
@@ -114,7 +114,7 @@ func (l *SQLite) begin(ctx context.Context, opts *sql.TxOptions) (tx *sql.Tx, er
 	return tx, err
 }
 
-// rollback does nothing after a commit.
+// rollback rolls back; after a commit it does nothing.
 func (l *SQLite) rollback(tx *sql.Tx) {
 	start := time.Now()
 	if err := tx.Rollback(); !errors.Is(err, sql.ErrTxDone) {
@@ -157,7 +157,7 @@ func (l *SQLite) head(ctx context.Context, x executor) (h head, err error) {
 func (l *SQLite) Load(ctx context.Context) (*mesh.Snapshot, error) {
 	s, err := l.load(ctx)
 	if sqliteCode(err) == sqlite3.SQLITE_CORRUPT {
-		// A connection remembers the damaged page. New ones see a repair.
+		// A connection caches the damaged page. New connections see a repaired file.
 		l.db.SetMaxIdleConns(-1)
 		l.db.SetMaxIdleConns(sqliteIdle)
 	}
@@ -238,9 +238,9 @@ func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.Batc
 	}
 	if err := l.timed(t.Commit); err != nil {
 		if sqliteCode(err) == sqlite3.SQLITE_FULL {
-			return explain(err) // the page that makes the others count comes last
+			return explain(err) // the page that makes the others valid is written last, so nothing was committed
 		}
-		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, explain(err)) // the file will tell
+		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, explain(err)) // whether it was committed shows when the file is read again
 	}
 	l.dirty.Store(true)
 	l.files.note(tx.head.rev)
@@ -249,7 +249,7 @@ func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.Batc
 
 func (l *SQLite) write(ctx context.Context, t *sql.Tx, tx *tx) error {
 	if tx.bare() {
-		// A row that does not change would leave SQLite nothing to sync.
+		// Without a change of the row, SQLite would have nothing to sync.
 		return errors.Join(l.exec(ctx, t, putProbe, probeName+"commit", ""), l.exec(ctx, t, dropProbe, probeName+"commit"))
 	}
 	for _, table := range slices.Sorted(maps.Keys(tx.changes.gone)) {
@@ -301,7 +301,7 @@ func (l *SQLite) usable(ctx context.Context) error {
 	return err
 }
 
-// Changed is never signalled: there is nobody else.
+// Changed is never signalled, because there is no other replica.
 func (l *SQLite) Changed() <-chan struct{} { return nil }
 
 // Watch has nothing to do.
@@ -310,8 +310,7 @@ func (l *SQLite) Watch(ctx context.Context) error {
 	return nil
 }
 
-// Beat reads the file: this is the only replica, and a healthy server leaves
-// the disk alone.
+// Beat only reads the file: this is the only replica, and an idle server should not write to the disk.
 func (l *SQLite) Beat(ctx context.Context, self store.Report) ([]store.Report, error) {
 	if err := l.usable(ctx); err != nil {
 		return nil, err
@@ -325,9 +324,9 @@ func (l *SQLite) Beat(ctx context.Context, self store.Report) ([]store.Report, e
 // Clock implements store.Store: a file has no clock of its own.
 func (l *SQLite) Clock() store.Clock { return store.LocalClock() }
 
-// Prune takes a chunk at a time, so that writers get their turn in between.
+// Prune deletes in chunks, so that writers get a turn in between.
 func (l *SQLite) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (total int64, err error) {
-	if l.dirty.Swap(false) { // so that a copy of the file alone is at most this old
+	if l.dirty.Swap(false) { // so that a copy of the database file alone is at most this old
 		if _, err := l.db.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
 			l.dirty.Store(true)
 			return 0, explain(err)

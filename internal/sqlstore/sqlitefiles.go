@@ -36,7 +36,7 @@ func takeFiles(ctx context.Context, path string) (_ *sqliteFiles, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, openError(path, err)
 	}
-	// Next to the file itself, like SQLite's log, whatever link leads to it.
+	// The lock file is next to the database file itself, like SQLite's log, even if path is a symbolic link.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -58,7 +58,7 @@ func takeFiles(ctx context.Context, path string) (_ *sqliteFiles, err error) {
 		return nil, unavailable("failed to open database file: %s is missing but %s-wal exists: put the database back, or move that file away to start empty", path, path)
 	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		_ = lock.Truncate(0) // the note is of another database, whose inode this one may get
+		_ = lock.Truncate(0) // the note is about another database, whose inode this one may get
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
@@ -69,11 +69,11 @@ func takeFiles(ctx context.Context, path string) (_ *sqliteFiles, err error) {
 	return &sqliteFiles{path: path, file: file, lock: lock}, err
 }
 
-// orphaned reports whether the log of a database exists without the database: a
-// new database would take the place of one that is only misplaced.
+// orphaned reports whether the log of a database exists without the database. Creating a new database would
+// then replace one that was only moved away.
 func orphaned(path string) (bool, error) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		return false, nil // OpenFile says what is wrong, if anything is
+		return false, nil // if something is wrong, OpenFile reports it
 	}
 	wal, err := os.Stat(path + "-wal")
 	if errors.Is(err, os.ErrNotExist) {
@@ -84,7 +84,7 @@ func orphaned(path string) (bool, error) {
 
 func (f *sqliteFiles) release() error { return f.lock.Close() }
 
-// noteForm has a fixed length, so that one note replaces another.
+// noteForm has a fixed length, so that one note overwrites another.
 const noteForm = "fairlead inode %020d rev %020d\n"
 
 // note records the newest revision without waiting for the disk. The note survives
@@ -93,7 +93,7 @@ func (f *sqliteFiles) note(rev mesh.Revision) {
 	_, _ = f.lock.WriteAt(fmt.Appendf(nil, noteForm, inode(f.file), rev), 0) // a full disk has been reported already
 }
 
-// forget drops the note, because the database continues from another revision.
+// forget removes the note, because the database continues from another revision.
 func (f *sqliteFiles) forget() error { return f.lock.Truncate(0) }
 
 // noted returns the newest known revision of this very file.

@@ -13,21 +13,20 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// Column is a column of a table. Type is integer, text or blob, the three that
-// both engines store alike.
+// Column is a column of a table. Type is integer, text or blob, the three that both engines store alike.
 type Column struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
 }
 
-// Table is a table of both engines: they agree column by column.
+// Table is a table with the same columns in both engines.
 type Table struct {
 	Name    string
 	Columns []Column
 	Key     []string // the columns of its primary key, in order
 }
 
-// transient says why the rows of a table are worth nothing in another database.
+// transient returns why the rows of a table are useless in another database, or "".
 func transient(table string) (why string) {
 	return map[string]string{
 		"log":      "it only feeds those who follow it; after a restore they read the tables anew",
@@ -35,7 +34,7 @@ func transient(table string) (why string) {
 	}[table]
 }
 
-// NewestSchema is the version of the tables that this binary makes.
+// NewestSchema returns the newest schema version that this binary supports.
 func NewestSchema() (int64, error) {
 	files, err := migrationFiles(goose.DialectSQLite3)
 	if err != nil {
@@ -44,22 +43,21 @@ func NewestSchema() (int64, error) {
 	return files[len(files)-1].version, nil
 }
 
-// Tables are the tables that hold what must outlive a database of a version, in
-// the order of their names. The migrations say which there are, so that none is
-// forgotten.
+// Tables returns the tables with data to keep when a database of a version is copied, ordered by name. They
+// are read from the migrations, so that none is forgotten.
 func Tables(ctx context.Context, version int64) ([]Table, error) {
 	all, err := allTables(ctx, version)
 	return slices.DeleteFunc(all, func(t Table) bool { return transient(t.Name) != "" }), err
 }
 
-// allTables makes the tables of a version in memory and looks at them.
+// allTables creates the tables of a version in memory and inspects them.
 func allTables(ctx context.Context, version int64) ([]Table, error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1) // each would have a database of its own
+	db.SetMaxOpenConns(1) // each connection would have its own in-memory database
 	files, err := migrationFiles(goose.DialectSQLite3)
 	if err != nil {
 		return nil, err
@@ -97,7 +95,7 @@ func sqliteTables(ctx context.Context, db *sql.DB) ([]Table, error) {
 		}
 		t := &tables[len(tables)-1]
 		t.Columns = append(t.Columns, column)
-		if key > 0 { // its place in the key, from one
+		if key > 0 { // its position in the key, from one
 			t.Key = slices.Concat(t.Key, make([]string, max(0, key-len(t.Key))))
 			t.Key[key-1] = column.Name
 		}
@@ -105,21 +103,20 @@ func sqliteTables(ctx context.Context, db *sql.DB) ([]Table, error) {
 	return tables, rows.Err()
 }
 
-// migrationFile is one step from a version to the next.
+// migrationFile is the migration from one version to the next.
 type migrationFile struct {
 	name    string
 	version int64
 	up      string
 }
 
-// migrationFiles are all steps of an engine, in order. Each can be run as one
-// text.
+// migrationFiles returns all migrations of an engine in order. Each can be executed as one text.
 func migrationFiles(dialect goose.Dialect) ([]migrationFile, error) {
 	return readMigrations(migrations, dialect)
 }
 
-// readMigrations reads the steps in the folder of an engine, and those beside the
-// folders, which are for both and name types as SQLite does.
+// readMigrations reads the migrations in the folder of an engine, and the common ones next to the folders,
+// which use the type names of SQLite.
 func readMigrations(all fs.FS, dialect goose.Dialect) ([]migrationFile, error) {
 	var files []migrationFile
 	for pattern, translate := range map[string]func(string) string{
@@ -148,7 +145,7 @@ func readMigrations(all fs.FS, dialect goose.Dialect) ([]migrationFile, error) {
 	return files, nil
 }
 
-// inDialect turns the types of SQLite into those of an engine.
+// inDialect replaces the type names of SQLite by those of an engine.
 func inDialect(dialect goose.Dialect, text string) string {
 	if dialect == goose.DialectSQLite3 {
 		return text
@@ -156,7 +153,7 @@ func inDialect(dialect goose.Dialect, text string) string {
 	return strings.NewReplacer("INTEGER", "BIGINT", "BLOB", "BYTEA").Replace(text)
 }
 
-// folder is where the migrations of an engine are.
+// folder returns the folder with the migrations of an engine.
 func folder(dialect goose.Dialect) string {
 	if dialect == goose.DialectSQLite3 {
 		return "sqlite"

@@ -8,12 +8,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// tx is a locked log of either engine: it only gathers; the engine sends.
+// tx is a locked log of either engine. It only collects rows; the engine sends them.
 type tx struct {
 	head    head
 	after   mesh.Revision
 	found   mesh.Revision // the head when it was locked
-	last    store.BatchID // and its batch
+	last    store.BatchID // the batch of that head
 	missed  []logRow
 	batch   store.BatchID
 	confirm bool
@@ -40,8 +40,7 @@ func (t *tx) Rewind() { t.head.now = t.head.clock.Now }
 
 func (t *tx) Confirm() { t.confirm = true }
 
-// empty reports whether there is nothing to commit, and bare whether the commit
-// itself is all that is wanted.
+// empty reports whether there is nothing to commit; bare reports whether only the commit itself is wanted.
 func (t *tx) empty() bool { return len(t.changes.log) == 0 && !t.confirm }
 func (t *tx) bare() bool  { return len(t.changes.log) == 0 && t.confirm }
 
