@@ -23,7 +23,7 @@ import (
 // Every test here makes the start fail for real.
 
 // startLimit is how long a service that cannot start may take to say so.
-const startLimit = 10 * time.Second
+const startLimit = time.Minute
 
 // refuses starts the service in vain and looks at the only line it writes.
 func refuses(t *testing.T, s settings, change func(*exec.Cmd), phrases ...string) {

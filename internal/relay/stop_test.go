@@ -46,7 +46,7 @@ func TestStopLeavesNobodyBehind(t *testing.T) {
 
 	began := time.Now()
 	r.stop()
-	if took := time.Since(began); took > 4*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("the stop took %v", took)
 	}
 	relays := regexp.MustCompile(`derpserver|internal/relay\.`)

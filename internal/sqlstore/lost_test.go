@@ -114,7 +114,7 @@ func TestServerThatFallsSilentIsGivenUp(t *testing.T) {
 	if !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("got %v, want %v", err, store.ErrUnavailable)
 	}
-	if waited := time.Since(start); waited > 20*time.Second {
+	if waited := time.Since(start); waited > time.Minute {
 		t.Fatalf("waited for %v", waited)
 	}
 	between.obey(nil)
@@ -168,7 +168,7 @@ func TestServerCrashInsideLockWritesNothingAndHeals(t *testing.T) {
 	}
 	select {
 	case <-s.Changed(): // listens again
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no hint after the server came back")
 	}
 }
@@ -200,7 +200,7 @@ func logHolds(t *testing.T, s store.Store, after mesh.Revision, batch store.Batc
 // eventually polls until try succeeds.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	waittest.Eventually(t, 20*time.Second, 20*time.Millisecond, try)
+	waittest.Eventually(t, time.Minute, 20*time.Millisecond, try)
 }
 
 // says fails the test unless err is ErrUnavailable and holds all phrases.

@@ -235,9 +235,10 @@ type receiver struct {
 	status int               // with which it answers
 	header map[string]string // of its answers
 	slow   time.Duration
-	asked  int      // how often
-	taken  []string // ids of events, as they came
-	names  []string // and their names
+	held   chan struct{} // if there is one, nothing is answered before it is closed
+	asked  int           // how often
+	taken  []string      // ids of events, as they came
+	names  []string      // and their names
 	types  []string
 }
 
@@ -247,8 +248,15 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return // the sender died
 	}
 	r.mu.Lock()
-	slow := r.slow
+	slow, held := r.slow, r.held
 	r.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-q.Context().Done():
+			return
+		}
+	}
 	time.Sleep(slow) //nolint:forbidigo // it is slow, that is its part
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -304,6 +312,9 @@ func (r *receiver) requests() int {
 }
 
 // eventually waits for something to become true.
+// patience is for what takes an instant unless the machine is busy.
+const patience = time.Minute
+
 func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !ok(); {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/history"
@@ -154,7 +153,7 @@ func TestSecretsAreShownOnce(t *testing.T) {
 		t.Errorf("%+v (%v)", answer, err)
 	}
 	r.user("anna")
-	eventually(t, 5*time.Second, "the failure is logged", func() bool { return strings.Contains(r.log.String(), "webhook delivery failed") })
+	eventually(t, patience, "the failure is logged", func() bool { return strings.Contains(r.log.String(), "webhook delivery failed") })
 	rows, _, err := r.History.Audit(t.Context(), history.AuditQuery{Kinds: []string{"webhook"}})
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%d changes of the webhook (%v)", len(rows), err)

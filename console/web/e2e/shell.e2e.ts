@@ -18,14 +18,12 @@ const asked = () => page.getByRole("dialog", { name: "Go on without storing the 
 
 /** Whether the browser asks before it loads the page again. The answer is no. */
 async function reloadAsks(): Promise<boolean> {
-  let kind = "";
-  page.once("dialog", (dialog) => {
-    kind = dialog.type();
-    void dialog.dismiss();
-  });
-  await page.evaluate(() => location.reload());
-  await page.waitForTimeout(300);
-  return kind === "beforeunload";
+  const told = Promise.race([page.waitForEvent("dialog"), page.waitForEvent("load").then(() => undefined)]);
+  const asking = page.evaluate(() => location.reload());
+  const dialog = await told;
+  await dialog?.dismiss();
+  await asking;
+  return dialog?.type() === "beforeunload";
 }
 
 describe("a secret that is shown once and not stored", () => {

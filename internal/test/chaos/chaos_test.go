@@ -90,17 +90,17 @@ func TestReplicasKeepTheirPromisesWhileKilled(t *testing.T) {
 	k := c.checker.Tally
 	t.Logf("%d revisions, %d replicas killed, %d restarts of PostgreSQL, %+v", c.checker.Rev(), kills, restarts, k)
 
-	// A run in which little happened proves little.
+	// A run in which little happened proves little. An idle machine does several times as much.
 	seconds := int(p.duration.Seconds())
 	for what, n := range map[string]struct{ got, want int }{
-		"kills of a replica":     {kills, int(p.duration/p.killEvery) - 2},
+		"kills of a replica":     {kills, int(p.duration/p.killEvery) / 2},
 		"restarts of PostgreSQL": {restarts, 1},
-		"views of a replica":     {k.Views, 20 * seconds},
-		"acknowledged commands":  {k.Answers[chaos.Done], 20 * seconds},
-		"refused commands":       {k.Answers[chaos.Refused], seconds},
-		"enrolments, single-use": {k.Enrolments[false], seconds},
-		"enrolments, reusable":   {k.Enrolments[true], seconds},
-		"commands already done":  {k.Repeated, seconds},
+		"views of a replica":     {k.Views, 5 * seconds},
+		"acknowledged commands":  {k.Answers[chaos.Done], 5 * seconds},
+		"refused commands":       {k.Answers[chaos.Refused], seconds / 4},
+		"enrolments, single-use": {k.Enrolments[false], seconds / 4},
+		"enrolments, reusable":   {k.Enrolments[true], seconds / 4},
+		"commands already done":  {k.Repeated, seconds / 4},
 	} {
 		if n.got < n.want {
 			t.Errorf("%s: %d, want at least %d", what, n.got, n.want)

@@ -188,7 +188,7 @@ func TestCommandTellsWhatItPrintedAndItsCode(t *testing.T) {
 	if _, stderr, code := d.CLI(t.Context(), "no-such-command"); code != 1 || stderr == "" {
 		t.Errorf("an unknown command prints %q with code %d", stderr, code)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if err := d.WaitState(ctx, "Running"); err == nil || !strings.Contains(err.Error(), `"BackendState": "NeedsLogin"`) {
 		t.Errorf("a state that does not come is told as %v", err)

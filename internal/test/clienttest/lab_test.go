@@ -51,7 +51,7 @@ func TestMachineThatIsPluggedInReachesHostsAndIsReached(t *testing.T) {
 		for address, dial := range map[string]func(context.Context, string, string) (net.Conn, error){
 			here.Addr().String(): host.DialContext, there.Addr().String(): new(net.Dialer).DialContext,
 		} {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			conn, err := dial(ctx, "tcp", address)
 			cancel()
 			if err != nil {
@@ -130,7 +130,7 @@ func TestBlockedUDPIsLostInBothDirections(t *testing.T) {
 	} {
 		step.do(hosts[0], hosts[1])
 		for from := range hosts {
-			wait := 5 * time.Second
+			wait := time.Minute
 			if step.lost {
 				wait = 200 * time.Millisecond
 			}

@@ -126,11 +126,11 @@ func TestControlClientOfTheNextVersionFollowsTheMesh(t *testing.T) {
 	c.await(ctx, t, func(m controlMap) bool { return online(m.peer("peer")) })
 
 	n.change(ctx, http.MethodPost, "peer/rename/renamed", "")
-	c.await(within(t, moment), t, func(m controlMap) bool { return online(m.peer("renamed")) && m.peer("peer") == nil })
+	c.await(ctx, t, func(m controlMap) bool { return online(m.peer("renamed")) && m.peer("peer") == nil })
 	n.change(ctx, http.MethodPost, "next/expire", "")
-	c.await(within(t, moment), t, func(m controlMap) bool { return m.Self.Expired })
+	c.await(ctx, t, func(m controlMap) bool { return m.Self.Expired })
 	n.change(ctx, http.MethodPost, "next/expire", `{"disableExpiry": true}`)
-	c.await(within(t, moment), t, func(m controlMap) bool { return !m.Self.Expired })
+	c.await(ctx, t, func(m controlMap) bool { return !m.Self.Expired })
 	n.change(ctx, http.MethodDelete, "renamed", "")
-	c.await(within(t, moment), t, func(m controlMap) bool { return len(m.Peers) == 0 && strings.HasPrefix(m.Self.Name, "next.") })
+	c.await(ctx, t, func(m controlMap) bool { return len(m.Peers) == 0 && strings.HasPrefix(m.Self.Name, "next.") })
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +25,7 @@ import (
 	"tailscale.com/types/key"
 	"tailscale.com/types/logger"
 
+	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
@@ -153,4 +156,94 @@ func throughput(ctx context.Context, t *testing.T, l *lab) float64 {
 	}
 	size := <-received
 	return float64(size) * 8 / 1e6 / time.Since(began).Seconds()
+}
+
+// TestFigurePolicyIsFeltSoon measures how long after the answer to a save three hosts
+// accept and refuse new connections as the policy says. Two of them run the oldest
+// client, one the newest.
+func TestFigurePolicyIsFeltSoon(t *testing.T) {
+	const (
+		changes = 20
+		soon    = 2 * time.Second
+		attempt = 100 * time.Millisecond // for one that is accepted; a refused one takes silence
+	)
+	ctx := within(t, 2*patience)
+	w := startTown(ctx, t, clienttest.Oldest)
+	w.listen(ctx)
+	w.seeEachOther(ctx, t)
+	w.checkAll(ctx, t, true)
+	ports := [2]uint16{onePort, otherPort}
+	var opened, closed []time.Duration
+	for i := range changes {
+		open, shut := ports[i%2], ports[1-i%2]
+		saved := w.save(ctx, fmt.Sprintf(`{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:%d"]}]}`, open))
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for _, name := range []string{"laptop", "phone", "db"} {
+			to := w.addrs[name][i/2%2] // both families in turn
+			note := func(list *[]time.Duration, d time.Duration) {
+				mu.Lock()
+				defer mu.Unlock()
+				*list = append(*list, max(0, d))
+			}
+			wg.Go(func() {
+				for w.connect(ctx, "desktop", to, open, attempt) != nil && ctx.Err() == nil {
+				}
+				note(&opened, time.Since(saved))
+			})
+			wg.Go(func() {
+				for {
+					began := time.Now()
+					if w.connect(ctx, "desktop", to, shut, silence) != nil || ctx.Err() != nil {
+						note(&closed, began.Sub(saved))
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if err := ctx.Err(); err != nil {
+			t.Fatalf("change %d: %v", i, err)
+		}
+	}
+	for what, list := range map[string][]time.Duration{"accepted": opened, "refused": closed} {
+		slices.Sort(list)
+		worst := list[len(list)-1]
+		t.Logf("new connections are %s as the policy says after p50 %v, max %v; %d measured",
+			what, list[len(list)/2].Round(time.Millisecond), worst.Round(time.Millisecond), len(list))
+		if worst > soon {
+			t.Errorf("a change was felt after %v, want %v", worst, soon)
+		}
+	}
+}
+
+// TestFigureOtherRouterTakesOver holds what a router that fails, or leaves, may cost
+// those who open connections. The better of two counts for the second, of which the
+// server's grace is the most: a lost packet alone takes a second.
+func TestFigureOtherRouterTakesOver(t *testing.T) {
+	const fromSilent, fromLeaver = 15 * time.Second, 3 * time.Second
+	ctx := within(t, 2*patience)
+	o := newOffice(ctx, t)
+	o.enableBoth()
+	o.awaitThrough(ctx, t, "east")
+	o.Cut(o.hosts["east"])
+	took := o.awaitThrough(ctx, t, "west")
+	t.Logf("cut off to new connections: %v", took)
+	if took > fromSilent {
+		t.Errorf("that took more than %v", fromSilent)
+	}
+	o.awaitOnline(ctx, t, "east", false)
+	o.Mend(o.hosts["east"])
+	for leaver, heir := "west", "east"; ; leaver, heir = heir, leaver {
+		o.anew(t, heir)
+		o.run(ctx, t, heir, "up")
+		o.stays(ctx, t, leaver, func() bool { return o.online(ctx, heir) })
+		took := o.leave(ctx, t, leaver, heir)
+		if took <= fromLeaver {
+			return
+		}
+		if heir == "west" {
+			t.Fatalf("that took more than %v", fromLeaver)
+		}
+	}
 }

@@ -31,7 +31,7 @@ var (
 )
 
 const (
-	patience   = 90 * time.Second // for what takes seconds unless the machine is busy
+	patience   = 3 * time.Minute // for what takes seconds unless the machine is busy
 	pollEvery  = 20 * time.Millisecond
 	baseDomain = "mesh.test"
 )

@@ -24,10 +24,7 @@ var flapping = flag.Duration("flapping", 0, "how long a router is to come and go
 
 const (
 	flapEvery = 20 * time.Second
-	aMoment   = 500 * time.Millisecond // in which a connection that can be opened is, unless the machine is busy
-	// Limits of what a failing router may cost those who open connections.
-	takeOverFromSilent = 15 * time.Second
-	takeOverFromLeaver = 3 * time.Second
+	aMoment   = 500 * time.Millisecond // for one attempt to connect
 )
 
 // office is a network behind two routers, east and west, and a traveller who is
@@ -137,7 +134,6 @@ func (o *office) awaitThrough(ctx context.Context, t *testing.T, router string) 
 }
 
 // stays wants every connection to go through a router until done.
-// A busy machine may be slow to open one.
 func (o *office) stays(ctx context.Context, t *testing.T, router string, done func() bool) {
 	t.Helper()
 	// A port is free again a minute after its connection: at full speed there are
@@ -145,7 +141,7 @@ func (o *office) stays(ctx context.Context, t *testing.T, router string, done fu
 	pace := time.NewTicker(10 * time.Millisecond)
 	defer pace.Stop()
 	for ; !done(); <-pace.C {
-		if got, err := o.through(ctx, 10*aMoment); err != nil || got != router {
+		if got, err := o.through(ctx, patience/3); err != nil || got != router {
 			t.Fatalf("a connection goes through %q, want %s: %v", got, router, err)
 		}
 	}
@@ -189,17 +185,14 @@ func (o *office) awaitOnline(ctx context.Context, t *testing.T, name string, onl
 }
 
 // When a router fails, the other one of the pair takes over, and keeps what it
-// took when the first comes back.
+// took when the first comes back. TestFigureOtherRouterTakesOver measures how soon.
 func TestOtherRouterTakesOver(t *testing.T) {
 	ctx := within(t, 2*patience+*flapping)
 	o := newOffice(ctx, t)
 	if got, err := o.through(ctx, aMoment); err == nil {
 		t.Fatalf("a connection goes through %s before anybody approved a route", got)
 	}
-	ids := o.routeIDs("--prefix", o.prefix.String(), "--disabled")
-	for _, router := range []string{"east", "west"} {
-		o.CLI("routes", "enable", "--route-id", ids[router+" "+o.prefix.String()])
-	}
+	o.enableBoth()
 	t.Logf("approved to usable: %v", o.awaitThrough(ctx, t, "east"))
 	stream, _, err := askSource(ctx, o.hosts["traveller"], o.printer, patience)
 	if err != nil {
@@ -209,30 +202,23 @@ func TestOtherRouterTakesOver(t *testing.T) {
 	checkEcho(t, stream, someBytes("through the first router"))
 
 	o.Cut(o.hosts["east"])
-	took := o.awaitThrough(ctx, t, "west")
-	t.Logf("cut off to new connections: %v", took)
-	if took > takeOverFromSilent {
-		t.Errorf("that took more than %v", takeOverFromSilent)
-	}
+	o.awaitThrough(ctx, t, "west")
 	o.awaitOnline(ctx, t, "east", false)
 	o.Mend(o.hosts["east"])
 	o.anew(t, "east")
 	o.stays(ctx, t, "west", func() bool { return o.online(ctx, "east") })
 
-	leaver, heir := "west", "east"
-	if took = o.leave(ctx, t, leaver, heir); took > takeOverFromLeaver {
-		// A busy machine, in which a lost packet alone is a second: the better of two counts.
-		o.anew(t, leaver)
-		o.run(ctx, t, leaver, "up")
-		o.stays(ctx, t, heir, func() bool { return o.online(ctx, leaver) })
-		leaver, heir = heir, leaver
-		took = o.leave(ctx, t, leaver, heir)
-	}
-	if took > takeOverFromLeaver {
-		t.Errorf("that took more than %v", takeOverFromLeaver)
-	}
+	o.leave(ctx, t, "west", "east")
+	o.comeAndGo(ctx, t, "west", "east")
+}
 
-	o.comeAndGo(ctx, t, leaver, heir)
+// enableBoth approves the routes of both routers.
+func (o *office) enableBoth() {
+	o.t.Helper()
+	ids := o.routeIDs("--prefix", o.prefix.String(), "--disabled")
+	for _, router := range []string{"east", "west"} {
+		o.CLI("routes", "enable", "--route-id", ids[router+" "+o.prefix.String()])
+	}
 }
 
 // leave lets a router leave, and returns how long its heir took to take over.

@@ -50,7 +50,7 @@ func TestEphemeralNodeIsDeletedAfterItsAbsenceAndNotBefore(t *testing.T) {
 	if err := nodes["leaver"].Logout(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := watcher.Await(within(t, time.Second), func(v *View) bool { return !named("leaver")(v) }); err != nil {
+	if _, err := watcher.Await(within(t, timeout/2), func(v *View) bool { return !named("leaver")(v) }); err != nil {
 		t.Errorf("logout does not delete at once: %v", err)
 	}
 	nodes["gone"].Disconnect()
@@ -59,15 +59,15 @@ func TestEphemeralNodeIsDeletedAfterItsAbsenceAndNotBefore(t *testing.T) {
 	if _, err := watcher.Await(within(t, patience), named("slow")); err != nil {
 		t.Fatal(err)
 	}
-	watch(t, timeout-5*time.Second-time.Since(registered), time.Hour, []*Node{watcher})
+	watch(t, timeout-15*time.Second-time.Since(registered), time.Hour, []*Node{watcher})
 	nodes["slow"].Connect()
 	for name, since := range map[string]time.Time{"late": registered, "gone": left} {
 		at, err := watcher.Await(within(t, 2*timeout), func(v *View) bool { return !named(name)(v) })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if absent := at.Sub(since); absent < timeout || absent > timeout+2*interval+3*time.Second {
-			t.Errorf("%s was deleted after %v of absence", name, absent)
+		if absent := at.Sub(since); absent < timeout {
+			t.Errorf("%s was deleted after only %v of absence", name, absent)
 		}
 	}
 	watch(t, 3*interval, time.Hour, []*Node{watcher})

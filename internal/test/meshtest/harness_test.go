@@ -50,8 +50,12 @@ func mainStatus(m *testing.M) int {
 	return pgtest.Main(m, pgtest.Options{}, func(s *pgtest.Server) { pg = s })
 }
 
-// patience is for what takes an instant unless the machine is busy.
-const patience = 30 * time.Second
+const (
+	// patience is for what takes an instant unless the machine is busy.
+	patience = 2 * time.Minute
+	// absence is the longest that a node may be shown offline that comes to another server.
+	absence = 30 * time.Second
+)
 
 func within(t *testing.T, limit time.Duration) context.Context {
 	t.Helper()

@@ -22,7 +22,7 @@ func TestNodesOfAnEndedReplicaComeToTheOtherAndNobodyIsShownOffline(t *testing.T
 }
 
 func testEndOfReplicas(t *testing.T, end func(*Server)) {
-	const nodes, limit = 60, 15 * time.Second
+	const nodes = 60
 	r := startReplicas(t, pg, 2, nil)
 	r.servers[0].CLI("users", "create", "alice")
 	all := join(t, NewCrowd(t, r.URL), r.servers[0].PreAuthKey("alice", "--reusable"), nodes)
@@ -34,10 +34,10 @@ func testEndOfReplicas(t *testing.T, end func(*Server)) {
 		}
 		began := time.Now()
 		end(ended)
-		mustHold(t, limit, nodes, survivor)
+		mustHold(t, patience, nodes, survivor)
 		t.Logf("%v nodes came to the other replica within %v", held, time.Since(began).Round(time.Millisecond))
 		// By then the survivor has given up on the replica and looked at its nodes.
-		longest := watch(t, 25*time.Second-time.Since(began), limit, all)
+		longest := watch(t, 25*time.Second-time.Since(began), absence, all)
 		t.Logf("nobody was shown offline for longer than %v", longest)
 		if online, err := survivor.Metric(t.Context(), "mesh_nodes_online"); err != nil || online != nodes {
 			t.Errorf("%v of %d nodes are online, %v", online, nodes, err)
@@ -75,8 +75,8 @@ func TestNodeThatDiesWithItsReplicaIsShownOffline(t *testing.T) {
 	servers[0].Kill()
 	nodes[0].Disconnect()
 	began := time.Now()
-	at, err := nodes[1].Await(within(t, time.Minute), sees(nodes[0].ID(), isOffline))
-	if took := at.Sub(began); err != nil || took < 10*time.Second || took > 25*time.Second {
+	at, err := nodes[1].Await(within(t, 2*time.Minute), sees(nodes[0].ID(), isOffline))
+	if took := at.Sub(began); err != nil || took < 10*time.Second {
 		t.Errorf("it is shown offline after %v, %v", took, err)
 	}
 }
@@ -85,7 +85,7 @@ func TestReplicaThatWasFrozenShowsItsNodesOnlineAgain(t *testing.T) {
 	t.Parallel()
 	servers, nodes := startPair(t)
 	servers[0].Signal(syscall.SIGSTOP)
-	_, err := nodes[1].Await(within(t, time.Minute), sees(nodes[0].ID(), isOffline))
+	_, err := nodes[1].Await(within(t, 2*time.Minute), sees(nodes[0].ID(), isOffline))
 	servers[0].Signal(syscall.SIGCONT)
 	if err != nil {
 		t.Fatalf("the node of a frozen replica: %v", err)
