@@ -29,11 +29,8 @@ BIN     := $(CURDIR)/.bin
 RESULTS := dist/test
 FORMAT  ?= pkgname
 SUM      = mkdir -p $(RESULTS) && $(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(RESULTS)/$@
-GOTEST   = $(SUM)$(1).json --
-# For measurements and for tests of real clients and containers, which depend on more than our own
-# code. In CI up to three that fail run once more, alone: that tells a fault from a busy machine. The
-# summary names those that passed only then. Flags of the tests themselves follow -args.
-PATIENT  = $(SUM).json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=3) --packages=$(1) --
+# The linters vet all packages, so that these need not.
+GOTEST   = $(SUM)$(1).json -- -vet=off
 
 .PHONY: help
 help: ## list the targets
@@ -77,13 +74,13 @@ console-demo: web ## the console with NODES=200 connected virtual nodes and a pa
 
 .PHONY: console-test screens
 console-test: web $(BIN)/gotestsum ## use the console in a browser, on the real server, PostgreSQL and nginx (ONLY=login: one file)
-	$(call GOTEST) -timeout=20m -count=1 -run='^TestBrowser$$' ./internal/test/consoletest -browser -only=$(ONLY)
+	$(call GOTEST) -timeout=40m -count=1 -run='^TestBrowser$$' ./internal/test/consoletest -browser -only=$(ONLY)
 screens: web $(BIN)/gotestsum ## take pictures of every screen into dist/screens (SCREENS=few: as CI does)
 	$(call GOTEST) -timeout=60m -count=1 -run='^TestScreens$$' ./internal/test/consoletest -screens=$(or $(SCREENS),all) -only=$(ONLY)
 
 .PHONY: test
 test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
-	$(call GOTEST) -skip='^Test(Ratio|Figure)' $(PKG)
+	$(SUM).json -- -skip='^Test(Ratio|Figure)' $(PKG)
 
 .PHONY: race
 # SQLite, translated from C, and zstd are large loops over memory that nobody shares: to watch them takes ten times as long.
@@ -94,8 +91,10 @@ RACE_PACKAGES = $(shell echo $$(($$(nproc) + 1)))
 PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/... ./internal/config ./internal/identity \
 	./internal/spelling ./internal/textdiff ./internal/apidocs ./internal/test/archtest ./internal/test/doccheck ./internal/test/speccheck ./internal/test/apitest \
 	./internal/test/monitortest ./internal/test/packagetest ./api/... ./deploy/package/...)
-RACED = $(filter-out $(PURE),$(shell go list ./...))
-race: $(BIN)/gotestsum ## run the tests under the race detector, those of pure functions without it (PKG=./internal/ledger for one package)
+# These test processes, containers or browsers, which the race detector does not reach, and have targets of their own.
+SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest) %/bench/load
+RACED = $(filter-out $(PURE) $(SUITES),$(shell go list ./...))
+race: $(BIN)/gotestsum ## run the product's tests under the race detector, those of pure functions without it (PKG=./internal/ledger for one package)
 	@status=0; \
 	(export CGO_ENABLED=1; $(call GOTEST) -race $(UNWATCHED) -p=$(RACE_PACKAGES) -timeout=15m $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))) || status=1; \
 	$(if $(filter ./...,$(PKG)),$(call GOTEST,-pure) -skip='^Test(Ratio|Figure)' $(PURE) || status=1;) \
@@ -125,7 +124,7 @@ having = $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=node
 
 .PHONY: bench
 bench: ## run the benchmarks (BENCHTIME=1x: once each)
-	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(call having,Benchmark)
+	go test -vet=off -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(call having,Benchmark)
 
 .PHONY: packets
 packets: ## a million random packets: the clients' own filter agrees with the policy; the tests run a part
@@ -133,8 +132,11 @@ packets: ## a million random packets: the clients' own filter agrees with the po
 
 .PHONY: figures
 figures: FORMAT = standard-verbose
-figures: $(BIN)/gotestsum ## hold the promised ratios and figures, without the race detector
-	$(call PATIENT,'$(strip $(call having,Test(Ratio|Figure)))') -p=1 -count=1 -v -run='^Test(Ratio|Figure)'
+# Measurements are the only tests that may run twice: in CI up to three that fail are measured once more, alone, and
+# the summary names those that passed only then.
+figures: web $(BIN)/gotestsum ## hold the promised ratios and figures, without the race detector and with nothing else running
+	$(SUM).json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=3) --packages='$(strip $(call having,Test(Ratio|Figure)))' -- \
+		-vet=off -p=1 -count=1 -v -timeout=20m -run='^Test(Ratio|Figure)'
 
 .PHONY: speccheck
 speccheck: $(BIN)/gotestsum ## after all other tests: check that a test that ran proves each statement of the specification
@@ -151,7 +153,7 @@ hostile: $(BIN)/gotestsum ## attack a server as strangers do for HOSTILE while 3
 
 .PHONY: mesh
 mesh: clients $(BIN)/gotestsum ## run servers, real clients and hundreds of virtual nodes through restarts and failures (ROUNDS=20)
-	$(call PATIENT,./internal/test/meshtest) -timeout=60m -count=1 -skip='^Test(Ratio|Figure)' -args -rounds=$(ROUNDS)
+	$(call GOTEST) -timeout=60m -count=1 -skip='^Test(Ratio|Figure)' ./internal/test/meshtest -rounds=$(ROUNDS)
 
 .PHONY: clients clients-all
 clients: ## build the oldest and the newest Tailscale client for the tests, once for all runs
@@ -161,7 +163,7 @@ clients-all: ## build all supported Tailscale clients
 
 .PHONY: clients-test
 clients-test: $(BIN)/gotestsum ## test what the tests of real clients are built on: networks, devices, isolation
-	$(call PATIENT,./internal/test/clienttest) -timeout=10m -count=1
+	$(call GOTEST) -timeout=10m -count=1 ./internal/test/clienttest
 
 .PHONY: e2e e2e-matrix
 e2e: CLIENTS = v1.74.1,v1.102.5
@@ -169,11 +171,11 @@ e2e-matrix: CLIENTS = all
 e2e: ## run real clients, the oldest and the newest, against the server; as root also with network devices
 e2e-matrix: ## run all supported clients against the server
 e2e e2e-matrix: $(BIN)/gotestsum
-	$(call PATIENT,./internal/test/e2e) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' -args -clients=$(CLIENTS)
+	$(call GOTEST) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' ./internal/test/e2e -clients=$(CLIENTS)
 
 .PHONY: deploy deploy-hold deploy-source
 deploy: $(BIN)/gotestsum ## start whole deployments with Docker, as root, and look at them
-	$(call PATIENT,./internal/test/deploytest) -timeout=60m -count=1 -parallel=6 -skip='^TestStreamStaysOpenThroughTheProxy$$' -args -deploy
+	$(call GOTEST) -timeout=60m -count=1 -parallel=6 -skip='^TestStreamStaysOpenThroughTheProxy$$' ./internal/test/deploytest -deploy
 deploy-source: $(BIN)/gotestsum ## let setup.sh compile every image from source; the tests of deploy compile one
 	$(call GOTEST) -timeout=60m -count=1 -run='^TestImagesAreBuiltFromSource$$' ./internal/test/deploytest -deploy -from-source
 deploy-hold: $(BIN)/gotestsum ## hold a device's stream open through the proxy for HOLD; may run beside all else
@@ -207,14 +209,13 @@ lint: $(BIN)/golangci-lint ## check style and common mistakes
 fmt: $(BIN)/golangci-lint ## format the code
 	$(BIN)/golangci-lint fmt
 
-.PHONY: check gen-check
-# These start whole servers, containers or browsers, and have targets of their own.
-SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest) %/bench/load %/bench/meshbench
+.PHONY: check check-rest gen-check
+# The tests wait for databases and timers; lint and the pages take the time that they leave.
 check: ## what to run before sending a change: generated code, lint, race tests of the product, the console's pages
-	@$(MAKE) --no-print-directory gen-check lint
-	@$(MAKE) --no-print-directory race PKG='$(filter-out $(SUITES),$(RACED))'
-	@$(MAKE) --no-print-directory test PKG='$(PURE)'
-	@$(MAKE) --no-print-directory web-check
+	@$(MAKE) --no-print-directory gen-check
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target race check-rest
+check-rest:
+	@$(MAKE) --no-print-directory --jobs=1 --keep-going lint web-check
 # Compared with the tree as it was, so that the check also serves a tree with uncommitted work.
 gen-check: ## check that the generated code is current
 	@changes() { git status --porcelain && git diff; }; before=$$(changes) && $(MAKE) --no-print-directory gen gen-ts && \
@@ -242,7 +243,7 @@ packages release: $(BIN)/nfpm web
 		echo "commit api/released.yaml: from now on the API is compared with that of $$VERSION"; \
 	fi
 packages-test: $(BIN)/nfpm $(BIN)/gotestsum web ## build a release and try its packages in containers, one with systemd (ARM64=no: without packages for arm64, as CI does)
-	$(call PATIENT,./internal/test/packagetest) -timeout=30m -count=1 -parallel=4 -args -packages $(if $(filter no,$(ARM64)),-arm64=false)
+	$(call GOTEST) -timeout=30m -count=1 -parallel=4 ./internal/test/packagetest -packages $(if $(filter no,$(ARM64)),-arm64=false)
 
 .PHONY: gen-ts
 gen-ts: ## write the TypeScript types anew, with npm

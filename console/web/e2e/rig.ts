@@ -172,7 +172,7 @@ export async function newWindow(stage: Stage, look: Look = {}): Promise<Page> {
     reducedMotion: "reduce",
     ...look.context,
   });
-  context.setDefaultTimeout(40_000);
+  context.setDefaultTimeout(90_000);
   contexts.push(context);
   return newTab(stage, context);
 }

@@ -20,8 +20,8 @@ export default defineConfig({
     environment: "node",
     include: ["e2e/**/*.e2e.ts"],
     exclude: ["e2e/budgets.e2e.ts"],
-    testTimeout: 120_000,
-    hookTimeout: 240_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     maxWorkers: 2,
     // One after the other within a file: the tests of a file tell one story.
     sequence: { concurrent: false, shuffle: false, sequencer: LongestFirst },

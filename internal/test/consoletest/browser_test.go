@@ -5,7 +5,6 @@ package consoletest
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
@@ -28,10 +28,12 @@ func TestBrowser(t *testing.T) {
 	if !*browser {
 		t.Skip("this is make console-test")
 	}
-	r := newRig(t)
-	r.vitest(t, "vitest.config.ts")
-	r.vitest(t, "budgets.config.ts") // alone: what others do at the same time is not to be measured
+	clienttest.Build(t, clienttest.Newest) // before a test in the browser waits for it: the first time takes minutes
+	newRig(t).vitest(t, "vitest.config.ts")
 }
+
+// TestFigurePages holds what the pages promise for 5,000 nodes.
+func TestFigurePages(t *testing.T) { newRig(t).vitest(t, "budgets.config.ts") }
 
 // TestScreens takes the pictures.
 func TestScreens(t *testing.T) {
@@ -57,37 +59,19 @@ func newRig(t *testing.T) *rig {
 	return startRig(t, fairlead, console, pg)
 }
 
-// vitest runs tests in a browser on stages of their own and reports each. Files in
-// which a test fails run once more, alone, when they are few: that tells a fault from a
-// machine that was busy. What fails only once is named in the log.
+// vitest runs tests in a browser on stages of their own and reports each.
 func (r *rig) vitest(t *testing.T, config string, env ...string) {
 	t.Helper()
-	all := r.run(t, config, *only, env)
-	failed := slices.DeleteFunc(slices.Clone(all.TestResults), suite.passed)
-	if len(failed) <= mostRepeated {
-		for _, first := range failed {
-			for _, second := range r.run(t, config, first.Name, env).TestResults {
-				if !second.passed() {
-					continue
-				}
-				fmt.Fprintf(os.Stderr, "flaky: %s passed when it ran again: %s\n", first.name(), first.failures())
-				all.TestResults[slices.IndexFunc(all.TestResults, func(s suite) bool { return s.Name == second.Name })] = second
-			}
-		}
-	}
-	all.report(t)
+	r.run(t, config, env).report(t)
 }
 
-// mostRepeated is how many failing files may be bad luck.
-const mostRepeated = 3
-
-// run runs the files whose names contain a text.
-func (r *rig) run(t *testing.T, config, files string, env []string) outcome {
+// run runs the files of a configuration whose names contain what -only says.
+func (r *rig) run(t *testing.T, config string, env []string) outcome {
 	t.Helper()
 	results := filepath.Join(t.TempDir(), "results.json")
 	args := []string{"node_modules/vitest/vitest.mjs", "run", "--config", "e2e/" + config, "--reporter=default", "--reporter=json", "--outputFile.json=" + results}
-	if files != "" {
-		args = append(args, "--passWithNoTests", files)
+	if *only != "" {
+		args = append(args, "--passWithNoTests", *only)
 	}
 	cmd := exec.CommandContext(t.Context(), "node", args...)
 	cmd.Dir = filepath.Join("..", "..", "..", "console", "web")
@@ -135,16 +119,6 @@ func (s suite) passed() bool {
 		}
 	}
 	return len(s.AssertionResults) > 0
-}
-
-func (s suite) failures() string {
-	out := []string{s.Message}
-	for _, result := range s.AssertionResults {
-		if result.Status != "passed" {
-			out = append(out, result.Title+": "+result.Status+": "+strings.Join(result.FailureMessages, "\n"))
-		}
-	}
-	return strings.TrimSpace(strings.Join(out, "\n"))
 }
 
 // report makes a test of each result.
