@@ -22,15 +22,11 @@ type audit struct {
 func (s *audit) ListAudit(w http.ResponseWriter, r *http.Request, p openapi.ListAuditParams) {
 	q := history.AuditQuery{
 		From: momentOf(p.From), To: momentOf(p.To), Kinds: words(p.Kind), Verbs: words(p.Verb), Object: or(p.Object), Actor: or(p.Actor),
+		Limit: rowLimit(p.Limit),
 	}
 	var err error
 	if or(p.Cursor) != "" {
 		q.Before, err = position("cursor", *p.Cursor)
-	}
-	if p.Limit != nil {
-		if q.Limit = *p.Limit; q.Limit == 0 {
-			q.Limit = -1 // none is no limit that anyone means
-		}
 	}
 	snap := s.ledger.World().Snapshot // before the rows are read, so that they have all of it
 	var rows []history.AuditRow

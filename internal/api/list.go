@@ -37,6 +37,15 @@ func pageOf(limit *openapi.Limit, cursor *openapi.Cursor) (p page, err error) {
 	return p, nil
 }
 
+// rowLimit reads the limit of a list of past changes. The use cases take zero for the default
+// and refuse negative numbers; a zero that was sent is refused too.
+func rowLimit(limit *int) int {
+	if limit != nil && *limit == 0 {
+		return -1
+	}
+	return or(limit)
+}
+
 // lister tells how a list is shown: under which name, and what the id and the
 // JSON of an element are.
 type lister[T any, ID ~int64] struct {

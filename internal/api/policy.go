@@ -163,19 +163,18 @@ func (s *policies) RevertPolicy(w http.ResponseWriter, r *http.Request, p openap
 // ListPolicyVersions implements GET /api/v1/policy/versions.
 func (s *policies) ListPolicyVersions(w http.ResponseWriter, r *http.Request, p openapi.ListPolicyVersionsParams) {
 	var before mesh.PolicyVersion
-	var limit int
+	var limit *int
 	var err error
 	if or(p.Before) != "" {
 		before, err = policyVersion("before", *p.Before)
 	}
-	if or(p.Limit) != "" && err == nil {
-		if limit, err = strconv.Atoi(*p.Limit); err != nil || limit < 1 {
-			err = &badRequest{"limit", "limit must be a number from 1 to 100"}
-		}
+	if or(p.Limit) != "" {
+		number, _ := strconv.Atoi(*p.Limit) // zero, which is refused, if it is not a number
+		limit = &number
 	}
 	var all []mesh.Policy
 	if err == nil {
-		all, err = s.control.Versions(r.Context(), before, limit)
+		all, err = s.control.Versions(r.Context(), before, rowLimit(limit))
 	}
 	if err != nil {
 		s.fail(w, r, err)

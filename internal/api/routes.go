@@ -80,14 +80,10 @@ func (s *routes) ShowNetworkHistory(w http.ResponseWriter, r *http.Request, p op
 }
 
 // replyHistory answers with who led to a prefix, unless it could not be read.
-func (s *routes) replyHistory(w http.ResponseWriter, r *http.Request, snap *mesh.Snapshot, prefix netip.Prefix, most *int, err error) {
-	limit := -1 // none is no limit that anyone means
-	if most == nil || *most != 0 {
-		limit = or(most)
-	}
+func (s *routes) replyHistory(w http.ResponseWriter, r *http.Request, snap *mesh.Snapshot, prefix netip.Prefix, limit *int, err error) {
 	var terms []control.Term
 	if err == nil {
-		terms, err = s.control.History(r.Context(), prefix, limit)
+		terms, err = s.control.History(r.Context(), prefix, rowLimit(limit))
 	}
 	if err != nil {
 		s.fail(w, r, err)

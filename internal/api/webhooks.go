@@ -159,15 +159,11 @@ func (s *webhooks) ListFailedEvents(w http.ResponseWriter, r *http.Request, webh
 			err = &badRequest{"cursor", "cursor must be next of an answer before"}
 		}
 	}
-	limit := or(p.Limit)
-	if p.Limit != nil && limit == 0 {
-		limit = -1 // none is no limit that anyone means
-	}
 	snap := s.ledger.World().Snapshot
 	var letters []mesh.DeadLetter
 	var more bool
 	if err == nil {
-		letters, more, err = s.control.DeadLetters(r.Context(), id, before, limit)
+		letters, more, err = s.control.DeadLetters(r.Context(), id, before, rowLimit(p.Limit))
 	}
 	if err != nil {
 		s.fail(w, r, err)

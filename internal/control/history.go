@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -10,19 +11,31 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
+// maxFilter is longer than any kind, verb, id or name that is kept.
+const maxFilter = 300
+
+// How many rows one answer of a list of past changes has.
 const (
-	maxAudit     = 1000
-	defaultAudit = 100
-	// maxFilter is longer than any kind, verb, id or name that is kept.
-	maxFilter = 300
+	defaultRows = 100
+	maxRows     = 1000
+	maxVersions = 100 // of the policy
 )
+
+// rowLimit returns how many rows to read for a caller that asks for a number of them; zero
+// stands for the default.
+func rowLimit(asked, most int) (int, error) {
+	if asked < 0 || asked > most {
+		return 0, refuse(Invalid, "limit", "limit must be from 1 to %d", most)
+	}
+	return cmp.Or(asked, defaultRows), nil
+}
 
 // History reads what happened: the audit log.
 type History struct{ *core }
 
 // Audit returns the newest rows that q asks for, and the position to ask before
 // for those that follow; it is zero when there are none. A limit of zero means
-// what suits a page.
+// the default.
 func (s *History) Audit(ctx context.Context, q history.AuditQuery) (rows []history.AuditRow, next history.Position, err error) {
 	for _, f := range []struct {
 		path  string
@@ -38,15 +51,12 @@ func (s *History) Audit(ctx context.Context, q history.AuditQuery) (rows []histo
 			}
 		}
 	}
-	if q.Limit < 0 || q.Limit > maxAudit {
-		return nil, next, refuse(Invalid, "limit", "limit must be from 1 to %d", maxAudit)
-	}
-	if q.Limit == 0 {
-		q.Limit = defaultAudit
+	wanted, err := rowLimit(q.Limit, maxRows)
+	if err != nil {
+		return nil, next, err
 	}
 	q.Newest = true
-	wanted := q.Limit
-	q.Limit++ // one more tells whether any follow
+	q.Limit = wanted + 1 // one more tells whether any follow
 	if rows, err = s.history.Audit(ctx, q); err != nil || len(rows) <= wanted {
 		return rows, next, err
 	}

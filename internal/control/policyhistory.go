@@ -11,20 +11,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/textdiff"
 )
 
-// maxVersions is how many versions of the policy one answer holds.
-const maxVersions = 100
-
-// Versions returns versions of the policy below before, newest first; zero means
-// from the newest, and for limit as many as there may be.
+// Versions returns versions of the policy below before, newest first. For before, zero means
+// from the newest; for limit, the default.
 func (s *Policies) Versions(ctx context.Context, before mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
 	if before < 0 {
 		return nil, refuse(Invalid, "before", "before must be a version of the policy")
 	}
-	if limit < 0 || limit > maxVersions {
-		return nil, refuse(Invalid, "limit", "limit must be from 1 to %d", maxVersions)
-	}
-	if limit == 0 {
-		limit = maxVersions
+	limit, err := rowLimit(limit, maxVersions)
+	if err != nil {
+		return nil, err
 	}
 	return s.history.Policies(ctx, before, limit)
 }

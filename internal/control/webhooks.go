@@ -25,8 +25,6 @@ const (
 	maxWebhookURL         = 2000
 	maxWebhookDescription = 200
 	maxWebhookEvents      = 50
-	maxDeadLetters        = 1000
-	defaultDeadLetters    = 100
 )
 
 // Webhooks are the use cases of webhooks.
@@ -270,14 +268,11 @@ func (s *Webhooks) Test(ctx context.Context, a mesh.Actor, id mesh.WebhookID) (W
 	return answer, nil
 }
 
-// DeadLetters returns what a receiver did not take, newest first, with ids below
-// before; zero means from the newest. A limit of zero means what suits a page.
+// DeadLetters returns the events that a receiver did not accept, newest first, with ids
+// below before; zero means from the newest. A limit of zero means the default.
 func (s *Webhooks) DeadLetters(ctx context.Context, id mesh.WebhookID, before mesh.DeadLetterID, limit int) (letters []mesh.DeadLetter, more bool, err error) {
-	if limit < 0 || limit > maxDeadLetters {
-		return nil, false, refuse(Invalid, "limit", "limit must be from 1 to %d", maxDeadLetters)
-	}
-	if limit == 0 {
-		limit = defaultDeadLetters
+	if limit, err = rowLimit(limit, maxRows); err != nil {
+		return nil, false, err
 	}
 	if _, err := s.Find(ctx, id); err != nil {
 		return nil, false, err
