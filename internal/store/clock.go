@@ -8,10 +8,10 @@ import (
 
 // Clock is a reading of the database's clock.
 type Clock struct {
-	// Now is what it said.
+	// Now is the time that it showed.
 	Now mesh.Time
-	// Ahead is how far it is at least ahead of this machine's clock; the
-	// uncertainty of the round trip counts as agreement. Negative means behind.
+	// Ahead is the least by which it is ahead of this machine's clock. A difference within the uncertainty of
+	// the round trip counts as zero. Negative means behind.
 	Ahead time.Duration
 	// Read is when it was read. It is zero if the database has no clock of its
 	// own and Now is this machine's time.
@@ -21,7 +21,7 @@ type Clock struct {
 // LocalClock returns the clock of a database that has none of its own.
 func LocalClock() Clock { return Clock{Now: mesh.TimeOf(time.Now())} }
 
-// ReadClock returns a clock that said now between sent and got.
+// ReadClock returns a clock that showed now at some time between sent and got.
 func ReadClock(now mesh.Time, sent, got time.Time) Clock {
 	c := Clock{Now: now, Read: sent.Add(got.Sub(sent) / 2)}
 	if early := now.Sub(mesh.TimeOf(got)); early > 0 {

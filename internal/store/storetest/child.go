@@ -19,9 +19,8 @@ import (
 
 const childEnv = "STORETEST_CHILD"
 
-// Child turns this process into a writer that will be killed, if the suite
-// started it for that, and then does not return. TestMain calls it first; open
-// opens the database that Engine.Spec names.
+// Child turns this process into a writer that will be killed, if the suite started it for that purpose, and
+// then does not return. TestMain calls it first; open opens the database that Engine.Spec names.
 func Child(open func(spec string) (store.Store, error)) {
 	job, spec, ok := strings.Cut(os.Getenv(childEnv), " ")
 	if !ok {
@@ -46,7 +45,7 @@ func Child(open func(spec string) (store.Store, error)) {
 				}
 			}
 			fmt.Println("inside")
-			_, err := os.Stdin.Read(make([]byte, 1)) // until killed, or told to go on
+			_, err := os.Stdin.Read(make([]byte, 1)) // until it is killed or told to continue
 			return err
 		})
 		fmt.Println("left", err)
@@ -64,11 +63,11 @@ func Child(open func(spec string) (store.Store, error)) {
 	os.Exit(0)
 }
 
-// OpenElsewhere opens and closes a database in another process, which runs as
-// the user with this id, and returns the error that was met there.
+// OpenElsewhere opens and closes a database in another process, which runs as the user with this id, and
+// returns the error from there.
 func OpenElsewhere(t testing.TB, spec string, uid int) string {
 	t.Helper()
-	// The file itself may lie where that user cannot go.
+	// The path of the test binary may not be accessible to that user.
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), childEnv+"=open "+spec)
 	if uid != os.Getuid() {
@@ -121,7 +120,7 @@ func (p process) kill(t *testing.T) {
 	_ = p.Wait() // always "signal: killed"
 }
 
-// says fails the test unless the next line begins with want.
+// says fails the test unless the next line starts with want.
 func (p process) says(t *testing.T, want string) {
 	t.Helper()
 	if !p.out.Scan() || !strings.HasPrefix(p.out.Text(), want) {
@@ -145,11 +144,11 @@ func killedInside(t *testing.T, e Engine) {
 	}
 }
 
-// A process may be stopped for any time, by its machine or by people. It loses
-// the lock before others give up, and learns so when it goes on.
+// stoppedInside checks that a process that is stopped inside Lock, for any length of time, loses the lock
+// before others give up, and notices that when it continues.
 func stoppedInside(t *testing.T, e Engine) {
 	if !e.Shared {
-		return // nobody else is kept waiting
+		return // no other process is kept waiting
 	}
 	s := e.Open(t)
 	writer := child(t, e, "inside")
@@ -167,7 +166,7 @@ func stoppedInside(t *testing.T, e Engine) {
 		t.Fatal(err)
 	}
 	writer.says(t, "left "+store.ErrUnavailable.Error())
-	_ = writer.Wait() // what it had to say, it said
+	_ = writer.Wait() // its output has been read already
 	if snap, err := s.Load(t.Context()); err != nil || snap.Rev != 1 || snap.Users.Len() != 1 {
 		t.Fatalf("found revision %d with %d users (%v)", snap.Rev, snap.Users.Len(), err)
 	}
@@ -185,9 +184,9 @@ func killedAnywhere(t *testing.T, e Engine) {
 			}
 		}
 		writer.kill(t)
-		for writer.out.Scan() { // what it had said before it died counts too
+		for writer.out.Scan() { // lines that it wrote before it was killed count, too
 			if _, err := fmt.Sscan(writer.out.Text(), &acked); err != nil {
-				break // a line cut in the middle
+				break // a truncated line
 			}
 		}
 		s := e.Open(t)

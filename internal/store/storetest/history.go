@@ -90,7 +90,7 @@ func audit(t *testing.T, e Engine) {
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
-// auditQueries compares many answers with those of a plain search.
+// auditQueries compares the results of many queries with those of a linear search.
 func auditQueries(t *testing.T, e Engine) {
 	s := e.Open(t)
 	h := s.(history.Store)
@@ -152,7 +152,7 @@ func auditQueries(t *testing.T, e Engine) {
 	}
 }
 
-// search says what q means.
+// search implements the meaning of q with a linear search.
 func search(all []history.AuditRow, q history.AuditQuery) (out []history.AuditRow) {
 	kind, who, one := strings.Cut(q.Actor, ":")
 	for _, row := range all {
@@ -178,8 +178,7 @@ func search(all []history.AuditRow, q history.AuditQuery) (out []history.AuditRo
 	return out
 }
 
-// followed reads audit and transitions together while others write, as a stream
-// of events does.
+// followed reads audit rows and transitions while others write, as an event stream does.
 func followed(t *testing.T, e Engine) {
 	hs := handles(t, e, 3)
 	h := hs[0].(history.Store)
@@ -211,7 +210,7 @@ func followed(t *testing.T, e Engine) {
 		if head.Rev == last && len(rows)+len(list) == 0 {
 			break
 		}
-		for range 7 { // the first of both together
+		for range 7 { // with the first of both together
 			switch {
 			case len(rows) > 0 && (len(list) == 0 || rows[0].Position.Compare(list[0].Position) < 0):
 				at, rows = rows[0].Position, rows[1:]
@@ -270,7 +269,7 @@ func forgotten(t *testing.T, e Engine) {
 	if n, err := after(history.Position{Rev: 5}); !errors.Is(err, history.ErrForgotten) {
 		t.Fatalf("%d rows after all were forgotten (%v)", n, err)
 	}
-	// What else there is has its own end.
+	// The transitions are pruned separately.
 	if list, err := h.Transitions(t.Context(), history.Position{Rev: 1}, history.Position{}, 100); len(list) != 10 || err != nil {
 		t.Fatalf("%d transitions are left (%v)", len(list), err)
 	}
@@ -278,7 +277,7 @@ func forgotten(t *testing.T, e Engine) {
 
 const minute = mesh.Time(60_000_000)
 
-// noon is the beginning of a minute.
+// noon is the start of a minute.
 const noon = meshgen.Start / minute * minute
 
 func turned(node mesh.NodeID, at mesh.Time, online bool) store.Command {
@@ -329,12 +328,12 @@ func presence(t *testing.T, e Engine) {
 		mesh.NodePut{Node: meshgen.Node(2, 1)},
 		mesh.NodePut{Node: meshgen.Node(3, 1)},
 		mesh.NodePut{Node: meshgen.Node(4, 1)},
-		mesh.Online{ID: 3, Replica: "a", Conn: 1, At: noon}, // before transitions were kept
+		mesh.Online{ID: 3, Replica: "a", Conn: 1, At: noon}, // from before transitions were stored
 	}})
 	put(t, s,
 		turned(1, noon, true), turned(1, noon+10*minute, false), turned(1, noon+10*minute+5, true), turned(1, noon+20*minute, false),
 		turned(2, noon+30*minute, false),
-		turned(9, noon, true), turned(9, noon+11*minute, false), // deleted since
+		turned(9, noon, true), turned(9, noon+11*minute, false), // deleted since then
 		turned(8, noon, true), turned(8, noon+1, false))
 	for _, ask := range []struct {
 		nodes    []mesh.NodeID

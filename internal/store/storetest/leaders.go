@@ -14,8 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// leaders that are older than what is kept go, but not the one who led when that
-// time began.
+// leaders checks that old leaders are deleted, except for the one at the start of the kept period.
 func leaders(t *testing.T, e Engine) {
 	s := e.Open(t)
 	h := s.(history.Store)

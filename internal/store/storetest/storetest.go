@@ -1,5 +1,5 @@
-// Package storetest holds the suite that every engine of package store must
-// pass. It is not for production code.
+// Package storetest is the conformance suite that every engine of package store must pass. It is not for
+// production code.
 package storetest
 
 import (
@@ -24,11 +24,11 @@ import (
 type Engine struct {
 	// Open returns a new handle on the database, as another replica would.
 	Open func(t testing.TB) store.Store
-	// Shared says that several handles may be open at once.
+	// Shared means that several handles may be open at once.
 	Shared bool
-	// Spec lets a child process open the same database: see Child.
+	// Spec identifies the database so that a child process can open it; see Child.
 	Spec string
-	// Exec runs one SQL statement beside the store.
+	// Exec executes one SQL statement outside the store.
 	Exec func(t testing.TB, statement string)
 }
 
@@ -68,7 +68,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Engine) {
 	}
 }
 
-// Batch draws a batch id.
+// Batch returns a random batch id.
 func Batch() (id store.BatchID) {
 	for i := range id {
 		id[i] = byte(rand.Uint32())
@@ -76,7 +76,7 @@ func Batch() (id store.BatchID) {
 	return id
 }
 
-// Append commits commands as one batch on top of whatever is there.
+// Append commits commands as one batch on top of the current head.
 func Append(t testing.TB, s store.Store, commands ...[]mesh.Event) (last mesh.Revision) {
 	t.Helper()
 	err := s.Lock(t.Context(), headOf(t, s), Batch(), func(tx store.Tx) error {
@@ -109,7 +109,7 @@ func headOf(t testing.TB, s store.Store) mesh.Revision {
 
 func user(id mesh.UserID) []mesh.Event { return []mesh.Event{mesh.UserPut{User: meshgen.User(id)}} }
 
-// handles opens n handles, or one n times where only one may be open.
+// handles opens n handles, or returns the same one n times if only one may be open.
 func handles(t *testing.T, e Engine, n int) []store.Store {
 	list := make([]store.Store, n)
 	for i := range list {
@@ -122,8 +122,8 @@ func handles(t *testing.T, e Engine, n int) []store.Store {
 	return list
 }
 
-// nextCommand puts a user whose id is the revision, with an audit row and a
-// transition of the same id.
+// nextCommand returns a command that puts a user whose id is the revision, with an audit row and a transition
+// of the same id.
 func nextCommand(rev mesh.Revision) store.Command {
 	return store.Command{
 		Actor: mesh.Actor{Kind: mesh.ActorServer}, Events: user(mesh.UserID(rev)),
@@ -132,7 +132,7 @@ func nextCommand(rev mesh.Revision) store.Command {
 	}
 }
 
-// appendNext commits commands as nextCommand makes them.
+// appendNext commits commands of nextCommand.
 func appendNext(ctx context.Context, s store.Store, after mesh.Revision, n int) (revs []mesh.Revision, err error) {
 	err = s.Lock(ctx, after, Batch(), func(tx store.Tx) error {
 		for range n {
@@ -192,7 +192,7 @@ func readersSeeOrder(t *testing.T, e Engine) {
 	readers.Go(func() {
 		at := mesh.Revision(0)
 		for at < 160 && ctx.Err() == nil {
-			// entries with a gap are an error of Tail
+			// Tail returns an error for entries with a gap.
 			list, err := hs[0].Tail(ctx, store.Point{Rev: at})
 			if err != nil {
 				t.Errorf("tail after %d: %v", at, err)
@@ -205,7 +205,7 @@ func readersSeeOrder(t *testing.T, e Engine) {
 	})
 	writers.Wait()
 	if t.Failed() {
-		stop() // the reader waits for what will not come
+		stop() // the reader waits for entries that will not come
 	}
 	readers.Wait()
 	stop()
@@ -290,12 +290,12 @@ func loadEqualsReplay(t *testing.T, e Engine) {
 	}
 }
 
-// everyField keeps objects of every kind, with all of their fields set.
+// everyField stores objects of every kind, with all of their fields set.
 func everyField(t *testing.T, e Engine) {
 	s := e.Open(t)
 	var evs []mesh.Event
 	for _, e := range mesh.Events() {
-		if kind := string(e.Kind()); !strings.HasSuffix(kind, ".gone") && e.Kind() != mesh.KindOffline { // they remove what others put
+		if kind := string(e.Kind()); !strings.HasSuffix(kind, ".gone") && e.Kind() != mesh.KindOffline { // those remove what others put
 			evs = append(evs, meshgen.Fill(e))
 		}
 	}
@@ -318,7 +318,7 @@ func everyField(t *testing.T, e Engine) {
 	}
 }
 
-// lookups finds everything in s in every way there is.
+// lookups looks up every object in s in every possible way.
 func lookups(s *mesh.Snapshot) (out []string) {
 	out = append(out, fmt.Sprintf("%d online", s.Nodes.OnlineCount()))
 	for u := range s.Users.All() {
@@ -425,7 +425,7 @@ func unknownKind(t *testing.T, e Engine) {
 	}
 }
 
-// A binary of another version writes the head with the counters that it knows.
+// otherCounters simulates a binary of another version, which writes the head with the counters that it knows.
 func otherCounters(t *testing.T, e Engine) {
 	s := e.Open(t)
 	Append(t, s, []mesh.Event{mesh.WebhookPut{Webhook: &mesh.Webhook{ID: 7, URL: "https://example.com/"}}})
@@ -481,7 +481,7 @@ func beats(t *testing.T, e Engine) {
 	}
 }
 
-// probe wants that a probe changes nothing, and fails while somebody else has the head.
+// probe checks that a probe changes nothing, and fails while another writer holds the head.
 func probe(t *testing.T, e Engine) {
 	s := e.Open(t)
 	Append(t, s, user(1))
@@ -511,14 +511,14 @@ func probe(t *testing.T, e Engine) {
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, store.ErrUnavailable) { // it may have lasted too long
+	if err != nil && !errors.Is(err, store.ErrUnavailable) { // it may have taken too long
 		t.Error(err)
 	}
 }
 
 func hint(t *testing.T, e Engine) {
 	if !e.Shared {
-		return // nobody else could commit
+		return // no other writer is possible
 	}
 	hs := handles(t, e, 2)
 	ctx, stop := context.WithCancel(t.Context())
@@ -530,7 +530,7 @@ func hint(t *testing.T, e Engine) {
 	})
 	defer wg.Wait()
 	defer stop()
-	<-hs[1].Changed() // listening now
+	<-hs[1].Changed() // it is listening now
 	for i := range 3 {
 		if _, err := appendNext(ctx, hs[0], mesh.Revision(i), 1); err != nil {
 			t.Fatal(err)
