@@ -9,21 +9,20 @@ import (
 	"tailscale.com/types/key"
 )
 
-// admission reads from a client and fails before its first frame when verify
-// refuses the key in it.
+// admission reads from a client and fails before its first frame if verify refuses the key in that frame.
 //
-// The DERP server can ask about a key only through HTTP and the default client of
-// the process. So the key is read here, on its way to that server, which then
-// sees to it that the client holds the key: a client is served only if both agree.
+// The DERP server can check a key only through HTTP and the default client of the process. So the key is read
+// here, on its way to the DERP server, which then verifies that the client holds the key. A client is served
+// only if both succeed.
 type admission struct {
 	from   io.Reader
-	verify func(key.NodePublic) error // nil once the key was let in
+	verify func(key.NodePublic) error // nil after the key was admitted
 }
 
 func (a *admission) Read(p []byte) (int, error) {
 	if a.verify != nil {
-		// Any first frame but this kind is refused by the DERP server, so
-		// where the key should be there is nothing else.
+		// The DERP server refuses any first frame but one of this kind, so the key is always at this
+		// position.
 		var frame [derp.FrameHeaderLen + derp.KeyLen]byte
 		if _, err := io.ReadFull(a.from, frame[:]); err != nil {
 			return 0, err

@@ -1,20 +1,18 @@
-// Package relay is the embedded relay, and the loading of relay maps from
-// elsewhere.
+// Package relay implements the embedded relay, and loads relay maps from URLs and files.
 //
-// The protocol and the forwarding of packets are the client's own DERP server;
-// this package admits clients, answers STUN, counts and stops. It knows no nodes:
-// who may connect is a function it is given. It stores nothing but the relay's
-// key; what becomes of a map is decided by whoever takes it.
+// The protocol and the forwarding of packets are the client's own DERP server; this package admits clients,
+// answers STUN requests, exports metrics and shuts down cleanly. It knows no nodes: who may connect is
+// decided by a function it is given. It stores nothing but the relay's key, and callers decide what to do
+// with a map.
 //
-// Words it defines:
+// Terms:
 //
-//   - A relay carries packets between clients that cannot reach each other. It
-//     sees their keys and sizes, never what is in them.
-//   - A region is a set of relays of which one client uses one; the relay map
+//   - A relay forwards packets between clients that cannot reach each other
+//     directly. It sees their keys and sizes, never their content.
+//   - A region is a set of relays of which a client uses one; the relay map
 //     tells clients which regions there are.
-//   - A source is a URL or a file that gives a relay map.
+//   - A source is a URL or a file that contains a relay map.
 //
-// The package imports nothing else of this module. Connections are served on the
-// goroutines of the HTTP server; Run belongs to its caller, starts one more for
-// STUN, and waits for all of them.
+// The package imports nothing else of this module. Connections are served on the goroutines of the HTTP
+// server; Run belongs to its caller, starts one more for STUN, and waits for all of them.
 package relay

@@ -11,8 +11,8 @@ import (
 	"tailscale.com/types/key"
 )
 
-// LoadKey reads the relay's key from the file at path, or makes both when there
-// is no such file. Only the owner may read a file it makes.
+// LoadKey reads the relay's key from the file at path, or creates the file with a new key if it does not
+// exist. Only the owner may read that file.
 func LoadKey(path string) (key.NodePrivate, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,7 +31,7 @@ func LoadKey(path string) (key.NodePrivate, error) {
 	return k, nil
 }
 
-// createKey leaves a whole file or none.
+// createKey creates the file atomically.
 func createKey(path string) error {
 	text, err := key.NewNode().MarshalText()
 	if err != nil {
@@ -41,7 +41,7 @@ func createKey(path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // nothing is left to remove when all went well
+	defer os.Remove(f.Name()) // after success there is nothing to remove
 	_, err = f.Write(append(text, '\n'))
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err

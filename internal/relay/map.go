@@ -14,23 +14,23 @@ import (
 	"tailscale.com/tailcfg"
 )
 
-// RegionConfig describes a region of one relay. ID and HostName are required.
+// RegionConfig describes a region with one relay. ID and HostName are required.
 type RegionConfig struct {
 	ID         int
 	Code, Name string
-	// HostName is what clients connect to, by TLS.
+	// HostName is the host that clients connect to over TLS.
 	HostName string
-	DERPPort int // 443 when zero
-	STUNPort int // 3478 when zero, no STUN when negative
-	// IPv4 and IPv6 spare clients the DNS; they ask it when invalid.
+	DERPPort int // defaults to 443
+	STUNPort int // defaults to 3478; negative disables STUN
+	// IPv4 and IPv6 save clients a DNS lookup. If they are invalid, clients use DNS.
 	IPv4, IPv6 netip.Addr
 	// Insecure lets clients accept any certificate. It is for tests.
 	Insecure bool
 }
 
-// Region returns what clients are told about a relay. One whose HostName is an
-// address has no other: a client that was not told so would look for one at
-// each start, which takes it three seconds.
+// Region returns what clients are told about a relay. If HostName is an address, it is the only one: clients
+// are told so, because otherwise they would look for the other family at each start, which takes three
+// seconds.
 func Region(c RegionConfig) *tailcfg.DERPRegion {
 	unknown := ""
 	if a, err := netip.ParseAddr(c.HostName); err == nil {
@@ -56,15 +56,14 @@ func Region(c RegionConfig) *tailcfg.DERPRegion {
 	}
 }
 
-// maxRegion is what fits into the form in which old clients tell each other
-// their region: the port of an address.
+// maxRegion is the largest number that old clients can send to each other: they encode the region as the port
+// of an address.
 const maxRegion = 65535
 
-// A name may have an underscore, as some have in private networks.
+// A name may have an underscore, as some names in private networks do.
 var hostName = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,251}[0-9A-Za-z])?$`)
 
-// Check returns everything in m that clients could not use, one problem per
-// line.
+// Check returns everything in m that clients could not use, one problem per line.
 func Check(m *tailcfg.DERPMap) error {
 	if len(m.Regions) == 0 {
 		return errors.New("there is no region")
@@ -141,7 +140,7 @@ func isAddr(s string, family func(netip.Addr) bool) bool {
 	return err == nil && family(a) && a.Zone() == ""
 }
 
-// Encode returns m in the client's form. Equal maps give equal bytes.
+// Encode returns m in the client's format. Equal maps give equal bytes.
 func Encode(m *tailcfg.DERPMap) ([]byte, error) {
 	text, err := json.Marshal(m) // sorts the regions
 	if err != nil {

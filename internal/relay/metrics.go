@@ -8,7 +8,7 @@ import (
 	"tailscale.com/derp/derpserver"
 )
 
-// counts are the numbers that the DERP server keeps itself.
+// counts are the counters that the DERP server maintains itself.
 type counts struct{ connections, received, sent func() float64 }
 
 func countsOf(s *derpserver.Server) (counts, error) {
@@ -27,7 +27,7 @@ func countsOf(s *derpserver.Server) (counts, error) {
 	return c, err
 }
 
-// RegisterZero registers the metrics of a Server for a process that is no relay.
+// RegisterZero registers the metrics of a Server in a process without a relay.
 func RegisterZero(reg prometheus.Registerer) error {
 	zero := func() float64 { return 0 }
 	_, err := register(reg, counts{zero, zero, zero})

@@ -29,29 +29,27 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
-// ServerConfig is what a Server is made of. Key, Log and Registerer are required.
+// ServerConfig is the configuration of a Server. Key, Log and Registerer are required.
 type ServerConfig struct {
 	// Key is the relay's identity towards clients.
 	Key key.NodePrivate
-	// Verify says whether a key is of a node of this mesh; nil takes every key
-	// for one. It is asked when a client connects, before the client has proved
-	// that the key is its own, and has a few seconds to answer.
+	// Verify reports whether a key belongs to a node of this mesh; nil accepts every key. It is called when a
+	// client connects, before the client has proved that it holds the key, and has a few seconds to return.
 	Verify func(context.Context, key.NodePublic) bool
-	// ServeAll serves clients that Verify does not know, too. They count as
-	// strangers, of whom there can be a limited number of connections.
+	// ServeAll also serves clients that Verify does not know. They count as strangers, whose number of
+	// connections is limited.
 	ServeAll bool
-	// VerifyEvery is how often it is asked again about those who are connected;
-	// a minute when zero.
+	// VerifyEvery is how often Verify is called again for connected clients; it defaults to a minute.
 	VerifyEvery time.Duration
-	// TrustedProxies may forward the address of a client, which the log shows.
+	// TrustedProxies may forward the address of a client, which is used in the log.
 	TrustedProxies []netip.Prefix
-	// STUNListenAddr is where STUN is answered; nowhere when empty.
+	// STUNListenAddr is the address for STUN; empty disables it.
 	STUNListenAddr string
 	Log            *slog.Logger
 	Registerer     prometheus.Registerer
 }
 
-// Server is a relay. Its clients come through Handler; Listen and Run do the rest.
+// Server is a relay. Handler serves its clients; Listen and Run do the rest.
 type Server struct {
 	config ServerConfig
 	derp   *derpserver.Server
@@ -63,20 +61,20 @@ type Server struct {
 	serving sync.WaitGroup
 	mu      sync.Mutex
 	open    map[*client]struct{} // guarded by mu; nil once the server is closed
-	// proven are the connections of known nodes that hold their keys, the oldest
-	// first. It is guarded by mu.
+	// proven lists the connections of known nodes that have proved their keys, by node and oldest first. It
+	// is guarded by mu.
 	proven map[key.NodePublic][]*client
 }
 
-// connectionsOfOne is how many connections one node may have. A client has one,
+// maxNodeConns is how many connections one node may have. A client has one,
 // and another while it reconnects.
-const connectionsOfOne = 16
+const maxNodeConns = 16
 
 // client is one connection.
 type client struct {
 	conn   derp.Conn
 	cancel context.CancelFunc
-	key    key.NodePublic // guarded by Server.mu; zero until Verify knows it
+	key    key.NodePublic // guarded by Server.mu; zero until Verify has accepted it
 }
 
 func (c *client) close() {
@@ -86,16 +84,14 @@ func (c *client) close() {
 
 const (
 	verifyEvery = time.Minute
-	// verifyTimeout lies below the ten seconds within which the DERP server
-	// wants a client to have said who it is.
+	// verifyTimeout is below the ten seconds that the DERP server gives a client to identify itself.
 	verifyTimeout = 5 * time.Second
-	// refusalEvery bounds what refused clients, who try again for ever, can
-	// write into the log.
+	// refusalEvery limits what refused clients, which retry forever, can write to the log.
 	refusalEvery = 30 * time.Second
 	refusalBurst = 5
 )
 
-// NewServer returns a relay that is not listening yet.
+// NewServer returns a relay that does not listen yet.
 func NewServer(c ServerConfig) (*Server, error) {
 	s := &Server{
 		config:     c,
@@ -103,8 +99,7 @@ func NewServer(c ServerConfig) (*Server, error) {
 		open:       map[*client]struct{}{},
 		proven:     map[key.NodePublic][]*client{},
 	}
-	// What it tells is about single connections: who came, who went, what a
-	// stranger sent.
+	// The DERP server logs single connections: who connected and disconnected, and what a stranger sent.
 	s.derp = derpserver.New(c.Key, func(format string, args ...any) {
 		if ctx := context.Background(); c.Log.Enabled(ctx, slog.LevelDebug) {
 			c.Log.DebugContext(ctx, "relay connection", "event", fmt.Sprintf(format, args...))
@@ -118,10 +113,9 @@ func NewServer(c ServerConfig) (*Server, error) {
 	return s, err
 }
 
-// Routes returns what the relay answers over HTTP, by pattern: /derp, where
-// clients connect by an upgrade to DERP or to a WebSocket, and /derp/probe and
-// /derp/latency-check, with which clients without UDP measure the distance to the
-// relay. It needs connections of HTTP/1.1.
+// Routes returns the relay's HTTP handlers, by pattern: /derp, where clients connect by an upgrade to DERP or
+// to a WebSocket, and /derp/probe and /derp/latency-check, with which clients without UDP measure the latency
+// to the relay. They need HTTP/1.1 connections.
 func (s *Server) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /derp":           s.serveDERP,
@@ -130,7 +124,7 @@ func (s *Server) Routes() map[string]http.HandlerFunc {
 	}
 }
 
-// Handler answers Routes.
+// Handler returns a handler for Routes.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, handler := range s.Routes() {
@@ -158,11 +152,11 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the relay needs HTTP/1.1", http.StatusHTTPVersionNotSupported)
 		return
 	}
-	// A client that knows the relay's key from its certificate has begun to
-	// speak DERP already and wants no response.
+	// A client that knows the relay's key from its certificate already speaks DERP and expects no HTTP
+	// response.
 	if r.Header.Get(derp.FastStartHeader) != "1" {
 		fmt.Fprintf(buf, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: DERP\r\nConnection: Upgrade\r\nDerp-Version: %d\r\nDerp-Public-Key: %s\r\n\r\n",
-			derp.ProtocolVersion, s.derp.PublicKey().UntypedHexString()) //nolint:staticcheck // clients know the header in this form only
+			derp.ProtocolVersion, s.derp.PublicKey().UntypedHexString()) //nolint:staticcheck // clients know the header only in this form
 	}
 	early, _ := buf.Peek(buf.Reader.Buffered())
 	s.serve(r, conn, io.MultiReader(bytes.NewReader(bytes.Clone(early)), conn), buf)
@@ -181,15 +175,14 @@ func (s *Server) upgradeWebSocket(w http.ResponseWriter, r *http.Request) {
 		CompressionMode: websocket.CompressionDisabled,
 	})
 	if err != nil {
-		return // Accept has answered
+		return // Accept has sent a response
 	}
-	ws.SetReadLimit(-1) // frames have their own, and messages are no frames
+	ws.SetReadLimit(-1) // frames have their own limit, and messages are not frames
 	conn := webSocket{wsconn.NetConn(r.Context(), ws, websocket.MessageBinary, r.RemoteAddr), ws}
 	s.serve(r, conn, conn, bufio.NewReadWriter(bufio.NewReader(conn), bufio.NewWriter(conn)))
 }
 
-// webSocket closes without the farewell of its protocol, for which a client
-// could let a stop wait.
+// webSocket closes without the closing handshake, because a client could use it to delay a shutdown.
 type webSocket struct {
 	net.Conn
 	ws *websocket.Conn
@@ -197,8 +190,8 @@ type webSocket struct {
 
 func (w webSocket) Close() error { return w.ws.CloseNow() }
 
-// serve returns when the client or the server has closed conn. The client is
-// read from in, through the buffer.
+// serve serves a client until the client or the server has closed conn. Data from the client is read from in,
+// through the buffer.
 func (s *Server) serve(r *http.Request, conn derp.Conn, in io.Reader, buf *bufio.ReadWriter) {
 	ctx, cancel := context.WithCancel(r.Context())
 	c := &client{conn: conn, cancel: cancel}
@@ -210,11 +203,11 @@ func (s *Server) serve(r *http.Request, conn derp.Conn, in io.Reader, buf *bufio
 	in = &admission{from: in, verify: func(k key.NodePublic) error {
 		return s.admit(ctx, c, k, identity.ClientAddr(r, s.config.TrustedProxies))
 	}}
-	buf.Reader.Reset(in) // a buffer more would cost every connection 4 KiB
+	buf.Reader.Reset(in) // another buffer would cost 4 KiB per connection
 	s.derp.Accept(ctx, &accepting{Conn: conn, accepted: func() { s.prove(ctx, c) }}, buf, r.RemoteAddr)
 }
 
-// enter is false when the server is closed.
+// enter adds a client, or returns false if the server is closed.
 func (s *Server) enter(c *client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,9 +231,8 @@ func (s *Server) leave(c *client) {
 	s.serving.Done()
 }
 
-// accepting hears when the DERP server has accepted the client: it then knows
-// that the client holds its key, and lifts the deadline for saying so. The server
-// has no other sign of it.
+// accepting detects that the DERP server has accepted the client. The DERP server has then verified that the
+// client holds its key, and removes the deadline for doing so, which is the only sign of it.
 type accepting struct {
 	derp.Conn
 	accepted func()
@@ -254,17 +246,17 @@ func (a *accepting) SetDeadline(at time.Time) error {
 	return a.Conn.SetDeadline(at)
 }
 
-// prove counts the connection of a known node that has shown its key, and closes
-// the node's oldest if it has too many.
+// prove counts the connection of a known node that has proved its key, and closes the node's oldest if it has
+// too many.
 func (s *Server) prove(ctx context.Context, c *client) {
 	s.mu.Lock()
-	if c.key.IsZero() { // a stranger, who is served if all are
+	if c.key.IsZero() { // a stranger, served because of ServeAll
 		s.mu.Unlock()
 		return
 	}
 	own := append(s.proven[c.key], c)
 	var oldest *client
-	if len(own) > connectionsOfOne {
+	if len(own) > maxNodeConns {
 		oldest, own = own[0], own[1:]
 	}
 	s.proven[c.key] = own
@@ -275,7 +267,7 @@ func (s *Server) prove(ctx context.Context, c *client) {
 	}
 }
 
-// admit asks about the key of a new client.
+// admit checks the key of a new client.
 func (s *Server) admit(ctx context.Context, c *client, k key.NodePublic, addr string) error {
 	known := s.verify(ctx, k)
 	if !known && s.config.ServeAll {
@@ -305,8 +297,8 @@ func (s *Server) verify(ctx context.Context, k key.NodePublic) bool {
 	return s.config.Verify(ctx, k)
 }
 
-// verifyAgain closes the connections of nodes that are nodes no more. If all are
-// served, such a client comes back as a stranger.
+// verifyAgain closes the connections of nodes that were deleted. With ServeAll, such a client reconnects as a
+// stranger.
 func (s *Server) verifyAgain(ctx context.Context) {
 	var admitted []*client
 	s.mu.Lock()
@@ -323,7 +315,7 @@ func (s *Server) verifyAgain(ctx context.Context) {
 	}
 }
 
-// Listen opens the socket for STUN. Whoever has called it must call Run.
+// Listen opens the socket for STUN. After it, Run must be called.
 func (s *Server) Listen() error {
 	if s.config.STUNListenAddr == "" {
 		return nil
@@ -333,9 +325,8 @@ func (s *Server) Listen() error {
 	return err
 }
 
-// Run serves STUN, and closes connections of nodes that were deleted, until ctx
-// ends. Then it closes all of them, so that clients turn to another relay, and
-// waits until nobody is served any more.
+// Run serves STUN, and closes the connections of deleted nodes, until ctx ends. Then it closes all
+// connections, so that clients switch to another relay, and waits until no client is being served.
 func (s *Server) Run(ctx context.Context) error {
 	if s.stun != nil {
 		s.serving.Go(func() { serveSTUN(ctx, s.stun, s.config.Log) })

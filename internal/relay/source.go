@@ -29,12 +29,11 @@ const (
 // Source is where relay maps come from: first the URLs, then the files at Paths.
 type Source struct {
 	URLs, Paths []string
-	Client      *http.Client // an ordinary one when nil
+	Client      *http.Client // defaults to an ordinary client
 }
 
-// Load reads all of them and returns one map that passes Check, or the error of
-// the first that fails. A region of a later one replaces the region with its
-// number, and null takes that region away.
+// Load reads all of them and returns one map that passes Check, or the error of the first that fails. A
+// region of a later source replaces the region with the same number; null removes it.
 func (s *Source) Load(ctx context.Context) (*tailcfg.DERPMap, error) {
 	merged := &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}}
 	for _, address := range s.URLs {
@@ -69,8 +68,8 @@ func merge(into, m *tailcfg.DERPMap) {
 	}
 }
 
-// sourceError is why a source gave no map. Failures of one kind say the same to
-// whoever reads the log, even where the texts differ.
+// sourceError is why a source has no map. Failures of the same kind are logged once, even if their texts
+// differ.
 type sourceError struct {
 	source, kind string
 	err          error
@@ -88,7 +87,7 @@ func (s *Source) download(ctx context.Context, address string) (*tailcfg.DERPMap
 	if err != nil {
 		return nil, failed("derp.urls", "not a URL", withoutURL(err))
 	}
-	name := req.URL.Redacted() // may hold a password
+	name := req.URL.Redacted() // the URL may contain a password
 	resp, err := cmp.Or(s.Client, new(http.Client)).Do(req)
 	if err != nil {
 		return nil, failed(name, "not reachable", withoutURL(err))
@@ -100,7 +99,7 @@ func (s *Source) download(ctx context.Context, address string) (*tailcfg.DERPMap
 	return read(name, resp.Body, parseJSON)
 }
 
-// withoutURL spares readers to see it twice, and its password once.
+// withoutURL removes the URL from an error, because it is logged already and may contain a password.
 func withoutURL(err error) error {
 	if e := new(url.Error); errors.As(err, &e) {
 		return e.Err
@@ -108,9 +107,9 @@ func withoutURL(err error) error {
 	return err
 }
 
-// LoadFile reads a relay map: in the client's form when the name ends in .json,
-// else in YAML, whose members have the client's names in lower case. Regions may
-// be null, and there may be none: only all sources together must make a whole.
+// LoadFile reads a relay map: JSON in the client's format if the name ends in .json, else YAML, with the
+// client's names in lower case. Regions may be null or missing, because only all sources together must form a
+// complete map.
 func LoadFile(path string) (*tailcfg.DERPMap, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -139,7 +138,7 @@ func read(source string, from io.Reader, parse func([]byte) (*tailcfg.DERPMap, e
 	return m, nil
 }
 
-// parseJSON passes over members it does not know: newer clients may know them.
+// parseJSON ignores unknown members, because newer clients may know them.
 func parseJSON(text []byte) (*tailcfg.DERPMap, error) {
 	m := new(tailcfg.DERPMap)
 	if err := json.Unmarshal(text, m); err != nil {
@@ -148,8 +147,7 @@ func parseJSON(text []byte) (*tailcfg.DERPMap, error) {
 	return m, nil
 }
 
-// parseYAML accepts no member it does not know: a person wrote it, and meant
-// another one.
+// parseYAML rejects unknown members, because a person wrote the file and probably mistyped a name.
 func parseYAML(text []byte) (*tailcfg.DERPMap, error) {
 	m := new(tailcfg.DERPMap)
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -170,5 +168,5 @@ func parseYAML(text []byte) (*tailcfg.DERPMap, error) {
 	return m, nil
 }
 
-// goType is the part of the decoder's messages that means nothing to users.
+// goType matches the part of the decoder's messages that means nothing to users.
 var goType = regexp.MustCompile(` (in type|into) tailcfg\.\w+`)

@@ -25,9 +25,9 @@ func listenSTUN(addr string) (*net.UDPConn, error) {
 	return conn.(*net.UDPConn), nil
 }
 
-// serveSTUN tells clients the address they come from, until ctx ends. It answers
-// one datagram with one of about the same size, and only to mesh clients: nobody
-// can use it to flood others.
+// serveSTUN tells clients the address they connect from, until ctx ends. It sends one datagram of about the
+// same size for each datagram it receives, and only to mesh clients, so it cannot be used for amplification
+// attacks.
 func serveSTUN(ctx context.Context, conn *net.UDPConn, log *slog.Logger) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
@@ -41,7 +41,7 @@ func serveSTUN(ctx context.Context, conn *net.UDPConn, log *slog.Logger) {
 			log.Warn("relay cannot read from its STUN socket", "error", err)
 			select {
 			case <-ctx.Done():
-			case <-time.After(time.Second): // the next read may fail as quickly
+			case <-time.After(time.Second): // the next read may fail just as quickly
 			}
 			continue
 		}
@@ -50,6 +50,6 @@ func serveSTUN(ctx context.Context, conn *net.UDPConn, log *slog.Logger) {
 			continue
 		}
 		seen := netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-		_, _ = conn.WriteToUDPAddrPort(stun.Response(id, seen), from) // a lost answer is asked for again
+		_, _ = conn.WriteToUDPAddrPort(stun.Response(id, seen), from) // the client retries if the response is lost
 	}
 }

@@ -12,26 +12,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// UpdaterConfig is what an Updater is made of. All but Frequency is required.
+// UpdaterConfig is the configuration of an Updater. Everything but Frequency is required.
 type UpdaterConfig struct {
 	Source *Source
-	// Frequency is how often the source is read; once when zero.
+	// Frequency is how often the source is read; zero means once.
 	Frequency time.Duration
-	// Current returns the map in force, as Encode gave it; nil when there is
-	// none.
+	// Current returns the current map as encoded by Encode, or nil if there is none.
 	Current func() []byte
-	// Publish puts another map in force.
+	// Publish replaces the current map.
 	Publish    func(context.Context, []byte) error
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
 
-// Updater keeps the relay map in force equal to what its source gives. A source
-// that fails changes nothing.
+// Updater keeps the relay map equal to that of its source. If the source fails, the map does not change.
 type Updater struct {
 	config   UpdaterConfig
 	failures prometheus.Counter
-	failing  string // the kind of failure that was logged last; empty when there was none since the last success
+	failing  string // the kind of the last logged failure; empty after a success
 }
 
 const (
@@ -39,7 +37,7 @@ const (
 	lastRetry  = time.Hour
 )
 
-// NewUpdater returns an Updater that has read nothing yet.
+// NewUpdater returns an Updater that has not read the source yet.
 func NewUpdater(c UpdaterConfig) (*Updater, error) {
 	failures := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "mesh_relay_map_failures_total", Help: "Times that the sources of the relay map gave no usable map.",
@@ -50,9 +48,8 @@ func NewUpdater(c UpdaterConfig) (*Updater, error) {
 	return &Updater{config: c, failures: failures}, nil
 }
 
-// Run reads the source at once and then again and again until ctx ends, or
-// until it was read once if there is no frequency. It tries again sooner when the
-// source fails. A source that names nothing leaves the map in force alone.
+// Run reads the source at once and then periodically until ctx ends, or only once if there is no frequency.
+// It retries sooner if the source fails. A source without any regions does not change the current map.
 func (u *Updater) Run(ctx context.Context) error {
 	if len(u.config.Source.URLs)+len(u.config.Source.Paths) == 0 {
 		return nil
@@ -85,7 +82,7 @@ func (u *Updater) Run(ctx context.Context) error {
 	}
 }
 
-// jittered keeps replicas that started together from asking together.
+// jittered keeps replicas that started together from sending requests at the same time.
 func jittered(d time.Duration) time.Duration { return d - d/20 + rand.N(d/10) }
 
 func (u *Updater) update(ctx context.Context) error {
@@ -104,7 +101,7 @@ func (u *Updater) update(ctx context.Context) error {
 	return nil
 }
 
-// fail logs the first of several failures of one kind.
+// fail logs the first of several failures of the same kind.
 func (u *Updater) fail(err error) {
 	u.failures.Inc()
 	kind := err.Error()
