@@ -60,7 +60,7 @@ func (f *Fence) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set(proofHeader, f.config.Key.Sign(reply, nonce, string(body)))
-	_, _ = w.Write(body) // a peer that is gone needs no answer
+	_, _ = w.Write(body) // fails only if the peer has disconnected
 }
 
 // asker asks other replicas.

@@ -87,7 +87,7 @@ type Fence struct {
 	silences silences
 }
 
-// New returns an open fence. Run moves it.
+// New returns an open fence. Run asks the other replicas.
 func New(c Config) *Fence {
 	f := &Fence{config: c, times: c.Times.orDefault()}
 	f.http = newAsker(f.times.AnswerIn)
@@ -118,7 +118,7 @@ func (f *Fence) Closed() bool {
 		return false
 	}
 	v := f.verdict.Load()
-	// No recent verdict means that no replica was asked: the process was paused.
+	// Without a recent verdict no replica was asked, because the process was paused.
 	return !f.counts(v, now) || v.at.Before(fresh.Paused) || v.where == elsewhere
 }
 
@@ -127,7 +127,7 @@ func (f *Fence) counts(v *verdict, now time.Time) bool {
 	return v != nil && now.Sub(v.at) < f.times.CloseAfter
 }
 
-// lost reports whether the others must be asked.
+// lost reports whether the others must be asked, because this replica may have lost the database.
 func (f *Fence) lost(fresh ledger.Freshness) bool {
 	return !fresh.Paused.IsZero() || time.Since(fresh.Last) >= f.times.AskAfter
 }

@@ -11,7 +11,7 @@ import (
 // could not be asked.
 func (f *Fence) Unreachable() []Peer { return f.silences.list() }
 
-// Warnings says for each unreachable peer what to do about it.
+// Warnings returns, for each unreachable peer, what to do about it.
 func (f *Fence) Warnings() (texts []string) {
 	for _, p := range f.Unreachable() {
 		texts = append(texts, fmt.Sprintf("replica %s %s", p.ID, p.problem()))
@@ -19,7 +19,7 @@ func (f *Fence) Warnings() (texts []string) {
 	return texts
 }
 
-// problem says why a peer is unreachable, and what to do.
+// problem returns why a peer is unreachable, and what to do.
 func (p Peer) problem() string {
 	if p.URL == "" {
 		return "does not publish a URL, so this one cannot ask it whether it has the database; upgrade it if it runs an older release"

@@ -6,16 +6,16 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 )
 
-// where the database is, as far as this replica knows.
+// where is the location of the database, as far as this replica knows.
 type where int
 
 const (
-	unknown   where = iota // nobody else is known to have it, but somebody did not answer
+	unknown   where = iota // no other replica is known to have it, but some did not answer
 	nowhere                // no other replica has it
 	elsewhere              // another replica has it
 )
 
-// verdict is what the others answered.
+// verdict is the conclusion from the answers of the other replicas.
 type verdict struct {
 	at time.Time
 	where

@@ -48,7 +48,7 @@ type Guard struct {
 	networks  map[string]*list.List // the same connections, by network
 	exhausted time.Time             // when descriptors last ran out
 	dropped   time.Time             // when a connection was last closed for a limit
-	told      time.Time             // when that was last logged
+	told      time.Time             // when the last such close was logged
 }
 
 // Reasons for closing a connection, as the metric's label shows them.
@@ -229,8 +229,8 @@ func (g *Guard) uncount(c *Conn) {
 	}
 }
 
-// excess returns the connection to close so that c fits within the limits, if one
-// must be: c itself if there is no other.
+// excess returns the connection that must be closed so that c fits within the limits, or nil. It returns c
+// itself if there is no other.
 func (g *Guard) excess(c *Conn) (*Conn, string) {
 	switch own := g.networks[c.network]; {
 	case own != nil && own.Len() > g.config.UnprovenOfOne:

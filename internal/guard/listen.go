@@ -81,19 +81,18 @@ func (g *Guard) Problem() (text string, failed bool) {
 	return "", false
 }
 
-// Memory to expect for one unauthenticated connection. Measured with 5,000 of
-// them, as growth of the resident memory per connection: 8 KiB for one that sends
-// nothing, 20 KiB after the Noise handshake, 23 KiB after a request, 34 KiB with a
-// request header of the largest size that is not complete yet. With TLS it is 27 to
-// 42 KiB, and 65 KiB with such a header.
+// Expected memory of one unauthenticated connection. Measured with 5,000 of them, as growth of the resident
+// memory per connection: 8 KiB for one that sends nothing, 20 KiB after the Noise handshake, 23 KiB after a
+// request, 34 KiB with an incomplete request header of the largest size. With TLS it is 27 to 42 KiB, and 65
+// KiB with such a header.
 const (
 	perPlain = 32 << 10
 	perTLS   = 64 << 10
 )
 
-// Limits returns the defaults that file descriptors and bytes of memory allow: how
-// many connections may be open, and how many of them unauthenticated. Those may
-// hold half of the memory. withTLS says that this process terminates TLS.
+// Limits returns the defaults for a number of file descriptors and bytes of memory: how many connections may
+// be open, and how many of them may be unauthenticated. Those may use half of the memory. withTLS means that
+// this process terminates TLS.
 func Limits(files int, memory int64, withTLS bool) (open, unproven int) {
 	const (
 		leastReserve, mostReserve   = 64, 1024
@@ -116,7 +115,7 @@ func PerNetwork(asked, unproven int) int {
 	return max(min(asked, unproven-min(unproven/2, others)), 1)
 }
 
-// Files is how many file descriptors this process may have.
+// Files returns how many file descriptors this process may have.
 func Files() (int, error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Memory is how many bytes of memory this process may use: the least of
-// GOMEMLIMIT, the limits of its control groups and what the machine has. root is
-// the file system that has /proc and /sys. Whatever cannot be read is no limit.
+// Memory returns how many bytes of memory this process may use: the minimum of GOMEMLIMIT, the limits of its
+// control groups and the machine's memory. root is the file system with /proc and /sys. Values that cannot be
+// read set no limit.
 func Memory(root fs.FS) int64 {
 	least := min(debug.SetMemoryLimit(-1), machineMemory(root))
 	groups, _ := fs.ReadFile(root, "proc/self/cgroup")
@@ -29,8 +29,8 @@ func Memory(root fs.FS) int64 {
 	return least
 }
 
-// groupMemory is the least limit of a control group and those above it. In a
-// container the path can be one of the host; then only the topmost is there.
+// groupMemory returns the lowest limit of a control group and its ancestors. In a container, the path can be
+// one of the host; then only the topmost group exists.
 func groupMemory(root fs.FS, mount, group, file string) int64 {
 	least := int64(math.MaxInt64)
 	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
