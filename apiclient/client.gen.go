@@ -242,7 +242,7 @@ type ClientInterface interface {
 
 	// ResetDNS Take the configured settings of DNS again
 	//
-	// All that was changed here is forgotten. `If-Match` works as for a change.
+	// All that was changed here is forgotten.
 	//
 	// Corresponds with DELETE /api/v1/dns (the `ResetDNS` operationId).
 	ResetDNS(ctx context.Context, params *ResetDNSParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -260,9 +260,6 @@ type ClientInterface interface {
 	//
 	// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
 	//
-	// `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
-	// other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
-	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
@@ -275,9 +272,6 @@ type ClientInterface interface {
 	// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
 	//
 	// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
-	//
-	// `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
-	// other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -600,9 +594,6 @@ type ClientInterface interface {
 	// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
 	// locks its author out undoes itself. Until then every other save is answered 409.
 	//
-	// `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
-	// other's work: if another one is in force the answer is 412 with that one in `current`.
-	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
@@ -619,9 +610,6 @@ type ClientInterface interface {
 	//
 	// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
 	// locks its author out undoes itself. Until then every other save is answered 409.
-	//
-	// `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
-	// other's work: if another one is in force the answer is 412 with that one in `current`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1559,7 +1547,7 @@ func (c *Client) DebugProfile(ctx context.Context, reqEditors ...RequestEditorFn
 
 // ResetDNS Take the configured settings of DNS again
 //
-// All that was changed here is forgotten. `If-Match` works as for a change.
+// All that was changed here is forgotten.
 //
 // Corresponds with DELETE /api/v1/dns (the `ResetDNS` operationId).
 func (c *Client) ResetDNS(ctx context.Context, params *ResetDNSParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1597,9 +1585,6 @@ func (c *Client) GetDNS(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 //
 // `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
 //
-// `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
-// other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
-//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
@@ -1622,9 +1607,6 @@ func (c *Client) ChangeDNSWithBody(ctx context.Context, params *ChangeDNSParams,
 // gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
 //
 // `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
-//
-// `If-Match` with the `ETag` of the settings that the change was made from keeps two people from undoing each
-// other's work: if they have changed since, the answer is 412 with the settings of now in `current`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2247,9 +2229,6 @@ func (c *Client) GetPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (
 // With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
 // locks its author out undoes itself. Until then every other save is answered 409.
 //
-// `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
-// other's work: if another one is in force the answer is 412 with that one in `current`.
-//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
@@ -2276,9 +2255,6 @@ func (c *Client) SetPolicyWithBody(ctx context.Context, params *SetPolicyParams,
 //
 // With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
 // locks its author out undoes itself. Until then every other save is answered 409.
-//
-// `If-Match` with the `ETag` of the version that the text was made from keeps two people from undoing each
-// other's work: if another one is in force the answer is 412 with that one in `current`.
 //
 // Takes a body of the `application/json` content type.
 //
