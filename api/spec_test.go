@@ -82,7 +82,7 @@ func TestExactlyThreeAPIOperationsNeedNoKey(t *testing.T) {
 func TestAnswersLeaveNoMemberOut(t *testing.T) {
 	page := []string{"next"} // for those who ask for pages
 	optional := map[string][]string{
-		"Health": {"checks"}, "PolicyDiff": {"effect"}, "Problem": {"errors", "problems", "current"}, "Node": {"host"},
+		"Health": {"checks"}, "PolicyDiff": {"effect"}, "Problem": {"errors", "problems", "current"}, "Node": {"host", "note"},
 		"BulkResults": {"taggedNodes"}, "Policy": {"warnings"}, "PolicyVerdict": {"warnings"}, // Headscale's tools expect {} from a check without problems
 		"UserList": page, "NodeList": page, "PreAuthKeyList": page, "ApiKeyList": page, "RouteList": page,
 	}

@@ -2619,6 +2619,23 @@ export interface components {
              * @example []
              */
             invalidTags: string[];
+            /** @description Absent if the node has none. */
+            note?: components["schemas"]["NodeNote"];
+        };
+        /** @description A remark of administrators about a node. Devices are not told of it. */
+        NodeNote: {
+            /** @example Replace the disk in March. */
+            text: string;
+            /**
+             * @description Who wrote it, as the audit names them.
+             * @example key:7Qd0XhVb2mTa
+             */
+            author: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-02T12:00:00Z
+             */
+            time: string;
         };
         /** @description What a device says of itself and of the network that it is in. */
         NodeHost: {

@@ -1226,6 +1226,9 @@ type Node struct {
 	// NodeKey Example: nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
 	NodeKey string `json:"nodeKey"`
 
+	// Note Absent if the node has none.
+	Note *NodeNote `json:"note,omitempty"`
+
 	// Online The node holds a connection to a replica of this service.
 	Online bool `json:"online"`
 
@@ -1429,6 +1432,20 @@ type NodeName struct {
 
 	// Name Example: db-1
 	Name string `json:"name"`
+}
+
+// NodeNote A remark of administrators about a node. Devices are not told of it.
+type NodeNote struct {
+	// Author Who wrote it, as the audit names them.
+	//
+	// Example: key:7Qd0XhVb2mTa
+	Author string `json:"author"`
+
+	// Text Example: Replace the disk in March.
+	Text string `json:"text"`
+
+	// Time Example: 2026-03-02T12:00:00Z
+	Time time.Time `json:"time"`
 }
 
 // NodeOwnerChange defines model for NodeOwnerChange.

@@ -97,6 +97,9 @@ func (v nodeView) shape() openapi.Node {
 	if n.Tagged() {
 		shape.User = taggedDevices()
 	}
+	if n.Note.Text != "" {
+		shape.Note = &openapi.NodeNote{Text: n.Note.Text, Author: n.Note.Author, Time: n.Note.At.Time()}
+	}
 	return shape
 }
 

@@ -78,6 +78,17 @@ type Node struct {
 	// them as they are.
 	Net      Net      `json:"-"`
 	Presence Presence `json:"-"`
+
+	// Note is for administrators. Clients are not told of it.
+	Note Note `json:"note,omitzero" column:"note" decided:"true"`
+}
+
+// Note is a remark about a node, with the actor who wrote it in the form shown to
+// people. Without text there is none.
+type Note struct {
+	Text   string `json:"text"`
+	Author string `json:"author"`
+	At     Time   `json:"at"`
 }
 
 // Net is how peers reach a node.

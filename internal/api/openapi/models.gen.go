@@ -61,6 +61,7 @@ type (
 	NodeList                         = apiclient.NodeList
 	NodeNAT                          = apiclient.NodeNAT
 	NodeName                         = apiclient.NodeName
+	NodeNote                         = apiclient.NodeNote
 	NodeOwnerChange                  = apiclient.NodeOwnerChange
 	NodePair                         = apiclient.NodePair
 	NodePresence                     = apiclient.NodePresence
