@@ -1,5 +1,5 @@
 import type { DNS, Node, NodeBuckets } from "@/api";
-import { entry } from "@/text";
+import { compareText, entry } from "@/text";
 
 const exits = ["0.0.0.0/0", "::/0"];
 export const isExitRoute = (prefix: string) => exits.includes(prefix);
@@ -48,9 +48,7 @@ export const ownerWords = (node: Node) => (node.tags.length > 0 ? node.tags.join
 export const ipv4Of = (node: Node) => node.ipAddresses.find((a) => a.includes(".")) ?? node.ipAddresses[0] ?? "";
 export const ipv6Of = (node: Node) => node.ipAddresses.find((a) => a.includes(":")) ?? "";
 
-const names = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
-export const compareText = (a: string, b: string) => names.compare(a, b);
-export const byName = (a: Node, b: Node) => names.compare(a.givenName, b.givenName);
+export const byName = (a: Node, b: Node) => compareText(a.givenName, b.givenName);
 
 /** Whether being away is an outage: of servers, not of laptops that somebody closed. */
 export const isServer = (node: Node) => node.tags.length > 0 && !node.ephemeral;
@@ -82,7 +80,7 @@ export function needsAttention(node: Node, { presence, owned, now }: Around): bo
 export function newestVersion(nodes: readonly Node[]): string {
   return nodes.reduce(
     (newest, { clientVersion }) =>
-      names.compare(shortVersion(clientVersion), newest) > 0 ? shortVersion(clientVersion) : newest,
+      compareText(shortVersion(clientVersion), newest) > 0 ? shortVersion(clientVersion) : newest,
     "",
   );
 }

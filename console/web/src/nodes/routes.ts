@@ -1,5 +1,6 @@
 import type { Node } from "@/api";
-import { compareText, isExitRoute } from "./facts";
+import { compareText } from "@/text";
+import { isExitRoute } from "./facts";
 
 export type RouteState = "waiting" | "serving" | "standby" | "offline" | "unoffered";
 

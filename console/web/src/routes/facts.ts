@@ -1,7 +1,7 @@
 import type { Node } from "@/api";
 import { prefixContains } from "@/filter";
-import { compareText } from "@/nodes/facts";
 import { type NodeRoute, routesOf, withRoute } from "@/nodes/routes";
+import { compareText } from "@/text";
 
 /** One router of one network, or one exit node. */
 export interface RouteRow {

@@ -1,6 +1,5 @@
 import type { AccessMap, Node } from "@/api";
-import { compareText } from "@/nodes/facts";
-import { printable } from "@/text";
+import { compareText, printable } from "@/text";
 
 export const internet = "autogroup:internet";
 

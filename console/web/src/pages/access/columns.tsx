@@ -1,9 +1,8 @@
 import { type AccessRow, ChangeSign, changeOf, linesOf, PrincipalName, RuleLines, shortPorts } from "@/access";
 import type { Fields } from "@/filter";
-import { compareText } from "@/nodes";
-import { printable } from "@/text";
+import { compareText, printable } from "@/text";
 import { accessMap } from "@/text/access";
-import { Badge, type Column } from "@/ui";
+import { Badge, type Column, textColumn } from "@/ui";
 
 const t = accessMap;
 
@@ -48,24 +47,22 @@ const comments = (row: AccessRow) => [...new Set(row.rules.map((use) => use.rule
 
 export function accessColumns(draft: boolean): Column<AccessRow>[] {
   const columns: Column<AccessRow>[] = [
-    {
+    textColumn({
       id: "from",
       title: t.table.from,
       fixed: true,
       width: 260,
-      sort: (a, b) => compareText(a.from.name, b.from.name),
-      csv: (row) => row.from.name,
+      value: (row) => row.from.name,
       cell: (row) => <PrincipalName principal={row.from} link />,
-    },
-    {
+    }),
+    textColumn({
       id: "to",
       title: t.table.to,
       fixed: true,
       width: 260,
-      sort: (a, b) => compareText(a.to.name, b.to.name),
-      csv: (row) => row.to.name,
+      value: (row) => row.to.name,
       cell: (row) => <PrincipalName principal={row.to} link />,
-    },
+    }),
     {
       id: "ports",
       title: t.table.ports,

@@ -1,9 +1,8 @@
 import { clsx } from "clsx";
 import type { ApiKey } from "@/api";
-import { compareText } from "@/nodes";
-import { printable, text } from "@/text";
+import { compareText, printable } from "@/text";
 import { apiKeys as t } from "@/text/settings";
-import { Badge, type Column, Mark, Time, Tip } from "@/ui";
+import { Badge, type Column, Mark, Time, Tip, textColumn, timeColumn } from "@/ui";
 import { apiKeyName, apiKeyState } from "./facts";
 import { KeyMenu } from "./KeyMenu";
 
@@ -43,22 +42,20 @@ export function apiKeyColumns(session: string, now: number): Column<ApiKey>[] {
         </span>
       ),
     },
-    {
+    textColumn({
       id: "comment",
       title: t.columns.comment,
-      sort: (a, b) => compareText(a.comment, b.comment),
-      csv: (key) => key.comment,
+      value: (key) => key.comment,
       cell: (key) => <span className="block truncate">{printable(key.comment)}</span>,
-    },
-    {
+    }),
+    textColumn({
       id: "role",
       title: t.columns.role,
       width: 96,
       yields: 2,
-      sort: (a, b) => compareText(a.role, b.role),
-      csv: (key) => key.role,
+      value: (key) => key.role,
       cell: (key) => t.roles[key.role],
-    },
+    }),
     {
       id: "scopes",
       title: t.columns.scopes,
@@ -74,46 +71,35 @@ export function apiKeyColumns(session: string, now: number): Column<ApiKey>[] {
           </Tip>
         ),
     },
-    {
+    timeColumn({
       id: "lastUsed",
       title: t.columns.lastUsed,
       width: 104,
       yields: 1,
-      sort: (a, b) => Date.parse(a.lastSeen ?? "0") - Date.parse(b.lastSeen ?? "0"),
-      csv: (key) => key.lastSeen ?? "",
-      cell: (key) =>
-        key.lastSeen ? (
-          <Time at={key.lastSeen} focusable={false} className="text-ink-2" />
-        ) : (
-          <span className="text-ink-3">{text.common.never}</span>
-        ),
-    },
-    {
+      at: (key) => key.lastSeen,
+    }),
+    textColumn({
       id: "from",
       title: t.columns.from,
       width: 132,
       yields: 5,
-      sort: (a, b) => compareText(a.lastUsedFrom, b.lastUsedFrom),
-      csv: (key) => key.lastUsedFrom,
+      value: (key) => key.lastUsedFrom,
       cell: (key) => <span className="block truncate font-mono text-12 text-ink-2">{key.lastUsedFrom}</span>,
-    },
-    {
+    }),
+    timeColumn({
       id: "created",
       title: t.columns.created,
       width: 104,
       yields: 3,
-      sort: (a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt),
-      csv: (key) => key.createdAt,
-      cell: (key) => <Time at={key.createdAt} focusable={false} className="text-ink-2" />,
-    },
-    {
+      at: (key) => key.createdAt,
+    }),
+    timeColumn({
       id: "expires",
       title: t.columns.expires,
       width: 128,
-      sort: (a, b) => Date.parse(a.expiration) - Date.parse(b.expiration),
-      csv: (key) => key.expiration,
+      at: (key) => key.expiration,
       cell: (key) => <Expires of={key} now={now} />,
-    },
+    }),
   ];
 }
 

@@ -1,7 +1,6 @@
 import type { PreAuthKey } from "@/api";
 import { termsOf } from "@/filter";
-import { compareText } from "@/nodes";
-import { text } from "@/text";
+import { compareText, text } from "@/text";
 import { FilterButton, FilterGroups } from "@/ui";
 
 const t = text.keys.filters;

@@ -1,9 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import type { PreAuthKey } from "@/api";
 import { KeyKind, KeyOwner, KeyStateMark, keyName, keyOwnerWords, keyState } from "@/keys";
-import { compareText } from "@/nodes";
-import { printable, text } from "@/text";
-import { type Column, Time } from "@/ui";
+import { compareText, text } from "@/text";
+import { type Column, Time, textColumn, timeColumn } from "@/ui";
 
 const t = text.keys;
 
@@ -18,12 +17,11 @@ export interface KeyFacts {
 
 export function keyColumns({ nodes, creators, powerful, now }: KeyFacts): Column<PreAuthKey>[] {
   return [
-    {
+    textColumn({
       id: "key",
       title: t.columns.key,
       fixed: true,
-      sort: (a, b) => compareText(keyName(a), keyName(b)),
-      csv: keyName,
+      value: keyName,
       cell: (key) => (
         <span className="flex min-w-0 items-center gap-2.5">
           <KeyStateMark of={key} now={now} words={false} />
@@ -36,16 +34,15 @@ export function keyColumns({ nodes, creators, powerful, now }: KeyFacts): Column
           </Link>
         </span>
       ),
-    },
-    {
+    }),
+    textColumn({
       id: "owner",
       title: t.columns.owner,
       width: 164,
       yields: 1,
-      sort: (a, b) => compareText(keyOwnerWords(a), keyOwnerWords(b)),
-      csv: keyOwnerWords,
+      value: keyOwnerWords,
       cell: (key) => <KeyOwner of={key} />,
-    },
+    }),
     {
       id: "kind",
       title: t.columns.kind,
@@ -74,23 +71,20 @@ export function keyColumns({ nodes, creators, powerful, now }: KeyFacts): Column
       csv: (key) => String(nodes.get(key.id) ?? 0),
       cell: (key) => <NodesLink of={key} count={nodes.get(key.id) ?? 0} />,
     },
-    {
+    textColumn({
       id: "by",
       title: t.columns.by,
       width: 148,
       yields: 6,
-      sort: (a, b) => compareText(creators?.get(a.id) ?? "", creators?.get(b.id) ?? ""),
-      csv: (key) => creators?.get(key.id) ?? "",
-      cell: (key) => <span className="block truncate text-ink-2">{printable(creators?.get(key.id) ?? "")}</span>,
-    },
-    time("created", 96, 5, (key) => key.createdAt),
-    {
+      value: (key) => creators?.get(key.id) ?? "",
+    }),
+    timeColumn({ id: "created", title: t.columns.created, width: 96, yields: 5, at: (key) => key.createdAt }),
+    timeColumn({
       id: "expires",
       title: t.columns.expires,
       width: 128,
       yields: 1,
-      sort: (a, b) => Date.parse(a.expiration) - Date.parse(b.expiration),
-      csv: (key) => key.expiration,
+      at: (key) => key.expiration,
       cell: (key) => (
         <Time
           at={key.expiration}
@@ -99,7 +93,7 @@ export function keyColumns({ nodes, creators, powerful, now }: KeyFacts): Column
           className="text-ink-2"
         />
       ),
-    },
+    }),
     {
       id: "state",
       title: t.columns.state,
@@ -109,16 +103,22 @@ export function keyColumns({ nodes, creators, powerful, now }: KeyFacts): Column
       csv: (key) => t.state[keyState(key, now)],
       cell: (key) => t.state[keyState(key, now)],
     },
-    { ...time("lastUsed", 110, 8, (key) => key.lastUsed), extra: true },
-    {
+    timeColumn({
+      id: "lastUsed",
+      title: t.columns.lastUsed,
+      width: 110,
+      yields: 8,
+      extra: true,
+      at: (key) => key.lastUsed,
+    }),
+    textColumn({
       id: "id",
       title: t.columns.id,
       width: 72,
       extra: true,
-      sort: (a, b) => compareText(a.id, b.id),
-      csv: (key) => key.id,
+      value: (key) => key.id,
       cell: (key) => <span className="text-ink-2">{key.id}</span>,
-    },
+    }),
   ];
 }
 
@@ -134,28 +134,4 @@ export function NodesLink({ of: key, count }: { of: PreAuthKey; count: number })
       {t.nodes(count)}
     </Link>
   );
-}
-
-function time(
-  id: "created" | "lastUsed",
-  width: number,
-  yields: number,
-  at: (key: PreAuthKey) => string | null,
-): Column<PreAuthKey> {
-  return {
-    id,
-    title: t.columns[id],
-    width,
-    yields,
-    sort: (a, b) => Date.parse(at(a) ?? "0") - Date.parse(at(b) ?? "0"),
-    csv: (key) => at(key) ?? "",
-    cell: (key) => {
-      const moment = at(key);
-      return moment ? (
-        <Time at={moment} focusable={false} className="text-ink-2" />
-      ) : (
-        <span className="text-ink-3">{text.common.never}</span>
-      );
-    },
-  };
 }

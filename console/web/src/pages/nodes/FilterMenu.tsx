@@ -2,8 +2,8 @@ import { useMemo } from "react";
 import { type Node, useHosts } from "@/api";
 import { termsOf } from "@/filter";
 import { keyName } from "@/keys/facts";
-import { compareText, isExitRoute, newestVersion, shortVersion, systemName } from "@/nodes";
-import { text } from "@/text";
+import { isExitRoute, newestVersion, shortVersion, systemName } from "@/nodes";
+import { compareText, text } from "@/text";
 import { FilterButton, FilterGroups } from "@/ui";
 
 const t = text.nodes.filters;

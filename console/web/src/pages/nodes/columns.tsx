@@ -3,7 +3,6 @@ import { CircleArrowUp, Timer } from "lucide-react";
 import type { MouseEvent } from "react";
 import type { Node, NodeBuckets } from "@/api";
 import {
-  compareText,
   type Hosts,
   ipv4Of,
   ipv6Of,
@@ -18,8 +17,8 @@ import {
   systemName,
   waitingRoutes,
 } from "@/nodes";
-import { printable, text } from "@/text";
-import { type Column, CopyButton, Flash, Time, Tip } from "@/ui";
+import { compareText, printable, text } from "@/text";
+import { type Column, CopyButton, Flash, Time, Tip, textColumn } from "@/ui";
 
 const t = text.nodes;
 const time = (at: string | null) => (at ? Date.parse(at) : Number.POSITIVE_INFINITY);
@@ -58,12 +57,11 @@ export function NodeLink({ node, onOpen, className }: { node: Node; onOpen(node:
 
 export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts): Column<Node>[] {
   return [
-    {
+    textColumn({
       id: "node",
       title: t.columns.node,
       fixed: true,
-      sort: (a, b) => compareText(a.givenName, b.givenName),
-      csv: (node) => node.givenName,
+      value: (node) => node.givenName,
       cell: (node) => (
         <span className="flex min-w-0 items-center gap-2.5">
           <Flash value={node.online} className="grid shrink-0 place-items-center rounded-full">
@@ -80,14 +78,13 @@ export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts)
           )}
         </span>
       ),
-    },
-    {
+    }),
+    textColumn({
       id: "address",
       title: t.columns.address,
       width: 132,
       yields: 2,
-      sort: (a, b) => compareText(ipv4Of(a), ipv4Of(b)),
-      csv: ipv4Of,
+      value: ipv4Of,
       cell: (node) => (
         <span className="relative flex items-center">
           <Tip label={ipv6Of(node)}>
@@ -100,20 +97,19 @@ export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts)
           />
         </span>
       ),
-    },
-    {
+    }),
+    textColumn({
       id: "owner",
       title: t.columns.owner,
       width: 176,
       yields: 3,
-      sort: (a, b) => compareText(ownerWords(a), ownerWords(b)),
-      csv: ownerWords,
+      value: ownerWords,
       cell: (node) => (
         <Flash value={ownerWords(node)} className="block w-fit max-w-full rounded">
           <Owner node={node} />
         </Flash>
       ),
-    },
+    }),
     {
       id: "routes",
       title: t.columns.routes,
@@ -168,13 +164,12 @@ export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts)
         </Flash>
       ),
     },
-    {
+    textColumn({
       id: "client",
       title: t.columns.client,
       width: 92,
       yields: 6,
-      sort: (a, b) => compareText(a.clientVersion, b.clientVersion),
-      csv: (node) => node.clientVersion,
+      value: (node) => node.clientVersion,
       cell: (node) => (
         <span className="flex items-center gap-1 font-mono text-12 text-ink-2">
           {printable(shortVersion(node.clientVersion))}
@@ -185,7 +180,7 @@ export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts)
           )}
         </span>
       ),
-    },
+    }),
     plain(
       "created",
       (node) => node.createdAt,
@@ -219,13 +214,5 @@ function plain(
   cell?: Column<Node>["cell"],
   width = 130,
 ): Column<Node> {
-  return {
-    id,
-    title: t.columns[id],
-    width,
-    extra: true,
-    sort: (a, b) => compareText(value(a), value(b)),
-    csv: value,
-    cell: cell ?? ((node) => <span className="block truncate text-ink-2">{printable(value(node))}</span>),
-  };
+  return textColumn({ id, title: t.columns[id], width, extra: true, value, ...(cell && { cell }) });
 }

@@ -1,8 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { ApiError, api, keys, newRequestName, type PendingLogin, type PendingSSH, useCan, useUsers } from "@/api";
-import { compareText } from "@/nodes";
-import { printable, text } from "@/text";
+import { compareText, printable, text } from "@/text";
 import { requestWords } from "@/text/requests";
 import { ApiCall, Banner, Button, Dialog, Field, Input, Select, useStatus, useWrites } from "@/ui";
 import { CreateUserDialog } from "@/users";

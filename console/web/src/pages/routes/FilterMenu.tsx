@@ -1,6 +1,6 @@
 import { termsOf } from "@/filter";
-import { compareText } from "@/nodes";
 import type { RouteRow } from "@/routes";
+import { compareText } from "@/text";
 import { words } from "@/text/routes";
 import { FilterButton, FilterGroups } from "@/ui";
 

@@ -1,12 +1,12 @@
 import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
 import { Layers, ScrollText } from "lucide-react";
-import { compareText, NodeMark, Owner, ownerWords } from "@/nodes";
+import { NodeMark, Owner, ownerWords } from "@/nodes";
 import type { RouteState } from "@/nodes/routes";
 import { byNetwork, type RouteRow, useTurnRoutes } from "@/routes";
-import { printable, text } from "@/text";
+import { compareText, printable, text } from "@/text";
 import { words as t } from "@/text/routes";
-import { Badge, type Column, Switch, Tip, type Tone, useWrites } from "@/ui";
+import { Badge, type Column, Switch, Tip, type Tone, textColumn, useWrites } from "@/ui";
 import { type AutoApprovers, approverOf } from "./facts";
 
 export const tones: Record<RouteState, Tone> = {
@@ -116,15 +116,14 @@ export function routeColumns({ exits, by, repeated, switches, users }: RouteFact
   };
   const all: Column<RouteRow>[] = [
     ...(exits ? [] : [network]),
-    {
+    textColumn({
       id: "router",
       title: exits ? t.columns.node : t.columns.router,
       fixed: true,
       width: exits ? 260 : 148,
-      sort: (a, b) => compareText(a.node.givenName, b.node.givenName),
-      csv: (row) => row.node.givenName,
+      value: (row) => row.node.givenName,
       cell: (row) => <Router row={row} exits={exits} />,
-    },
+    }),
     {
       id: "approved",
       title: t.columns.approved,
@@ -161,15 +160,14 @@ export function routeColumns({ exits, by, repeated, switches, users }: RouteFact
           },
         ]
       : []),
-    {
+    textColumn({
       id: "owner",
       title: t.columns.owner,
       width: 188,
       yields: 2,
-      sort: (a, b) => compareText(ownerWords(a.node), ownerWords(b.node)),
-      csv: (row) => ownerWords(row.node),
+      value: (row) => ownerWords(row.node),
       cell: (row) => <Owner node={row.node} />,
-    },
+    }),
     {
       id: "remarks",
       title: t.columns.note,

@@ -1,5 +1,5 @@
 import type { User } from "@/api";
-import { compareText } from "@/nodes";
+import { compareText } from "@/text";
 import { userWords } from "@/text/users";
 import { FilterButton, FilterGroups } from "@/ui";
 import { isLocal, type usePolicyMentions } from "@/users";

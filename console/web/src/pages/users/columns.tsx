@@ -1,9 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import type { User } from "@/api";
-import { compareText } from "@/nodes";
-import { printable, text } from "@/text";
+import { compareText, printable, text } from "@/text";
 import { userWords } from "@/text/users";
-import { Avatar, Chips, type Column, Time } from "@/ui";
+import { Avatar, Chips, type Column, Time, textColumn } from "@/ui";
 import { type Holdings, isLocal, type Mentions } from "@/users";
 
 const t = userWords;
@@ -20,12 +19,11 @@ const sourceWords = (user: User) => (isLocal(user) ? t.local : user.provider);
 export function userColumns({ of, mentions }: UserFacts): Column<User>[] {
   const groups = (user: User) => mentions?.groups(user).map((mention) => mention.name) ?? [];
   return [
-    {
+    textColumn({
       id: "user",
       title: t.columns.user,
       fixed: true,
-      sort: (a, b) => compareText(a.name, b.name),
-      csv: (user) => user.name,
+      value: (user) => user.name,
       cell: (user) => (
         <span className="flex min-w-0 items-center gap-2.5">
           <Avatar name={user.displayName || user.name} />
@@ -35,7 +33,7 @@ export function userColumns({ of, mentions }: UserFacts): Column<User>[] {
           {user.displayName && <span className="truncate text-ink-3">{printable(user.displayName)}</span>}
         </span>
       ),
-    },
+    }),
     {
       id: "nodes",
       title: t.columns.nodes,
@@ -44,15 +42,14 @@ export function userColumns({ of, mentions }: UserFacts): Column<User>[] {
       csv: (user) => String(of(user).total),
       cell: (user) => <NodesCell user={user} has={of(user)} />,
     },
-    {
+    textColumn({
       id: "groups",
       title: t.columns.groups,
       width: 230,
       yields: 3,
-      sort: (a, b) => compareText(groups(a).join(" "), groups(b).join(" ")),
-      csv: (user) => groups(user).join(" "),
+      value: (user) => groups(user).join(" "),
       cell: (user) => <Chips tags={groups(user)} />,
-    },
+    }),
     {
       id: "activity",
       title: t.columns.activity,
@@ -62,39 +59,25 @@ export function userColumns({ of, mentions }: UserFacts): Column<User>[] {
       csv: (user) => of(user).lastSeen ?? "",
       cell: (user) => <LastActivity has={of(user)} />,
     },
-    {
+    textColumn({
       id: "source",
       title: t.columns.source,
       width: 110,
       yields: 4,
-      sort: (a, b) => compareText(sourceWords(a), sourceWords(b)),
-      csv: sourceWords,
+      value: sourceWords,
       cell: (user) => <span className="truncate text-ink-2">{printable(sourceWords(user))}</span>,
-    },
-    {
+    }),
+    textColumn({
       id: "created",
       title: t.columns.created,
       width: 110,
       yields: 5,
-      sort: (a, b) => compareText(a.createdAt ?? "", b.createdAt ?? ""),
-      csv: (user) => user.createdAt ?? "",
+      value: (user) => user.createdAt ?? "",
       cell: (user) => user.createdAt && <Time at={user.createdAt} focusable={false} className="text-ink-2" />,
-    },
-    plain("email", (user) => user.email, 220),
-    plain("id", (user) => user.id, 80),
+    }),
+    textColumn({ id: "email", title: t.columns.email, width: 220, extra: true, value: (user) => user.email }),
+    textColumn({ id: "id", title: t.columns.id, width: 80, extra: true, value: (user) => user.id }),
   ];
-}
-
-function plain(id: "email" | "id", value: (user: User) => string, width: number): Column<User> {
-  return {
-    id,
-    title: t.columns[id],
-    width,
-    extra: true,
-    sort: (a, b) => compareText(value(a), value(b)),
-    csv: value,
-    cell: (user) => <span className="block truncate text-ink-2">{printable(value(user))}</span>,
-  };
 }
 
 function NodesCell({ user, has }: { user: User; has: Holdings }) {

@@ -5,9 +5,8 @@ import { useCallback, useMemo } from "react";
 import { type User, useCan, useNodes, useUsers } from "@/api";
 import { matches } from "@/filter";
 import { ListPage, type Selection, tabsOf, useChosen, useCreate, useListPage } from "@/list";
-import { compareText } from "@/nodes";
 import { useBegun } from "@/router/search";
-import { printable, text } from "@/text";
+import { compareText, printable, text } from "@/text";
 import { userWords } from "@/text/users";
 import {
   Avatar,

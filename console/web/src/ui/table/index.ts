@@ -1,5 +1,6 @@
 /** Lists: rows that are many, sorted, chosen, filtered and taken away as a file. The address holds all of it. */
 export { BulkBar } from "./BulkBar";
+export { textColumn, timeColumn } from "./columnKinds";
 export { type Column, columnsShown } from "./columns";
 export { csvCell, downloadCSV, downloadJSON, toCSV } from "./csv";
 export { DataTable } from "./DataTable";
