@@ -4,7 +4,7 @@ import { ArrowRight } from "lucide-react";
 import { useMemo } from "react";
 import { type AccessPrincipal, type Node, type User, useCan } from "@/api";
 import { accessMap } from "@/text/access";
-import { Delayed, ErrorState, Skeleton } from "@/ui";
+import { ColumnHead, Delayed, ErrorState, Skeleton } from "@/ui";
 import { type AccessRow, linesOf, rowsOf, shortPorts } from "./model";
 import { PrincipalName, RuleLines } from "./parts";
 import { accessQuery } from "./query";
@@ -93,15 +93,9 @@ function Peers({ title, rows, other }: { title: string; rows: readonly AccessRow
         <caption className="sr-only">{title}</caption>
         <thead>
           <tr className="h-9 border-b border-line text-left text-12 text-ink-2">
-            <th scope="col" className="pl-4 font-medium">
-              {other === "to" ? t.table.to : t.table.from}
-            </th>
-            <th scope="col" className="w-[34%] px-2 font-medium">
-              {t.node.ports}
-            </th>
-            <th scope="col" className="w-[22%] pr-4 font-medium">
-              {t.node.lines}
-            </th>
+            <ColumnHead className="pl-4">{other === "to" ? t.table.to : t.table.from}</ColumnHead>
+            <ColumnHead className="w-[34%] px-2">{t.node.ports}</ColumnHead>
+            <ColumnHead className="w-[22%] pr-4">{t.node.lines}</ColumnHead>
           </tr>
         </thead>
         <tbody>

@@ -3,7 +3,7 @@ import { clsx } from "clsx";
 import type { ReactNode } from "react";
 import { type AuditFilter, type Change, useCan } from "@/api";
 import { printable, text } from "@/text";
-import { absolute, Button, CopyButton, linkButton, Time, usePreferences } from "@/ui";
+import { absolute, Button, ColumnHead, CopyButton, linkButton, Time, usePreferences } from "@/ui";
 import { type Difference, differences } from "./diff";
 import { useKeyComments } from "./keyComments";
 import { actorWords, eventWords } from "./words";
@@ -81,15 +81,11 @@ function Differences({ list, entry }: { list: readonly Difference[]; entry: Chan
       {both ? (
         <thead>
           <tr className="border-b border-line text-left text-ink-2">
-            <th scope="col" className="h-7 w-28 font-medium">
+            <ColumnHead className="h-7 w-28">
               <span className="sr-only">{t.object}</span>
-            </th>
-            <th scope="col" className="pr-3 font-medium">
-              {t.before}
-            </th>
-            <th scope="col" className="font-medium">
-              {t.after}
-            </th>
+            </ColumnHead>
+            <ColumnHead className="pr-3">{t.before}</ColumnHead>
+            <ColumnHead>{t.after}</ColumnHead>
           </tr>
         </thead>
       ) : null}

@@ -4,6 +4,7 @@ import { text } from "@/text";
 import { Button } from "./button";
 import { copyText } from "./copy";
 import { Dialog } from "./dialog";
+import { download } from "./download";
 import { Checkbox } from "./field";
 import { SecretGuard } from "./leave";
 
@@ -40,14 +41,6 @@ export function SecretReveal({
     setCopied(done);
     if (!done) field.current?.select();
   };
-  const download = () => {
-    const url = URL.createObjectURL(new Blob([`${variable}=${value}\n`], { type: "text/plain" }));
-    const link = document.createElement("a");
-    link.href = url;
-    link.download = "fairlead.env";
-    link.click();
-    URL.revokeObjectURL(url);
-  };
   return (
     <Dialog
       title={title}
@@ -82,7 +75,7 @@ export function SecretReveal({
         <Button icon={Copy} onClick={copy}>
           {copied ? text.common.copied : text.common.copy("").trim()}
         </Button>
-        <Button icon={Download} onClick={download}>
+        <Button icon={Download} onClick={() => download("fairlead.env", "text/plain", `${variable}=${value}\n`)}>
           {text.common.downloadEnv}
         </Button>
       </div>

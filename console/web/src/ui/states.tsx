@@ -21,6 +21,17 @@ export const Skeleton = ({ className }: { className?: string }) => (
   <span className={clsx("skeleton block h-3", className)} aria-hidden />
 );
 
+/** Lines in place of what is loading, each as wide as it is told. */
+export const LoadingLines = ({ widths, className }: { widths: readonly string[]; className?: string }) => (
+  <Delayed>
+    <div role="status" aria-label={text.common.loading} className={className}>
+      {widths.map((width) => (
+        <Skeleton key={width} className={width} />
+      ))}
+    </div>
+  </Delayed>
+);
+
 /** Nothing is here, what would be, and how it gets here. */
 export function Empty({
   icon: Icon,

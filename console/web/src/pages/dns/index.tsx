@@ -14,11 +14,10 @@ import {
   Banner,
   Button,
   Confirm,
-  Delayed,
   ErrorState,
   Field,
+  LoadingLines,
   NotAllowed,
-  Skeleton,
   Switch,
   TextArea,
   Time,
@@ -39,13 +38,7 @@ export function DNSPage() {
       ) : error ? (
         <ErrorState title={text.settings.dns} error={error} onRetry={() => void refetch()} />
       ) : (
-        <Delayed>
-          <div role="status" aria-label={text.common.loading} className="space-y-6">
-            {["w-48", "w-96", "w-80", "w-64"].map((width) => (
-              <Skeleton key={width} className={width} />
-            ))}
-          </div>
-        </Delayed>
+        <LoadingLines widths={["w-48", "w-96", "w-80", "w-64"]} className="space-y-6" />
       )}
     </SettingsPage>
   );

@@ -12,12 +12,11 @@ import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import {
   BackLink,
-  Delayed,
   Empty,
   ErrorState,
+  LoadingLines,
   linkButton,
   PageHead,
-  Skeleton,
   usePageTitle,
   useShortcuts,
   useWrites,
@@ -54,13 +53,7 @@ export function NodePage() {
       ) : error ? (
         <ErrorState title={t.failed} error={error} onRetry={retry} />
       ) : (
-        <Delayed>
-          <div role="status" aria-label={text.common.loading} className="space-y-4 py-2">
-            <Skeleton className="w-64" />
-            <Skeleton className="w-96 max-w-full" />
-            <Skeleton className="w-80 max-w-full" />
-          </div>
-        </Delayed>
+        <LoadingLines widths={["w-64", "w-96 max-w-full", "w-80 max-w-full"]} className="space-y-4 py-2" />
       )}
     </Frame>
   );

@@ -2,10 +2,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { serverQuery, useSession } from "@/api";
-import { text } from "@/text";
 import { overviewWords } from "@/text/overview";
-import { Delayed, ErrorState, Mark, Section, Skeleton, Time } from "@/ui";
-import { type HealthLine, healthLines } from "./health";
+import { ErrorState, LoadingLines, Section } from "@/ui";
+import { HealthList } from "./HealthList";
+import { healthLines } from "./health";
 
 const t = overviewWords.health;
 
@@ -29,41 +29,12 @@ export function Health() {
       }
     >
       {lines ? (
-        <ul className="py-1">
-          {lines.map((line) => (
-            <Line key={line.id} line={line} />
-          ))}
-        </ul>
+        <HealthList lines={lines} />
       ) : error ? (
         <ErrorState title={t.failed} error={error} onRetry={() => void refetch()} />
       ) : (
-        <Delayed>
-          <div role="status" aria-label={text.common.loading} className="space-y-5 p-4">
-            {["w-48", "w-56", "w-40", "w-52"].map((width) => (
-              <Skeleton key={width} className={width} />
-            ))}
-          </div>
-        </Delayed>
+        <LoadingLines widths={["w-48", "w-56", "w-40", "w-52"]} className="space-y-5 p-4" />
       )}
     </Section>
-  );
-}
-
-const marks = { pass: "on", warn: "warn", fail: "bad" } as const;
-
-function Line({ line }: { line: HealthLine }) {
-  return (
-    <li className="grid grid-cols-[8px_minmax(0,1fr)] gap-x-3 px-4 py-2">
-      <span className="flex h-5 items-center">
-        <Mark state={marks[line.status]} label={t.states[line.status]} />
-      </span>
-      <div>
-        <div className="flex items-baseline justify-between gap-3">
-          <span className="font-medium">{line.name}</span>
-          {line.since && <Time at={line.since} className="text-12 text-ink-3" format={t.since} />}
-        </div>
-        <p className="text-12 break-words text-ink-2">{line.words}</p>
-      </div>
-    </li>
   );
 }

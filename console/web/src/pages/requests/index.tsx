@@ -12,12 +12,11 @@ import {
   announce,
   Chips,
   Command,
-  Delayed,
   Empty,
   ErrorState,
+  LoadingLines,
   PageHead,
   Section,
-  Skeleton,
   Time,
   usePageTitle,
   useShortcuts,
@@ -110,15 +109,7 @@ function Content({
 }) {
   if (query.error && !query.data)
     return <ErrorState title={failed} error={query.error} onRetry={() => void query.refetch()} />;
-  if (!query.data)
-    return (
-      <Delayed>
-        <div role="status" aria-label={text.common.loading} className="space-y-4 p-4">
-          <Skeleton className="w-64" />
-          <Skeleton className="w-48" />
-        </div>
-      </Delayed>
-    );
+  if (!query.data) return <LoadingLines widths={["w-64", "w-48"]} className="space-y-4 p-4" />;
   if (query.data.length === 0) return <p className="px-4 py-4 text-ink-2">{none}</p>;
   return children;
 }

@@ -4,7 +4,7 @@ import { useMemo } from "react";
 import { dnsQuery, type ServerState, useCan, useNodes, usePolicy, useSession, useUsers } from "@/api";
 import { text } from "@/text";
 import { serverPage as t } from "@/text/settings";
-import { Button, copyText, Fold, Section, useStatus } from "@/ui";
+import { Button, copyText, download, Fold, Section, useStatus } from "@/ui";
 import { supportBundle } from "./bundle";
 
 /** What to attach to a request for help, shown before it is sent. */
@@ -38,14 +38,6 @@ export function SupportBundle({ server }: { server: ServerState }) {
     if (await copyText(bundle)) status.done(t.bundle.copied);
     else status.failed(text.common.copyByHand, "");
   };
-  const download = () => {
-    const url = URL.createObjectURL(new Blob([bundle], { type: "application/json" }));
-    const link = document.createElement("a");
-    link.href = url;
-    link.download = "fairlead-support.json";
-    link.click();
-    URL.revokeObjectURL(url);
-  };
   return (
     <Section title={t.bundle.title}>
       <div className="space-y-3 p-4">
@@ -54,7 +46,7 @@ export function SupportBundle({ server }: { server: ServerState }) {
           <Button icon={Copy} onClick={() => void copy()}>
             {t.bundle.copy}
           </Button>
-          <Button icon={Download} onClick={download}>
+          <Button icon={Download} onClick={() => download("fairlead-support.json", "application/json", bundle)}>
             {t.bundle.download}
           </Button>
         </div>

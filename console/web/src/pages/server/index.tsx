@@ -2,12 +2,12 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { dnsQuery, type ServerState, serverQuery, useCan, usePolicy, useSession } from "@/api";
-import { type HealthLine, healthLines } from "@/pages/overview/health";
+import { HealthList } from "@/pages/overview/HealthList";
+import { healthLines } from "@/pages/overview/health";
 import { SettingsPage } from "@/pages/settings";
 import { printable, text } from "@/text";
-import { overviewWords as overview } from "@/text/overview";
 import { serverPage as t } from "@/text/settings";
-import { Badge, CopyButton, Delayed, ErrorState, Fold, Mark, NotAllowed, Section, Skeleton, Time } from "@/ui";
+import { Badge, CopyButton, ErrorState, Fold, LoadingLines, Mark, NotAllowed, Section, Time } from "@/ui";
 import { SupportBundle } from "./SupportBundle";
 
 export function ServerPage() {
@@ -33,13 +33,7 @@ export function ServerPage() {
       ) : error ? (
         <ErrorState title={text.settings.server} error={error} onRetry={() => void refetch()} />
       ) : (
-        <Delayed>
-          <div role="status" aria-label={text.common.loading} className="space-y-5">
-            {["w-56", "w-72", "w-48", "w-64"].map((width) => (
-              <Skeleton key={width} className={width} />
-            ))}
-          </div>
-        </Delayed>
+        <LoadingLines widths={["w-56", "w-72", "w-48", "w-64"]} className="space-y-5" />
       )}
     </SettingsPage>
   );
@@ -99,93 +93,77 @@ function Fact({ label, children }: { label: string; children: ReactNode }) {
   );
 }
 
-const health = overview.health;
-const marks = { pass: "on", warn: "warn", fail: "bad" } as const;
-
 function Health({ server }: { server: ServerState }) {
   const { coordinator, console: own } = useSession();
   const lines = healthLines(server, { server: coordinator.productVersion, console: own.version });
   return (
     <Section title={t.health}>
-      <ul className="py-1">
-        {lines.map((line) => (
-          <HealthRow key={line.id} line={line} />
-        ))}
-      </ul>
+      <HealthList lines={lines} />
     </Section>
   );
 }
 
-function HealthRow({ line }: { line: HealthLine }) {
+const cell = "border-t border-hair px-4 py-2 align-top";
+
+/** A table that scrolls sideways where there is no room for its columns. */
+function ScrollingTable({
+  label,
+  titles,
+  children,
+}: {
+  label: string;
+  titles: readonly string[];
+  children: ReactNode;
+}) {
   return (
-    <li className="grid grid-cols-[8px_minmax(0,1fr)] gap-x-3 px-4 py-2">
-      <span className="flex h-5 items-center">
-        <Mark state={marks[line.status]} label={health.states[line.status]} />
-      </span>
-      <div>
-        <div className="flex items-baseline justify-between gap-3">
-          <span className="font-medium">{line.name}</span>
-          {line.since && <Time at={line.since} className="text-12 text-ink-3" format={health.since} />}
-        </div>
-        <p className="text-12 break-words text-ink-2">{line.words}</p>
-      </div>
-    </li>
+    <div
+      className="overflow-x-auto"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+      tabIndex={0}
+    >
+      <table className="w-full text-13" aria-label={label}>
+        <thead>
+          <tr>
+            {titles.map((title) => (
+              <th key={title} scope="col" className="px-4 py-2 text-left text-12 font-medium text-ink-2">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
   );
 }
 
-const head = "px-4 py-2 text-left text-12 font-medium text-ink-2";
-const cell = "border-t border-hair px-4 py-2 align-top";
-
 function Relays({ server }: { server: ServerState }) {
+  const titles = [t.relay.region, t.relay.state, t.relay.homes, t.relay.latency];
   return (
     <Section title={t.relays} note={server.relays.length}>
       {server.relays.length === 0 ? (
         <p className="p-4 text-warn">{t.noRelays}</p>
       ) : (
-        <div
-          className="overflow-x-auto"
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
-          tabIndex={0}
-        >
-          <table className="w-full text-13" aria-label={t.relays}>
-            <thead>
-              <tr>
-                <th scope="col" className={head}>
-                  {t.relay.region}
-                </th>
-                <th scope="col" className={head}>
-                  {t.relay.state}
-                </th>
-                <th scope="col" className={head}>
-                  {t.relay.homes}
-                </th>
-                <th scope="col" className={head}>
-                  {t.relay.latency}
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {server.relays.map(({ region, embedded, homes, measured, medianMilliseconds }) => (
-                <tr key={region.id}>
-                  <th scope="row" className={`${cell} w-full text-left font-normal`}>
-                    <span className="font-medium">{printable(region.name || region.code)}</span>{" "}
-                    {embedded && <Badge>{t.relay.embedded}</Badge>}
-                  </th>
-                  <td className={`${cell} whitespace-nowrap`}>
-                    <span className="flex items-baseline gap-2">
-                      <Mark state={measured > 0 ? "on" : "warn"} />
-                      {measured > 0 ? t.relay.reached(measured) : t.relay.unreached}
-                    </span>
-                  </td>
-                  <td className={`${cell} whitespace-nowrap tabular-nums`}>{t.relay.nodes(homes)}</td>
-                  <td className={`${cell} whitespace-nowrap tabular-nums`}>
-                    {medianMilliseconds === null ? "" : t.relay.milliseconds(medianMilliseconds.toFixed(1))}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <ScrollingTable label={t.relays} titles={titles}>
+          {server.relays.map(({ region, embedded, homes, measured, medianMilliseconds }) => (
+            <tr key={region.id}>
+              <th scope="row" className={`${cell} w-full text-left font-normal`}>
+                <span className="font-medium">{printable(region.name || region.code)}</span>{" "}
+                {embedded && <Badge>{t.relay.embedded}</Badge>}
+              </th>
+              <td className={`${cell} whitespace-nowrap`}>
+                <span className="flex items-baseline gap-2">
+                  <Mark state={measured > 0 ? "on" : "warn"} />
+                  {measured > 0 ? t.relay.reached(measured) : t.relay.unreached}
+                </span>
+              </td>
+              <td className={`${cell} whitespace-nowrap tabular-nums`}>{t.relay.nodes(homes)}</td>
+              <td className={`${cell} whitespace-nowrap tabular-nums`}>
+                {medianMilliseconds === null ? "" : t.relay.milliseconds(medianMilliseconds.toFixed(1))}
+              </td>
+            </tr>
+          ))}
+        </ScrollingTable>
       )}
     </Section>
   );
@@ -195,38 +173,21 @@ function Replicas({ server }: { server: ServerState }) {
   const titles = [t.replica.id, t.replica.version, t.replica.nodes, t.replica.revision, t.replica.report];
   return (
     <Section title={t.replicas} note={server.replicas.length}>
-      <div
-        className="overflow-x-auto"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
-        tabIndex={0}
-      >
-        <table className="w-full text-13" aria-label={t.replicas}>
-          <thead>
-            <tr>
-              {titles.map((title) => (
-                <th key={title} scope="col" className={head}>
-                  {title}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {server.replicas.map((replica) => (
-              <tr key={replica.id}>
-                <th scope="row" className={`${cell} text-left font-mono text-12 font-normal`}>
-                  {replica.id}
-                </th>
-                <td className={cell}>{replica.version}</td>
-                <td className={`${cell} tabular-nums`}>{text.common.count(replica.nodes)}</td>
-                <td className={`${cell} tabular-nums`}>{replica.revision}</td>
-                <td className={`${cell} whitespace-nowrap tabular-nums`}>
-                  {t.seconds((replica.ageMillis / 1000).toFixed(1))}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <ScrollingTable label={t.replicas} titles={titles}>
+        {server.replicas.map((replica) => (
+          <tr key={replica.id}>
+            <th scope="row" className={`${cell} text-left font-mono text-12 font-normal`}>
+              {replica.id}
+            </th>
+            <td className={cell}>{replica.version}</td>
+            <td className={`${cell} tabular-nums`}>{text.common.count(replica.nodes)}</td>
+            <td className={`${cell} tabular-nums`}>{replica.revision}</td>
+            <td className={`${cell} whitespace-nowrap tabular-nums`}>
+              {t.seconds((replica.ageMillis / 1000).toFixed(1))}
+            </td>
+          </tr>
+        ))}
+      </ScrollingTable>
     </Section>
   );
 }

@@ -2,7 +2,7 @@ import { clsx } from "clsx";
 import { Fragment, useRef } from "react";
 import { laneIcons } from "@/activity";
 import { text } from "@/text";
-import { absolute, Tip, usePreferences } from "@/ui";
+import { absolute, ColumnHead, Tip, usePreferences } from "@/ui";
 import { useWidth } from "@/ui/useWidth";
 import type { Told } from "./marks";
 
@@ -70,18 +70,10 @@ function EventColumns({ told, open, onOpen }: TableProps) {
     <table className="w-full table-fixed text-13">
       <thead>
         <tr className="h-9 border-b border-line bg-surface text-left text-12 text-ink-2">
-          <th scope="col" className="w-[172px] pl-6 font-medium">
-            {t.columns.time}
-          </th>
-          <th scope="col" className="font-medium">
-            {t.columns.event}
-          </th>
-          <th scope="col" className="w-44 font-medium">
-            {t.columns.actor}
-          </th>
-          <th scope="col" className="w-28 pr-6 font-medium">
-            {t.columns.lane}
-          </th>
+          <ColumnHead className="w-[172px] pl-6">{t.columns.time}</ColumnHead>
+          <ColumnHead>{t.columns.event}</ColumnHead>
+          <ColumnHead className="w-44">{t.columns.actor}</ColumnHead>
+          <ColumnHead className="w-28 pr-6">{t.columns.lane}</ColumnHead>
         </tr>
       </thead>
       {days.map(({ day, told: own }) => (

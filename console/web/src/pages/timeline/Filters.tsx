@@ -1,7 +1,7 @@
-import { ListFilter, X } from "lucide-react";
+import { ListFilter } from "lucide-react";
 import { lanes } from "@/activity";
 import { printable, text } from "@/text";
-import { Button, Menu, MenuCheck, MenuGroup } from "@/ui";
+import { Button, FilterChip, FilterChipLine, Menu, MenuCheck, MenuGroup } from "@/ui";
 import { lanesOf } from "./marks";
 import type { TimelineSearch } from "./state";
 
@@ -82,23 +82,10 @@ export function FilterChips({ search, onChange }: FilterProps) {
   if (search.actor) chips.push({ words: t.chips.actor(printable(search.actor)), clear: { actor: "" } });
   if (chips.length === 0) return null;
   return (
-    <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line bg-surface px-6 py-2 max-md:px-4">
+    <FilterChipLine>
       {chips.map(({ words, clear }) => (
-        <span
-          key={words}
-          className="flex h-6 items-center gap-0.5 rounded-full bg-accent-soft pl-2.5 text-12 font-medium text-accent-ink"
-        >
-          {words}
-          <button
-            type="button"
-            aria-label={text.table.removeFilter(words)}
-            className="grid size-6 place-items-center rounded-full hover:bg-accent/15"
-            onClick={() => onChange(clear, "push")}
-          >
-            <X className="size-3" aria-hidden />
-          </button>
-        </span>
+        <FilterChip key={words} words={words} onRemove={() => onChange(clear, "push")} />
       ))}
-    </div>
+    </FilterChipLine>
   );
 }

@@ -14,13 +14,12 @@ import {
   Avatar,
   BackLink,
   Banner,
-  Delayed,
   Empty,
   ErrorState,
+  LoadingLines,
   linkButton,
   PageHead,
   Section,
-  Skeleton,
   Tabs,
   Time,
   usePageTitle,
@@ -72,12 +71,7 @@ export function UserPage() {
       ) : error && !data ? (
         <ErrorState title={t.failed} error={error} onRetry={() => void refetch()} />
       ) : (
-        <Delayed>
-          <div role="status" aria-label={text.common.loading} className="space-y-4 p-6">
-            <Skeleton className="w-64" />
-            <Skeleton className="w-96 max-w-full" />
-          </div>
-        </Delayed>
+        <LoadingLines widths={["w-64", "w-96 max-w-full"]} className="space-y-4 p-6" />
       )}
     </div>
   );

@@ -4,6 +4,7 @@ import { removeTerm, type Term } from "@/filter";
 import { text } from "@/text";
 import { Kbd } from "../badge";
 import { useShortcuts } from "../shortcuts";
+import { FilterChip, FilterChipLine } from "./FilterChip";
 
 /** The line in which a list is filtered. Pair it with useTyped. `/` brings the focus here. */
 export function FilterLine({
@@ -76,22 +77,9 @@ export function FilterChips({
   const shown = terms.filter((term) => term.field !== null);
   if (shown.length === 0) return null;
   return (
-    <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line bg-surface px-6 py-2 max-md:px-4">
+    <FilterChipLine>
       {shown.map(({ text: word }) => (
-        <span
-          key={word}
-          className="flex h-6 items-center gap-0.5 rounded-full bg-accent-soft pl-2.5 text-12 font-medium text-accent-ink"
-        >
-          {word}
-          <button
-            type="button"
-            aria-label={text.table.removeFilter(word)}
-            className="grid size-6 place-items-center rounded-full hover:bg-accent/15"
-            onClick={() => onChange(removeTerm(value, word))}
-          >
-            <X className="size-3" aria-hidden />
-          </button>
-        </span>
+        <FilterChip key={word} words={word} onRemove={() => onChange(removeTerm(value, word))} />
       ))}
       <button
         type="button"
@@ -101,6 +89,6 @@ export function FilterChips({
         {text.table.clearFilters}
       </button>
       {children}
-    </div>
+    </FilterChipLine>
   );
 }

@@ -1,3 +1,4 @@
+import { download } from "../download";
 import type { Column } from "./columns";
 
 /** A cell of a file. Names come from devices: what a spreadsheet would calculate gets an apostrophe first. */
@@ -13,16 +14,6 @@ export function toCSV<T>(columns: readonly Column<T>[], rows: readonly T[]): str
     ...rows.map((row) => exported.map((c) => csvCell(c.csv?.(row) ?? ""))),
   ];
   return lines.map((cells) => `${cells.join(",")}\r\n`).join("");
-}
-
-/** Names of files are our own words only. */
-function download(name: string, type: string, content: string) {
-  const url = URL.createObjectURL(new Blob([content], { type: `${type};charset=utf-8` }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(url);
 }
 
 const today = () => new Date().toISOString().slice(0, 10);

@@ -1,9 +1,11 @@
 /** Lists: rows that are many, sorted, chosen, filtered and taken away as a file. The address holds all of it. */
 export { BulkBar } from "./BulkBar";
+export { ColumnHead } from "./ColumnHead";
 export { textColumn, timeColumn } from "./columnKinds";
 export { type Column, columnsShown } from "./columns";
 export { csvCell, downloadCSV, downloadJSON, toCSV } from "./csv";
 export { DataTable } from "./DataTable";
+export { FilterChip, FilterChipLine } from "./FilterChip";
 export { FilterChips, FilterLine } from "./FilterLine";
 export { ExportMenu, FilterButton, FilterGroups, FilterMenu, ViewMenu } from "./menus";
 export { NoMatch } from "./NoMatch";

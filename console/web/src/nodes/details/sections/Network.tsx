@@ -1,7 +1,7 @@
 import { useState } from "react";
 import type { Node, NodeHost } from "@/api";
 import { printable, text } from "@/text";
-import { Badge, CopyButton, Skeleton, Time } from "@/ui";
+import { Badge, ColumnHead, CopyButton, Skeleton, Time } from "@/ui";
 import { Fact, Facts, Section, type SummarySection } from "../parts";
 
 const t = text.node;
@@ -80,12 +80,8 @@ function Latencies({ host }: { host: NodeHost }) {
       <table className="mt-4 w-full table-fixed text-13" aria-label={t.latency}>
         <thead className="text-left text-12 text-ink-2">
           <tr>
-            <th scope="col" className="h-7 border-b border-line pr-3 font-medium">
-              {t.latencyRelay}
-            </th>
-            <th scope="col" className="h-7 w-[60%] border-b border-line font-medium">
-              {t.latencyTime}
-            </th>
+            <ColumnHead className="h-7 border-b border-line pr-3">{t.latencyRelay}</ColumnHead>
+            <ColumnHead className="h-7 w-[60%] border-b border-line">{t.latencyTime}</ColumnHead>
           </tr>
         </thead>
         <tbody>
