@@ -1,9 +1,8 @@
-// Package app is the composition root: it builds every part from the
-// configuration, starts them, and stops them in order. Nothing but the command
-// and tests import it, and nothing is decided in it.
+// Package app is the composition root: it builds every part from the configuration, starts them, and stops
+// them in order. Only the command and tests import it, and it makes no decisions of its own.
 //
-// It owns all goroutines of the service: each is a Run of some part, started in
-// one group and waited for.
+// It owns all goroutines of the server: each is the Run method of some part, started in one group and waited
+// for.
 package app
 
 import (
@@ -40,35 +39,32 @@ import (
 type Options struct {
 	Config *config.Config
 	Build  Build
-	// Log takes the log lines; nothing is logged without it.
+	// Log receives the log lines; without it nothing is logged.
 	Log io.Writer
-	// DrainDelay is how long the service still answers after it has said that
-	// it is going away, so that balancers can turn elsewhere; a second unless
-	// told.
+	// DrainDelay is how long the server keeps serving after it has announced its shutdown, so that load
+	// balancers can switch to another replica; it defaults to a second.
 	DrainDelay time.Duration
-	// NewKey makes a new key where the one that clients know is lost, instead of
-	// refusing to start.
+	// NewKey creates a new key if the one that clients know is lost, instead of refusing to start.
 	NewKey bool
-	// Reload, if set, makes the service read the policy file again.
+	// Reload, if set, triggers reloading the policy file.
 	Reload <-chan os.Signal
 	// Ready, if set, is called once with the addresses in use.
 	Ready func(Addrs)
 }
 
-// Build says what this binary is.
+// Build identifies this binary.
 type Build struct{ Version, Commit, Time string }
 
-// Addrs are the addresses the service listens on.
+// Addrs are the addresses the server listens on.
 type Addrs struct {
 	API, Metrics, Socket string
-	// Routes are the patterns that the public listener answers besides the
-	// operations of the API.
+	// Routes are the patterns that the public listener serves besides the operations of the API.
 	Routes []string
 }
 
 const (
 	stopTimeout = 15 * time.Second
-	lastSave    = 2 * time.Second // what is saved then can be lost
+	lastSave    = 2 * time.Second // saving at shutdown is best effort
 	drainDelay  = time.Second
 )
 
@@ -80,7 +76,7 @@ type service struct {
 	ledger   *ledger.Ledger
 	history  history.Reader
 	guard    *guard.Guard
-	// certificate is nil where a proxy terminates TLS.
+	// certificate is nil if a proxy terminates TLS.
 	certificate *certificate
 	draining    atomic.Bool
 	checks      checks
@@ -88,10 +84,9 @@ type service struct {
 	parts       atomic.Pointer[parts]
 }
 
-// Run builds the service, serves until ctx ends, and stops: it says that it is
-// going away, lets requests finish, and only then ends the ledger and closes the
-// database. Errors are one line that says what to do; to be stopped is none, not
-// even during the start.
+// Run builds the server, serves until ctx ends, and stops: it announces the shutdown, lets requests finish,
+// and only then stops the ledger and closes the database. Errors are one line that says what to do. Being
+// stopped, even during startup, is not an error.
 func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = io.Discard
@@ -127,8 +122,7 @@ func (s *service) run(ctx context.Context) (err error) {
 	if err := s.openLedger(ctx, st); err != nil {
 		return err
 	}
-	// The loops outlive the listeners: a request that is being answered can
-	// still commit.
+	// The loops outlive the listeners, so that a request in progress can still commit.
 	loops, endLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLoops()
 	g, failed := errgroup.WithContext(loops)
@@ -156,11 +150,11 @@ func (s *service) start(ctx context.Context, g *errgroup.Group, failed context.C
 	}
 	own := replicaURL(ctx, s.Config, ls.api.Addr())
 	p.url.Store(&own)
-	s.ledger.Cluster().Announce() // a replica that loses the database now must know where to ask
+	s.ledger.Cluster().Announce() // so that a replica that loses the database knows which others to ask
 	return s.serve(ctx, g, failed, ls, p)
 }
 
-// database is what both engines offer.
+// database is the interface of both engines.
 type database interface {
 	store.Store
 	history.Store
@@ -219,8 +213,8 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 			return nil
 		})
 	}
-	// A replica that goes away says no more who is online: its nodes will be
-	// elsewhere in a moment. So will be those who tell the receivers of webhooks.
+	// A replica that shuts down stops reporting presence, because its nodes will be on other replicas in a
+	// moment. For the same reason it stops sending webhooks.
 	present, leave := context.WithCancel(failed)
 	defer leave()
 	g.Go(func() error { return p.presence.Run(present) })
@@ -259,7 +253,7 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	return nil
 }
 
-// drain says that the service is going away and gives others time to hear it.
+// drain announces the shutdown and gives load balancers time to notice.
 func (s *service) drain(failed context.Context) {
 	s.log.Info("stopping: finishing what was begun")
 	s.draining.Store(true)
@@ -270,11 +264,11 @@ func (s *service) drain(failed context.Context) {
 	}
 }
 
-// saveObserved waits for the database no longer than a supervisor likes.
+// saveObserved saves the last observations, within a time that process supervisors tolerate.
 func (s *service) saveObserved(failed context.Context, p *parts) {
 	ctx, cancel := context.WithTimeout(failed, lastSave)
 	defer cancel()
-	if err := p.control.Clients.SaveAllReports(ctx); err != nil { // those that came while the clients left
+	if err := p.control.Clients.SaveAllReports(ctx); err != nil { // reports that arrived while clients were disconnecting
 		s.log.Warn("the last reports of nodes that report all the time are lost", "error", err)
 	}
 	if err := p.control.Observations.SaveAll(ctx); err != nil {
@@ -282,8 +276,8 @@ func (s *service) saveObserved(failed context.Context, p *parts) {
 	}
 }
 
-// saveReports commits what waits while its nodes are still here: once a node is at
-// another replica, what it said here no longer counts.
+// saveReports commits pending reports while their nodes are still connected: once a node has moved to another
+// replica, its report here is outdated.
 func (s *service) saveReports(ctx context.Context, p *parts) {
 	ctx, cancel := context.WithTimeout(ctx, lastSave)
 	defer cancel()
@@ -302,10 +296,10 @@ func (s *service) shutdown(servers []*http.Server, p *parts) {
 		}
 	}
 	s.saveReports(ctx, p)
-	p.clients.Drain(ctx) // only now: they come back at once
+	p.clients.Drain(ctx) // only now, because they reconnect at once
 }
 
-// The parts of the service that /health may speak of.
+// The parts of the server that /health reports on.
 const (
 	checkService  = "service"
 	checkDatabase = "database"
@@ -317,13 +311,13 @@ const (
 	checkCert     = "certificate"
 )
 
-// What probes are told.
+// Statuses that probes receive.
 const (
 	stopping = "the service is stopping"
 	fenced   = "this replica lost the database and another one has it; devices and API keys are refused here"
 )
 
-// health is asked often and by strangers: it only reads.
+// health returns the health of the server. It is called often and by strangers, so it only reads.
 func (s *service) health() openapi.Health {
 	h := openapi.Health{Status: openapi.HealthStatusPass, Checks: map[string][]openapi.HealthCheck{}}
 	report := func(part string, status openapi.HealthCheckStatus, output string) {
@@ -393,7 +387,7 @@ func (s *service) health() openapi.Health {
 	return h
 }
 
-// oneLine joins the lines of an error: it is shown to somebody at a terminal.
+// oneLine joins the lines of an error, because it is shown to a person at a terminal.
 func oneLine(err error) error {
 	if err == nil || !strings.Contains(err.Error(), "\n") {
 		return err

@@ -20,19 +20,18 @@ const (
 	expiresSoon = 14 * 24 * time.Hour
 )
 
-// certificate is the TLS certificate of the server. It is loaded again when its
-// files change.
+// certificate is the TLS certificate of the server. It is reloaded when its files change.
 type certificate struct {
 	certPath, keyPath string
 	log               *slog.Logger
 	current           atomic.Pointer[loaded]
 	broken            atomic.Bool // the files changed and cannot be loaded
 
-	seen   [2]os.FileInfo // used by look alone, as is failed
-	failed error          // of the last look
+	seen   [2]os.FileInfo // used only by look, as is failed
+	failed error          // the result of the last look
 }
 
-// loaded is a certificate in use, and how long it and its issuers are valid.
+// loaded is a certificate in use, with the validity of it and its issuers.
 type loaded struct {
 	pair          tls.Certificate
 	begins, until time.Time
@@ -102,8 +101,8 @@ func (c *certificate) stat() (files [2]os.FileInfo, changed bool) {
 	return files, changed
 }
 
-// look loads the files again if they changed. Somebody who replaces one after the
-// other has time for it: a failure counts when the next look fails too.
+// look reloads the files if they have changed. There is time to replace one after the other: a failure counts
+// only if the next look fails, too.
 func (c *certificate) look() {
 	files, changed := c.stat()
 	if !changed && c.failed == nil {
@@ -122,12 +121,12 @@ func (c *certificate) look() {
 	c.seen, c.failed = files, err
 }
 
-// Run follows the files until ctx ends.
+// Run watches the files until ctx ends.
 func (c *certificate) Run(ctx context.Context) error {
 	return periodic.Run(ctx, certificateLook, c.look)
 }
 
-// warnings are what /health says about the certificate.
+// warnings returns what /health reports about the certificate.
 func (c *certificate) warnings(now time.Time) (texts []string) {
 	l := c.current.Load()
 	if c.broken.Load() {

@@ -10,22 +10,21 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/periodic"
 )
 
-// checkEvery bounds how late a change of health is noted.
+// checkEvery limits how late a change of health is recorded.
 const checkEvery = 5 * time.Second
 
-// checkedParts are the parts that /health may speak of, in the order in which
-// people are shown them.
+// checkedParts returns the parts that /health reports on, in the order in which they are shown.
 func checkedParts() []string {
 	return []string{checkService, checkDatabase, checkRelay, checkPolicy, checkReplicas, checkConns, checkCert, checkClock}
 }
 
-// checks remembers since when each part is as it is.
+// checks records since when each part has had its status.
 type checks struct {
 	mu    sync.Mutex
 	parts []openapi.ServerCheck // guarded by mu; in the order of checkedParts
 }
 
-// note takes what health found at a moment.
+// note records the result of a health check.
 func (c *checks) note(h openapi.Health, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +45,7 @@ func (c *checks) note(h openapi.Health, now time.Time) {
 	}
 }
 
-// checksNow takes what health finds and returns how well each part is.
+// checksNow runs a health check, records it and returns the status of each part.
 func (s *service) checksNow() []openapi.ServerCheck {
 	s.checks.note(s.health(), time.Now())
 	s.checks.mu.Lock()
@@ -54,7 +53,7 @@ func (s *service) checksNow() []openapi.ServerCheck {
 	return slices.Clone(s.checks.parts)
 }
 
-// followHealth notes when the health of a part changes, until ctx ends.
+// followHealth records when the health of a part changes, until ctx ends.
 func (s *service) followHealth(ctx context.Context) error {
 	note := func() { s.checks.note(s.health(), time.Now()) }
 	note()

@@ -28,7 +28,7 @@ type listeners struct{ api, metrics, socket net.Listener }
 func (ls *listeners) close() {
 	for _, l := range []net.Listener{ls.api, ls.metrics, ls.socket} {
 		if l != nil {
-			_ = l.Close() // closed already by the servers, as a rule
+			_ = l.Close() // usually closed already by the servers
 		}
 	}
 }
@@ -37,7 +37,7 @@ func (ls *listeners) addrs() Addrs {
 	return Addrs{API: ls.api.Addr().String(), Metrics: ls.metrics.Addr().String(), Socket: ls.socket.Addr().String()}
 }
 
-// listen opens all three or none.
+// listen opens all three listeners or none.
 func (s *service) listen() (_ *listeners, err error) {
 	ls := &listeners{}
 	defer func() {
@@ -80,8 +80,8 @@ func listenTCP(key, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// listenUnix opens the socket for the owner and the group. A socket that nobody
-// answers on is left over from a crash and replaced; any other file stays.
+// listenUnix opens a socket for its owner and group. A socket on which nobody listens is left over from a
+// crash and is replaced; any other file is left alone.
 func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("unix_socket %s: %w: make the directory writable for the service's user, or set unix_socket", path, err)
@@ -96,7 +96,7 @@ func listenUnix(path string) (net.Listener, error) {
 			return nil, fmt.Errorf("address already in use: unix_socket %s: another fairlead is running", path)
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			_ = os.Remove(path) // if that fails, Listen says why
+			_ = os.Remove(path) // if it fails, Listen says why
 		}
 	}
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
@@ -113,27 +113,25 @@ func listenUnix(path string) (net.Listener, error) {
 type connKey struct{}
 
 const (
-	// requestTimeout is how long a request may take to arrive, and its answer
-	// as long again. A handler that needs longer says so through
-	// http.ResponseController.
+	// requestTimeout is how long reading a request may take, and again as long writing its response. A
+	// handler that needs longer sets deadlines through http.ResponseController.
 	requestTimeout = 30 * time.Second
-	// unreadTimeout is how long the rest of a body that nobody wants may
-	// still come in: a caller that is cut off while it sends may never see
-	// its answer.
+	// unreadTimeout is how long the rest of an unwanted body may still be sent: a client that is cut off
+	// while it sends may never see the response.
 	unreadTimeout = time.Second
-	// lastWrites is how long a stop waits for callers that do not read.
+	// lastWrites is how long a shutdown waits for clients that do not read.
 	lastWrites = 5 * time.Second
 )
 
 func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	cs := &connections{open: map[net.Conn]struct{}{}}
 	server := &http.Server{
-		Handler:           answeringAtOnce(h),
+		Handler:           closeAfterUnreadBody(h),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      2 * requestTimeout, // counts from the end of the headers
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10, // of strangers, too: guard.Limits counts on it
+		MaxHeaderBytes:    16 << 10, // also for strangers: guard.Limits relies on it
 		HTTP2:             &http.HTTP2Config{WriteByteTimeout: requestTimeout},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnState:         cs.track,
@@ -145,7 +143,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	return server
 }
 
-// connections are those that a server has open.
+// connections tracks the open connections of a server.
 type connections struct {
 	mu   sync.Mutex
 	open map[net.Conn]struct{} // guarded by mu
@@ -163,19 +161,18 @@ func (cs *connections) track(c net.Conn, state http.ConnState) {
 	}
 }
 
-// limitWrites bounds the writes that hang now. An answer that begins later sets its
-// own deadline.
+// limitWrites limits the writes that hang now. A response that starts later sets its own deadline.
 func (cs *connections) limitWrites() {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for c := range cs.open {
-		_ = c.SetWriteDeadline(time.Now().Add(lastWrites)) // fails when it is closed already
+		_ = c.SetWriteDeadline(time.Now().Add(lastWrites)) // fails only if it is closed already
 	}
 }
 
-// answeringAtOnce keeps an answer from waiting for a body that the handler did
-// not read: the connection ends with it instead.
-func answeringAtOnce(next http.Handler) http.Handler {
+// closeAfterUnreadBody keeps a response from waiting for a body that the handler did not read: the connection is
+// closed after the response instead.
+func closeAfterUnreadBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength == 0 {
 			next.ServeHTTP(w, r)
@@ -192,7 +189,7 @@ func answeringAtOnce(next http.Handler) http.Handler {
 	})
 }
 
-// requestBody lets the connection live on once all of it was read.
+// requestBody keeps the connection open if all of it was read.
 type requestBody struct {
 	io.ReadCloser
 	answer http.Header
@@ -208,7 +205,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// peer is the process at the other end of the local socket.
+// peer returns the process at the other end of the local socket.
 func peer(ctx context.Context) mesh.Actor {
 	a := mesh.Actor{Kind: mesh.ActorLocal}
 	c, ok := ctx.Value(connKey{}).(*net.UnixConn)
@@ -230,7 +227,7 @@ func peer(ctx context.Context) mesh.Actor {
 	return a
 }
 
-// notify tells systemd, if it asked to be told.
+// notify sends a state to systemd, if it asked for that.
 func notify(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

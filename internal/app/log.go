@@ -21,8 +21,7 @@ func newLogger(w io.Writer, c config.Log) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// publicText is the part of an error that may be told to everybody: what
-// happened, without addresses and names.
+// publicText returns the part of an error that anyone may see: what happened, without addresses and names.
 func publicText(err error) string {
 	text := err.Error()
 	for _, phrase := range []string{

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 )
 
-// metricsHandler also publishes what only the whole service knows.
+// metricsHandler returns the handler for metrics. It also registers metrics about the server as a whole.
 func (s *service) metricsHandler() http.Handler {
 	s.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -31,7 +31,7 @@ func (s *service) metricsHandler() http.Handler {
 	return mux
 }
 
-// healthMetrics are what /health says, for those who read metrics alone.
+// healthMetrics exports the result of /health as metrics.
 type healthMetrics struct {
 	health, ready              func() openapi.Health
 	healthy, isReady, warnings *prometheus.Desc
@@ -55,7 +55,8 @@ func (m *healthMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, passes(h))
 	ch <- prometheus.MustNewConstMetric(m.isReady, prometheus.GaugeValue, passes(m.ready()))
-	warnings := map[string]float64{checkDatabase: 0, checkClock: 0, checkRelay: 0, checkPolicy: 0, checkReplicas: 0, checkConns: 0, checkCert: 0} // shown at zero
+	// List every part, so that each has a value even if it is zero.
+	warnings := map[string]float64{checkDatabase: 0, checkClock: 0, checkRelay: 0, checkPolicy: 0, checkReplicas: 0, checkConns: 0, checkCert: 0}
 	for check, found := range h.Checks {
 		for _, c := range found {
 			if c.Status == openapi.HealthCheckStatusWarn {

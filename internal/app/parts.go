@@ -34,7 +34,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
 
-// parts are what the service is made of beside the ledger.
+// parts are the components of the server besides the ledger.
 type parts struct {
 	control  *control.Service
 	presence *presence.Tracker
@@ -42,15 +42,15 @@ type parts struct {
 	clients  *wire.Server
 	webhooks *webhook.Sender
 	fence    *fence.Fence
-	relay    *relay.Server // nil when there is none
-	// public and local answer on their listeners.
+	relay    *relay.Server // nil if it is disabled
+	// public and local are the handlers of the listeners.
 	public, local http.Handler
 	routes        []string // patterns of public, besides the operations of the API
 	loops         []func(context.Context) error
 	url           atomic.Pointer[string] // where other replicas reach this one
 }
 
-// listen opens what is not an HTTP listener.
+// listen opens the sockets that are not HTTP listeners.
 func (p *parts) listen() error {
 	if p.relay == nil {
 		return nil
@@ -58,8 +58,8 @@ func (p *parts) listen() error {
 	return p.relay.Listen()
 }
 
-// pace lets the number of streams say how often they are woken. There are none
-// before the parts are built.
+// pace returns how often streams are woken, depending on their number. There are none before the parts are
+// built.
 func (s *service) pace() time.Duration {
 	if p := s.parts.Load(); p != nil {
 		return p.hub.Pace()
@@ -67,7 +67,7 @@ func (s *service) pace() time.Duration {
 	return 0
 }
 
-// fill adds to each heartbeat what the parts know.
+// fill adds what the parts know to a heartbeat.
 func (s *service) fill(r *store.Report) {
 	p := s.parts.Load()
 	if p == nil {
@@ -83,7 +83,7 @@ func (s *service) fill(r *store.Report) {
 	r.Facts, r.Uses = p.control.Observations.Unsaved(store.MaxSeen)
 }
 
-// build needs a ledger that runs: shared secrets are made by a commit.
+// build builds the parts. It needs a running ledger, because shared secrets are created by a commit.
 func (s *service) build(ctx context.Context) (*parts, error) {
 	c := s.Config
 	noise, err := secrets.NoiseKey(ctx, secrets.Config{
@@ -162,7 +162,7 @@ const (
 	noRelayMap = "no relay map was loaded from derp.urls or derp.paths, and clients do not start without a relay: the log says why, after \"relay map not updated\""
 )
 
-// buildRelay adds the embedded relay and the maps of other relays.
+// buildRelay adds the embedded relay and the updater for maps of other relays.
 func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 	c := s.Config.DERP
 	frequency := c.UpdateFrequency
@@ -185,7 +185,7 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 		return err
 	}
 	p.loops = append(p.loops, updater.Run)
-	if len(c.URLs)+len(c.Paths) == 0 { // a map from before stays no longer
+	if len(c.URLs)+len(c.Paths) == 0 { // a map from an earlier configuration is removed
 		p.loops = append(p.loops, func(ctx context.Context) error {
 			p.control.Relays.Configure(ctx, "")
 			return nil
@@ -202,7 +202,7 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 		Key: own, STUNListenAddr: c.Server.STUNListenAddr, TrustedProxies: s.Config.TrustedProxies, Log: s.log, Registerer: s.registry,
 	}
 	config.Verify = func(ctx context.Context, k key.NodePublic) bool { return p.control.Clients.AdmitToRelay(ctx, k) == nil }
-	if !c.Server.VerifyClients { // then it only tells nodes from strangers, and must not wait for the database
+	if !c.Server.VerifyClients { // it then only distinguishes nodes from strangers, and must not wait for the database
 		config.ServeAll = true
 		config.Verify = func(_ context.Context, k key.NodePublic) bool { return p.control.Clients.Known(k) }
 	}
@@ -220,8 +220,7 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 	return nil
 }
 
-// region is what clients are told about the embedded relay: it answers where the
-// service does.
+// region returns what clients are told about the embedded relay, which has the same host as the server.
 func (s *service) region() (json.RawMessage, error) {
 	c := s.Config.DERP.Server
 	u, err := url.Parse(s.Config.ServerURL)
@@ -235,7 +234,7 @@ func (s *service) region() (json.RawMessage, error) {
 		r.DERPPort = 80
 	}
 	if _, port, err := net.SplitHostPort(c.STUNListenAddr); err == nil && r.STUNPort == 0 {
-		r.STUNPort, _ = strconv.Atoi(port) // was checked with the configuration
+		r.STUNPort, _ = strconv.Atoi(port) // validated with the configuration
 	}
 	return json.Marshal(relay.Region(r))
 }

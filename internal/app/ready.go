@@ -2,8 +2,8 @@ package app
 
 import "github.com/fairlead-mesh/fairlead/internal/api/openapi"
 
-// ready reports whether this replica can serve maps. It does not depend on the
-// database: while that is down for everyone, every replica still serves.
+// ready reports whether this replica can serve maps. It does not depend on the database: during a database
+// outage every replica still serves.
 func (s *service) ready() openapi.Health {
 	h := openapi.Health{Status: openapi.HealthStatusPass, Checks: map[string][]openapi.HealthCheck{}}
 	fail := func(part, output string) {

@@ -73,7 +73,7 @@ func ownAddr(ctx context.Context, db config.Postgres) netip.Addr {
 			return local.Addr().Unmap().WithZone("")
 		}
 	}
-	addrs, _ := net.InterfaceAddrs() // none is as good as an error
+	addrs, _ := net.InterfaceAddrs() // an error is treated like an empty list
 	for _, a := range addrs {
 		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().IsGlobalUnicast() {
 			return p.Addr()

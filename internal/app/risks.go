@@ -10,19 +10,19 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/periodic"
 )
 
-// riskLook is how often the settings of the database are read again, so that a
-// warning ends after somebody has corrected them.
+// riskLook is how often the settings of the database are read again, so that a warning disappears after they
+// were corrected.
 const riskLook = 5 * time.Minute
 
-// risks are the unsafe settings of the database.
+// risks tracks the unsafe settings of the database.
 type risks struct {
 	read  func(context.Context) ([]string, error)
 	log   *slog.Logger
 	found atomic.Pointer[[]string]
 }
 
-// look reads the settings, logs those that are newly unsafe, and keeps what it knew
-// if it cannot read them.
+// look reads the settings and logs those that are newly unsafe. If it cannot read them, it keeps the previous
+// result.
 func (r *risks) look(ctx context.Context) {
 	before := r.warnings()
 	now, err := r.read(ctx)
@@ -40,7 +40,7 @@ func (r *risks) look(ctx context.Context) {
 	}
 }
 
-// warnings are what /health says about the settings.
+// warnings returns what /health reports about the settings.
 func (r *risks) warnings() []string {
 	if found := r.found.Load(); found != nil {
 		return *found
@@ -48,7 +48,7 @@ func (r *risks) warnings() []string {
 	return nil
 }
 
-// Run looks until ctx ends.
+// Run calls look periodically until ctx ends.
 func (r *risks) Run(ctx context.Context) error {
 	r.look(ctx)
 	return periodic.Run(ctx, riskLook, func() { r.look(ctx) })

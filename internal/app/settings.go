@@ -5,7 +5,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// dnsOf is the configured DNS in the form of the setting.
+// dnsOf converts the configured DNS settings.
 func dnsOf(c config.DNS) mesh.DNS {
 	d := mesh.DNS{
 		MagicDNS: c.MagicDNS, BaseDomain: c.BaseDomain, Nameservers: c.Nameservers.Global, Split: c.Nameservers.Split, SearchDomains: c.SearchDomains,
@@ -16,7 +16,7 @@ func dnsOf(c config.DNS) mesh.DNS {
 	return d
 }
 
-// policyFile is the file that is the policy, if one is.
+// policyFile returns the path of the policy file, or "" if the policy is in the database.
 func policyFile(c config.Policy) string {
 	if c.Mode != "file" {
 		return ""
