@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ClientAddr is the peer's address, or what a trusted proxy says it is: the last
-// address in X-Forwarded-For that is not itself a trusted proxy.
+// ClientAddr returns the peer's address, or the one that a trusted proxy forwards: the last address in
+// X-Forwarded-For that is not itself a trusted proxy.
 func ClientAddr(r *http.Request, proxies []netip.Prefix) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -35,8 +35,8 @@ func ClientAddr(r *http.Request, proxies []netip.Prefix) string {
 	return addr.String()
 }
 
-// Network is the unit by which strangers are counted and limited: one IPv4
-// address, or an IPv6 /64, because a single host usually controls a whole /64.
+// Network returns the unit by which strangers are counted and limited: one IPv4 address, or an IPv6 /64,
+// because a single host usually controls a whole /64.
 func Network(addr string) string {
 	a, err := netip.ParseAddr(addr)
 	if err != nil || a.Unmap().Is4() {
@@ -45,8 +45,8 @@ func Network(addr string) string {
 	return netip.PrefixFrom(a.WithZone(""), 64).Masked().String()
 }
 
-// Neighbourhood is what one subscriber or hoster may have at the most as a rule:
-// an IPv6 /48, or an IPv4 /24.
+// Neighbourhood returns the largest network that one subscriber or hoster usually has: an IPv6 /48, or an
+// IPv4 /24.
 func Neighbourhood(addr string) string {
 	a, err := netip.ParseAddr(addr)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package identity tells who is calling: it makes keys and sealed login links,
-// reads them, and finds out whether one opens the door. It keeps nothing but how
-// often it told the log of those it did not open for, and imports mesh alone.
+// Package identity authenticates callers: it creates and checks keys and sealed login links. Its only state
+// is the number of logged refusals, and it imports only mesh.
 package identity
 
 import (
@@ -25,26 +24,26 @@ const (
 
 const (
 	prefixLength = 12
-	secretBytes  = 32 // 256 bits: a slow hash would buy nothing
-	// maxKeyLength bounds what is hashed for a stranger.
+	secretBytes  = 32 // 256 bits, so a slow hash would add nothing
+	// maxKeyLength limits how much is hashed for a stranger.
 	maxKeyLength = 256
 	alphabet     = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 )
 
-// Issued is a new key. Text is shown once and kept nowhere.
+// Issued is a new key. Text is shown once and not stored.
 type Issued struct {
 	Text   string
 	Prefix string
 	Hash   mesh.Secret
 }
 
-// NewKey draws a key: kind, public prefix and secret, joined by underscores.
+// NewKey generates a key: kind, public prefix and secret, joined by underscores.
 func NewKey(kind Kind) Issued {
 	prefix := make([]byte, 0, prefixLength)
 	for len(prefix) < prefixLength {
 		var b [1]byte
 		_, _ = rand.Read(b[:])                // never fails
-		if int(b[0]) < 256/62*len(alphabet) { // no letter is likelier than another
+		if int(b[0]) < 256/62*len(alphabet) { // so that all letters are equally likely
 			prefix = append(prefix, alphabet[int(b[0])%len(alphabet)])
 		}
 	}
@@ -60,10 +59,10 @@ func NewKey(kind Kind) Issued {
 
 func hash(secret string) mesh.Secret { return sha256.Sum256([]byte(secret)) }
 
-// Mask is how a key is shown after its creation.
+// Mask returns the form in which a key is shown after its creation.
 func Mask(kind Kind, prefix string) string { return string(kind) + "_" + prefix + "_***" }
 
-// split takes a key apart. Whatever the text, the work is the same.
+// split splits a key into its parts. It does the same work for any text.
 func split(kind Kind, text string) (prefix string, secret mesh.Secret) {
 	if len(text) > maxKeyLength {
 		text = ""
@@ -75,7 +74,7 @@ func split(kind Kind, text string) (prefix string, secret mesh.Secret) {
 	return parts[1], hash(parts[2])
 }
 
-// matches compares in constant time. No key at all is compared too.
+// matches compares in constant time, also if there is no key to compare with.
 func matches(kept *mesh.Secret, given mesh.Secret) bool {
 	var none mesh.Secret
 	known := kept != nil
@@ -85,10 +84,9 @@ func matches(kept *mesh.Secret, given mesh.Secret) bool {
 	return subtle.ConstantTimeCompare(kept[:], given[:]) == 1 && known
 }
 
-// APIKey returns the key that text is, if it is valid at now or at the time of
-// the newest entry, whichever is later: a key that was ended by the clock of the
-// database is ended, even if the clock of this machine is behind. Unknown, wrong
-// and expired keys take the same work.
+// APIKey returns the key with this text, if it is valid at now or at the time of the newest entry, whichever
+// is later: a key that has expired by the database's clock is expired, even if this machine's clock is
+// behind. Unknown, wrong and expired keys take the same work.
 func APIKey(s *mesh.Snapshot, text string, now mesh.Time) (*mesh.APIKey, bool) {
 	prefix, secret := split(KindAPI, text)
 	k, found := s.APIKeys.ByPrefix(prefix)
@@ -102,7 +100,7 @@ func APIKey(s *mesh.Snapshot, text string, now mesh.Time) (*mesh.APIKey, bool) {
 	return k, true
 }
 
-// PreAuthKey returns the key that text is, valid or not.
+// PreAuthKey returns the key with this text, valid or not.
 func PreAuthKey(s *mesh.Snapshot, text string) (*mesh.PreAuthKey, bool) {
 	prefix, secret := split(KindPreAuth, text)
 	k, found := s.PreAuthKeys.ByPrefix(prefix)
@@ -116,14 +114,14 @@ func PreAuthKey(s *mesh.Snapshot, text string) (*mesh.PreAuthKey, bool) {
 	return k, true
 }
 
-// Ref is how people name a key: by number or by prefix.
+// Ref identifies a key by number or by prefix.
 type Ref struct {
 	ID     mesh.KeyID
 	Prefix string
 }
 
-// ParseRef reads a numeric id, a prefix, the masked text or a whole key. A
-// prefix may look like a number, so both are returned then.
+// ParseRef parses a numeric id, a prefix, the masked text or a whole key. A prefix may look like a number;
+// then both are returned.
 func ParseRef(kind Kind, text string) Ref {
 	text = strings.TrimPrefix(text, string(kind)+"_")
 	prefix, _, _ := strings.Cut(text, "_")

@@ -16,21 +16,21 @@ import (
 
 const (
 	loginPurpose = "login link"
-	// LoginLifetime is how long a link can be answered.
+	// LoginLifetime is how long a login link is valid.
 	LoginLifetime = time.Hour
-	// maxToken bounds what is decoded for a stranger.
+	// maxToken limits how much is decoded for a stranger.
 	maxToken = 1024
-	// maxLoginText bounds what a link tells of a device.
+	// maxLoginText limits the texts about a device in a link.
 	maxLoginText = 64
-	// codeAlphabet has no letter that is taken for another, or for a digit.
+	// codeAlphabet has no letter that could be mistaken for another or for a digit.
 	codeAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	codeLength   = 8
-	// longCodeLength is what Headplane asks for: it takes no code of another length.
+	// longCodeLength is the only length of code that Headplane accepts.
 	longCodeLength = 24
 )
 
-// Login is what a login link holds: the device that asked to join, and when.
-// Whoever shows the link proves only that the service made it.
+// Login is the content of a login link: the device that asked to join, and when. Possession of the link
+// proves only that the server created it.
 type Login struct {
 	MachineKey key.MachinePublic `json:"m"`
 	NodeKey    key.NodePublic    `json:"n"`
@@ -39,14 +39,14 @@ type Login struct {
 	IssuedAt   mesh.Time         `json:"t"`
 }
 
-// Expired reports whether it is too late to answer.
+// Expired reports whether the link has expired.
 func (l Login) Expired(now mesh.Time) bool { return l.IssuedAt.Add(LoginLifetime) <= now }
 
-// LoginSealer makes login links and opens them. Every replica with the same key
-// opens the links of all, so nothing is kept for a stranger.
+// LoginSealer creates and opens login links. Every replica has the same key and can open all links, so
+// nothing is stored for strangers.
 type LoginSealer struct{ secret []byte }
 
-// NewLoginSealer returns a sealer whose key follows from the service's own.
+// NewLoginSealer returns a sealer whose key is derived from the server's own.
 func NewLoginSealer(service key.MachinePrivate) *LoginSealer {
 	return &LoginSealer{keyText(service)}
 }
@@ -61,8 +61,8 @@ func (s *LoginSealer) SealLogin(l Login) string {
 	return base64.RawURLEncoding.EncodeToString(Seal(s.secret, loginPurpose, plain))
 }
 
-// OpenLogin opens a token, a link that ends in one, or neither. Whether it has
-// expired is for the caller to judge.
+// OpenLogin opens a token, or a link that ends in one. It returns false for anything else. The caller must
+// check whether the login has expired.
 func (s *LoginSealer) OpenLogin(link string) (Login, bool) {
 	token := LoginToken(link)
 	if len(token) > maxToken {
@@ -83,14 +83,14 @@ func (s *LoginSealer) OpenLogin(link string) (Login, bool) {
 	return l, true
 }
 
-// LoginToken is the last part of a link.
+// LoginToken returns the last part of a link.
 func LoginToken(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
 
-// LoginCode is what a person reads out instead of a link: ABCD-EFGH.
+// LoginCode returns a short code that a person can read out instead of a link: ABCD-EFGH.
 func LoginCode(link string) string { return Code(LoginToken(link)) }
 
-// LongLoginCode is the code for tools that take no other length. It begins with the
-// characters of LoginCode; the rest are 80 more bits.
+// LongLoginCode returns the code for tools that require a longer one. It starts with the characters of
+// LoginCode, followed by 80 more bits.
 func LongLoginCode(link string) string {
 	token := LoginToken(link)
 	sum := sha256.Sum256([]byte(token))
@@ -98,7 +98,7 @@ func LongLoginCode(link string) string {
 	return strings.ReplaceAll(Code(token), "-", "") + more
 }
 
-// Code is a short name for a text, for people to read out: ABCD-EFGH.
+// Code returns a short code for a text, which people can read out: ABCD-EFGH.
 func Code(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	bits := binary.BigEndian.Uint64(sum[:])
@@ -112,8 +112,8 @@ func Code(text string) string {
 	return string(code)
 }
 
-// FoldLoginCode is the form in which codes are compared, or empty for what is no
-// code: case and hyphen do not matter, and letters that look like digits are.
+// FoldLoginCode returns the form in which codes are compared, or "" if text is not a code. Case and hyphens
+// are ignored, and letters that look like digits are replaced by them.
 func FoldLoginCode(text string) string {
 	if text = foldCode(text); len(text) != codeLength {
 		return ""
@@ -121,8 +121,7 @@ func FoldLoginCode(text string) string {
 	return text[:codeLength/2] + "-" + text[codeLength/2:]
 }
 
-// FoldLongLoginCode does the same for long codes, and returns the code that it
-// begins with.
+// FoldLongLoginCode does the same for long codes, and also returns the short code that it starts with.
 func FoldLongLoginCode(text string) (long, code string) {
 	if long = foldCode(text); len(long) != longCodeLength {
 		return "", ""
@@ -142,7 +141,7 @@ func foldCode(text string) string {
 	return text
 }
 
-// shorten cuts between characters.
+// shorten truncates a text between characters.
 func shorten(text string) string {
 	if len(text) <= maxLoginText {
 		return text

@@ -6,30 +6,29 @@ import (
 	"time"
 )
 
-// Lines about refusals in a minute, for one address and for all. The second
-// also bounds how many addresses are remembered.
+// Logged refusals per minute, for one address and for all. The second also limits how many addresses are
+// remembered.
 const (
 	refusalsOfOne = 100
 	refusalsOfAll = 1000
 )
 
-// RefusalLog decides which refusals are logged, so that nobody who is let in
-// nowhere can fill the disk. The rest is counted.
+// RefusalLog decides which refusals are logged, so that strangers cannot fill the disk. It counts the rest.
 type RefusalLog struct {
 	log *slog.Logger
 
 	mu         sync.Mutex
-	since      time.Time      // guarded by mu, as all below
+	since      time.Time      // guarded by mu, like all fields below
 	logged     map[string]int // by address
 	total      int
 	suppressed int
 }
 
-// NewRefusalLog returns one that tells log how many lines were left out.
+// NewRefusalLog returns a RefusalLog that reports to log how many lines were left out.
 func NewRefusalLog(log *slog.Logger) *RefusalLog { return &RefusalLog{log: log} }
 
-// Admit says whether another refusal of addr is logged. The first after a minute
-// tells how many were not.
+// Admit reports whether another refusal of addr should be logged. The first call after a minute logs how many
+// were not.
 func (l *RefusalLog) Admit(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,9 +13,8 @@ import (
 
 const saltBytes = 16
 
-// Seal returns plain encrypted and authenticated under secret. Each seal has a
-// key of its own, drawn from secret by a random salt, so that no number of them
-// wears the secret out. What was sealed for one purpose does not open for
+// Seal encrypts and authenticates plain under secret. Each call derives a new key from secret and a random
+// salt, so that the number of calls is not limited. A text sealed for one purpose cannot be opened for
 // another.
 func Seal(secret []byte, purpose string, plain []byte) []byte {
 	salt := make([]byte, saltBytes, saltBytes+len(plain)+16)
@@ -24,7 +23,7 @@ func Seal(secret []byte, purpose string, plain []byte) []byte {
 	return aead.Seal(salt, make([]byte, aead.NonceSize()), plain, nil)
 }
 
-// Unseal opens what Seal returned. It is false for all else.
+// Unseal opens a text from Seal. It returns false for anything else.
 func Unseal(secret []byte, purpose string, sealed []byte) ([]byte, bool) {
 	if len(sealed) < saltBytes {
 		return nil, false
@@ -34,7 +33,7 @@ func Unseal(secret []byte, purpose string, sealed []byte) ([]byte, bool) {
 	return plain, err == nil
 }
 
-// sealing is used once for each salt, so its nonce may always be zero.
+// sealing returns a cipher that is used once per salt, so its nonce may always be zero.
 func sealing(secret, salt []byte, purpose string) cipher.AEAD {
 	derived := derive(secret, salt, purpose)
 	block, err := aes.NewCipher(derived)
@@ -48,17 +47,16 @@ func sealing(secret, salt []byte, purpose string) cipher.AEAD {
 	return aead
 }
 
-// derive returns a key of 256 bits that follows from secret and salt and serves
-// one purpose.
+// derive returns a 256-bit key for one purpose, derived from secret and salt.
 func derive(secret, salt []byte, purpose string) []byte {
 	derived, err := hkdf.Key(sha256.New, secret, salt, "fairlead "+purpose, sha256.Size)
 	if err != nil {
-		panic(fmt.Sprintf("deriving a key of %d bytes: %v", sha256.Size, err)) // fails for thousands of bytes only
+		panic(fmt.Sprintf("deriving a key of %d bytes: %v", sha256.Size, err)) // fails only for thousands of bytes
 	}
 	return derived
 }
 
-// keyText encodes the server's own key, from which others are derived.
+// keyText encodes the server's own key, from which other keys are derived.
 func keyText(service key.MachinePrivate) []byte {
 	text, err := service.MarshalText()
 	if err != nil {
