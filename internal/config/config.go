@@ -11,23 +11,22 @@ import (
 	"time"
 )
 
-// DefaultFile is read when no other file is named. It may be missing: then
-// environment and defaults alone make the configuration.
+// DefaultFile is read if no other file is named. It may be missing: then the configuration consists of the
+// environment and the defaults.
 const DefaultFile = "/etc/fairlead/config.yaml"
 
 // LevelTrace is the log level trace, below slog's own four.
 const LevelTrace = slog.LevelDebug - 4
 
-// Config is a complete configuration: every key has a valid value. Fields are
-// nested as the keys are; docs/configuration.md says what each one means.
-// Empty lists and maps are nil. Nobody changes a Config after Load.
+// Config is a complete configuration: every key has a valid value. Fields are nested like the keys;
+// docs/configuration.md describes each. Empty lists and maps are nil. A Config is not changed after Load.
 type Config struct {
 	ServerURL               string // scheme and host, no trailing slash
-	ReplicaURL              string // the same; empty when it is to be found out
+	ReplicaURL              string // the same; empty to detect it
 	ListenAddr              string
 	MetricsListenAddr       string
 	UnixSocket              string
-	TLSCertPath             string // empty when plain HTTP is served
+	TLSCertPath             string // empty to serve plain HTTP
 	TLSKeyPath              string
 	TrustedProxies          []netip.Prefix
 	APICompatVersion        string
@@ -46,8 +45,8 @@ type Config struct {
 	Webhooks Webhooks
 	Log      Log
 
-	File     string    // the file that was read, empty when there was none
-	Warnings []Problem // what was accepted but is probably not meant; the minor ones come first
+	File     string    // the file that was read; empty if there was none
+	Warnings []Problem // what was accepted but is probably a mistake; minor ones come first
 }
 
 // Limits keep strangers and devices from exhausting the server.
@@ -63,13 +62,13 @@ type Noise struct {
 	PrivateKeyPath string
 }
 
-// Prefixes are the ranges node addresses come from; both are always valid.
+// Prefixes are the ranges from which nodes get their addresses; both are always valid.
 type Prefixes struct {
 	V4, V6     netip.Prefix
 	Allocation string // sequential or random
 }
 
-// Database names the engine and how to reach it.
+// Database selects the engine and says how to reach it.
 type Database struct {
 	Type     string // sqlite or postgres
 	SQLite   SQLite
@@ -88,7 +87,7 @@ type Postgres struct {
 	Name            string
 	User            string
 	Pass            Secret
-	SSLMode         string // in libpq's words
+	SSLMode         string // as in libpq
 	MaxOpenConns    int
 	MaxIdleConns    int // at most MaxOpenConns
 	ConnMaxIdleTime time.Duration
@@ -110,14 +109,14 @@ type Nameservers struct {
 	Split  map[string][]string // by domain
 }
 
-// Record is one name that clients answer by themselves.
+// Record is a name that clients resolve themselves.
 type Record struct {
 	Name  string
 	Type  string // A or AAAA
 	Value netip.Addr
 }
 
-// DERP says where relays come from.
+// DERP configures the relays.
 type DERP struct {
 	URLs              []string
 	Paths             []string
@@ -136,10 +135,10 @@ type DERPServer struct {
 	STUNListenAddr string
 	STUNPublicPort int
 	PrivateKeyPath string
-	IPv4, IPv6     netip.Addr // invalid when clients should ask DNS
+	IPv4, IPv6     netip.Addr // invalid if clients should use DNS
 }
 
-// Policy says where the access policy is kept.
+// Policy says where the access policy is stored.
 type Policy struct {
 	Mode string // file or database
 	Path string // set when Mode is file
@@ -147,33 +146,32 @@ type Policy struct {
 
 // Node holds the lifetimes of nodes.
 type Node struct {
-	Expiry    time.Duration // 0 is never
+	Expiry    time.Duration // 0 means never
 	Ephemeral Ephemeral
 }
 
-// Ephemeral nodes are deleted when they have been away for too long.
+// Ephemeral nodes are deleted after they have been offline for too long.
 type Ephemeral struct {
 	InactivityTimeout time.Duration
 }
 
-// History is the audit trail and the events kept for consumers.
+// History configures how long the audit trail and the events are kept.
 type History struct {
 	Retention time.Duration
 }
 
-// Webhooks are receivers of events elsewhere.
+// Webhooks configures the receivers of events.
 type Webhooks struct {
-	AllowLocal bool // they may be on this machine, on its link or in the mesh
+	AllowLocal bool // receivers may be on this machine, on its link or in the mesh
 }
 
-// Log says how much is logged and in which form.
+// Log says how much is logged and in which format.
 type Log struct {
 	Level  slog.Level
 	Format string // text or json
 }
 
-// Secret is text that no formatting, encoding or logging shows.
-// string(secret) is the value.
+// Secret is text that formatting, encoding and logging do not show. string(secret) is the value.
 type Secret string
 
 const redacted = "[redacted]"
@@ -192,7 +190,7 @@ func (s Secret) GoString() string { return fmt.Sprintf("%q", s.String()) }
 // MarshalText hides the value from JSON, YAML and log handlers.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// String lists every key with its value, one to a line, without secrets.
+// String lists every key with its value, one per line, without secrets.
 func (c *Config) String() string {
 	var b strings.Builder
 	for _, k := range keysOf(c) {
@@ -201,8 +199,7 @@ func (c *Config) String() string {
 	return b.String()
 }
 
-// Secrets returns every secret that is set, for those who must keep them out of
-// a text.
+// Secrets returns every secret that is set, for removing them from texts.
 func (c *Config) Secrets() []string {
 	var found []string
 	for _, k := range keysOf(c) {
@@ -213,7 +210,7 @@ func (c *Config) Secrets() []string {
 	return found
 }
 
-// LogValue is String as attributes.
+// LogValue implements slog.LogValuer with the content of String.
 func (c *Config) LogValue() slog.Value {
 	var attrs []slog.Attr
 	for _, k := range keysOf(c) {
@@ -222,10 +219,9 @@ func (c *Config) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// Hash is equal on replicas whose settings agree where they must: what clients
-// are told and what is decided about nodes. Addresses, paths and logging are a
-// replica's own affair. A value that equals its default does not count, so that
-// a release that adds a key does not differ from the one before it.
+// Hash is equal on replicas whose settings agree where they must: what clients are told and what is decided
+// about nodes. Addresses, paths and logging may differ. A value that equals its default is left out, so that
+// a release with a new key has the same hash as the one before it.
 func (c *Config) Hash() string {
 	sum := sha256.New()
 	plain := keysOf(withDefaults())
@@ -251,7 +247,7 @@ func (c *Config) Report() string {
 	return b.String()
 }
 
-// text is the value as JSON, which is unambiguous and also YAML.
+// text returns the value as JSON, which is unambiguous and also YAML.
 func (k key) text() string {
 	b, err := json.Marshal(k.show())
 	if err != nil {

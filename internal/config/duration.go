@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// ParseDuration reads a duration written with Go's units (ns, us, ms, s, m, h)
-// and with d, w and y, alone or combined: 90d, 1d12h, 1.5h. A day is 24 hours, a
-// week 7 days, a year 365 days; calendars and leap days play no part. A bare 0 is
-// accepted. Signs are not, and neither is anything beyond about 292 years. Errors
-// leave it to the caller to quote s.
+// ParseDuration parses a duration with Go's units (ns, us, ms, s, m, h) and with d, w and y, alone or
+// combined: 90d, 1d12h, 1.5h. A day is 24 hours, a week 7 days, a year 365 days, regardless of the calendar.
+// A bare 0 is accepted. Signs are not, and neither is anything beyond about 292 years. Errors leave it to the
+// caller to quote s.
 func ParseDuration(s string) (time.Duration, error) {
 	if s == "0" {
 		return 0, nil

@@ -14,19 +14,19 @@ import (
 const (
 	variablePrefix = "FAIRLEAD_"
 	configVariable = variablePrefix + "CONFIG" // names the file; not a key
-	fileSuffix     = "_FILE"                   // the variable names a file that holds the value
+	fileSuffix     = "_FILE"                   // the variable names a file that contains the value
 
-	// Of the command line, which reads them itself.
+	// Variables of the command line, which reads them itself.
 	cliServer = variablePrefix + "CLI_SERVER"
 	cliAPIKey = variablePrefix + "CLI_API_KEY"
 )
 
-// serviceLink matches what Kubernetes sets in every pod for a service whose
-// name begins with fairlead.
+// serviceLink matches the variables that Kubernetes sets in every pod for a service whose name starts with
+// fairlead.
 var serviceLink = regexp.MustCompile(`^FAIRLEAD_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)=|_PORT=(tcp|udp|sctp)://`)
 
-// variablesOf returns the variables of env that speak to the service. Empty
-// ones count as not set: compose files pass unset variables on as empty.
+// variablesOf returns the variables of env that configure the server. Empty ones count as not set, because
+// compose files pass unset variables on as empty.
 func variablesOf(env []string) map[string]string {
 	out := map[string]string{}
 	for _, e := range env {
@@ -84,8 +84,7 @@ func (l *loader) setFromFile(k key, file string, at place) {
 	l.setText(k, s, at)
 }
 
-// setText reads a variable's text into its key: YAML for keys with structure,
-// the value itself for all others.
+// setText sets a key from the text of a variable: YAML for structured keys, the plain value for all others.
 func (l *loader) setText(k key, s string, at place) {
 	if !k.structured {
 		l.set(k, scalarNode(s), at)

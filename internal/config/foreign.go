@@ -9,27 +9,27 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A foreignKey is known from Headscale's configuration but not a key here. It is
-// ignored with a warning, unless ignoring it would make the mesh less secure.
+// A foreignKey is a key of Headscale's configuration that Fairlead does not have. It is ignored with a
+// warning, unless ignoring it would make the mesh less secure.
 type foreignKey struct {
 	path   string
-	same   []string                // values that ask for what the server does anyway
-	refuse func(value string) bool // whether to refuse another value; nil ignores all
-	doc    string                  // what holds instead
-	moved  string                  // the key that has the same meaning, read in its place
+	same   []string                // values for what the server does anyway
+	refuse func(value string) bool // reports whether to reject another value; nil ignores all
+	doc    string                  // what applies instead
+	moved  string                  // the key with the same meaning, which is set instead
 }
 
 // keepLocalDNS is the one foreign key that has an effect, in settleDNS.
 const keepLocalDNS = "dns.override_local_dns"
 
-// alreadySo is the warning about a value that changes nothing.
+// alreadySo is the warning about a value that has no effect.
 const alreadySo = "ignored: this is what the server does anyway"
 
 func foreignKeys() []foreignKey {
 	return slices.Concat(ignoredKeys(), formerKeys())
 }
 
-// ignoredKeys are those of Headscale 0.23 and later.
+// ignoredKeys returns the keys of Headscale 0.23 and later.
 func ignoredKeys() []foreignKey {
 	const (
 		noGRPC      = "there is no gRPC interface"
@@ -72,9 +72,8 @@ func ignoredKeys() []foreignKey {
 	}
 }
 
-// formerKeys are those that Headscale 0.23 replaced. They are refused: most say
-// where things are or who may reach whom, and a server without them would be
-// another one.
+// formerKeys returns the keys that Headscale 0.23 replaced. They are rejected: most set locations or access
+// rules, and a server that ignored them would behave differently.
 func formerKeys() []foreignKey {
 	former := func(path, doc string) foreignKey { return foreignKey{path: path, refuse: always, doc: doc} }
 	replaced := func(path, by string) foreignKey { return former(path, "was replaced in Headscale 0.23; write "+by) }
@@ -96,7 +95,7 @@ func formerKeys() []foreignKey {
 
 func always(string) bool { return true }
 
-// withoutGroup says whether a mode keeps the group of a file out.
+// withoutGroup reports whether a file mode denies access to the group.
 func withoutGroup(mode string) bool {
 	bits, err := strconv.ParseUint(strings.TrimPrefix(mode, "0o"), 8, 32)
 	return err != nil || bits&0o070 != 0o070

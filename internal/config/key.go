@@ -9,17 +9,17 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// A key is one setting. This table is the only place that knows it: reading,
-// environment names, nearest-name search, hash and reference all come from it.
+// A key is one setting. This table is the only place that defines it: reading, environment names,
+// nearest-name search, hash and reference are derived from it.
 type key struct {
 	path     string
-	value           // where it goes and what it takes
-	fallback string // the default, as one would write it; empty when there is none
+	value           // its field and the accepted values
+	fallback string // the default as written in a file; empty if there is none
 	marks    mark
 	doc      string
 }
 
-// mark is what else there is to know about a key.
+// mark holds further properties of a key.
 type mark uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 
 func (k key) has(m mark) bool { return k.marks&m != 0 }
 
-// variable is the environment variable that overrides the key.
+// variable returns the environment variable that overrides the key.
 func (k key) variable() string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(k.path, ".", "_"))
 }

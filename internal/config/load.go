@@ -17,15 +17,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxFile is far above any real configuration; it keeps a wrong path, such as
-// a database file or a device, from being read into memory.
+// maxFile is far above any real configuration. It keeps a wrong path, such as a database file or a device,
+// from being read into memory.
 const maxFile = 1 << 20
 
 var syntaxError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(?s:(.*))$`)
 
-// Load reads the configuration at path, or at FAIRLEAD_CONFIG when path is
-// empty, or else at DefaultFile, and lets the variables of env, in the form of
-// os.Environ, override its keys. The error is of type Problems.
+// Load reads the configuration at path, or at FAIRLEAD_CONFIG if path is empty, or else at DefaultFile, and
+// lets the variables of env, in the form of os.Environ, override its keys. The error is of type Problems.
 func Load(path string, env []string) (*Config, error) {
 	variables := variablesOf(env)
 	named := path != ""
@@ -38,7 +37,7 @@ func Load(path string, env []string) (*Config, error) {
 	l := newLoader(path)
 	whole := l.readFile(named)
 	l.readEnvironment(variables)
-	if whole { // else keys of the file would seem to be missing
+	if whole { // otherwise keys of the file would be reported as missing
 		l.settle()
 	}
 	if len(l.problems) > 0 {
@@ -50,7 +49,7 @@ func Load(path string, env []string) (*Config, error) {
 	return l.config, nil
 }
 
-// A loader fills one Config and collects what is wrong on the way.
+// A loader fills one Config and collects problems.
 type loader struct {
 	file     string
 	config   *Config
@@ -59,11 +58,11 @@ type loader struct {
 	foreign  map[string]foreignKey
 	known    []string // keys and sections, in the order of the table
 	given    map[string]place
-	broken   map[string]bool // keys given with a value that was refused
+	broken   map[string]bool // keys whose value was invalid
 	problems Problems
 }
 
-// A place is a line of the file, or an environment variable and no line.
+// A place is a line of the file, or an environment variable without a line.
 type place struct {
 	file string
 	line int
@@ -100,8 +99,8 @@ func (l *loader) addSections(path string) {
 	}
 }
 
-// withDefaults returns a Config in which every key that has a default has it.
-// A default that its own key refuses is a mistake in the table.
+// withDefaults returns a Config in which every key that has a default is set to it. An invalid default is a
+// mistake in the table.
 func withDefaults() *Config {
 	c := &Config{}
 	for _, k := range keysOf(c) {
@@ -118,7 +117,7 @@ func scalarNode(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 }
 
-// readFile reads the keys of the file and says whether it could see them all.
+// readFile reads the keys of the file and reports whether it could see them all.
 func (l *loader) readFile(named bool) bool {
 	data, err := readLimited(l.file)
 	switch {
@@ -152,8 +151,8 @@ func (l *loader) readFile(named bool) bool {
 	return true
 }
 
-// checkMode warns about a file with a secret that everyone on the machine can read. Its
-// group may read it: in packages that is the server's own group.
+// checkMode warns about a file with a secret that everyone on the machine can read. Its group may read it,
+// because in packages that is the server's own group.
 func (l *loader) checkMode() {
 	const everyone = 0o004
 	info, err := os.Stat(l.file)
@@ -168,7 +167,7 @@ func (l *loader) checkMode() {
 	}
 }
 
-// parseYAML returns the contents of the first two documents, nil where there is none.
+// parseYAML returns the first two documents, or nil for one that does not exist.
 func parseYAML(data []byte) (first, second *yaml.Node, err error) {
 	documents := yaml.NewDecoder(bytes.NewReader(data))
 	for _, content := range []**yaml.Node{&first, &second} {
@@ -199,9 +198,8 @@ func readLimited(path string) ([]byte, error) {
 	return data, err
 }
 
-// syntaxProblem reports what the parser says, in plainer words where it has its
-// own, and without the one thing it quotes: an unknown anchor may be a password
-// that begins with *.
+// syntaxProblem reports an error of the YAML parser, in plainer words for common ones. It leaves out what the
+// parser quotes: an unknown anchor may be a password that starts with *.
 func (l *loader) syntaxProblem(data []byte, err error) {
 	m := syntaxError.FindStringSubmatch(err.Error())
 	least, _ := strconv.Atoi(m[1])
@@ -210,13 +208,13 @@ func (l *loader) syntaxProblem(data []byte, err error) {
 	case strings.HasPrefix(text, "unknown anchor"):
 		text = "a value that begins with * must be quoted"
 	case strings.HasPrefix(text, "found unexpected end of stream"):
-		text, least = "a quotation mark has no partner", 1 // where it stands, not where the file ends
+		text, least = "a quotation mark has no partner", 1 // where the quotation starts, not where the file ends
 	}
 	l.problem(place{l.file, syntaxLine(data, max(least, 1))}, "", errors.New(text))
 }
 
-// syntaxLine is the first line, not before least, with which data stops being
-// YAML. The parser's own line is often only the start of the block around it.
+// syntaxLine returns the first line, not before least, at which data stops being valid YAML. The parser's own
+// line is often only the start of the enclosing block.
 func syntaxLine(data []byte, least int) int {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	return least + sort.Search(len(lines)-least, func(i int) bool {
@@ -257,8 +255,8 @@ func (l *loader) readSection(n *yaml.Node, under string) {
 	}
 }
 
-// set reads n into its key. A text that is empty leaves a key without default
-// as it is, because files spell "not set" that way.
+// set reads n into its key. An empty text leaves a key without a default unchanged, because files write "not
+// set" that way.
 func (l *loader) set(k key, n *yaml.Node, at place) {
 	if n.Style&yaml.TaggedStyle != 0 {
 		l.problem(at, k.path, errors.New("begins with !, which YAML takes for a tag; put the value in quotes"))

@@ -78,13 +78,13 @@ func parseWord(words []string) func(string) (string, error) {
 	}
 }
 
-// choice joins words as prose does: a, b or c.
+// choice joins words as in prose: a, b or c.
 func choice(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// parseSSLMode takes true and false for two of libpq's words.
+// parseSSLMode accepts libpq's modes, and true and false for two of them.
 func parseSSLMode(words []string) func(string) (string, error) {
 	return func(s string) (string, error) {
 		switch s {
@@ -108,8 +108,8 @@ func parseHostPort(s string) (string, error) {
 	return s, nil
 }
 
-// parsePostgresHost never quotes what it refuses: a connection string put here
-// by mistake carries the password.
+// parsePostgresHost never quotes an invalid value, because a connection string put here by mistake contains
+// the password.
 func parsePostgresHost(s string) (string, error) {
 	_, err := netip.ParseAddr(s)
 	if err != nil && strings.ContainsAny(s, ": '\\@=") {
@@ -131,8 +131,7 @@ func parseURL(schemes ...string) func(string) (string, error) {
 	}
 }
 
-// parseServerURL refuses a path because clients ask at fixed paths below the
-// host whatever path they were given.
+// parseServerURL rejects a path, because clients use fixed paths below the host whatever path they are given.
 func parseServerURL(s string) (string, error) {
 	if _, err := parseURL("http", "https")(s); err != nil {
 		return "", err
@@ -144,7 +143,7 @@ func parseServerURL(s string) (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// parseMeshPrefix takes a range inside the one that clients accept.
+// parseMeshPrefix accepts a range inside the one that clients accept.
 func parseMeshPrefix(outer netip.Prefix) func(string) (netip.Prefix, error) {
 	return func(s string) (netip.Prefix, error) {
 		p, err := netip.ParsePrefix(s)
@@ -183,7 +182,7 @@ func parseAddr(family func(netip.Addr) bool, takes string) func(string) (netip.A
 	}
 }
 
-// parseBaseDomain leaves room for a node's label: a name has 253 bytes at most.
+// parseBaseDomain leaves room for a node's label, because a name has at most 253 bytes.
 func parseBaseDomain(s string) (string, error) {
 	if len(s) > 253-64 {
 		return "", errors.New("must be at most 189 bytes, so that node names fit in front")

@@ -9,17 +9,17 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/spelling"
 )
 
-// A Problem is one thing to change, and where.
+// A Problem is one thing to fix, and where.
 type Problem struct {
-	File      string // the file, or the environment variable the value came from
-	Line      int    // 0 when the problem has no line
-	Key       string // empty when the file as a whole is meant; several with commas between them
+	File      string // the file, or the environment variable that holds the value
+	Line      int    // 0 if the problem has no line
+	Key       string // empty if it concerns the whole file; several are separated by commas
 	Text      string
-	WrongType bool // the value is not of the type the key takes
-	Minor     bool // a warning about a key that makes no difference
+	WrongType bool // the value has the wrong type for the key
+	Minor     bool // a warning about a key that has no effect
 }
 
-// String is the problem on one line: place, key, text.
+// String returns the problem on one line: place, key, text.
 func (p Problem) String() string {
 	var b strings.Builder
 	b.WriteString(p.File)
@@ -38,11 +38,11 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems is the error Load returns: all of them, in the order of the file,
-// then those that have no line, then those of the environment.
+// Problems is the error that Load returns: all problems, in the order of the file, then those without a line,
+// then those of the environment.
 type Problems []Problem
 
-// Error is one line that operators search for, then one line per problem.
+// Error returns a first line that operators search for, then one line per problem.
 func (ps Problems) Error() string {
 	var b strings.Builder
 	b.WriteString("failed to parse configuration")
@@ -55,7 +55,7 @@ func (ps Problems) Error() string {
 	return b.String()
 }
 
-// inOrder sorts ps as Problems promises; file is the configuration file.
+// inOrder sorts ps in the order that Problems documents; file is the configuration file.
 func inOrder(ps []Problem, file string) {
 	rank := func(p Problem) int {
 		switch {
@@ -72,9 +72,8 @@ func inOrder(ps []Problem, file string) {
 	})
 }
 
-// folded makes one warning of the minor ones with the same text and puts the
-// others last, where readers look: a file of Headscale has twenty keys that make
-// no difference, and perhaps one that does.
+// folded merges minor warnings with the same text and puts the others last, where readers look: a Headscale
+// file has twenty keys without effect, and perhaps one that matters.
 func folded(warnings []Problem) []Problem {
 	var minor, major []Problem
 	for _, w := range warnings {
@@ -92,9 +91,9 @@ func folded(warnings []Problem) []Problem {
 	return append(minor, major...)
 }
 
-// unknown says that a name means nothing, and which known one was probably meant.
-// A known name that ends in the same last word wins over spelling: people forget
-// the section more often than they misspell the key.
+// unknown returns an error about an unknown name, with the known one that was probably meant. A known name
+// with the same last word is preferred over similar spelling: people forget the section more often than they
+// misspell the key.
 func unknown(what, name string, known []string) error {
 	last := "." + name[strings.LastIndexByte(name, '.')+1:]
 	near := spelling.Nearest(name, known, len(strings.TrimPrefix(name, variablePrefix))/3)

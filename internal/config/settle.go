@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// settle fills in what follows from other keys and checks what single keys
-// cannot know.
+// settle fills in values that follow from other keys, and makes the checks that involve more than one key.
 func (l *loader) settle() {
 	l.settleListeners()
 	l.settleDatabase()
@@ -21,14 +20,14 @@ func (l *loader) settle() {
 	l.settleRelay()
 }
 
-// isGiven says whether the file or the environment has the key.
+// isGiven reports whether the file or the environment sets the key.
 func (l *loader) isGiven(path string) bool {
 	_, ok := l.given[path]
 	return ok
 }
 
-// sound says whether none of the keys was refused: a check over refused values
-// would report a problem that the reader does not have.
+// sound reports whether none of the keys had an invalid value. A check over invalid values would report a
+// problem that does not exist.
 func (l *loader) sound(paths ...string) bool {
 	for _, p := range paths {
 		if l.broken[p] {
@@ -38,7 +37,7 @@ func (l *loader) sound(paths ...string) bool {
 	return true
 }
 
-// at is where the key was given, or the file as a whole.
+// at returns where the key was set, or the file if it was not.
 func (l *loader) at(path string) place {
 	if p, ok := l.given[path]; ok {
 		return p
@@ -111,7 +110,7 @@ func (l *loader) settleDatabase() {
 	pg.MaxIdleConns = pg.MaxOpenConns
 }
 
-// firstGiven is the first key of a section that is set, empty when there is none.
+// firstGiven returns the first key of a section that is set, or "".
 func (l *loader) firstGiven(section string) string {
 	for _, k := range l.known {
 		if strings.HasPrefix(k, section) && l.isGiven(k) {
@@ -156,7 +155,7 @@ func (l *loader) settlePolicy() {
 	case p.Mode == "":
 		p.Mode = "database"
 	case p.Mode == "file" && p.Path == "":
-		// Headscale's own default. It must be seen: an empty path may be a mistake.
+		// This is Headscale's own default. It causes a warning, because an empty path may be a mistake.
 		l.warn(l.at(mode), path, "no policy file: everyone may reach everyone unless the database has a policy. Set the path of a policy file, or remove policy.mode to keep the policy in the database")
 		p.Mode = "database"
 	case p.Mode == "database" && p.Path != "":
@@ -179,7 +178,7 @@ func (l *loader) settleRelay() {
 		_, port, _ := net.SplitHostPort(s.STUNListenAddr)
 		s.STUNPublicPort, _ = strconv.Atoi(port)
 	}
-	// Without a server_url there is a warning already.
+	// Without a server_url there is another warning already.
 	if s.Enabled && l.sound(server) && (l.isGiven(enabled) || l.isGiven(server)) && !strings.HasPrefix(l.config.ServerURL, "https://") {
 		l.warn(l.at(enabled), enabled, "clients reach a relay by TLS only; server_url should begin with https://")
 	}

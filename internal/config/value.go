@@ -15,16 +15,16 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// A value reads one YAML node into its place in a Config and shows it again.
+// A value reads one YAML node into a field of a Config and formats the field.
 type value struct {
 	takes      string // completes "must be …"
-	structured bool   // an environment variable holds it as YAML
+	structured bool   // the environment variable holds YAML
 	read       func(n *yaml.Node, fail failFunc)
 	show       func() any
 }
 
-// failFunc reports err about n, which lies under the key at the given suffix,
-// such as [2], or is the key's value itself when the suffix is empty.
+// failFunc reports an error about n, which is below the key at the given suffix, such as [2], or is the key's
+// value itself if the suffix is empty.
 type failFunc func(n *yaml.Node, suffix string, err error)
 
 // wrongType is an error about the type of a value rather than its content.
@@ -32,12 +32,12 @@ type wrongType string
 
 func (e wrongType) Error() string { return string(e) }
 
-// unquotable is an error about a text that must not be shown.
+// unquotable is an error about a text that must not be quoted.
 type unquotable string
 
 func (e unquotable) Error() string { return string(e) }
 
-// scalar is a value of one line. The errors of parse complete "must …".
+// scalar is a single-line value. The errors of parse complete "must …".
 func scalar[T any](dst *T, takes string, parse func(string) (T, error)) value {
 	return value{
 		takes: takes,
@@ -50,7 +50,7 @@ func scalar[T any](dst *T, takes string, parse func(string) (T, error)) value {
 	}
 }
 
-// list is a YAML list, or one text with commas between the elements.
+// list is a YAML list, or one text with comma-separated elements.
 func list[T any](dst *[]T, takes string, parse func(string) (T, error)) value {
 	return value{
 		takes: "a list of " + takes,
@@ -130,7 +130,7 @@ func filePath(dst *string) value { return scalar(dst, "a file path", parseText) 
 func boolean(dst *bool) value    { return scalar(dst, "true or false", parseBool) }
 func hostPort(dst *string) value { return scalar(dst, "host:port", parseHostPort) }
 
-// secret accepts any text, so that no message has a reason to quote it.
+// secret accepts any text, so that no error message needs to quote it.
 func secret(dst *Secret) value {
 	return scalar(dst, "text", func(s string) (Secret, error) { return Secret(s), nil })
 }
@@ -148,7 +148,7 @@ func seconds(dst *time.Duration, least, most int) value {
 	return v
 }
 
-// duration has no upper limit when most is 0.
+// duration has no upper limit if most is 0.
 func duration(dst *time.Duration, least, most time.Duration) value {
 	v := scalar(dst, "a duration", parseLimited(least, most))
 	v.show = func() any { return dst.String() }
@@ -175,8 +175,7 @@ func level(dst *slog.Level) value {
 	return v
 }
 
-// perDomain is a section whose names are domains and whose values are lists of
-// nameservers.
+// perDomain is a section with domains as names and lists of nameservers as values.
 func perDomain(dst *map[string][]string) value {
 	const takes = "a section of domains, each with a list of nameservers"
 	read := func(n *yaml.Node, fail failFunc) {
