@@ -16,13 +16,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 )
 
-// Database is where a database is.
+// Database is the location of a database.
 type Database = sqlstore.Location
 
-// Postgres is where PostgreSQL is.
+// Postgres is the location of a PostgreSQL database.
 type Postgres = sqlstore.PostgresConfig
 
-// Progress is told now and then how many rows of a table were copied.
+// Progress is called now and then with the number of copied rows of a table.
 type Progress func(table string, rows int64)
 
 // Options of a backup.
@@ -30,12 +30,11 @@ type Options struct {
 	Product    string // the version of this binary
 	Now        time.Time
 	KeyFiles   []KeyFile
-	Recipients []age.Recipient // encrypted to each of them, if there are any
+	Recipients []age.Recipient // the backup is encrypted to each of them, if there are any
 	Progress   Progress        // may be nil
 }
 
-// Write copies the database as it is at one moment, also beside a running
-// server.
+// Write copies a consistent state of the database, which a running server may be using.
 func Write(ctx context.Context, from Database, out io.Writer, o Options) (*Summary, error) {
 	raw, err := sqlstore.OpenRaw(ctx, from, sqlstore.Look)
 	if err != nil {
@@ -119,7 +118,7 @@ func copyTables(ctx context.Context, v *sqlstore.View, to sink) error {
 	return nil
 }
 
-// Contents is what a database holds that is to be replaced.
+// Contents describes the existing content of a database that is to be replaced.
 type Contents struct {
 	Rev          mesh.Revision
 	Users, Nodes int64
@@ -129,19 +128,19 @@ func (c Contents) String() string {
 	return fmt.Sprintf("%d users and %d nodes at revision %d", c.Users, c.Nodes, c.Rev)
 }
 
-// Target is a database that is filled.
+// Target is a database to be filled.
 type Target struct {
 	Database
-	// Replace allows to remove what is there. It fails if that must stay; when it
-	// is nil the database must be empty.
+	// Replace is asked before existing content is replaced and returns an error to keep it. If it is nil, the
+	// database must be empty.
 	Replace func(Contents) error
-	// KeyFiles says where key files belong, by the key of the configuration.
+	// KeyFiles holds the paths of key files, by configuration key.
 	KeyFiles map[string]string
 	Progress Progress // may be nil
 }
 
-// Restore fills a database from a backup: with all of it, or not at all. Tables
-// of an older version are made as they were and then brought up to date.
+// Restore fills a database from a backup, completely or not at all. Tables of an older schema version are
+// created as they were and then migrated.
 func Restore(ctx context.Context, in io.Reader, identities []age.Identity, to Target) (*Summary, error) {
 	r, err := open(in, identities)
 	if err != nil {
@@ -167,8 +166,7 @@ func Restore(ctx context.Context, in io.Reader, identities []age.Identity, to Ta
 	return s, err
 }
 
-// Move fills a database from another one that no server uses. The other stays
-// as it is.
+// Move fills a database from another one that no server uses. The other database is not changed.
 func Move(ctx context.Context, from Database, to Target) (*Summary, error) {
 	if from == to.Database {
 		return nil, fmt.Errorf("%s cannot be moved to itself", from)
@@ -191,8 +189,7 @@ func Move(ctx context.Context, from Database, to Target) (*Summary, error) {
 	return (&reader{header: h}).summary(sums.tables), err
 }
 
-// fill rebuilds the database from what rows hands to a sink, and reads it back
-// before it counts.
+// fill rebuilds the database from the rows that are passed to a sink, and reads it back before it commits.
 func (to Target) fill(ctx context.Context, schema int64, files []KeyFile, rows func(sink) error) error {
 	raw, err := sqlstore.OpenRaw(ctx, to.Database, sqlstore.Fill)
 	if err != nil {
@@ -261,7 +258,7 @@ func (to Target) mayFill(ctx context.Context, raw *sqlstore.Raw) error {
 	return to.Replace(c)
 }
 
-// both is two sinks that take the same.
+// both passes everything to two sinks.
 type both [2]sink
 
 func (b both) table(t sqlstore.Table) error { return errors.Join(b[0].table(t), b[1].table(t)) }
@@ -274,7 +271,7 @@ const (
 
 // loader is a sink that fills a database.
 type loader struct {
-	ctx    context.Context //nolint:containedctx // it lives for one call, which a sink has no argument for
+	ctx    context.Context //nolint:containedctx // it lives for one call, and the methods of a sink have no context argument
 	to     *sqlstore.Rebuilding
 	filled sqlstore.Table
 	rows   [][]any

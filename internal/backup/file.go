@@ -17,12 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// partial is what the name of a file ends with that is not a backup yet. One
-// that was left behind is written over by the next backup of the same name.
+// partial is the suffix of a file that is not a complete backup yet. A file left behind is overwritten by the
+// next backup of the same name.
 const partial = ".partial"
 
-// Create makes a file of that name from what write writes: whole, on the disk,
-// and read back by check; or no file of that name. It replaces none.
+// Create creates a file with what write writes. The file appears under its name only when it is complete,
+// synced to disk and read back by check. An existing file is never replaced.
 func Create(name string, write func(io.Writer) error, check func(io.Reader) error) (err error) {
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 		return cannot(name, err)
@@ -59,8 +59,8 @@ func Create(name string, write func(io.Writer) error, check func(io.Reader) erro
 	return syncDir(filepath.Dir(name))
 }
 
-// openPartial opens a file that was made by this user, or makes it. In a
-// directory of many, anything can wait under that name.
+// openPartial opens a file that this user created, or creates it. In a shared directory, anything could be
+// waiting under that name.
 func openPartial(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, unix.ELOOP) {
@@ -88,9 +88,9 @@ func cannot(name string, err error) error {
 	return fmt.Errorf("%s exists; remove it, or name another file", name)
 }
 
-// readBack reads the file from the disk, not from memory, where the system can.
+// readBack reads the file from the disk instead of the page cache, where the system supports that.
 func readBack(f *os.File, want hash.Hash, check func(io.Reader) error) error {
-	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // a wish
+	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // only a hint
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func readBack(f *os.File, want hash.Hash, check func(io.Reader) error) error {
 	return check(f)
 }
 
-// ReadKeyFiles reads those of some key files that there are.
+// ReadKeyFiles reads those of the key files that exist.
 func ReadKeyFiles(paths map[string]string) ([]KeyFile, error) {
 	var files []KeyFile
 	for _, key := range slices.Sorted(maps.Keys(paths)) {
@@ -128,16 +128,16 @@ func ReadKeyFiles(paths map[string]string) ([]KeyFile, error) {
 	return files, nil
 }
 
-// placement is a key file on its way to its place.
+// placement is a key file to be put in its place.
 type placement struct {
 	path    string
 	content []byte
-	there   []byte // what is kept under another name, if it is not nil
+	there   []byte // the existing content, which is kept under another name; nil if there is none
 }
 
 const replaced = ".replaced"
 
-// plan says which key files are to be written, and refuses to lose one.
+// plan returns which key files to write. It fails if one would be lost.
 func (to Target) plan(files []KeyFile) ([]placement, error) {
 	var plan []placement
 	for _, f := range files {
@@ -168,9 +168,8 @@ func (to Target) plan(files []KeyFile) ([]placement, error) {
 	return plan, nil
 }
 
-// place puts key files where they belong; undo takes back what it did, also when
-// it failed. At every moment there is a key under each name that had one: a
-// server that finds none makes one, which no client knows.
+// place writes key files; undo reverts what was done, also after a failure. At every moment there is a key
+// under each name that had one: a server that finds none would create a key that no client knows.
 func place(plan []placement) (undo func() error, err error) {
 	var steps []func() error
 	undo = func() error {
@@ -197,7 +196,7 @@ func place(plan []placement) (undo func() error, err error) {
 	return undo, nil
 }
 
-// writeKey makes or replaces a file that only its owner can read.
+// writeKey creates or replaces a file that only its owner can read.
 func writeKey(path string, content []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -219,7 +218,7 @@ func writeKey(path string, content []byte) error {
 	return syncDir(dir)
 }
 
-// syncDir makes the names in a directory outlive a loss of power.
+// syncDir makes the names in a directory survive a power loss.
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

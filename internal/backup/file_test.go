@@ -296,14 +296,14 @@ func TestKeyFilesComeBackAndNoneIsLost(t *testing.T) {
 func TestFailedRestoreLeavesEveryKeyInItsPlace(t *testing.T) {
 	dir := t.TempDir()
 	paths := map[string]string{"a": filepath.Join(dir, "a.key"), "b": filepath.Join(dir, "b.key"), "c": filepath.Join(dir, "gone", "c.key")}
-	err := errors.Join(os.WriteFile(paths["a"], []byte("mine"), 0o600), os.Symlink("nowhere", filepath.Join(dir, "gone")))
+	err := errors.Join(os.WriteFile(paths["a"], []byte("mine"), 0o600), os.Symlink("discard", filepath.Join(dir, "gone")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	backup := small(t, Options{KeyFiles: []KeyFile{{Key: "a", Content: []byte("1")}, {Key: "b", Content: []byte("2")}, {Key: "c", Content: []byte("3")}}})
 	to := Target{Database: engines["sqlite"](t), KeyFiles: paths, Replace: replace}
 	if _, err := Restore(t.Context(), bytes.NewReader(backup), nil, to); err == nil {
-		t.Fatal("a key was written to nowhere")
+		t.Fatal("a key was written to discard")
 	}
 	if text, err := os.ReadFile(paths["a"]); err != nil || string(text) != "mine" {
 		t.Errorf("the key became %q (%v)", text, err)
@@ -367,7 +367,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was read and written again cannot be read: %v\n%s", err, again)
 		}
-		if _, err := second.tables(nowhere{}); err != nil {
+		if _, err := second.tables(discard{}); err != nil {
 			t.Fatalf("what was read and written again cannot be read: %v\n%s", err, again)
 		}
 	})

@@ -21,17 +21,16 @@ import (
 const (
 	formatName    = "fairlead backup"
 	formatVersion = 1
-	// maxLine bounds what a reader keeps in memory, and so what is written.
+	// maxLine limits the memory of a reader, and so the length of what is written.
 	maxLine = 64 << 20
-	// maxMark bounds lines that are no rows, whose members take many times their
-	// length in memory.
+	// maxMark limits lines that are not rows, whose members take many times their length in memory.
 	maxMark = 1 << 20
-	// maxFiles and maxFile bound the key files.
+	// maxFiles and maxFile limit the key files.
 	maxFiles = 16
 	maxFile  = 64 << 10
 )
 
-// Header is the first line: what a backup is of.
+// Header is the first line, which describes the backup.
 type Header struct {
 	Format  string        `json:"format"`
 	Version int           `json:"version"` // of the format
@@ -42,27 +41,26 @@ type Header struct {
 	Time    time.Time     `json:"time"`
 }
 
-// KeyFile is a file beside the database, under the key of the configuration that
-// says where it is.
+// KeyFile is a file outside the database, by the configuration key that holds its path.
 type KeyFile struct {
 	Key     string `json:"key"`
 	Content []byte `json:"content"`
 }
 
-// Sum tells whether two copies of a table are the same.
+// Sum identifies the content of a table, for comparing two copies.
 type Sum struct {
 	Rows   int64  `json:"rows"`
 	SHA256 string `json:"sha256"`
 }
 
-// Summary is what a backup holds.
+// Summary describes the content of a backup.
 type Summary struct {
 	Header
 	KeyFiles []string       `json:"keyFiles"` // the keys of the configuration
 	Tables   map[string]Sum `json:"tables"`
 }
 
-// Rows is how many rows all tables have together.
+// Rows returns the number of rows in all tables.
 func (s *Summary) Rows() (n int64) {
 	for _, t := range s.Tables {
 		n += t.Rows
@@ -70,28 +68,27 @@ func (s *Summary) Rows() (n int64) {
 	return n
 }
 
-// mark is a line that is neither the header nor a row: exactly one member is
-// set.
+// mark is a line that is neither the header nor a row: exactly one member is set.
 type mark struct {
 	File  *KeyFile   `json:"file,omitempty"`
 	Table *tableMark `json:"table,omitempty"`
 	End   *endMark   `json:"end,omitempty"`
 }
 
-// tableMark says that rows of a table follow.
+// tableMark precedes the rows of a table.
 type tableMark struct {
 	Name    string            `json:"name"`
 	Columns []sqlstore.Column `json:"columns"`
 }
 
-// endMark is the last line. SHA256 is of all lines before it.
+// endMark is the last line. SHA256 is the hash of all lines before it.
 type endMark struct {
 	Tables map[string]Sum `json:"tables"`
 	SHA256 string         `json:"sha256"`
 }
 
-// sink takes tables one after the other, each with its rows. A row is the
-// sink's only until row returns.
+// sink receives tables one after the other, each with its rows. A sink must not keep a row after its method
+// row returns.
 type sink interface {
 	table(t sqlstore.Table) error
 	row(row []any) error
@@ -101,7 +98,7 @@ type sink interface {
 type writer struct {
 	out      io.Writer
 	all, one hash.Hash // of all lines, and of the rows of one table
-	name     string    // of the table that rows belong to
+	name     string    // of the current table
 	rows     int64
 	columns  []sqlstore.Column
 	tables   map[string]Sum
@@ -113,7 +110,7 @@ func newWriter(out io.Writer) *writer {
 	return &writer{out: out, all: sha256.New(), one: sha256.New(), tables: map[string]Sum{}, progress: func(string, int64) {}}
 }
 
-// value writes one line that is no row.
+// value writes one line that is not a row.
 func (w *writer) value(v any) error {
 	w.line.Reset()
 	enc := json.NewEncoder(&w.line)
@@ -167,7 +164,7 @@ func (w *writer) end() error {
 	return w.value(mark{End: &endMark{Tables: w.tables, SHA256: hex.EncodeToString(w.all.Sum(nil))}})
 }
 
-// odd is a text that JSON cannot hold.
+// odd is a text that JSON cannot represent.
 type odd struct {
 	Base64 []byte `json:"base64"`
 }
@@ -192,7 +189,7 @@ func appendRow(b *bytes.Buffer, row []any) error {
 		if err := enc.Encode(value); err != nil {
 			return err
 		}
-		b.Truncate(b.Len() - 1) // the encoder ends a line
+		b.Truncate(b.Len() - 1) // the encoder adds a line feed
 	}
 	b.WriteString("]\n")
 	return nil
@@ -238,8 +235,7 @@ func parseRow(line []byte, columns []sqlstore.Column) ([]any, error) {
 	return row, nil
 }
 
-// elements splits a list of n values. More are not kept: a short file can hold a
-// line of very many.
+// elements splits a list of n values. It keeps no more, because a short file can hold a line with very many.
 func elements(line []byte, n int) ([]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	if begin, err := dec.Token(); err != nil || begin != json.Delim('[') {
@@ -283,7 +279,7 @@ func parseMark(line []byte) (m mark, err error) {
 	return m, err
 }
 
-// strictly decodes one JSON value without members that it does not know.
+// strictly decodes one JSON value and rejects unknown members.
 func strictly(text []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()

@@ -19,16 +19,16 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 )
 
-// Errors that a caller tells apart.
+// Errors that callers distinguish.
 var (
-	// ErrDamaged says that a backup is not what was written.
+	// ErrDamaged means that a backup is not what was written.
 	ErrDamaged = errors.New("the backup is damaged or cut short: use another one")
-	// ErrNotBackup says that a file never was one.
+	// ErrNotBackup means that a file is not a backup at all.
 	ErrNotBackup = errors.New("this is no backup of fairlead")
-	// ErrEncrypted says that no identity opens a backup.
+	// ErrEncrypted means that no identity can decrypt a backup.
 	ErrEncrypted = errors.New("the backup is encrypted: name the file with the right identity with --identity; " +
 		"what needs a passphrase or a plugin, decrypt with age and pass it on: age --decrypt FILE | fairlead restore -")
-	// ErrNewer says that a later fairlead made a backup.
+	// ErrNewer means that a newer version created a backup.
 	ErrNewer = errors.New("the backup is of a newer fairlead than this one")
 )
 
@@ -44,13 +44,12 @@ type reader struct {
 	header  Header
 	files   []KeyFile
 	lines   *bufio.Scanner
-	line    []byte // the next one; nil before it is read
+	line    []byte // the next line; nil before it is read
 	all     hash.Hash
 	release func()
 }
 
-// open finds out what in is, decrypts it if it must, and reads header and key
-// files.
+// open detects the format of in, decrypts it if necessary, and reads the header and the key files.
 func open(in io.Reader, identities []age.Identity) (*reader, error) {
 	plain, err := decrypt(bufio.NewReader(in), identities)
 	if err != nil {
@@ -90,7 +89,7 @@ func decrypt(in *bufio.Reader, identities []age.Identity) (*bufio.Reader, error)
 	return bufio.NewReader(plain), nil
 }
 
-// openLines begins to read what is neither encrypted nor compressed.
+// openLines starts to read lines that are neither encrypted nor compressed.
 func openLines(in io.Reader) (*reader, error) {
 	r := &reader{lines: bufio.NewScanner(in), all: sha256.New()}
 	r.lines.Buffer(nil, maxLine)
@@ -115,7 +114,7 @@ func openLines(in io.Reader) (*reader, error) {
 		}
 		m, err := parseMark(line)
 		if err != nil || m.File == nil {
-			return r, nil // whoever reads on says what is wrong, if anything is
+			return r, nil // the next read reports what is wrong, if anything is
 		}
 		if len(r.files) == maxFiles || len(m.File.Content) > maxFile {
 			return nil, fmt.Errorf("%w (key files)", ErrDamaged)
@@ -131,7 +130,7 @@ func (r *reader) close() {
 	}
 }
 
-// wholeLines splits at line feeds alone, and wants one at the end.
+// wholeLines splits only at line feeds, and requires one at the end.
 func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i+1], nil
@@ -142,7 +141,7 @@ func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 	return 0, nil, nil
 }
 
-// peek returns the next line, which stays the next.
+// peek returns the next line without consuming it.
 func (r *reader) peek() ([]byte, error) {
 	if r.line != nil {
 		return r.line, nil
@@ -168,7 +167,7 @@ func (r *reader) next() ([]byte, error) {
 	return line, err
 }
 
-// summary is what is known once all was read.
+// summary returns the summary after everything was read.
 func (r *reader) summary(tables map[string]Sum) *Summary {
 	s := &Summary{Header: r.header, KeyFiles: []string{}, Tables: tables}
 	for _, f := range r.files {
@@ -177,9 +176,8 @@ func (r *reader) summary(tables map[string]Sum) *Summary {
 	return s
 }
 
-// tables hands all tables on. It fails with ErrDamaged unless everything up to
-// the end is as it was written; until it returns, what to was given is not to
-// be trusted.
+// tables passes all tables to a sink. It fails with ErrDamaged unless everything up to the end is as it was
+// written. Until it returns, what the sink has received must not be trusted.
 func (r *reader) tables(to sink) (*Summary, error) {
 	found := map[string]Sum{}
 	one := sha256.New()
@@ -233,23 +231,23 @@ func (r *reader) checkEnd(end *endMark, found map[string]Sum) error {
 	return nil
 }
 
-// nowhere is a sink that only reads.
-type nowhere struct{}
+// discard is a sink that discards rows.
+type discard struct{}
 
-func (nowhere) table(sqlstore.Table) error { return nil }
-func (nowhere) row([]any) error            { return nil }
+func (discard) table(sqlstore.Table) error { return nil }
+func (discard) row([]any) error            { return nil }
 
-// Verify reads a backup to its end and says what it holds.
+// Verify reads a backup to its end and returns its summary.
 func Verify(in io.Reader, identities []age.Identity) (*Summary, error) {
 	r, err := open(in, identities)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
-	return r.tables(nowhere{})
+	return r.tables(discard{})
 }
 
-// Identities reads the file of an age identity, as age-keygen writes it.
+// Identities reads an age identity file, as age-keygen writes it.
 func Identities(in io.Reader) ([]age.Identity, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxFile))
 	if err != nil {
@@ -268,7 +266,8 @@ func Recipients(texts []string) ([]age.Recipient, error) {
 	for _, text := range slices.Compact(slices.Sorted(slices.Values(texts))) {
 		found, err := age.ParseRecipients(bytes.NewReader([]byte(text)))
 		if err != nil || len(found) != 1 {
-			return nil, errors.New("no recipient of age: give what age-keygen calls the public key, age1…") // its text may be the secret one
+			// The text is not quoted, because it may be the secret key.
+			return nil, errors.New("no recipient of age: give what age-keygen calls the public key, age1…")
 		}
 		list = append(list, found...)
 	}
