@@ -153,34 +153,33 @@ func TestPageOfTheAPITellsWhichScopeOpensWhat(t *testing.T) {
 // Every operation is called as it succeeds for an administrator, who also prepares
 // what it needs.
 func TestReadKeyChangesNothing(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		doc := readDocument(t)
-		f, reader, least, calls := populated(t, s), s.limited(mesh.RoleRead), leastRoles(doc), examples(doc)
-		for _, op := range slices.Sorted(maps.Keys(least)) {
-			if least[op] == "" {
-				continue
-			}
-			method, path, _ := strings.Cut(op, " ")
-			itself := regexp.MustCompile("^" + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, `[^/]+`) + "$")
-			before := mesh.Revision(0)
-			s.dressed = func(r *http.Request) {
-				if r.Method == method && itself.MatchString(r.URL.Path) {
-					before = s.ledger.World().Rev
-					r.Header.Set("Authorization", strings.TrimPrefix(reader, "Authorization: "))
-				}
-			}
-			a := calls[op](f)
-			s.dressed = nil
-			after := s.ledger.World().Rev
-			s.call("POST", "/api/v1/policy/revert", nil) // if one waits to be confirmed
-			if before == 0 || after != before {
-				t.Errorf("%s: a reader brought the service from revision %d to %d", op, before, after)
-			}
-			if want := map[bool]int{true: 200, false: 403}[least[op] == "read"]; a.status != want {
-				t.Errorf("%s: status %d, want %d\n%s", op, a.status, want, a.body)
+	s := sqlite(t)
+	doc := readDocument(t)
+	f, reader, least, calls := populated(t, s), s.limited(mesh.RoleRead), leastRoles(doc), examples(doc)
+	for _, op := range slices.Sorted(maps.Keys(least)) {
+		if least[op] == "" {
+			continue
+		}
+		method, path, _ := strings.Cut(op, " ")
+		itself := regexp.MustCompile("^" + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, `[^/]+`) + "$")
+		before := mesh.Revision(0)
+		s.dressed = func(r *http.Request) {
+			if r.Method == method && itself.MatchString(r.URL.Path) {
+				before = s.ledger.World().Rev
+				r.Header.Set("Authorization", strings.TrimPrefix(reader, "Authorization: "))
 			}
 		}
-	})
+		a := calls[op](f)
+		s.dressed = nil
+		after := s.ledger.World().Rev
+		s.call("POST", "/api/v1/policy/revert", nil) // if one waits to be confirmed
+		if before == 0 || after != before {
+			t.Errorf("%s: a reader brought the service from revision %d to %d", op, before, after)
+		}
+		if want := map[bool]int{true: 200, false: 403}[least[op] == "read"]; a.status != want {
+			t.Errorf("%s: status %d, want %d\n%s", op, a.status, want, a.body)
+		}
+	}
 }
 
 func TestScopesNarrowTheRole(t *testing.T) {

@@ -69,23 +69,22 @@ func (u *auditor) shape(kind string, data []byte) (shape object) {
 
 // TestAPreferenceIsShownInTheAudit: it changes the node, and nothing else of it.
 func TestAPreferenceIsShownInTheAudit(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		routers(s, 1, "10.1.0.0/16", "10.2.0.0/16")
-		u := &auditor{service: s, seen: len(s.audit())}
-		admin := mesh.Actor{Kind: mesh.ActorKey, ID: "1", Name: prefixOf(s.key), Addr: "127.0.0.1", RequestID: "r1"}
-		before := object{}
-		for _, c := range []struct {
-			preference float64
-			want       object
-		}{{5, object{"10.1.0.0/16": 5.0}}, {-1, object{"10.1.0.0/16": -1.0}}, {0, object{}}} {
-			row := u.wrote(admin, s.call("PATCH", "/api/v1/routes/1", object{"preference": c.preference}, "X-Request-Id: r1"), "changed node 1")[0]
-			got := []any{row["before"].(object)["routePreferences"], row["after"].(object)["routePreferences"]}
-			if diff := cmp.Diff([]any{before, c.want}, got); diff != "" {
-				t.Errorf("preference %v: before and after (-want +got):\n%s", c.preference, diff)
-			}
-			before = c.want
+	s := sqlite(t)
+	routers(s, 1, "10.1.0.0/16", "10.2.0.0/16")
+	u := &auditor{service: s, seen: len(s.audit())}
+	admin := mesh.Actor{Kind: mesh.ActorKey, ID: "1", Name: prefixOf(s.key), Addr: "127.0.0.1", RequestID: "r1"}
+	before := object{}
+	for _, c := range []struct {
+		preference float64
+		want       object
+	}{{5, object{"10.1.0.0/16": 5.0}}, {-1, object{"10.1.0.0/16": -1.0}}, {0, object{}}} {
+		row := u.wrote(admin, s.call("PATCH", "/api/v1/routes/1", object{"preference": c.preference}, "X-Request-Id: r1"), "changed node 1")[0]
+		got := []any{row["before"].(object)["routePreferences"], row["after"].(object)["routePreferences"]}
+		if diff := cmp.Diff([]any{before, c.want}, got); diff != "" {
+			t.Errorf("preference %v: before and after (-want +got):\n%s", c.preference, diff)
 		}
-	})
+		before = c.want
+	}
 }
 
 // TestWhatTheServiceChangesUnseenIsNoNews: of what people do there is a row, even

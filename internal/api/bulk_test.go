@@ -37,33 +37,32 @@ func (s *service) several(action string, tags []string, ids ...string) (became [
 }
 
 func TestEachOfManyNodesIsDecidedByItself(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		key := s.preAuthKey(object{"user": s.newUser("alice"), "reusable": true})
-		for n := range uint64(3) {
-			s.enrol(machine(n+1, key)).ok()
+	s := sqlite(t)
+	key := s.preAuthKey(object{"user": s.newUser("alice"), "reusable": true})
+	for n := range uint64(3) {
+		s.enrol(machine(n+1, key)).ok()
+	}
+	const absent, last = `5: there is no node "99"; list them with: fairlead nodes list`, "3: a node with tags cannot lose the last one; delete it and let it join with a key of its user instead"
+	for _, c := range []struct {
+		action string
+		tags   []string
+		ids    []string
+		want   []string
+	}{
+		{"setTags", []string{"tag:b"}, []string{"1", "99", "2"}, []string{"[tag:b]", absent, "[tag:b]"}},
+		{"addTags", []string{"tag:a", "tag:b"}, []string{"1", "3"}, []string{"[tag:a tag:b]", "[tag:a tag:b]"}},
+		{"removeTags", []string{"tag:b"}, []string{"1", "2", "3"}, []string{"[tag:a]", last, "[tag:a]"}},
+		{"expire", nil, []string{"1", "1", "2"}, []string{"[tag:a]", "[tag:a]", "[tag:b]"}},
+		{"approveRoutes", nil, []string{"1"}, []string{"[tag:a]"}},
+		{"delete", nil, []string{"1", "1", "99", "3"}, []string{"gone", "gone", absent, "gone"}},
+	} {
+		if diff := cmp.Diff(c.want, s.several(c.action, c.tags, c.ids...)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.action, diff)
 		}
-		const absent, last = `5: there is no node "99"; list them with: fairlead nodes list`, "3: a node with tags cannot lose the last one; delete it and let it join with a key of its user instead"
-		for _, c := range []struct {
-			action string
-			tags   []string
-			ids    []string
-			want   []string
-		}{
-			{"setTags", []string{"tag:b"}, []string{"1", "99", "2"}, []string{"[tag:b]", absent, "[tag:b]"}},
-			{"addTags", []string{"tag:a", "tag:b"}, []string{"1", "3"}, []string{"[tag:a tag:b]", "[tag:a tag:b]"}},
-			{"removeTags", []string{"tag:b"}, []string{"1", "2", "3"}, []string{"[tag:a]", last, "[tag:a]"}},
-			{"expire", nil, []string{"1", "1", "2"}, []string{"[tag:a]", "[tag:a]", "[tag:b]"}},
-			{"approveRoutes", nil, []string{"1"}, []string{"[tag:a]"}},
-			{"delete", nil, []string{"1", "1", "99", "3"}, []string{"gone", "gone", absent, "gone"}},
-		} {
-			if diff := cmp.Diff(c.want, s.several(c.action, c.tags, c.ids...)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.action, diff)
-			}
-		}
-		if nodes := s.call("GET", "/api/v1/node", nil).ok()["nodes"].([]any); len(nodes) != 1 || nodes[0].(object)["expired"] != true {
-			t.Errorf("%v", nodes)
-		}
-	})
+	}
+	if nodes := s.call("GET", "/api/v1/node", nil).ok()["nodes"].([]any); len(nodes) != 1 || nodes[0].(object)["expired"] != true {
+		t.Errorf("%v", nodes)
+	}
 }
 
 func TestManyNodesExpireWhenOneWould(t *testing.T) {

@@ -25,47 +25,46 @@ func (s *service) setDNS(body object, headers ...string) *answer {
 }
 
 func TestDNSIsChangedPartByPartAndReset(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		s.configuredDNS(mesh.DNS{MagicDNS: true, BaseDomain: "mesh.example", SearchDomains: []string{"corp.example"}}, false)
-		first := s.call("GET", "/api/v1/dns", nil)
-		want := object{
-			"magicDNS": true, "baseDomain": "mesh.example", "nameservers": []any{}, "split": object{}, "searchDomains": []any{"corp.example"},
-			"extraRecords": []any{}, "source": "config", "pinned": false, "updatedAt": first.ok()["updatedAt"],
+	s := sqlite(t)
+	s.configuredDNS(mesh.DNS{MagicDNS: true, BaseDomain: "mesh.example", SearchDomains: []string{"corp.example"}}, false)
+	first := s.call("GET", "/api/v1/dns", nil)
+	want := object{
+		"magicDNS": true, "baseDomain": "mesh.example", "nameservers": []any{}, "split": object{}, "searchDomains": []any{"corp.example"},
+		"extraRecords": []any{}, "source": "config", "pinned": false, "updatedAt": first.ok()["updatedAt"],
+	}
+	if diff := cmp.Diff(want, first.ok()); diff != "" {
+		t.Errorf("configured (-want +got):\n%s", diff)
+	}
+	want["source"] = "api"
+	for _, c := range []struct{ change, became object }{
+		{object{"magicDNS": false}, object{"magicDNS": false}},
+		{object{"magic_dns": true, "nameservers": []string{"9.9.9.9", "https://dns.example/q"}}, object{"magicDNS": true, "nameservers": []any{"9.9.9.9", "https://dns.example/q"}}},
+		{object{"split": object{"Lab.example.": []string{"10.0.0.53"}, "own.example": []string{}}}, object{"split": object{"lab.example": []any{"10.0.0.53"}, "own.example": []any{}}}},
+		{
+			object{"searchDomains": []string{}, "extra_records": []object{{"name": "Printer.example", "type": "AAAA", "value": "FD00::7"}}},
+			object{"searchDomains": []any{}, "extraRecords": []any{object{"name": "printer.example", "type": "AAAA", "value": "fd00::7"}}},
+		},
+		{object{"split": nil, "baseDomain": "other.example", "nameservers": []string{}}, object{"nameservers": []any{}}},
+	} {
+		a := s.setDNS(c.change)
+		for name, value := range c.became {
+			want[name] = value
 		}
-		if diff := cmp.Diff(want, first.ok()); diff != "" {
-			t.Errorf("configured (-want +got):\n%s", diff)
+		want["updatedAt"] = a.ok()["updatedAt"]
+		if diff := cmp.Diff(want, a.ok()); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", c.change, diff)
 		}
-		want["source"] = "api"
-		for _, c := range []struct{ change, became object }{
-			{object{"magicDNS": false}, object{"magicDNS": false}},
-			{object{"magic_dns": true, "nameservers": []string{"9.9.9.9", "https://dns.example/q"}}, object{"magicDNS": true, "nameservers": []any{"9.9.9.9", "https://dns.example/q"}}},
-			{object{"split": object{"Lab.example.": []string{"10.0.0.53"}, "own.example": []string{}}}, object{"split": object{"lab.example": []any{"10.0.0.53"}, "own.example": []any{}}}},
-			{
-				object{"searchDomains": []string{}, "extra_records": []object{{"name": "Printer.example", "type": "AAAA", "value": "FD00::7"}}},
-				object{"searchDomains": []any{}, "extraRecords": []any{object{"name": "printer.example", "type": "AAAA", "value": "fd00::7"}}},
-			},
-			{object{"split": nil, "baseDomain": "other.example", "nameservers": []string{}}, object{"nameservers": []any{}}},
-		} {
-			a := s.setDNS(c.change)
-			for name, value := range c.became {
-				want[name] = value
-			}
-			want["updatedAt"] = a.ok()["updatedAt"]
-			if diff := cmp.Diff(want, a.ok()); diff != "" {
-				t.Errorf("%v (-want +got):\n%s", c.change, diff)
-			}
-			read := s.call("GET", "/api/v1/dns", nil)
-			if diff := cmp.Diff(a.ok(), read.ok()); diff != "" || read.header.Get("ETag") != a.header.Get("ETag") {
-				t.Errorf("answered and read (-answered +read):\n%s", diff)
-			}
+		read := s.call("GET", "/api/v1/dns", nil)
+		if diff := cmp.Diff(a.ok(), read.ok()); diff != "" || read.header.Get("ETag") != a.header.Get("ETag") {
+			t.Errorf("answered and read (-answered +read):\n%s", diff)
 		}
-		reset := s.call("DELETE", "/api/v1/dns", nil).ok()
-		want = first.ok()
-		want["updatedAt"] = reset["updatedAt"]
-		if diff := cmp.Diff(want, reset); diff != "" {
-			t.Errorf("reset (-want +got):\n%s", diff)
-		}
-	})
+	}
+	reset := s.call("DELETE", "/api/v1/dns", nil).ok()
+	want = first.ok()
+	want["updatedAt"] = reset["updatedAt"]
+	if diff := cmp.Diff(want, reset); diff != "" {
+		t.Errorf("reset (-want +got):\n%s", diff)
+	}
 }
 
 func TestDNSThatIsNoneIsRefusedWithItsPlace(t *testing.T) {
@@ -116,53 +115,50 @@ func TestPinnedDNSIsRefusedWithTheReason(t *testing.T) {
 }
 
 func TestStaleDNSIsAnsweredWithTheCurrentOne(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		s.configuredDNS(mesh.DNS{}, false)
-		etag := s.call("GET", "/api/v1/dns", nil).header.Get("ETag")
-		current := s.setDNS(object{"searchDomains": []string{"a.example"}}, "If-Match: "+etag)
-		for _, method := range []string{"PATCH", "DELETE"} {
-			for _, stale := range []string{etag, `""`, `"x"`} {
-				a := s.call(method, "/api/v1/dns", object{"searchDomains": []string{}}, "If-Match: "+stale)
-				if a.status != http.StatusPreconditionFailed {
-					t.Fatalf("%s %s: %d %s", method, stale, a.status, a.body)
-				}
-				if diff := cmp.Diff(current.ok(), a.decoded()["current"].(object)); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", method, diff)
-				}
+	s := sqlite(t)
+	s.configuredDNS(mesh.DNS{}, false)
+	etag := s.call("GET", "/api/v1/dns", nil).header.Get("ETag")
+	current := s.setDNS(object{"searchDomains": []string{"a.example"}}, "If-Match: "+etag)
+	for _, method := range []string{"PATCH", "DELETE"} {
+		for _, stale := range []string{etag, `""`, `"x"`} {
+			a := s.call(method, "/api/v1/dns", object{"searchDomains": []string{}}, "If-Match: "+stale)
+			if a.status != http.StatusPreconditionFailed {
+				t.Fatalf("%s %s: %d %s", method, stale, a.status, a.body)
+			}
+			if diff := cmp.Diff(current.ok(), a.decoded()["current"].(object)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", method, diff)
 			}
 		}
-		s.setDNS(object{"searchDomains": []string{}}, "If-Match: "+current.header.Get("ETag")).ok()
-		s.call("DELETE", "/api/v1/dns", nil, "If-Match: *").ok()
-	})
+	}
+	s.setDNS(object{"searchDomains": []string{}}, "If-Match: "+current.header.Get("ETag")).ok()
+	s.call("DELETE", "/api/v1/dns", nil, "If-Match: *").ok()
 }
 
 func TestOfTwoChangesFromOneDNSOneWins(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		etag := s.listen().setDNS(object{"searchDomains": []string{"a.example"}}).header.Get("ETag")
-		oneWins(t, func(i int) int {
-			return s.setDNS(object{"searchDomains": []string{strings.Repeat("b", i+1) + ".example"}}, "If-Match: "+etag).status
-		})
+	s := sqlite(t)
+	etag := s.listen().setDNS(object{"searchDomains": []string{"a.example"}}).header.Get("ETag")
+	oneWins(t, func(i int) int {
+		return s.setDNS(object{"searchDomains": []string{strings.Repeat("b", i+1) + ".example"}}, "If-Match: "+etag).status
 	})
 }
 
 func TestChangesOfDNSAreAudited(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		s.configuredDNS(mesh.DNS{BaseDomain: "mesh.example"}, false)
-		rows := s.audit()
-		if last := rows[len(rows)-1]; last.Kind != "dns" || last.Verb != "created" || last.Actor.Kind != mesh.ActorReplica {
-			t.Errorf("the configuration: %+v", last)
-		}
-		u := &auditor{service: s, seen: len(rows)}
-		admin := mesh.Actor{Kind: mesh.ActorKey, ID: "1", Name: prefixOf(s.key), Addr: "127.0.0.1", RequestID: "r1"}
-		before := s.call("GET", "/api/v1/dns", nil).ok()
-		changed := s.setDNS(object{"nameservers": []string{"9.9.9.9"}}, "X-Request-Id: r1")
-		row := u.wrote(admin, changed, "changed dns dns")[0]
-		if diff := cmp.Diff(object{"before": before, "after": changed.ok()}, row); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		u.wrote(admin, s.setDNS(object{"nameservers": []string{"9.9.9.9"}}, "X-Request-Id: r1")) // is so already
-		u.wrote(admin, s.call("DELETE", "/api/v1/dns", nil, "X-Request-Id: r1"), "changed dns dns")
-	})
+	s := sqlite(t)
+	s.configuredDNS(mesh.DNS{BaseDomain: "mesh.example"}, false)
+	rows := s.audit()
+	if last := rows[len(rows)-1]; last.Kind != "dns" || last.Verb != "created" || last.Actor.Kind != mesh.ActorReplica {
+		t.Errorf("the configuration: %+v", last)
+	}
+	u := &auditor{service: s, seen: len(rows)}
+	admin := mesh.Actor{Kind: mesh.ActorKey, ID: "1", Name: prefixOf(s.key), Addr: "127.0.0.1", RequestID: "r1"}
+	before := s.call("GET", "/api/v1/dns", nil).ok()
+	changed := s.setDNS(object{"nameservers": []string{"9.9.9.9"}}, "X-Request-Id: r1")
+	row := u.wrote(admin, changed, "changed dns dns")[0]
+	if diff := cmp.Diff(object{"before": before, "after": changed.ok()}, row); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	u.wrote(admin, s.setDNS(object{"nameservers": []string{"9.9.9.9"}}, "X-Request-Id: r1")) // is so already
+	u.wrote(admin, s.call("DELETE", "/api/v1/dns", nil, "X-Request-Id: r1"), "changed dns dns")
 }
 
 func TestDNSOfOneReplicaHoldsOnAnother(t *testing.T) {

@@ -271,7 +271,8 @@ func sqlite(t testing.TB, changes ...config) *service {
 	return start(t, openSQLite(t), changes...)
 }
 
-// engines runs a test on a service over each engine.
+// engines runs a test on a service over each engine: for what reads the history, and for every
+// operation once. What decides on the snapshot alone is the same on both.
 func engines(t *testing.T, test func(t *testing.T, s *service)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, sqlite(t)) })
 	t.Run("postgres", func(t *testing.T) { test(t, start(t, openPostgres(t, postgres(t).Database(t)))) })

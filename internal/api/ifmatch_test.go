@@ -39,12 +39,11 @@ var nodeWrites = []write{
 var userWrites = []write{{"POST", "/rename/ada", nil}, {"DELETE", "", nil}}
 
 func TestEveryWriteOnANodeOrUserTakesIfMatch(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		f := populated(t, s)
-		f.newUser("bob")
-		f.ifMatch("node", "/api/v1/node/"+f.node, nodeWrites)
-		f.ifMatch("user", "/api/v1/user/"+f.user, userWrites)
-	})
+	s := sqlite(t)
+	f := populated(t, s)
+	f.newUser("bob")
+	f.ifMatch("node", "/api/v1/node/"+f.node, nodeWrites)
+	f.ifMatch("user", "/api/v1/user/"+f.user, userWrites)
 }
 
 // A condition that is not kept must not be taken.
@@ -155,12 +154,11 @@ func TestWhatADeviceDoesLeavesItsETag(t *testing.T) {
 }
 
 func TestOfTwoChangesFromOneNodeOneWins(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		f := populated(t, s)
-		etag := f.call("GET", "/api/v1/node/"+f.node, nil).header.Get("ETag")
-		oneWins(t, func(i int) int {
-			return f.call("POST", fmt.Sprintf("/api/v1/node/%s/rename/web-%d", f.node, i), nil, "If-Match: "+etag).status
-		})
+	s := sqlite(t)
+	f := populated(t, s)
+	etag := f.call("GET", "/api/v1/node/"+f.node, nil).header.Get("ETag")
+	oneWins(t, func(i int) int {
+		return f.call("POST", fmt.Sprintf("/api/v1/node/%s/rename/web-%d", f.node, i), nil, "If-Match: "+etag).status
 	})
 }
 

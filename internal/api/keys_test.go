@@ -31,25 +31,24 @@ func moment(t *testing.T, v any) time.Time {
 }
 
 func TestPreAuthKeyIsShownOnceAndMaskedAfter(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		s.newUser("alice")
-		until := time.Now().Add(24 * time.Hour).Truncate(time.Microsecond).UTC()
-		made := s.call("POST", "/api/v1/preauthkey", object{
-			"user": "alice", "reusable": true, "ephemeral": true, "aclTags": []string{"tag:web", "tag:db", "tag:web"}, "expiration": until,
-		}).ok()["preAuthKey"].(object)
-		text := made["key"].(string)
-		want := object{
-			"id": "1", "key": text, "user": made["user"], "reusable": true, "ephemeral": true, "used": false, "expired": false,
-			"uses": 0.0, "lastUsed": nil, "lastUsedFrom": "", "expiration": until.Format(time.RFC3339Nano), "createdAt": made["createdAt"], "aclTags": []any{"tag:db", "tag:web"},
-		}
-		if diff := cmp.Diff(want, made); diff != "" || made["user"].(object)["name"] != "alice" {
-			t.Errorf("answer (-want +got):\n%s", diff)
-		}
-		want["key"] = masked(text)
-		if diff := cmp.Diff([]any{want}, s.call("GET", "/api/v1/preauthkey", nil).ok()["preAuthKeys"]); diff != "" {
-			t.Errorf("list (-want +got):\n%s", diff)
-		}
-	})
+	s := sqlite(t)
+	s.newUser("alice")
+	until := time.Now().Add(24 * time.Hour).Truncate(time.Microsecond).UTC()
+	made := s.call("POST", "/api/v1/preauthkey", object{
+		"user": "alice", "reusable": true, "ephemeral": true, "aclTags": []string{"tag:web", "tag:db", "tag:web"}, "expiration": until,
+	}).ok()["preAuthKey"].(object)
+	text := made["key"].(string)
+	want := object{
+		"id": "1", "key": text, "user": made["user"], "reusable": true, "ephemeral": true, "used": false, "expired": false,
+		"uses": 0.0, "lastUsed": nil, "lastUsedFrom": "", "expiration": until.Format(time.RFC3339Nano), "createdAt": made["createdAt"], "aclTags": []any{"tag:db", "tag:web"},
+	}
+	if diff := cmp.Diff(want, made); diff != "" || made["user"].(object)["name"] != "alice" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+	want["key"] = masked(text)
+	if diff := cmp.Diff([]any{want}, s.call("GET", "/api/v1/preauthkey", nil).ok()["preAuthKeys"]); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
 }
 
 // As in Headscale. No rule can name such a tag, so it allows nothing by itself.
@@ -234,29 +233,28 @@ func TestPreAuthKeysAreDeletedAndListedByUser(t *testing.T) {
 }
 
 func TestAPIKeyIsShownOnceAndMaskedAfter(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		made := s.call("POST", "/api/v1/apikey", object{"comment": "backup"}).ok()
-		text := made["apiKey"].(string)
-		want := object{"apiKey": text, "id": "2", "prefix": masked(text), "role": "admin", "scopes": []any{}, "expiration": made["expiration"]}
-		if diff := cmp.Diff(want, made); diff != "" {
-			t.Errorf("answer (-want +got):\n%s", diff)
-		}
-		list := s.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any)
-		listed := list[1].(object)
-		want = object{
-			"id": "2", "prefix": masked(text), "role": "admin", "scopes": []any{}, "comment": "backup", "expiration": made["expiration"], "createdAt": listed["createdAt"], "lastSeen": nil, "lastUsedFrom": "", "expired": false,
-		}
-		if diff := cmp.Diff(want, listed); diff != "" {
-			t.Errorf("list (-want +got):\n%s", diff)
-		}
-		s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+text).ok()
-		s.call("POST", "/api/v1/apikey/expire", object{"prefix": masked(text)}).ok()
-		s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+text).fails(401, "Unauthorized", invalid, "")
-		list = s.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any)
-		if len(list) != 2 || list[0].(object)["expired"] != false || list[1].(object)["expired"] != true {
-			t.Errorf("%v", list)
-		}
-	})
+	s := sqlite(t)
+	made := s.call("POST", "/api/v1/apikey", object{"comment": "backup"}).ok()
+	text := made["apiKey"].(string)
+	want := object{"apiKey": text, "id": "2", "prefix": masked(text), "role": "admin", "scopes": []any{}, "expiration": made["expiration"]}
+	if diff := cmp.Diff(want, made); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+	list := s.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any)
+	listed := list[1].(object)
+	want = object{
+		"id": "2", "prefix": masked(text), "role": "admin", "scopes": []any{}, "comment": "backup", "expiration": made["expiration"], "createdAt": listed["createdAt"], "lastSeen": nil, "lastUsedFrom": "", "expired": false,
+	}
+	if diff := cmp.Diff(want, listed); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
+	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+text).ok()
+	s.call("POST", "/api/v1/apikey/expire", object{"prefix": masked(text)}).ok()
+	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+text).fails(401, "Unauthorized", invalid, "")
+	list = s.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any)
+	if len(list) != 2 || list[0].(object)["expired"] != false || list[1].(object)["expired"] != true {
+		t.Errorf("%v", list)
+	}
 }
 
 func TestAPIKeysExpireByIDKeyOrPrefix(t *testing.T) {

@@ -47,38 +47,37 @@ const (
 )
 
 func TestMachineIsEnrolledAsAsked(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		s.newUser("alice")
-		key := s.preAuthKey(object{"user": "alice"})
-		got := s.enrol(with(machine(1, key), object{
-			"hostname": "Alice's Läptop", "os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "routableIPs": []string{"192.168.7.0/24", "10.0.0.0/8", "10.0.0.0/8"},
-		})).ok()["node"].(object)
-		keyShape := s.call("GET", "/api/v1/preauthkey", nil).ok()["preAuthKeys"].([]any)[0].(object)
-		want := object{
-			"id": "1", "machineKey": machineKey(1), "nodeKey": nodeKey(1), "discoKey": "", "ipAddresses": []any{"100.64.0.1", "fd7a:115c:a1e0::1"},
-			"name": "Alice's Läptop", "hostname": "Alice's Läptop", "givenName": "alices-lptop", "user": keyShape["user"], "createdBy": nil,
-			"os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "online": false, "lastSeen": got["createdAt"], "expiry": nil, "expired": false, "ephemeral": false,
-			"preAuthKey": keyShape, "registerMethod": "REGISTER_METHOD_AUTH_KEY", "createdAt": got["createdAt"], "updatedAt": got["createdAt"],
-			"approvedRoutes": []any{}, "availableRoutes": []any{"10.0.0.0/8", "192.168.7.0/24"}, "subnetRoutes": []any{}, "routePreferences": object{},
-			"tags": []any{}, "forcedTags": []any{}, "validTags": []any{}, "invalidTags": []any{},
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("answer (-want +got):\n%s", diff)
-		}
-		if keyShape["used"] != true || keyShape["user"].(object)["nodeCount"] != 1.0 {
-			t.Errorf("the key after its use: %v", keyShape)
-		}
-		if diff := cmp.Diff([]any{want}, s.call("GET", "/api/v1/node", nil).ok()["nodes"]); diff != "" {
-			t.Errorf("list (-want +got):\n%s", diff)
-		}
-		lines := s.log.lines(t, "node registered")
-		if len(lines) != 1 || lines[0]["name"] != "alices-lptop" {
-			t.Errorf("log: %v", lines)
-		}
-		if n := s.counts("mesh_node_registrations_total")[""]; n != 1 {
-			t.Errorf("mesh_node_registrations_total is %d", n)
-		}
-	})
+	s := sqlite(t)
+	s.newUser("alice")
+	key := s.preAuthKey(object{"user": "alice"})
+	got := s.enrol(with(machine(1, key), object{
+		"hostname": "Alice's Läptop", "os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "routableIPs": []string{"192.168.7.0/24", "10.0.0.0/8", "10.0.0.0/8"},
+	})).ok()["node"].(object)
+	keyShape := s.call("GET", "/api/v1/preauthkey", nil).ok()["preAuthKeys"].([]any)[0].(object)
+	want := object{
+		"id": "1", "machineKey": machineKey(1), "nodeKey": nodeKey(1), "discoKey": "", "ipAddresses": []any{"100.64.0.1", "fd7a:115c:a1e0::1"},
+		"name": "Alice's Läptop", "hostname": "Alice's Läptop", "givenName": "alices-lptop", "user": keyShape["user"], "createdBy": nil,
+		"os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "online": false, "lastSeen": got["createdAt"], "expiry": nil, "expired": false, "ephemeral": false,
+		"preAuthKey": keyShape, "registerMethod": "REGISTER_METHOD_AUTH_KEY", "createdAt": got["createdAt"], "updatedAt": got["createdAt"],
+		"approvedRoutes": []any{}, "availableRoutes": []any{"10.0.0.0/8", "192.168.7.0/24"}, "subnetRoutes": []any{}, "routePreferences": object{},
+		"tags": []any{}, "forcedTags": []any{}, "validTags": []any{}, "invalidTags": []any{},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+	if keyShape["used"] != true || keyShape["user"].(object)["nodeCount"] != 1.0 {
+		t.Errorf("the key after its use: %v", keyShape)
+	}
+	if diff := cmp.Diff([]any{want}, s.call("GET", "/api/v1/node", nil).ok()["nodes"]); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
+	lines := s.log.lines(t, "node registered")
+	if len(lines) != 1 || lines[0]["name"] != "alices-lptop" {
+		t.Errorf("log: %v", lines)
+	}
+	if n := s.counts("mesh_node_registrations_total")[""]; n != 1 {
+		t.Errorf("mesh_node_registrations_total is %d", n)
+	}
 }
 
 func TestSameEnrolmentAgainIsTheSameAnswer(t *testing.T) {
@@ -127,35 +126,34 @@ func TestSameEnrolmentAgainIsTheSameAnswer(t *testing.T) {
 }
 
 func TestKeyThatDoesNotFitIsRejected(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		s.newUser("alice")
-		once := s.preAuthKey(object{"user": "alice"})
-		s.enrol(machine(1, once)).ok()
-		s.rejected(s.enrol(machine(2, once)), keySpent)
+	s := sqlite(t)
+	s.newUser("alice")
+	once := s.preAuthKey(object{"user": "alice"})
+	s.enrol(machine(1, once)).ok()
+	s.rejected(s.enrol(machine(2, once)), keySpent)
 
-		revoked := s.preAuthKey(object{"user": "alice", "reusable": true})
-		s.call("POST", "/api/v1/preauthkey/expire", object{"key": revoked}).ok()
-		s.rejected(s.enrol(machine(2, revoked)), keyExpired)
+	revoked := s.preAuthKey(object{"user": "alice", "reusable": true})
+	s.call("POST", "/api/v1/preauthkey/expire", object{"key": revoked}).ok()
+	s.rejected(s.enrol(machine(2, revoked)), keyExpired)
 
-		deleted := s.preAuthKey(object{"user": "alice"})
-		s.call("DELETE", "/api/v1/preauthkey?id="+prefixOf(deleted), nil).ok()
-		for _, key := range []string{
-			deleted, "x", once + "x", masked(once), prefixOf(once), s.key, strings.Replace(once, "flp_", "flk_", 1), strings.Repeat("x", 1000), "flp_\x00_",
-			"flp_AAAAAAAAAAAA_" + strings.Repeat("a", 43),
-		} {
-			locks := s.store.locks.Load()
-			s.rejected(s.enrol(machine(2, key)), keyUnknown)
-			if s.store.locks.Load() != locks {
-				t.Error("a guess took the write lock")
-			}
+	deleted := s.preAuthKey(object{"user": "alice"})
+	s.call("DELETE", "/api/v1/preauthkey?id="+prefixOf(deleted), nil).ok()
+	for _, key := range []string{
+		deleted, "x", once + "x", masked(once), prefixOf(once), s.key, strings.Replace(once, "flp_", "flk_", 1), strings.Repeat("x", 1000), "flp_\x00_",
+		"flp_AAAAAAAAAAAA_" + strings.Repeat("a", 43),
+	} {
+		locks := s.store.locks.Load()
+		s.rejected(s.enrol(machine(2, key)), keyUnknown)
+		if s.store.locks.Load() != locks {
+			t.Error("a guess took the write lock")
 		}
-		if n := s.ledger.World().Nodes.Len(); n != 1 {
-			t.Errorf("%d nodes", n)
-		}
-		if got, want := len(s.log.lines(t, "authentication failed")), 12; got != want {
-			t.Errorf("%d refusals are logged, want %d", got, want)
-		}
-	})
+	}
+	if n := s.ledger.World().Nodes.Len(); n != 1 {
+		t.Errorf("%d nodes", n)
+	}
+	if got, want := len(s.log.lines(t, "authentication failed")), 12; got != want {
+		t.Errorf("%d refusals are logged, want %d", got, want)
+	}
 }
 
 func TestKeysExpireByTheClock(t *testing.T) {

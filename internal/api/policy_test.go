@@ -178,33 +178,31 @@ func TestProblemsOfAPolicyHaveTheirPlace(t *testing.T) {
 }
 
 func TestStalePolicyIsAnsweredWithTheCurrentOne(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		etag := s.setPolicy(allowNone).header.Get("ETag")
-		current := s.setPolicy(allowAll, "If-Match: "+etag).ok()
-		for _, path := range []string{"PUT /api/v1/policy", "POST /api/v1/policy/rollback"} {
-			method, path, _ := strings.Cut(path, " ")
-			a := s.call(method, path, object{"policy": allowNone, "version": 1}, "If-Match: "+etag)
-			if a.status != http.StatusPreconditionFailed {
-				t.Fatalf("%s: %d %s", path, a.status, a.body)
-			}
-			if diff := cmp.Diff(current, a.decoded()["current"].(object)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", path, diff)
-			}
+	s := sqlite(t)
+	etag := s.setPolicy(allowNone).header.Get("ETag")
+	current := s.setPolicy(allowAll, "If-Match: "+etag).ok()
+	for _, path := range []string{"PUT /api/v1/policy", "POST /api/v1/policy/rollback"} {
+		method, path, _ := strings.Cut(path, " ")
+		a := s.call(method, path, object{"policy": allowNone, "version": 1}, "If-Match: "+etag)
+		if a.status != http.StatusPreconditionFailed {
+			t.Fatalf("%s: %d %s", path, a.status, a.body)
 		}
-		s.setPolicy(allowNone, "If-Match: *").ok()
-		for _, header := range []string{"latest", `"-1"`, `"1", "2"`} {
-			if a := s.setPolicy(allowAll, "If-Match: "+header); a.status != http.StatusBadRequest {
-				t.Errorf("If-Match: %s: %d", header, a.status)
-			}
+		if diff := cmp.Diff(current, a.decoded()["current"].(object)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
 		}
-	})
+	}
+	s.setPolicy(allowNone, "If-Match: *").ok()
+	for _, header := range []string{"latest", `"-1"`, `"1", "2"`} {
+		if a := s.setPolicy(allowAll, "If-Match: "+header); a.status != http.StatusBadRequest {
+			t.Errorf("If-Match: %s: %d", header, a.status)
+		}
+	}
 }
 
 func TestOfTwoSavesFromOneVersionOneWins(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		etag := s.listen().setPolicy(allowNone).header.Get("ETag")
-		oneWins(t, func(i int) int { return s.setPolicy(allowAll+strings.Repeat("\n", i), "If-Match: "+etag).status })
-	})
+	s := sqlite(t)
+	etag := s.listen().setPolicy(allowNone).header.Get("ETag")
+	oneWins(t, func(i int) int { return s.setPolicy(allowAll+strings.Repeat("\n", i), "If-Match: "+etag).status })
 }
 
 // oneWins makes changes at once that were all made from one version.
@@ -472,30 +470,29 @@ func TestChangesOfThePolicyAreAudited(t *testing.T) {
 }
 
 func TestUsersWhoDoNotExistAreWarnedOf(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		s.newUser("alice")
-		const typo = `{"groups": {"group:a": ["alice", "nobdy"]}, "tagOwners": {"tag:web": ["bob@"]}, "acls": [{"action": "accept", "src": ["group:a"], "dst": ["carol@example.com:22"]}]}`
-		warnings := []any{}
-		for _, name := range []string{"bob", "carol@example.com", "nobdy"} {
-			warnings = append(warnings, object{"line": 0.0, "column": 0.0, "text": "there is no user " + name})
-		}
-		draft := object{"policy": typo}
-		for range 2 { // the second time from what is remembered
-			for call, got := range map[string]object{
-				"check": s.call("POST", "/api/v1/policy/check", draft).ok(),
-				"save":  s.call("PUT", "/api/v1/policy", draft, "Idempotency-Key: typo").ok(),
-			} {
-				if diff := cmp.Diff(warnings, got["warnings"]); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", call, diff)
-				}
+	s := sqlite(t)
+	s.newUser("alice")
+	const typo = `{"groups": {"group:a": ["alice", "nobdy"]}, "tagOwners": {"tag:web": ["bob@"]}, "acls": [{"action": "accept", "src": ["group:a"], "dst": ["carol@example.com:22"]}]}`
+	warnings := []any{}
+	for _, name := range []string{"bob", "carol@example.com", "nobdy"} {
+		warnings = append(warnings, object{"line": 0.0, "column": 0.0, "text": "there is no user " + name})
+	}
+	draft := object{"policy": typo}
+	for range 2 { // the second time from what is remembered
+		for call, got := range map[string]object{
+			"check": s.call("POST", "/api/v1/policy/check", draft).ok(),
+			"save":  s.call("PUT", "/api/v1/policy", draft, "Idempotency-Key: typo").ok(),
+		} {
+			if diff := cmp.Diff(warnings, got["warnings"]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", call, diff)
 			}
 		}
-		draft["policy"] = `{"groups": {"group:a": ["alice"]}, "acls": [{"action": "accept", "src": ["group:a"], "dst": ["*:*"]}]}`
-		if got := s.call("POST", "/api/v1/policy/check", draft).ok(); len(got) != 0 {
-			t.Errorf("%v", got)
-		}
-		if got := s.call("PUT", "/api/v1/policy", draft).ok(); got["warnings"] != nil {
-			t.Errorf("%v", got)
-		}
-	})
+	}
+	draft["policy"] = `{"groups": {"group:a": ["alice"]}, "acls": [{"action": "accept", "src": ["group:a"], "dst": ["*:*"]}]}`
+	if got := s.call("POST", "/api/v1/policy/check", draft).ok(); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+	if got := s.call("PUT", "/api/v1/policy", draft).ok(); got["warnings"] != nil {
+		t.Errorf("%v", got)
+	}
 }

@@ -51,45 +51,44 @@ func (s *service) listed(query string) string {
 }
 
 func TestRoutesAreEnabledAndDisabled(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		routers(s, 2, "10.1.0.0/16")
-		const waiting = "1 host-0 10.1.0.0/16 advertised, 2 host-1 10.1.0.0/16 advertised"
-		if got := s.listed("routes"); got != waiting {
-			t.Errorf("advertised: %s", got)
+	s := sqlite(t)
+	routers(s, 2, "10.1.0.0/16")
+	const waiting = "1 host-0 10.1.0.0/16 advertised, 2 host-1 10.1.0.0/16 advertised"
+	if got := s.listed("routes"); got != waiting {
+		t.Errorf("advertised: %s", got)
+	}
+	r := s.call("POST", "/api/v1/routes/2/enable", nil).ok()["route"].(object)
+	if r["id"] != "2" || r["enabled"] != true || r["isPrimary"] != true || r["preference"] != 0.0 || r["deletedAt"] != nil {
+		t.Errorf("enabled: %v", r)
+	}
+	n := s.call("GET", "/api/v1/node/2", nil).ok()["node"].(object)
+	for _, member := range []string{"availableRoutes", "approvedRoutes", "subnetRoutes"} {
+		if diff := cmp.Diff([]any{"10.1.0.0/16"}, n[member]); diff != "" {
+			t.Errorf("%s of the node (-want +got):\n%s", member, diff)
 		}
-		r := s.call("POST", "/api/v1/routes/2/enable", nil).ok()["route"].(object)
-		if r["id"] != "2" || r["enabled"] != true || r["isPrimary"] != true || r["preference"] != 0.0 || r["deletedAt"] != nil {
-			t.Errorf("enabled: %v", r)
+	}
+	s.call("POST", "/api/v1/routes/1/enable", nil).ok()
+	if got := s.listed("routes?enabled=true"); got != "1 host-0 10.1.0.0/16 advertised enabled, 2 host-1 10.1.0.0/16 advertised enabled isPrimary" {
+		t.Errorf("both enabled: %s", got)
+	}
+	r = s.call("POST", "/api/v1/routes/2/disable", nil).ok()["route"].(object)
+	if r["enabled"] != false || r["isPrimary"] != false {
+		t.Errorf("disabled: %v", r)
+	}
+	if got := s.listed("routes?primary=true"); got != "1 host-0 10.1.0.0/16 advertised enabled isPrimary" {
+		t.Errorf("the other takes over: %s", got)
+	}
+	s.call("POST", "/api/v1/routes/2/disable", nil).ok() // nothing changes, so nothing is logged
+	var lines []string
+	for _, phrase := range []string{"route enabled", "route disabled"} {
+		for _, l := range s.log.lines(t, phrase) {
+			lines = append(lines, fmt.Sprint(l["msg"], " ", l["name"], " ", l["route"]))
 		}
-		n := s.call("GET", "/api/v1/node/2", nil).ok()["node"].(object)
-		for _, member := range []string{"availableRoutes", "approvedRoutes", "subnetRoutes"} {
-			if diff := cmp.Diff([]any{"10.1.0.0/16"}, n[member]); diff != "" {
-				t.Errorf("%s of the node (-want +got):\n%s", member, diff)
-			}
-		}
-		s.call("POST", "/api/v1/routes/1/enable", nil).ok()
-		if got := s.listed("routes?enabled=true"); got != "1 host-0 10.1.0.0/16 advertised enabled, 2 host-1 10.1.0.0/16 advertised enabled isPrimary" {
-			t.Errorf("both enabled: %s", got)
-		}
-		r = s.call("POST", "/api/v1/routes/2/disable", nil).ok()["route"].(object)
-		if r["enabled"] != false || r["isPrimary"] != false {
-			t.Errorf("disabled: %v", r)
-		}
-		if got := s.listed("routes?primary=true"); got != "1 host-0 10.1.0.0/16 advertised enabled isPrimary" {
-			t.Errorf("the other takes over: %s", got)
-		}
-		s.call("POST", "/api/v1/routes/2/disable", nil).ok() // nothing changes, so nothing is logged
-		var lines []string
-		for _, phrase := range []string{"route enabled", "route disabled"} {
-			for _, l := range s.log.lines(t, phrase) {
-				lines = append(lines, fmt.Sprint(l["msg"], " ", l["name"], " ", l["route"]))
-			}
-		}
-		want := []string{"route enabled host-1 10.1.0.0/16", "route enabled host-0 10.1.0.0/16", "route disabled host-1 10.1.0.0/16"}
-		if diff := cmp.Diff(want, lines); diff != "" {
-			t.Errorf("log (-want +got):\n%s", diff)
-		}
-	})
+	}
+	want := []string{"route enabled host-1 10.1.0.0/16", "route enabled host-0 10.1.0.0/16", "route disabled host-1 10.1.0.0/16"}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
 }
 
 // A route names who approved it.

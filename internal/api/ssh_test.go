@@ -36,33 +36,32 @@ func (s *service) session(user string) string {
 }
 
 func TestWaitingSessionsAreListedAndApproved(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		code := s.session("ana")
-		session := object{"sourceId": "901", "sourceName": "host-901", "sourceUser": "user900", "targetId": "902", "targetName": "host-902", "sshUser": "ana"}
-		pending := s.call("GET", "/api/v1/ssh/pending", nil).ok()["sessions"].([]any)
-		if len(pending) != 1 {
-			t.Fatalf("pending: %v", pending)
+	s := sqlite(t)
+	code := s.session("ana")
+	session := object{"sourceId": "901", "sourceName": "host-901", "sourceUser": "user900", "targetId": "902", "targetName": "host-902", "sshUser": "ana"}
+	pending := s.call("GET", "/api/v1/ssh/pending", nil).ok()["sessions"].([]any)
+	if len(pending) != 1 {
+		t.Fatalf("pending: %v", pending)
+	}
+	delete(pending[0].(object), "since")
+	if diff := cmp.Diff(object{"code": code, "session": session}, pending[0]); diff != "" {
+		t.Errorf("pending (-want +got):\n%s", diff)
+	}
+	grant := s.call("POST", "/api/v1/ssh/approve", object{"code": strings.ToLower(code)}).ok()["grant"].(object)
+	if grant["rejected"] != false || !strings.HasPrefix(grant["by"].(string), "key:") || !cmp.Equal(grant["session"], any(session)) {
+		t.Errorf("grant %v", grant)
+	}
+	if a := s.call("GET", "/api/v1/ssh/pending", nil); string(a.body) != `{"sessions":[]}` {
+		t.Errorf("still pending: %s", a.body)
+	}
+	s.call("POST", "/api/v1/ssh/reject", object{"code": code, "reason": "a mistake"}).ok()
+	rows := s.audit()
+	for i, want := range []struct{ verb, reason, after string }{{"created", "", `"rejected":false`}, {"changed", "a mistake", `"rejected":true`}} {
+		row := rows[len(rows)-2+i]
+		if row.Kind != "sshgrant" || row.Verb != want.verb || row.Actor.Reason != want.reason || !strings.Contains(string(row.After), want.after) {
+			t.Errorf("audit: %+v", row)
 		}
-		delete(pending[0].(object), "since")
-		if diff := cmp.Diff(object{"code": code, "session": session}, pending[0]); diff != "" {
-			t.Errorf("pending (-want +got):\n%s", diff)
-		}
-		grant := s.call("POST", "/api/v1/ssh/approve", object{"code": strings.ToLower(code)}).ok()["grant"].(object)
-		if grant["rejected"] != false || !strings.HasPrefix(grant["by"].(string), "key:") || !cmp.Equal(grant["session"], any(session)) {
-			t.Errorf("grant %v", grant)
-		}
-		if a := s.call("GET", "/api/v1/ssh/pending", nil); string(a.body) != `{"sessions":[]}` {
-			t.Errorf("still pending: %s", a.body)
-		}
-		s.call("POST", "/api/v1/ssh/reject", object{"code": code, "reason": "a mistake"}).ok()
-		rows := s.audit()
-		for i, want := range []struct{ verb, reason, after string }{{"created", "", `"rejected":false`}, {"changed", "a mistake", `"rejected":true`}} {
-			row := rows[len(rows)-2+i]
-			if row.Kind != "sshgrant" || row.Verb != want.verb || row.Actor.Reason != want.reason || !strings.Contains(string(row.After), want.after) {
-				t.Errorf("audit: %+v", row)
-			}
-		}
-	})
+	}
 }
 
 func TestSessionsThatCannotBeAnswered(t *testing.T) {

@@ -369,45 +369,44 @@ func errorTypes() map[string]string {
 }
 
 func TestExistingToolsKeepWorking(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		w := &workshop{service: s.listen()}
-		for _, c := range calls() {
-			t.Run(strings.Join([]string{c.operation, c.query, c.body}, " "), func(t *testing.T) {
-				defer func(whole testing.TB) { s.t = whole }(s.t)
-				s.t, w.things = t, map[string]string{}
-				if strings.HasPrefix(c.operation, "GET") {
-					w.need("NODE")
-					w.need("KEY_ID")
+	s := sqlite(t)
+	w := &workshop{service: s.listen()}
+	for _, c := range calls() {
+		t.Run(strings.Join([]string{c.operation, c.query, c.body}, " "), func(t *testing.T) {
+			defer func(whole testing.TB) { s.t = whole }(s.t)
+			s.t, w.things = t, map[string]string{}
+			if strings.HasPrefix(c.operation, "GET") {
+				w.need("NODE")
+				w.need("KEY_ID")
+			}
+			fill := func(text string) string { return thing.ReplaceAllStringFunc(text, w.need) }
+			method, path, _ := strings.Cut(c.operation, " ")
+			path = fill(path)
+			if c.query != "" {
+				path += "?" + fill(c.query)
+			}
+			var body any
+			if c.body != "" {
+				body = fill(c.body)
+			}
+			accepts := []string{""}
+			if c.status >= http.StatusBadRequest { // changes nothing, so it can be sent again
+				accepts = append(accepts, "application/json") // TestToolsAreToldThatTheirKeyIsWrong has all forms
+			}
+			for _, accept := range accepts {
+				a := s.call(method, path, body, "Accept: "+accept)
+				if a.status != c.status {
+					t.Fatalf("status %d, want %d: %s", a.status, c.status, a.body)
 				}
-				fill := func(text string) string { return thing.ReplaceAllStringFunc(text, w.need) }
-				method, path, _ := strings.Cut(c.operation, " ")
-				path = fill(path)
-				if c.query != "" {
-					path += "?" + fill(c.query)
+				if got, want := a.header.Get("Content-Type"), errorTypes()[accept]; c.status >= http.StatusBadRequest && got != want {
+					t.Errorf("Accept %q: the error is %s, want %s", accept, got, want)
 				}
-				var body any
-				if c.body != "" {
-					body = fill(c.body)
+				if wrong := unread(a.decoded(), c.reads); len(wrong) > 0 {
+					t.Errorf("%s\n%s", strings.Join(wrong, "\n"), a.body)
 				}
-				accepts := []string{""}
-				if c.status >= http.StatusBadRequest { // changes nothing, so it can be sent again
-					accepts = append(accepts, "application/json") // TestToolsAreToldThatTheirKeyIsWrong has all forms
-				}
-				for _, accept := range accepts {
-					a := s.call(method, path, body, "Accept: "+accept)
-					if a.status != c.status {
-						t.Fatalf("status %d, want %d: %s", a.status, c.status, a.body)
-					}
-					if got, want := a.header.Get("Content-Type"), errorTypes()[accept]; c.status >= http.StatusBadRequest && got != want {
-						t.Errorf("Accept %q: the error is %s, want %s", accept, got, want)
-					}
-					if wrong := unread(a.decoded(), c.reads); len(wrong) > 0 {
-						t.Errorf("%s\n%s", strings.Join(wrong, "\n"), a.body)
-					}
-				}
-			})
-		}
-	})
+			}
+		})
+	}
 }
 
 func TestDocumentHasWhatToolsCall(t *testing.T) {

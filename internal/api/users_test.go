@@ -27,28 +27,27 @@ func (s *service) names(query string) []string {
 }
 
 func TestUserIsCreatedAsAsked(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		got := s.call("POST", "/api/v1/user", object{
-			"name": "alice", "displayName": "Алиса ⚓", "email": "alice@example.com", "pictureUrl": "https://example.com/a.png",
-		}).ok()["user"].(object)
-		want := object{
-			"id": "1", "name": "alice", "createdAt": got["createdAt"], "displayName": "Алиса ⚓", "email": "alice@example.com",
-			"providerId": "", "provider": "", "profilePicUrl": "https://example.com/a.png", "nodeCount": 0.0,
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("answer (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff([]any{got}, s.call("GET", "/api/v1/user", nil).ok()["users"]); diff != "" {
-			t.Errorf("list (-answer +list):\n%s", diff)
-		}
-		s.newUser("Bob")
-		if diff := cmp.Diff([]string{"alice", "Bob"}, s.names("")); diff != "" {
-			t.Errorf("list after another creation (-want +got):\n%s", diff)
-		}
-		if lines := s.log.lines(t, "user name has capitals; lower case is recommended"); len(lines) != 1 || lines[0]["user"] != "Bob" {
-			t.Errorf("warnings of capitals: %v", lines)
-		}
-	})
+	s := sqlite(t)
+	got := s.call("POST", "/api/v1/user", object{
+		"name": "alice", "displayName": "Алиса ⚓", "email": "alice@example.com", "pictureUrl": "https://example.com/a.png",
+	}).ok()["user"].(object)
+	want := object{
+		"id": "1", "name": "alice", "createdAt": got["createdAt"], "displayName": "Алиса ⚓", "email": "alice@example.com",
+		"providerId": "", "provider": "", "profilePicUrl": "https://example.com/a.png", "nodeCount": 0.0,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{got}, s.call("GET", "/api/v1/user", nil).ok()["users"]); diff != "" {
+		t.Errorf("list (-answer +list):\n%s", diff)
+	}
+	s.newUser("Bob")
+	if diff := cmp.Diff([]string{"alice", "Bob"}, s.names("")); diff != "" {
+		t.Errorf("list after another creation (-want +got):\n%s", diff)
+	}
+	if lines := s.log.lines(t, "user name has capitals; lower case is recommended"); len(lines) != 1 || lines[0]["user"] != "Bob" {
+		t.Errorf("warnings of capitals: %v", lines)
+	}
 }
 
 func TestUserThatCannotBeIsRefused(t *testing.T) {
@@ -168,100 +167,98 @@ func TestUserIsRenamedByNameOrID(t *testing.T) {
 }
 
 func TestUserIsDeletedWithNodesAndKeys(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		s.newUser("alice")
-		s.newUser("bob")
-		own := s.preAuthKey(object{"user": "alice", "reusable": true})
-		tagged := s.preAuthKey(object{"user": "alice", "reusable": true, "aclTags": []string{"tag:web"}})
-		other := s.preAuthKey(object{"user": "bob"})
-		for n, key := range []string{own, own, tagged, other} {
-			s.call("POST", "/api/v1/machine", machine(uint64(n), key), noKey).ok()
-		}
-		node := s.call("GET", "/api/v1/node/3", nil).ok()["node"].(object)
-		if node["user"].(object)["name"] != "tagged-devices" || node["createdBy"].(object)["name"] != "alice" {
-			t.Errorf("a node with tags: user %v, created by %v", node["user"], node["createdBy"])
-		}
-		if users := s.call("GET", "/api/v1/user?name=alice", nil).ok()["users"].([]any); users[0].(object)["nodeCount"] != 2.0 {
-			t.Errorf("alice has %v nodes, want 2: tagged ones do not count", users[0].(object)["nodeCount"])
-		}
+	s := sqlite(t)
+	s.newUser("alice")
+	s.newUser("bob")
+	own := s.preAuthKey(object{"user": "alice", "reusable": true})
+	tagged := s.preAuthKey(object{"user": "alice", "reusable": true, "aclTags": []string{"tag:web"}})
+	other := s.preAuthKey(object{"user": "bob"})
+	for n, key := range []string{own, own, tagged, other} {
+		s.call("POST", "/api/v1/machine", machine(uint64(n), key), noKey).ok()
+	}
+	node := s.call("GET", "/api/v1/node/3", nil).ok()["node"].(object)
+	if node["user"].(object)["name"] != "tagged-devices" || node["createdBy"].(object)["name"] != "alice" {
+		t.Errorf("a node with tags: user %v, created by %v", node["user"], node["createdBy"])
+	}
+	if users := s.call("GET", "/api/v1/user?name=alice", nil).ok()["users"].([]any); users[0].(object)["nodeCount"] != 2.0 {
+		t.Errorf("alice has %v nodes, want 2: tagged ones do not count", users[0].(object)["nodeCount"])
+	}
 
-		name := s.call("GET", "/api/v1/node/3", nil).ok()["node"].(object)["givenName"]
-		want := object{"deletedNodes": 2.0, "taggedNodes": []any{object{"id": "3", "name": name, "tags": []any{"tag:web"}}}}
-		for range 2 { // the second time from what is remembered
-			got := s.call("DELETE", "/api/v1/user/ALICE", nil, "Idempotency-Key: gone").ok()
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+	name := s.call("GET", "/api/v1/node/3", nil).ok()["node"].(object)["givenName"]
+	want := object{"deletedNodes": 2.0, "taggedNodes": []any{object{"id": "3", "name": name, "tags": []any{"tag:web"}}}}
+	for range 2 { // the second time from what is remembered
+		got := s.call("DELETE", "/api/v1/user/ALICE", nil, "Idempotency-Key: gone").ok()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
-		s.call("DELETE", "/api/v1/user/1", nil).fails(404, "Not Found", `there is no user "1"; list them with: fairlead users list`, "")
-		if diff := cmp.Diff([]string{"bob"}, s.names("")); diff != "" {
-			t.Errorf("users (-want +got):\n%s", diff)
-		}
-		keys := s.call("GET", "/api/v1/preauthkey", nil).ok()["preAuthKeys"].([]any)
-		if len(keys) != 1 || keys[0].(object)["user"].(object)["name"] != "bob" {
-			t.Errorf("keys that stay: %v", keys)
-		}
-		node = s.call("GET", "/api/v1/node/3", nil).ok()["node"].(object)
-		if node["createdBy"] != nil || node["preAuthKey"] != nil || node["user"].(object)["name"] != "tagged-devices" {
-			t.Errorf("the node with tags: %v", node)
-		}
-		if nodes := s.call("GET", "/api/v1/node", nil).ok()["nodes"].([]any); len(nodes) != 2 {
-			t.Errorf("%d nodes stay, want 2", len(nodes))
-		}
-		for _, key := range []string{own, tagged} {
-			s.call("POST", "/api/v1/machine", machine(9, key), noKey).
-				fails(401, "Node registration rejected", "Authentication failed: invalid key", "")
-		}
-		if id := s.newUser("alice"); id != "3" {
-			t.Errorf("the id %s was handed out before", id)
-		}
-	})
+	}
+	s.call("DELETE", "/api/v1/user/1", nil).fails(404, "Not Found", `there is no user "1"; list them with: fairlead users list`, "")
+	if diff := cmp.Diff([]string{"bob"}, s.names("")); diff != "" {
+		t.Errorf("users (-want +got):\n%s", diff)
+	}
+	keys := s.call("GET", "/api/v1/preauthkey", nil).ok()["preAuthKeys"].([]any)
+	if len(keys) != 1 || keys[0].(object)["user"].(object)["name"] != "bob" {
+		t.Errorf("keys that stay: %v", keys)
+	}
+	node = s.call("GET", "/api/v1/node/3", nil).ok()["node"].(object)
+	if node["createdBy"] != nil || node["preAuthKey"] != nil || node["user"].(object)["name"] != "tagged-devices" {
+		t.Errorf("the node with tags: %v", node)
+	}
+	if nodes := s.call("GET", "/api/v1/node", nil).ok()["nodes"].([]any); len(nodes) != 2 {
+		t.Errorf("%d nodes stay, want 2", len(nodes))
+	}
+	for _, key := range []string{own, tagged} {
+		s.call("POST", "/api/v1/machine", machine(9, key), noKey).
+			fails(401, "Node registration rejected", "Authentication failed: invalid key", "")
+	}
+	if id := s.newUser("alice"); id != "3" {
+		t.Errorf("the id %s was handed out before", id)
+	}
 }
 
 func TestTaggedNodesGoWithTheirUserWhenAsked(t *testing.T) {
-	engines(t, func(t *testing.T, s *service) {
-		node := uint64(0)
-		enrol := func(user string) {
-			node++
-			key := s.preAuthKey(object{"user": user, "aclTags": []string{"tag:web"}})
-			s.call("POST", "/api/v1/machine", machine(node, key), noKey).ok()
+	s := sqlite(t)
+	node := uint64(0)
+	enrol := func(user string) {
+		node++
+		key := s.preAuthKey(object{"user": user, "aclTags": []string{"tag:web"}})
+		s.call("POST", "/api/v1/machine", machine(node, key), noKey).ok()
+	}
+	left := func() (ids []string) {
+		for _, n := range s.call("GET", "/api/v1/node", nil).ok()["nodes"].([]any) {
+			ids = append(ids, n.(object)["id"].(string))
 		}
-		left := func() (ids []string) {
-			for _, n := range s.call("GET", "/api/v1/node", nil).ok()["nodes"].([]any) {
-				ids = append(ids, n.(object)["id"].(string))
-			}
-			return ids
+		return ids
+	}
+	for _, user := range []string{"alice", "bob", "carol"} {
+		s.newUser(user)
+		enrol(user)
+	}
+	want := object{"deletedNodes": 1.0, "taggedNodes": []any{}}
+	for range 2 {
+		got := s.call("DELETE", "/api/v1/user/alice?deleteTagged=true", nil, "Idempotency-Key: alice").ok()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
-		for _, user := range []string{"alice", "bob", "carol"} {
-			s.newUser(user)
-			enrol(user)
-		}
-		want := object{"deletedNodes": 1.0, "taggedNodes": []any{}}
-		for range 2 {
-			got := s.call("DELETE", "/api/v1/user/alice?deleteTagged=true", nil, "Idempotency-Key: alice").ok()
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		}
-		if diff := cmp.Diff([]string{"2", "3"}, left()); diff != "" {
-			t.Fatalf("nodes that stay (-want +got):\n%s", diff)
-		}
+	}
+	if diff := cmp.Diff([]string{"2", "3"}, left()); diff != "" {
+		t.Fatalf("nodes that stay (-want +got):\n%s", diff)
+	}
 
-		// A key that cannot see nodes learns that one stays, and cannot delete it.
-		users := s.limited(mesh.RoleOperator, "users", "preauthkeys")
-		s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"2"}, "action": "delete", "deleteTagged": true}, users).
-			fails(403, "Forbidden", "Forbidden: user bob has nodes, which are deleted with the user; this needs the scope nodes too; the key has [users preauthkeys]", "")
-		for range 2 {
-			got := s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"2", "2"}, "action": "delete"}, users, "Idempotency-Key: bob").ok()
-			if diff := cmp.Diff([]any{object{"id": "2", "name": "", "tags": []any{}}}, got["taggedNodes"]); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+	// A key that cannot see nodes learns that one stays, and cannot delete it.
+	users := s.limited(mesh.RoleOperator, "users", "preauthkeys")
+	s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"2"}, "action": "delete", "deleteTagged": true}, users).
+		fails(403, "Forbidden", "Forbidden: user bob has nodes, which are deleted with the user; this needs the scope nodes too; the key has [users preauthkeys]", "")
+	for range 2 {
+		got := s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"2", "2"}, "action": "delete"}, users, "Idempotency-Key: bob").ok()
+		if diff := cmp.Diff([]any{object{"id": "2", "name": "", "tags": []any{}}}, got["taggedNodes"]); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
-		s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"3"}, "action": "delete", "deleteTagged": true}).ok()
-		if diff := cmp.Diff([]string{"2"}, left()); diff != "" {
-			t.Errorf("nodes that stay (-want +got):\n%s", diff)
-		}
-	})
+	}
+	s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"3"}, "action": "delete", "deleteTagged": true}).ok()
+	if diff := cmp.Diff([]string{"2"}, left()); diff != "" {
+		t.Errorf("nodes that stay (-want +got):\n%s", diff)
+	}
 }
 
 func TestListOfUsersFollowsEveryChange(t *testing.T) {
