@@ -10,24 +10,23 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// minPrefix is how much of a prefix may stand for all keys that begin so.
+// minPrefix is the least number of characters that can stand for all keys with this prefix.
 const minPrefix = 4
 
-// maxComment is how long a comment on an API key may be, in bytes.
+// maxComment is the maximum length of an API key's comment, in bytes.
 const maxComment = 120
 
 // APIKeys are the use cases of API keys.
 type APIKeys struct{ *core }
 
-// NewAPIKey is what an API key is made from. A zero Expiration means in 90 days.
+// NewAPIKey is the input for creating an API key. A zero Expiration means 90 days from now.
 type NewAPIKey struct {
 	Access     mesh.Access
 	Comment    string
 	Expiration time.Time
 }
 
-// Create adds an API key and returns it with its text, which is kept
-// nowhere.
+// Create adds an API key and returns it with its text, which is not stored.
 func (s *APIKeys) Create(ctx context.Context, a mesh.Actor, in NewAPIKey) (*mesh.APIKey, string, error) {
 	if err := checkText("comment", in.Comment, maxComment); err != nil {
 		return nil, "", err
@@ -51,8 +50,8 @@ func (s *APIKeys) Create(ctx context.Context, a mesh.Actor, in NewAPIKey) (*mesh
 	return key, issued.Text, nil
 }
 
-// findAPIKeys finds one key by id, prefix, masked or whole text, or, by the
-// beginning of a prefix, all that match.
+// findAPIKeys finds one key by id, prefix, masked text or full text. With several, ref may
+// also be the beginning of a prefix, which finds all keys that match.
 func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, error) {
 	r := identity.ParseRef(identity.KindAPI, ref)
 	if k, ok := w.APIKeys.ByPrefix(r.Prefix); ok {
@@ -79,9 +78,9 @@ func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, err
 	return keys, nil
 }
 
-// Expire ends keys at a time, now when it is zero, and returns those that
-// ref names; the ones that end before it stay as they are. With several, ref may
-// be the beginning of a prefix.
+// Expire expires the keys that ref names, and returns them. A zero time means now. Keys
+// that expire earlier are left unchanged. With several, ref may be the beginning of a
+// prefix.
 func (s *APIKeys) Expire(ctx context.Context, a mesh.Actor, ref string, several bool, at time.Time) ([]*mesh.APIKey, error) {
 	out, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (out expiredAPIKeys, evs []mesh.Event, err error) {
 		if out.named, err = findAPIKeys(w, ref, several); err != nil {
@@ -115,7 +114,8 @@ func (s *APIKeys) Expire(ctx context.Context, a mesh.Actor, ref string, several 
 	return out.named, nil
 }
 
-// expiredAPIKeys are the keys that a request names, and those of them that it ended.
+// expiredAPIKeys are the keys that a request names, and the ones among them that it
+// expired.
 type expiredAPIKeys struct{ named, ended []*mesh.APIKey }
 
 // Answer lists the masked keys.

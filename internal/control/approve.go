@@ -16,22 +16,20 @@ import (
 )
 
 const (
-	// answerLifetime is how long an answer waits for a device that has gone to
-	// sleep.
+	// answerLifetime is how long an answer is kept for a device that has gone to sleep.
 	answerLifetime = 15 * time.Minute
-	// joinWait is how long an administrator is left waiting for the node: a
-	// device that waits joins at once.
+	// joinWait is how long Approve waits for the node. A device that is waiting joins
+	// immediately.
 	joinWait  = 3 * time.Second
 	maxReason = 256
 )
 
-// Pending returns the devices that wait for an answer on any replica,
-// newest first. Those that began to wait elsewhere within the last moments may
-// be missing.
+// Pending returns the devices that wait for an answer on any replica, newest first. Devices
+// that started waiting on another replica moments ago may be missing.
 func (s *Logins) Pending() []WaitingLogin { return s.pending(s.Waiting()) }
 
-// pending adds to the devices that wait here those that wait elsewhere, and
-// leaves out whoever has an answer.
+// pending adds the devices that wait on other replicas to list, and removes those that have
+// been answered.
 func (s *Logins) pending(list []WaitingLogin) []WaitingLogin {
 	for _, r := range s.ledger.Cluster().Replicas() {
 		list = append(list, r.Logins...)
@@ -48,9 +46,9 @@ func (s *Logins) pending(list []WaitingLogin) []WaitingLogin {
 	return slices.CompactFunc(list, func(a, b WaitingLogin) bool { return a.Code == b.Code && a.NodeKey == b.NodeKey })
 }
 
-// find finds the device that is named by its code, its link or the link's
-// token. A link is enough by itself: the device may wait anywhere or not now.
-// A code is looked for among all who wait here, however many strangers do.
+// find finds a device by its code, its login link or the link's token. A link is sufficient
+// by itself, even if the device waits on another replica or is not connected. A code is
+// looked up among all devices that wait here, however many unknown devices there are.
 func (s *Logins) find(auth string) (WaitingLogin, error) {
 	if code := identity.FoldLoginCode(auth); code != "" {
 		return s.findCode(code, "")
@@ -74,7 +72,7 @@ func (s *Logins) find(auth string) (WaitingLogin, error) {
 	}, nil
 }
 
-// findCode finds a device by its code and, if given, by the long form of it as well.
+// findCode finds a device by its code and, if given, by its long code as well.
 func (s *Logins) findCode(code, long string) (WaitingLogin, error) {
 	isOther := func(l WaitingLogin) bool { return l.Code != code || long != "" && l.LongCode != long }
 	pending := slices.DeleteFunc(s.pending(s.waiting.list()), isOther)
@@ -94,9 +92,9 @@ func (s *Logins) findCode(code, long string) (WaitingLogin, error) {
 	return WaitingLogin{}, refuse(Conflict, "authId", "several devices wait with the code %s; give the whole link instead", code)
 }
 
-// Approve lets a device in as a node of user. auth is the device's code,
-// its link or the link's token. The node is nil when the device has not come for
-// its answer yet; it finds it within a quarter of an hour.
+// Approve lets a device join as a node of user. auth is the device's code, its login link
+// or the link's token. The node is nil if the device has not asked for its answer yet; the
+// answer is kept for answerLifetime.
 func (s *Logins) Approve(ctx context.Context, a mesh.Actor, user, auth string) (*mesh.Login, *mesh.Node, error) {
 	if user == "" {
 		return nil, nil, refuse(Invalid, "user", "name the user who will own the node")
@@ -144,8 +142,8 @@ func (a approval) Answer() string {
 	return string(text)
 }
 
-// mayHaveTags refuses a device that requests a tag it cannot get: its join would
-// be refused even though it was approved.
+// mayHaveTags refuses a device that requests a tag it cannot get: its join would be refused
+// even after an approval.
 func (c previousPolicy) mayHaveTags(w *policy.World, owner *mesh.User, tags []string) error {
 	for _, tag := range tags {
 		err := c.mayTag(w, owner, nil, tag)
@@ -192,8 +190,8 @@ func (s *Logins) Reject(ctx context.Context, a mesh.Actor, auth, reason string) 
 	return login, nil
 }
 
-// decideAnswer begins the answer to a device, in place of an earlier one that it
-// has not heard. A device that has joined needs none.
+// decideAnswer returns a new answer for a device. It replaces an earlier answer that the
+// device has not received. It refuses devices that have already joined.
 func decideAnswer(w *policy.World, now mesh.Time, device WaitingLogin) (*mesh.Login, error) {
 	if n, joined := w.Nodes.ByKey(device.NodeKey); joined {
 		return nil, refuse(Conflict, "authId", "the device has joined already, as node %s (%s)", n.ID, n.Name)
@@ -205,7 +203,7 @@ func decideAnswer(w *policy.World, now mesh.Time, device WaitingLogin) (*mesh.Lo
 	return login, nil
 }
 
-// awaitNode returns the node that joins with a key, or nil if none does soon.
+// awaitNode returns the node that joins with a key, or nil if none does within joinWait.
 func (s *Logins) awaitNode(ctx context.Context, k key.NodePublic) *mesh.Node {
 	ctx, cancel := context.WithTimeout(ctx, joinWait)
 	defer cancel()

@@ -12,21 +12,21 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// MaxBulk is how many objects one call may name.
+// MaxBulk is the maximum number of objects in one call.
 const MaxBulk = 1000
 
-// BulkResult is what became of one object of many.
+// BulkResult is the result for one of many objects.
 type BulkResult struct {
 	ID      int64
-	Refused *Refusal // nil when it was done
+	Refused *Refusal // nil if the change was made
 }
 
-// each decides about one object. A Refusal is about that object alone.
+// each decides about one object. A Refusal concerns that object alone.
 type each func(id int64) ([]mesh.Event, error)
 
-// changeMany decides about each object by itself and commits all that is to be done at
-// once, so that a retry never sees a partial result. The price is that others wait
-// while a thousand are decided.
+// changeMany decides about each object separately and commits all changes together, so that
+// a retry never sees a partial result. The price is that other commits wait while up to
+// MaxBulk objects are decided.
 func (s *core) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin func(*policy.World, mesh.Time) (each, error)) ([]BulkResult, error) {
 	if len(ids) == 0 || len(ids) > MaxBulk {
 		return nil, refuse(Invalid, "ids", "ids must name 1 to %d objects", MaxBulk)
@@ -52,8 +52,8 @@ func (s *core) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin 
 	})
 }
 
-// asRefusal tells what is about one object from what ends the call, as does a key that
-// does not open what is asked.
+// asRefusal separates refusals that concern one object from errors that end the call. A
+// missing permission ends the call.
 func asRefusal(err error) (*Refusal, error) {
 	if r, ok := err.(*Refusal); ok && r.Reason != Forbidden { //nolint:errorlint // what wraps one is a fault
 		return r, nil
@@ -61,7 +61,7 @@ func asRefusal(err error) (*Refusal, error) {
 	return nil, err
 }
 
-// Why one object of many is refused, as a receipt keeps it.
+// Why one of many objects was refused, as stored in a receipt.
 const (
 	refusedAbsent   = "absent"
 	refusedLastTag  = "lastTag"
@@ -72,8 +72,8 @@ const tagsMember = "tags"
 
 type bulkResults []BulkResult
 
-// Answer is what a receipt keeps of the results, in a form that stays short for a
-// thousand objects: "7 8:absent 9" says that 7 and 9 were done and there is no 8.
+// Answer encodes the results for a receipt, in a form that stays short for a thousand
+// objects: "7 8:absent 9" says that 7 and 9 were changed and 8 does not exist.
 func (results bulkResults) Answer() string {
 	words := make([]string, len(results))
 	for i, r := range results {
@@ -95,8 +95,8 @@ func refusalWord(r *Refusal) string {
 	}
 }
 
-// ResultsFromReceipt reads the results of an earlier call from its receipt. absent is the
-// refusal of an object that was not there.
+// ResultsFromReceipt decodes the results of an earlier call from its receipt. absent
+// returns the refusal for an object that did not exist.
 func ResultsFromReceipt(answer string, absent func(ref string) error) (results []BulkResult, err error) {
 	for word := range strings.FieldsSeq(answer) {
 		id, why, refused := strings.Cut(word, ":")
@@ -126,7 +126,7 @@ func rememberedRefusal(word, id string, absent func(ref string) error) error {
 	return fmt.Errorf("unknown refusal %q in a receipt", word)
 }
 
-// doneOf counts what was done.
+// doneOf counts the objects that were changed.
 func doneOf(results []BulkResult) (n int) {
 	for _, r := range results {
 		if r.Refused == nil {
@@ -136,7 +136,7 @@ func doneOf(results []BulkResult) (n int) {
 	return n
 }
 
-// What may be done to many objects.
+// The bulk actions.
 const (
 	BulkExpire        = "expire"
 	BulkDelete        = "delete"
@@ -146,8 +146,8 @@ const (
 	BulkApproveRoutes = "approveRoutes"
 )
 
-// NodesChange says what happens to each of many nodes. Tags are for the actions about
-// them, Expiration is for BulkExpire.
+// NodesChange is a change to many nodes. Tags is used by the actions that change tags,
+// Expiration by BulkExpire.
 type NodesChange struct {
 	Action     string
 	Tags       []string
@@ -176,7 +176,7 @@ func (c *NodesChange) check() (err error) {
 	return refuse(Invalid, "action", "action must be one of expire, delete, addTags, removeTags, setTags and approveRoutes")
 }
 
-// ChangeMany does the same to many nodes.
+// ChangeMany applies the same change to many nodes.
 func (s *Nodes) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64, c NodesChange) ([]BulkResult, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func (s *Nodes) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64, c Nod
 	return results, nil
 }
 
-// decide changes one node. Routes that it gets have the ids after last.
+// decide changes one node. Its new routes get the ids after last.
 func (c *NodesChange) decide(w *policy.World, now mesh.Time, before *mesh.Node, last *mesh.RouteID) ([]mesh.Event, error) {
 	n := *before
 	changed := false
@@ -238,7 +238,7 @@ func (c *NodesChange) decide(w *policy.World, now mesh.Time, before *mesh.Node, 
 	return []mesh.Event{mesh.NodePut{Node: &n}}, nil
 }
 
-// tagsOf are the tags that a node is to have.
+// tagsOf returns the tags that a node has after the change.
 func (c *NodesChange) tagsOf(n *mesh.Node) ([]string, error) {
 	var tags []string
 	switch c.Action {
@@ -283,8 +283,8 @@ func (s *PreAuthKeys) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64,
 	return results, nil
 }
 
-// DeleteMany removes many users, each with all nodes and pre-auth keys and, if tagged
-// is set, with the tagged nodes that they added.
+// DeleteMany deletes users, each with their nodes and pre-auth keys and, if tagged is set,
+// with the tagged nodes that they added.
 func (s *Users) DeleteMany(ctx context.Context, a mesh.Actor, ids []int64, tagged bool) ([]BulkResult, error) {
 	trial, err := s.previousPolicy(ctx)
 	if err != nil {

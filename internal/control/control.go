@@ -1,9 +1,9 @@
-// Package control holds the use cases: what may be done to the network, by
-// whom, and what follows. Each checks the shape of what was asked, commits one
-// decision, and says in the log what an operator wants to know.
+// Package control holds the use cases: what may be done to the network, by whom, and with
+// which consequences. Each use case validates its input, commits one decision, and logs
+// what an operator needs to know.
 //
-// It knows neither HTTP nor storage: it imports ledger, identity, policy and
-// mesh. It starts no goroutine.
+// It knows neither HTTP nor storage: it imports ledger, identity, policy and mesh. It
+// starts no goroutine.
 package control
 
 import (
@@ -30,27 +30,27 @@ type Config struct {
 	History    history.Reader
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
-	// PrefixV4 and PrefixV6 are where addresses come from.
+	// PrefixV4 and PrefixV6 are the ranges from which nodes get their addresses.
 	PrefixV4, PrefixV6 netip.Prefix
-	// RandomAddresses gives addresses in no order.
+	// RandomAddresses assigns random addresses instead of consecutive ones.
 	RandomAddresses bool
-	// NodeExpiry is how long a new node may stay without authenticating
-	// again; zero means for ever. Tagged nodes stay for ever.
+	// NodeExpiry is how long a new node stays authenticated; zero means forever. Tagged
+	// nodes never expire.
 	NodeExpiry time.Duration
 	// Quotas bound the number of nodes.
 	Quotas Quotas
-	// Logins makes the links for devices that ask to join without a key, and
-	// ServerURL is where they lead. Without Logins such devices are refused.
+	// Logins creates the links for devices that ask to join without a key; they point to
+	// ServerURL. If Logins is nil, such devices are refused.
 	Logins    *identity.LoginSealer
 	ServerURL string
-	// Webhooks makes the secrets of webhooks, and Deliver sends one event to the
-	// receiver of one, once.
+	// Webhooks creates the secrets of webhooks. Deliver sends one event to the receiver of
+	// one webhook, without retries.
 	Webhooks *identity.WebhookSecrets
 	Deliver  func(context.Context, *mesh.Webhook, history.AuditRow) WebhookAnswer
-	// LocalWebhooks lets receivers have an address that IsLocal.
+	// LocalWebhooks allows receivers whose address IsLocal.
 	LocalWebhooks bool
-	// PolicyFile is the file that is the policy; without it the policy is what
-	// was saved last.
+	// PolicyFile is the path of the policy file. If it is empty, the policy is the version
+	// saved last.
 	PolicyFile string
 }
 
@@ -76,8 +76,8 @@ type Service struct {
 	History      *History
 }
 
-// core is what all use cases share. It has no exported methods, so that embedding
-// it adds nothing to what a type offers.
+// core is what all use cases share. It has no exported methods, so embedding it does not
+// widen the API of a type.
 type core struct {
 	ledger             *ledger.Ledger
 	history            history.Reader
@@ -86,7 +86,7 @@ type core struct {
 	refusals           *identity.RefusalLog
 }
 
-// New returns the use cases over a ledger that is open.
+// New returns the use cases over an open ledger.
 func New(c Config) *Service {
 	shared := &core{
 		ledger: c.Ledger, history: c.History, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6, refusals: identity.NewRefusalLog(c.Log),
@@ -120,7 +120,8 @@ func New(c Config) *Service {
 	}
 }
 
-// nodeGauges describe the whole network, the same on every replica.
+// nodeGauges registers gauges that describe the whole network. They are the same on every
+// replica.
 func nodeGauges(reg prometheus.Registerer, l *ledger.Ledger) {
 	gauge := func(name, help string, value func(*mesh.Snapshot) int) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
@@ -140,30 +141,30 @@ func nodeGauges(reg prometheus.Registerer, l *ledger.Ledger) {
 	gauge("mesh_nodes_offline", "Nodes without a live stream.", func(s *mesh.Snapshot) int { return s.Nodes.Len() - s.Nodes.OnlineCount() })
 }
 
-// logFor names who asked in every line about it.
+// logFor returns a logger that adds the actor and the request id to every line.
 func (s *core) logFor(a mesh.Actor) *slog.Logger {
 	return s.log.With("actor", a.String(), "req", a.RequestID)
 }
 
-// Reason says why a use case refused.
+// Reason classifies a Refusal.
 type Reason int
 
-// The reasons. A transport maps each to its own answer.
+// The reasons. Each transport maps them to its own status codes.
 const (
-	Invalid   Reason = iota // the request cannot be right, whatever the state
-	NotFound                // it names something that is not there
-	Conflict                // it clashes with what is there
-	Stale                   // it was made from something that has changed since
-	BadKey                  // the pre-auth key does not let this node in
+	Invalid   Reason = iota // the request is invalid in any state
+	NotFound                // it names an object that does not exist
+	Conflict                // it conflicts with an existing object
+	Stale                   // the object has changed since the version that the request names
+	BadKey                  // the pre-auth key does not allow this node to join
 	Denied                  // the policy does not allow it
-	Forbidden               // the caller's key does not open it
+	Forbidden               // the caller's API key lacks the permission
 )
 
-// Refusal is an answer for the caller, not a fault: its text says what to do.
+// Refusal is an answer for the caller, not an internal error. Its text says what to do.
 type Refusal struct {
 	Reason Reason
-	Path   string // the member of the request that is wrong, if one is; when stale, what kind of thing has changed
-	Object string // when stale, the id of what has changed, if there are several of the kind
+	Path   string // the offending member of the request, if any; for Stale, the kind of object that changed
+	Object string // for Stale, the id of the object that changed, if there can be several
 	Text   string
 }
 
@@ -173,13 +174,13 @@ func refuse(reason Reason, path, format string, args ...any) error {
 	return &Refusal{Reason: reason, Path: path, Text: fmt.Sprintf(format, args...)}
 }
 
-// checkText bounds what may be stored: visible, valid and short. Both databases
-// keep such text as it is, and terminals and documents show it as it is.
+// checkText limits text that is stored: it must be short, valid UTF-8 and printable. Both
+// databases store such text unchanged, and terminals and documents display it unchanged.
 func checkText(path, text string, limit int) error {
 	switch {
 	case len(text) > limit:
 		return refuse(Invalid, path, "%s is longer than %d bytes", path, limit)
-	case !utf8.ValidString(text), strings.ContainsRune(text, utf8.RuneError): // decoders put it where there was no character
+	case !utf8.ValidString(text), strings.ContainsRune(text, utf8.RuneError): // decoders insert RuneError for invalid input
 		return refuse(Invalid, path, "%s is not valid UTF-8", path)
 	}
 	if i := strings.IndexFunc(text, unseen); i >= 0 {
@@ -189,16 +190,16 @@ func checkText(path, text string, limit int) error {
 	return nil
 }
 
-// unseen is true for what has no place in a line of text: controls, marks that
-// turn or break the line, and what is no character. The joiners stay, because
-// scripts and emoji are written with them.
+// unseen reports whether a character does not belong in a line of text: control characters,
+// marks that change direction or break the line, and unassigned code points. Zero-width
+// joiners are allowed, because scripts and emoji need them.
 func unseen(r rune) bool {
 	const zeroWidthNonJoiner, zeroWidthJoiner = 0x200c, 0x200d
 	return !unicode.IsGraphic(r) && r != zeroWidthNonJoiner && r != zeroWidthJoiner
 }
 
-// cleanHostname puts a hyphen in place of each character that checkText would
-// refuse: nobody can change what a strange device calls itself.
+// cleanHostname replaces each character that checkText would refuse by a hyphen. It does
+// not refuse, because nobody can change the hostname that an unknown device sends.
 func cleanHostname(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unseen(r) || r == utf8.RuneError {

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// What clients are told about names at most: it is in the map of everybody.
+// Limits on DNS settings: they are part of every client's map.
 const (
 	maxNameservers   = 16
 	maxSplitDomains  = 256
@@ -24,24 +24,23 @@ const (
 // DNS are the use cases of DNS settings.
 type DNS struct {
 	*core
-	configured atomic.Pointer[string] // the settings of the configuration file, encoded
+	configured atomic.Pointer[string] // the DNS settings of the configuration file, encoded
 }
 
-// DNSChange is what becomes of the settings of DNS; nil leaves a part as it is. The
-// base domain is part of every node's name and comes from the configuration alone.
+// DNSChange is a change to the DNS settings; nil leaves a part unchanged. The base domain
+// is part of every node's name and comes from the configuration alone.
 type DNSChange struct {
 	MagicDNS      *bool
 	Nameservers   *[]string
 	Split         *map[string][]string
 	SearchDomains *[]string
 	ExtraRecords  *[]mesh.DNSRecord
-	// IfRevision is the DNSRevision that the change was made from; without it
-	// the change is made to whatever is set.
+	// IfRevision is the DNSRevision that the change is based on. If it is empty, the change
+	// applies to any revision.
 	IfRevision string
 }
 
-// DNSRevision names the settings of DNS as they are in s: any change gives them
-// another.
+// DNSRevision returns a revision of the DNS settings in s. It differs after every change.
 func DNSRevision(s *mesh.Snapshot) string {
 	set, ok := s.Settings.ByKey(mesh.SettingDNS)
 	if !ok {
@@ -58,8 +57,8 @@ func checkDNSRevision(s *mesh.Snapshot, want string) error {
 	return nil
 }
 
-// Set changes what clients are told about names, at once and until it is changed
-// again: the configuration gives only the start values, unless it pins them.
+// Set changes the DNS settings that clients get. The change lasts until the next one: the
+// configuration provides only the initial values, unless it pins them.
 func (s *DNS) Set(ctx context.Context, a mesh.Actor, c DNSChange) error {
 	if err := c.normalize(); err != nil {
 		return err
@@ -115,8 +114,8 @@ func (c *DNSChange) apply(d *mesh.DNS) {
 	}
 }
 
-// normalize puts names and addresses into the form that is stored, and refuses
-// what is none.
+// normalize converts names and addresses to the form that is stored, and refuses invalid
+// ones.
 func (c *DNSChange) normalize() error {
 	if c.Nameservers != nil {
 		servers, err := parseAll("nameservers", *c.Nameservers, maxNameservers, mesh.ParseNameserver)
@@ -207,8 +206,7 @@ func parseRecords(records []mesh.DNSRecord) ([]mesh.DNSRecord, error) {
 	return out, nil
 }
 
-// Reset takes the configured settings of DNS again. ifRevision is as in a
-// DNSChange.
+// Reset restores the DNS settings of the configuration. ifRevision is as in DNSChange.
 func (s *DNS) Reset(ctx context.Context, a mesh.Actor, ifRevision string) error {
 	configured := s.configured.Load()
 	if configured == nil {

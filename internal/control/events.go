@@ -10,14 +10,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// What a webhook is told beside changes: a test, and that the history does not
-// reach back to what comes next.
+// Events that webhooks receive in addition to changes: a test, and a notice that the
+// history no longer contains the events that come next.
 const (
 	EventTest  = "webhook.test"
 	EventReset = "reset"
 )
 
-// EventName is the name of a change: the kind of the object and the verb.
+// EventName returns the name of a change: the object's kind and the verb.
 func EventName(row history.AuditRow) string {
 	if row.Verb == "" {
 		return row.Kind
@@ -25,8 +25,8 @@ func EventName(row history.AuditRow) string {
 	return row.Kind + "." + row.Verb
 }
 
-// EventID is by what a receiver knows an event that it has taken before. A test
-// is like no other.
+// EventID returns the id by which a receiver recognizes an event that it has already
+// processed. Each test has an id of its own.
 func EventID(row history.AuditRow) string {
 	if EventName(row) == EventTest {
 		return fmt.Sprintf("test-%d", row.At)
@@ -34,22 +34,21 @@ func EventID(row history.AuditRow) string {
 	return row.Position.String()
 }
 
-// eventKinds are the kinds of objects that changes are about.
+// eventKinds returns the kinds of objects that changes are about.
 func eventKinds() []string {
 	return []string{"user", "node", "preauthkey", "apikey", "login", "sshgrant", "policy", "dns", "webhook", "clock"}
 }
 
-// changeVerbs are what happens to objects.
+// changeVerbs returns what can happen to objects.
 func changeVerbs() []string { return []string{"created", "changed", "deleted"} }
 
-// eventTypes are the names by which other services of this kind call some of the
-// changes.
+// eventTypes returns the names that the webhooks of Tailscale use for some of the changes.
 func eventTypes() []string {
 	return []string{"nodeCreated", "nodeApproved", "nodeKeyExpired", "nodeDeleted", "userCreated", "userDeleted", "policyUpdate"}
 }
 
-// EventType is the name by which other services of this kind call a change, or
-// its own name if they have none.
+// EventType returns the name that the webhooks of Tailscale use for a change, or its own
+// name if they have none.
 func EventType(row history.AuditRow) string {
 	switch name := EventName(row); {
 	case name == "node.created", name == "node.deleted", name == "user.created", name == "user.deleted":
@@ -72,8 +71,8 @@ func rejects(login []byte) bool {
 	return json.Unmarshal(login, &shape) != nil || shape.Rejected != ""
 }
 
-// expires finds the change by which a node's key expired: somebody ended it, or
-// its time had come and the sweeper says so.
+// expires reports whether a change expired a node's key, either because somebody expired it
+// or because the sweep recorded that its time had come.
 func expires(row history.AuditRow) bool {
 	if row.Actor.Kind == mesh.ActorServer && row.Actor.Reason == mesh.ReasonExpired {
 		return true
@@ -84,8 +83,8 @@ func expires(row history.AuditRow) bool {
 	return json.Unmarshal(row.Before, &before) == nil && json.Unmarshal(row.After, &after) == nil && !before.Expired && after.Expired
 }
 
-// EventWanted reports whether a webhook asks for a change. What is no change
-// comes always.
+// EventWanted reports whether a webhook subscribes to an event. Events that are not changes
+// are always sent.
 func EventWanted(w *mesh.Webhook, row history.AuditRow) bool {
 	name := EventName(row)
 	if len(w.Events) == 0 || name == EventTest || name == EventReset {
@@ -99,8 +98,9 @@ func EventWanted(w *mesh.Webhook, row history.AuditRow) bool {
 	})
 }
 
-// KnownEvent reports whether there are changes of a name, or with .* in place of
-// the verb of a kind. A name with a mistake would never be told of.
+// KnownEvent reports whether a subscription names an event type, a change, or all changes
+// of a kind with .* for the verb. Unknown names are refused, because a misspelled one would
+// never match.
 func KnownEvent(name string) bool {
 	kind, verb, whole := strings.Cut(name, ".")
 	if !whole {

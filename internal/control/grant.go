@@ -11,11 +11,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// grant is what allows a node to join: a pre-auth key, or an administrator's
-// approval. Without a method there is none.
+// grant is what allows a node to join: a pre-auth key, or an administrator's approval. If
+// method is empty, there is none.
 type grant struct {
 	method   mesh.RegisterMethod
-	user     mesh.UserID // zero for a key that has tags alone
+	user     mesh.UserID // zero for a key that has only tags
 	key      *mesh.PreAuthKey
 	login    *mesh.Login
 	retry    *mesh.Node // the node that this machine registered with the same single-use key
@@ -35,14 +35,14 @@ func grantFor(w *policy.World, now mesh.Time, j Joining) (grant, error) {
 	case !ok, l.MachineKey != j.MachineKey, l.Until.Reached(now):
 		return grant{}, nil
 	case l.Rejected != "":
-		// The answer stays until it expires: clients keep asking.
+		// A rejection stays until it expires, because clients keep asking.
 		return grant{rejected: l.Rejected}, nil
 	}
 	return grant{method: mesh.RegisterApproved, user: l.User, login: l}, nil
 }
 
-// grantOfKey checks a pre-auth key. The machine key is that of the client if it has
-// proven it, and zero otherwise.
+// grantOfKey checks a pre-auth key. proven is the client's machine key if it has proven it,
+// and zero otherwise.
 func grantOfKey(w *policy.World, now mesh.Time, text string, proven key.MachinePublic) (grant, error) {
 	k, ok := identity.PreAuthKey(w.Snapshot, text)
 	var retry *mesh.Node
@@ -59,8 +59,8 @@ func grantOfKey(w *policy.World, now mesh.Time, text string, proven key.MachineP
 	return grant{method: mesh.RegisterAuthKey, user: k.User, key: k, retry: retry}, nil
 }
 
-// retryOf is the node that this machine has just registered with a single-use key, nil
-// if it has none or may not come again.
+// retryOf returns the node that this machine has just registered with a single-use key, or
+// nil if there is none or it is too late for a retry.
 func retryOf(w *policy.World, now mesh.Time, k *mesh.PreAuthKey, machine key.MachinePublic) *mesh.Node {
 	if machine.IsZero() || k.LastUse.At.Add(retryWithin).Reached(now) {
 		return nil
@@ -73,7 +73,7 @@ func retryOf(w *policy.World, now mesh.Time, k *mesh.PreAuthKey, machine key.Mac
 	return nil
 }
 
-// tags are those of the key and those that the device asked for and may have.
+// tags returns the tags of the key, and those that the device requested and may have.
 func (g grant) tags(w *policy.World, asked []string, trial previousPolicy) ([]string, error) {
 	asked, err := checkTags("tags", asked)
 	if err != nil {
@@ -95,9 +95,9 @@ func (g grant) tags(w *policy.World, asked []string, trial previousPolicy) ([]st
 	return asked, nil
 }
 
-// earlier is the node that this machine has for the same user, or for tags if
-// the node is to be tagged. A machine on which several people sign in has a node
-// for each; the key that the client had before tells which of two fits.
+// earlier returns the node that this machine already has for the same user, or for tags if
+// the node is to be tagged. A machine on which several people sign in has one node for
+// each. If two match, the client's previous node key decides.
 func (g grant) earlier(w *policy.World, j Joining, tagged bool) *mesh.Node {
 	if g.retry != nil {
 		return g.retry
@@ -120,13 +120,13 @@ func (g grant) earlier(w *policy.World, j Joining, tagged bool) *mesh.Node {
 	return best
 }
 
-// spent notes that the grant was used.
+// spent returns the events that record the use of the grant.
 func (g grant) spent(now mesh.Time, from string) (evs []mesh.Event) {
 	if g.login != nil {
 		return []mesh.Event{mesh.LoginGone{ID: g.login.ID}}
 	}
 	if g.retry != nil {
-		return nil // counted, and the minute began, with the first use
+		return nil // already counted by the first use, which also started retryWithin
 	}
 	if !g.key.Used {
 		used := *g.key

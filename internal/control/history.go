@@ -11,18 +11,17 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// maxFilter is longer than any kind, verb, id or name that is kept.
+// maxFilter is longer than any kind, verb, id or name that is stored.
 const maxFilter = 300
 
-// How many rows one answer of a list of past changes has.
+// The number of rows in one answer of a list of past changes.
 const (
 	defaultRows = 100
 	maxRows     = 1000
 	maxVersions = 100 // of the policy
 )
 
-// rowLimit returns how many rows to read for a caller that asks for a number of them; zero
-// stands for the default.
+// rowLimit checks a limit that a caller asked for; zero means the default.
 func rowLimit(asked, most int) (int, error) {
 	if asked < 0 || asked > most {
 		return 0, refuse(Invalid, "limit", "limit must be from 1 to %d", most)
@@ -30,17 +29,16 @@ func rowLimit(asked, most int) (int, error) {
 	return cmp.Or(asked, defaultRows), nil
 }
 
-// History reads what happened: the audit log.
+// History reads the audit log.
 type History struct{ *core }
 
-// Audit returns the newest rows that q asks for, and the position to ask before
-// for those that follow; it is zero when there are none. A limit of zero means
-// the default.
+// Audit returns the newest rows that match q, and the position from which to continue,
+// which is zero if there are no more. A limit of zero means the default.
 func (s *History) Audit(ctx context.Context, q history.AuditQuery) (rows []history.AuditRow, next history.Position, err error) {
 	for _, f := range []struct {
 		path  string
 		texts []string
-		among []string // nil for any
+		among []string // nil means any
 	}{{"kind", q.Kinds, eventKinds()}, {"verb", q.Verbs, changeVerbs()}, {"object", []string{q.Object}, nil}, {"actor", []string{q.Actor}, nil}} {
 		for _, text := range f.texts {
 			if err := checkText(f.path, text, maxFilter); err != nil {
@@ -56,7 +54,7 @@ func (s *History) Audit(ctx context.Context, q history.AuditQuery) (rows []histo
 		return nil, next, err
 	}
 	q.Newest = true
-	q.Limit = wanted + 1 // one more tells whether any follow
+	q.Limit = wanted + 1 // one more row shows whether there is another page
 	if rows, err = s.history.Audit(ctx, q); err != nil || len(rows) <= wanted {
 		return rows, next, err
 	}
@@ -64,10 +62,10 @@ func (s *History) Audit(ctx context.Context, q history.AuditQuery) (rows []histo
 	return rows, rows[wanted-1].Position, nil
 }
 
-// Changes returns what happened after a position, up to the end of a revision
-// that this replica has seen, oldest first: the rows of the audit, and in the
-// same form the nodes that came and went. It fails with history.ErrForgotten when
-// some of it may be gone.
+// Changes returns what happened after a position, up to the end of a revision that this
+// replica has seen, oldest first. These are the rows of the audit log and, in the same
+// form, the nodes that went online and offline. It fails with history.ErrForgotten if some
+// of that may have been deleted.
 func (s *History) Changes(ctx context.Context, after history.Position, upTo mesh.Revision, limit int) ([]history.AuditRow, error) {
 	before := history.EndOf(upTo)
 	rows, err := s.history.Audit(ctx, history.AuditQuery{After: after, Before: before, Limit: limit})
@@ -97,13 +95,13 @@ const (
 	maxPresence     = 31 * 24 * time.Hour
 )
 
-// Presence returns when nodes were online within a time; see history.Reader.
+// Presence returns when nodes were online within a period; see history.Reader.
 func (s *History) Presence(ctx context.Context, nodes []mesh.NodeID, from, to mesh.Time) ([]history.Presence, error) {
 	return s.history.Presence(ctx, nodes, from, to)
 }
 
-// PresencePeriod is the time that presence is asked for: up to now and from a day
-// earlier, where nothing else is given, and never later than now.
+// PresencePeriod fills in the defaults of a period: to is now at the latest, and from is a
+// day earlier.
 func PresencePeriod(from, to, now mesh.Time) (mesh.Time, mesh.Time, error) {
 	if to == 0 || to > now {
 		to = now

@@ -17,25 +17,24 @@ const (
 	maxHostname = 255
 	maxHostText = 128
 	maxRoutes   = 256
-	// MaxHostObject bounds what peers are given of a device's own words: it is
-	// in the map of everybody.
+	// MaxHostObject limits the part of a device's description that its peers get: it is in
+	// the map of every peer.
 	MaxHostObject = 16 << 10
 )
 
-// Host is what a device says of itself.
+// Host is a device's description of itself.
 type Host struct {
 	Hostname      string
 	OS            string
 	Arch          string
 	ClientVersion string
-	// Object is the JSON object that peers are given. Its bytes change only
-	// with its meaning.
+	// Object is the JSON object that peers get. Equal descriptions have equal bytes.
 	Object      string
 	RoutableIPs []netip.Prefix
 }
 
-// bounded makes a description fit to be stored. Nothing is refused: nobody can
-// change what a strange device says.
+// bounded trims a description to what can be stored. It refuses nothing, because nobody can
+// change what an unknown device sends.
 func (h Host) bounded() Host {
 	h.Hostname = cleaned(h.Hostname, maxHostname)
 	h.OS, h.Arch, h.ClientVersion = cleaned(h.OS, maxHostText), cleaned(h.Arch, maxHostText), cleaned(h.ClientVersion, maxHostText)
@@ -55,8 +54,8 @@ func (h Host) bounded() Host {
 	return h
 }
 
-// check refuses a description that cannot be stored as it is, and sorts the routes.
-// Characters that a hostname may not have are replaced.
+// check refuses a description that cannot be stored unchanged, and sorts the routes.
+// Characters that are not allowed in a hostname are replaced.
 func (h *Host) check(w *policy.World) error {
 	if len(h.RoutableIPs) > maxRoutes {
 		return refuse(Invalid, "routableIPs", "at most %d routes", maxRoutes)
@@ -91,7 +90,7 @@ func (h *Host) check(w *policy.World) error {
 	return nil
 }
 
-// object is the least that peers are given.
+// object returns a minimal object for peers: hostname and operating system.
 func (h Host) object() string {
 	members := map[string]string{"Hostname": h.Hostname}
 	if h.OS != "" {
@@ -108,7 +107,8 @@ func cleaned(text string, limit int) string {
 	return cleanHostname(text)
 }
 
-// sortedRoutes returns each network once, in order, and nil for none.
+// sortedRoutes returns the networks sorted and without duplicates, or nil if there are
+// none.
 func sortedRoutes(routes []netip.Prefix) []netip.Prefix {
 	slices.SortFunc(routes, func(a, b netip.Prefix) int {
 		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
@@ -119,9 +119,8 @@ func sortedRoutes(routes []netip.Prefix) []netip.Prefix {
 	return routes
 }
 
-// describe puts h into n and reports whether that changed anything. The name in
-// DNS follows the hostname unless a person chose it. Routes that the mesh does not
-// allow are left out.
+// describe copies h into n and reports whether that changed anything. The DNS name follows
+// the hostname unless a person chose it. Routes that the mesh does not allow are dropped.
 func (h Host) describe(w *policy.World, n *mesh.Node) (changed bool) {
 	if forbids := forbidden(w); slices.ContainsFunc(h.RoutableIPs, forbids) {
 		h.RoutableIPs = sortedRoutes(slices.DeleteFunc(slices.Clone(h.RoutableIPs), forbids))
@@ -134,7 +133,7 @@ func (h Host) describe(w *policy.World, n *mesh.Node) (changed bool) {
 	return !before.equal(h)
 }
 
-// hostOf is what n says of itself.
+// hostOf returns the description that n has.
 func hostOf(n *mesh.Node) Host {
 	return Host{n.Hostname, n.OS, n.Arch, n.ClientVersion, n.Host, n.RoutableIPs}
 }

@@ -20,32 +20,33 @@ import (
 
 // Joining is a request to register a device.
 type Joining struct {
-	// Proven says that the device has proven its machine key, as clients do. A
-	// request without that proof, such as that of a provisioning system, can only
-	// create a node: it cannot take over one of a known machine.
+	// Proven reports that the device has proven its machine key, as clients do. A request
+	// without this proof, for example from a provisioning system, can only create a node:
+	// it cannot take over a node of a known machine.
 	Proven     bool
 	MachineKey key.MachinePublic
 	NodeKey    key.NodePublic
-	// OldNodeKey is a key that the client had before. Clients go on sending it
-	// long after they changed it.
+	// OldNodeKey is a key that the client had earlier. Clients continue to send it long
+	// after they replaced it.
 	OldNodeKey key.NodePublic
-	// PreAuthKey is sent by clients that were given one, each time they start.
+	// PreAuthKey is sent by clients that have one, every time they start.
 	PreAuthKey string
-	// Followup is the link that the client was given: it waits for the answer.
+	// Followup is the login link that the client was given, and on which it waits for an
+	// answer.
 	Followup string
-	// Expiry is when the client wants its key to expire; a time in the past logs
-	// it out, zero asks for nothing.
+	// Expiry is when the client wants its key to expire. A time in the past is a logout,
+	// zero means no preference.
 	Expiry     mesh.Time
 	Ephemeral  bool
 	Tags       []string
 	CapVersion int
 	Host       Host
 
-	addr  string         // where it comes from
+	addr  string         // the network address of the request
 	trial previousPolicy // limits the tags while a policy is on trial
 }
 
-// Joins are the use cases of devices that join.
+// Joins are the use cases of devices that join the network.
 type Joins struct {
 	*core
 	logins          *Logins
@@ -71,25 +72,25 @@ func newJoins(shared *core, logins *Logins, c Config) *Joins {
 	return s
 }
 
-// Joined answers a client.
+// Joined is the answer to a client.
 type Joined struct {
-	// Node is nil when Link is set or the node is gone.
+	// Node is nil if Link is set or the node has been deleted.
 	Node *mesh.Node
-	// User owns the node; nil for one with tags.
+	// User is the owner of the node; nil for a tagged node.
 	User *mesh.User
-	// KeyExpired says that the client must make a new node key.
+	// KeyExpired tells the client to create a new node key.
 	KeyExpired bool
-	// Link is where an administrator approves the device.
+	// Link is the page on which an administrator approves the device.
 	Link string
 	// Rejected is why an administrator rejected the device.
 	Rejected string
 }
 
-// leastSooner is how much earlier a device must want its key to expire for that to
-// be worth a commit.
+// leastSooner is how much earlier a device must want its key to expire to be worth a
+// commit.
 const leastSooner = time.Minute
 
-// verdict is what decideJoin found.
+// verdict is the result of decideJoin.
 type verdict struct {
 	node       *mesh.Node
 	registered bool // created, or given a new node key after authorisation
@@ -142,8 +143,8 @@ func (s *Joins) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, erro
 	return out, nil
 }
 
-// check bounds a request. What a client says of its device is made to fit, because
-// nobody can change it; others are told what is wrong.
+// check validates a request. The description that a client sends is trimmed, because nobody
+// can change it. Other callers are told what is wrong.
 func (j *Joining) check(w *policy.World) (err error) {
 	if j.Proven {
 		if j.NodeKey.IsZero() {
@@ -165,7 +166,8 @@ func (j *Joining) check(w *policy.World) (err error) {
 	return err
 }
 
-// join decides and commits, again if a policy on trial has to be read for it.
+// join decides and commits. It repeats both if the decision needs the policy before the
+// trial.
 func (s *Joins) join(ctx context.Context, a mesh.Actor, j Joining) (v verdict, err error) {
 	err = s.withPreviousPolicy(ctx, func(c previousPolicy) (err error) {
 		j.trial = c
@@ -175,8 +177,8 @@ func (s *Joins) join(ctx context.Context, a mesh.Actor, j Joining) (v verdict, e
 	return v, err
 }
 
-// tryJoin decides on the world at hand first: a client that is known, which is
-// nearly every one, and a stranger, who may be hostile, usually take no lock.
+// tryJoin first decides without a lock. That is enough for known clients, which are nearly
+// all of them, and usually for unknown ones, which may be hostile.
 func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, error) {
 	addresses := s.addresses(rand.Uint64())
 	w := s.ledger.World()
@@ -194,7 +196,7 @@ func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, 
 	if len(evs) == 0 && a.Once == nil {
 		return s.confirmUnchanged(ctx, w, v)
 	}
-	if j.Proven { // an unproven key could be anybody's; those requests are limited by their address
+	if j.Proven { // an unproven key could belong to anyone; those requests are limited by address
 		if err := s.pace.charge(j.MachineKey, time.Now(), v.keyExpired); err != nil {
 			return verdict{}, err
 		}
@@ -208,16 +210,16 @@ func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, 
 	return v, err
 }
 
-// confirmUnchanged returns a verdict that changes nothing. "You are registered" and "you are
-// logged out" may answer a client that retries because its first request got no
-// answer, so they count as acknowledgements, and what they rest on must be durable.
+// confirmUnchanged returns a verdict that changes nothing. "You are registered" and "you
+// are logged out" may answer a client that retries because its first request got no answer.
+// So they count as acknowledgements, and the state that they are based on must be durable.
 // A refusal, a rejection or a login link promises nothing.
 func (s *Joins) confirmUnchanged(ctx context.Context, w *policy.World, v verdict) (verdict, error) {
 	var err error
 	switch {
 	case v.node != nil:
 		err = s.ledger.ConfirmChange(ctx, w.Rev, v.node.UpdatedAt)
-	case v.keyExpired: // the node is gone; strangers can ask this too, for one commit per commit of another replica
+	case v.keyExpired: // the node is gone; unknown clients can ask this too, at most one commit per commit of another replica
 		err = s.ledger.Confirm(ctx, w.Rev)
 	}
 	if err != nil {
@@ -229,7 +231,7 @@ func (s *Joins) confirmUnchanged(ctx context.Context, w *policy.World, v verdict
 // addressPicker picks the addresses of a new node.
 type addressPicker func(*mesh.Snapshot) (v4, v6 netip.Addr, err error)
 
-// addresses picks the addresses of a new node.
+// addresses returns an addressPicker. draw is the random number for random addresses.
 func (s *Joins) addresses(draw uint64) func(w *mesh.Snapshot) (v4, v6 netip.Addr, err error) {
 	return func(w *mesh.Snapshot) (v4, v6 netip.Addr, err error) {
 		start4, start6 := w.Counters.V4, w.Counters.V6
@@ -246,7 +248,7 @@ func (s *Joins) addresses(draw uint64) func(w *mesh.Snapshot) (v4, v6 netip.Addr
 	}
 }
 
-// decideJoin is the whole table of what a registration means.
+// decideJoin decides what a registration means. It covers all cases.
 func (s *Joins) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (verdict, []mesh.Event, error) {
 	if !j.Proven {
 		return s.decideUnproven(w, now, j, addresses)
@@ -258,7 +260,7 @@ func (s *Joins) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses 
 	case known:
 		v, evs := decideKnown(n, now, j.Expiry)
 		return v, evs, nil
-	case j.Expiry.Reached(now): // logged out, and gone already
+	case j.Expiry.Reached(now): // logged out, and deleted already
 		return verdict{keyExpired: true}, nil, nil
 	}
 	g, err := grantFor(w, now, j)
@@ -274,8 +276,8 @@ func (s *Joins) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses 
 	return verdict{node: n, registered: err == nil}, evs, err
 }
 
-// decideUnproven creates a node with a pre-auth key. A machine that is known is
-// refused, unless it is the same request again, which gets the same answer.
+// decideUnproven creates a node with a pre-auth key. It refuses a known machine, except for
+// a repetition of the same request, which gets the same answer.
 func (s *Joins) decideUnproven(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (verdict, []mesh.Event, error) {
 	machine := w.Nodes.ByMachine(j.MachineKey)
 	if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {
@@ -299,8 +301,8 @@ func (s *Joins) decideUnproven(w *policy.World, now mesh.Time, j Joining, addres
 	return verdict{node: n, registered: err == nil}, evs, err
 }
 
-// decideKnown answers a machine with a node key that it registered, and the expiry
-// that it asks for. A pre-auth key is ignored: programs send theirs at every start,
+// decideKnown answers a machine that uses a node key it has registered, and applies the
+// expiry that it asks for. A pre-auth key is ignored: programs send theirs at every start,
 // and it may have been used, expired or deleted since.
 func decideKnown(n *mesh.Node, now, expiry mesh.Time) (verdict, []mesh.Event) {
 	changed := *n
@@ -320,7 +322,7 @@ func decideKnown(n *mesh.Node, now, expiry mesh.Time) (verdict, []mesh.Event) {
 	return verdict{node: n}, nil
 }
 
-// admit gives the node key a node: the one that the machine already has for this
+// admit assigns a node to the node key: the node that the machine already has for this
 // grant, which keeps its id, addresses and name, or a new one.
 func (s *Joins) admit(w *policy.World, now mesh.Time, g grant, j Joining, addresses addressPicker) (*mesh.Node, []mesh.Event, error) {
 	tags, err := g.tags(w, j.Tags, j.trial)
@@ -367,9 +369,8 @@ func (s *Joins) logRegistration(a mesh.Actor, n *mesh.Node) {
 	s.logFor(a).Info("node registered", "node", n.ID, "name", n.Name, "user", s.ownerName(n), "tags", n.Tags)
 }
 
-// logRefusal logs why a node could not join. A machine that has proven its key and
-// uses the node key of another is an intruder; without that proof it is merely a
-// conflict.
+// logRefusal logs why a node could not join. A machine that has proven its key and uses the
+// node key of another machine is an intruder. Without that proof it is merely a conflict.
 func (s *Joins) logRefusal(err error, a mesh.Actor, j Joining) {
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {

@@ -9,9 +9,8 @@ import (
 	"tailscale.com/types/key"
 )
 
-// How often one machine may change its nodes by registering, on this replica. Each
-// such change leaves a row in the audit. A client that is known and asks for nothing
-// new costs nothing.
+// How often one machine may change its nodes by registering, on this replica. Each such
+// change adds a row to the audit log. A known client that requests no change costs nothing.
 const (
 	joinBurst, joinEvery = 30, 5 * time.Minute
 
@@ -19,23 +18,25 @@ const (
 	joinForget = time.Minute
 )
 
-// TooFast answers a machine that registers too often. It may try again after a while.
+// TooFast is the error for a machine that registers too often. It may retry after the given
+// time.
 type TooFast struct{ After time.Duration }
 
 func (e *TooFast) Error() string {
 	return fmt.Sprintf("this device has registered too often; try again in %s", e.After.Round(time.Second))
 }
 
-// joinPace bounds how often each machine makes this replica commit by registering. It
-// goes by the machine, because a node that is ephemeral ends when it logs out.
+// joinPace limits how often each machine makes this replica commit by registering. It
+// counts per machine and not per node, because an ephemeral node is deleted when it logs
+// out.
 type joinPace struct {
 	mu        sync.Mutex
-	machines  map[key.MachinePublic]*bucket // guarded by mu; those without an entry have their whole allowance
-	forgotten time.Time                     // guarded by mu; when the machines were last looked through
+	machines  map[key.MachinePublic]*bucket // guarded by mu; a machine without an entry has its whole allowance
+	forgotten time.Time                     // guarded by mu; when full allowances were last removed
 }
 
-// charge takes one registration from the allowance of a machine. A logout is charged
-// but never refused: there is at most one for each registration.
+// charge takes one registration from the allowance of a machine. A logout is charged but
+// never refused: there is at most one for each registration.
 func (p *joinPace) charge(machine key.MachinePublic, now time.Time, logout bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +62,7 @@ func (p *joinPace) charge(machine key.MachinePublic, now time.Time, logout bool)
 	return &TooFast{After: time.Duration((b.used + 1 - joinBurst) * float64(joinEvery))}
 }
 
-// refund gives back what was charged for a registration that was not committed.
+// refund returns the charge for a registration that was not committed.
 func (p *joinPace) refund(machine key.MachinePublic) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,12 +17,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// How often reports of one node are committed on this replica. A client that roams
-// changes its endpoints a few times within a minute, and its description hardly ever;
-// routers may announce and withdraw routes by script. What comes faster is merged and
-// committed later. Descriptions and routes leave a row in the audit, so their pace
-// bounds what a node can add to it. A row is larger the more routes the node has, and
-// costs more of the allowance.
+// How often reports of one node are committed on this replica. A client that roams changes
+// its endpoints a few times within a minute, and its description hardly ever. Routers may
+// announce and withdraw routes by script. Reports that come faster are merged and committed
+// later. Descriptions and routes add a row to the audit log, so these limits also bound how
+// fast a node can grow it. The row is larger the more routes the node has, and costs
+// accordingly more of the allowance.
 const (
 	netBurst, netEvery       = 60, time.Second
 	hostBurst, hostEvery     = 30, 5 * time.Minute
@@ -32,7 +32,7 @@ const (
 	lateLook = 500 * time.Millisecond // how late a due report may be committed
 )
 
-// bucket is an allowance that refills. The zero value is full.
+// bucket is a token bucket. The zero value is full.
 type bucket struct {
 	used float64
 	at   time.Time
@@ -45,7 +45,7 @@ func (b *bucket) refill(now time.Time, every time.Duration) (full bool) {
 	return b.used == 0
 }
 
-// take takes cost of burst, if that much is left.
+// take takes cost from a bucket of size burst, if that much is left.
 func (b *bucket) take(now time.Time, cost, burst float64, every time.Duration) bool {
 	if b.refill(now, every); b.used+cost > burst {
 		return false
@@ -54,27 +54,28 @@ func (b *bucket) take(now time.Time, cost, burst float64, every time.Duration) b
 	return true
 }
 
-// refund gives back what was taken.
+// refund returns what was taken.
 func (b *bucket) refund(cost float64) { b.used = max(0, b.used-cost) }
 
-// reporter is what is kept of a node that reported lately.
+// reporter is the state kept for a node that has reported recently.
 type reporter struct {
 	net, host, routes bucket
-	// late is what the node said that is not known to be committed; nil when all is.
+	// late holds what the node reported and is not known to be committed; nil if all of it
+	// is.
 	late *Report
-	// said counts the reports that are merged in late.
+	// said counts the reports that were merged into late.
 	said  int
 	actor mesh.Actor
-	busy  int // how many are committing it
+	busy  int // number of commits of it that are under way
 }
 
 // lateReports limits how often each node makes this replica commit.
 type lateReports struct {
 	mu    sync.Mutex
-	nodes map[mesh.NodeID]*reporter // guarded by mu; those without an entry have their whole allowance
+	nodes map[mesh.NodeID]*reporter // guarded by mu; a node without an entry has its whole allowance
 }
 
-// merged returns r, completed with parts of an earlier report that r lacks.
+// merged returns r, completed with the parts of an earlier report that r lacks.
 func (r Report) merged(before *Report) Report {
 	if before == nil || before.NodeKey != r.NodeKey || before.MachineKey != r.MachineKey {
 		return r
@@ -89,7 +90,7 @@ func (r Report) merged(before *Report) Report {
 	return r
 }
 
-// add keeps a report until it is committed, with what still waits of earlier ones.
+// add merges a report into what is not committed yet.
 func (l *lateReports) add(id mesh.NodeID, a mesh.Actor, now time.Time, r Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +108,7 @@ func (l *lateReports) add(id mesh.NodeID, a mesh.Actor, now time.Time, r Report)
 	n.said++
 }
 
-// latest returns what waits of a node, and how much the node had said by then.
+// latest returns what is not committed of a node, and how many reports that includes.
 func (l *lateReports) latest(id mesh.NodeID) (r Report, a mesh.Actor, said int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,8 +119,8 @@ func (l *lateReports) latest(id mesh.NodeID) (r Report, a mesh.Actor, said int, 
 	return *n.late, n.actor, n.said, true
 }
 
-// committed says that only rest still waits of what the node had said by then. If it has
-// said more since, all of it waits, and what is committed changes nothing.
+// committed records that of the first said reports only rest is left to commit. If the node
+// has reported more since, everything stays: committing it again changes nothing.
 func (l *lateReports) committed(id mesh.NodeID, said int, rest parts) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,8 +131,8 @@ func (l *lateReports) committed(id mesh.NodeID, said int, rest parts) {
 	n.late = n.late.only(rest)
 }
 
-// parts says which parts of a node a report changes. Routes is what their change
-// costs, and zero when they stay.
+// parts tells which parts of a node a report changes. routes is the cost of changing the
+// routes, and zero if they stay.
 type parts struct {
 	net, host bool
 	routes    float64
@@ -139,7 +140,7 @@ type parts struct {
 
 func (p parts) any() bool { return p != parts{} }
 
-// without is p without the parts of o.
+// without returns p without the parts of o.
 func (p parts) without(o parts) parts {
 	if o.routes > 0 {
 		p.routes = 0
@@ -164,7 +165,7 @@ func partsOf(n *mesh.Node, evs []mesh.Event) (p parts) {
 	return p
 }
 
-// only is r without what p does not need, and nil when that is nothing.
+// only returns r reduced to the parts p, or nil if there are none.
 func (r Report) only(p parts) *Report {
 	if !p.any() {
 		return nil
@@ -181,7 +182,7 @@ func (r Report) only(p parts) *Report {
 	return &r
 }
 
-// within is h as far as p allows it, and else what n is.
+// within returns h with the parts that p does not contain replaced by those of n.
 func (h Host) within(p parts, n *mesh.Node) Host {
 	routes := h.RoutableIPs
 	if !p.host {
@@ -194,8 +195,8 @@ func (h Host) within(p parts, n *mesh.Node) Host {
 	return h
 }
 
-// admit takes what changes need from the allowance of a node and returns those that
-// may be committed now. If there are some, done must be called.
+// admit charges changes to the allowance of a node and returns those that may be committed
+// now. If there are any, done must be called.
 func (l *lateReports) admit(id mesh.NodeID, now time.Time, changes parts) (may parts) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,7 +215,7 @@ func (l *lateReports) admit(id mesh.NodeID, now time.Time, changes parts) (may p
 	return may
 }
 
-// done ends a commit. One that the database could not take costs nothing.
+// done ends a commit. If the database was unavailable, the charge is returned.
 func (l *lateReports) done(id mesh.NodeID, may parts, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,8 +236,8 @@ func (l *lateReports) done(id mesh.NodeID, may parts, err error) {
 	}
 }
 
-// waiting returns the nodes of which something waits that nobody commits, and forgets
-// those that have their whole allowance.
+// waiting returns the nodes that have something to commit and no commit under way. It
+// removes nodes that have their whole allowance.
 func (l *lateReports) waiting(now time.Time) (ids []mesh.NodeID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -251,8 +252,8 @@ func (l *lateReports) waiting(now time.Time) (ids []mesh.NodeID) {
 	return ids
 }
 
-// SaveReports commits delayed reports when their nodes may commit again, until ctx
-// ends.
+// SaveReports commits delayed reports as soon as the limits of their nodes allow it, until
+// ctx ends.
 func (s *Clients) SaveReports(ctx context.Context) error {
 	return periodic.Run(ctx, lateLook, func() {
 		for _, id := range s.late.waiting(time.Now()) {
@@ -264,8 +265,8 @@ func (s *Clients) SaveReports(ctx context.Context) error {
 	})
 }
 
-// saveReport commits what a node said, as far as its pace allows, unless drop says that
-// it no longer counts. It returns whether some of it waits.
+// saveReport commits what a node reported, as far as its limits allow, unless drop says
+// that it is outdated. It returns whether some of it waits.
 func (s *Clients) saveReport(ctx context.Context, id mesh.NodeID, drop func(*policy.World) bool) (waits bool, err error) {
 	r, a, said, ok := s.late.latest(id)
 	if !ok {
@@ -291,8 +292,8 @@ func (s *Clients) saveReport(ctx context.Context, id mesh.NodeID, drop func(*pol
 	return rest.any(), err
 }
 
-// commitReport commits the parts of what a node said that may be. That is what it has
-// said by the time of the commit: an older report never follows a newer one.
+// commitReport commits the parts may of what a node has reported by the time of the commit:
+// an older report never follows a newer one.
 func (s *Clients) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID, may parts, drop func(*policy.World) bool) error {
 	facts, err := commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Facts, []mesh.Event, error) {
 		latest, _, _, ok := s.late.latest(id)
@@ -313,8 +314,8 @@ func (s *Clients) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID
 	return err
 }
 
-// dropIfMoved drops what a node said if it has gone to another replica, which may
-// have heard something newer.
+// dropIfMoved drops the reports of a node that is now connected to another replica, which
+// may have received something newer.
 func (s *Clients) dropIfMoved(id mesh.NodeID) func(*policy.World) bool {
 	self := string(s.ledger.Cluster().Self().ID)
 	return func(w *policy.World) bool {

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// IsLocal is whether an address is of this machine, of its link or of the mesh,
-// or one where clouds keep passwords, also when IPv6 carries it: who may create
-// webhooks should not reach what only the machine can.
+// IsLocal reports whether an address belongs to this machine, its link or the mesh, or is a
+// cloud metadata endpoint. It also recognizes these when they are embedded in an IPv6
+// address. Users who may create webhooks should not reach what only this machine can reach.
 func IsLocal(a netip.Addr, mesh ...netip.Prefix) bool {
 	a = a.WithZone("").Unmap()
 	if a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() {
@@ -21,13 +21,13 @@ func IsLocal(a netip.Addr, mesh ...netip.Prefix) bool {
 	return ok && IsLocal(carried, mesh...)
 }
 
-// IsLocal is whether an address is local to a mesh of this service's prefixes.
+// IsLocal reports whether an address is local, given the prefixes of this server's mesh.
 func (s *Webhooks) IsLocal(a netip.Addr) bool {
 	return IsLocal(a, s.prefixV4, s.prefixV6)
 }
 
-// isMetadata is whether a cloud keeps passwords of its machines at an address
-// that is not of the link.
+// isMetadata reports whether an address that is not link-local is a cloud metadata
+// endpoint, where machines get credentials.
 func isMetadata(a netip.Addr) bool {
 	switch a.String() {
 	case "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe":
@@ -36,8 +36,8 @@ func isMetadata(a netip.Addr) bool {
 	return false
 }
 
-// isOwn is whether an interface of this machine has an address. It is yes when
-// nobody can say.
+// isOwn reports whether an interface of this machine has an address. It is true if the
+// interfaces cannot be listed.
 func isOwn(a netip.Addr) bool {
 	own, err := net.InterfaceAddrs()
 	return err != nil || slices.ContainsFunc(own, func(at net.Addr) bool {
@@ -46,8 +46,8 @@ func isOwn(a netip.Addr) bool {
 	})
 }
 
-// carriedV4 is the IPv4 address to which translators and tunnels bring what is
-// sent to an IPv6 address: IPv4-compatible, IPv4-translated, NAT64 and 6to4.
+// carriedV4 returns the IPv4 address to which translators and tunnels forward packets for
+// an IPv6 address: IPv4-compatible, IPv4-translated, NAT64 and 6to4.
 func carriedV4(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return a, false

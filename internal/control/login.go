@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// loginPoll is how long a client is left waiting before it asks again:
-	// shorter than what proxies and balancers allow an answer to take.
+	// loginPoll is how long a client waits before it asks again. It is shorter than the
+	// timeouts of proxies and load balancers.
 	loginPoll = 4 * time.Minute
-	// Devices that may wait on one replica, in all and from one network. If all
-	// places are taken, the neighbourhood that has most gives one up. The rest
-	// gets the same link again at once: clients ask less and less often then, and
-	// find their answer.
+	// How many devices may wait on one replica, in all and from one network. If the queue
+	// is full, the neighbourhood with the most devices gives up one place. Devices without
+	// a place get the same link again at once. They then ask with growing intervals, and
+	// still get their answer.
 	maxWaiting   = 1024
 	maxWaitingOf = 64
-	// maxPublished is how many of them other replicas hear of.
+	// maxPublished is how many of them are published to other replicas.
 	maxPublished = 100
-	// maxShownTags is how many tags of a device are kept while it waits. Nobody
-	// knows it yet; the rest are looked at when it joins.
+	// maxShownTags is how many tags of a device are kept while it waits. The device is not
+	// trusted yet; the rest of its tags are checked when it joins.
 	maxShownTags = 8
 )
 
-// WaitingLogin is a device that asked to join without a key, and waits.
+// WaitingLogin is a device that asked to join without a key and waits for approval.
 type WaitingLogin = ledger.WaitingLogin
 
 // Logins are the use cases of devices that join without a pre-auth key and wait for
@@ -47,14 +47,14 @@ type Logins struct {
 	waiting   loginQueue
 }
 
-// loginQueue holds the devices that wait on this replica. It forgets them when they
-// leave: a stranger leaves no trace.
+// loginQueue holds the devices that wait on this replica. A device that leaves is removed
+// completely, so that unknown devices use no memory.
 type loginQueue struct {
 	mu      sync.Mutex
 	all     map[*WaitingLogin]*place // guarded by mu
-	entered uint64                   // guarded by mu; how many ever did
-	// answered are the devices that administrators answered here of late, by
-	// code: who types one again is told what became of it.
+	entered uint64                   // guarded by mu; how many devices ever entered
+	// answered are the devices that administrators of this replica answered recently, by
+	// code. An administrator who enters a code again is told the result.
 	answered map[string]answeredLogin // guarded by mu
 }
 
@@ -63,14 +63,14 @@ type answeredLogin struct {
 	until  mesh.Time
 }
 
-// place is that of one who waits.
+// place is the place of one device in the queue.
 type place struct {
 	network, neighbourhood string
-	number                 uint64        // those who came later have higher ones
-	lost                   chan struct{} // closed when another gets the place
+	number                 uint64        // increases with each device
+	lost                   chan struct{} // closed when another device takes the place
 }
 
-// remember keeps a device that was answered for as long as its answer.
+// remember keeps an answered device for as long as its answer is valid.
 func (r *loginQueue) remember(device WaitingLogin, now, until mesh.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func (r *loginQueue) remember(device WaitingLogin, now, until mesh.Time) {
 	r.answered[device.Code] = answeredLogin{device, until}
 }
 
-// recall returns the device that was answered of late by its code.
+// recall returns a device that was answered recently, by its code.
 func (r *loginQueue) recall(code string, now mesh.Time) (WaitingLogin, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,8 +89,8 @@ func (r *loginQueue) recall(code string, now mesh.Time) (WaitingLogin, bool) {
 	return l.device, ok && !l.until.Reached(now)
 }
 
-// enter returns a channel that is closed if the device must give up its place,
-// or false if there is none for it.
+// enter adds a device to the queue. The channel is closed if the device loses its place. ok
+// is false if there is no place for it.
 func (r *loginQueue) enter(l *WaitingLogin) (lost <-chan struct{}, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,9 +112,9 @@ func (r *loginQueue) enter(l *WaitingLogin) (lost <-chan struct{}, ok bool) {
 	return p.lost, true
 }
 
-// evict takes the place of the newest device in the neighbourhood that has
-// most, so that nobody who has many networks can fill the room. It fails if none
-// would have more than that of the newcomer.
+// evict removes the newest device of the neighbourhood with the most devices, so that
+// nobody who controls many networks can fill the queue. It fails if no neighbourhood has
+// more than that of the newcomer.
 func (r *loginQueue) evict(newcomer string) bool {
 	devices := map[string]int{newcomer: 1}
 	for _, p := range r.all {
@@ -144,7 +144,7 @@ func (r *loginQueue) leave(l *WaitingLogin) {
 	delete(r.all, l)
 }
 
-// list returns all, in no order.
+// list returns all waiting devices, in no particular order.
 func (r *loginQueue) list() []WaitingLogin {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,20 +155,20 @@ func (r *loginQueue) list() []WaitingLogin {
 	return list
 }
 
-// Waiting returns the devices that wait on this replica, newest first, a
-// hundred at most.
+// Waiting returns the devices that wait on this replica, newest first, at most
+// maxPublished.
 func (s *Logins) Waiting() []WaitingLogin {
 	list := s.waiting.list()
 	slices.SortFunc(list, func(a, b WaitingLogin) int {
 		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(a.Code, b.Code))
 	})
-	// A client that lost its connection may wait twice.
+	// A client that lost its connection may be waiting twice.
 	list = slices.CompactFunc(list, func(a, b WaitingLogin) bool { return a.Code == b.Code })
 	return list[:min(len(list), maxPublished)]
 }
 
-// Tags returns the tags that a device asks for, as far as it is known to
-// wait: here, or on another replica for some moments already.
+// Tags returns the tags that a device asks for, if it is known to wait: on this replica, or
+// on another one since the last heartbeat or earlier.
 func (s *Logins) Tags(k key.NodePublic) []string {
 	for _, l := range s.waiting.list() {
 		if l.NodeKey == k {
@@ -185,8 +185,8 @@ func (s *Logins) Tags(k key.NodePublic) []string {
 	return nil
 }
 
-// ownLink reports whether the client waits on a link that was made for it and
-// can still be answered.
+// ownLink reports whether the client waits on a link that was made for it and can still be
+// answered.
 func (s *Logins) ownLink(j Joining) bool {
 	if s.sealer == nil || j.Followup == "" {
 		return false
@@ -195,7 +195,8 @@ func (s *Logins) ownLink(j Joining) bool {
 	return ok && l.MachineKey == j.MachineKey && l.NodeKey == j.NodeKey && !l.Expired(s.ledger.Now())
 }
 
-// link is where a person lets the device in: the one that it has, or a new one.
+// link returns the link on which an administrator approves the device: its current one, or
+// a new one.
 func (s *Logins) link(j Joining) (string, error) {
 	switch {
 	case s.sealer == nil:
@@ -211,8 +212,8 @@ func (s *Logins) link(j Joining) (string, error) {
 
 func (s *Logins) url(token string) string { return s.serverURL + "/auth/" + token }
 
-// await blocks until an administrator has answered, on any replica, or it is
-// time to ask again.
+// await blocks until an administrator has answered on any replica, or until loginPoll has
+// passed.
 func (s *Logins) await(ctx context.Context, a mesh.Actor, j Joining) (answered bool, err error) {
 	tags, err := checkTags("tags", j.Tags)
 	if err != nil {
@@ -228,7 +229,7 @@ func (s *Logins) await(ctx context.Context, a mesh.Actor, j Joining) (answered b
 		return false, nil
 	}
 	defer s.waiting.leave(w)
-	enough := time.NewTimer(loginPoll - rand.N(loginPoll/8)) // not all at once
+	enough := time.NewTimer(loginPoll - rand.N(loginPoll/8)) // spread over time
 	defer enough.Stop()
 	for {
 		at := s.ledger.Cursor()
@@ -247,7 +248,7 @@ func (s *Logins) await(ctx context.Context, a mesh.Actor, j Joining) (answered b
 	}
 }
 
-// answersLogin reports whether there is something to tell the client.
+// answersLogin reports whether there is an answer for the client.
 func answersLogin(w *policy.World, now mesh.Time, j Joining) bool {
 	if l, ok := w.Logins.ByNodeKey(j.NodeKey); ok && l.MachineKey == j.MachineKey && !l.Until.Reached(now) {
 		return true

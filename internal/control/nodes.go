@@ -15,14 +15,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Nodes are the use cases of nodes that exist; Joins adds new ones.
+// Nodes are the use cases of existing nodes; Joins adds new ones.
 type Nodes struct {
 	*core
 	quotas Quotas
 }
 
-// FindNode finds a node by id, name or address, a name also in full. A number is always an id, also
-// where a device is called by one.
+// FindNode finds a node by id, name, full DNS name or address. A number is always an id,
+// even if a device has it as its name.
 func FindNode(s *mesh.Snapshot, ref string) (*mesh.Node, error) {
 	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
 		if n, ok := s.Nodes.Get(mesh.NodeID(id)); ok {
@@ -38,14 +38,14 @@ func FindNode(s *mesh.Snapshot, ref string) (*mesh.Node, error) {
 	return nil, ErrNoNode(ref)
 }
 
-// ErrNoNode is the refusal of a node that is not there.
+// ErrNoNode returns the refusal for a node that does not exist.
 func ErrNoNode(ref string) error {
 	return refuse(NotFound, "node", "there is no node %q; list them with: fairlead nodes list", ref)
 }
 
-// change commits what change makes of a copy of a node, if it changes
-// anything, and returns the node before and after. With ifRevision, here and in
-// all that change a node, it must have this NodeRevision.
+// change applies a change to a copy of a node, commits it if anything changed, and returns
+// the node before and after. If ifRevision is given, here and in all methods that change a
+// node, the node must have this NodeRevision.
 func (s *Nodes) change(ctx context.Context, a mesh.Actor, ref, ifRevision string,
 	change func(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool, err error),
 ) (before, after *mesh.Node, err error) {
@@ -65,7 +65,7 @@ func (s *Nodes) change(ctx context.Context, a mesh.Actor, ref, ifRevision string
 	return c.before, c.after, err
 }
 
-// Delete removes a node; its device must join again.
+// Delete deletes a node. Its device must join again.
 func (s *Nodes) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string) error {
 	node, err := commit(ctx, s.core, a, func(w *policy.World, _ mesh.Time) (*mesh.Node, []mesh.Event, error) {
 		node, err := nodeAt(w.Snapshot, ref, ifRevision)
@@ -81,7 +81,7 @@ func (s *Nodes) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string
 	return nil
 }
 
-// nodeName is a label of DNS; upper case is folded before.
+// nodeName matches a DNS label. Upper case is folded before.
 var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func checkNodeName(name string) error {
@@ -94,8 +94,8 @@ func checkNodeName(name string) error {
 	return nil
 }
 
-// Rename gives a node another name in the mesh's DNS, which it keeps
-// whatever its device calls itself. Without a name it follows its device again.
+// Rename sets a node's name in the mesh's DNS, which it keeps whatever its hostname is.
+// With an empty name, it follows the hostname again.
 func (s *Nodes) Rename(ctx context.Context, a mesh.Actor, ref, name, ifRevision string) (*mesh.Node, error) {
 	name = strings.ToLower(name)
 	if name != "" {
@@ -128,8 +128,8 @@ func decideRename(w *policy.World, n *mesh.Node, name string) (changed bool, err
 	return n.Name != was || n.Renamed != wasRenamed, nil
 }
 
-// Tag gives a node to tags, in place of its user or of the tags it had. A
-// node of a user stays for ever then.
+// Tag sets the tags of a node, in place of its user or its earlier tags. A node that
+// belonged to a user no longer expires.
 func (s *Nodes) Tag(ctx context.Context, a mesh.Actor, ref string, tags []string, ifRevision string) (*mesh.Node, error) {
 	tags, err := checkTags("tags", tags)
 	if err != nil {
@@ -163,7 +163,7 @@ func decideTag(w *policy.World, n *mesh.Node, tags []string) (changed bool, err 
 	return setTags(n, tags), nil
 }
 
-// setTags gives a node to tags.
+// setTags sets the tags of a node.
 func setTags(n *mesh.Node, tags []string) (changed bool) {
 	if slices.Equal(n.Tags, tags) {
 		return false
@@ -206,8 +206,8 @@ func (s *Nodes) Move(ctx context.Context, a mesh.Actor, ref, user, ifRevision st
 	return after, nil
 }
 
-// Expiration says when a node must authenticate again: at a time, never, or, as it
-// is zero, now. A time that has passed means now too.
+// Expiration is when a node must authenticate again: at a time, never, or, if it is zero,
+// now. A time in the past means now too.
 type Expiration struct {
 	At    time.Time
 	Never bool
@@ -223,7 +223,7 @@ func (e Expiration) check() error {
 	return nil
 }
 
-// decide leaves a node that has expired as it is when it is to expire.
+// decide applies e to n. A node that has already expired is not expired again.
 func (e Expiration) decide(n *mesh.Node, now mesh.Time) (changed bool) {
 	was, lapsed := n.Expiry, n.KeyExpired
 	if at := mesh.TimeOf(e.At); e.Never || at > now {
@@ -237,8 +237,8 @@ func (e Expiration) decide(n *mesh.Node, now mesh.Time) (changed bool) {
 	return true
 }
 
-// Expire makes a node authenticate again, now or when e says. One that had
-// expired is back at once if its time is yet to come.
+// Expire makes a node authenticate again, now or at the time of e. An expired node is valid
+// again at once if that time is in the future.
 func (s *Nodes) Expire(ctx context.Context, a mesh.Actor, ref string, e Expiration, ifRevision string) (*mesh.Node, error) {
 	if err := e.check(); err != nil {
 		return nil, err
@@ -262,8 +262,7 @@ func (s *Nodes) Expire(ctx context.Context, a mesh.Actor, ref string, e Expirati
 	return after, nil
 }
 
-// NodeSelection names nodes: all, all that are offline, or some by id, name or
-// address.
+// NodeSelection selects all nodes, all that are offline, or some by id, name or address.
 type NodeSelection struct {
 	All, AllOffline bool
 	Nodes           []string
@@ -282,10 +281,9 @@ func (sel NodeSelection) check() error {
 	return nil
 }
 
-// ExpireMany makes nodes authenticate again and returns how many it expired and
-// how many had expired already. Named nodes expire together or, if one is not
-// there, not at all. Of a large network some may have expired when it fails;
-// doing it again does the rest.
+// ExpireMany makes nodes authenticate again. It returns how many it expired and how many
+// had expired already. Named nodes expire together, or not at all if one does not exist. In
+// a large network it may fail after some nodes have expired; a retry expires the rest.
 func (s *Nodes) ExpireMany(ctx context.Context, a mesh.Actor, sel NodeSelection) (expired, already int, err error) {
 	if err := sel.check(); err != nil {
 		return 0, 0, err
@@ -311,20 +309,20 @@ func (s *Nodes) ExpireMany(ctx context.Context, a mesh.Actor, sel NodeSelection)
 	return done.expired, done.already, nil
 }
 
-// expiryProgress is what was done by the commands so far.
+// expiryProgress is the progress of an ExpireMany that takes several commits.
 type expiryProgress struct {
 	expired, already int
-	last             mesh.NodeID // all up to this one are done
-	end              mesh.NodeID // nodes that join later stay
+	last             mesh.NodeID // all nodes up to this one are done
+	end              mesh.NodeID // nodes that join later are not included
 }
 
-// Answer says how many nodes have expired, and how many had before.
+// Answer returns how many nodes were expired, and how many had expired before.
 func (p expiryProgress) Answer() string { return fmt.Sprint(p.expired, p.already) }
 
-// More reports whether another command has to follow.
+// More reports whether another commit has to follow.
 func (p expiryProgress) More() bool { return p.last < p.end }
 
-// decideExpireNodes expires a limited number of the nodes that are left.
+// decideExpireNodes expires a limited number of the remaining nodes.
 func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, before expiryProgress) (expiryProgress, []mesh.Event, error) {
 	done := before
 	done.last = before.end
@@ -368,8 +366,8 @@ func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, before
 	return done, evs, nil
 }
 
-// SetAddresses gives a node addresses of its own choice; one that is not
-// valid leaves what the node has.
+// SetAddresses sets the addresses of a node. An address that is not valid leaves the
+// current one.
 func (s *Nodes) SetAddresses(ctx context.Context, a mesh.Actor, ref string, v4, v6 netip.Addr, ifRevision string) (*mesh.Node, error) {
 	if !v4.IsValid() && !v6.IsValid() {
 		return nil, refuse(Invalid, "", "name an address: ipv4, ipv6 or both")
@@ -408,14 +406,14 @@ func addressFree(w *policy.World, path string, prefix netip.Prefix, addr netip.A
 	if holder, taken := w.Nodes.ByAddr(addr); taken {
 		return refuse(Conflict, path, "node %s (%s) has the address %s already; give that one another first", holder.ID, holder.Name, addr)
 	}
-	// What allocation would not give out nobody may have.
+	// Only addresses that could be allocated are allowed.
 	if next, err := w.Nodes.NextAddr(prefix, addr.Prev()); err != nil || next != addr {
 		return refuse(Invalid, path, "%s is kept for the network itself or for what clients do on their own; choose another", addr)
 	}
 	return nil
 }
 
-// ownerName is the owner of a node as lists show it.
+// ownerName returns the owner of a node as lists show it.
 func (s *core) ownerName(n *mesh.Node) string {
 	if u, ok := s.ledger.World().Users.Get(n.Owner); ok {
 		return u.Name

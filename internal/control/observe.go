@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	// saveEvery is how often what a replica observes of one node, or of one key,
-	// is committed, and so the most of it that a restart loses.
+	// saveEvery is how often the observations of one node or one key are committed, and so
+	// the most that a restart can lose.
 	saveEvery = 10 * time.Minute
-	saveLook  = 5 * time.Second // how long what is due may wait
-	// What one node may make the service remember. Encoded, all of it fits into a
+	saveLook  = 5 * time.Second // how long due observations may wait
+	// Limits on what one node can make the server store. Encoded, all of it fits into a
 	// heartbeat.
 	maxLatencies     = 64
 	maxWarnings      = 16
 	maxWarningText   = 512
 	maxWarningSource = 64
-	// maxPassed is how much that does not fit is passed over in search of what
-	// does: encoding all of a large mesh with every beat would be dear.
+	// maxPassed is how many entries that do not fit are skipped in search of one that does.
+	// Encoding all of a large mesh at every heartbeat would be expensive.
 	maxPassed = 64
-	// flagPrefix begins the source of warnings that clients state as a whole
-	// with each request.
+	// flagPrefix starts the source of warnings of which clients send the whole list with
+	// each request.
 	flagPrefix = "warn-"
 )
 
@@ -46,24 +46,24 @@ type Observations struct {
 	seen observations
 }
 
-// observations are what this replica has seen and not committed: it changes too
-// often, and nobody waits for it. Other replicas hear of it in the heartbeat.
+// observations are what this replica has seen and not committed, because it changes too
+// often and nobody waits for it. Other replicas get it with the heartbeat.
 type observations struct {
 	mu    sync.Mutex
 	facts map[mesh.NodeID]*mesh.Facts // guarded by mu
 	uses  map[mesh.KeyID]mesh.KeyUse  // guarded by mu; of API keys
 }
 
-// Measured is what a client says of its network.
+// Measured is what a client reports about its network.
 type Measured struct {
-	// NAT is nil, and Latencies are empty, when it says nothing of them.
+	// NAT is nil, and Latencies is empty, if the client reports neither.
 	NAT       *mesh.NAT
 	Latencies []mesh.Latency
-	// Flags are all that the client warns of, in its own words.
+	// Flags are all warnings of the client, in its own words.
 	Flags []string
 }
 
-// change brings facts up to date.
+// change updates facts.
 func (m Measured) change(f *mesh.Facts, now mesh.Time) {
 	if m.NAT != nil {
 		f.NAT = *m.NAT
@@ -83,7 +83,7 @@ func (m Measured) change(f *mesh.Facts, now mesh.Time) {
 	}
 }
 
-// nearest are the regions that matter, if there are too many.
+// nearest returns the regions with the lowest latency if there are too many.
 func nearest(all []mesh.Latency) []mesh.Latency {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b mesh.Latency) int {
@@ -94,7 +94,7 @@ func nearest(all []mesh.Latency) []mesh.Latency {
 	return all
 }
 
-// flagText says what a flag means to people.
+// flagText returns the meaning of a flag for people.
 func flagText(flag string) string {
 	switch flag {
 	case "warn-ip-forwarding-off":
@@ -107,7 +107,7 @@ func flagText(flag string) string {
 	return flag
 }
 
-// warn keeps warnings few and short, whatever a device says.
+// warn sets a warning. It limits their number and length, whatever a device sends.
 func warn(f *mesh.Facts, source, text string, now mesh.Time) {
 	source, text = shortened(source, maxWarningSource), shortened(text, maxWarningText)
 	known := slices.ContainsFunc(f.Warnings, func(w mesh.Warning) bool { return w.Source == source })
@@ -116,7 +116,7 @@ func warn(f *mesh.Facts, source, text string, now mesh.Time) {
 	}
 }
 
-// shortened takes at most limit bytes when it is encoded.
+// shortened shortens text to at most limit bytes when encoded.
 func shortened(text string, limit int) string {
 	text = cleaned(text, limit)
 	for {
@@ -124,11 +124,11 @@ func shortened(text string, limit int) string {
 		if over <= 0 {
 			return text
 		}
-		text = strings.ToValidUTF8(text[:len(text)-(over+1)/2], "") // a byte takes two at most
+		text = strings.ToValidUTF8(text[:len(text)-(over+1)/2], "") // one byte is encoded in at most two
 	}
 }
 
-// encodedSize is what v takes in a heartbeat.
+// encodedSize returns the size of v in a heartbeat.
 func encodedSize(v any) int {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -137,13 +137,12 @@ func encodedSize(v any) int {
 	return b.Len() - len("\n")
 }
 
-// Observe takes note of what a node says of its network.
+// Observe records what a node reports about its network.
 func (s *Observations) Observe(id mesh.NodeID, m Measured) {
 	s.observe(id, func(f *mesh.Facts, now mesh.Time) { m.change(f, now) })
 }
 
-// SetWarning takes note of a part of a device that complains, or with an empty text no
-// longer does.
+// SetWarning sets the warning of one part of a device. An empty text clears it.
 func (s *Clients) SetWarning(ctx context.Context, machine key.MachinePublic, node key.NodePublic, source, text string) error {
 	n, err := s.Find(ctx, machine, node)
 	if err != nil {
@@ -172,7 +171,7 @@ func (s *Observations) noteForbidden(a mesh.Actor, n *mesh.Node, announced []net
 	}
 }
 
-// observe changes what is known of a node and returns it.
+// observe changes the facts of a node and returns them.
 func (s *Observations) observe(id mesh.NodeID, change func(*mesh.Facts, mesh.Time)) *mesh.Facts {
 	w, now, o := s.ledger.World(), s.ledger.Now(), &s.seen
 	o.mu.Lock()
@@ -191,8 +190,8 @@ func (s *Observations) observe(id mesh.NodeID, change func(*mesh.Facts, mesh.Tim
 	return &next
 }
 
-// Facts is the newest that any replica knows of a node. Its time is zero when
-// the node has said nothing yet.
+// Facts returns the newest facts that any replica has of a node. Their time is zero if the
+// node has reported nothing yet.
 func (s *Observations) Facts(id mesh.NodeID) *mesh.Facts {
 	o := &s.seen
 	o.mu.Lock()
@@ -218,7 +217,7 @@ func newestFacts(s *mesh.Snapshot, replicas []ledger.Report, id mesh.NodeID, own
 	return best
 }
 
-// APIKeyUsed takes note that a key was used. It never blocks.
+// APIKeyUsed records that a key was used. It never blocks.
 func (s *Observations) APIKeyUsed(id mesh.KeyID, from string) {
 	now, o := s.ledger.Now(), &s.seen
 	o.mu.Lock()
@@ -229,8 +228,8 @@ func (s *Observations) APIKeyUsed(id mesh.KeyID, from string) {
 	o.uses[id] = mesh.KeyUse{At: now, From: from}
 }
 
-// LastUse is the newest use of an API key that any replica knows of. Its time is
-// zero when there was none.
+// LastUse returns the last use of an API key that any replica knows of. Its time is zero if
+// there was none.
 func (s *Observations) LastUse(k *mesh.APIKey) mesh.KeyUse {
 	best, o := k.LastUse, &s.seen
 	newer := func(u mesh.KeyUse) {
@@ -251,16 +250,16 @@ func (s *Observations) LastUse(k *mesh.APIKey) mesh.KeyUse {
 	return best
 }
 
-// Unsaved is what this replica has seen and not committed, the newest of it
-// that fits into so many bytes. What does not is committed in its time.
+// Unsaved returns what this replica has seen and not committed: the newest of it that fits
+// into limit bytes. The rest is published once it is committed.
 func (s *Observations) Unsaved(limit int) (facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
 	facts, uses = s.seen.all()
 	uses = fitting(uses, &limit)
 	return fitting(facts, &limit), uses
 }
 
-// fitting keeps what fits into limit bytes, and takes that from the limit. What is
-// too large does not keep back what comes after it.
+// fitting returns the elements that fit into limit bytes, and subtracts their size from
+// limit. An element that is too large does not block those after it.
 func fitting[T any](all []T, limit *int) []T {
 	passed := 0
 	return slices.DeleteFunc(all, func(v T) bool {
@@ -293,7 +292,7 @@ func (o *observations) all() ([]*mesh.Facts, []mesh.APIKeyUsed) {
 	return facts, uses
 }
 
-// saved forgets what was committed, unless there is something newer.
+// saved removes what was committed, unless there is something newer.
 func (o *observations) saved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -309,9 +308,9 @@ func (o *observations) saved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
 	}
 }
 
-// Save commits what was observed until ctx ends: of each node and key at
-// once when nothing newer than ten minutes is committed, and else when it is. The
-// end of a warning is committed at once, since people act on warnings.
+// Save commits observations until ctx ends: those of a node or key at once if its last
+// commit is older than saveEvery, and otherwise when it is. The end of a warning is
+// committed at once, because people act on warnings.
 func (s *Observations) Save(ctx context.Context) error {
 	return periodic.Run(ctx, saveLook, func() {
 		facts, uses := s.due(s.ledger.Now())
@@ -321,13 +320,13 @@ func (s *Observations) Save(ctx context.Context) error {
 	})
 }
 
-// SaveAll commits what waits for its time, before the service stops.
+// SaveAll commits all observations before the server stops.
 func (s *Observations) SaveAll(ctx context.Context) error {
 	facts, uses := s.seen.all()
 	return s.commit(ctx, facts, uses)
 }
 
-// due is what was observed and is to be committed now.
+// due returns the observations that have to be committed now.
 func (s *Observations) due(now mesh.Time) ([]*mesh.Facts, []mesh.APIKeyUsed) {
 	facts, uses := s.seen.all()
 	w := s.ledger.World()
@@ -361,15 +360,15 @@ func (s *Observations) commit(ctx context.Context, facts []*mesh.Facts, uses []m
 	return nil
 }
 
-// decideObserved keeps what is newer: the node may have moved to another replica,
-// which has said more since.
+// decideObserved skips observations that are older than the stored ones: the node may have
+// moved to another replica, which has reported more since.
 func decideObserved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) ledger.Decide {
 	return func(w *policy.World, now mesh.Time) (evs []mesh.Event, _ error) {
 		for _, f := range facts {
 			_, there := w.Nodes.Get(f.Node)
 			if saved, ok := w.Facts.Get(f.Node); there && (!ok || saved.At < f.At) {
 				seen := *f
-				seen.At = min(f.At, now) // it may be from a future that was taken back
+				seen.At = min(f.At, now) // its time may come from before a clock repair
 				evs = append(evs, mesh.NodeFacts{Facts: &seen})
 			}
 		}

@@ -13,8 +13,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// callerKey is the API key that asks. Without one there is no bound: whoever opens the
-// local socket may do everything. A key that is gone meanwhile opens nothing.
+// callerKey returns the API key of the caller. bound is false if there is none: anyone who
+// can open the local socket may do everything. A key that was deleted in the meantime has
+// no permissions.
 func callerKey(w *policy.World, a mesh.Actor) (key *mesh.APIKey, bound bool) {
 	if a.Kind != mesh.ActorKey {
 		return nil, false
@@ -27,9 +28,9 @@ func callerKey(w *policy.World, a mesh.Actor) (key *mesh.APIKey, bound bool) {
 	return &mesh.APIKey{}, true
 }
 
-// mayDeleteUser refuses keys that open users, but not what goes with this one. Who may
-// delete users at all needs no more than that role for their pre-auth keys. tagged are
-// nodes that are deleted in addition to the user's own.
+// mayDeleteUser refuses keys that may delete users, but not everything that is deleted with
+// this one. The user's pre-auth keys need no permission beyond that. tagged are nodes that
+// are deleted in addition to the user's own.
 func mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.Node) error {
 	key, bound := callerKey(w, a)
 	if !bound {
@@ -53,7 +54,7 @@ func errDeletedWithUser(key *mesh.APIKey, u *mesh.User, what string, n mesh.Noun
 	return refuse(Forbidden, "", "user %s has %s, which are deleted with the user; this needs the scope %s too; the key has %v", u.Name, what, n, key.Scopes)
 }
 
-// mayEndKey refuses to end a key that opens more than the one that asks.
+// mayEndKey refuses to expire or delete a key with more permissions than the caller's.
 func mayEndKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
 	if key, bound := callerKey(w, a); bound && !key.Covers(k.Access) {
 		return refuse(Forbidden, "", "a key cannot end one that opens more than itself; use one that opens as much as %s, or the local socket", k.Prefix)
@@ -63,11 +64,11 @@ func mayEndKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
 
 // previousPolicy is the policy that a revert of the one on trial restores.
 type previousPolicy struct {
-	trial mesh.PolicyVersion // zero: none is on trial
+	trial mesh.PolicyVersion // zero if none is on trial
 	doc   *lang.Doc
 }
 
-// previousPolicy reads the policy from the history, which a decision cannot do.
+// previousPolicy reads that policy from the history, which a decision cannot do.
 func (s *core) previousPolicy(ctx context.Context) (previousPolicy, error) {
 	p, ok := s.ledger.World().Policy()
 	if !ok || p.ConfirmBy == 0 {
@@ -77,7 +78,7 @@ func (s *core) previousPolicy(ctx context.Context) (previousPolicy, error) {
 	return previousPolicy{p.Version, doc}, err
 }
 
-// errTrialUnread says that a decision needs the policy that a revert would restore.
+// errTrialUnread is returned by a decision that needs the policy a revert would restore.
 var errTrialUnread = errors.New("the policy on trial has changed")
 
 // withPreviousPolicy runs do. If do fails with errTrialUnread, it runs again with the
@@ -121,10 +122,10 @@ func onlyOnTrial(tag string, p *mesh.Policy) string {
 		lang.ErrTagDenied, p.Version, tag, p.Version)
 }
 
-// mayChangeNames keeps keys that cannot change the policy from changing who it
-// applies to: before becomes after, and a name that the policy mentions gets or
-// loses its user. Before is nil for a new user, after for a deleted one. The policy
-// that returns after a trial counts too.
+// mayChangeNames prevents keys that cannot change the policy from changing whom it applies
+// to. The user before becomes after, so a name that the policy mentions may gain or lose
+// its user. before is nil for a new user, after for a deleted one. The policy that a revert
+// would restore counts too.
 func (c previousPolicy) mayChangeNames(w *policy.World, a mesh.Actor, before, after *mesh.User) error {
 	key, bound := callerKey(w, a)
 	if !bound || key.Allows(mesh.NounPolicy, mesh.RoleAdmin) {

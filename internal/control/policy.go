@@ -15,38 +15,38 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Where the text of a policy came from.
+// The source of a policy's text.
 const (
 	policyFromAPI  = "api"
 	policyFromFile = "file"
 )
 
 const (
-	// minConfirm leaves a person time to try what was saved, maxConfirm keeps
-	// nobody from saving for longer than a day.
+	// minConfirm leaves a person enough time to test a policy. maxConfirm makes sure that
+	// an unconfirmed policy blocks others from saving for at most a day.
 	minConfirm = 10 * time.Second
 	maxConfirm = 24 * time.Hour
 )
 
-// PolicyDraft is a policy that somebody wants to save.
+// PolicyDraft is a policy to be saved.
 type PolicyDraft struct {
 	Text   string
 	Reason string
-	// IfVersion is the version that the draft was made from, zero when there
-	// was none; without it the draft takes the place of any.
+	// IfVersion is the version that the draft is based on, zero if there was none. If it is
+	// nil, the draft replaces any version.
 	IfVersion *mesh.PolicyVersion
-	// ConfirmWithin is after what time the draft gives way again unless it is
-	// confirmed; zero means never.
+	// ConfirmWithin is how long the draft stays in force unless it is confirmed; zero means
+	// forever.
 	ConfirmWithin time.Duration
 }
 
-// BadPolicy refuses a text. One of the two lists is not empty.
+// BadPolicy is the error for a text that cannot be saved. One of its lists is not empty.
 type BadPolicy struct {
 	Problems lang.Problems         // why the text cannot be parsed
-	Failures []explain.TestFailure // it is one, and does not what its own tests say
+	Failures []explain.TestFailure // the tests that fail, if it can be parsed
 }
 
-// Error names the first findings: a log line has no room for all.
+// Error includes only the first problems, to fit into a log line.
 func (b *BadPolicy) Error() string {
 	const shown = 3
 	var texts []string
@@ -68,7 +68,7 @@ type Policies struct {
 	file *PolicyFile
 }
 
-// IsFile reports whether the policy is a file, so that nobody can save one.
+// IsFile reports whether the policy comes from a file, so that none can be saved.
 func (s *Policies) IsFile() bool { return s.file.path != "" }
 
 // Check refuses a text that could not be saved.
@@ -111,8 +111,8 @@ func ReadPolicy(text string) (*lang.Doc, error) {
 // hasTests reports whether a policy has tests; most have none, and need no world.
 func hasTests(doc *lang.Doc) bool { return doc != nil && len(doc.Tests)+len(doc.SSHTests) > 0 }
 
-// Save makes a text the policy. What is in force already is left as it is. An
-// empty text means no policy: everyone may reach everyone.
+// Save makes a text the policy. A text that is already in force changes nothing. An empty
+// text means no policy: everyone may reach everyone.
 func (s *Policies) Save(ctx context.Context, a mesh.Actor, in PolicyDraft) (*mesh.Policy, error) {
 	if err := s.mayEdit(in); err != nil {
 		return nil, err
@@ -127,10 +127,10 @@ func (s *Policies) Save(ctx context.Context, a mesh.Actor, in PolicyDraft) (*mes
 	return s.put(ctx, a, in, doc)
 }
 
-// mayEdit checks what needs no look at the text.
+// mayEdit checks everything but the text.
 func (s *Policies) mayEdit(in PolicyDraft) error {
 	if s.IsFile() {
-		// Tools know the words after the colon.
+		// Tools match on the words after the colon.
 		return refuse(Invalid, "policy", "the policy is the file %s: update is disabled for modes other than 'database'; edit the file", s.file.path)
 	}
 	if in.ConfirmWithin != 0 && (in.ConfirmWithin < minConfirm || in.ConfirmWithin > maxConfirm) {
@@ -139,7 +139,7 @@ func (s *Policies) mayEdit(in PolicyDraft) error {
 	return checkText("reason", in.Reason, maxReason)
 }
 
-// put saves a draft that was checked. A text that is empty has no document.
+// put saves a draft that was checked. doc is nil if the text is empty.
 func (s *Policies) put(ctx context.Context, a mesh.Actor, in PolicyDraft, doc *lang.Doc) (*mesh.Policy, error) {
 	a.Reason = cmp.Or(a.Reason, in.Reason)
 	type result struct {
@@ -185,14 +185,14 @@ func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft,
 	return p, activate(w, now, p, doc), nil
 }
 
-// activate returns what happens when a version comes into force. In the same commit,
-// and not with the next report of their devices, waiting routes are approved, and
-// approvals that only a version on trial had given are withdrawn.
+// activate returns the events for a version that comes into force. Waiting routes are
+// approved, and approvals that only a version on trial had given are withdrawn, in the same
+// commit instead of with the next report of their devices.
 func activate(w *policy.World, now mesh.Time, p *mesh.Policy, doc *lang.Doc) []mesh.Event {
 	return append([]mesh.Event{mesh.PolicyPut{Policy: p}}, reapprove(w, now, p, doc)...)
 }
 
-// policyLog names what became of the policy. The ledger says what is in force.
+// policyLog returns a logger for changes of the policy. The ledger logs what is in force.
 func (s *core) policyLog(a mesh.Actor, p *mesh.Policy) *slog.Logger {
 	log := s.logFor(a).With("version", p.Version)
 	if p.Reason != "" {
@@ -214,8 +214,8 @@ func (s *Policies) Rollback(ctx context.Context, a mesh.Actor, v mesh.PolicyVers
 	return s.Save(ctx, a, in)
 }
 
-// Confirm keeps the version that would be reverted automatically. Whoever did not
-// save it must name it.
+// Confirm keeps a version that would otherwise be reverted automatically. Anyone but its
+// author must name the version.
 func (s *Policies) Confirm(ctx context.Context, a mesh.Actor, version *mesh.PolicyVersion) (*mesh.Policy, error) {
 	p, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Policy, []mesh.Event, error) {
 		pending, err := pendingPolicy(w)
@@ -248,8 +248,8 @@ func pendingPolicy(w *policy.World) (*mesh.Policy, error) {
 	return p, nil
 }
 
-// meantPolicy refuses to decide about a version that somebody else saved, after the
-// one that was meant gave way.
+// meantPolicy refuses to confirm or revert a version that somebody else saved after the
+// intended one was reverted.
 func meantPolicy(pending *mesh.Policy, a mesh.Actor, version *mesh.PolicyVersion) error {
 	switch {
 	case version != nil && *version != pending.Version:
@@ -261,8 +261,8 @@ func meantPolicy(pending *mesh.Policy, a mesh.Actor, version *mesh.PolicyVersion
 	return nil
 }
 
-// Revert undoes the version that waits to be confirmed. Whoever did not save it must
-// name it.
+// Revert undoes the version that waits for confirmation. Anyone but its author must name
+// the version.
 func (s *Policies) Revert(ctx context.Context, a mesh.Actor, version *mesh.PolicyVersion) (*mesh.Policy, error) {
 	if err := s.ledger.Sync(ctx); err != nil {
 		return nil, err
@@ -281,9 +281,9 @@ func (s *Policies) Revert(ctx context.Context, a mesh.Actor, version *mesh.Polic
 	return p, err
 }
 
-// revertTrial restores what was in force before a version that is not confirmed, if
-// that version is still in force and, where a time is given, due at that time. It
-// returns nil if there is nothing to do.
+// revertTrial restores what was in force before an unconfirmed version, if that version is
+// still in force and, if a time is given, due at that time. It returns nil if there is
+// nothing to do.
 func (s *core) revertTrial(ctx context.Context, a mesh.Actor, pending *mesh.Policy, reason string, due mesh.Time) (p *mesh.Policy, err error) {
 	text, doc, err := s.textBefore(ctx, pending)
 	if err != nil {
@@ -307,8 +307,8 @@ func (s *core) revertTrial(ctx context.Context, a mesh.Actor, pending *mesh.Poli
 	return p, nil
 }
 
-// textBefore is what was in force before a version: the newest text that can be
-// read, as it was then. No text means that there was no policy.
+// textBefore returns what was in force before a version: the newest text that can be
+// parsed. An empty text means that there was no policy.
 func (s *core) textBefore(ctx context.Context, pending *mesh.Policy) (string, *lang.Doc, error) {
 	for v := pending.RevertTo; v > 0; v-- {
 		old, err := s.history.Policy(ctx, v)
@@ -323,11 +323,11 @@ func (s *core) textBefore(ctx context.Context, pending *mesh.Policy) (string, *l
 		}
 	}
 	if pending.RevertTo > 0 {
-		return nobodyReachesAnyone, nil, nil // as when none of the stored ones can be read
+		return nobodyReachesAnyone, nil, nil // as if none of the stored versions can be parsed
 	}
 	return "", nil, nil
 }
 
-// nobodyReachesAnyone is the policy where none can be read and everyone reaching
-// everyone is not what was meant.
+// nobodyReachesAnyone is the policy used if none can be parsed: allowing everything is not
+// what was meant.
 const nobodyReachesAnyone = `{"acls": []}`

@@ -10,19 +10,19 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// PolicyChange is what might be done: another text, nil for the one in force, other
-// tags, or both.
+// PolicyChange is a change to preview: another text (nil for the one in force), other tags,
+// or both.
 type PolicyChange struct {
 	Text *string
-	// Retag are nodes, by id or name, that would have Tags.
+	// Retag are nodes, by id or name, that would get Tags.
 	Retag []string
 	Tags  []string
-	// Viewer is who asks, if that is known: they are warned when they lose their own
-	// way in.
+	// Viewer is the person who asks, if known. They are warned if they would lose their own
+	// access.
 	Viewer string
 }
 
-// Preview says what a change would do, and in which world.
+// Preview returns the effect of a change, and the world it was evaluated in.
 func (s *Policies) Preview(in PolicyChange) (*explain.Effect, *policy.World, error) {
 	if in.Text == nil && len(in.Retag) == 0 {
 		return nil, nil, refuse(Invalid, "policy", "policy or retag is required: what would change")
@@ -46,8 +46,8 @@ func (s *Policies) Preview(in PolicyChange) (*explain.Effect, *policy.World, err
 	return explain.Preview(w, after, end), w, nil
 }
 
-// retagged is a world in which nodes have these tags, and the routes that such
-// nodes are approved of without being asked.
+// retagged returns a world in which the nodes have these tags, and the routes that the
+// policy approves automatically for them.
 func retagged(w *policy.World, refs, tags []string) (*policy.World, error) {
 	switch {
 	case len(refs) == 0:
@@ -80,7 +80,7 @@ func retagged(w *policy.World, refs, tags []string) (*policy.World, error) {
 	return policy.WorldOf(next, w.Doc), nil
 }
 
-// drafted is a world seen through a text; as it is without one.
+// drafted returns the world with another policy text, or w if text is nil.
 func drafted(w *policy.World, text *string) (*policy.World, error) {
 	if text == nil {
 		return w, nil
@@ -92,14 +92,14 @@ func drafted(w *policy.World, text *string) (*policy.World, error) {
 	return policy.WorldOf(w.Snapshot, doc), nil
 }
 
-// PolicyQuestion asks whether one end may reach another. Port and Protocol may be
-// empty: any port, and TCP. A Draft counts instead of the policy in force.
+// PolicyQuestion asks whether one end may reach another. An empty Port means any port, an
+// empty Protocol means TCP. A Draft is used instead of the policy in force.
 type PolicyQuestion struct {
 	From, To, Port, Protocol string
 	Draft                    *string
 }
 
-// Why answers a question, and says in which world.
+// Why answers a question, and returns the world it was evaluated in.
 func (s *Policies) Why(in PolicyQuestion) (explain.Answer, *policy.World, error) {
 	w, err := drafted(s.ledger.World(), in.Draft)
 	if err != nil {
@@ -140,11 +140,11 @@ func errBadEnd(path string, err error) error {
 	return refuse(Invalid, path, "%v", err)
 }
 
-// maxNamed is of how many by name somebody may ask at once.
+// maxNamed is the maximum number of names per side in one question.
 const maxNamed = 100
 
-// MapAccess says who reaches whom, and in which world. With a draft it says what
-// that would change.
+// MapAccess returns who reaches whom, and the world it was evaluated in. With a draft it
+// returns what the draft would change.
 func (s *Policies) MapAccess(draft *string, ask explain.MapQuestion) (*explain.AccessMap, *policy.World, error) {
 	for side, names := range map[string][]string{"from": ask.From, "to": ask.To} {
 		if len(names) > maxNamed {
@@ -164,8 +164,8 @@ func (s *Policies) MapAccess(draft *string, ask explain.MapQuestion) (*explain.A
 	return m, w, err
 }
 
-// RunTests runs the tests of a text on the network as it is, of the policy
-// in force without one, and returns how many there are and which fail.
+// RunTests runs the tests of a policy text on the current network, or those of the policy
+// in force if text is empty. It returns how many there are and which fail.
 func (s *Policies) RunTests(text string) (tests int, failures []explain.TestFailure, err error) {
 	w := s.ledger.World()
 	if text != "" {

@@ -21,27 +21,27 @@ import (
 
 const (
 	policyFileLook = 2 * time.Second
-	maxPolicyFile  = 4 << 20 // more than any policy: the parser says how large one may be
+	maxPolicyFile  = 4 << 20 // more than any policy; the parser enforces the real limit
 )
 
-// PolicyFile is the file that holds the policy, as this replica last read it.
+// PolicyFile is the file that contains the policy, as this replica last read it.
 type PolicyFile struct {
 	*core
-	path string      // empty when the policy is not a file
-	seen os.FileInfo // of the last reading; used by the one who reads
+	path string      // empty if the policy does not come from a file
+	seen os.FileInfo // of the last read; used only by the reading goroutine
 
 	mu        sync.Mutex
-	text      string // guarded by mu; the last text that is a policy
-	hash      string // guarded by mu; of text, empty when there is none yet
-	unread    error  // guarded by mu; why the newest content is not a policy
-	refused   error  // guarded by mu; why it is one and not in force
-	disagrees string // guarded by mu; a replica that has another text
+	text      string // guarded by mu; the last valid text
+	hash      string // guarded by mu; of text, empty if there is none yet
+	unread    error  // guarded by mu; why the current content is not a valid policy
+	refused   error  // guarded by mu; why a valid text is not in force
+	disagrees string // guarded by mu; a replica with another text
 }
 
-// unusable is why nobody reaches anyone.
+// unusable is the reason of the version that blocks everything because the file is invalid.
 const unusable = "the policy file is not usable"
 
-// warnings say why the file is not what is in force, which is the policy p.
+// warnings returns why the file is not in force. p is the policy in force.
 func (f *PolicyFile) warnings(p *mesh.Policy) (lines []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,8 +60,8 @@ func (f *PolicyFile) warnings(p *mesh.Policy) (lines []string) {
 	return lines
 }
 
-// Hash tells replicas with the same policy file from others; it is
-// empty when there is none.
+// Hash identifies the content of the policy file, so that replicas can compare theirs. It
+// is empty if there is none.
 func (f *PolicyFile) Hash() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,8 +87,8 @@ func (f *PolicyFile) Load(ctx context.Context) error {
 	return f.commit(ctx, text, reason, func(p *mesh.Policy) bool { return p.Text == "" })
 }
 
-// Follow keeps the policy as the file has it until ctx ends. It looks
-// when the file changes and whenever reload delivers something.
+// Follow keeps the policy equal to the file until ctx ends. It re-reads the file when it
+// changes and when reload delivers a signal.
 func (f *PolicyFile) Follow(ctx context.Context, reload <-chan os.Signal) error {
 	for ctx.Err() == nil {
 		f.apply(ctx)
@@ -106,8 +106,8 @@ func (f *PolicyFile) Follow(ctx context.Context, reload <-chan os.Signal) error 
 	return nil
 }
 
-// changed reports whether the file may differ from what was read. One that cannot
-// be read may be readable now.
+// changed reports whether the file may differ from what was read. A file that could not be
+// read may be readable now.
 func (f *PolicyFile) changed() bool {
 	info, err := os.Stat(f.path)
 	if err != nil || f.seen == nil {
@@ -116,8 +116,8 @@ func (f *PolicyFile) changed() bool {
 	return !info.ModTime().Equal(f.seen.ModTime()) || info.Size() != f.seen.Size() || !os.SameFile(info, f.seen)
 }
 
-// read takes what the file says if it is a policy: a text that is half
-// written, or wrong, changes nothing.
+// read takes over the content of the file if it is a valid policy. A text that is invalid
+// or half written changes nothing.
 func (f *PolicyFile) read() {
 	text, info, err := readPolicy(f.path)
 	f.seen = info
@@ -143,7 +143,7 @@ func (f *PolicyFile) read() {
 }
 
 func readPolicy(path string) (string, os.FileInfo, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for who writes to it
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would block until there is a writer
 	if err != nil {
 		return "", nil, fmt.Errorf("%w: put the policy there, or take policy.path out of the configuration", err)
 	}
@@ -159,8 +159,8 @@ func readPolicy(path string) (string, os.FileInfo, error) {
 	return string(text), info, err
 }
 
-// apply commits the file if it differs from what is stored and no other
-// live replica has another.
+// apply commits the file if it differs from the stored policy and no other live replica has
+// a different file.
 func (f *PolicyFile) apply(ctx context.Context) {
 	other, known := f.otherFile()
 	f.mu.Lock()
@@ -180,7 +180,7 @@ func (f *PolicyFile) apply(ctx context.Context) {
 			err = f.commit(ctx, text, "", differs)
 		}
 		if errors.Is(err, ledger.ErrUnavailable) || ctx.Err() != nil {
-			return // the ledger says so, and the file is still there
+			return // the ledger logs it, and the next round tries again
 		}
 	}
 	f.mu.Lock()
@@ -191,14 +191,14 @@ func (f *PolicyFile) apply(ctx context.Context) {
 	f.refused = err
 }
 
-// otherFile names a live replica with a different policy file, as anotherReplica does.
+// otherFile returns a live replica with a different policy file, as anotherReplica does.
 func (f *PolicyFile) otherFile() (replica string, known bool) {
 	own := f.Hash()
 	return f.anotherReplica(func(r ledger.Report) bool { return own != "" && r.PolicyHash != "" && r.PolicyHash != own })
 }
 
-// commit commits a text of the file, or in its place, where the stored
-// one is as replace wants it.
+// commit commits the text of the file, or one that replaces it, if replace agrees to
+// replace the stored policy.
 func (f *PolicyFile) commit(ctx context.Context, text, reason string, replace func(*mesh.Policy) bool) error {
 	a := mesh.Actor{Kind: mesh.ActorServer, Reason: cmp.Or(reason, "policy file")}
 	doc, _ := lang.Parse([]byte(text)) // it was checked

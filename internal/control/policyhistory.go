@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/textdiff"
 )
 
-// Versions returns versions of the policy below before, newest first. For before, zero means
-// from the newest; for limit, the default.
+// Versions returns versions of the policy below before, newest first. A before of zero
+// means from the newest, a limit of zero means the default.
 func (s *Policies) Versions(ctx context.Context, before mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
 	if before < 0 {
 		return nil, refuse(Invalid, "before", "before must be a version of the policy")
@@ -37,9 +37,8 @@ func (s *Policies) Version(ctx context.Context, v mesh.PolicyVersion) (*mesh.Pol
 	return s.history.Policy(ctx, v)
 }
 
-// Diff compares two versions line by line, in the form of diff -u. Nothing
-// comes before the first version, which is what from zero means; to zero means
-// the newest.
+// Diff compares two versions line by line, in the format of diff -u. A from of zero means
+// no policy, a to of zero means the newest version.
 func (s *Policies) Diff(ctx context.Context, from, to mesh.PolicyVersion) (string, error) {
 	name := func(v mesh.PolicyVersion) string { return fmt.Sprintf("version %v", v) }
 	if to == 0 {
@@ -56,7 +55,7 @@ func (s *Policies) Diff(ctx context.Context, from, to mesh.PolicyVersion) (strin
 	return textdiff.Unified(name(from), name(to), before, after), nil
 }
 
-// text returns the text of a version. Before the first there was none.
+// text returns the text of a version. Version zero is empty.
 func (s *Policies) text(ctx context.Context, v mesh.PolicyVersion) (string, error) {
 	if v == 0 {
 		return "", nil
@@ -68,9 +67,9 @@ func (s *Policies) text(ctx context.Context, v mesh.PolicyVersion) (string, erro
 	return p.Text, nil
 }
 
-// Compare returns what one version changed compared to another, on the current nodes,
-// and the world it was evaluated in. The effect is nil if this server cannot parse one
-// of the texts, which an older server may have saved.
+// Compare returns what one version changed compared to another, on the current nodes, and
+// the world it was evaluated in. The effect is nil if this server cannot parse one of the
+// texts, which may have been saved by an older server.
 func (s *Policies) Compare(ctx context.Context, from, to mesh.PolicyVersion) (*explain.Effect, *policy.World, error) {
 	snap := s.ledger.World().Snapshot
 	var worlds [2]*policy.World

@@ -16,11 +16,12 @@ import (
 )
 
 const (
-	// pendingLook is how late a replica may notice that a policy waits.
+	// pendingLook is how late a replica may notice an unconfirmed policy.
 	pendingLook = time.Second
-	// revertRetry is the pause after a revert that found the database or its clock late.
+	// revertRetry is the pause after a revert that failed because of the database or its
+	// clock.
 	revertRetry = 200 * time.Millisecond
-	// testEvery bounds what tests cost while tags and users change.
+	// testEvery limits the cost of the tests while tags and users change.
 	testEvery = 5 * time.Second
 )
 
@@ -38,7 +39,7 @@ func newPolicyWatch(c *core, file *PolicyFile, reg prometheus.Registerer) *Polic
 	return w
 }
 
-// policyHealth is what is wrong with the policy in force, as of the last look.
+// policyHealth is what was wrong with the policy in force at the last check.
 type policyHealth struct {
 	failures atomic.Pointer[[]explain.TestFailure]
 }
@@ -56,7 +57,7 @@ func (h *policyHealth) gauge() prometheus.Collector {
 	}, func() float64 { return float64(len(h.failing())) })
 }
 
-// Warnings are what an operator should know about the policy, one line each.
+// Warnings returns what an operator should know about the policy, one line each.
 func (s *PolicyWatch) Warnings() (warnings []string) {
 	w := s.ledger.World()
 	p, _ := w.Policy()
@@ -70,8 +71,8 @@ func (s *PolicyWatch) Warnings() (warnings []string) {
 	return warnings
 }
 
-// RevertUnconfirmed reverts versions of the policy that nobody confirms in time,
-// until ctx ends. Every replica does; a revert is idempotent.
+// RevertUnconfirmed reverts versions of the policy that nobody confirms in time, until ctx
+// ends. It runs on every replica; a revert is idempotent.
 func (s *PolicyWatch) RevertUnconfirmed(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait := pendingLook
@@ -90,9 +91,9 @@ func (s *PolicyWatch) RevertUnconfirmed(ctx context.Context) error {
 	return nil
 }
 
-// RunTests runs the tests of the policy in force whenever tags, users or routes
-// change, until ctx ends. It only warns, because whoever changed them did not touch
-// the policy.
+// RunTests runs the tests of the policy in force whenever tags, users or routes change,
+// until ctx ends. Failures only cause a warning, because the person who made such a change
+// did not edit the policy.
 func (s *PolicyWatch) RunTests(ctx context.Context) error {
 	var tested *policy.World
 	var said string
@@ -111,7 +112,7 @@ func (s *PolicyWatch) RunTests(ctx context.Context) error {
 	return nil
 }
 
-// logTests logs a result that is news, and returns it as text.
+// logTests logs a result that differs from the last one, and returns it as text.
 func (s *PolicyWatch) logTests(failures []explain.TestFailure, said string) string {
 	texts := make([]string, len(failures))
 	for i, f := range failures {

@@ -12,27 +12,27 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// How long keys live unless told, and how many tags one may carry.
+// The default lifetimes of keys, and the maximum number of tags of one key.
 const (
 	PreAuthKeyLifetime = time.Hour
 	APIKeyLifetime     = 90 * 24 * time.Hour
 	maxTags            = 64
-	maxYear            = 9999 // the last that RFC 3339 can write
+	maxYear            = 9999 // the last year that RFC 3339 can express
 )
 
 // PreAuthKeys are the use cases of pre-auth keys.
 type PreAuthKeys struct{ *core }
 
-// NewPreAuthKey is what a pre-auth key is created from.
+// NewPreAuthKey is the input for creating a pre-auth key.
 type NewPreAuthKey struct {
-	User       string // name or id; may be missing when there are tags
+	User       string // name or id; optional if there are tags
 	Reusable   bool
 	Ephemeral  bool
 	Tags       []string
 	Expiration time.Time // zero means in an hour
 }
 
-// expiry gives every key an end. Tools send a time that is not set as the zero
+// expiry returns when a key expires; every key does. Tools send an unset time as the zero
 // time or as the beginning of 1970.
 func expiry(at time.Time, lifetime time.Duration, now mesh.Time) (mesh.Time, error) {
 	if at.IsZero() || mesh.TimeOf(at) == 0 {
@@ -77,10 +77,10 @@ func checkTagsKnown(w *policy.World, path string, tags []string) error {
 	return nil
 }
 
-// Create adds a pre-auth key and returns it with its text, which is
-// kept nowhere. Its tags need no entry in the policy's tagOwners: no rule can name a
-// tag that has none, so it allows only what all tagged nodes may until the policy
-// declares it, and whoever may create keys may use every declared tag too.
+// Create adds a pre-auth key and returns it with its text, which is not stored. Its tags
+// need no entry in the policy's tagOwners: no rule can name a tag that has none, so until
+// the policy declares it, it allows only what all tagged nodes may do. And anyone who may
+// create keys may use every declared tag too.
 func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey) (*mesh.PreAuthKey, string, error) {
 	tags, err := checkTags("aclTags", in.Tags)
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey
 	return key, issued.Text, nil
 }
 
-// FindPreAuthKey finds a key by id, prefix, masked or whole text.
+// FindPreAuthKey finds a key by id, prefix, masked text or full text.
 func FindPreAuthKey(s *mesh.Snapshot, ref string) (*mesh.PreAuthKey, error) {
 	r := identity.ParseRef(identity.KindPreAuth, ref)
 	k, ok := s.PreAuthKeys.ByPrefix(r.Prefix)
@@ -128,8 +128,7 @@ func FindPreAuthKey(s *mesh.Snapshot, ref string) (*mesh.PreAuthKey, error) {
 	return k, nil
 }
 
-// findPreAuthKey does the same. An owner, if given, is a check: a key of somebody
-// else is not found.
+// findPreAuthKey does the same. If owner is given, a key of another user is not found.
 func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error) {
 	k, err := FindPreAuthKey(w.Snapshot, ref)
 	if err != nil || owner == "" {
@@ -145,13 +144,13 @@ func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error
 	return k, nil
 }
 
-// ErrNoPreAuthKey is the refusal of a key that is not there. It does not repeat what may be
-// the text of one.
+// ErrNoPreAuthKey returns the refusal for a key that does not exist. It does not repeat its
+// argument, which may be the text of a key.
 func ErrNoPreAuthKey(string) error {
 	return refuse(NotFound, "key", "there is no such pre-auth key; list them with: fairlead preauthkeys list")
 }
 
-// Expire ends a key now. One that has ended stays as it is.
+// Expire expires a key now. A key that has already expired is left unchanged.
 func (s *PreAuthKeys) Expire(ctx context.Context, a mesh.Actor, ref, owner string) error {
 	key, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.PreAuthKey, []mesh.Event, error) {
 		key, err := findPreAuthKey(w, ref, owner)

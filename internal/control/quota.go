@@ -10,9 +10,9 @@ type Quotas struct {
 	NodesPerUser, NodesPerKey int
 }
 
-// check refuses a node that would be one too many for its user or its pre-auth key.
-// A node that was counted before stays: a limit that is set or lowered later must not
-// lock out a device that logs in again. Nodes with tags belong to no user.
+// check refuses a node that would exceed the limit of its user or its pre-auth key. A node
+// that was counted before is never refused: a limit that is set or lowered later must not
+// lock out a device that logs in again. Tagged nodes belong to no user.
 func (q Quotas) check(w *policy.World, n *mesh.Node) error {
 	if err := q.checkUser(w, n.ID, n.Owner); err != nil {
 		return err

@@ -29,9 +29,8 @@ type ClockRepair struct {
 	Changes int
 }
 
-// RepairClock sets the time of the mesh back to the database's clock after changes
-// were made while a clock was ahead. Before it commits it calls agree, which may
-// refuse.
+// RepairClock sets the time of the mesh back to the database's clock after changes were
+// made while a clock was ahead. Before it commits it calls agree, which may refuse.
 func RepairClock(ctx context.Context, l *ledger.Ledger, h history.Reader, a mesh.Actor, agree func(ClockRepair) error) (ClockRepair, error) {
 	var plan ClockRepair
 	w, now := l.World(), l.Status().DatabaseTime()
@@ -60,7 +59,7 @@ func RepairClock(ctx context.Context, l *ledger.Ledger, h history.Reader, a mesh
 	return plan, err
 }
 
-// future is what the audit contains about the time that is undone.
+// future is what the audit log contains about the time that is undone.
 type future struct {
 	touched map[string]map[mesh.Time]bool // objects, and when they were changed
 	lost    []string
@@ -106,7 +105,7 @@ func (f future) repair(s *mesh.Snapshot, now mesh.Time) ([]mesh.Event, ClockRepa
 func (p *ClockRepair) expiry(name string, expiry mesh.Time, touched map[mesh.Time]bool, created bool) mesh.Time {
 	switch {
 	case expiry <= p.Now:
-	case touched[expiry]: // to expire something is to set its expiry to the time of that change
+	case touched[expiry]: // expiring an object sets its expiry to the time of that change
 		p.Revoked = append(p.Revoked, name)
 		return p.Now
 	case expiry <= p.Was:
@@ -170,8 +169,8 @@ func (f future) repairKeys(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (
 	return evs
 }
 
-// repairOthers ends approvals and leases that would last too long, and keeps the
-// rest for as long as intended.
+// repairOthers ends approvals and leases that would last too long, and shifts the others so
+// that they last as long as intended.
 func repairOthers(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	for l := range s.Logins.All() {
 		if l.Until > now.Add(answerLifetime) {

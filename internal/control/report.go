@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// maxEndpoints bounds what peers try to reach a node.
+	// maxEndpoints limits how many addresses peers try for a node.
 	maxEndpoints = 32
-	// maxRelay is the greatest region: older clients are told it as a port.
+	// maxRelay is the largest region id: older clients get it as a port number.
 	maxRelay = 1<<16 - 1
 )
 
@@ -38,9 +38,8 @@ func newClients(c *core, o *Observations, reg prometheus.Registerer) *Clients {
 	return s
 }
 
-// Report is what a client says while it runs. Whatever is missing stays as it
-// was: clients leave out what they do not know at the moment, and peers have no
-// way to forget it.
+// Report is what a client reports while it runs. Missing parts stay unchanged: clients
+// leave out what they do not know at the moment, and peers have no way to forget it.
 type Report struct {
 	MachineKey key.MachinePublic
 	NodeKey    key.NodePublic
@@ -51,17 +50,17 @@ type Report struct {
 	HomeRelay  int
 	Measured   Measured
 
-	facts *mesh.Facts // what is known of the node with this report
+	facts *mesh.Facts // the facts of the node, including this report
 }
 
-// Find returns the node that holds a node key, if the machine that asks is
-// the one that registered it.
+// Find returns the node with a node key, if the machine that asks is the one that
+// registered it.
 func (s *Clients) Find(ctx context.Context, machine key.MachinePublic, node key.NodePublic) (*mesh.Node, error) {
 	n, err := clientIn(s.ledger.World(), machine, node)
 	if err == nil {
 		return n, nil
 	}
-	// Another replica may have just let it in.
+	// Another replica may have just registered it.
 	if err := s.ledger.Sync(ctx); err != nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 	}
@@ -79,9 +78,9 @@ func clientIn(w *policy.World, machine key.MachinePublic, node key.NodePublic) (
 	return n, nil
 }
 
-// AdmitToRelay refuses clients that are not nodes of this mesh or must log in again.
-// If the database is lost, a relay continues to admit the nodes that are known here:
-// it cannot read what it relays.
+// AdmitToRelay refuses clients that are not nodes of this mesh or must log in again. If the
+// database is unavailable, a relay continues to admit the nodes that this replica knows: it
+// cannot read what it relays.
 func (s *Clients) AdmitToRelay(ctx context.Context, node key.NodePublic) error {
 	_ = s.ledger.Verified(ctx)
 	if s.Known(node) {
@@ -103,8 +102,8 @@ func (s *Clients) Known(k key.NodePublic) bool {
 	return ok && !n.KeyExpired
 }
 
-// Report records how a node can be reached and what it says of itself. Most
-// reports bring nothing new and end without a commit.
+// Report records how a node can be reached and its description. Most reports contain
+// nothing new and cause no commit.
 func (s *Clients) Report(ctx context.Context, a mesh.Actor, r Report) error {
 	n, err := s.Find(ctx, r.MachineKey, r.NodeKey)
 	if err != nil {
@@ -117,7 +116,7 @@ func (s *Clients) Report(ctx context.Context, a mesh.Actor, r Report) error {
 	r.Endpoints = usable(r.Endpoints)
 	r.facts = s.observations.observe(n.ID, func(f *mesh.Facts, now mesh.Time) {
 		if !r.DiscoKey.IsZero() && r.DiscoKey != n.Net.DiscoKey {
-			f.Warnings = nil // each run of a client has a disco key of its own
+			f.Warnings = nil // a client creates a new disco key at each start
 		}
 		r.Measured.change(f, now)
 		if r.Host != nil {
@@ -126,7 +125,7 @@ func (s *Clients) Report(ctx context.Context, a mesh.Actor, r Report) error {
 	})
 	a.Kind, a.ID, a.Name = mesh.ActorNode, n.ID.String(), n.Name
 	s.late.add(n.ID, a, time.Now(), r)
-	// If this fails, what was said is kept and committed later.
+	// If this fails, the report is kept and committed later.
 	waits, err := s.saveReport(ctx, n.ID, func(*policy.World) bool { return false })
 	if waits {
 		s.delayed.Inc()
@@ -134,7 +133,7 @@ func (s *Clients) Report(ctx context.Context, a mesh.Actor, r Report) error {
 	return err
 }
 
-// usable drops endpoints that mean nothing elsewhere.
+// usable drops endpoints that have no meaning elsewhere.
 func usable(all []netip.AddrPort) []netip.AddrPort {
 	var kept []netip.AddrPort
 	for _, e := range all {
@@ -179,8 +178,8 @@ func decideReport(w *policy.World, now mesh.Time, r Report) ([]mesh.Event, error
 		evs = append(evs, mesh.NodeNet{ID: n.ID, Net: net})
 	}
 	if net.DiscoKey != n.Net.DiscoKey && !n.Presence.Online {
-		// Peers ignore a new disco key of a node that they take for offline
-		// unless it was seen after they learned the old one.
+		// Peers ignore a new disco key of a node that they consider offline unless the node
+		// was seen after they learned the old one.
 		evs = append(evs, mesh.Offline{ID: n.ID, At: now})
 	}
 	if r.newFacts(w.Snapshot, n.ID, len(evs) > 0) {
@@ -189,8 +188,8 @@ func decideReport(w *policy.World, now mesh.Time, r Report) ([]mesh.Event, error
 	return evs, nil
 }
 
-// newFacts reports whether what the node measured is committed now: how it can be
-// reached from outside is news, and the rest goes with other news.
+// newFacts reports whether the node's measurements are committed now: if its NAT changed,
+// or together with other changes.
 func (r Report) newFacts(s *mesh.Snapshot, id mesh.NodeID, news bool) bool {
 	saved, ok := s.Facts.Get(id)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// NodeRevision names what people and the policy decided about a node: each change
-// of that gives another. What the device does or says of itself gives none.
+// NodeRevision returns a revision of what people and the policy decided about a node. It
+// differs after each change of that. What the device does or reports does not change it.
 func NodeRevision(n *mesh.Node) string {
 	decided := decidedFields(*n)
 	if n.Renamed {
@@ -40,24 +40,24 @@ func decidedFields(noun any) map[string]any {
 	return decided
 }
 
-// UserRevision names a user as it is: each change gives another. How many nodes
-// the user has is no part of it.
+// UserRevision returns a revision of a user. It differs after each change. The number of
+// nodes is not part of it.
 func UserRevision(u *mesh.User) string { return contentRevision(u) }
 
-// contentRevision needs no place in the database, and is the same on every
-// replica. The price is that what goes back to what it was has the revision that
-// it had: a request made from that is not stale.
+// contentRevision returns a hash of content. It needs no column in the database, and is the
+// same on every replica. The price is that content that is changed back gets its earlier
+// revision, so a request based on that is not considered stale.
 func contentRevision(content any) string {
 	data, err := json.Marshal(content)
 	if err != nil {
-		panic(err) // the types are ours, and can be encoded
+		panic(err) // our own types can always be encoded
 	}
 	sum := sha256.Sum256(data)
 	return fmt.Sprintf("%x", sum[:8])
 }
 
-// nodeAt finds the node that a change is for. With ifRevision the node must be as
-// the change was made from.
+// nodeAt finds the node to change. If ifRevision is given, the node must have this
+// NodeRevision.
 func nodeAt(s *mesh.Snapshot, ref, ifRevision string) (*mesh.Node, error) {
 	n, err := FindNode(s, ref)
 	if err == nil {
@@ -73,8 +73,8 @@ func checkNodeRevision(n *mesh.Node, ifRevision string) error {
 	return &Refusal{Reason: Stale, Path: "node", Object: n.ID.String(), Text: fmt.Sprintf("node %s has changed since: look at it, and change it again", n.Name)}
 }
 
-// routeAt finds the route that a change is for. With ifRevision its node must be as
-// the change was made from.
+// routeAt finds the route to change. If ifRevision is given, the route's node must have
+// this NodeRevision.
 func routeAt(s *mesh.Snapshot, id mesh.RouteID, ifRevision string) (NodeRoute, error) {
 	r, err := FindRoute(s, id)
 	if err == nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Term is the time for which one node led to a prefix.
+// Term is the period in which one node was the primary router of a prefix.
 type Term struct {
 	history.Leader
-	Until mesh.Time // zero while it lasts
+	Until mesh.Time // zero if it still is
 }
 
 // History returns which nodes were primary for a prefix, newest first. A limit of zero means

@@ -14,15 +14,15 @@ import (
 // Routes are the use cases of subnet routes and exit nodes.
 type Routes struct{ *core }
 
-// keepRoutes brings the routes of a node that is about to be committed in line with
-// what it announces and with the policy.
+// keepRoutes brings the routes of a node that is about to be committed in line with what it
+// announces and with the policy.
 func keepRoutes(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool) {
 	return n.KeepRoutes(w.Counters.Route, now, autoApproval(w, n))
 }
 
-// autoApproval returns what the policy in force says about the routes of a node. A
-// node whose owner or tags changed keeps no approval that it would not get now,
-// whichever version of the policy gave it.
+// autoApproval returns what the policy in force says about the routes of a node. A node
+// whose owner or tags changed keeps no approval that it would not get now, whichever
+// version of the policy gave it.
 func autoApproval(w *policy.World, n *mesh.Node) mesh.AutoApproval {
 	auto := mesh.AutoApproval{Forbids: forbidden(w), Approves: func(p netip.Prefix) bool { return w.Doc.Approves(w.Snapshot, n, p) }}
 	if p, ok := w.Policy(); ok {
@@ -68,7 +68,7 @@ type routed[T any] struct {
 
 type nodeChange struct{ before, after *mesh.Node }
 
-// Answer is that of the result.
+// Answer returns the answer of the result.
 func (r routed[T]) Answer() string {
 	if a, ok := any(r.result).(ledger.Answerer); ok {
 		return a.Answer()
@@ -76,7 +76,7 @@ func (r routed[T]) Answer() string {
 	return ""
 }
 
-// commitRoutes commits like commit and logs which routes that enabled or disabled.
+// commitRoutes commits like commit, and logs which routes were enabled or disabled.
 func commitRoutes[T any](ctx context.Context, s *core, a mesh.Actor, decide decision[T]) (T, error) {
 	out, err := commit(ctx, s, a, func(w *policy.World, now mesh.Time) (out routed[T], evs []mesh.Event, err error) {
 		out.result, evs, err = decide(w, now)
@@ -100,9 +100,9 @@ func commitRoutes[T any](ctx context.Context, s *core, a mesh.Actor, decide deci
 // nothing is the result of a decision that has none.
 type nothing struct{}
 
-// reapprove returns what a version does to routes when it comes into force: it
-// enables those that it approves and nobody decided about. If it replaces a version
-// on trial, it withdraws approvals that only the trial had given.
+// reapprove returns what a version does to routes when it comes into force: it enables
+// routes that it approves and nobody decided about. If it replaces a version on trial, it
+// withdraws approvals that only the trial had given.
 func reapprove(w *policy.World, now mesh.Time, p *mesh.Policy, doc *lang.Doc) (evs []mesh.Event) {
 	auto := mesh.AutoApproval{Version: p.Version, Forbids: forbidden(w)}
 	if before, ok := w.Policy(); ok && before.ConfirmBy != 0 {
@@ -148,7 +148,7 @@ type NodeRoute struct {
 	mesh.Route
 }
 
-// Announced reports whether the device offers the route at present.
+// Announced reports whether the device currently announces the route.
 func (r NodeRoute) Announced() bool { return slices.Contains(r.RoutableIPs, r.Prefix) }
 
 // Primary reports whether peers use the route through this node.
@@ -159,7 +159,7 @@ func (r NodeRoute) Primary() bool {
 	return slices.Contains(r.Node.Primary, r.Prefix)
 }
 
-// RoutesIn returns all routes, by node and prefix.
+// RoutesIn returns all routes, sorted by node and prefix.
 func RoutesIn(s *mesh.Snapshot) []NodeRoute {
 	var list []NodeRoute
 	for n := range s.Nodes.All() {
@@ -182,8 +182,7 @@ func FindRoute(s *mesh.Snapshot, id mesh.RouteID) (NodeRoute, error) {
 	return NodeRoute{}, refuse(NotFound, "route", "there is no route %s; list them with: fairlead routes list", id)
 }
 
-// Enable lets peers use a route, or no longer. Of the routes to the internet
-// the other one goes with it.
+// Enable enables or disables a route. The two exit routes are changed together.
 func (s *Routes) Enable(ctx context.Context, a mesh.Actor, id mesh.RouteID, enabled bool, ifRevision string) (NodeRoute, error) {
 	return s.change(ctx, a, id, ifRevision, func(w *policy.World, n *mesh.Node, r *mesh.Route, now mesh.Time) error {
 		if err := mayRoute(w, "route", r.Prefix); enabled && err != nil {
@@ -198,15 +197,15 @@ func (s *Routes) Enable(ctx context.Context, a mesh.Actor, id mesh.RouteID, enab
 	})
 }
 
-// decide notes what a person wants.
+// decide records the decision of a person about a route.
 func decide(r *mesh.Route, enabled bool, now mesh.Time) {
 	if r.Enabled != enabled || !r.Decided {
 		r.Enabled, r.Decided, r.ApprovedBy, r.UpdatedAt = enabled, true, 0, now
 	}
 }
 
-// Prefer says which of several routers of a prefix is asked first: the one
-// with the greatest preference. Who leads at present stays.
+// Prefer sets the preference of a route: among several routers of a prefix, the one with
+// the highest preference becomes primary. The current primary router stays.
 func (s *Routes) Prefer(ctx context.Context, a mesh.Actor, id mesh.RouteID, preference int, ifRevision string) (NodeRoute, error) {
 	if preference < -maxPreference || preference > maxPreference {
 		return NodeRoute{}, refuse(Invalid, "preference", "a preference is a number from %d to %d", -maxPreference, maxPreference)
@@ -221,7 +220,7 @@ func (s *Routes) Prefer(ctx context.Context, a mesh.Actor, id mesh.RouteID, pref
 
 const maxPreference = 1000
 
-// change commits what change makes of a route and returns the route.
+// change applies a change to a route, commits it and returns the route.
 func (s *Routes) change(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRevision string,
 	change func(w *policy.World, n *mesh.Node, r *mesh.Route, now mesh.Time) error,
 ) (NodeRoute, error) {
@@ -244,7 +243,7 @@ func (s *Routes) change(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRe
 	return FindRoute(s.ledger.World().Snapshot, id)
 }
 
-// putRoutes is the event for changed routes, if they changed.
+// putRoutes returns the event for changed routes, or nothing if they did not change.
 func putRoutes(w *policy.World, now mesh.Time, before, n *mesh.Node) []mesh.Event {
 	keepRoutes(w, now, n)
 	if slices.Equal(n.AllRoutes, before.AllRoutes) && slices.Equal(n.Routes, before.Routes) {
@@ -254,7 +253,7 @@ func putRoutes(w *policy.World, now mesh.Time, before, n *mesh.Node) []mesh.Even
 	return []mesh.Event{mesh.NodePut{Node: n}}
 }
 
-// Delete forgets a route that its device no longer announces.
+// Delete deletes a route that its device no longer announces.
 func (s *Routes) Delete(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRevision string) error {
 	_, err := commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (none nothing, _ []mesh.Event, _ error) {
 		found, err := routeAt(w.Snapshot, id, ifRevision)
@@ -275,8 +274,8 @@ func (s *Routes) Delete(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRe
 	return err
 }
 
-// Approve enables exactly these routes of a node, announced or not yet. One
-// route to the internet means both.
+// Approve enables exactly these routes of a node, whether it announces them yet or not. One
+// exit route includes the other.
 func (s *Routes) Approve(ctx context.Context, a mesh.Actor, ref string, prefixes []netip.Prefix, ifRevision string) (*mesh.Node, error) {
 	wanted, err := wantedRoutes(prefixes)
 	if err != nil {
@@ -332,7 +331,7 @@ func wantedRoutes(prefixes []netip.Prefix) ([]netip.Prefix, error) {
 	return slices.Compact(wanted), nil
 }
 
-// logRoutes says which routes of a node were enabled or disabled.
+// logRoutes logs which routes of a node were enabled or disabled.
 func (s *core) logRoutes(a mesh.Actor, before, after *mesh.Node) {
 	for _, r := range after.AllRoutes {
 		if was, _ := before.Route(r.Prefix); r.Enabled && !was.Enabled {

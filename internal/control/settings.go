@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Where the value of a setting came from.
+// The source of a setting's value.
 const (
 	sourceConfig  = "config"
 	sourceAPI     = "api"
@@ -23,14 +23,13 @@ const (
 
 const (
 	settingsRetry = 500 * time.Millisecond
-	// relayPatience is longer than the run of this service before a restart
-	// still counts as alive.
+	// relayPatience is longer than the previous run of this server counts as alive after a
+	// restart.
 	relayPatience = 10 * time.Second
 )
 
-// Configure makes the configured DNS what clients are told. What was set through
-// the API stays, except for the base domain, unless the configuration file pins
-// the value.
+// Configure makes the configured DNS settings those that clients get. Settings made through
+// the API stay, except for the base domain, unless the configuration file pins the values.
 func (s *DNS) Configure(ctx context.Context, dns mesh.DNS, pinned bool) error {
 	value, err := json.Marshal(dns)
 	if err != nil {
@@ -53,18 +52,18 @@ type Relays struct {
 	refusal atomic.Pointer[Refusal] // why the embedded relay is not in the map
 }
 
-// Configure makes the relay map that was read from URLs and files, in the form
-// of the clients, what they are told; empty text means that there is none.
+// Configure sets the relay map that was read from URLs and files, in the format of the
+// clients. An empty text means that there is none.
 func (s *Relays) Configure(ctx context.Context, relays string) {
 	s.commitConfigured(ctx, mesh.SettingRelays, func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event {
 		return decideRelays(w, relays, agreed, now)
 	})
 }
 
-// commitConfigured commits what follows from the configuration, and returns when
-// nothing is left to do or ctx ends. While another live replica runs another
-// configuration nobody's is taken, so that replicas do not overwrite each
-// other's: it waits. It waits for the database too.
+// commitConfigured commits what follows from the configuration, and returns when nothing is
+// left to do or ctx ends. While another live replica has a different configuration it waits
+// and takes neither, so that replicas do not overwrite each other's settings. It also waits
+// for the database.
 func (s *core) commitConfigured(ctx context.Context, setting string, decide func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event) {
 	warned := false
 	for ctx.Err() == nil {
@@ -84,8 +83,7 @@ func (s *core) commitConfigured(ctx context.Context, setting string, decide func
 	}
 }
 
-// decideDNS takes the first value in any case, and a later one only when the
-// replicas agree.
+// decideDNS takes the first value in any case, and a later one only if the replicas agree.
 func decideDNS(w *mesh.Snapshot, baseDomain, value string, pinned, agreed bool, now mesh.Time) []mesh.Event {
 	old, set := w.Settings.ByKey(mesh.SettingDNS)
 	switch {
@@ -97,8 +95,7 @@ func decideDNS(w *mesh.Snapshot, baseDomain, value string, pinned, agreed bool, 
 	return w.SettingPutFor(mesh.SettingDNS, value, sourceConfig, pinned, now)
 }
 
-// decideBaseDomain takes the configured base domain into what was set through the
-// API.
+// decideBaseDomain puts the configured base domain into the settings made through the API.
 func decideBaseDomain(w *mesh.Snapshot, baseDomain string, now mesh.Time) []mesh.Event {
 	dns := w.DNS()
 	if dns.BaseDomain == baseDomain {
@@ -107,12 +104,12 @@ func decideBaseDomain(w *mesh.Snapshot, baseDomain string, now mesh.Time) []mesh
 	dns.BaseDomain, dns.MagicDNS = baseDomain, dns.MagicDNS && baseDomain != ""
 	value, err := json.Marshal(dns)
 	if err != nil {
-		return nil // cannot be: it was encoded before
+		return nil // cannot happen: it was encoded before
 	}
 	return w.SettingPutFor(mesh.SettingDNS, string(value), sourceAPI, false, now)
 }
 
-// decideRelays does the same, and removes a map from before in the same way.
+// decideRelays does the same for the relay map. An empty one removes the map.
 func decideRelays(w *mesh.Snapshot, relays string, agreed bool, now mesh.Time) []mesh.Event {
 	old, set := w.Settings.ByKey(mesh.SettingRelays)
 	switch {
@@ -124,14 +121,15 @@ func decideRelays(w *mesh.Snapshot, relays string, agreed bool, now mesh.Time) [
 	return w.SettingPutFor(mesh.SettingRelays, relays, sourceConfig, false, now)
 }
 
-// otherConfig names a live replica with a different configuration, as anotherReplica does.
+// otherConfig returns a live replica with a different configuration, as anotherReplica
+// does.
 func (s *core) otherConfig() (replica string, known bool) {
 	own := s.ledger.Cluster().Self().ConfigHash
 	return s.anotherReplica(func(r ledger.Report) bool { return r.ConfigHash != own })
 }
 
-// anotherReplica names a live replica other than this one of which something holds, if
-// there is one. Before the first beat nothing is known.
+// anotherReplica returns a live replica other than this one for which holds is true, if
+// there is one. known is false before the first heartbeat.
 func (s *core) anotherReplica(holds func(ledger.Report) bool) (replica string, known bool) {
 	for _, r := range s.ledger.Cluster().Replicas() {
 		if r.ID != s.ledger.Cluster().Self().ID && holds(r) {
@@ -141,11 +139,10 @@ func (s *core) anotherReplica(holds func(ledger.Report) bool) (replica string, k
 	return "", s.ledger.Cluster().Heartbeats().Successes > 0
 }
 
-// Publish keeps the region of this replica's embedded relay, in the form of
-// the clients, in the map until ctx ends; others may have removed it while they
-// could not see this replica. While another live replica has the number it
-// waits: devices are served without this relay, and the log and RelayWarning
-// say so.
+// Publish keeps the region of this replica's embedded relay, in the format of the clients,
+// in the relay map until ctx ends. Other replicas may have removed it while they could not
+// see this one. While another live replica has the same region it waits: devices are served
+// without this relay, and the log and Warning say so.
 func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) error {
 	self := string(s.ledger.Cluster().Self().ID)
 	value, err := json.Marshal(mesh.Relay{Replica: self, Region: form})
@@ -174,8 +171,8 @@ func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) 
 	return nil
 }
 
-// Warning says why devices do not hear of the embedded relay; it is empty
-// when they do, or may soon.
+// Warning returns why devices do not get the embedded relay. It is empty if they do, or may
+// soon.
 func (s *Relays) Warning() string {
 	if refusal := s.refusal.Load(); refusal != nil {
 		return refusal.Error()
@@ -183,7 +180,7 @@ func (s *Relays) Warning() string {
 	return ""
 }
 
-// decideRelay takes a region that nobody alive has.
+// decideRelay takes a region that no live replica has.
 func decideRelay(w *mesh.Snapshot, region int, self, value string, alive func(replica string) bool, now mesh.Time) ([]mesh.Event, error) {
 	number := strconv.Itoa(region)
 	_, embedded := w.Relays()
@@ -194,8 +191,8 @@ func decideRelay(w *mesh.Snapshot, region int, self, value string, alive func(re
 	return w.SettingPutFor(mesh.SettingRelay+number, value, sourceReplica, false, now), nil
 }
 
-// alive tells who is alive as of the last beat; before the first, everybody may
-// be.
+// alive returns a function that reports whether a replica is alive, as of the last
+// heartbeat. Before the first one, all may be.
 func (s *Relays) alive() func(replica string) bool {
 	beating := map[string]bool{}
 	for _, r := range s.ledger.Cluster().Replicas() {
@@ -205,7 +202,8 @@ func (s *Relays) alive() func(replica string) bool {
 	return func(replica string) bool { return beating[replica] || !known }
 }
 
-// commitSetting looks at the world first: what is as it should be costs nothing.
+// commitSetting decides on the current world first: a setting that needs no change costs no
+// commit.
 func (s *core) commitSetting(ctx context.Context, reason string, decide func(*mesh.Snapshot, mesh.Time) ([]mesh.Event, error)) error {
 	if evs, err := decide(s.ledger.World().Snapshot, s.ledger.Now()); err != nil || len(evs) == 0 {
 		return err

@@ -14,13 +14,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// sessionGrace is how long a session counts as waiting after its node was
-// answered: nodes ask again at once, or some seconds later when the connection
-// was lost.
+// sessionGrace is how long a session counts as waiting after its node got an answer. Nodes
+// ask again at once, or some seconds later if the connection was lost.
 const sessionGrace = 15 * time.Second
 
-// maxWaitingPair is how many questions about sessions from one node on another are
-// held: nobody can keep others from waiting there.
+// maxWaitingPair is how many requests are held for sessions from one node to another, so
+// that no single node can keep others from waiting there.
 const maxWaitingPair = 16
 
 // SSH are the use cases of SSH sessions that need an administrator's approval.
@@ -29,7 +28,7 @@ type SSH struct {
 	sessions sessionQueue
 }
 
-// WaitingSSH is a session that waits for the approval of an administrator.
+// WaitingSSH is a session that waits for an administrator's approval.
 type WaitingSSH = ledger.WaitingSSH
 
 // sessionQueue holds the sessions that wait on this replica.
@@ -40,13 +39,13 @@ type sessionQueue struct {
 
 type sessionWait struct {
 	since   mesh.Time
-	holding int       // questions that are being held
+	holding int       // requests that are being held
 	left    time.Time // when the last of them was answered
 }
 
-// enter adds a question about a session. It refuses when too many are held, in
-// all, by one node or about another one there, and says whether nobody waited with
-// that session before.
+// enter adds a request for a session. It refuses if too many are held: in all, for one
+// destination, or for one pair of nodes. fresh reports whether the session was not waiting
+// before.
 func (r *sessionQueue) enter(q SSHSession, since mesh.Time) (fresh, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +77,7 @@ func (r *sessionQueue) enter(q SSHSession, since mesh.Time) (fresh, ok bool) {
 	return !waits, true
 }
 
-// leave ends what enter began. A session that is decided waits no more.
+// leave undoes enter. A session that was decided no longer waits.
 func (r *sessionQueue) leave(q SSHSession, decided bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +89,7 @@ func (r *sessionQueue) leave(q SSHSession, decided bool) {
 	}
 }
 
-// forget drops a session that is decided, unless it is asked about.
+// forget removes a session that was decided, unless a request for it is held.
 func (r *sessionQueue) forget(q SSHSession) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,12 +98,12 @@ func (r *sessionQueue) forget(q SSHSession) {
 	}
 }
 
-// tidy drops the sessions that nobody asked about for a while.
+// tidy removes the sessions that nobody has asked about for a while.
 func (r *sessionQueue) tidy() {
 	maps.DeleteFunc(r.all, func(_ SSHSession, w *sessionWait) bool { return w.holding == 0 && time.Since(w.left) > sessionGrace })
 }
 
-// list returns all, newest first.
+// list returns all waiting sessions, newest first.
 func (r *sessionQueue) list() []WaitingSSH {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,16 +122,15 @@ func newestSession(a, b WaitingSSH) int {
 
 func sessionOf(l WaitingSSH) SSHSession { return SSHSession{l.Src, l.Dst, l.User} }
 
-// Waiting returns the sessions that wait on this replica, newest first, a
-// hundred at most.
+// Waiting returns the sessions that wait on this replica, newest first, at most
+// maxPublished.
 func (s *SSH) Waiting() []WaitingSSH {
 	list := s.sessions.list()
 	return list[:min(len(list), maxPublished)]
 }
 
-// Pending returns the sessions that wait for an answer on any replica, newest
-// first. Those that began to wait elsewhere within the last moments may be
-// missing.
+// Pending returns the sessions that wait for an answer on any replica, newest first.
+// Sessions that started waiting on another replica moments ago may be missing.
 func (s *SSH) Pending() []WaitingSSH {
 	w, now := s.ledger.World(), s.ledger.Now()
 	list := slices.DeleteFunc(s.allWaiting(), func(l WaitingSSH) bool {
@@ -143,7 +141,8 @@ func (s *SSH) Pending() []WaitingSSH {
 	return list
 }
 
-// allWaiting returns those that wait on any replica, each once, in no order.
+// allWaiting returns the sessions that wait on any replica, without duplicates, in no
+// particular order.
 func (s *SSH) allWaiting() []WaitingSSH {
 	all := map[SSHSession]WaitingSSH{}
 	for _, r := range s.ledger.Cluster().Replicas() {
@@ -157,8 +156,8 @@ func (s *SSH) allWaiting() []WaitingSSH {
 	return slices.Collect(maps.Values(all))
 }
 
-// find finds the session that is named by a code: one that waits, or one that
-// has an answer still, for who changes their mind.
+// find finds a session by its code: one that waits, or one whose answer is still valid, so
+// that administrators can change their mind.
 func (s *SSH) find(text string) (SSHSession, error) {
 	code := identity.FoldLoginCode(text)
 	if code == "" {
@@ -185,8 +184,8 @@ func (s *SSH) find(text string) (SSHSession, error) {
 		"no SSH session waits with the code %s; look with: fairlead ssh list, or for a device that wants to join: fairlead auth list", code)
 }
 
-// Approve lets a session begin, and all like it for as long as the rule of the
-// policy says.
+// Approve lets a session begin, and all equal ones for as long as the rule of the policy
+// says.
 func (s *SSH) Approve(ctx context.Context, a mesh.Actor, code string) (*mesh.SSHGrant, error) {
 	g, err := s.answer(ctx, a, code, false)
 	if err != nil {
@@ -196,8 +195,8 @@ func (s *SSH) Approve(ctx context.Context, a mesh.Actor, code string) (*mesh.SSH
 	return g, nil
 }
 
-// Reject refuses a session, and all like it for a minute. An earlier approval
-// ends; sessions that have begun stay.
+// Reject refuses a session, and all equal ones for a minute. It ends an earlier approval.
+// Sessions that have begun continue.
 func (s *SSH) Reject(ctx context.Context, a mesh.Actor, code, reason string) (*mesh.SSHGrant, error) {
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return nil, err

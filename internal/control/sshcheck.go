@@ -20,40 +20,40 @@ import (
 )
 
 const (
-	// sshHold is how long a node is left waiting before it asks again, and
-	// whoever sits in front of the session sees a sign of life. A node finds out
-	// by that line that the session was given up: without one it asks for ever.
+	// sshHold is how long a node waits before it asks again. The user then sees a sign of
+	// life. Printing that line is also how a node finds out that the user has given up:
+	// without it, the node would ask forever.
 	sshHold = time.Minute
-	// sshPatience is how long a session waits for an administrator in all.
+	// sshPatience is how long a session waits for an administrator in total.
 	sshPatience = 30 * time.Minute
-	// sshAnswerLifetime is how long an approval for one session waits for it,
-	// and how long a refusal is repeated to who tries again.
+	// sshAnswerLifetime is how long an approval waits for a single session, and how long a
+	// rejection is repeated to users who try again.
 	sshAnswerLifetime = time.Minute
 	maxSSHUser        = 256
 )
 
-// SSHSession is what an approval is for: who wants to be whom, and where. Any
-// number of sessions may be the same.
+// SSHSession is what an approval is for: source node, destination node and user name.
+// Several sessions may have the same.
 type SSHSession struct {
 	Src, Dst mesh.NodeID
-	User     string // of the operating system of Dst
+	User     string // on the operating system of Dst
 }
 
-// Code is what people name a session by. It follows from the session, so that it
-// stays the same on every replica and after a restart.
+// Code returns the code by which people refer to a session. It is derived from the session,
+// so it is the same on every replica and after a restart.
 func (q SSHSession) Code() string {
 	return identity.Code(fmt.Sprintf("ssh %d %d %s", q.Src, q.Dst, q.User))
 }
 
-// SSHAsk is the question of a node whether a session may begin there.
+// SSHAsk is a node's request whether a session may begin there.
 type SSHAsk struct {
 	SSHSession
 	MachineKey key.MachinePublic // of the node that asks
-	// Since is what the last answer said; zero in the first question.
+	// Since is copied from the last answer; zero in the first request.
 	Since mesh.Time
 }
 
-// SSHVerdict is what a node is to do with a session.
+// SSHVerdict tells a node what to do with a session.
 type SSHVerdict int
 
 // The verdicts.
@@ -63,21 +63,21 @@ const (
 	SSHReject
 )
 
-// SSHAnswer answers an SSHAsk.
+// SSHAnswer is the answer to an SSHAsk.
 type SSHAnswer struct {
 	Verdict SSHVerdict
-	Message string    // for whoever sits in front of the session
-	Since   mesh.Time // for the next question
+	Message string    // for the user of the session
+	Since   mesh.Time // for the next request
 }
 
-// sshLine is a line for whoever sits in front of a session.
+// sshLine formats a line for the user of a session.
 func sshLine(format string, args ...any) string {
 	return "fairlead: " + fmt.Sprintf(format, args...) + "\r\n"
 }
 
-// Check says whether a session may begin. Where the policy wants an
-// administrator to agree, the first answer says so at once, and the next ones
-// come when one has, on any replica, or after a while.
+// Check decides whether a session may begin. If the policy requires an approval, the first
+// answer says so at once. Later ones return when an administrator of any replica has
+// answered, or after sshHold.
 func (s *SSH) Check(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnswer, error) {
 	n, err := s.findTarget(ctx, q)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *SSH) Check(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnswer, err
 	return answer, err
 }
 
-// wait waits for a decision.
+// wait waits for a decision about a session.
 func (s *SSH) wait(ctx context.Context, a mesh.Actor, q SSHSession) (SSHAnswer, error) {
 	enough := time.NewTimer(sshHold)
 	defer enough.Stop()
@@ -129,7 +129,7 @@ func (s *SSH) wait(ctx context.Context, a mesh.Actor, q SSHSession) (SSHAnswer, 
 	var grant *mesh.SSHGrant
 	for {
 		at := s.ledger.Cursor()
-		w := s.ledger.World() // never older
+		w := s.ledger.World() // not older than the cursor
 		if b, g := w.Basis(), grantIn(w, q); g != grant || !b.Same(basis) {
 			basis, grant = b, g
 			if answer, done, err := s.decided(ctx, a, w, q); done || err != nil {
@@ -146,8 +146,7 @@ func (s *SSH) wait(ctx context.Context, a mesh.Actor, q SSHSession) (SSHAnswer, 
 	}
 }
 
-// findTarget returns the node that asks. It refuses machines that ask in the
-// place of another.
+// findTarget returns the node that asks. It refuses machines that ask for another node.
 func (s *SSH) findTarget(ctx context.Context, q SSHAsk) (*mesh.Node, error) {
 	known := func() bool {
 		w := s.ledger.World()
@@ -156,7 +155,7 @@ func (s *SSH) findTarget(ctx context.Context, q SSHAsk) (*mesh.Node, error) {
 		return src && dst
 	}
 	if !known() {
-		// Another replica may have just let it in.
+		// Another replica may have just registered it.
 		if err := s.ledger.Sync(ctx); err != nil {
 			return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 		}
@@ -171,8 +170,8 @@ func (s *SSH) findTarget(ctx context.Context, q SSHAsk) (*mesh.Node, error) {
 	return n, nil
 }
 
-// decided answers a session that the policy or an administrator has decided
-// about; done is false if it must wait.
+// decided answers a session that the policy or an administrator has decided about. done is
+// false if it must wait.
 func (s *SSH) decided(ctx context.Context, a mesh.Actor, w *policy.World, q SSHSession) (answer SSHAnswer, done bool, err error) {
 	accept := SSHAnswer{Verdict: SSHAccept}
 	rule := shellRule(w, q)
@@ -193,7 +192,7 @@ func (s *SSH) decided(ctx context.Context, a mesh.Actor, w *policy.World, q SSHS
 	return s.use(ctx, a, q)
 }
 
-// use takes the approval for one session, unless another one was faster.
+// use takes the approval of a single session, unless another session has taken it.
 func (s *SSH) use(ctx context.Context, a mesh.Actor, q SSHSession) (answer SSHAnswer, taken bool, err error) {
 	taken, err = commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (bool, []mesh.Event, error) {
 		rule := shellRule(w, q)
@@ -212,7 +211,7 @@ func (s *SSH) use(ctx context.Context, a mesh.Actor, q SSHSession) (answer SSHAn
 	return SSHAnswer{Verdict: SSHAccept}, true, nil
 }
 
-// shellRule is the first rule that is about a session, nil if none is.
+// shellRule returns the first rule that matches a session, or nil if none does.
 func shellRule(w *policy.World, q SSHSession) *lang.SSHRule {
 	src, known := w.Nodes.Get(q.Src)
 	dst, found := w.Nodes.Get(q.Dst)
@@ -249,8 +248,8 @@ func grantIn(w *policy.World, q SSHSession) *mesh.SSHGrant {
 	return g
 }
 
-// answerIn is the answer that counts for a session; nil means that there is
-// none. A period that became shorter holds for earlier approvals too.
+// answerIn returns the valid answer for a session, or nil if there is none. If a rule's
+// period became shorter, that applies to earlier approvals too.
 func answerIn(w *policy.World, q SSHSession, rule *lang.SSHRule, now mesh.Time) *mesh.SSHGrant {
 	g := grantIn(w, q)
 	if g == nil || g.Until.Reached(now) || !g.Rejected && g.GrantedAt.Add(approvalPeriod(rule)).Reached(now) {
@@ -275,7 +274,7 @@ func (s *SSH) deny(a mesh.Actor, q SSHSession, why string) SSHAnswer {
 	return SSHAnswer{Verdict: SSHReject, Message: sshLine("%s", why)}
 }
 
-// logSession names a session in a log line.
+// logSession returns a logger that names a session.
 func (s *SSH) logSession(a mesh.Actor, q SSHSession) *slog.Logger {
 	var node, user, target string
 	w := s.ledger.World()

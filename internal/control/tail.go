@@ -13,28 +13,28 @@ const (
 	tailTimeout = 10 * time.Second
 )
 
-// Tail reads the history for many that follow it: what was read last serves all
-// that are close behind. E is the form in which they want a change.
+// Tail reads the history on behalf of many followers and caches the last read, which serves
+// all followers that are close behind. E is the form in which they want changes.
 type Tail[E any] struct {
 	history *History
 	form    func(history.AuditRow) E
 	at      func(E) history.Position
 
 	mu       sync.Mutex
-	from, to history.Position // guarded by mu; changes are all between
-	changes  []E              // guarded by mu; never changed
+	from, to history.Position // guarded by mu; changes are all changes between them
+	changes  []E              // guarded by mu; never modified
 }
 
-// NewTail returns a tail; at is where a change stands.
+// NewTail returns a tail; at returns the position of a change.
 func NewTail[E any](h *History, form func(history.AuditRow) E, at func(E) history.Position) *Tail[E] {
 	return &Tail[E]{history: h, form: form, at: at}
 }
 
-// After returns changes after a position, and the position up to which they are
-// all; it is the same when there is nothing new.
+// After returns changes after a position, and the position up to which they are complete.
+// That is the same position if there is nothing new.
 func (t *Tail[E]) After(ctx context.Context, after history.Position) ([]E, history.Position, error) {
 	t.mu.Lock()
-	if after.Compare(t.from) < 0 { // far behind: nobody shares what it reads
+	if after.Compare(t.from) < 0 { // far behind: its reads are not worth caching
 		t.mu.Unlock()
 		return t.read(ctx, after)
 	}

@@ -16,13 +16,12 @@ import (
 // Users are the use cases of users.
 type Users struct{ *core }
 
-// NewUser is what a user is created from.
+// NewUser is the input for creating a user.
 type NewUser struct {
 	Name, DisplayName, Email, PictureURL string
 }
 
-// TaggedDevices is shown as the owner of nodes that belong to tags. Nobody may
-// have this name.
+// TaggedDevices is shown as the owner of tagged nodes. No user may have this name.
 const TaggedDevices = "tagged-devices"
 
 const (
@@ -32,7 +31,7 @@ const (
 
 var userName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._@-]*$`)
 
-// CheckUserName reports what is wrong with a name, and how to write it.
+// CheckUserName returns what is wrong with a name, and how to spell it.
 func CheckUserName(name string) error {
 	switch {
 	case name == "":
@@ -51,7 +50,7 @@ func CheckUserName(name string) error {
 	return refuse(Invalid, "name", "%q is not a user name: %s", name, rule)
 }
 
-// correctName is a valid name similar to this one, or empty if a letter has no plain
+// correctName returns a valid name similar to this one, or "" if a letter has no plain
 // form: without that letter it would be a different name.
 func correctName(name string) string {
 	var better strings.Builder
@@ -72,7 +71,8 @@ func correctName(name string) string {
 	return strings.TrimLeft(better.String(), "0123456789._@-")
 }
 
-// plainLetter is a lower-case Latin letter without its accent, empty for others.
+// plainLetter returns a lower-case Latin letter without its accent, or "" for other
+// characters.
 func plainLetter(r rune) string {
 	for _, row := range [...]struct{ letters, plain string }{
 		{"àáâãäåāăą", "a"},
@@ -119,7 +119,7 @@ func FindUser(s *mesh.Snapshot, ref string) (*mesh.User, error) {
 	return nil, ErrNoUser(ref)
 }
 
-// ErrNoUser is the refusal of a user who is not there.
+// ErrNoUser returns the refusal for a user that does not exist.
 func ErrNoUser(ref string) error {
 	if mesh.FoldName(ref) == TaggedDevices {
 		return refuse(NotFound, "user", "%s is no user but what lists show for nodes with tags; ask by tag: fairlead nodes list --tag tag:server", TaggedDevices)
@@ -174,8 +174,8 @@ func nameFree(w *policy.World, name string, except mesh.UserID) error {
 	return knownBy(w, "name", name, except)
 }
 
-// knownBy refuses a name or an e-mail by which somebody else is known: policies and
-// devices know people by either, and would take one for the other.
+// knownBy refuses a name or an e-mail address that identifies another user: policies and
+// devices refer to people by either, and would confuse the two.
 func knownBy(w *policy.World, path, text string, except mesh.UserID) error {
 	switch mesh.FoldName(text) {
 	case "":
@@ -191,8 +191,7 @@ func knownBy(w *policy.World, path, text string, except mesh.UserID) error {
 	return nil
 }
 
-// Rename gives a user another name. With ifRevision the user must have this
-// UserRevision.
+// Rename renames a user. If ifRevision is given, the user must have this UserRevision.
 func (s *Users) Rename(ctx context.Context, a mesh.Actor, ref, name, ifRevision string) (*mesh.User, error) {
 	if err := CheckUserName(name); err != nil {
 		return nil, err
@@ -233,17 +232,17 @@ func (s *Users) Rename(ctx context.Context, a mesh.Actor, ref, name, ifRevision 
 // UserDeletion is the result of deleting a user.
 type UserDeletion struct {
 	User  mesh.UserID
-	Nodes int // how many were deleted
+	Nodes int // how many nodes were deleted
 
 	name string
 }
 
-// Answer says how many nodes were deleted, and with which user.
+// Answer returns how many nodes were deleted, and the user's id.
 func (d UserDeletion) Answer() string { return fmt.Sprint(d.Nodes, d.User) }
 
-// Delete removes a user with all nodes and pre-auth keys. The tagged nodes that
-// the user added stay unless tagged is set. ifRevision is as in RenameUser. An API
-// key must also allow deleting what goes with the user.
+// Delete deletes a user with all nodes and pre-auth keys. The tagged nodes that the user
+// added stay unless tagged is set. ifRevision is as in Rename. An API key must also have
+// the permission to delete what is deleted with the user.
 func (s *Users) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string, tagged bool) (UserDeletion, error) {
 	trial, err := s.previousPolicy(ctx)
 	if err != nil {
@@ -270,7 +269,8 @@ func (s *Users) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string
 	return out, nil
 }
 
-// TaggedBy groups the tagged nodes by the user who added them, who may be deleted.
+// TaggedBy groups the tagged nodes by the user who added them. That user may have been
+// deleted.
 func TaggedBy(s *mesh.Snapshot) map[mesh.UserID][]*mesh.Node {
 	by := map[mesh.UserID][]*mesh.Node{}
 	for n := range s.Nodes.All() {
@@ -281,7 +281,7 @@ func TaggedBy(s *mesh.Snapshot) map[mesh.UserID][]*mesh.Node {
 	return by
 }
 
-// deleteWithNodes returns the events that delete a user and these tagged nodes; Settle adds
+// deleteWithNodes returns the events that delete a user and these tagged nodes. Settle adds
 // those for what the user owns.
 func deleteWithNodes(u *mesh.User, tagged []*mesh.Node) []mesh.Event {
 	evs := []mesh.Event{mesh.UserGone{ID: u.ID}}

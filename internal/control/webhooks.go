@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// maxWebhooks bounds what one change may cost.
+	// maxWebhooks limits what one change may cost.
 	maxWebhooks           = 50
 	maxWebhookURL         = 2000
 	maxWebhookDescription = 200
@@ -34,19 +34,19 @@ type Webhooks struct {
 	secrets    *identity.WebhookSecrets
 	deliver    func(context.Context, *mesh.Webhook, history.AuditRow) WebhookAnswer
 	allowLocal bool
-	sending    sync.Map // by mesh.WebhookID: a request waits for the receiver's answer
+	sending    sync.Map // by mesh.WebhookID: a test or redelivery that waits for the receiver
 }
 
-// WebhookAnswer is what a receiver made of one event.
+// WebhookAnswer is the result of sending one event to a receiver.
 type WebhookAnswer struct {
 	Delivered bool
-	Status    int           // of HTTP; zero when there was no answer
-	Took      time.Duration // until the answer, or until it was given up
-	Reply     string        // how the body of the answer begins; it may repeat the URL, so it is kept nowhere
+	Status    int           // HTTP status; zero if there was no answer
+	Took      time.Duration // until the answer, or until the timeout
+	Reply     string        // the beginning of the answer's body; not stored, because it may repeat the URL
 	Problem   string        // why it counts as not delivered
 }
 
-// WebhookChange is what is to be set of a webhook; nil leaves it as it is.
+// WebhookChange is a change to a webhook; nil leaves a part unchanged.
 type WebhookChange struct {
 	URL, Description *string
 	Events           *[]string
@@ -78,8 +78,8 @@ func (c WebhookChange) check(s *Webhooks) error {
 	return nil
 }
 
-// checkURL leaves it to the delivery to look where a name leads: that may
-// change.
+// checkURL checks a receiver's URL. Host names are resolved and checked at delivery,
+// because their addresses may change.
 func (s *Webhooks) checkURL(text string) error {
 	if err := checkText("url", text, maxWebhookURL); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (s *Webhooks) checkURL(text string) error {
 	return nil
 }
 
-// apply returns the changed copy.
+// apply returns the changed copy of a webhook.
 func (c WebhookChange) apply(w mesh.Webhook, now mesh.Time) *mesh.Webhook {
 	if c.URL != nil {
 		w.URL = *c.URL
@@ -119,15 +119,14 @@ func (c WebhookChange) apply(w mesh.Webhook, now mesh.Time) *mesh.Webhook {
 	return &w
 }
 
-// fromNow makes a receiver hear of what comes after the revision that is being
-// made.
+// fromNow moves a webhook's progress to the end of the revision that is being committed.
 func fromNow(w *policy.World, p mesh.WebhookProgress) mesh.WebhookProgress {
 	p.Rev, p.Index, p.Failures = w.Rev+1, math.MaxInt32, 0
 	return p
 }
 
-// Create adds a webhook, which is told of what happens from now on, and
-// returns it with its secret.
+// Create adds a webhook and returns it with its secret. It receives what happens from now
+// on.
 func (s *Webhooks) Create(ctx context.Context, a mesh.Actor, c WebhookChange) (*mesh.Webhook, string, error) {
 	if c.URL == nil {
 		return nil, "", refuse(Invalid, "url", "url is required")
@@ -151,7 +150,7 @@ func (s *Webhooks) Create(ctx context.Context, a mesh.Actor, c WebhookChange) (*
 	return made, s.secrets.Secret(salt), nil
 }
 
-// findWebhook finds a webhook or refuses.
+// findWebhook finds a webhook by its id.
 func findWebhook(s *mesh.Snapshot, id mesh.WebhookID) (*mesh.Webhook, error) {
 	w, ok := s.Webhooks.Get(id)
 	if !ok {
@@ -160,7 +159,7 @@ func findWebhook(s *mesh.Snapshot, id mesh.WebhookID) (*mesh.Webhook, error) {
 	return w, nil
 }
 
-// edit commits a changed copy of a webhook.
+// edit applies a change to a copy of a webhook and commits it.
 func (s *Webhooks) edit(ctx context.Context, a mesh.Actor, id mesh.WebhookID, edit func(mesh.Webhook, mesh.Time) *mesh.Webhook) (*mesh.Webhook, error) {
 	changed, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Webhook, []mesh.Event, error) {
 		old, err := findWebhook(w.Snapshot, id)
@@ -169,7 +168,7 @@ func (s *Webhooks) edit(ctx context.Context, a mesh.Actor, id mesh.WebhookID, ed
 		}
 		changed := edit(*old, now)
 		evs := []mesh.Event{mesh.WebhookPut{Webhook: changed}}
-		if old.Disabled && !changed.Disabled { // nobody waits for what happened meanwhile
+		if old.Disabled && !changed.Disabled { // events that happened while it was disabled are skipped
 			changed.Progress = fromNow(w, old.Progress)
 			evs = append(evs, mesh.WebhookMoved{ID: id, Progress: changed.Progress})
 		}
@@ -182,8 +181,7 @@ func (s *Webhooks) edit(ctx context.Context, a mesh.Actor, id mesh.WebhookID, ed
 	return changed, nil
 }
 
-// Change changes a webhook. One that is enabled again is told of what
-// happens from then on.
+// Change changes a webhook. If that enables it, it receives what happens from then on.
 func (s *Webhooks) Change(ctx context.Context, a mesh.Actor, id mesh.WebhookID, c WebhookChange) (*mesh.Webhook, error) {
 	if err := c.check(s); err != nil {
 		return nil, err
@@ -191,8 +189,8 @@ func (s *Webhooks) Change(ctx context.Context, a mesh.Actor, id mesh.WebhookID, 
 	return s.edit(ctx, a, id, c.apply)
 }
 
-// Rotate gives a webhook another secret and returns it. Events that the
-// receiver refuses meanwhile are tried again.
+// Rotate replaces the secret of a webhook and returns the new one. Events that the receiver
+// refuses in the meantime are retried.
 func (s *Webhooks) Rotate(ctx context.Context, a mesh.Actor, id mesh.WebhookID) (*mesh.Webhook, string, error) {
 	salt := identity.NewWebhookSalt()
 	w, err := s.edit(ctx, a, id, func(w mesh.Webhook, now mesh.Time) *mesh.Webhook {
@@ -205,7 +203,7 @@ func (s *Webhooks) Rotate(ctx context.Context, a mesh.Actor, id mesh.WebhookID) 
 	return w, s.secrets.Secret(salt), nil
 }
 
-// Disable ends what is sent to a receiver, for a reason.
+// Disable disables a webhook for a reason.
 func (s *Webhooks) Disable(ctx context.Context, id mesh.WebhookID, reason string) error {
 	_, err := s.edit(ctx, mesh.Actor{Kind: mesh.ActorServer, Reason: reason}, id, func(w mesh.Webhook, now mesh.Time) *mesh.Webhook {
 		w.Disabled, w.UpdatedAt = true, now
@@ -214,7 +212,7 @@ func (s *Webhooks) Disable(ctx context.Context, id mesh.WebhookID, reason string
 	return err
 }
 
-// Delete removes a webhook and what its receiver has not taken.
+// Delete deletes a webhook and its undelivered events.
 func (s *Webhooks) Delete(ctx context.Context, a mesh.Actor, id mesh.WebhookID) error {
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
 		if _, err := findWebhook(w.Snapshot, id); err != nil {
@@ -229,7 +227,7 @@ func (s *Webhooks) Delete(ctx context.Context, a mesh.Actor, id mesh.WebhookID) 
 	return nil
 }
 
-// Find finds a webhook, also one that another replica has just made.
+// Find finds a webhook, including one that another replica has just created.
 func (s *Webhooks) Find(ctx context.Context, id mesh.WebhookID) (*mesh.Webhook, error) {
 	w, err := findWebhook(s.ledger.World().Snapshot, id)
 	if err != nil {
@@ -241,8 +239,8 @@ func (s *Webhooks) Find(ctx context.Context, id mesh.WebhookID) (*mesh.Webhook, 
 	return w, err
 }
 
-// sendNow sends one event to a receiver while somebody waits. One at a time per
-// receiver: more would make this server a means to flood others.
+// sendNow sends one event to a receiver while the caller waits. It allows one at a time per
+// receiver: more would allow misusing this server to flood others.
 func (s *Webhooks) sendNow(ctx context.Context, w *mesh.Webhook, row history.AuditRow) (WebhookAnswer, error) {
 	if _, busy := s.sending.LoadOrStore(w.ID, nil); busy {
 		return WebhookAnswer{}, refuse(Conflict, "", "the receiver of webhook %d has not answered another test or redelivery yet: try again in a moment", w.ID)
@@ -251,8 +249,7 @@ func (s *Webhooks) sendNow(ctx context.Context, w *mesh.Webhook, row history.Aud
 	return s.deliver(ctx, w, row), nil
 }
 
-// Test sends a test to a receiver, enabled or not, and returns what it
-// made of it.
+// Test sends a test event to a receiver, enabled or not, and returns the result.
 func (s *Webhooks) Test(ctx context.Context, a mesh.Actor, id mesh.WebhookID) (WebhookAnswer, error) {
 	w, err := s.Find(ctx, id)
 	if err != nil {
@@ -277,12 +274,12 @@ func (s *Webhooks) DeadLetters(ctx context.Context, id mesh.WebhookID, before me
 	if _, err := s.Find(ctx, id); err != nil {
 		return nil, false, err
 	}
-	letters, err = s.history.DeadLetters(ctx, id, before, limit+1) // one more tells whether any follow
+	letters, err = s.history.DeadLetters(ctx, id, before, limit+1) // one more shows whether there is another page
 	return letters[:min(limit, len(letters))], len(letters) > limit, err
 }
 
-// Redeliver sends one event that a receiver did not take again, and forgets it
-// if the receiver takes it now.
+// Redeliver resends an event that a receiver did not accept, and deletes it from the list
+// if the receiver accepts it now.
 func (s *Webhooks) Redeliver(ctx context.Context, a mesh.Actor, id mesh.WebhookID, letter mesh.DeadLetterID) (WebhookAnswer, error) {
 	var none WebhookAnswer
 	w, err := s.Find(ctx, id)
@@ -308,7 +305,7 @@ func (s *Webhooks) Redeliver(ctx context.Context, a mesh.Actor, id mesh.WebhookI
 	if err != nil {
 		return none, err
 	}
-	answer.Reply = "" // tests show it
+	answer.Reply = "" // only tests show it
 	if answer.Delivered {
 		_, err = s.ledger.Commit(ctx, a, func(*policy.World, mesh.Time) ([]mesh.Event, error) {
 			return []mesh.Event{mesh.DeadLetterGone{ID: letter}}, nil
