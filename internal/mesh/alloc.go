@@ -11,11 +11,11 @@ import (
 	"tailscale.com/util/dnsname"
 )
 
-// ErrNoAddress says that every address of a prefix is taken.
+// ErrNoAddress means that every address of a prefix is taken.
 var ErrNoAddress = errors.New("no free address left in the prefix; give the mesh a larger one or delete nodes")
 
-// kept returns the ranges that clients use for themselves: service addresses,
-// virtual machines of ChromeOS, and the maps between IPv4 and IPv6.
+// kept returns the ranges that clients use for themselves: service addresses, virtual
+// machines of ChromeOS, and the mappings between IPv4 and IPv6.
 func kept() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("100.100.0.0/24"),
@@ -28,10 +28,9 @@ func kept() []netip.Prefix {
 	}
 }
 
-// NextAddr returns the first free address of p after start, going round at the
-// end. It skips the first and last address of p and the ranges that clients
-// keep for themselves. A start outside p means the beginning of p; a random
-// start gives random allocation.
+// NextAddr returns the first free address of p after start, and wraps around at the end. It
+// skips the first and last address of p and the ranges that clients use for themselves. A
+// start outside p means the beginning of p; a random start gives random allocation.
 func (s *Nodes) NextAddr(p netip.Prefix, start netip.Addr) (netip.Addr, error) {
 	first, last := p.Masked().Addr(), lastAddr(p)
 	if !p.Contains(start) {
@@ -102,12 +101,12 @@ func AddrAt(p netip.Prefix, n uint64) netip.Addr {
 	return a
 }
 
-// maxLabel is the longest label DNS knows.
+// maxLabel is the maximum length of a DNS label.
 const maxLabel = 63
 
-// UniqueName turns what a device calls itself into a label that no other node
-// has: the name, then name-1 to name-9, then the name with the node's id, so
-// that a thousand devices called "localhost" cost no search.
+// UniqueName turns a device's hostname into a label that no other node has: the name, then
+// name-1 to name-9, then the name with the node's id, so that a thousand devices called
+// "localhost" cost no search.
 func (s *Nodes) UniqueName(hostname string, id NodeID) string {
 	base := dnsname.SanitizeHostname(hostname)
 	if base == "" {

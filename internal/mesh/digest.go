@@ -14,9 +14,9 @@ import (
 	"tailscale.com/types/key"
 )
 
-// Digest is equal for equal snapshots and, but for luck, only for those. It covers
-// every field of every noun. The digest of a page is kept with the page, so asking
-// again costs what changed.
+// Digest returns a digest of s. Equal snapshots have equal digests, and different ones
+// differ except with negligible probability. It covers every field of every noun. The
+// digest of a page is kept with the page, so repeated calls cost only what changed.
 func (s *Snapshot) Digest() string {
 	h := sha256.New()
 	h.Write(fields(nil).int(int64(s.Rev)).all(&s.Counters))
@@ -39,12 +39,12 @@ func (s *Snapshot) tables() []anyTable {
 	}
 }
 
-// digestVersion is raised when the same fields with the same values get another
-// digest than before.
+// digestVersion is incremented if the same fields with the same values get another digest
+// than before.
 const digestVersion = 4
 
-// DigestForm tells what digests are made from: replicas that have different forms,
-// because one knows a field that the other does not, cannot compare digests.
+// DigestForm identifies which fields digests cover. Replicas with different forms, because
+// one knows a field that the other does not, cannot compare digests.
 func DigestForm() int {
 	h := fnv.New32a()
 	fmt.Fprintln(h, digestVersion)
@@ -92,7 +92,7 @@ func (t *Table[ID, V]) digest(h hash.Hash) {
 	}
 }
 
-// fields is a byte form in which no two different values look alike.
+// fields is an encoding in which different values have different bytes.
 type fields []byte
 
 func (f fields) int(n int64) fields { return binary.AppendVarint(f, n) }
@@ -135,8 +135,7 @@ func (f fields) value(v reflect.Value) fields {
 	}
 }
 
-// structure adds the binary form of a key or an address, and of any other struct
-// its fields.
+// structure adds the binary form of a key or an address, or the fields of any other struct.
 func (f fields) structure(v reflect.Value) fields {
 	switch p := v.Addr().Interface().(type) {
 	case *key.MachinePublic:

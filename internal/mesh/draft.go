@@ -15,7 +15,7 @@ func (s *Snapshot) Edit() *Draft {
 	return &Draft{s: &next, e: new(edit)}
 }
 
-// Snapshot is the state so far. It changes with the next Apply.
+// Snapshot returns the state so far. It changes with the next Apply.
 func (d *Draft) Snapshot() *Snapshot { return d.s }
 
 // Freeze ends the draft and returns its snapshot.
@@ -25,9 +25,8 @@ func (d *Draft) Freeze() *Snapshot {
 	return s
 }
 
-// Load adds what a store has kept to a draft that was empty before, and keeps what the
-// event points to. An object is loaded before the events that complete it; Restore
-// comes last.
+// Load adds an object of the store to a new draft, and keeps what the event points to. An
+// object is loaded before the events that complete it; Restore comes last.
 func (d *Draft) Load(e Event) {
 	d.s.Counters.Count(e)
 	if e, ok := e.(interface{ load(d *Draft) }); ok {
@@ -37,9 +36,9 @@ func (d *Draft) Load(e Event) {
 	e.apply(d)
 }
 
-// Restore ends loading: it indexes the nodes and sets what was stored with the
-// head of the log. Counters are at least what the tables hold, because a binary
-// that does not know a counter may have written the head.
+// Restore ends loading: it indexes the nodes and sets what is stored in the head of the
+// log. Counters are at least what the tables contain, because a binary that does not know a
+// counter may have written the head.
 func (d *Draft) Restore(rev Revision, at Time, batch BatchID, c Counters) {
 	room := d.s.Nodes.count / shards
 	d.s.Nodes.byMachine.room, d.s.Nodes.byKey.room, d.s.Nodes.byName.room, d.s.Nodes.byAddr.room = room, room, room, 2*room
@@ -91,7 +90,7 @@ func dropID[K, ID comparable](e *edit, x *index[K, []ID], k K, id ID) {
 	}
 }
 
-// change replaces a value by a changed copy, if there is one.
+// change replaces a value by a changed copy, if it exists.
 func change[V any, ID ~int64](e *edit, t *Table[ID, V], id ID, edit func(*V)) {
 	if old := t.at(id); old != nil {
 		v := *old
@@ -100,7 +99,7 @@ func change[V any, ID ~int64](e *edit, t *Table[ID, V], id ID, edit func(*V)) {
 	}
 }
 
-// keep puts v, or removes id when v is nil, in a table and in its one index.
+// keep stores v in a table and in its only index, or removes id if v is nil.
 func keep[V any, K comparable, ID ~int64](e *edit, t *Table[ID, V], x *index[K, ID], id ID, v *V, by func(*V) K) {
 	if old := t.at(id); old != nil {
 		x.drop(e, by(old))

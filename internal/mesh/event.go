@@ -52,16 +52,16 @@ const (
 type Event interface {
 	// Kind names the event in the log.
 	Kind() Kind
-	// valid reports whether an event that was decoded names an object.
+	// valid reports whether a decoded event names an object.
 	valid() bool
-	// apply changes a draft, which is at the revision of the event already.
+	// apply changes a draft, which already has the revision of the event.
 	apply(d *Draft)
 }
 
 // nodeEvent is an event that touches a node.
 type nodeEvent interface{ node() NodeID }
 
-// Events returns an event of each kind, without values. What is not listed cannot be
+// Events returns an event of each kind, without values. Kinds that are not listed cannot be
 // read from the log.
 func Events() []Event {
 	return []Event{
@@ -171,8 +171,8 @@ func EncodeEvents(evs []Event) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// DecodeEvents reads what EncodeEvents wrote. The error is ErrUnknownKind when
-// an event is well-formed but not of a kind this binary knows.
+// DecodeEvents decodes the result of EncodeEvents. The error is ErrUnknownKind if an event
+// is well-formed but of a kind that this binary does not know.
 func DecodeEvents(data []byte) ([]Event, error) {
 	var list []envelope
 	if err := json.Unmarshal(data, &list); err != nil {

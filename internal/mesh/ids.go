@@ -8,7 +8,7 @@ import (
 // Revision is a position in the log.
 type Revision int64
 
-// Ids are greater than zero and never handed out twice.
+// Ids are greater than zero and never reused.
 type (
 	UserID        int64
 	NodeID        int64
@@ -23,23 +23,22 @@ type (
 	ReceiptID     int64
 )
 
-// TaggedDevices is the user of nodes that belong to tags, as clients and tools
-// know it. It is never stored. No person may own such a node in the eyes of a
-// client: it trusts devices of its own user.
+// TaggedDevices is the user that clients and tools see as the owner of tagged nodes. It is
+// never stored. Clients must not see a person as the owner of such a node, because they
+// trust devices of their own user.
 const TaggedDevices UserID = 2147455555
 
-// BatchID names one transaction of one replica for ever.
+// BatchID identifies one transaction of one replica.
 type BatchID [16]byte
 
-// MaxID bounds every id, so that a damaged entry cannot make a table huge.
+// MaxID limits every id, so that a damaged entry cannot make a table huge.
 const MaxID = 1<<32 - 1
 
-// Time is a moment in microseconds since 1970 UTC; zero means unset. Both
-// engines store it as it is, so a time that was read equals the time that was
-// written.
+// Time is a time in microseconds since 1970 UTC; zero means unset. Both engines store it
+// unchanged, so a time that is read equals the time that was written.
 type Time int64
 
-// TimeOf truncates t to the precision that is stored. The zero time is unset.
+// TimeOf truncates t to the stored precision. The zero time becomes unset.
 func TimeOf(t time.Time) Time {
 	if t.IsZero() {
 		return 0
@@ -47,15 +46,15 @@ func TimeOf(t time.Time) Time {
 	return min(Time(t.UnixMicro()), lastTime)
 }
 
-// firstTime and lastTime bound the moments that have a text form: years of four
-// digits. One that has none would cost everybody the document it is in.
+// firstTime and lastTime limit times to those that can be formatted: years with four
+// digits. A single time beyond them would make the encoding of a whole document fail.
 const (
 	firstTime Time = -62135596800_000000
 	lastTime  Time = 253402300799_999999
 )
 
-// Time returns the moment in UTC, or the zero time when it is unset. A moment
-// beyond the year 9999 becomes the last one of it.
+// Time returns t in UTC, or the zero time if t is unset. Times after the year 9999 become
+// the last moment of it.
 func (t Time) Time() time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -63,7 +62,7 @@ func (t Time) Time() time.Time {
 	return time.UnixMicro(int64(min(max(t, firstTime), lastTime))).UTC()
 }
 
-// Add returns the moment d later.
+// Add returns the time d after t.
 func (t Time) Add(d time.Duration) Time { return t + Time(d.Microseconds()) }
 
 // Sub returns how much later t is than u.
@@ -72,23 +71,23 @@ func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Micro
 // Reached reports whether t is set and not after now.
 func (t Time) Reached(now Time) bool { return t != 0 && t <= now }
 
-// ActorKind says what sort of caller asked for a change.
+// ActorKind is the kind of a caller that requests changes.
 type ActorKind string
 
 // The kinds of actor.
 const (
 	ActorUser    ActorKind = "user"    // a person who signed in
 	ActorKey     ActorKind = "key"     // an API key
-	ActorNode    ActorKind = "node"    // a node, or a machine that enrols with a pre-auth key
+	ActorNode    ActorKind = "node"    // a node, or a machine that joins with a pre-auth key
 	ActorLocal   ActorKind = "local"   // a process on the local socket
-	ActorServer  ActorKind = "server"  // the service by itself, such as a sweep
+	ActorServer  ActorKind = "server"  // the server itself, for example a sweep
 	ActorReplica ActorKind = "replica" // the service about one replica
 )
 
 // ReasonExpired is the reason of ActorServer for nodes whose key has expired.
 const ReasonExpired = "expired"
 
-// Actor is who asked. Every change carries one into the log and the audit.
+// Actor is who requested a change. The log and the audit contain it for every change.
 type Actor struct {
 	Kind      ActorKind `json:"kind"`
 	ID        string    `json:"id,omitempty"`
@@ -96,11 +95,11 @@ type Actor struct {
 	Addr      string    `json:"addr,omitempty"`
 	RequestID string    `json:"requestId,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
-	// Once, if set, lets what the actor asks for happen once.
+	// Once, if set, makes the request idempotent.
 	Once *Once `json:"-"`
 }
 
-// String is the short form for log lines.
+// String returns the short form for log lines.
 func (a Actor) String() string {
 	switch {
 	case a.Name != "":
@@ -111,26 +110,26 @@ func (a Actor) String() string {
 	return string(a.Kind)
 }
 
-// String is the decimal form that the API uses.
+// String returns the decimal form that the API uses.
 func (id UserID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// String is the decimal form that the API uses.
+// String returns the decimal form that the API uses.
 func (id NodeID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// String is the decimal form that the API uses.
+// String returns the decimal form that the API uses.
 func (id KeyID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// String is the decimal form that the API uses.
+// String returns the decimal form that the API uses.
 func (v PolicyVersion) String() string { return strconv.FormatInt(int64(v), 10) }
 
-// String is the decimal form that the API uses.
+// String returns the decimal form that the API uses.
 func (id SSHGrantID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// String is the decimal form that the API uses.
+// String returns the decimal form that the API uses.
 func (id RouteID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// String is the decimal form that the API uses.
+// String returns the decimal form that the API uses.
 func (id WebhookID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// String is the decimal form that the API uses.
+// String returns the decimal form that the API uses.
 func (id DeadLetterID) String() string { return strconv.FormatInt(int64(id), 10) }

@@ -43,7 +43,7 @@ type PreAuthKey struct {
 	Reusable  bool     `json:"reusable,omitempty"`
 	Ephemeral bool     `json:"ephemeral,omitempty"`
 	Tags      []string `json:"tags,omitempty"`
-	// Used is set when the first node joins, also for a reusable key.
+	// Used is set when the first node joins, even if the key is reusable.
 	Used      bool `json:"used,omitempty"`
 	Expiry    Time `json:"expiry"`
 	CreatedAt Time `json:"createdAt"`
@@ -128,8 +128,8 @@ type APIKeyPut struct {
 	Key *APIKey `json:"key"`
 }
 
-// UnmarshalJSON gives keys that are older than roles the role admin, as the
-// migration of the tables did.
+// UnmarshalJSON gives keys from before roles existed the role admin, as the migration of
+// the tables did.
 func (e *APIKeyPut) UnmarshalJSON(data []byte) error {
 	type plain APIKeyPut
 	if err := json.Unmarshal(data, (*plain)(e)); err != nil {

@@ -98,8 +98,8 @@ type Net struct {
 	HomeRelay int              `json:"homeRelay,omitempty"`
 }
 
-// Presence is whether a node is connected, and to which replica. Of two streams of
-// one node the one with the greater Conn is the newer.
+// Presence is whether a node is connected, and to which replica. If a node has two streams,
+// the one with the greater Conn is newer.
 type Presence struct {
 	Online   bool   `json:"online,omitempty"`
 	Replica  string `json:"replica,omitempty"`
@@ -325,8 +325,7 @@ func (s *Nodes) OwnedCount(id UserID) int {
 // OnlineCount is the number of nodes with a live stream on any replica.
 func (s *Nodes) OnlineCount() int { return s.online }
 
-// ByMachine returns the nodes of one machine: one for each user who
-// signed in there.
+// ByMachine returns the nodes of one machine: one for each user who signed in there.
 func (s *Nodes) ByMachine(k key.MachinePublic) []*Node {
 	ids, _ := s.byMachine.at(k)
 	ns := make([]*Node, 0, len(ids))
@@ -336,10 +335,10 @@ func (s *Nodes) ByMachine(k key.MachinePublic) []*Node {
 	return ns
 }
 
-// ByKey finds the node that holds a node key.
+// ByKey finds the node with a node key.
 func (s *Nodes) ByKey(k key.NodePublic) (*Node, bool) { return s.lookup(s.byKey.at(k)) }
 
-// ByAddr finds the node that holds an address.
+// ByAddr finds the node with an address.
 func (s *Nodes) ByAddr(a netip.Addr) (*Node, bool) { return s.lookup(s.byAddr.at(a)) }
 
 // ByName finds the node with this label.

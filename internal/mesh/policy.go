@@ -29,8 +29,8 @@ func (PolicyPut) Kind() Kind          { return KindPolicyPut }
 func (e PolicyPut) valid() bool       { return e.Policy != nil && valid(e.Policy.Version) }
 func (e PolicyPut) count(c *Counters) { c.Policy = max(c.Policy, e.Policy.Version) }
 
-// apply keeps the newest version: an event about an older one changes only what
-// the store keeps of it.
+// apply keeps the newest version. An event about an older version only changes what is
+// stored.
 func (e PolicyPut) apply(d *Draft) {
 	p := e.Policy
 	old, ok := d.s.Policy()

@@ -15,29 +15,29 @@ const (
 	MaxOwnerReceipts = 10_000
 )
 
-// Once names a request that must not be done twice. Owner is who made it, Key the
-// name it was given and Request all that was asked; of the latter two only hashes are
+// Once identifies a request that must not be executed twice. Owner is who made it, Key is
+// the idempotency key and Request the whole request. Of the latter two, only hashes are
 // kept.
 type Once struct {
 	Owner        string
 	Key, Request Secret
 }
 
-// Receipt remembers that a request was done.
+// Receipt records that a request was executed.
 type Receipt struct {
 	ID      ReceiptID `json:"id"`
 	Owner   string    `json:"owner"`
 	Key     Secret    `json:"key"`
 	Request Secret    `json:"request"`
-	Rev     Revision  `json:"rev"` // of the change it made
-	// Object is the id of what it changed; empty when it changed nothing.
+	Rev     Revision  `json:"rev"` // of the change that the request made
+	// Object is the id of what it changed; empty if it changed nothing.
 	Object string `json:"object,omitempty"`
-	// Answer is what it was told beside the object.
+	// Answer is the rest of the answer.
 	Answer string `json:"answer,omitempty"`
 	Until  Time   `json:"until"`
 }
 
-// receiptAsk is what a receipt is found by.
+// receiptAsk is the lookup key of receipts.
 type receiptAsk struct {
 	owner string
 	key   Secret
@@ -45,7 +45,7 @@ type receiptAsk struct {
 
 func (m *Receipt) ask() receiptAsk { return receiptAsk{m.Owner, m.Key} }
 
-// ReceiptPut adds the receipt of a request that was done.
+// ReceiptPut adds the receipt of a request that was executed.
 type ReceiptPut struct {
 	Receipt *Receipt `json:"receipt"`
 }
@@ -87,7 +87,7 @@ func newReceipts() Receipts {
 	return Receipts{byAsk: newIndex[receiptAsk, ReceiptID](), byOwner: newIndex[string, []ReceiptID]()}
 }
 
-// For returns the receipt that a request of this owner and key left. It may have ended.
+// For returns the receipt for this owner and key. It may have expired.
 func (s *Receipts) For(o *Once) (*Receipt, bool) {
 	if o == nil {
 		return nil, false
@@ -99,7 +99,7 @@ func (s *Receipts) For(o *Once) (*Receipt, bool) {
 // receipt; zero if there is room.
 func ReceiptWait(s *Snapshot, now Time, o *Once) time.Duration {
 	if _, ok := s.Receipts.For(o); ok {
-		return 0 // it replaces its own
+		return 0 // it replaces its own receipt
 	}
 	var oldest *Receipt
 	if own, _ := s.Receipts.byOwner.at(o.Owner); len(own) >= MaxOwnerReceipts {
@@ -116,9 +116,9 @@ func ReceiptWait(s *Snapshot, now Time, o *Once) time.Duration {
 	return max(0, oldest.Until.Add(ReceiptMinimum-ReceiptLifetime).Sub(now))
 }
 
-// Remember returns the events that keep the receipt of a request which is done with the
-// revision that follows s: the object that it changed, and what it was told beside
-// that. Older receipts make room for it.
+// Remember returns the events that store the receipt of a request executed in the revision
+// after s, with the object that it changed and the rest of its answer. Older receipts are
+// removed to make room for it.
 func Remember(s *Snapshot, now Time, o *Once, object, answer string) (evs []Event) {
 	gone := map[ReceiptID]bool{}
 	forget := func(id ReceiptID) {

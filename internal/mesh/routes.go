@@ -7,27 +7,26 @@ import (
 	"slices"
 )
 
-// Route is one prefix of one node, and what was decided about it: the fields with the
-// tag decided, as in Node.
+// Route is a prefix of a node, and what was decided about it: the fields with the tag
+// decided, as in Node.
 type Route struct {
 	ID     RouteID      `json:"id"`
 	Prefix netip.Prefix `json:"prefix"`
-	// Enabled says that an administrator or the policy allows it.
+	// Enabled means that an administrator or the policy approved the route.
 	Enabled bool `json:"enabled,omitempty" decided:"true"`
-	// Decided says that a person enabled or disabled it: the policy does not
-	// change that.
+	// Decided means that a person enabled or disabled it. The policy does not change that.
 	Decided bool `json:"decided,omitempty" decided:"true"`
 	// ApprovedBy is the version of the policy that enabled it. It is zero if a
 	// person decided, and unknown if an older release enabled it.
 	ApprovedBy PolicyVersion `json:"approvedBy,omitempty"`
-	// Preference says which of several routers is asked first: the one with
-	// the greatest.
+	// Preference is the priority of the node among several routers of the prefix: the
+	// highest wins.
 	Preference int  `json:"preference,omitempty" decided:"true"`
 	CreatedAt  Time `json:"createdAt"`
 	UpdatedAt  Time `json:"updatedAt"`
 }
 
-// Exit reports whether a prefix stands for the internet.
+// Exit reports whether a prefix is an exit route.
 func Exit(p netip.Prefix) bool { return p.Bits() == 0 }
 
 // Route finds a route by its prefix.
@@ -39,7 +38,7 @@ func (n *Node) Route(p netip.Prefix) (Route, bool) {
 	return n.AllRoutes[i], true
 }
 
-// AddRoute adds a route whose prefix has none.
+// AddRoute adds a route with a prefix that the node does not have yet.
 func (n *Node) AddRoute(r Route) {
 	i, _ := slices.BinarySearchFunc(n.AllRoutes, r.Prefix, Route.comparePrefix)
 	n.AllRoutes = slices.Insert(slices.Clip(n.AllRoutes), i, r)
@@ -58,8 +57,8 @@ type AutoApproval struct {
 	Forbids func(netip.Prefix) bool
 }
 
-// review withdraws the approvals that no longer hold. Routes that a person decided
-// about stay as they are, unless they are forbidden.
+// review withdraws the approvals that no longer hold. Routes that a person decided about
+// stay unchanged, unless they are forbidden.
 func (a AutoApproval) review(routes []Route, now Time) {
 	for i := range routes {
 		switch r := &routes[i]; {
@@ -74,12 +73,11 @@ func (a AutoApproval) review(routes []Route, now Time) {
 	}
 }
 
-// KeepRoutes brings AllRoutes and Routes in line with what the device announces
-// and with the policy, and reports whether they changed. Routes that are new get
-// the ids after last. What nobody decided about is enabled when the policy
-// approves it; what was decided about the internet of one family holds for the
-// other. A route that is no longer announced stays known, and enabled: devices
-// restart. What is announced and forbidden is forgotten.
+// KeepRoutes brings AllRoutes and Routes in line with what the device announces and with
+// the policy, and reports whether they changed. New routes get the ids after last. A route
+// that nobody decided about is enabled if the policy approves it. A decision about one exit
+// route applies to the other too. A route that is no longer announced stays known and
+// enabled, because devices restart. A forbidden route that is announced is removed.
 func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bool) {
 	all, announced := slices.Clone(n.AllRoutes), n.RoutableIPs
 	auto.review(all, now)
@@ -242,7 +240,7 @@ func (e *election) set(n *Node, p netip.Prefix, leads bool) {
 		return
 	}
 	c := *n
-	c.Net, c.Presence = Net{}, Presence{} // no part of a NodePut
+	c.Net, c.Presence = Net{}, Presence{} // not part of a NodePut
 	if leads {
 		c.Primary = slices.Insert(slices.Clone(n.Primary), i, p)
 	} else if c.Primary = slices.Delete(slices.Clone(n.Primary), i, i+1); len(c.Primary) == 0 {

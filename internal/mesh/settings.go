@@ -123,7 +123,7 @@ func (s *Snapshot) Regions() map[int]Region {
 	type region struct{ RegionCode, RegionName string }
 	elsewhere, embedded := s.Relays()
 	var whole struct{ Regions map[int]region }
-	_ = json.Unmarshal([]byte(elsewhere), &whole) // what cannot be read has no names
+	_ = json.Unmarshal([]byte(elsewhere), &whole) // relays that cannot be parsed have no names
 	all := map[int]Region{}
 	for id, r := range whole.Regions {
 		all[id] = Region{r.RegionCode, r.RegionName}

@@ -12,8 +12,8 @@ import (
 type Snapshot struct {
 	// Rev is the last change of any kind.
 	Rev Revision
-	// At is the time of the newest entry, and Batch its transaction, by which two
-	// histories with the same revisions can be told apart.
+	// At is the time of the newest entry, and Batch its transaction. Batch distinguishes
+	// histories with the same revisions.
 	At    Time
 	Batch BatchID
 	// IdentityRev is the last change of a user, owner, tag, address or route.
@@ -23,7 +23,7 @@ type Snapshot struct {
 	SettingsRev Revision
 	// PolicyRev is the last change of the policy's text, with the same limit.
 	PolicyRev Revision
-	// Counters says which ids and addresses come next.
+	// Counters determine which ids and addresses come next.
 	Counters Counters
 
 	Users       Users
@@ -58,11 +58,11 @@ type Counters struct {
 	Receipt  ReceiptID     `json:"receipt,omitempty"`
 	// DeadLetter counts the letters of all webhooks together.
 	DeadLetter DeadLetterID `json:"deadLetter,omitempty"`
-	V4         netip.Addr   `json:"v4"` // the address given last
+	V4         netip.Addr   `json:"v4"` // the address assigned last
 	V6         netip.Addr   `json:"v6"`
 }
 
-// AtLeast returns the counters with no id below those of o.
+// AtLeast returns c with each id raised to at least that of o.
 func (c Counters) AtLeast(o Counters) Counters {
 	ids, least := reflect.ValueOf(&c).Elem(), reflect.ValueOf(o)
 	for i := range ids.NumField() {
@@ -73,7 +73,7 @@ func (c Counters) AtLeast(o Counters) Counters {
 	return c
 }
 
-// Count moves the counters past what an event uses.
+// Count advances the counters past the ids that an event uses.
 func (c *Counters) Count(e Event) {
 	if e, ok := e.(interface{ count(c *Counters) }); ok {
 		e.count(c)

@@ -102,7 +102,7 @@ func (t *Table[ID, V]) put(e *edit, id ID, v *V) {
 	}
 	*slot = v
 	if (*p).count == 0 {
-		*p = nil // ids are not handed out again: it would stay empty
+		*p = nil // ids are not reused, so it would stay empty
 	}
 }
 
@@ -190,7 +190,7 @@ func valueAt[V any](p *page[V], i int) *V {
 	return p.vals[i]
 }
 
-// shards is a compromise between copying a long list of maps and copying long maps.
+// shards trades the cost of copying a list of maps for the cost of copying one map.
 const shards = 512
 
 type shard[K comparable, V any] struct {
@@ -198,11 +198,11 @@ type shard[K comparable, V any] struct {
 	m     map[K]V
 }
 
-// index is a map of which a change copies one part in 512.
+// index is a map of which a change copies only one of its shards.
 type index[K comparable, V any] struct {
 	owner  *edit
-	seed   maphash.Seed // decides only where an entry lies
-	room   int          // entries that a new part is made for
+	seed   maphash.Seed // only decides in which shard an entry is
+	room   int          // capacity of a new shard
 	shards *[shards]*shard[K, V]
 }
 

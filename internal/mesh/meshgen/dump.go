@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Dump lists all that a snapshot holds as JSON, one object to a line, so that two
+// Dump returns the content of a snapshot as JSON, one object per line, so that two
 // snapshots can be compared and their differences read.
 func Dump(s *mesh.Snapshot) string {
 	var out strings.Builder

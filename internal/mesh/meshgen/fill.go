@@ -10,9 +10,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Fill returns an event of the same type about the object with id 1, with every
-// field set, each to another value. So a field that gets lost on some way is
-// noticed, also one that Event does not draw.
+// Fill returns an event of the same type about the object with id 1, with every field set,
+// each to a different value. So tests notice any field that gets lost, even one that Event
+// does not generate.
 func Fill(e mesh.Event) mesh.Event {
 	v := reflect.New(reflect.TypeOf(e)).Elem()
 	n := 1
@@ -29,7 +29,7 @@ func Fill(e mesh.Event) mesh.Event {
 	return v.Interface().(mesh.Event)
 }
 
-// fill sets a value, and what is below it; n is raised for each.
+// fill sets a value and the values inside it. n is incremented for each.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch p := v.Addr().Interface().(type) {

@@ -1,5 +1,5 @@
-// Package meshgen draws random but valid values and events for tests of the
-// packages that carry them. It is not for production code.
+// Package meshgen generates random but valid values and events for tests of the packages
+// that handle them. It is not for production code.
 package meshgen
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Start is the moment at which generated histories begin.
+// Start is the time at which generated histories begin.
 const Start mesh.Time = 1_800_000_000_000_000
 
 // MachineKey returns the n-th machine key.
@@ -39,7 +39,7 @@ func User(id mesh.UserID) *mesh.User {
 	return &mesh.User{ID: id, Name: fmt.Sprintf("user%d", id), Email: fmt.Sprintf("User%d@example.com", id/2), CreatedAt: Start}
 }
 
-// Node returns a plausible node with this id that a user owns.
+// Node returns a plausible node with this id and owner.
 func Node(id mesh.NodeID, owner mesh.UserID) *mesh.Node {
 	n := uint64(id)
 	return &mesh.Node{
@@ -63,8 +63,8 @@ func Net(n int) mesh.Net {
 	}
 }
 
-// Event draws an event of any kind that may follow s. Ids stay below 1000, so
-// that objects are replaced and removed as well as added.
+// Event generates an event of any kind that may follow s. Ids stay below 1000, so that
+// objects are replaced and removed as well as added.
 func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	at := Start + mesh.Time(s.Rev)*1_000_000
 	if s.Users.Len() == 0 {
@@ -75,7 +75,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	keyID := mesh.KeyID(1 + r.IntN(40))
 	pick := r.IntN(27)
 	if _, ok := s.Nodes.Get(node); !ok && pick >= 7 && pick <= 10 {
-		pick = 2 // nobody reports for a node that is not there
+		pick = 2 // nobody reports for a node that does not exist
 	}
 	switch pick {
 	case 0:
@@ -141,7 +141,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	}
 }
 
-// observation draws what a replica has seen of a node or a key that is there.
+// observation generates what a replica observes of an existing node or key.
 func observation(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, id mesh.KeyID, at mesh.Time) mesh.Event {
 	if _, ok := s.Nodes.Get(node); ok && r.IntN(3) == 0 {
 		return mesh.NodeFacts{Facts: facts(r, node, at)}
@@ -187,7 +187,7 @@ func setting(r *rand.Rand, id mesh.SettingID, at mesh.Time) *mesh.Setting {
 	}
 }
 
-// policy draws the next version, or the newest once it is confirmed.
+// policy generates the next version, or the newest one as confirmed.
 func policy(r *rand.Rand, s *mesh.Snapshot, at mesh.Time) *mesh.Policy {
 	if newest, ok := s.Policy(); ok && r.IntN(2) == 0 {
 		confirmed := *newest
@@ -218,7 +218,7 @@ func webhookEvent(r *rand.Rand, s *mesh.Snapshot, keyID mesh.KeyID, at mesh.Time
 		return mesh.DeadLetterPut{Letter: DeadLetter(letter, hook, at)}
 	case pick == 2:
 		return mesh.DeadLetterGone{ID: letter}
-	case pick == 3 && there: // nobody delivers to a webhook that is not
+	case pick == 3 && there: // nobody delivers to a webhook that does not exist
 		return mesh.WebhookMoved{ID: hook, Progress: webhookProgress(r, s, at)}
 	}
 	return mesh.WebhookPut{Webhook: webhook(r, hook, at)}
@@ -255,8 +255,8 @@ func receipt(r *rand.Rand, id mesh.ReceiptID, at mesh.Time) *mesh.Receipt {
 	return m
 }
 
-// History draws n commands that follow s, each settled, and returns them with
-// the snapshot after the last.
+// History generates n commands that follow s, each settled, and returns them with the
+// snapshot after the last.
 func History(r *rand.Rand, s *mesh.Snapshot, n int) ([][]mesh.Event, *mesh.Snapshot) {
 	var commands [][]mesh.Event
 	for range n {
@@ -267,8 +267,8 @@ func History(r *rand.Rand, s *mesh.Snapshot, n int) ([][]mesh.Event, *mesh.Snaps
 	return commands, s
 }
 
-// Policies are texts that tell users and tags that Event draws apart in many ways;
-// most let everyone reach everyone.
+// Policies returns policy texts that distinguish the users and tags of Event in many ways.
+// Most let everyone reach everyone.
 func Policies() []string {
 	const owners = `"tagOwners": {"tag:web": [], "tag:one": []}, "groups": {"group:some": ["user1", "user2"], "group:more": ["user2", "user3"]},`
 	return []string{
@@ -288,7 +288,7 @@ func Policies() []string {
 	}
 }
 
-// randomNode is what a device may be.
+// randomNode generates a node.
 func randomNode(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, user mesh.UserID, at mesh.Time) *mesh.Node {
 	n := Node(node, user)
 	if _, ok := s.Users.Get(user); !ok || r.IntN(4) == 0 {
