@@ -22,8 +22,8 @@ const (
 	ClockLimit = 5 * time.Minute
 )
 
-// ClockError says which clocks disagree. Above ClockLimit nothing is written
-// until they agree; reads and maps still work.
+// ClockError describes which clocks disagree. Above ClockLimit nothing is written until
+// they agree; reads and maps still work.
 type ClockError struct {
 	// Lead is how far the newest change is dated after the database's clock.
 	Lead time.Duration

@@ -19,8 +19,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// shiftable lets a role of a database see a clock that shift moves. The server
-// looks there before its own functions, which are hidden from that role alone.
+// shiftable gives a role of a database a clock that shift moves. PostgreSQL finds that
+// function before its own, but only for this role.
 func shiftable(t *testing.T, database string) (role string, shift func(by string)) {
 	t.Helper()
 	role = database + "_shifted"
@@ -50,7 +50,7 @@ func openAs(t *testing.T, database, role string) store.Store {
 	return st
 }
 
-// refused commits in vain and returns why.
+// refused makes a commit that must fail and returns the error.
 func refused(t *testing.T, l *ledger.Ledger, name string) *ledger.ClockError {
 	t.Helper()
 	_, err := l.Commit(t.Context(), server, addUser(name))
@@ -71,9 +71,8 @@ func await(t *testing.T, what string, met func() bool) {
 	})
 }
 
-// One replica whose clock and the database's differ stops writing, in either
-// direction, and goes on by itself; the others do not stop, and all judge by the
-// clock of the database.
+// A replica whose clock differs from the database's stops writing, in either direction, and
+// resumes by itself. The other replicas do not stop, and all use the database's clock.
 func TestReplicaWithAWrongClockDoesNotWrite(t *testing.T) {
 	database := pg.Database(t)
 	right := run(t, ledger.Config{Store: openPostgres(t, pg, database)})
@@ -106,7 +105,7 @@ func TestReplicaWithAWrongClockDoesNotWrite(t *testing.T) {
 	await(t, "that the clocks agree", func() bool { return wrong.Status().Clocks() == nil || wrong.Status().Clocks().Lead > 0 })
 }
 
-// The clock of this machine does not decide what has expired.
+// This machine's clock does not decide what has expired.
 func TestExpiryIsJudgedByTheClockOfTheDatabase(t *testing.T) {
 	database := pg.Database(t)
 	role, shift := shiftable(t, database)
@@ -117,8 +116,8 @@ func TestExpiryIsJudgedByTheClockOfTheDatabase(t *testing.T) {
 	}
 }
 
-// A change that is dated ahead of the clocks stops all writes; setting the time
-// back makes them possible again, on all replicas and after a restart.
+// A change dated ahead of the clocks stops all writes. Setting the time back makes them
+// possible again, on all replicas and after a restart.
 func TestTimeIsSetBack(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	for name, open := range map[string]func(t *testing.T) (sts []store.Store, exec func(string)){

@@ -16,14 +16,14 @@ import (
 const (
 	beatEvery  = 2 * time.Second
 	pruneEvery = time.Minute
-	// logAge and logRows bound the log, which only feeds followers.
+	// logAge and logRows limit the log, which only serves replicas that follow it.
 	logAge  = 15 * time.Minute
 	logRows = 1_000_000
-	// aliveAge is three missed beats: until then a replica counts as alive.
+	// aliveAge is how long a replica counts as alive: three missed heartbeats.
 	aliveAge = 3 * beatEvery
 )
 
-// Cluster is what this replica knows of itself and the others.
+// Cluster is this replica's view of itself and the other replicas.
 type Cluster struct {
 	self       store.Report
 	announce   chan struct{} // requests an early heartbeat
@@ -33,7 +33,7 @@ type Cluster struct {
 	heartbeats atomic.Pointer[Heartbeats]
 }
 
-// Cluster returns what this replica knows of itself and the others.
+// Cluster returns this replica's view of itself and the other replicas.
 func (l *Ledger) Cluster() *Cluster { return &l.cluster }
 
 // Self returns what this replica reports about itself.
@@ -65,7 +65,7 @@ func (c *Cluster) Replicas() []store.Report {
 func (c *Cluster) Announce() {
 	select {
 	case c.announce <- struct{}{}:
-	default: // one is due already
+	default: // one is already due
 	}
 }
 

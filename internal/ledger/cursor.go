@@ -9,28 +9,28 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// announceEvery is how often readers are woken while commits keep coming, unless
-// Config.Pace says otherwise. Waking ten thousand of them for every commit would
-// cost more than the commits; and readers that move together share their work.
+// announceEvery is the default of Config.Pace: how often readers are woken while commits
+// keep coming. Waking ten thousand of them for every commit would cost more than the
+// commits, and readers that move together share their work.
 const announceEvery = 5 * time.Millisecond
 
-// link records what was touched between two announced worlds and leads to the
-// next. Links hold no worlds, so a slow reader pins the world it last used and a
-// few ids, not every world since.
+// link records which nodes were touched between two announced worlds, and points to the
+// next link. Links hold no worlds, so a slow reader keeps only the world it last used and a
+// few ids in memory, not every world since.
 type link struct {
-	touched []mesh.NodeID // in order and once, when announced
-	known   bool          // touched is complete
+	touched []mesh.NodeID // sorted and without duplicates once announced
+	known   bool          // whether touched is complete
 	after   *link         // set before next is closed
 	next    chan struct{} // closed when after is set
 }
 
-// state pairs an announced world with the link that leads on from it.
+// state is an announced world with the link that follows it.
 type state struct {
 	world *policy.World
 	link  *link
 }
 
-// feed announces worlds to cursors. Run alone calls all but head.
+// feed announces worlds to cursors. All methods but head are called only by Run.
 type feed struct {
 	head    atomic.Pointer[state]
 	pending *state // not announced yet
@@ -48,8 +48,8 @@ func (f *feed) start(w *policy.World, pace func() time.Duration) {
 	f.timer.Stop()
 }
 
-// publish announces w, at once when the last time is long enough ago, else
-// together with what follows.
+// publish announces w at once if the last announcement is long enough ago, and otherwise
+// together with later worlds.
 func (f *feed) publish(w *policy.World, touched []mesh.NodeID, known bool) {
 	if f.pending == nil {
 		f.pending = &state{link: &link{known: true, next: make(chan struct{})}}
@@ -80,24 +80,23 @@ func (f *feed) announce() {
 	f.pending, f.last = nil, time.Now()
 }
 
-// Cursor is a reader's place: the world it last used. A cursor is used by one
-// goroutine.
+// Cursor is a reader's position: the world it last used. It must be used by one goroutine.
 type Cursor struct {
 	feed *feed
 	at   *state
 }
 
-// Cursor starts at the world announced last.
+// Cursor returns a cursor at the world announced last.
 func (l *Ledger) Cursor() *Cursor { return &Cursor{&l.feed, l.feed.head.Load()} }
 
-// World is the world the cursor is at.
+// World returns the world of the cursor.
 func (c *Cursor) World() *policy.World { return c.at.world }
 
-// More is closed when there is a newer world.
+// More returns a channel that is closed when there is a newer world.
 func (c *Cursor) More() <-chan struct{} { return c.at.link.next }
 
-// Skip moves to the newest announced world and names, in order and once, every
-// node touched on the way. Nil means unknown: the reader compares everything,
+// Skip moves to the newest announced world and returns every node touched on the way,
+// sorted and without duplicates. Nil means unknown: the reader has to compare everything,
 // which is cheaper anyway once a quarter of the nodes was touched.
 func (c *Cursor) Skip() []mesh.NodeID {
 	head := c.feed.head.Load()

@@ -14,9 +14,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// TestFigureSoftChangesAtSize holds that three replicas over one PostgreSQL carry
-// a thousand changes of endpoints and presence a second in a network of 50,000
-// nodes, each durable and answered soon, and agree at the end.
+// TestFigureSoftChangesAtSize checks that three replicas on one PostgreSQL handle a
+// thousand changes of endpoints and presence per second in a network of 50,000 nodes, each
+// of them durable and answered quickly, and agree at the end.
 func TestFigureSoftChangesAtSize(t *testing.T) {
 	const nodes, perSecond, seconds = 50_000, 1000, 5
 	own := durable(t)

@@ -11,7 +11,7 @@ import (
 func TestReplicaIsFreshWhileItMissesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		mute, unread bool
-		ahead        bool // others know more than this replica
+		ahead        bool // other replicas are ahead of this one
 		want         bool
 	}{
 		"all is well":                       {want: true},
@@ -40,7 +40,7 @@ func TestReplicaIsFreshWhileItMissesNothing(t *testing.T) {
 				if c.want {
 					return
 				}
-				st.mute.Store(false) // what others say proves nothing after an interruption
+				st.mute.Store(false) // reports of others prove nothing after an interruption
 				st.ahead.Store(0)
 				pass(10 * time.Second)
 				if f := l.Status().Freshness().For(time.Now()); f != 0 {

@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// newsEvery keeps an outage whose reason changes from filling the log.
+	// newsEvery limits log lines during an outage whose reason keeps changing.
 	newsEvery = 2 * time.Second
 	// slowAfter is how long a write may take before this replica is unhealthy.
 	slowAfter = 5 * time.Second
 )
 
-// condition is what does not work at the moment.
+// condition is the set of operations that currently fail.
 type condition struct {
 	mu      sync.Mutex
-	faults  map[string]fault // guarded by mu; by what was tried
-	writing time.Time        // guarded by mu; when the write under way began, or zero
+	faults  map[string]fault // guarded by mu; by operation
+	writing time.Time        // guarded by mu; when the current write began, or zero
 }
 
 type fault struct {
 	err    error
 	failed time.Time // the last time
-	logged string    // the text in the log, without numbers
+	logged string    // the logged text, without numbers
 	at     time.Time // when it was logged
 }
 
-// recordOutcome records how the last try of something ended, and logs what is news: the
-// first failure, another reason, and the recovery.
+// recordOutcome records the result of the last attempt of an operation. It logs the first
+// failure, a new reason, and the recovery.
 func (l *Ledger) recordOutcome(what string, err error) {
 	c := &l.health
 	c.mu.Lock()
@@ -45,7 +45,7 @@ func (l *Ledger) recordOutcome(what string, err error) {
 	}
 }
 
-// clear is called with the lock held.
+// clear records a success. The caller holds the lock.
 func (l *Ledger) clear(what string) {
 	c := &l.health
 	if _, failing := c.faults[what]; !failing {
@@ -57,7 +57,7 @@ func (l *Ledger) clear(what string) {
 	}
 }
 
-// fail is called with the lock held.
+// fail records a failure. The caller holds the lock.
 func (l *Ledger) fail(what string, err error) {
 	c := &l.health
 	if c.faults == nil {
@@ -72,7 +72,7 @@ func (l *Ledger) fail(what string, err error) {
 	c.faults[what] = f
 }
 
-// failing reports whether the last try of something failed.
+// failing reports whether the last attempt of an operation failed.
 func (l *Ledger) failing(what string) bool {
 	l.health.mu.Lock()
 	defer l.health.mu.Unlock()
@@ -80,9 +80,9 @@ func (l *Ledger) failing(what string) bool {
 	return failing
 }
 
-// probe learns whether writing works again after a write failed. That the
-// database can be read, or takes a beat, is not enough: the head row or a table
-// may be locked, or the disk full.
+// probe checks whether writing works again after a write failed. It is not enough that the
+// database can be read or accepts a heartbeat: the head row or a table may be locked, or
+// the disk may be full.
 func (l *Ledger) probe(ctx context.Context) {
 	if !l.failing("write") {
 		return
@@ -94,24 +94,24 @@ func (l *Ledger) probe(ctx context.Context) {
 	defer c.mu.Unlock()
 	f, failing := c.faults["write"]
 	switch {
-	case !failing: // a write has succeeded meanwhile, which counts for more
+	case !failing: // a write has succeeded in the meantime, which counts for more
 	case err == nil && f.failed.Before(begun):
 		l.clear("write")
-	case err == nil: // a write has failed meanwhile
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // says less than the write did
+	case err == nil: // a write has failed in the meantime
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the failed write says more
 	default:
 		l.fail("write", err)
 	}
 }
 
-// write notes that a write begins, or with a zero time that it has ended.
+// write records that a write begins, or, with a zero time, that it has ended.
 func (c *condition) write(begun time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.writing = begun
 }
 
-// slowWrite is an error while a write has been under way for too long.
+// slowWrite returns an error while a write has been running for too long.
 func (c *condition) slowWrite() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +121,7 @@ func (c *condition) slowWrite() error {
 	return fmt.Errorf("%w: database too slow: a change has been waiting to be written for more than %v", store.ErrUnavailable, slowAfter)
 }
 
-// withoutNumbers makes errors equal that differ in a port or a file number.
+// withoutNumbers makes errors equal that differ only in a port or a file number.
 func withoutNumbers(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -131,13 +131,13 @@ func withoutNumbers(text string) string {
 	}, text)
 }
 
-// Status tells how a ledger is doing. Its methods only read what the loops met last.
+// Status reports the health of a ledger. Its methods only read what the loops found last.
 type Status struct{ l *Ledger }
 
-// Status returns how the ledger is doing.
+// Status returns the status of the ledger.
 func (l *Ledger) Status() Status { return Status{l} }
 
-// Health is nil, or what keeps this replica from serving.
+// Health returns why this replica cannot serve, or nil if it can.
 func (s Status) Health() error {
 	c := &s.l.health
 	c.mu.Lock()

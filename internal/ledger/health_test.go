@@ -21,11 +21,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// blocked is a database in which another session can keep the server from writing.
+// blocked is a database in which another session can block the server's writes.
 type blocked struct {
 	store.Store
 	block  func() (release func())
-	probes atomic.Int64 // that have ended
+	probes atomic.Int64 // number of finished probes
 }
 
 func (b *blocked) Probe(ctx context.Context, self store.ReplicaID) error {
@@ -79,7 +79,7 @@ func blockedSQLite(t *testing.T) *blocked {
 	}}
 }
 
-// lines is a log.
+// lines collects a log.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
@@ -99,7 +99,8 @@ func (l *lines) count(phrase string) int {
 
 func logTo(l *lines) *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// recovers wants that l becomes healthy, stays so for the next beats, and says so once.
+// recovers checks that l becomes healthy, stays so for the next heartbeats, and logs that
+// once.
 func recovers(t *testing.T, l *ledger.Ledger, log *lines) {
 	t.Helper()
 	eventually(t, "health returns", func() bool { return l.Status().Health() == nil })
@@ -145,7 +146,7 @@ func TestUnhealthyUntilACommitSucceeds(t *testing.T) {
 	}
 }
 
-// A write that neither succeeds nor fails is noticed as well.
+// A write that neither succeeds nor fails is detected as well.
 func TestUnhealthyWhileAWriteTakesTooLong(t *testing.T) {
 	t.Parallel()
 	st, log := blockedPostgres(t, time.Minute, "SELECT FROM head FOR UPDATE"), new(lines)

@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// Heartbeats is how the heartbeats of this replica went.
+// Heartbeats describes the heartbeats of this replica.
 type Heartbeats struct {
 	// Last is when a heartbeat last succeeded; before the first, when the ledger was
 	// opened.
@@ -22,8 +22,8 @@ type Heartbeats struct {
 }
 
 const (
-	// steadyBeats must succeed in a row before the silence of others says more
-	// about them than about this replica.
+	// steadyBeats is how many heartbeats must succeed in a row before the silence of others
+	// says more about them than about this replica.
 	steadyBeats = 3
 	// cutOffAfter is how long a replica keeps its streams without a heartbeat when
 	// it cannot find out whether others have the database. It is long because most
@@ -56,7 +56,7 @@ func (p Heartbeats) after(now time.Time, ok, others bool) Heartbeats {
 	return Heartbeats{Last: now, Successes: p.Successes + 1, Others: others}
 }
 
-// Heartbeats returns how the heartbeats of this replica went.
+// Heartbeats describes the heartbeats of this replica.
 func (c *Cluster) Heartbeats() Heartbeats {
 	p := *c.heartbeats.Load()
 	p.Follows = c.follows()

@@ -16,11 +16,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// weak is a store whose beats and reads can be made to fail.
+// weak is a store whose heartbeats and reads can be made to fail.
 type weak struct {
 	store.Store
-	others int          // replicas that beat beside this one
-	ahead  atomic.Int64 // the revision that they have
+	others int          // number of other replicas with heartbeats
+	ahead  atomic.Int64 // their revision
 	mute   atomic.Bool
 	unread atomic.Bool
 }
@@ -43,7 +43,7 @@ func (w *weak) Tail(ctx context.Context, after store.Point) ([]store.Entry, erro
 	return w.Store.Tail(ctx, after)
 }
 
-// pass lets time go by in a bubble and all follow it.
+// pass advances the time in a synctest bubble and waits for all goroutines to react.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

@@ -15,9 +15,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// A backup put back under running replicas gives a log with the same numbers and
-// other content. Whoever missed the change must notice before it decides
-// anything.
+// Restoring a backup under running replicas gives a log with the same revisions and other
+// content. A replica that missed the change must notice it before it decides anything.
 func TestReplacedHistoryIsNoticed(t *testing.T) {
 	for name, more := range map[string]int{"at the same revision": 0, "further on": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +32,7 @@ func TestReplacedHistoryIsNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			st.sleeping.Store(true)
-			// The backup of revision 1 is put back, and work goes on.
+			// The backup of revision 1 is restored, and work continues.
 			pg.Exec(t, db, "DELETE FROM users WHERE id > 1")
 			pg.Exec(t, db, "DELETE FROM log WHERE rev > 1")
 			pg.Exec(t, db, `UPDATE head SET rev = 1, batch = (SELECT batch FROM log WHERE rev = 1), counters = '{"user":1,"node":0,"preAuth":0,"api":0,"v4":"","v6":""}'`)
@@ -60,7 +59,7 @@ func TestReplacedHistoryIsNoticed(t *testing.T) {
 	}
 }
 
-// asleep is the store of a replica that was stopped.
+// asleep is the store of a replica that was paused.
 type asleep struct {
 	store.Store
 	sleeping atomic.Bool
@@ -90,7 +89,7 @@ func TestUnknownOutcomeDoesNotHoldUpOthersForEver(t *testing.T) {
 	}
 }
 
-// gone is a store whose first commit gets no answer and which then is away.
+// gone is a store whose first commit gets no answer and which is unavailable after that.
 type gone struct {
 	store.Store
 	away atomic.Bool
@@ -107,8 +106,8 @@ func (g *gone) Lock(ctx context.Context, after mesh.Revision, id store.BatchID, 
 	return store.ErrUnavailable
 }
 
-// A name that is taken only by a command of the same batch is not taken when the
-// batch cannot be written.
+// A name that is taken only by a command of the same batch is not taken if the batch cannot
+// be written.
 func TestRefusalOfALostBatchIsNotBelieved(t *testing.T) {
 	st := &full{Store: openSQLite(t)}
 	l := run(t, ledger.Config{Store: st})
@@ -124,7 +123,7 @@ func TestRefusalOfALostBatchIsNotBelieved(t *testing.T) {
 	wg.Wait()
 }
 
-// full is a store that decides and cannot write.
+// full is a store that can decide but not write.
 type full struct {
 	store.Store
 	full atomic.Bool

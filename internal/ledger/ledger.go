@@ -1,9 +1,9 @@
-// Package ledger owns the current world and is the only way to change it. It
-// alone calls the store, and one goroutine, Run, alone moves the world.
+// Package ledger owns the current world and is the only way to change it. It alone calls
+// the store, and only one goroutine, Run, moves the world forward.
 //
-// It does not know what commands mean, nor who is told about them: a command
-// is a Decide, and readers follow with a Cursor. It imports mesh, policy and
-// store. Run, Heart and the store's Watch are run by the caller.
+// It does not know what commands mean or who is told about them: a command is a Decide, and
+// readers follow with a Cursor. It imports mesh, policy and store. The caller runs Run,
+// SendHeartbeats, DetectPauses and the store's Watch.
 package ledger
 
 import (
@@ -24,11 +24,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// Errors of Commit beside the refusals of a Decide.
+// Errors of Commit in addition to the refusals of a Decide.
 var (
-	// ErrStopped answers a command that came after the end of Run.
+	// ErrStopped is the error for a command that came after the end of Run.
 	ErrStopped = errors.New("the service is stopping")
-	// ErrUnavailable says that nothing was written.
+	// ErrUnavailable means that nothing was written.
 	ErrUnavailable = store.ErrUnavailable
 	// ErrUnknownOutcome means that it is unknown whether anything was written, or
 	// whether what was written is durable.
@@ -51,44 +51,44 @@ func (e *TooManyReceipts) Error() string {
 	return fmt.Sprintf("too many requests with an Idempotency-Key: each is remembered for at least %v; retry in %v", mesh.ReceiptMinimum, e.Wait.Round(time.Second))
 }
 
-// MaxNodes is how many nodes a command should change at most. Whoever has more to
-// change commits several times, so that other commands get their turn in between.
+// MaxNodes is how many nodes one command should change at most. Larger changes are split
+// into several commits, so that other commands can run in between.
 const MaxNodes = 256
 
-// Decide looks at the world exactly as it will be when its events become
-// durable and returns them, none if nothing is to change, or a refusal. It is
-// pure and quick: the store's write lock is held while it runs, and it may run
-// again if the batch has to be tried again. It must not keep w. A decision with a
-// result is committed with the function Commit.
+// Decide returns the events that change the world w, none if nothing is to change, or a
+// refusal. w is exactly the world in which its events become durable. It must be pure and
+// fast: the store's write lock is held while it runs, and it may run again if the batch has
+// to be retried. It must not keep w. A decision with a result is committed with the
+// function Commit.
 type Decide func(w *policy.World, now mesh.Time) ([]mesh.Event, error)
 
-// Describe gives the object that an event is about, as people see it in s at
-// that time; a nil shape means that s does not have it, an empty kind that
-// nobody wants to read about such events.
+// Describe returns the object that an event is about, as people see it in s at that time. A
+// nil shape means that s does not contain it. An empty kind means that such events are not
+// in the audit log.
 type Describe func(s *mesh.Snapshot, now mesh.Time, e mesh.Event) (kind, id string, shape []byte)
 
-// Config of a ledger. Store, Log and Registerer are required.
+// Config configures a ledger. Store, Log and Registerer are required.
 type Config struct {
 	Store      store.Store
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
-	// Describe fills the audit; without it there is none.
+	// Describe fills the audit log; without it there is none.
 	Describe Describe
-	// History keeps the audit for Retention; without one, for ever. It also has
-	// the policy that counts when the newest cannot be read.
+	// History keeps the audit log for Retention; zero means forever. It also has the policy
+	// that is used if the newest cannot be parsed.
 	History   history.Store
 	Retention time.Duration
-	// Reserved is what every world of this ledger has.
+	// Reserved is set in every world of this ledger.
 	Reserved mesh.Reserved
-	// Self is what this replica says of itself; a missing ID is drawn.
+	// Self is the report of this replica about itself. A missing ID is generated.
 	Self store.Report
-	// Fill, if set, adds to each report what other parts know. It is called
-	// before every beat and must not block.
+	// Fill, if set, adds what other parts know to each report. It is called before every
+	// heartbeat and must not block.
 	Fill func(*store.Report)
-	// Pace says how long readers stay undisturbed after they were woken while
-	// commits keep coming; 5 ms unless told.
+	// Pace is the minimum time between two announcements while commits keep coming; 5 ms by
+	// default.
 	Pace func() time.Duration
-	// BatchLimit is how many commands share a transaction; 64 unless told.
+	// BatchLimit is how many commands share a transaction; 64 by default.
 	BatchLimit int
 	// ResolveFor is how long the ledger looks in the log for a commit that got no
 	// answer, before it reports that the outcome is unknown; it defaults to 10s.
@@ -123,18 +123,18 @@ type Ledger struct {
 	fresh     freshness
 	feed      feed
 	waiters   waiters
-	disagree  atomic.Bool // another replica holds another snapshot
+	disagree  atomic.Bool // another replica has a different snapshot
 	rewind    atomic.Pointer[Rewind]
 	pause     pause
 
 	// Used by Run alone.
 	lastBatch  int
 	lastFollow time.Time
-	syncing    []chan error // wait for the next look at the log
+	syncing    []chan error // waiting for the next read of the log
 	lastLoad   time.Time
-	clocks     string        // what the log says of them
-	lastRewind time.Time     // when the tables were last read because of one
-	trail      []store.Point // of the worlds there were, the newest last
+	clocks     string        // the clock problem that was logged
+	lastRewind time.Time     // when the tables were last reloaded because of one
+	trail      []store.Point // of the previous worlds, the newest last
 }
 
 type command struct {
@@ -143,7 +143,7 @@ type command struct {
 	decide func(*policy.World, mesh.Time) (decision, error)
 	back   bool // set the time back to the database's clock
 	done   chan result
-	told   bool // somebody acts on the answer, even if it has no events
+	told   bool // the caller acts on the answer, even if it has no events
 }
 
 type result struct {
@@ -184,28 +184,27 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 	return l, nil
 }
 
-// World is the newest world this replica knows.
+// World returns the newest world of this replica.
 func (l *Ledger) World() *policy.World { return l.world.Load() }
 
-// Commit blocks until the events that d decides on are durable and visible in
-// World, and returns the revision they have; for a decision without events, the
-// revision it was made at. A refusal of d comes back as it is.
+// Commit blocks until the events that d decides on are durable and visible in World. It
+// returns their revision or, for a decision without events, the revision at which it was
+// made. A refusal of d is returned unchanged.
 //
-// If the actor asks once, what d decides is remembered with it, also that nothing is
-// to change, and d does not run when it was decided before: that is a DoneBefore.
+// If the actor has an idempotency key, the result is remembered with it, even if nothing is
+// to change. If the key was used before, d does not run and the error is AlreadyDone.
 //
-// Results without a new revision (a refusal, a DoneBefore, nothing to change) are
-// also based on durable state only; see Confirm. The server's own commands, whose
-// results nobody is told, use whatever state is visible.
+// Results without a new revision (a refusal, AlreadyDone, nothing to change) are also based
+// on durable state only; see Confirm. The server's own commands, whose results are not
+// reported to anyone, use whatever state is visible.
 //
-// While the clocks disagree by more than ClockLimit, commands that would write
-// fail with a ClockError. If ctx ends first, the command may or may not be
-// committed.
+// While the clocks disagree by more than ClockLimit, commands that would write fail with a
+// ClockError. If ctx ends first, the command may or may not be committed.
 func (l *Ledger) Commit(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revision, error) {
 	return l.commitDecision(ctx, a, withoutResult(d))
 }
 
-// commitDecision submits a command unless its actor had it done before.
+// commitDecision submits a command unless its idempotency key was used before.
 func (l *Ledger) commitDecision(ctx context.Context, a mesh.Actor, d func(*policy.World, mesh.Time) (decision, error)) (mesh.Revision, error) {
 	var done *AlreadyDone
 	err := alreadyDone(l.World().Snapshot, a, l.Now())
@@ -237,7 +236,7 @@ func (l *Ledger) Confirm(ctx context.Context, rev mesh.Revision) error {
 // have committed since. So an outage of the database affects only what was changed
 // just before it began.
 func (l *Ledger) ConfirmChange(ctx context.Context, rev mesh.Revision, at mesh.Time) error {
-	// A time that was set back since says nothing.
+	// If the time was set back since, the date proves nothing.
 	if c := l.confirmed.Load(); c != nil && at < c.at && c.at <= l.World().At {
 		return nil
 	}
@@ -287,10 +286,10 @@ func alreadyDone(s *mesh.Snapshot, a mesh.Actor, now mesh.Time) error {
 	return nil
 }
 
-// Sync catches up with all that was committed before the call, on any replica.
-// Only after it returned nil may anyone answer "unknown key". One look at the
-// log serves all who ask, and there is one every 50 ms at most, so that
-// strangers cannot use it to load the database.
+// Sync catches up with everything committed before the call, on any replica. Only after it
+// returned nil may a caller answer "unknown key". One read of the log serves all callers,
+// and there is at most one every 50 ms, so that unknown clients cannot use it to overload
+// the database.
 func (l *Ledger) Sync(ctx context.Context) error {
 	done := make(chan error, 1)
 	select {
@@ -327,11 +326,11 @@ func (l *Ledger) WaitFor(ctx context.Context, rev mesh.Revision) error {
 	}
 }
 
-// waiters wakes those who wait for the next world. Nobody waits as a rule, and
-// then a commit pays nothing.
+// waiters wakes goroutines that wait for the next world. Usually there are none, and then a
+// commit costs nothing extra.
 type waiters struct {
 	mu sync.Mutex
-	ch chan struct{} // guarded by mu; nil when nobody waits
+	ch chan struct{} // guarded by mu; nil if nobody waits
 }
 
 func (w *waiters) next() <-chan struct{} {

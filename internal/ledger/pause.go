@@ -43,8 +43,9 @@ func (p *pause) observe(now time.Time) time.Time {
 	return p.ended
 }
 
-// elapsed includes the time for which the machine was suspended, in which the
-// monotonic clock stops. The wall clock alone may have been set.
+// elapsed returns the time between from and to, including the time for which the machine
+// was suspended, in which the monotonic clock stops. The wall clock alone may have been
+// set.
 func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// maxOldPolicies is how many versions are tried when the newest cannot be read.
+// maxOldPolicies is how many versions are tried if the newest cannot be parsed.
 const maxOldPolicies = 100
 
-// worldOf sees a snapshot that was loaded through its policy.
+// worldOf applies the stored policy to a snapshot that was loaded.
 func (l *Ledger) worldOf(ctx context.Context, s *mesh.Snapshot) *policy.World {
 	w := policy.NewWorld(s, func() *lang.Doc {
 		if w := l.World(); w != nil {
@@ -24,7 +24,7 @@ func (l *Ledger) worldOf(ctx context.Context, s *mesh.Snapshot) *policy.World {
 	return w
 }
 
-// lastGood is the newest stored policy that can be read; nil if there is none.
+// lastGood returns the newest stored policy that can be parsed, or nil if there is none.
 func (l *Ledger) lastGood(ctx context.Context, s *mesh.Snapshot) *lang.Doc {
 	if l.history == nil {
 		return nil

@@ -7,12 +7,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Answerer is a result of which a receipt keeps something, so that the same request,
-// repeated, can be told again: see mesh.Once. The answer must not hold a secret.
+// Answerer is a result that is stored in a receipt in part, so that a repeated request gets
+// the same answer; see mesh.Once. The answer must not contain a secret.
 type Answerer interface{ Answer() string }
 
-// Unfinished is a result of a command that may be one of several for a request. The
-// request counts as done with the command whose result says that no more follow.
+// Unfinished is the result of a command that may be one of several for a request. The
+// request is complete with the command for which More is false.
 type Unfinished interface{ More() bool }
 
 // decision is what a command decided.
@@ -39,12 +39,12 @@ func Commit[T any](ctx context.Context, l *Ledger, a mesh.Actor,
 		return d, err
 	})
 	if err != nil {
-		return none, err // a command nobody waits for may still run and set result
+		return none, err // a command that nobody waits for may still run and set result
 	}
 	return result, nil
 }
 
-// withoutResult makes a Decide a decision.
+// withoutResult turns a Decide into a decision.
 func withoutResult(d Decide) func(*policy.World, mesh.Time) (decision, error) {
 	return func(w *policy.World, now mesh.Time) (decision, error) {
 		evs, err := d(w, now)

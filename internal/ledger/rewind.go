@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// trailLength is how many batches back to look for the end of the common
-	// history.
+	// trailLength is how many batches are searched for the end of the common history.
 	trailLength = 1024
 	// rewindShown is how long /health reports lost revisions.
 	rewindShown = 24 * time.Hour

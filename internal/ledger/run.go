@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	pollEvery    = time.Second            // how long a lost hint can hide a change
-	syncEvery    = 50 * time.Millisecond  // how often Sync may ask the database
-	gatherWait   = time.Millisecond       // how long a batch waits for company
+	pollEvery    = time.Second            // how long a lost notification can hide a change
+	syncEvery    = 50 * time.Millisecond  // how often Sync may query the database
+	gatherWait   = time.Millisecond       // how long a batch waits for more commands
 	storeTimeout = 20 * time.Second       // for one transaction
 	loadEvery    = 5 * time.Second        // how often the tables may be reloaded
-	retryEvery   = 200 * time.Millisecond // between tries to learn the fate of a batch
-	resolveFor   = 10 * time.Second       // for all of them; the default of Config.ResolveFor
+	retryEvery   = 200 * time.Millisecond // between attempts to find out whether a batch was committed
+	resolveFor   = 10 * time.Second       // for all these attempts; the default of Config.ResolveFor
 )
 
-// Run moves the world until ctx ends: it commits what callers ask for and
-// follows what other replicas commit.
+// Run moves the world until ctx ends: it commits commands and follows the commits of other
+// replicas.
 func (l *Ledger) Run(ctx context.Context) error {
 	defer close(l.ended)
 	poll := time.NewTicker(pollEvery)
@@ -51,9 +51,9 @@ func (l *Ledger) Run(ctx context.Context) error {
 	}
 }
 
-// gather takes the commands that wait. After a batch of several it waits a
-// moment for as many to come back: callers that commit in a loop then share one
-// transaction instead of alternating between two.
+// gather takes the waiting commands. After a batch of several it waits a moment for as many
+// to arrive: callers that commit in a loop then share one transaction instead of
+// alternating between two.
 func (l *Ledger) gather(first *command) []*command {
 	batch := []*command{first}
 	var patience <-chan time.Time
@@ -84,10 +84,10 @@ func (l *Ledger) gather(first *command) []*command {
 	return batch
 }
 
-// follow applies what the log has gained.
+// follow applies new entries of the log.
 func (l *Ledger) follow(ctx context.Context) {
 	begun := time.Now()
-	l.pause.observe(begun) // this read ends a pause that is noticed only now
+	l.pause.observe(begun) // this read ends a pause that is detected only now
 	err := l.catchUp(ctx)
 	l.lastFollow = time.Now()
 	l.logClocks()
@@ -132,7 +132,7 @@ func (l *Ledger) catchUp(ctx context.Context) error {
 	}
 }
 
-// mustLoad reports whether the log alone cannot tell the next world.
+// mustLoad reports whether the tables must be reloaded because the log is not enough.
 func mustLoad(err error) bool {
 	return errors.Is(err, store.ErrPruned) || errors.Is(err, store.ErrRewound) || errors.Is(err, mesh.ErrUnknownKind) || errors.Is(err, errGap)
 }
@@ -141,7 +141,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	rewound := errors.Is(why, store.ErrRewound)
 	last := l.lastLoad
 	if rewound {
-		last = l.lastRewind // what this replica shows is wrong: it waits only for the one before
+		last = l.lastRewind // the current state is wrong, so this waits only for the previous rewind
 	}
 	if time.Since(last) < loadEvery {
 		return fmt.Errorf("%w: reading the tables anew in a moment: %w", store.ErrUnavailable, why)
@@ -156,7 +156,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	l.metrics.loads.Inc()
 	l.log.Warn("reloaded all tables", "rev", s.Rev, "was", was, "reason", why)
 	l.cluster.checkpoint.Store(nil) // it may belong to another history
-	l.confirmed.Store(nil)          // and so may what was safe
+	l.confirmed.Store(nil)          // and so may what was confirmed
 	w := l.worldOf(ctx, s)
 	LogPolicy(l.log, w)
 	l.world.Store(w)
@@ -173,7 +173,7 @@ var errDisagree = errors.New("another replica holds another snapshot")
 
 var errGap = errors.New("the log does not continue what this replica has")
 
-// checkpointEvery is where replicas stop for a moment to compare themselves.
+// checkpointEvery is the distance between revisions at which replicas compare their state.
 const checkpointEvery = 1024
 
 // follower applies entries to a draft.
@@ -181,7 +181,7 @@ type follower struct {
 	draft      *mesh.Draft
 	passed     []store.Point // the last revision of each batch
 	touched    []mesh.NodeID
-	checkpoint *mesh.Snapshot // the last one passed, if any
+	checkpoint *mesh.Snapshot // the last checkpoint passed, if any
 }
 
 func newFollower(s *mesh.Snapshot) *follower {
@@ -190,8 +190,8 @@ func newFollower(s *mesh.Snapshot) *follower {
 
 func (f *follower) rev() mesh.Revision { return f.draft.Snapshot().Rev }
 
-// apply refuses entries that do not follow what this replica has: a log that
-// skips a revision, or one that was replaced by another with the same numbers.
+// apply rejects entries that do not follow the state of this replica: a log that skips a
+// revision, or one that was replaced by another with the same revisions.
 func (f *follower) apply(entries []store.Entry) error {
 	for _, e := range entries {
 		if e.Rev != f.rev()+1 {

@@ -34,7 +34,8 @@ func (l *Ledger) write(ctx context.Context, batch []*command) {
 	}
 	for i, c := range batch {
 		if err != nil {
-			// Refusals too: one may rest on a command before it that was not written.
+			// This includes refusals: they may depend on an earlier command that was not
+			// written.
 			c.done <- result{err: err}
 		} else {
 			c.done <- results[i]
@@ -42,8 +43,8 @@ func (l *Ledger) write(ctx context.Context, batch []*command) {
 	}
 }
 
-// commit tries until the batch is decided. An error is that of every command.
-// If there is none, it returns whether anything had to be committed.
+// commit retries until the batch is decided. An error applies to every command. If there is
+// none, it returns whether anything had to be committed.
 func (l *Ledger) commit(ctx context.Context, batch []*command) (_ []result, committed bool, _ error) {
 	for range 3 {
 		id := newBatchID()
@@ -80,7 +81,7 @@ func (l *Ledger) reread(ctx context.Context, why error) error {
 
 var errFarBehind = errors.New("too far behind the log to decide")
 
-// attempt is the result of a batch in one transaction.
+// attempt is the result of executing a batch in one transaction.
 type attempt struct {
 	results             []result
 	f                   *follower
@@ -89,8 +90,8 @@ type attempt struct {
 
 func (a *attempt) commits() bool { return a.appended || a.confirmed }
 
-// attempt runs the batch in one transaction. The shutdown of the service does
-// not interrupt it: a commit cut short is a commit of unknown outcome.
+// attempt runs the batch in one transaction. A shutdown of the server does not interrupt
+// it: an interrupted commit has an unknown outcome.
 func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command) (a attempt, _ error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -98,7 +99,7 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 	err := l.store.Lock(ctx, base.Rev, id, func(tx store.Tx) error {
 		a = attempt{results: make([]result, len(batch)), f: newFollower(base)}
 		f := a.f
-		missed, err := tx.Missed() // fails when there are fewer revisions than before
+		missed, err := tx.Missed() // fails if there are fewer revisions than before
 		if err != nil {
 			return err
 		}
@@ -116,7 +117,7 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 		}
 		w, read, head := l.World(), base.PolicyRev, f.rev()
 		for i, c := range batch {
-			s := f.draft.Snapshot() // which changes, so that w may not tell that its policy did
+			s := f.draft.Snapshot() // it changes, so w may not show that its policy did
 			if s.PolicyRev != read {
 				w, read = l.World(), s.PolicyRev
 			}
@@ -142,7 +143,7 @@ func (l *Ledger) mustConfirm(rev mesh.Revision, batch []*command) bool {
 	return !l.safe(rev) && slices.ContainsFunc(batch, func(c *command) bool { return c.told }) || l.failing("write")
 }
 
-// run decides one command in the world that those before it made. A refusal
+// run decides one command in the world that the commands before it produced. A refusal
 // affects only that command; an error ends the batch.
 func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World, c *command) (result, error) {
 	if err := c.ctx.Err(); err != nil {
@@ -176,7 +177,7 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 	return result{rev: rev}, err
 }
 
-// decide keeps a fault of one command from taking the others with it.
+// decide recovers from a panic of one command, so that it does not affect the others.
 func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (d decision, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -187,8 +188,8 @@ func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (d decision,
 	return c.decide(w, now)
 }
 
-// before notes what the objects of evs were, each once: several events may make
-// one change.
+// before records the state of the objects of evs before the change, each once: several
+// events may make one change.
 func (l *Ledger) before(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) []history.AuditRow {
 	rows := make([]history.AuditRow, len(evs))
 	if l.describe == nil {
@@ -208,7 +209,8 @@ func (l *Ledger) before(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) []his
 	return rows
 }
 
-// firstObject is the id of what a command is about; what follows from it comes later.
+// firstObject returns the id of the object that a command is about. Consequences come
+// later.
 func firstObject(rows []history.AuditRow) string {
 	for _, row := range rows {
 		if row.Kind != "" {
@@ -218,9 +220,9 @@ func firstObject(rows []history.AuditRow) string {
 	return ""
 }
 
-// after adds what they became, and drops the rows nobody wants to read: those of
-// which nothing is shown, and, where nobody asked for it, those in which nothing that is shown
-// changed. What people do has its row, whatever came of it.
+// after adds the state after the change, and removes rows that nobody wants to read:
+// objects that are not shown, and changes by the server itself in which nothing visible
+// changed. What people do always has a row.
 func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, by mesh.Actor, evs []mesh.Event, rows []history.AuditRow) []history.AuditRow {
 	kept := rows[:0]
 	for i, row := range rows {
@@ -245,7 +247,7 @@ func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, by mesh.Actor, evs []mes
 
 // transitions finds the nodes that evs bring online or take offline.
 func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []history.Transition) {
-	shown := map[mesh.NodeID]bool{} // what evs have made of a node so far
+	shown := map[mesh.NodeID]bool{} // whether evs have made a node online so far
 	// When the time is set back, the last row of a node may be in the future, so
 	// another row records the current state.
 	back := slices.ContainsFunc(evs, func(e mesh.Event) bool { return e.Kind() == mesh.KindClockSet })
@@ -276,8 +278,8 @@ func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []hist
 	return rows
 }
 
-// leaders finds the prefixes to which evs make another node lead, in order. Of
-// several events about a node the last counts.
+// leaders returns the prefixes for which evs change the primary router, in order. If there
+// are several events about a node, the last counts.
 func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []history.Leader) {
 	after := map[mesh.NodeID]*mesh.Node{}
 	for _, e := range evs {
@@ -311,11 +313,10 @@ func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []history.Leader) {
 	return rows
 }
 
-// resolve finds out whether a batch is in the log and durable. Under the lock no
-// commit is in progress, so the log is authoritative, and a later commit of our
-// own proves that the batch is durable.
-// While nobody can tell, nothing else is decided; so after a while the callers
-// hear that the outcome is unknown, and whoever follows the log will see it.
+// resolve finds out whether a batch is in the log and durable. Under the lock no commit is
+// in progress, so the log is authoritative, and a later commit of our own proves that the
+// batch is durable. Until that is known nothing else is decided. After a while the callers
+// get an error that the outcome is unknown. It shows later in the log.
 func (l *Ledger) resolve(ctx context.Context, id store.BatchID, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, l.resolveFor)
 	defer cancel()
@@ -329,7 +330,7 @@ func (l *Ledger) resolve(ctx context.Context, id store.BatchID, cause error) err
 		case err == nil:
 			return fmt.Errorf("%w: the connection was lost and the change was not saved; try again", store.ErrUnavailable)
 		case mustLoad(err):
-			// The log cannot be read from here, so nobody can tell.
+			// The log cannot be read from here, so the outcome stays unknown.
 			return errors.Join(cause, l.reread(ctx, err))
 		}
 		select {
