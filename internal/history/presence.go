@@ -2,10 +2,10 @@ package history
 
 import "github.com/fairlead-mesh/fairlead/internal/mesh"
 
-// Transition says that a node came or went. One that moves to another stream or
-// replica has done neither. Of several in one minute the last of each state is
-// kept, with its own position and time: a node that flaps writes two rows a
-// minute, and the last one is always true. Append fills the position.
+// Transition records that a node went online or offline. Moving to another stream or
+// replica is neither. Of several within one minute the last of each state is kept, with its
+// own position and time. So a node that flaps writes two rows a minute, and the last row is
+// always true. Append fills the position.
 type Transition struct {
 	Position Position
 	Node     mesh.NodeID
@@ -13,23 +13,23 @@ type Transition struct {
 	Online   bool
 }
 
-// Presence is when a node was online within some time.
+// Presence is when a node was online within a period.
 type Presence struct {
 	Node mesh.NodeID
-	// Before says whether it was online when that time began. Where nothing
-	// older is kept, it follows from the first transition there is, or from how
-	// the node is now.
+	// Before reports whether it was online at the beginning of the period. If nothing older
+	// is kept, it is derived from the first transition there is, or from the current state
+	// of the node.
 	Before      bool
 	Transitions []Transition // oldest first
 }
 
-// Bucket is a part of some time.
+// Bucket is one part of a period.
 type Bucket struct {
-	Online float64 // the share of it, from 0 to 1
+	Online float64 // share of the time that the node was online, from 0 to 1
 }
 
-// Buckets cuts the time from one moment up to another, for which p was asked,
-// into n parts of the same length. It has none for no time at all.
+// Buckets divides the period for which p was requested into n parts of the same length. It
+// returns none for an empty period.
 func (p Presence) Buckets(from, to mesh.Time, n int) []Bucket {
 	if n <= 0 || to <= from {
 		return nil
@@ -41,7 +41,7 @@ func (p Presence) Buckets(from, to mesh.Time, n int) []Bucket {
 		var up mesh.Time
 		at := start
 		for len(left) > 0 && left[0].At < end {
-			next := max(left[0].At, at) // never back, whatever the clocks did
+			next := max(left[0].At, at) // never backwards, whatever the clocks did
 			if online {
 				up += next - at
 			}
@@ -53,15 +53,15 @@ func (p Presence) Buckets(from, to mesh.Time, n int) []Bucket {
 		switch {
 		case end > start:
 			out[i].Online = float64(up) / float64(end-start)
-		case online: // more parts than microseconds
+		case online: // more buckets than microseconds
 			out[i].Online = 1
 		}
 	}
 	return out
 }
 
-// Changes is how often the node came or went. Transitions may repeat a state, as of
-// a minute only the last of each is kept.
+// Changes returns how often the node went online or offline. Transitions may repeat a
+// state, because only the last of each state is kept per minute.
 func (p Presence) Changes() int {
 	count, online := 0, p.Before
 	for _, t := range p.Transitions {
@@ -73,7 +73,8 @@ func (p Presence) Changes() int {
 	return count
 }
 
-// edge is where part i of n begins; no product of two times is needed.
+// edge returns the start of part i of n without multiplying two times, which could
+// overflow.
 func edge(from, to mesh.Time, i, n int) mesh.Time {
 	whole, rest := (to-from)/mesh.Time(n), (to-from)%mesh.Time(n)
 	return from + whole*mesh.Time(i) + rest*mesh.Time(i)/mesh.Time(n)
