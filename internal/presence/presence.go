@@ -1,6 +1,6 @@
-// Package presence makes the shared state say which nodes are connected to this
-// replica. It is told about streams that open and close, and commits the difference
-// to what the state shows. It knows neither the clients' protocol nor the use cases.
+// Package presence commits which nodes are connected to this replica. It is told about
+// streams that open and close, and commits the difference to the shared state. It knows
+// neither the clients' protocol nor the use cases.
 package presence
 
 import (
@@ -20,24 +20,23 @@ import (
 )
 
 const (
-	// closeGrace is how long a node may be without a stream before others are
-	// told: clients reopen a stream that ended within moments.
+	// closeGrace is how long a node may be without a stream before others are told. Clients
+	// reopen a stream that ended within moments.
 	closeGrace = 2 * time.Second
 	retry      = time.Second // after a commit that failed
-	idle       = time.Hour   // when only a change gives something to do
+	idle       = time.Hour   // how long to wait if only a change can give something to do
 )
 
-// Config of a Tracker; all of it is required.
+// Config configures a Tracker. All of it is required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 }
 
-// Tracker commits which nodes have their stream on this replica. It compares the
-// open streams with what the world shows whenever either changes. So nothing is
-// lost while the database is unreachable, and a replica that others considered
-// dead announces its streams again.
+// Tracker commits which nodes have their stream on this replica. It compares the open
+// streams with the world whenever either changes. So nothing is lost while the database is
+// unreachable, and a replica that others considered dead announces its streams again.
 type Tracker struct {
 	ledger *ledger.Ledger
 	log    *slog.Logger
@@ -54,8 +53,8 @@ type Tracker struct {
 type nodeStream struct {
 	conn   int64
 	closed time.Time // when it ended; zero while it is open
-	// announced says that the world has shown this stream. If it shows another
-	// replica after that, the node has moved.
+	// announced means that the world has shown this stream. If it then shows another
+	// replica, the node has moved.
 	announced bool
 }
 
@@ -75,8 +74,8 @@ func New(c Config) *Tracker {
 	return p
 }
 
-// Opened says that a node has a new stream here. It never blocks. Of two
-// streams of a node the one with the greater conn is the newer.
+// Opened records a new stream of a node. It never blocks. If a node has two streams, the
+// one with the greater conn is newer.
 func (p *Tracker) Opened(id mesh.NodeID, conn int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,8 +90,8 @@ func (p *Tracker) Opened(id mesh.NodeID, conn int64) {
 	p.markDirty(id)
 }
 
-// Closed says that a stream ended. It never blocks. If it is not the newest of
-// its node, nothing follows.
+// Closed records that a stream ended. It never blocks. It has no effect if the stream is
+// not the newest of its node.
 func (p *Tracker) Closed(id mesh.NodeID, conn int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +105,7 @@ func (p *Tracker) Closed(id mesh.NodeID, conn int64) {
 	p.markDirty(id)
 }
 
-// markDirty makes Run compare a node; mu is held.
+// markDirty makes Run compare a node. The caller holds mu.
 func (p *Tracker) markDirty(id mesh.NodeID) {
 	p.dirty[id] = struct{}{}
 	select {
@@ -122,8 +121,8 @@ func (p *Tracker) StreamCount() int {
 	return p.open
 }
 
-// Run commits until ctx ends. It leaves the nodes online then: they reconnect to
-// this replica or another one, and a sweep finds those that don't.
+// Run commits until ctx ends. It then leaves the nodes online: they reconnect to this
+// replica or another one, and a sweep finds those that don't.
 func (p *Tracker) Run(ctx context.Context) error {
 	cursor := p.ledger.Cursor()
 	for {
@@ -174,8 +173,8 @@ func (p *Tracker) commitChanges(ctx context.Context) (wait time.Duration, err er
 	if err := p.commit(ctx, came); err != nil {
 		return 0, err
 	}
-	// If the database takes longer than this, the node may have come to another
-	// replica, which waits for the database as well: compare again.
+	// If the database takes longer than this, the node may have connected to another
+	// replica, which waits for the database as well. Then compare again.
 	ctx, cancel := context.WithTimeout(ctx, closeGrace)
 	defer cancel()
 	return wait, p.commit(ctx, left)
@@ -192,9 +191,9 @@ func (p *Tracker) commit(ctx context.Context, updates []update) error {
 	return nil
 }
 
-// compare returns the updates that the world lacks: nodes that came and nodes that
-// left. Nodes that the world shows correctly are no longer dirty. After an outage,
-// nodes that left wait until other replicas had time to announce theirs.
+// compare returns the updates that the world lacks: nodes that connected and nodes that
+// disconnected. Nodes that the world shows correctly are no longer dirty. After an outage,
+// nodes that disconnected wait until other replicas had time to announce theirs.
 func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, wait time.Duration) {
 	steady := p.ledger.Cluster().Heartbeats().Steady(now)
 	p.mu.Lock()
@@ -225,7 +224,7 @@ func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, 
 	return came, left, wait
 }
 
-// committed notes that the world shows these updates.
+// committed records that the world shows these updates.
 func (p *Tracker) committed(updates []update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,8 +233,8 @@ func (p *Tracker) committed(updates []update) {
 	}
 }
 
-// done drops an update, unless the node's stream has changed since it was made; mu
-// is held.
+// done drops an update, unless the node's stream has changed since it was made. The caller
+// holds mu.
 func (p *Tracker) done(v update, announced bool) {
 	h, held := p.streams[v.id]
 	if held && h.conn == v.stream.conn && announced {
@@ -251,14 +250,14 @@ func (p *Tracker) done(v update, announced bool) {
 	}
 }
 
-// update is what the world should show of a node, as of one moment.
+// update is the state of a node that the world should show, at one point in time.
 type update struct {
 	id     mesh.NodeID
 	stream nodeStream
 	gone   time.Duration // since the stream ended
 }
 
-// decide returns the events of those updates that the world lacks.
+// decide returns the events for the updates that the world lacks.
 func decide(self string, updates []update) ledger.Decide {
 	return func(w *policy.World, now mesh.Time) (evs []mesh.Event, _ error) {
 		for _, v := range updates {
@@ -272,10 +271,10 @@ func decide(self string, updates []update) ledger.Decide {
 	}
 }
 
-// event returns what makes the world show the update, nil if it does already.
-// Stream numbers are compared only with those of this replica. Of two replicas the
-// one that announced its stream last is right, so a stream that was shown once
-// never replaces that of another replica.
+// event returns the event that makes the world show the update, or nil if it already does.
+// Stream numbers are compared only with those of this replica. Between two replicas, the
+// one that announced its stream last is right. So a stream that was announced once never
+// replaces that of another replica.
 func (v update) event(n *mesh.Node, self string, now mesh.Time) mesh.Event {
 	shown := n.Presence
 	here := shown.Online && shown.Replica == self
@@ -283,7 +282,7 @@ func (v update) event(n *mesh.Node, self string, now mesh.Time) mesh.Event {
 	switch open := v.stream.closed.IsZero(); {
 	case open && (elsewhere && v.stream.announced || here && shown.Conn == v.stream.conn):
 		return nil
-	case open && shown.Online: // peers need not hear that it has another stream
+	case open && shown.Online: // peers are not affected by a new stream
 		return mesh.Online{ID: n.ID, Replica: self, Conn: v.stream.conn, At: shown.LastSeen}
 	case open:
 		return mesh.Online{ID: n.ID, Replica: self, Conn: v.stream.conn, At: now}

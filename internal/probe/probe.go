@@ -1,5 +1,5 @@
-// Package probe finds out whether routers that another node could replace still
-// answer: a device can be cut off long before its connection ends.
+// Package probe checks whether routers that another node could replace still answer: a
+// device can be cut off long before its connection ends.
 package probe
 
 import (
@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// A router is asked every interval and has the timeout to answer. After two
-	// misses in a row it counts as unhealthy, so that one that fell silent is
-	// replaced within 12 s.
+	// A router is asked every interval and has the timeout to answer. After two misses in a
+	// row it counts as unhealthy, so that a router that stops answering is replaced within
+	// 12 s.
 	interval = 5 * time.Second
 	timeout  = 3 * time.Second
 	misses   = 2
 	tick     = 500 * time.Millisecond
 )
 
-// Config of a Prober; all of it is required.
+// Config configures a Prober. All of it is required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
@@ -39,8 +39,8 @@ type Config struct {
 	Ask func(node mesh.NodeID, token string) bool
 }
 
-// Prober asks the routers that have their stream on this replica, and that another
-// node could replace, to answer.
+// Prober sends requests to the routers that have their stream on this replica and that
+// another node could replace.
 type Prober struct {
 	ledger *ledger.Ledger
 	log    *slog.Logger
@@ -50,10 +50,10 @@ type Prober struct {
 	mu     sync.Mutex
 	asked  map[mesh.NodeID]*probe   // guarded by mu
 	tokens map[string]mesh.NodeID   // guarded by mu
-	heard  map[mesh.NodeID]struct{} // guarded by mu; answered since the last look
+	heard  map[mesh.NodeID]struct{} // guarded by mu; answered since the last check
 }
 
-// probe is what is known of one router.
+// probe is the state of one router.
 type probe struct {
 	token  string // outstanding; empty if none is
 	sent   time.Time
@@ -61,7 +61,7 @@ type probe struct {
 	misses int
 }
 
-// New returns a prober that has asked nobody. Run makes it ask.
+// New returns a prober. It sends requests in Run.
 func New(c Config) *Prober {
 	p := &Prober{
 		ledger: c.Ledger, log: c.Log, ask: c.Ask, asked: map[mesh.NodeID]*probe{}, tokens: map[string]mesh.NodeID{}, heard: map[mesh.NodeID]struct{}{},
@@ -70,13 +70,13 @@ func New(c Config) *Prober {
 		}, []string{"result"}),
 	}
 	for _, result := range []string{"answered", "silent"} {
-		p.probes.WithLabelValues(result) // shown at zero
+		p.probes.WithLabelValues(result) // export it from the start
 	}
 	c.Registerer.MustRegister(p.probes)
 	return p
 }
 
-// Answered notes that a machine sent a token.
+// Answered records that a machine sent a token.
 func (p *Prober) Answered(token string, machine key.MachinePublic) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,12 +94,12 @@ func (p *Prober) Answered(token string, machine key.MachinePublic) {
 	}
 }
 
-// Run asks until ctx ends.
+// Run probes routers until ctx ends.
 func (p *Prober) Run(ctx context.Context) error {
 	return periodic.Run(ctx, tick, func() { p.Look(ctx, time.Now()) })
 }
 
-// Look asks the routers that are due at a time and commits what has changed. Run
+// Look asks the routers that are due at a time and commits changes of their health. Run
 // calls it every tick.
 func (p *Prober) Look(ctx context.Context, now time.Time) {
 	for id, healthy := range p.look(now) {
@@ -179,7 +179,7 @@ func (p *Prober) judge(ctx context.Context, id mesh.NodeID, healthy bool) {
 			return nil, nil
 		}
 		c := *n
-		c.Unhealthy, changed = !healthy, true // not shown to anyone, so UpdatedAt stays
+		c.Unhealthy, changed = !healthy, true // nobody sees this field, so UpdatedAt stays
 		return []mesh.Event{mesh.NodePut{Node: &c}}, nil
 	})
 	switch {

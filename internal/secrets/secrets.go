@@ -1,5 +1,5 @@
-// Package secrets finds or makes the Noise key by which clients know the server,
-// the same on every replica: in a file, or sealed in the database.
+// Package secrets finds or creates the server's Noise key, by which clients recognize it.
+// The key is the same on every replica: in a file, or encrypted in the database.
 package secrets
 
 import (
@@ -23,21 +23,20 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Config says where the Noise key is kept.
+// Config configures where the Noise key is stored.
 type Config struct {
-	Ledger *ledger.Ledger // must run
+	Ledger *ledger.Ledger // must be running
 	Log    *slog.Logger
-	// KeyFile holds the key that seals what is kept in the database. Without it
-	// the file at NoisePath holds the key itself, and the database only which
-	// one it is.
+	// KeyFile contains the key that encrypts secrets in the database. Without it the file
+	// at NoisePath contains the Noise key itself, and the database only its public part.
 	KeyFile   string
 	NoisePath string
-	// GiveUpLost makes a new key where the one that clients know is lost, instead
-	// of an error. Every client must then be restarted.
+	// GiveUpLost creates a new key if the one that clients know is lost, instead of
+	// failing. Every client must then be restarted.
 	GiveUpLost bool
 }
 
-// lostKey is the error of a start that does not have the key that clients know.
+// lostKey is the error if the key that clients know is not available at the start.
 type lostKey struct{ error }
 
 const (
@@ -51,9 +50,9 @@ type noiseRecord struct {
 	Sealed []byte            `json:"sealed,omitempty"`
 }
 
-// NoiseKey returns the key by which clients know the service, the same on every
-// replica. The first replica makes it. It never makes a second one unasked:
-// clients that run would not find the service again before they are restarted.
+// NoiseKey returns the key by which clients recognize the server, the same on every
+// replica. The first replica creates it. It never replaces a key by itself: running clients
+// would not find the server again until they are restarted.
 func NoiseKey(ctx context.Context, c Config) (key.MachinePrivate, error) {
 	seal, err := sealingKey(c.KeyFile)
 	if err != nil {
@@ -85,7 +84,7 @@ func (c Config) knownKey(ctx context.Context, seal []byte) (key.MachinePrivate, 
 	var unreadable *fs.PathError
 	made := false
 	switch {
-	case errors.Is(err, errCutShort) && !recorded: // nobody has met the key that was to be there
+	case errors.Is(err, errCutShort) && !recorded: // no client has seen the key that the file should have contained
 		c.Log.Warn("the file at noise.private_key_path is cut short; making a new key, because no client knows one yet", "path", c.NoisePath)
 		if err := os.Remove(c.NoisePath); err != nil {
 			return none, fmt.Errorf("noise.private_key_path: %w", err)
@@ -95,7 +94,7 @@ func (c Config) knownKey(ctx context.Context, seal []byte) (key.MachinePrivate, 
 		return none, err
 	case err != nil:
 		return none, lostKey{err}
-	case !private.IsZero(): // must be the one that is recorded, below
+	case !private.IsZero(): // compared with the recorded key below
 	case recorded && (len(record.Sealed) == 0 || seal == nil):
 		return none, c.errMissing(record)
 	case recorded:
@@ -114,8 +113,8 @@ func (c Config) knownKey(ctx context.Context, seal []byte) (key.MachinePrivate, 
 	return c.record(ctx, private, seal, made)
 }
 
-// record commits which key it is, sealed if that is asked for. If another
-// replica was faster, its key counts.
+// record commits the key: encrypted, or only its public part. If another replica was
+// faster, its key is used.
 func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []byte, made bool) (key.MachinePrivate, error) {
 	value, err := newNoiseRecord(private, seal)
 	if err != nil {
@@ -139,21 +138,21 @@ func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []b
 	case err != nil:
 		return private, err
 	case kept.Public == private.Public() && seal != nil:
-		return c.open(kept, seal) // the file of another replica is noticed now, not when this one is alone
+		return c.open(kept, seal) // detects now, and not when this replica is alone, that the file of another replica differs
 	case kept.Public == private.Public():
 		return private, nil
 	case made && seal != nil:
 		return c.open(kept, seal)
 	case made:
-		_ = os.Remove(c.NoisePath) // nobody has met it
+		_ = os.Remove(c.NoisePath) // no client has seen it
 		return private, c.errMissing(kept)
 	}
 	return private, lostKey{fmt.Errorf("noise.private_key_path %s holds another key than the one that clients know, %s: "+
 		"put the right file there, from a backup or another replica; clients that run will not accept another key", c.NoisePath, kept.Public)}
 }
 
-// newKey replaces the key that clients know. A file that is in its place is kept
-// beside it: it may be the right one of another database.
+// newKey replaces the key that clients know. An existing file is renamed, not deleted: it
+// may be the right one for another database.
 func (c Config) newKey(ctx context.Context, seal []byte) (key.MachinePrivate, error) {
 	private := key.NewMachine()
 	value, err := newNoiseRecord(private, seal)
@@ -192,7 +191,7 @@ func (c Config) errMissing(r noiseRecord) error {
 		"put the file there, from a backup or another replica; clients that run will not accept another key", c.NoisePath, r.Public)}
 }
 
-// open takes the key out of the database.
+// open decrypts the key from the database.
 func (c Config) open(r noiseRecord, seal []byte) (private key.MachinePrivate, err error) {
 	plain, ok := identity.Unseal(seal, noisePurpose, r.Sealed)
 	if ok {
@@ -228,8 +227,8 @@ func newNoiseRecord(private key.MachinePrivate, seal []byte) (string, error) {
 	return string(value), err
 }
 
-// sealingKey reads the key of secrets_key_file; it is nil without one. It is
-// never made here: all replicas need the same, and a backup of it.
+// sealingKey reads the key in secrets_key_file, or returns nil if there is none. It never
+// creates one: all replicas need the same key, and there has to be a backup of it.
 func sealingKey(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -249,11 +248,11 @@ func sealingKey(path string) ([]byte, error) {
 	return nil, fmt.Errorf("secrets_key_file %s does not hold %d bytes as hexadecimal digits or base64: %s", path, secretBytes, remedy)
 }
 
-// errCutShort says that a file ends before its key does, as one that was being
-// written when the machine lost power.
+// errCutShort means that a file ends before its key does, as after a power failure during
+// writing.
 var errCutShort = errors.New("the file is cut short")
 
-// readNoise returns the zero key when there is no file.
+// readNoise reads the key file. It returns the zero key if there is none.
 func (c Config) readNoise() (private key.MachinePrivate, err error) {
 	text, err := os.ReadFile(c.NoisePath)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -286,16 +285,16 @@ func cutShort(text string) bool {
 	return len(digits) < 2*secretBytes && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// writeNoise leaves a whole file or none, whenever the machine loses power. It
-// never replaces a file: another replica may have been faster. The price is that
-// the file system must know hard links.
+// writeNoise writes the whole file or none, even if the power fails. It never replaces a
+// file: another replica may have been faster. The price is that the file system must
+// support hard links.
 func writeNoise(path string, private key.MachinePrivate) error {
 	text, err := private.MarshalText()
 	if err != nil {
 		return err
 	}
 	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, ".noise-*") // only its owner can read it
+	f, err := os.CreateTemp(dir, ".noise-*") // readable only by its owner
 	if err == nil {
 		defer os.Remove(f.Name())
 		_, err = f.Write(append(text, '\n'))
@@ -313,7 +312,7 @@ func writeNoise(path string, private key.MachinePrivate) error {
 	return nil
 }
 
-// syncDir makes the names in a directory outlive a loss of power.
+// syncDir makes the names in a directory durable.
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

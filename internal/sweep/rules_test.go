@@ -13,13 +13,13 @@ import (
 
 const moment = meshgen.Start
 
-// world is a snapshot after these events.
+// world returns a snapshot after these events.
 func world(evs ...mesh.Event) *mesh.Snapshot {
 	s, _ := mesh.Apply(mesh.Empty(), 1, evs...)
 	return s
 }
 
-// nodeOf is a node with a change.
+// nodeOf returns the event of a node with a change.
 func nodeOf(id mesh.NodeID, change func(*mesh.Node)) mesh.Event {
 	n := meshgen.Node(id, 1)
 	change(n)
@@ -169,7 +169,7 @@ func TestReplicaIsLostAfterItsSilence(t *testing.T) {
 		after  time.Duration
 		steady bool
 		alive  []string
-		want   []string // who is lost then
+		want   []string // the replicas that are lost by then
 		loss   bool
 	}
 	both, own := []string{"self", "other"}, []string{"self"}

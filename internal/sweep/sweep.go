@@ -1,5 +1,5 @@
-// Package sweep ends what ends by itself: expired node keys, idle ephemeral nodes,
-// nodes and relays of replicas that died, answers that nobody collected.
+// Package sweep removes what has expired: node keys, idle ephemeral nodes, nodes and relays
+// of dead replicas, and answers that nobody collected.
 package sweep
 
 import (
@@ -21,18 +21,18 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Config of a Sweeper; all of it is required.
+// Config configures a Sweeper. All of it is required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
-	// Interval is the longest time between two sweeps.
+	// Interval is the maximum time between two sweeps.
 	Interval time.Duration
 	// Inactivity is how long an ephemeral node may be offline.
 	Inactivity time.Duration
 }
 
-// Sweeper commits what is due. Every replica sweeps; sweeps are idempotent.
+// Sweeper commits what is due. It runs on every replica; sweeps are idempotent.
 type Sweeper struct {
 	ledger     *ledger.Ledger
 	log        *slog.Logger
@@ -43,16 +43,16 @@ type Sweeper struct {
 }
 
 const (
-	watchEvery = 2 * time.Second // as often as replicas beat
-	// lostAfter is how long a replica may be silent after it counts as dead,
-	// for its nodes to come to another; strangerAfter is the same for replicas
-	// that this one never saw. Those are the past after a restart of all, and
-	// clients take longer to come back to a service that was away.
+	watchEvery = 2 * time.Second // the interval of heartbeats
+	// lostAfter is how long a replica may be silent after it counts as dead, so that its
+	// nodes can connect to another one. strangerAfter is the same for replicas that this
+	// one never saw: those ran before all replicas restarted, and clients take longer to
+	// reconnect after such an outage.
 	lostAfter     = 10 * time.Second
 	strangerAfter = time.Minute
-	forgetAfter   = time.Hour // a silent replica need not be known by name any longer
-	// expirySlack lets the clock of the database be a little late. It also
-	// bounds how often expiries that follow each other closely cause a sweep.
+	forgetAfter   = time.Hour // when a silent replica is removed from the list
+	// expirySlack allows for a database clock that is slightly behind. It also limits how
+	// often expiries in quick succession cause a sweep.
 	expirySlack = 200 * time.Millisecond
 )
 
@@ -63,7 +63,7 @@ const (
 	sweptLost      = "lost"
 )
 
-// New returns a sweeper. Run sweeps.
+// New returns a sweeper. It sweeps in Run.
 func New(c Config) *Sweeper {
 	now := time.Now()
 	s := &Sweeper{
@@ -74,7 +74,7 @@ func New(c Config) *Sweeper {
 		}, []string{"reason"}),
 	}
 	for _, reason := range []string{sweptExpired, sweptEphemeral, sweptLost} {
-		s.nodes.WithLabelValues(reason) // shown from the start
+		s.nodes.WithLabelValues(reason) // export it from the start
 	}
 	c.Registerer.MustRegister(s.nodes)
 	return s
@@ -101,7 +101,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	}
 }
 
-// watch notes which replicas are alive and reports whether one was lost.
+// watch updates which replicas are alive and reports whether one was lost.
 func (s *Sweeper) watch(now time.Time) bool {
 	var alive []string
 	for _, r := range s.ledger.Cluster().Replicas() {
@@ -110,7 +110,7 @@ func (s *Sweeper) watch(now time.Time) bool {
 	return s.replicas.observe(now, s.ledger.Cluster().Heartbeats().Steady(now), alive)
 }
 
-// untilExpiry is how long it takes until the next node expires.
+// untilExpiry returns the time until the next node expires.
 func untilExpiry(s *mesh.Snapshot, now mesh.Time) time.Duration {
 	next := time.Duration(math.MaxInt64)
 	for n := range s.Nodes.All() {
@@ -147,8 +147,8 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 	}
 }
 
-// commit commits what find finds. It looks at the world first, so that a sweep
-// that finds nothing takes no write lock.
+// commit commits the events of find. It first calls find on the current world, so that a
+// sweep with nothing to do takes no write lock.
 func (s *Sweeper) commit(ctx context.Context, reason string, find finding) error {
 	for {
 		before := s.ledger.World().Snapshot
@@ -164,7 +164,7 @@ func (s *Sweeper) commit(ctx context.Context, reason string, find finding) error
 			return err
 		}
 		if len(found) == 0 {
-			return nil // another replica was first, or the clock of the database is behind
+			return nil // another replica was faster, or the clock of the database is behind
 		}
 		s.logSwept(before, found)
 	}
@@ -205,7 +205,7 @@ func (s *Sweeper) logSwept(before *mesh.Snapshot, found []mesh.Event) {
 	}
 }
 
-// finding returns what is due at a time, for at most ledger.MaxNodes nodes.
+// finding returns the events that are due at a time, for at most ledger.MaxNodes nodes.
 type finding func(s *mesh.Snapshot, now mesh.Time) []mesh.Event
 
 // expired finds nodes whose key has expired but which peers still consider valid.
@@ -246,8 +246,8 @@ func forbiddenRoutes(reserved mesh.Reserved) finding {
 
 func none(*mesh.Snapshot, mesh.Time) []mesh.Event { return nil }
 
-// idle finds ephemeral nodes that have been away for the timeout. The time
-// counts from when the node was there or registered last.
+// idle finds ephemeral nodes that have been offline for the timeout. It starts when the
+// node was last online or registered.
 func idle(timeout time.Duration) finding {
 	return func(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
 		return eachNode(s, func(n *mesh.Node) mesh.Event {
@@ -259,7 +259,7 @@ func idle(timeout time.Duration) finding {
 	}
 }
 
-// lostNodes finds nodes that are online on a replica that is lost.
+// lostNodes finds nodes that are online on a lost replica.
 func lostNodes(lost func(replica string) bool) finding {
 	return func(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
 		return eachNode(s, func(n *mesh.Node) mesh.Event {
@@ -313,9 +313,9 @@ func endedReceipts(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	return evs
 }
 
-// lostRelays finds embedded relays of replicas that are lost. The last region
-// of all stays: clients without any could not even find out where they are, and
-// the replica may come back.
+// lostRelays finds embedded relays of lost replicas. The last region is kept: clients
+// without any relay could not even determine their own address, and the replica may come
+// back.
 func lostRelays(lost func(replica string) bool) finding {
 	return func(s *mesh.Snapshot, _ mesh.Time) (evs []mesh.Event) {
 		elsewhere, embedded := s.Relays()
@@ -333,7 +333,7 @@ func lostRelays(lost func(replica string) bool) finding {
 	}
 }
 
-// regionCount counts the regions of a relay map in the form of the clients.
+// regionCount counts the regions of a relay map in the format of the clients.
 func regionCount(text string) int {
 	var m struct{ Regions map[string]json.RawMessage }
 	if json.Unmarshal([]byte(text), &m) != nil {
@@ -345,14 +345,14 @@ func regionCount(text string) int {
 // replicaWatch remembers when each replica was last seen alive.
 type replicaWatch struct {
 	self  string
-	since time.Time            // from when on silence counts: this replica has been steady since
-	last  time.Time            // of the last look
-	seen  map[string]time.Time // when each replica was alive
+	since time.Time            // silence counts from this time: this replica has been steady since
+	last  time.Time            // time of the last check
+	seen  map[string]time.Time // when each replica was last alive
 }
 
-// observe notes which replicas are alive and reports whether one was lost since the
-// last call. While this replica itself is not steady no other is lost, and the
-// silence of all others counts from the end of that time.
+// observe updates which replicas are alive and reports whether one was lost since the last
+// call. While this replica itself is not steady, no other is considered lost, and the
+// silence of the others counts from the end of that time.
 func (r *replicaWatch) observe(now time.Time, steady bool, alive []string) (loss bool) {
 	if !steady {
 		r.since = now
@@ -375,7 +375,7 @@ func (r *replicaWatch) observe(now time.Time, steady bool, alive []string) (loss
 	return loss
 }
 
-// lost returns which replicas count as lost at a time, whatever is observed later.
+// lost returns which replicas count as lost at a time. Later observations do not change it.
 func (r *replicaWatch) lost(now time.Time) func(replica string) bool {
 	self, since, seen := r.self, r.since, maps.Clone(r.seen)
 	return func(replica string) bool {
