@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// leaseFor is how long a lease is valid after it was last renewed, and
-	// renewEvery how often it is renewed.
+	// leaseFor is how long a lease is valid after its last renewal, and renewEvery how
+	// often it is renewed.
 	leaseFor   = 10 * time.Second
 	renewEvery = 4 * time.Second
 	// saveEvery is how often the position is saved. If the replica crashes, events
@@ -231,7 +231,7 @@ func (r *delivery) send(ctx context.Context, w *mesh.Webhook, row history.AuditR
 		case answer.Delivered:
 			r.delivered(row)
 			return true
-		case ctx.Err() != nil: // the lease is lost, or the service stops
+		case ctx.Err() != nil: // the lease is lost, or the server stops
 			return false
 		case answer.Status == http.StatusGone:
 			r.failed(w, answer)
@@ -259,8 +259,8 @@ func (r *delivery) send(ctx context.Context, w *mesh.Webhook, row history.AuditR
 	}
 }
 
-// expired reports whether an event that was just rejected is given up. Its age alone
-// does not decide: it may have waited for the server or for earlier events.
+// expired reports whether to give up an event that was just rejected. Its age alone does
+// not decide: it may have waited for the server or for earlier events.
 func (r *delivery) expired(row history.AuditRow) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

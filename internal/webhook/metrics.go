@@ -19,7 +19,7 @@ type metrics struct {
 	deliveries *prometheus.CounterVec
 
 	mu     sync.Mutex
-	oldest map[mesh.WebhookID]mesh.Time // guarded by mu; when what is being delivered happened
+	oldest map[mesh.WebhookID]mesh.Time // guarded by mu; when the event being delivered happened
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -30,7 +30,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		oldest: map[mesh.WebhookID]mesh.Time{},
 	}
 	for _, outcome := range []string{outcomeDelivered, outcomeFailed, outcomeDead} {
-		m.deliveries.WithLabelValues(outcome) // shown at zero
+		m.deliveries.WithLabelValues(outcome) // export it from the start
 	}
 	reg.MustRegister(m.deliveries, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mesh_webhook_lag_seconds", Help: "Age of the oldest event that this replica is delivering.",
@@ -38,8 +38,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// waiting notes when the event happened that a receiver is to take next; zero
-// means that there is none.
+// waiting sets when the next event for a receiver happened; zero means that there is none.
 func (m *metrics) waiting(id mesh.WebhookID, at mesh.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

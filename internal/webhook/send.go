@@ -26,16 +26,16 @@ import (
 
 const (
 	attemptTimeout = 10 * time.Second
-	// replyLimit is how much of an answer is shown to people, and maxReply how
-	// much is read so that the connection can be used again.
+	// replyLimit is how much of an answer is shown to people. maxReply is how much is read,
+	// so that the connection can be reused.
 	replyLimit = 512
 	maxReply   = 16 << 10
 	maxHeader  = 64 << 10
 )
 
-// newClient makes connections to receivers, and to nobody else on their behalf:
-// no proxy, no redirect, and no local address unless that is allowed.
-// Addresses are judged when a connection is made: what a name means can change.
+// newClient returns a client that connects only to receivers: it uses no proxy, follows no
+// redirects, and rejects local addresses unless they are allowed. Addresses are checked
+// when the connection is made, because a name can resolve to another address later.
 func newClient(allowLocal bool, local func(netip.Addr) bool) *http.Client {
 	dialer := &net.Dialer{Timeout: attemptTimeout}
 	if !allowLocal {
@@ -58,7 +58,7 @@ func newClient(allowLocal bool, local func(netip.Addr) bool) *http.Client {
 
 var errLocal = errors.New("the address is of the server itself, of its link or of the mesh: set webhooks.allow_local to allow that")
 
-// Deliver sends one event to the receiver of a webhook, once.
+// Deliver sends one event to the receiver of a webhook, without retries.
 func (c *Sender) Deliver(ctx context.Context, w *mesh.Webhook, row history.AuditRow) (answer control.WebhookAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -84,7 +84,7 @@ func (c *Sender) Deliver(ctx context.Context, w *mesh.Webhook, row history.Audit
 		return answer
 	}
 	defer resp.Body.Close()
-	reply, _ := io.ReadAll(io.LimitReader(resp.Body, maxReply)) // what cannot be read changes nothing
+	reply, _ := io.ReadAll(io.LimitReader(resp.Body, maxReply)) // an error while reading changes nothing
 	answer.Status, answer.Reply = resp.StatusCode, printable(reply)
 	switch resp.StatusCode / 100 {
 	case 2:
@@ -101,7 +101,7 @@ func statusText(status int) string {
 	return strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
 }
 
-// sign proves that an event comes from the service, and when it was sent.
+// sign signs an event and the time it is sent, so that receivers can verify both.
 func sign(secret, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(timestamp + "."))
@@ -109,8 +109,8 @@ func sign(secret, timestamp string, body []byte) string {
 	return "v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// withoutURL is the text of an error of the HTTP client. A URL may hold what
-// only its receiver should know, and what a receiver sends may repeat the URL.
+// withoutURL returns the text of an error of the HTTP client without the URL. A URL may
+// contain secrets of its receiver, and a receiver's answer may repeat it.
 func withoutURL(err error) string {
 	var outer *url.Error
 	if errors.As(err, &outer) {
@@ -124,7 +124,7 @@ func withoutURL(err error) string {
 	return printable([]byte(text))
 }
 
-// printable is how a text begins, fit for a log, a terminal and both databases.
+// printable returns the beginning of a text, safe for logs, terminals and both databases.
 func printable(text []byte) string {
 	clean := strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) {

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// readGap is the minimum time between two reads of the history, because most
-	// commits are of no interest to receivers.
+	// readGap is the minimum time between two reads of the history, because most commits
+	// are of no interest to receivers.
 	readGap   = 100 * time.Millisecond
 	readAgain = time.Second // after the database failed
-	// markEvery is how often the position of a webhook is saved while it skips every
-	// event: the history it would otherwise point to is dropped some day.
+	// markEvery is how often the position of a webhook is saved while it skips every event.
+	// Otherwise its position would be lost when old history is deleted.
 	markEvery = 10 * time.Minute
 	// patience is how long delivery of an event is retried.
 	patience      = 24 * time.Hour
@@ -31,7 +31,7 @@ const (
 	maxLastAnswer = 200
 )
 
-// Config of a sender. All but AllowLocal, Patience and Retry are required.
+// Config configures a Sender. All but AllowLocal, Patience and Retry are required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	Webhooks   *control.Webhooks
@@ -42,7 +42,7 @@ type Config struct {
 	Secret func(salt string) string
 	// Encode returns an event as the API shows it.
 	Encode func(history.AuditRow) []byte
-	// Version of the server.
+	// Version is the version of the server.
 	Version string
 	// AllowLocal permits receivers at addresses that are local to the server.
 	AllowLocal bool
@@ -67,7 +67,7 @@ type Sender struct {
 	tail      *control.Tail[history.AuditRow]
 }
 
-// New returns a sender. Run makes it deliver; Deliver works without it.
+// New returns a sender. It delivers in Run; Deliver works without it.
 func New(c Config) *Sender {
 	if c.Patience == 0 {
 		c.Patience = patience
