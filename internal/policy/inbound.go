@@ -60,8 +60,8 @@ func (r *Reach) On(n *mesh.Node) (list []netip.Prefix) {
 	return slices.Compact(list)
 }
 
-// Places returns what a destination means behind a node. A default route stands for
-// the internet.
+// Places returns the prefixes behind a node that a destination means. A default route
+// stands for the internet.
 func (r *Reach) Places(n *mesh.Node) (list []netip.Prefix) {
 	if !r.Behind {
 		return nil

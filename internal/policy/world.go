@@ -169,7 +169,7 @@ func (w *World) Sees(c Class, owner mesh.UserID, n *mesh.Node) bool {
 func Reclassified(from, to *World) []mesh.NodeID { return to.classes.changed(from.classes) }
 
 // ClassBlock returns the classes of the block of nodes that begins with an id, as in
-// NodeBlocks. Blocks that share their memory are the same.
+// mesh.Nodes.Blocks. Blocks that share their memory are equal.
 func (w *World) ClassBlock(first mesh.NodeID) []Class { return w.classes.block(first) }
 
 // Marks returns the marks of a node, sorted. Filters identify nodes by their marks.

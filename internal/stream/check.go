@@ -2,8 +2,8 @@ package stream
 
 import "github.com/fairlead-mesh/fairlead/internal/netmap"
 
-// sample is something that a stream sent: the very bytes that the device got,
-// shared with other devices or not. It is verified once they are on their way.
+// sample is a message that a stream sent: the very bytes that the device got, whether they
+// are shared with other devices or not. It is verified after it was sent.
 type sample struct {
 	viewer   netmap.Viewer
 	from, to *netmap.Scene // from is nil if the viewer held no map before

@@ -1,4 +1,5 @@
-// Package bitset has sets of small numbers, such as the places of rules in a policy.
+// Package bitset implements sets of small integers, such as the indexes of rules in a
+// policy.
 package bitset
 
 import (
@@ -8,7 +9,7 @@ import (
 	"slices"
 )
 
-// Set is a Set of small numbers. Missing words count as empty.
+// Set is a set of small integers. Missing words count as empty.
 type Set []uint64
 
 // Add adds an element.
@@ -52,8 +53,8 @@ func (s Set) Meets(t Set) bool {
 	return false
 }
 
-// Few returns the elements if there are so Few that to look each of them up in
-// another set is quicker than to compare the sets.
+// Few returns the elements if there are so few that looking each of them up in another set
+// is faster than comparing the sets.
 func (s Set) Few() []int {
 	const limit = 16
 	n := 0

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// ErrNoSuchEnd says that a text does not name anything that could be the end of a
+// ErrNoSuchEnd means that a text does not name anything that could be the end of a
 // connection.
 var ErrNoSuchEnd = errors.New("there is no such node, user, tag or address")
 

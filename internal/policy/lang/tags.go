@@ -9,10 +9,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// ErrTagDenied says that a node asked for a tag it may not use.
+// ErrTagDenied means that a node asked for a tag it may not use.
 var ErrTagDenied = errors.New("tag not allowed")
 
-// ErrUnknownTag says that the policy does not define a tag.
+// ErrUnknownTag means that the policy does not define a tag.
 var ErrUnknownTag = errors.New("unknown tag")
 
 var (

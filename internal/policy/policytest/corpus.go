@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Corpus judges each file of testdata/folder. Divide separates what is given from
-// what is expected. With update, what is found is written into the file instead.
-// Each file says in its first line, a comment, which rule it proves.
+// Corpus runs a check on each file of testdata/folder. divide separates the input from the
+// expected output. With update, the actual output is written to the file instead. The first
+// line of each file is a comment with the rule that it proves.
 func Corpus(t *testing.T, folder string, update bool,
 	divide func(file string) (given, want string), judge func(t *testing.T, given, want string) string,
 ) {
