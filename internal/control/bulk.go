@@ -21,13 +21,13 @@ type BulkResult struct {
 	Refused *Refusal // nil if the change was made
 }
 
-// each decides about one object. A Refusal concerns that object alone.
-type each func(id int64) ([]mesh.Event, error)
+// decideOne decides about one object. A Refusal concerns that object alone.
+type decideOne func(id int64) ([]mesh.Event, error)
 
 // changeMany decides about each object separately and commits all changes together, so that
 // a retry never sees a partial result. The price is that other commits wait while up to
 // MaxBulk objects are decided.
-func (s *core) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin func(*policy.World, mesh.Time) (each, error)) ([]BulkResult, error) {
+func (s *core) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin func(*policy.World, mesh.Time) (decideOne, error)) ([]BulkResult, error) {
 	if len(ids) == 0 || len(ids) > MaxBulk {
 		return nil, refuse(Invalid, "ids", "ids must name 1 to %d objects", MaxBulk)
 	}
@@ -181,7 +181,7 @@ func (s *Nodes) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64, c Nod
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, now mesh.Time) (each, error) {
+	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, now mesh.Time) (decideOne, error) {
 		if c.Action == BulkAddTags || c.Action == BulkSetTags {
 			if err := checkTagsKnown(w, "tags", c.Tags); err != nil {
 				return nil, err
@@ -260,7 +260,7 @@ func (s *PreAuthKeys) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64,
 	if action != BulkExpire && action != BulkDelete {
 		return nil, refuse(Invalid, "action", "action must be expire or delete")
 	}
-	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, now mesh.Time) (each, error) {
+	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, now mesh.Time) (decideOne, error) {
 		return func(id int64) ([]mesh.Event, error) {
 			k, err := findPreAuthKey(w, strconv.FormatInt(id, 10), "")
 			switch {
@@ -290,7 +290,7 @@ func (s *Users) DeleteMany(ctx context.Context, a mesh.Actor, ids []int64, tagge
 	if err != nil {
 		return nil, err
 	}
-	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, _ mesh.Time) (each, error) {
+	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, _ mesh.Time) (decideOne, error) {
 		var brought map[mesh.UserID][]*mesh.Node
 		if tagged {
 			brought = TaggedBy(w.Snapshot)

@@ -183,17 +183,17 @@ func checkText(path, text string, limit int) error {
 	case !utf8.ValidString(text), strings.ContainsRune(text, utf8.RuneError): // decoders insert RuneError for invalid input
 		return refuse(Invalid, path, "%s is not valid UTF-8", path)
 	}
-	if i := strings.IndexFunc(text, unseen); i >= 0 {
+	if i := strings.IndexFunc(text, unprintable); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(text[i:])
 		return refuse(Invalid, path, "%s holds %U, which cannot be shown", path, r)
 	}
 	return nil
 }
 
-// unseen reports whether a character does not belong in a line of text: control characters,
+// unprintable reports whether a character does not belong in a line of text: control characters,
 // marks that change direction or break the line, and unassigned code points. Zero-width
 // joiners are allowed, because scripts and emoji need them.
-func unseen(r rune) bool {
+func unprintable(r rune) bool {
 	const zeroWidthNonJoiner, zeroWidthJoiner = 0x200c, 0x200d
 	return !unicode.IsGraphic(r) && r != zeroWidthNonJoiner && r != zeroWidthJoiner
 }
@@ -202,7 +202,7 @@ func unseen(r rune) bool {
 // not refuse, because nobody can change the hostname that an unknown device sends.
 func cleanHostname(name string) string {
 	return strings.Map(func(r rune) rune {
-		if unseen(r) || r == utf8.RuneError {
+		if unprintable(r) || r == utf8.RuneError {
 			return '-'
 		}
 		return r

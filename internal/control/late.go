@@ -29,7 +29,7 @@ const (
 	routesBurst, routesEvery = 30, 10 * time.Second
 	routesPerCost            = 16
 
-	lateLook = 500 * time.Millisecond // how late a due report may be committed
+	lateInterval = 500 * time.Millisecond // how late a due report may be committed
 )
 
 // bucket is a token bucket. The zero value is full.
@@ -63,10 +63,10 @@ type reporter struct {
 	// late holds what the node reported and is not known to be committed; nil if all of it
 	// is.
 	late *Report
-	// said counts the reports that were merged into late.
-	said  int
-	actor mesh.Actor
-	busy  int // number of commits of it that are under way
+	// reports counts the reports that were merged into late.
+	reports int
+	actor   mesh.Actor
+	busy    int // number of commits of it that are under way
 }
 
 // lateReports limits how often each node makes this replica commit.
@@ -105,27 +105,27 @@ func (l *lateReports) add(id mesh.NodeID, a mesh.Actor, now time.Time, r Report)
 	}
 	r = r.merged(n.late)
 	n.late, n.actor = &r, a
-	n.said++
+	n.reports++
 }
 
 // latest returns what is not committed of a node, and how many reports that includes.
-func (l *lateReports) latest(id mesh.NodeID) (r Report, a mesh.Actor, said int, ok bool) {
+func (l *lateReports) latest(id mesh.NodeID) (r Report, a mesh.Actor, reports int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, ok := l.nodes[id]
 	if !ok || n.late == nil {
 		return Report{}, mesh.Actor{}, 0, false
 	}
-	return *n.late, n.actor, n.said, true
+	return *n.late, n.actor, n.reports, true
 }
 
-// committed records that of the first said reports only rest is left to commit. If the node
+// committed records that of the given number of reports only rest is left to commit. If the node
 // has reported more since, everything stays: committing it again changes nothing.
-func (l *lateReports) committed(id mesh.NodeID, said int, rest parts) {
+func (l *lateReports) committed(id mesh.NodeID, reports int, rest parts) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, ok := l.nodes[id]
-	if !ok || n.late == nil || n.said != said {
+	if !ok || n.late == nil || n.reports != reports {
 		return
 	}
 	n.late = n.late.only(rest)
@@ -255,7 +255,7 @@ func (l *lateReports) waiting(now time.Time) (ids []mesh.NodeID) {
 // SaveReports commits delayed reports as soon as the limits of their nodes allow it, until
 // ctx ends.
 func (s *Clients) SaveReports(ctx context.Context) error {
-	return periodic.Run(ctx, lateLook, func() {
+	return periodic.Run(ctx, lateInterval, func() {
 		for _, id := range s.late.waiting(time.Now()) {
 			var refusal *Refusal // the node is gone, or has another key
 			if _, err := s.saveReport(ctx, id, s.dropIfMoved(id)); err != nil && !errors.As(err, &refusal) {
@@ -268,7 +268,7 @@ func (s *Clients) SaveReports(ctx context.Context) error {
 // saveReport commits what a node reported, as far as its limits allow, unless drop says
 // that it is outdated. It returns whether some of it waits.
 func (s *Clients) saveReport(ctx context.Context, id mesh.NodeID, drop func(*policy.World) bool) (waits bool, err error) {
-	r, a, said, ok := s.late.latest(id)
+	r, a, reports, ok := s.late.latest(id)
 	if !ok {
 		return false, nil
 	}
@@ -276,7 +276,7 @@ func (s *Clients) saveReport(ctx context.Context, id mesh.NodeID, drop func(*pol
 	evs, err := decideReport(w, s.ledger.Now(), r)
 	n, there := w.Nodes.ByKey(r.NodeKey)
 	if err != nil || len(evs) == 0 || !there {
-		s.late.committed(id, said, parts{})
+		s.late.committed(id, reports, parts{})
 		return false, err
 	}
 	changes := partsOf(n, evs)
@@ -286,7 +286,7 @@ func (s *Clients) saveReport(ctx context.Context, id mesh.NodeID, drop func(*pol
 		err = s.commitReport(ctx, a, id, may, drop)
 		s.late.done(id, may, err)
 		if err == nil {
-			s.late.committed(id, said, rest)
+			s.late.committed(id, reports, rest)
 		}
 	}
 	return rest.any(), err
@@ -327,7 +327,7 @@ func (s *Clients) dropIfMoved(id mesh.NodeID) func(*policy.World) bool {
 // SaveAllReports commits all waiting reports before the server stops.
 func (s *Clients) SaveAllReports(ctx context.Context) error {
 	for _, id := range s.late.waiting(time.Now()) {
-		_, a, said, ok := s.late.latest(id)
+		_, a, reports, ok := s.late.latest(id)
 		if !ok {
 			continue
 		}
@@ -336,7 +336,7 @@ func (s *Clients) SaveAllReports(ctx context.Context) error {
 		if err != nil && !errors.As(err, &refusal) {
 			return err
 		}
-		s.late.committed(id, said, parts{})
+		s.late.committed(id, reports, parts{})
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ func IsLocal(a netip.Addr, mesh ...netip.Prefix) bool {
 	if isMetadata(a) || slices.ContainsFunc(mesh, func(p netip.Prefix) bool { return p.Contains(a) }) || isOwn(a) {
 		return true
 	}
-	carried, ok := carriedV4(a)
-	return ok && IsLocal(carried, mesh...)
+	embedded, ok := embeddedV4(a)
+	return ok && IsLocal(embedded, mesh...)
 }
 
 // IsLocal reports whether an address is local, given the prefixes of this server's mesh.
@@ -46,9 +46,9 @@ func isOwn(a netip.Addr) bool {
 	})
 }
 
-// carriedV4 returns the IPv4 address to which translators and tunnels forward packets for
+// embeddedV4 returns the IPv4 address to which translators and tunnels forward packets for
 // an IPv6 address: IPv4-compatible, IPv4-translated, NAT64 and 6to4.
-func carriedV4(a netip.Addr) (netip.Addr, bool) {
+func embeddedV4(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return a, false
 	}

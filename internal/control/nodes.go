@@ -225,10 +225,10 @@ func (e Expiration) check() error {
 
 // decide applies e to n. A node that has already expired is not expired again.
 func (e Expiration) decide(n *mesh.Node, now mesh.Time) (changed bool) {
-	was, lapsed := n.Expiry, n.KeyExpired
+	was, wasExpired := n.Expiry, n.KeyExpired
 	if at := mesh.TimeOf(e.At); e.Never || at > now {
 		n.Expiry, n.KeyExpired = at, false
-		return n.Expiry != was || lapsed
+		return n.Expiry != was || wasExpired
 	}
 	if n.Expired(now) {
 		return false

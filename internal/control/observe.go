@@ -24,8 +24,8 @@ import (
 const (
 	// saveEvery is how often the observations of one node or one key are committed, and so
 	// the most that a restart can lose.
-	saveEvery = 10 * time.Minute
-	saveLook  = 5 * time.Second // how long due observations may wait
+	saveEvery    = 10 * time.Minute
+	saveInterval = 5 * time.Second // how long due observations may wait
 	// Limits on what one node can make the server store. Encoded, all of it fits into a
 	// heartbeat.
 	maxLatencies     = 64
@@ -312,7 +312,7 @@ func (o *observations) saved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
 // commit is older than saveEvery, and otherwise when it is. The end of a warning is
 // committed at once, because people act on warnings.
 func (s *Observations) Save(ctx context.Context) error {
-	return periodic.Run(ctx, saveLook, func() {
+	return periodic.Run(ctx, saveInterval, func() {
 		facts, uses := s.due(s.ledger.Now())
 		if err := s.commit(ctx, facts, uses); err != nil {
 			s.log.Debug("what nodes measured and when keys were used waits for the database", "error", err)

@@ -54,8 +54,8 @@ func errDeletedWithUser(key *mesh.APIKey, u *mesh.User, what string, n mesh.Noun
 	return refuse(Forbidden, "", "user %s has %s, which are deleted with the user; this needs the scope %s too; the key has %v", u.Name, what, n, key.Scopes)
 }
 
-// mayEndKey refuses to expire or delete a key with more permissions than the caller's.
-func mayEndKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
+// mayRevokeKey refuses to expire or delete a key with more permissions than the caller's.
+func mayRevokeKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
 	if key, bound := callerKey(w, a); bound && !key.Covers(k.Access) {
 		return refuse(Forbidden, "", "a key cannot end one that opens more than itself; use one that opens as much as %s, or the local socket", k.Prefix)
 	}

@@ -220,7 +220,7 @@ func (s *Policies) Confirm(ctx context.Context, a mesh.Actor, version *mesh.Poli
 	p, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Policy, []mesh.Event, error) {
 		pending, err := pendingPolicy(w)
 		if err == nil {
-			err = meantPolicy(pending, a, version)
+			err = checkPendingVersion(pending, a, version)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -248,9 +248,9 @@ func pendingPolicy(w *policy.World) (*mesh.Policy, error) {
 	return p, nil
 }
 
-// meantPolicy refuses to confirm or revert a version that somebody else saved after the
+// checkPendingVersion refuses to confirm or revert a version that somebody else saved after the
 // intended one was reverted.
-func meantPolicy(pending *mesh.Policy, a mesh.Actor, version *mesh.PolicyVersion) error {
+func checkPendingVersion(pending *mesh.Policy, a mesh.Actor, version *mesh.PolicyVersion) error {
 	switch {
 	case version != nil && *version != pending.Version:
 		return refuse(Stale, "policy", "version %v does not wait to be confirmed, version %v by %s does", *version, pending.Version, pending.Author)
@@ -269,7 +269,7 @@ func (s *Policies) Revert(ctx context.Context, a mesh.Actor, version *mesh.Polic
 	}
 	pending, err := pendingPolicy(s.ledger.World())
 	if err == nil {
-		err = meantPolicy(pending, a, version)
+		err = checkPendingVersion(pending, a, version)
 	}
 	if err != nil {
 		return nil, err
@@ -323,11 +323,11 @@ func (s *core) textBefore(ctx context.Context, pending *mesh.Policy) (string, *l
 		}
 	}
 	if pending.RevertTo > 0 {
-		return nobodyReachesAnyone, nil, nil // as if none of the stored versions can be parsed
+		return denyAllPolicy, nil, nil // as if none of the stored versions can be parsed
 	}
 	return "", nil, nil
 }
 
-// nobodyReachesAnyone is the policy used if none can be parsed: allowing everything is not
+// denyAllPolicy is the policy used if none can be parsed: allowing everything is not
 // what was meant.
-const nobodyReachesAnyone = `{"acls": []}`
+const denyAllPolicy = `{"acls": []}`

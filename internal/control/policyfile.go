@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	policyFileLook = 2 * time.Second
-	maxPolicyFile  = 4 << 20 // more than any policy; the parser enforces the real limit
+	policyFileInterval = 2 * time.Second
+	maxPolicyFile      = 4 << 20 // more than any policy; the parser enforces the real limit
 )
 
 // PolicyFile is the file that contains the policy, as this replica last read it.
@@ -81,7 +81,7 @@ func (f *PolicyFile) Load(ctx context.Context) error {
 		_, err = f.checkPolicy(text)
 	}
 	if err != nil {
-		text, reason = nobodyReachesAnyone, unusable
+		text, reason = denyAllPolicy, unusable
 		f.log.Error("policy: nobody reaches anyone until the policy file is right", "file", f.path, "error", err)
 	}
 	return f.commit(ctx, text, reason, func(p *mesh.Policy) bool { return p.Text == "" })
@@ -94,7 +94,7 @@ func (f *PolicyFile) Follow(ctx context.Context, reload <-chan os.Signal) error 
 		f.apply(ctx)
 		select {
 		case <-ctx.Done():
-		case <-time.After(policyFileLook):
+		case <-time.After(policyFileInterval):
 			if f.changed() {
 				f.read()
 			}

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// pendingLook is how late a replica may notice an unconfirmed policy.
-	pendingLook = time.Second
+	// pendingInterval is how late a replica may notice an unconfirmed policy.
+	pendingInterval = time.Second
 	// revertRetry is the pause after a revert that failed because of the database or its
 	// clock.
 	revertRetry = 200 * time.Millisecond
@@ -75,7 +75,7 @@ func (s *PolicyWatch) Warnings() (warnings []string) {
 // ends. It runs on every replica; a revert is idempotent.
 func (s *PolicyWatch) RevertUnconfirmed(ctx context.Context) error {
 	for ctx.Err() == nil {
-		wait := pendingLook
+		wait := pendingInterval
 		if p, ok := s.ledger.World().Policy(); ok && p.ConfirmBy != 0 {
 			left := p.ConfirmBy.Sub(s.ledger.Now())
 			if left <= 0 {
@@ -84,7 +84,7 @@ func (s *PolicyWatch) RevertUnconfirmed(ctx context.Context) error {
 					s.log.Debug("reverting the policy waits for the database", "version", p.Version, "error", err)
 				}
 			}
-			wait = min(max(left, revertRetry), pendingLook)
+			wait = min(max(left, revertRetry), pendingInterval)
 		}
 		pause(ctx, wait)
 	}
@@ -96,7 +96,7 @@ func (s *PolicyWatch) RevertUnconfirmed(ctx context.Context) error {
 // did not edit the policy.
 func (s *PolicyWatch) RunTests(ctx context.Context) error {
 	var tested *policy.World
-	var said string
+	var last string
 	for ctx.Err() == nil {
 		if w := s.ledger.World(); tested == nil || !w.SameIdentities(tested.Snapshot) || !w.SamePolicy(tested.Snapshot) {
 			tested = w
@@ -105,7 +105,7 @@ func (s *PolicyWatch) RunTests(ctx context.Context) error {
 				failures = explain.RunTests(w)
 			}
 			s.health.failures.Store(&failures)
-			said = s.logTests(failures, said)
+			last = s.logTests(failures, last)
 		}
 		pause(ctx, testEvery)
 	}
@@ -113,7 +113,7 @@ func (s *PolicyWatch) RunTests(ctx context.Context) error {
 }
 
 // logTests logs a result that differs from the last one, and returns it as text.
-func (s *PolicyWatch) logTests(failures []explain.TestFailure, said string) string {
+func (s *PolicyWatch) logTests(failures []explain.TestFailure, last string) string {
 	texts := make([]string, len(failures))
 	for i, f := range failures {
 		texts[i] = f.Text
@@ -121,7 +121,7 @@ func (s *PolicyWatch) logTests(failures []explain.TestFailure, said string) stri
 	slices.Sort(texts)
 	text := strings.Join(texts, "; ")
 	switch text {
-	case said:
+	case last:
 	case "":
 		s.log.Info("all tests of the policy hold again")
 	default:

@@ -149,7 +149,7 @@ func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) 
 	if err != nil {
 		return fmt.Errorf("encoding the embedded relay: %w", err)
 	}
-	var quarrel time.Time // since when another replica has the region
+	var conflictSince time.Time // since when another replica has the region
 	for ctx.Err() == nil {
 		alive := s.alive()
 		err := s.commitSetting(ctx, "embedded relay", func(w *mesh.Snapshot, now mesh.Time) ([]mesh.Event, error) {
@@ -158,12 +158,12 @@ func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) 
 		var refusal *Refusal
 		switch {
 		case err == nil:
-			quarrel = time.Time{}
+			conflictSince = time.Time{}
 			s.refusal.Store(nil)
 		case !errors.As(err, &refusal):
-		case quarrel.IsZero():
-			quarrel = time.Now()
-		case time.Since(quarrel) > relayPatience && s.refusal.CompareAndSwap(nil, refusal):
+		case conflictSince.IsZero():
+			conflictSince = time.Now()
+		case time.Since(conflictSince) > relayPatience && s.refusal.CompareAndSwap(nil, refusal):
 			s.log.Error("devices do not hear of the embedded relay", "error", err)
 		}
 		pause(ctx, settingsRetry)
