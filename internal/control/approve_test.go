@@ -29,7 +29,7 @@ type device struct {
 	done chan control.Joined // its answer
 }
 
-// arrive asks to join, and waits at the link until the test ends.
+// arrive starts a device that asks to join and waits at its link until the test ends.
 func arrive(t *testing.T, s service, n uint64) *device {
 	t.Helper()
 	d := &device{t: t, s: s, done: make(chan control.Joined, 1), ask: control.Joining{
@@ -243,7 +243,7 @@ func TestDevicesThatReplicasReportArePending(t *testing.T) {
 	if err != nil || login.NodeKey != meshgen.NodeKey(1) {
 		t.Errorf("%+v, %v", login, err)
 	}
-	// The whole of a long code counts.
+	// A long code is compared as a whole.
 	if _, err := s.Logins.Reject(t.Context(), admin, "BBBBBBBB2222222222222223", ""); reason(err) != control.NotFound {
 		t.Errorf("a long code of nobody: %v", err)
 	}
@@ -267,7 +267,7 @@ func TestStrangersKeepNobodyFromApprovingByCode(t *testing.T) {
 		stranger := arrive(t, s, 1000+i)
 		wg.Go(func() { _, _ = s.Joins.Join(ctx, mesh.Actor{Addr: fmt.Sprintf("2001:db8:0:%x::1", i)}, stranger.ask) })
 	}
-	until(t, func() bool { // the list is cut
+	until(t, func() bool { // the list is limited
 		return !slices.ContainsFunc(s.Logins.Pending(), func(l control.WaitingLogin) bool { return l.Code == d.code() })
 	})
 	if _, node, err := s.Logins.Approve(t.Context(), admin, "alice", d.code()); err != nil || node == nil {

@@ -28,17 +28,17 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/sweep"
 )
 
-// cluster is one database for several replicas in one bubble of time. SQLite
-// knows one replica, so the beats are kept here.
+// cluster is one database for several replicas in one synctest bubble. SQLite supports one
+// replica, so heartbeats are kept here.
 type cluster struct {
 	store.Store
 
 	mu    sync.Mutex
 	beats map[store.ReplicaID]beat // guarded by mu
-	away  map[store.ReplicaID]bool // guarded by mu; who cannot reach the database
-	tries int                      // guarded by mu; transactions that were tried
+	away  map[store.ReplicaID]bool // guarded by mu; replicas that cannot reach the database
+	tries int                      // guarded by mu; number of attempted transactions
 	while func()                   // guarded by mu; called once, during the next transaction
-	lose  bool                     // guarded by mu; the answer to the next commit gets lost, and the database with it
+	lose  bool                     // guarded by mu; lose the answer to the next commit, and then the database
 }
 
 type beat struct {
@@ -56,7 +56,7 @@ func newCluster(t *testing.T) *cluster {
 	return &cluster{Store: st, beats: map[store.ReplicaID]beat{}, away: map[store.ReplicaID]bool{}}
 }
 
-// setAway takes the database away from replicas, or gives it back.
+// setAway disconnects replicas from the database, or reconnects them.
 func (c *cluster) setAway(away bool, replicas ...*replica) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *cluster) setAway(away bool, replicas ...*replica) {
 	}
 }
 
-// view is the database as one replica reaches it.
+// view is the database as seen by one replica.
 type view struct {
 	*cluster
 	id store.ReplicaID
@@ -139,14 +139,14 @@ type replica struct {
 
 const inactivity = 3 * time.Minute
 
-// start runs a replica until it is killed or the test ends. The hash is that of
-// its configuration.
+// start runs a replica until it is killed or the test ends. hash is that of its
+// configuration.
 func (c *cluster) start(t *testing.T, id store.ReplicaID, hash string) *replica {
 	t.Helper()
 	return c.startWith(t, id, hash, "")
 }
 
-// startWith does the same for a replica whose policy is a file, if one is given.
+// startWith is like start, with a policy file if one is given.
 func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile string) *replica {
 	t.Helper()
 	r := &replica{id: id, registry: prometheus.NewRegistry(), hangup: make(chan os.Signal)}
@@ -187,7 +187,7 @@ func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile s
 	return r
 }
 
-// pass lets time go by in a bubble and all follow it.
+// pass advances the time in a synctest bubble and waits for all goroutines to react.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -213,7 +213,7 @@ func (r *replica) enrol(t *testing.T, n mesh.NodeID) {
 	r.commit(t, evs...)
 }
 
-// shown is where the world shows a node: replica and stream, or nothing.
+// shown returns where the world shows a node: replica and stream, or offline.
 func (r *replica) shown(id mesh.NodeID) string {
 	n, ok := r.ledger.World().Nodes.Get(id)
 	switch {
@@ -232,7 +232,7 @@ func (r *replica) want(t *testing.T, id mesh.NodeID, where string) {
 	}
 }
 
-// metric is the value of a gauge or counter, of one label value if it has any.
+// metric returns the value of a gauge or counter, for one label value if it has any.
 func (r *replica) metric(t *testing.T, name, label string) float64 {
 	t.Helper()
 	families, err := r.registry.Gather()
@@ -250,7 +250,7 @@ func (r *replica) metric(t *testing.T, name, label string) float64 {
 	return 0
 }
 
-// count says how many events of a kind were ever committed.
+// count returns how many events of a kind were ever committed.
 func (c *cluster) count(t *testing.T, kind mesh.Kind) (events, commands int) {
 	t.Helper()
 	var after mesh.Revision

@@ -28,7 +28,7 @@ import (
 
 var admin = mesh.Actor{Kind: mesh.ActorServer}
 
-// sealer makes and opens the login links of all tests.
+// sealer creates and opens the login links of all tests.
 var sealer = identity.NewLoginSealer(key.NewMachine())
 
 // service is the use cases and the ledger below them.
@@ -38,7 +38,7 @@ type service struct {
 	history history.Reader
 }
 
-// open runs the use cases over a ledger on SQLite; all ends with the test.
+// open runs the use cases over a ledger on SQLite until the test ends.
 var reserved = mesh.ReservedFor(netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48"))
 
 func open(t *testing.T, configure ...func(*ledger.Config)) service {
@@ -72,7 +72,7 @@ func open(t *testing.T, configure ...func(*ledger.Config)) service {
 	}), l, config.History}
 }
 
-// reason is why a use case refused; -1 when it did not.
+// reason returns why a use case refused, or -1 if it did not.
 func reason(err error) control.Reason {
 	var refusal *control.Refusal
 	if errors.As(err, &refusal) {
@@ -180,7 +180,7 @@ func TestPrefixOfFourCharactersExpiresAllThatMatch(t *testing.T) {
 		{"abc", true, nil, control.Invalid},
 		{"", true, nil, control.Invalid},
 		{"flk_abc", true, nil, control.Invalid},
-		{"abcd", false, nil, control.NotFound}, // only where several may be meant
+		{"abcd", false, nil, control.NotFound}, // only if several keys are allowed
 		{"abcf", true, nil, control.NotFound},
 		{"9", false, nil, control.NotFound},
 		{"1234", true, []string{"123400000000"}, -1}, // a prefix, not key number 1234
@@ -261,7 +261,7 @@ func TestSpentKeyCannotRegisterSecondMachine(t *testing.T) {
 	}
 }
 
-// enrol registers a machine that has not proven its key.
+// enrol registers a machine without proof of its machine key.
 func (s service) enrol(ctx context.Context, a mesh.Actor, j control.Joining) (*mesh.Node, error) {
 	joined, err := s.Joins.Join(ctx, a, j)
 	return joined.Node, err
@@ -352,8 +352,8 @@ func TestHostDescriptionKeepsWhatItMay(t *testing.T) {
 	}
 }
 
-// Run under the race detector: a caller that has gone must share nothing with a
-// decision that still runs.
+// Run this under the race detector: a caller that has gone must share nothing with a
+// decision that is still running.
 func TestCallersMayLeaveAtAnyMoment(t *testing.T) {
 	s := open(t)
 	if _, err := s.Users.Create(t.Context(), admin, control.NewUser{Name: "alice"}); err != nil {

@@ -19,14 +19,15 @@ import (
 // joinNow is the time of all decisions in these tests.
 const joinNow = meshgen.Start + mesh.Time(time.Hour/time.Microsecond)
 
-// door is a world, the texts of its keys, and who may come in.
+// door is a world with the texts of its pre-auth keys.
 type door struct {
 	world *policy.World
 	keys  map[string]string
 }
 
-// newDoor has users 1 and 2, and on machine 1 the nodes 1 of user 1, lapsed 2 of
-// user 2, and 3 with tags that user 1 made. Node 4 is ephemeral, on machine 4.
+// newDoor returns a world with users 1 and 2. Machine 1 has node 1 of user 1, the expired
+// node 2 of user 2, and node 3 with tags, created by user 1. Node 4 is ephemeral, on
+// machine 4.
 func newDoor() door {
 	d := door{keys: map[string]string{"unknown": "flp_a_b"}}
 	evs := []mesh.Event{mesh.UserPut{User: meshgen.User(1)}, mesh.UserPut{User: meshgen.User(2)}}
@@ -83,7 +84,7 @@ func (d door) decideAt(now mesh.Time, j Joining) (verdict, []mesh.Event, error) 
 	return s.decideJoin(d.world, now, j, s.addresses(0))
 }
 
-// kinds is a short form of events.
+// kinds returns a short form of events.
 func kinds(evs []mesh.Event) string {
 	var list []string
 	for _, e := range evs {
@@ -92,7 +93,7 @@ func kinds(evs []mesh.Event) string {
 	return strings.Join(list, " ")
 }
 
-// long: one table holds every case, so that gaps show.
+// long: one table contains every case, so that gaps are visible.
 func TestJoinDecisions(t *testing.T) {
 	const logout = mesh.Time(123)
 	const created, rekeyed, used = "node.put address.cursor", "node.put", " preauthkey.used"
@@ -186,7 +187,7 @@ func TestJoinDecisions(t *testing.T) {
 	}
 }
 
-// checkAdmitted holds for every node that was let in.
+// checkAdmitted checks what must be true for every node that joined.
 func checkAdmitted(t *testing.T, w *policy.World, j Joining, n *mesh.Node) {
 	t.Helper()
 	if n.NodeKey != j.NodeKey || n.MachineKey != j.MachineKey || n.KeyExpired || n.UpdatedAt != joinNow || n.Name != "new-name" || n.Host == "" {
@@ -205,7 +206,7 @@ func checkAdmitted(t *testing.T, w *policy.World, j Joining, n *mesh.Node) {
 }
 
 // A client that registers twice with a single-use key, as "tailscale up --force-reauth"
-// may, gets one node. Nobody else gets anything, and the minute does not start again.
+// may, gets one node. Nobody else can use the key, and the minute does not start again.
 func TestSingleUseKeyIsAcceptedAgainFromItsMachineForAMinute(t *testing.T) {
 	d := newDoor()
 	key := issue(&d, mesh.PreAuthKey{ID: 20, User: 1, Expiry: joinNow.Add(time.Hour)})

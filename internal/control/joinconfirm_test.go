@@ -12,9 +12,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// What another replica wrote may be visible and not durable. A client that retries
-// must not be told that its registration or logout has succeeded until a commit of
-// this replica shows that it is durable.
+// A commit of another replica may be visible and not durable. A client that retries must
+// not be told that its registration or logout has succeeded until a commit of this replica
+// shows that it is durable.
 func TestKnownClientIsAcknowledgedOnlyWhenItsChangeIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -71,7 +71,7 @@ func TestKnownClientIsAcknowledgedOnlyWhenItsChangeIsDurable(t *testing.T) {
 	})
 }
 
-// commits returns how many transactions were tried.
+// commits returns how many transactions were attempted.
 func (c *cluster) commits() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

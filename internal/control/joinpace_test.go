@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// A machine that registers in a loop causes few commits, whatever it changes each
-// time, does not hold up others, can always log out, and gets in again later.
+// A machine that registers in a loop causes few commits, whatever it changes each time. It
+// does not block others, can always log out, and can register again later.
 func TestMachineThatRegistersAllTheTimeIsSlowedDown(t *testing.T) {
 	const loops, burst = 200, 30
 	for name, step := range map[string]func(i int, j *control.Joining){

@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// A node that changes all the time causes few commits, is never refused, does not hold
-// up others, and its last words are committed.
+// A node that changes all the time causes few commits, is never refused, does not block
+// others, and its last report is committed.
 func TestNodeThatReportsAllTheTimeCommitsAtItsPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
@@ -68,7 +68,7 @@ func TestNodeThatReportsAllTheTimeCommitsAtItsPace(t *testing.T) {
 	})
 }
 
-// What waits is committed before the server stops; what a node took back is not.
+// Waiting reports are committed before the server stops, but not what the node withdrew.
 func TestReportsThatWaitAreCommittedAtTheEnd(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{})
@@ -93,8 +93,8 @@ func TestReportsThatWaitAreCommittedAtTheEnd(t *testing.T) {
 	}
 }
 
-// What a node was told is taken is not lost when the database is away as its time
-// comes, and waits no longer than the database is away.
+// A report that was accepted is not lost if the database is unavailable when it is due, and
+// waits no longer than the outage.
 func TestLateReportsOutliveAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -131,7 +131,7 @@ func TestLateReportsOutliveAnOutage(t *testing.T) {
 	})
 }
 
-// A commit takes what the node has said by then: an older report never follows a
+// A commit contains what the node has reported by then: an older report never follows a
 // newer one.
 func TestCommitTakesTheNewestReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestCommitTakesTheNewestReport(t *testing.T) {
 		c.mu.Lock()
 		c.while = func() {
 			newer.Go(func() { report(32) })
-			<-time.After(time.Millisecond) // until it is said
+			<-time.After(time.Millisecond) // until it is reported
 		}
 		c.mu.Unlock()
 		report(31)
@@ -166,8 +166,8 @@ func TestCommitTakesTheNewestReport(t *testing.T) {
 	})
 }
 
-// Routes have a faster pace than the rest of what a node says of itself, and do not
-// take the rest with them.
+// Routes are committed faster than the rest of a node's description, and not together with
+// it.
 func TestRoutesDoNotWaitForTheHostname(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)

@@ -82,7 +82,7 @@ func TestClientForWhomThereIsNoRoomGetsItsLinkAtOnce(t *testing.T) {
 
 func TestAnswerThatHasEndedIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t) // nobody sweeps
+		s := open(t) // no sweeper is running
 		put(t, s)
 		d := arrive(t, s, 1)
 		if _, _, err := s.Logins.Approve(t.Context(), admin, "alice", d.link); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// put commits nodes as they are; ids, keys, names and addresses follow from
-// their order unless they have some.
+// put commits nodes. Ids, keys, names and addresses are derived from their order unless
+// they are set.
 func put(t *testing.T, s service, nodes ...mesh.Node) {
 	t.Helper()
 	evs := []mesh.Event{mesh.UserPut{User: &mesh.User{ID: 1, Name: "alice"}}}
@@ -76,7 +76,7 @@ func TestNodesAreFoundByIDNameAndAddress(t *testing.T) {
 	put(t, s, mesh.Node{Name: "laptop"}, mesh.Node{Name: "7"}, mesh.Node{Name: "1"})
 	for ref, want := range map[string]mesh.NodeID{
 		"1": 1, "2": 2, "laptop": 1, "LapTop": 1, v4(2).String(): 2, v6(3).String(): 3, "::ffff:" + v4(1).String(): 1,
-		"7": 0, // a number is an id, also where a node is called by it
+		"7": 0, // a number is an id, even if it is the name of a node
 		"":  0, "lap": 0, "-1": 0, "100.64.9.9": 0, "laptop.example.com": 0,
 	} {
 		n, err := control.FindNode(s.ledger.World().Snapshot, ref)
@@ -129,8 +129,8 @@ func TestRename(t *testing.T) {
 		{"WEB-1", "web-1", -1},
 		{"1st", "1st", -1},
 		{strings.Repeat("a", 63), strings.Repeat("a", 63), -1},
-		{"mine", "mine", -1}, // the name it has
-		{"", "host", -1},     // what its device says
+		{"mine", "mine", -1}, // its current name
+		{"", "host", -1},     // the hostname of its device
 		{"taken", "", control.Conflict},
 		{"42", "", control.Invalid},
 		{"a.b", "", control.Invalid},

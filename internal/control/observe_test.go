@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// measured is a node at some distance from its relay.
+// measured returns the report of a node with this latency to its relay.
 func measured(millis int) control.Measured {
 	return control.Measured{NAT: &mesh.NAT{UDP: new(true)}, Latencies: []mesh.Latency{{Region: 1, Micros: int64(millis) * 1000}}}
 }
@@ -66,7 +66,7 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 	})
 }
 
-// A node that moved has said more to its new replica than the old one knows.
+// A node that moved has reported more to its new replica than the old one knows.
 func TestOlderObservationReplacesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -126,7 +126,7 @@ func TestWarningsFollowWhatTheClientSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check() // it was started anew
+		check() // it was restarted
 		if saved, _ := r.ledger.World().Facts.Get(1); saved == nil || len(saved.Warnings) > 0 {
 			t.Errorf("committed with the disco key: %+v", saved)
 		}
@@ -136,7 +136,7 @@ func TestWarningsFollowWhatTheClientSays(t *testing.T) {
 	})
 }
 
-// Nodes that say as much as they can leave a heartbeat short.
+// Nodes that report as much as possible do not make heartbeats too large.
 func TestObservationsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 1000
@@ -172,8 +172,8 @@ func TestObservationsAreBounded(t *testing.T) {
 	})
 }
 
-// One node that says as much as it can, in characters that take two bytes when
-// they are encoded, is heard, and keeps nobody else from being heard.
+// A node that reports as much as possible, in characters that take two bytes when encoded,
+// is published, and does not prevent others from being published.
 func TestANodeThatSaysMuchKeepsNobodyQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -182,7 +182,7 @@ func TestANodeThatSaysMuchKeepsNobodyQuiet(t *testing.T) {
 		for id := mesh.NodeID(1); id <= 20; id++ {
 			a.Observations.Observe(id, measured(1))
 		}
-		pass(6 * time.Second) // from here on it is in the heartbeat alone
+		pass(6 * time.Second) // from here on only the heartbeat has it
 		for id := mesh.NodeID(3); id <= 20; id++ {
 			a.Observations.Observe(id, measured(2))
 		}

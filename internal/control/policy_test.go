@@ -31,7 +31,7 @@ func temporary(text string) control.PolicyDraft {
 	return control.PolicyDraft{Text: text, ConfirmWithin: time.Minute}
 }
 
-// policyIn is the text in force and its version.
+// policyIn returns the text in force and its version.
 func policyIn(s *ledger.Ledger) (string, mesh.PolicyVersion) {
 	p, ok := s.World().Policy()
 	if !ok {
@@ -203,7 +203,7 @@ func TestPendingPolicyIsConfirmedOrReverted(t *testing.T) {
 	wantPolicy(t, s.ledger, nobody, 3)
 }
 
-// A late word of confirmation must not keep what somebody else has saved since.
+// A late confirmation must not keep what somebody else has saved since.
 func TestOnlyTheVersionThatIsMeantIsConfirmed(t *testing.T) {
 	s := open(t)
 	bob := mesh.Actor{Kind: mesh.ActorLocal, Name: "bob"}
@@ -289,7 +289,7 @@ func TestAnyReplicaRevertsOnce(t *testing.T) {
 			}
 		}
 		pass(30 * time.Second)
-		a.kill() // who saved it is gone
+		a.kill() // its author is gone
 		pass(33 * time.Second)
 		for _, r := range []*replica{b, third} {
 			wantPolicy(t, r.ledger, everyone, 3)
@@ -333,7 +333,7 @@ func TestTestsThatBeginToFailOnlyWarn(t *testing.T) {
 	})
 }
 
-// A newer binary may have saved what this one cannot read.
+// A newer binary may have saved a text that this one cannot parse.
 func TestStoredPolicyThatCannotBeReadIsNotInForce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -343,7 +343,7 @@ func TestStoredPolicyThatCannotBeReadIsNotInForce(t *testing.T) {
 		}
 		a.commit(t, mesh.PolicyPut{Policy: &mesh.Policy{Version: 2, Text: `{"tomorrow": true}`, Source: "api"}})
 		for _, id := range []store.ReplicaID{"a", "b"} {
-			if id == "b" { // one that never saw the version before in force
+			if id == "b" { // it never saw the version that was in force before
 				a.kill()
 				a = c.start(t, id, "")
 			}
@@ -354,7 +354,7 @@ func TestStoredPolicyThatCannotBeReadIsNotInForce(t *testing.T) {
 				t.Errorf("%s: warnings %q", id, w)
 			}
 		}
-		// What undoes itself must not end in the version that cannot be read.
+		// An automatic revert must not restore the version that cannot be parsed.
 		if _, err := a.Policies.Save(t.Context(), ada, temporary(nobody)); err != nil {
 			t.Fatal(err)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 )
 
-// policyAt writes a policy file; each has a size of its own, because the clock of
-// the disk does not follow that of the test.
+// policyAt writes a policy file. Each has a different size, because the file system's clock
+// does not follow that of the test.
 func policyAt(t *testing.T, path, text string) string {
 	t.Helper()
 	if path == "" {
@@ -76,7 +76,7 @@ func TestHangupReadsThePolicyFileAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		policyAt(t, file, strings.Replace(nobody, " ", "\n", 1))
-		if err := os.Chtimes(file, before.ModTime(), before.ModTime()); err != nil { // nobody could see that
+		if err := os.Chtimes(file, before.ModTime(), before.ModTime()); err != nil { // the change is not visible in the file's attributes
 			t.Fatal(err)
 		}
 		pass(10 * time.Second)
@@ -105,10 +105,10 @@ func TestBadPolicyFileChangesNothing(t *testing.T) {
 		a.kill()
 		a = c.startWith(t, "a2", "", file)
 		pass(3 * time.Second)
-		wantPolicy(t, a.ledger, nobody, 1) // the last good one stays
+		wantPolicy(t, a.ledger, nobody, 1) // the last valid one stays
 		wantWarnings(t, a, "no such file")
 		policyAt(t, file, everyone)
-		pass(10 * time.Second) // the run before counts as alive for a while
+		pass(10 * time.Second) // the previous run counts as alive for a while
 		wantPolicy(t, a.ledger, everyone, 2)
 		wantWarnings(t, a)
 	})
@@ -182,7 +182,7 @@ func TestReplicasWithDifferentPolicyFilesChangeNothing(t *testing.T) {
 			wantPolicy(t, r.ledger, everyone, 2)
 			wantWarnings(t, r)
 		}
-		b.kill() // and one that is gone has no say
+		b.kill() // a replica that is gone does not count
 		policyAt(t, one, ssh)
 		pass(15 * time.Second)
 		wantPolicy(t, a.ledger, ssh, 3)

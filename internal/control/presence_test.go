@@ -51,7 +51,7 @@ func TestNewestStreamWins(t *testing.T) {
 		r.presence.Opened(1, 3) // back within the grace
 		pass(time.Minute)
 		r.want(t, 1, "a3")
-		r.presence.Opened(1, 2) // came late
+		r.presence.Opened(1, 2) // arrived late
 		r.presence.Closed(1, 2)
 		pass(time.Minute)
 		r.want(t, 1, "a3")
@@ -131,7 +131,7 @@ func TestWishesOutliveAnOutageAndShareCommands(t *testing.T) {
 				t.Fatalf("node %d is still offline", id)
 			}
 		}
-		pass(8 * time.Second) // it might have come to another replica meanwhile
+		pass(8 * time.Second) // it might have connected to another replica in the meantime
 		r.want(t, nodes+1, "offline")
 		if n, _ := r.ledger.World().Nodes.Get(nodes + 1); time.Since(n.Presence.LastSeen.Time()) < 10*time.Minute {
 			t.Errorf("a node that left during the outage was last seen at %v", n.Presence.LastSeen.Time())
@@ -192,8 +192,8 @@ func TestNodeThatMovedDuringAnOutageIsNotShownOffline(t *testing.T) {
 	})
 }
 
-// A commit whose answer is lost is as good as one that was answered: the node
-// may move on from here.
+// A commit whose answer is lost is as good as one that was answered: the node may move on
+// from here.
 func TestStreamWhoseCommitWasNotAnsweredCountsAsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -253,8 +253,8 @@ func TestStopLeavesNodesOnline(t *testing.T) {
 	})
 }
 
-// Whatever happens, when all is quiet a node is online if the newest stream that
-// it opened on some replica is open, and it is shown on such a replica.
+// Whatever happens, in the end a node is online if the newest stream that it opened on some
+// replica is open, and it is shown on such a replica.
 func TestWorldShowsTheStreamsThatAreThere(t *testing.T) {
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {

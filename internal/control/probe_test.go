@@ -12,15 +12,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/probe"
 )
 
-// watch is a prober with the questions it asked.
+// watch is a prober with the requests it sent.
 type watch struct {
 	*probe.Prober
 	asked map[mesh.NodeID]string
 	now   time.Time
 }
 
-// twoRouters are nodes 1 and 2 with one prefix, and node 3 with another; this
-// replica holds them all.
+// twoRouters returns a mesh of nodes 1 and 2 with the same prefix, and node 3 with another.
+// All have their stream on this replica.
 func twoRouters(t *testing.T) (service, *watch) {
 	s := open(t)
 	put(t, s, mesh.Node{}, mesh.Node{}, mesh.Node{})
@@ -45,7 +45,7 @@ func twoRouters(t *testing.T) (service, *watch) {
 	return s, w
 }
 
-// pass lets time go by; those who answer do so at once.
+// pass advances the time. The nodes in answer answer at once.
 func (w *watch) pass(t *testing.T, d time.Duration, answer ...mesh.NodeID) {
 	for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(500 * time.Millisecond) {
 		w.Look(t.Context(), w.now)

@@ -19,7 +19,7 @@ func openWithQuotas(t *testing.T, q control.Quotas) service {
 	return open(t).withQuotas(q)
 }
 
-// withQuotas is the server after a restart with other limits.
+// withQuotas returns the server after a restart with other limits.
 func (s service) withQuotas(q control.Quotas) service {
 	s.Service = control.New(control.Config{
 		Ledger: s.ledger, History: s.history, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Quotas: q,
@@ -28,8 +28,8 @@ func (s service) withQuotas(q control.Quotas) service {
 	return s
 }
 
-// A limit below what there is keeps new devices out, but not those that are in: one
-// whose key has expired logs in again.
+// A limit below the current number refuses new devices, but not existing ones: a device
+// whose key has expired can log in again.
 func TestLowerQuotaKeepsExistingDevices(t *testing.T) {
 	for name, q := range map[string]control.Quotas{"user": {NodesPerUser: 2}, "key": {NodesPerKey: 2}} {
 		s := openWithQuotas(t, control.Quotas{})
@@ -75,7 +75,7 @@ func TestLowerQuotaKeepsExistingDevices(t *testing.T) {
 	}
 }
 
-// However many machines join at once, no more get in than the quotas allow.
+// However many machines join at the same time, the quotas are never exceeded.
 func TestQuotasHoldAgainstMachinesThatJoinAtOnce(t *testing.T) {
 	for name, q := range map[string]control.Quotas{"user": {NodesPerUser: 3}, "key": {NodesPerKey: 3}} {
 		s := openWithQuotas(t, q)

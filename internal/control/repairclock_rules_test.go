@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// What a clock that was a year ahead did to a mesh is taken back as far as it
-// can be: what was revoked stays revoked.
+// The effects of a clock that was a year ahead are undone as far as possible. Revoked keys
+// stay revoked.
 func TestTimeIsTakenBack(t *testing.T) {
 	const now = mesh.Time(1_800_000_000_000_000)
 	day := func(n int) mesh.Time { return now.Add(time.Duration(n) * 24 * time.Hour) }

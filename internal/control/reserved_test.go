@@ -21,8 +21,8 @@ import (
 const approveAll = `{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}],
   "autoApprovers": {"routes": {"0.0.0.0/0": ["alice"], "::/0": ["alice"]}, "exitNode": ["alice"]}}`
 
-// A device that advertises addresses of the mesh is served, and what it advertises
-// is ignored, whoever would approve it.
+// A device that advertises addresses of the mesh is served, and these routes are ignored,
+// whoever approves them.
 func TestRoutesOverTheMeshAreIgnored(t *testing.T) {
 	s := withPolicy(t, approveAll)
 	put(t, s, mesh.Node{}, mesh.Node{Owner: 1, Presence: mesh.Presence{Online: true}})
@@ -51,7 +51,7 @@ func TestRoutesOverTheMeshAreIgnored(t *testing.T) {
 	s.wantRoutes(t, "at the end", want)
 }
 
-// The address of a node that got it before the prefix was changed is safe too.
+// The address of a node from before the prefix was changed is protected too.
 func TestRouteToANodeOutsideThePrefixIsRefused(t *testing.T) {
 	s := open(t, func(c *ledger.Config) { c.Reserved = mesh.ReservedFor(nets("100.99.0.0/16")...) })
 	put(t, s, mesh.Node{}, mesh.Node{})
@@ -62,8 +62,8 @@ func TestRouteToANodeOutsideThePrefixIsRefused(t *testing.T) {
 	}
 }
 
-// Nodes that were stored with such routes lose them at the first sweep, and nobody
-// enables one again.
+// Nodes that were stored with such routes lose them at the first sweep, and they cannot be
+// enabled again.
 func TestStoredRoutesOverTheMeshAreDisabled(t *testing.T) {
 	s := open(t)
 	routes := nets("10.1.0.0/16", "100.64.0.1/32")

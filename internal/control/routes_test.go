@@ -20,7 +20,7 @@ func nets(texts ...string) (list []netip.Prefix) {
 	return list
 }
 
-// announce is what a running client says.
+// announce reports the routes of a running client.
 func announce(t *testing.T, s service, id mesh.NodeID, texts ...string) {
 	t.Helper()
 	n := s.node(t, id)
@@ -32,7 +32,7 @@ func announce(t *testing.T, s service, id mesh.NodeID, texts ...string) {
 	}
 }
 
-// routes writes all routes: node, prefix, and what holds for it.
+// routes formats all routes: node, prefix and state.
 func (s service) routes() string {
 	var lines []string
 	for _, r := range control.RoutesIn(s.ledger.World().Snapshot) {
@@ -65,8 +65,8 @@ func (s service) routeID(t *testing.T, node mesh.NodeID, prefix string) mesh.Rou
 	return r.ID
 }
 
-// A route waits for approval, serves while it is announced, and keeps its id and
-// approval while it is not.
+// A route waits for approval, is used while it is announced, and keeps its id and approval
+// while it is not.
 func TestRouteFromAnnouncementToDeletion(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{Presence: mesh.Presence{Online: true}})
@@ -119,7 +119,7 @@ func TestRoutesToTheInternetGoTogether(t *testing.T) {
 	s.wantRoutes(t, "approved before they are announced", "1 0.0.0.0/0 a, 1 ::/0 a, 2 0.0.0.0/0 e, 2 ::/0 e")
 }
 
-// The whole list of a node is replaced.
+// The whole list of a node's routes is replaced.
 func TestApprovedRoutesAreExactlyThese(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{Presence: mesh.Presence{Online: true}})
@@ -180,7 +180,7 @@ func TestPreferredRouterIsAskedFirst(t *testing.T) {
 	}
 }
 
-// approving is a policy that approves a prefix for alice, who owns all nodes.
+// approving returns a policy that approves a prefix for alice, who owns all nodes.
 func approving(prefix string) string {
 	return `{"acls": [], "autoApprovers": {"routes": {"` + prefix + `": ["alice"]}}}`
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/secrets"
 )
 
-// startedAt is one place where the service is started: its files, and the
-// database that it shares with others.
+// startedAt is a directory in which the server is started. Several share a database.
 type startedAt struct {
 	t *testing.T
 	c secrets.Config
@@ -179,7 +178,7 @@ func TestNoiseKeyThatCannotBeReadIsNotLost(t *testing.T) {
 	if err := os.Remove(r.c.NoisePath); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(r.c.NoisePath, 0o700); err != nil { // read as root too, it fails
+	if err := os.Mkdir(r.c.NoisePath, 0o700); err != nil { // reading it fails even as root
 		t.Fatal(err)
 	}
 	r.c.GiveUpLost = true

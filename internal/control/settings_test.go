@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// commitDNS runs CommitDNS beside the test, as the service does.
+// commitDNS runs DNS.Configure in the background, as the server does.
 func (r *replica) commitDNS(t *testing.T, domain string, pinned bool) {
 	r.run(t, func(ctx context.Context) {
 		if err := r.DNS.Configure(ctx, mesh.DNS{MagicDNS: true, BaseDomain: domain}, pinned); err != nil {
@@ -51,7 +51,7 @@ func TestChangedConfigurationIsTakenAfterARestart(t *testing.T) {
 		r.commitDNS(t, "first.example", true)
 		pass(time.Minute)
 		r.kill()
-		pass(100 * time.Millisecond) // the run before still counts as alive
+		pass(100 * time.Millisecond) // the previous run still counts as alive
 		r = c.start(t, "again", "2")
 		r.commitDNS(t, "second.example", true)
 		pass(time.Second)
@@ -76,7 +76,7 @@ func TestReplicasThatDisagreeOverwriteNothing(t *testing.T) {
 		pass(time.Minute)
 		b.kill()
 		pass(time.Minute)
-		b = c.start(t, "b2", "2") // the new configuration comes to one after the other
+		b = c.start(t, "b2", "2") // the replicas get the new configuration one after the other
 		b.commitDNS(t, "second.example", true)
 		pass(time.Minute)
 		a.wantDomain(t, "first.example")
@@ -110,7 +110,7 @@ func TestValueOfTheAPIStaysUnlessTheFilePinsAnother(t *testing.T) {
 	})
 }
 
-// commitRelays runs CommitRelays beside the test.
+// commitRelays runs Relays.Configure in the background.
 func (r *replica) commitRelays(t *testing.T, text string) {
 	r.run(t, func(ctx context.Context) { r.Relays.Configure(ctx, text) })
 }
@@ -153,7 +153,7 @@ func TestRelayMapOfALiveReplicaIsNotOverwrittenByAnotherConfiguration(t *testing
 			a.commitRelays(t, oneRegion)
 			pass(5 * time.Second)
 			b := c.start(t, "b", "2")
-			b.commitRelays(t, other) // also before it knows who is there
+			b.commitRelays(t, other) // even before it knows the other replicas
 			pass(time.Minute)
 			a.wantRelayMap(t, oneRegion)
 			a.kill()
@@ -183,7 +183,7 @@ func TestConfiguredSettingsWaitForTheDatabase(t *testing.T) {
 	})
 }
 
-// publish runs PublishRelay beside the test.
+// publish runs Relays.Publish in the background.
 func (r *replica) publish(t *testing.T, region int) {
 	r.run(t, func(ctx context.Context) {
 		err := r.Relays.Publish(ctx, region, json.RawMessage(`{"RegionID": 901}`))
@@ -245,7 +245,7 @@ func TestRegionOfALiveReplicaIsLeftToIt(t *testing.T) {
 		a.publish(t, 901)
 		pass(10 * time.Second)
 		c.setAway(true, &replica{id: "b"})
-		b := c.start(t, "b", "") // cannot tell yet who is alive
+		b := c.start(t, "b", "") // does not know yet which replicas are alive
 		b.publish(t, 901)
 		pass(900 * time.Millisecond)
 		c.setAway(false, b)

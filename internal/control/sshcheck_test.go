@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// The nodes of every test about sessions. The users are user1 and user2.
+// The nodes of all tests about sessions. The users are user1 and user2.
 const (
 	laptop1 mesh.NodeID = iota + 1 // of user1
 	laptop2                        // of user2
@@ -24,7 +24,7 @@ const (
 	second1                        // of user1
 )
 
-// sessions fills a mesh whose policy has these rules of ssh.
+// sessions fills a mesh with a policy that has these SSH rules.
 func sessions(t *testing.T, commit func(*testing.T, ...mesh.Event), rules string) {
 	t.Helper()
 	tagged := func(id mesh.NodeID, tag string) mesh.Event {
@@ -51,12 +51,12 @@ func (s service) commit(t *testing.T, evs ...mesh.Event) {
 	}
 }
 
-// question is what the target of a session asks.
+// question returns the request that the destination of a session sends.
 func question(src, dst mesh.NodeID, user string) control.SSHAsk {
 	return control.SSHAsk{SSHSession: control.SSHSession{Src: src, Dst: dst, User: user}, MachineKey: meshgen.MachineKey(uint64(dst))}
 }
 
-// asks asks once and demands an answer.
+// asks sends one request and returns the answer.
 func asks(t *testing.T, s *control.Service, q control.SSHAsk) control.SSHAnswer {
 	t.Helper()
 	answer, err := s.SSH.Check(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, q)
@@ -66,7 +66,7 @@ func asks(t *testing.T, s *control.Service, q control.SSHAsk) control.SSHAnswer 
 	return answer
 }
 
-// waits asks until the answer is held, and returns where it will come.
+// waits sends requests until one is held, and returns the channel of its answer.
 func waits(t *testing.T, s *control.Service, q control.SSHAsk) <-chan control.SSHAnswer {
 	t.Helper()
 	first := asks(t, s, q)
@@ -116,7 +116,7 @@ func TestFirstRuleOfSSHThatFitsDecides(t *testing.T) {
 		user     string
 		want     control.SSHVerdict
 	}{
-		{laptop1, server, "deploy", control.SSHAccept}, // the rule that checks stands behind
+		{laptop1, server, "deploy", control.SSHAccept}, // the rule that requires an approval comes later
 		{laptop1, server, "ana", control.SSHAskAgain},
 		{second1, server, "ana", control.SSHAskAgain},
 		{laptop1, server, "root", control.SSHReject}, // nonroot is not root
@@ -129,7 +129,7 @@ func TestFirstRuleOfSSHThatFitsDecides(t *testing.T) {
 		{server, builder, "build", control.SSHReject},
 		{laptop1, second1, "ana", control.SSHAskAgain},
 		{laptop1, laptop2, "ana", control.SSHReject},
-		{laptop1, second1, "a\x1b[2Jb", control.SSHReject}, // would be shown to administrators
+		{laptop1, second1, "a\x1b[2Jb", control.SSHReject}, // administrators would see it
 		{99, server, "deploy", control.SSHReject},
 	} {
 		if got := asks(t, s.Service, question(c.src, c.dst, c.user)); got.Verdict != c.want || (got.Message == "") != (c.want == control.SSHAccept) {
@@ -259,7 +259,7 @@ func TestRejectedSessionIsToldAndMayAskLater(t *testing.T) {
 		if got := <-held; got.Verdict != control.SSHAccept {
 			t.Errorf("%+v", got)
 		}
-		if _, err := s.SSH.Reject(t.Context(), admin, q.Code(), ""); err != nil { // changed their mind
+		if _, err := s.SSH.Reject(t.Context(), admin, q.Code(), ""); err != nil { // the administrator changes the decision
 			t.Fatal(err)
 		}
 		if got := asks(t, s.Service, q); got.Verdict != control.SSHReject {

@@ -21,11 +21,11 @@ func TestNodesOfAKilledReplicaAreOfflineSixteenSecondsLater(t *testing.T) {
 		pass(time.Minute)
 		a.kill()
 		pass(time.Second)
-		b.presence.Opened(1, 1) // one comes over at once, one late
+		b.presence.Opened(1, 1) // one connects at once, one late
 		pass(13 * time.Second)
 		b.want(t, 2, "a2")
 		b.presence.Opened(2, 2)
-		pass(5 * time.Second) // sixteen seconds and a beat
+		pass(5 * time.Second) // sixteen seconds and a heartbeat
 		b.want(t, 1, "b1")
 		b.want(t, 2, "b2")
 		b.want(t, 3, "offline")
@@ -79,7 +79,7 @@ func TestOutageOfTheDatabaseShowsNobodyOffline(t *testing.T) {
 				t.Errorf("after %v streams should move: %v", outage, !moves)
 			}
 			c.setAway(false, a)
-			pass(1500 * time.Millisecond) // not all find the database at once
+			pass(1500 * time.Millisecond) // not all reach the database at the same time
 			c.setAway(false, b)
 			pass(time.Minute)
 			a.want(t, 1, "a1")
@@ -92,7 +92,7 @@ func TestOutageOfTheDatabaseShowsNobodyOffline(t *testing.T) {
 }
 
 func TestReplicaThatReturnsAnnouncesItsStreams(t *testing.T) {
-	// After twenty minutes the log is too short and the replica reads the tables.
+	// After twenty minutes the log is too short, and the replica reloads the tables.
 	for _, outage := range []time.Duration{30 * time.Second, 20 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t)
@@ -105,7 +105,7 @@ func TestReplicaThatReturnsAnnouncesItsStreams(t *testing.T) {
 			c.setAway(true, a)
 			pass(outage)
 			b.want(t, 1, "offline")
-			b.presence.Opened(2, 1) // moved; a cannot know
+			b.presence.Opened(2, 1) // moved; a cannot know that
 			pass(time.Second)
 			c.setAway(false, a)
 			pass(3 * time.Second)
@@ -144,7 +144,7 @@ func TestExpiryIsShownWhenItPasses(t *testing.T) {
 		if n := lapsed(); n != 300 {
 			t.Errorf("%d nodes of 300 lapsed", n)
 		}
-		a.want(t, 1, "a1") // its stream is still held
+		a.want(t, 1, "a1") // its stream is still open
 		pass(time.Minute)
 		if events, _ := c.count(t, mesh.KindNodePut); events != 600 {
 			t.Errorf("%d changes of 300 nodes", events)
@@ -167,7 +167,7 @@ func TestIdleEphemeralNodeIsDeleted(t *testing.T) {
 		r.presence.Opened(1, 1)
 		r.presence.Opened(2, 2)
 		pass(inactivity - 15*time.Second)
-		r.want(t, 3, "offline") // never came
+		r.want(t, 3, "offline") // never connected
 		r.presence.Closed(2, 2)
 		pass(30 * time.Second)
 		r.want(t, 1, "a1")
@@ -226,7 +226,7 @@ func TestEphemeralNodeGetsTheWholeTimeoutAfterAnOutage(t *testing.T) {
 }
 
 func TestEphemeralNodeThatCameBackDuringAnOutageStays(t *testing.T) {
-	for i := range 20 { // beats, sweeps and tries meet in every order
+	for i := range 20 { // heartbeats, sweeps and retries happen in every order
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t)
 			a := c.start(t, "a", "")

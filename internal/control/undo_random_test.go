@@ -1,7 +1,7 @@
 package control_test
 
-// A policy on trial that is reverted leaves the mesh as it would be had nobody tried
-// it: two servers get the same random operations, and only one of them gets trials.
+// A policy on trial that is reverted leaves the mesh as if it had never been tried. Two
+// servers get the same random operations, and only one of them gets trials.
 
 import (
 	"encoding/json"
@@ -25,14 +25,14 @@ var trials = flag.Int("trials", 40, "random policies that are tried and reverted
 
 const undoNodes = 6
 
-// twins are two servers: one where policies are tried, and one where they are not.
+// twins are two servers: one on which policies are tried, and one on which they are not.
 type twins struct {
 	*rand.Rand
 	t              *testing.T
 	tried, untried service
 	steps          []string // since the last comparison
 	onTrial        bool
-	keys           uint64 // keys that were handed out
+	keys           uint64 // number of issued keys
 	granted        int    // joins with requested tags
 }
 
@@ -71,7 +71,7 @@ func (w *twins) who() []string {
 	return w.some("alice", "bob", "carol", "group:net", "tag:a", "tag:b", "autogroup:member", "autogroup:tagged")
 }
 
-// owners draws who may request a tag: nobody, or people, or one of these tags.
+// owners picks who may request a tag: nobody, users, or one of these tags.
 func (w *twins) owners(tags ...string) []string {
 	if w.IntN(3) == 0 {
 		return []string{}
@@ -79,7 +79,7 @@ func (w *twins) owners(tags ...string) []string {
 	return w.some(append(tags, "alice", "bob", "carol", "group:net", "autogroup:member")...)
 }
 
-// policy draws a text in which everything depends on names and tags that change.
+// policy generates a text in which everything depends on names and tags that change.
 func (w *twins) policy() string {
 	approvers := map[string][]string{}
 	for _, p := range w.some("10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/15", "192.168.0.0/16", "192.168.4.0/22") {
@@ -102,13 +102,13 @@ func (w *twins) policy() string {
 	return string(text)
 }
 
-// networks are what only one node leads to: who of several does depends on who came
-// first.
+// networks returns networks of a single router. Which of several routers is primary would
+// depend on which came first.
 func networks(id mesh.NodeID) []string {
 	return []string{fmt.Sprintf("10.%d.0.0/16", id), fmt.Sprintf("10.%d.7.0/24", id), fmt.Sprintf("192.168.%d.0/24", id), "0.0.0.0/0", "::/0"}
 }
 
-// step draws something that a device or an administrator does.
+// step performs a random operation of a device or an administrator.
 func (w *twins) step() {
 	t, id := w.t, mesh.NodeID(1+w.IntN(undoNodes))
 	switch w.IntN(16) {
@@ -205,8 +205,7 @@ func (w *twins) announce(id mesh.NodeID, prefixes ...string) {
 	})
 }
 
-// approved are the routes of all nodes that are enabled, and whether they are
-// announced.
+// approved returns the enabled routes of all nodes, and whether they are announced.
 func approved(s service) map[string]bool {
 	routes := map[string]bool{}
 	for _, r := range control.RoutesIn(s.ledger.World().Snapshot) {
@@ -217,7 +216,7 @@ func approved(s service) map[string]bool {
 	return routes
 }
 
-// seen is what every node is sent, and what becomes of SSH sessions.
+// seen returns what every node is sent, and the results of SSH sessions.
 func (w *twins) seen(s service) (list []string) {
 	scene := netmap.SceneOf(s.ledger.World(), nil)
 	for id := mesh.NodeID(1); id <= undoNodes; id++ {
@@ -235,7 +234,7 @@ func (w *twins) seen(s service) (list []string) {
 	return list
 }
 
-// compare finds a trace that a trial left.
+// compare fails if a trial left a trace.
 func (w *twins) compare() {
 	w.t.Helper()
 	tried, untried := approved(w.tried), approved(w.untried)
@@ -257,8 +256,8 @@ func (w *twins) compare() {
 	}
 }
 
-// Each round has servers of its own, because a server limits how often a node may
-// report and log in.
+// Each round has its own servers, because a server limits how often a node may report and
+// log in.
 func TestRevertedPolicyLeavesNoTrace(t *testing.T) {
 	const round = 40
 	random := rand.New(rand.NewPCG(uint64(*trials), 5))
@@ -290,8 +289,8 @@ func TestRevertedPolicyLeavesNoTrace(t *testing.T) {
 	t.Logf("%d of %d routes withdrawn and %d requests for tags granted in %d trials", withdrawn, approvedOnTrial, granted, *trials)
 }
 
-// try lets one server try a policy, reverts it, and compares both. It returns the
-// routes that were approved before the revert and after it.
+// try tries a policy on one server, reverts it, and compares both. It returns the routes
+// that were approved before the revert and after it.
 func (w *twins) try() (before, after map[string]bool) {
 	w.t.Helper()
 	if w.IntN(3) == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// A policy on trial that is reverted leaves no route behind that only its
-// autoApprovers had enabled; what a person decided meanwhile stays.
+// Reverting a policy on trial disables routes that only its autoApprovers had enabled. What
+// a person decided in the meantime stays.
 func TestRevertWithdrawsRoutesApprovedOnTrial(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{Presence: mesh.Presence{Online: true}}, mesh.Node{})
@@ -53,7 +53,7 @@ func TestUnconfirmedPolicyTakesItsRoutesAlong(t *testing.T) {
 	})
 }
 
-// A policy file takes the place of whatever is stored, also of a version on trial.
+// A policy file replaces whatever is stored, even a version on trial.
 func TestPolicyFileInPlaceOfATrialWithdrawsItsRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -94,8 +94,8 @@ func TestConfirmedApprovalStaysWhenThePolicyNoLongerApproves(t *testing.T) {
 	s.wantRoutes(t, "after a trial that did not approve it", "1 10.1.0.0/16 a e p")
 }
 
-// Whoever becomes somebody else loses what only the policy had approved for the one
-// that it was.
+// A node that changes its owner or tags loses what the policy had approved only for the
+// previous ones.
 func TestNodeThatChangesHandsLosesApprovalsOfThePolicy(t *testing.T) {
 	const text = `{"tagOwners": {"tag:router": [], "tag:web": []}, "autoApprovers": {"routes": {
 		"10.0.0.0/8": ["tag:router", "alice"], "10.2.0.0/16": ["bob", "tag:web"]}, "exitNode": ["alice"]}}`
@@ -156,7 +156,7 @@ func TestNodeThatChangesHandsLosesApprovalsOfThePolicy(t *testing.T) {
 	}
 }
 
-// What a node becomes during a trial counts as the version before it sees it.
+// Changes to a node during a trial are judged by the version before it.
 func TestApprovalOfARetaggedNodeIsUndoneWithTheTrial(t *testing.T) {
 	s := withPolicy(t, `{"tagOwners": {"tag:a": [], "tag:b": []}, "autoApprovers": {"routes": {"10.0.0.0/8": ["tag:a"]}}}`)
 	put(t, s, mesh.Node{Tags: []string{"tag:a"}}, mesh.Node{Tags: []string{"tag:b"}})
@@ -176,9 +176,9 @@ func TestApprovalOfARetaggedNodeIsUndoneWithTheTrial(t *testing.T) {
 	s.wantRoutes(t, "reverted", "1 10.1.0.0/16 a, 2 10.2.0.0/16 a e p")
 }
 
-// A revert could not take a tag back, so a device gets no tag that only a policy on
-// trial lets it request. What a person decides, such as the tags of a pre-auth key,
-// counts during a trial as well.
+// A revert could not remove a tag, so a device gets no tag that only a policy on trial lets
+// it request. A person's decisions, such as the tags of a pre-auth key, apply during a
+// trial as well.
 func TestDeviceGetsNoTagThatOnlyATrialAllows(t *testing.T) {
 	s := withPolicy(t, `{"tagOwners": {"tag:old": ["alice"], "tag:key": []}}`)
 	put(t, s)

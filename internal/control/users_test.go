@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 )
 
-// Devices let people in by their e-mail, or by the name of who has none.
+// Devices identify users by e-mail address, or by name if they have none.
 func TestNobodyIsKnownAsSomebodyElse(t *testing.T) {
 	s := open(t)
 	for _, u := range []control.NewUser{{Name: "ann", Email: "ann@example.com"}, {Name: "bob"}, {Name: "carl@example.com", Email: "Carl@example.com"}} {
