@@ -178,7 +178,7 @@ func TestRejectedDeviceIsToldWhy(t *testing.T) {
 	if pending := s.Logins.Pending(); len(pending) > 0 {
 		t.Errorf("still pending: %v", pending)
 	}
-	// Minds change: the link is good for an hour.
+	// A decision can be changed: the link is valid for an hour.
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // enough to be stored; nobody joins
 	defer cancel()
 	if login, _, err := s.Logins.Approve(ctx, admin, "alice", d.link); err != nil || login.ID != 1 || login.Rejected != "" {

@@ -63,7 +63,7 @@ func openSQLite(t testing.TB) store.Store {
 	return st
 }
 
-// durable starts a server of its own that keeps its promises.
+// durable starts a separate server with fsync on.
 func durable(t testing.TB) *pgtest.Server {
 	t.Helper()
 	s, err := pgtest.Start(pgtest.Options{Durable: true})
@@ -78,7 +78,7 @@ func durable(t testing.TB) *pgtest.Server {
 	return s
 }
 
-// run starts a ledger with all its loops; they end with the test.
+// run starts a ledger with all its loops until the test ends.
 func run(t testing.TB, c ledger.Config) *ledger.Ledger {
 	t.Helper()
 	if c.Log == nil {
@@ -132,7 +132,7 @@ func addUser(name string) ledger.Decide {
 	}
 }
 
-// enrol gives a node the next address and a free name.
+// enrol returns a node with the next address and a free name.
 func enrol(seed uint64) ledger.Decide {
 	return func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		id := w.Counters.Node + 1
@@ -225,7 +225,7 @@ func TestRefusalAndPanicHurtOnlyTheirCommand(t *testing.T) {
 	})
 }
 
-// Law 5: after any interleaving, all replicas at revision N hold equal snapshots.
+// Law 5: after any interleaving, all replicas at revision N have equal snapshots.
 func TestReplicasAgreeAndGiveNothingTwice(t *testing.T) {
 	name := pg.Database(t)
 	var ls []*ledger.Ledger
@@ -321,7 +321,7 @@ func TestUnknownOutcomeIsLookedUpInTheLog(t *testing.T) {
 			name := pg.Database(t)
 			other := run(t, ledger.Config{Store: openPostgres(t, pg, name)})
 			st := &outcome{Store: openPostgres(t, pg, name), keep: kept}
-			st.lose = func(bool) { commit(t, other, mesh.UserPut{User: meshgen.User(50)}) } // somebody else goes on meanwhile
+			st.lose = func(bool) { commit(t, other, mesh.UserPut{User: meshgen.User(50)}) } // another replica commits in the meantime
 			l := run(t, ledger.Config{Store: st})
 			rev, err := l.Commit(t.Context(), server, addUser("alice"))
 			_, found := l.World().Users.ByName("alice")

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// looks counts how often the log is read.
+// looks counts reads of the log.
 type looks struct {
 	weak
 	count atomic.Int64
@@ -24,7 +24,8 @@ func (l *looks) Tail(ctx context.Context, after store.Point) ([]store.Entry, err
 	return l.weak.Tail(ctx, after)
 }
 
-// In a bubble nobody runs while the clock is moved: to the ledger that is a pause.
+// In a synctest bubble no goroutine runs while the clock moves, which the ledger takes for
+// a pause.
 func TestPauseOfTheProcessHoldsReadersUntilTheLogWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &looks{weak: weak{Store: openSQLite(t)}}
@@ -47,8 +48,8 @@ func TestPauseOfTheProcessHoldsReadersUntilTheLogWasRead(t *testing.T) {
 		if took, _, err := verified(); err != nil || took != 0 {
 			t.Fatalf("when it has looked: %v after %v", err, took)
 		}
-		// Without the database nobody is held up for longer than two seconds, but the
-		// state stays unverified until the log was read.
+		// Without the database nobody waits for longer than two seconds, but the state
+		// stays unverified until the log is read.
 		st.unread.Store(true)
 		l.ObserveAt(time.Now().Add(-3 * time.Second))
 		if took, _, err := verified(); !errors.Is(err, ledger.ErrUnavailable) || took < time.Second || took > 3*time.Second {
@@ -65,7 +66,7 @@ func TestPauseOfTheProcessHoldsReadersUntilTheLogWasRead(t *testing.T) {
 			}
 		}
 		st.unread.Store(false)
-		pass(2 * time.Second) // nobody asks
+		pass(2 * time.Second) // without requests
 		l.ObserveAt(time.Now())
 		if took, looked, err := verified(); err != nil || took != 0 || looked != 0 || !l.Status().Freshness().Paused.IsZero() {
 			t.Fatalf("when the database is back: %v after %v and %d looks", err, took, looked)

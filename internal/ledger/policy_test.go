@@ -11,13 +11,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// rulesOf is a policy with so many rules.
+// rulesOf returns a policy with n rules.
 func rulesOf(n int) string {
 	return `{"acls": [` + strings.Repeat(`{"action": "accept", "src": ["*"], "dst": ["*:*"]},`, n) + `]}`
 }
 
-// Commands that share a transaction with one that saves a policy are decided by the
-// policy as it is then, which is read once for all of them.
+// Commands that share a transaction with one that saves a policy are decided by the new
+// policy, which is parsed once for all of them.
 func TestPolicyIsReadOnceForABatch(t *testing.T) {
 	l := run(t, ledger.Config{Store: openSQLite(t)})
 	var mu sync.Mutex

@@ -24,9 +24,9 @@ const (
 	ratioTime    = time.Second
 )
 
-// TestRatioGroupCommit holds, in one run with fsync on: 64 callers commit at
-// least ten times as fast together as one by one, and at least half as fast as
-// a bare loop that writes the same rows in batches of 64.
+// TestRatioGroupCommit checks, in one run with fsync on, that 64 callers commit at least
+// ten times as fast together as one by one, and at least half as fast as a plain loop that
+// writes the same rows in batches of 64.
 func TestRatioGroupCommit(t *testing.T) {
 	own := durable(t)
 	name := own.Database(t)
@@ -39,8 +39,8 @@ func TestRatioGroupCommit(t *testing.T) {
 		commit(t, seed, mesh.UserPut{User: meshgen.User(1)})
 		commit(t, seed, evs...)
 	})
-	// The three take turns, and the best round counts: what else the machine
-	// does can only spoil one.
+	// The three take turns, and the best round counts: other load on the machine can only
+	// make a round slower.
 	var overOne, overBare float64
 	for round := 0; round < ratioRounds && (overOne < 10 || overBare < 0.5); round++ {
 		var one, group, bare float64

@@ -43,8 +43,8 @@ func startStalled(t *testing.T) *stalled {
 	return &stalled{s, t, s.Database(t)}
 }
 
-// stall waits until the server has read which standby it waits for: one that
-// will never come, or none.
+// stall waits until the server has read which standby it waits for: one that never
+// connects, or none.
 func (s *stalled) stall(names string) {
 	s.t.Helper()
 	s.Exec(s.t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'")
@@ -55,7 +55,7 @@ func (s *stalled) stall(names string) {
 	if names == "" {
 		return
 	}
-	// Commits begin to wait when another process of the server has read it, too.
+	// Commits start to wait when another process of the server has read it, too.
 	eventually(s.t, "commits wait for the standby", s.holdsCommits)
 }
 
@@ -86,7 +86,7 @@ func (s *stalled) ask(query string) (answer string) {
 	return answer
 }
 
-// release ends every wait for the standby.
+// release ends all waits for the standby.
 func (s *stalled) release(function string) {
 	s.t.Helper()
 	s.Exec(s.t, "postgres", "SELECT "+function+"(pid) FROM (SELECT "+waiting+") w")
@@ -120,8 +120,8 @@ func hasUser(l *ledger.Ledger, name string) bool {
 	return ok
 }
 
-// mustNotAcknowledge wants that no answer of l rests on what the standby may
-// not have: neither that a command was done before, nor that nothing is to do.
+// mustNotAcknowledge checks that no answer of l depends on what the standby may not have:
+// neither that a command was executed before, nor that there is nothing to do.
 func mustNotAcknowledge(t *testing.T, l *ledger.Ledger) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -195,8 +195,8 @@ func TestNothingIsAcknowledgedThatTheSynchronousStandbyLacks(t *testing.T) {
 	}
 }
 
-// PostgreSQL calls a commit a success, with a warning, when somebody cancels its
-// wait for the standby.
+// PostgreSQL reports success, with a warning, for a commit whose wait for the standby is
+// cancelled.
 func TestCancelledWaitForTheStandbyIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	s := startStalled(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// deaf is a store that hears nothing of other replicas.
+// deaf is a store that gets no notifications from other replicas.
 type deaf struct{ store.Store }
 
 func (deaf) Changed() <-chan struct{} { return nil }
@@ -59,7 +59,7 @@ func TestReplicaThatMustLoadIsUnavailableMeanwhile(t *testing.T) {
 	wg.Go(func() { _ = late.Run(ctx) })
 	defer wg.Wait()
 	defer cancel()
-	// It has just loaded and may not do so again yet.
+	// It has just reloaded its state and may not do so again yet.
 	if _, err := late.Commit(t.Context(), server, addUser("late")); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, store.ErrPruned) {
 		t.Fatalf("answered %v", err)
 	}

@@ -33,7 +33,7 @@ func TestAccessAllowsWhatRoleAndScopesOpen(t *testing.T) {
 	}
 }
 
-// One access covers another exactly if it allows all that the other does.
+// One access covers another if and only if it allows everything that the other does.
 func TestAccessCoversWhatItAllows(t *testing.T) {
 	var all []mesh.Access
 	for _, role := range mesh.Roles() {
@@ -72,8 +72,8 @@ func TestScopesHaveOneForm(t *testing.T) {
 	}
 }
 
-// A replica of an older version writes keys without a role into the log; the
-// tables call them admin.
+// A replica of an older version writes keys without a role to the log. In the tables they
+// are admin keys.
 func TestKeyFromBeforeRolesIsAdmin(t *testing.T) {
 	evs, err := mesh.DecodeEvents([]byte(`[{"k":"apikey.put","d":{"key":{"id":1,"prefix":"p","hash":"` +
 		"0000000000000000000000000000000000000000000000000000000000000000" + `","expiry":1,"createdAt":1}}}]`))

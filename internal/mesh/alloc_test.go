@@ -18,7 +18,7 @@ import (
 func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
 func addr(text string) netip.Addr     { return netip.MustParseAddr(text) }
 
-// holders is a snapshot in which nodes hold these addresses.
+// holders returns a snapshot in which nodes have these addresses.
 func holders(addrs ...netip.Addr) *mesh.Snapshot {
 	d := mesh.Empty().Edit()
 	for i, a := range addrs {
@@ -48,19 +48,19 @@ func TestNextAddrTakesTheFirstFreeAfterStart(t *testing.T) {
 	for _, c := range []struct {
 		prefix, start string
 		taken         []netip.Addr
-		want          string // empty when there is none
+		want          string // empty if there is none
 	}{
 		{"100.64.0.0/10", "", nil, "100.64.0.1"},
 		{"100.64.0.0/10", "10.0.0.1", nil, "100.64.0.1"}, // outside the prefix: from its beginning
 		{"100.64.0.0/10", "fd7a::1", nil, "100.64.0.1"},
 		{"100.64.0.0/10", "100.64.0.1", nil, "100.64.0.2"},
-		{"100.64.0.9/10", "", nil, "100.64.0.1"}, // written without care
+		{"100.64.0.9/10", "", nil, "100.64.0.1"}, // with host bits set
 		{"100.64.0.0/10", "", taken("100.64.0.1", "100.64.0.2"), "100.64.0.3"},
 		{"100.64.0.0/10", "100.64.0.5", taken("100.64.0.1", "100.64.0.6"), "100.64.0.7"},
 		{"100.64.0.0/10", "100.64.0.255", nil, "100.64.1.0"},
-		{"100.64.0.0/10", "100.127.255.254", nil, "100.64.0.1"}, // round at the end, without the last
+		{"100.64.0.0/10", "100.127.255.254", nil, "100.64.0.1"}, // wraps around, without the last address
 		{"100.64.0.0/10", "100.127.255.255", taken("100.64.0.1"), "100.64.0.2"},
-		{"100.64.0.0/10", "100.99.255.255", nil, "100.100.1.0"}, // ranges that clients keep
+		{"100.64.0.0/10", "100.99.255.255", nil, "100.100.1.0"}, // ranges that clients use themselves
 		{"100.64.0.0/10", "100.100.99.255", nil, "100.100.101.0"},
 		{"100.64.0.0/10", "100.115.91.255", nil, "100.115.94.0"},
 		{"100.64.0.0/10", "100.100.100.100", nil, "100.100.101.0"}, // a start within one
@@ -75,7 +75,7 @@ func TestNextAddrTakesTheFirstFreeAfterStart(t *testing.T) {
 		{"10.0.0.0/31", "", nil, ""},
 		{"10.0.0.0/32", "", nil, ""},
 		{"fd00::/128", "", nil, ""},
-		{"100.100.100.0/24", "", nil, ""}, // nothing but what clients keep
+		{"100.100.100.0/24", "", nil, ""}, // only ranges that clients use themselves
 		{"100.115.92.0/24", "100.115.92.9", nil, ""},
 		{"255.255.255.248/29", "255.255.255.254", nil, "255.255.255.249"}, // at the end of all addresses
 		{"ffff:ffff:ffff:ffff:ffff:ffff:ffff:fff8/125", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe", nil, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fff9"},
@@ -120,7 +120,7 @@ func TestPrefixIsUsedUpToItsLastAddress(t *testing.T) {
 	}
 }
 
-// An address that was given back comes round again only after all others.
+// An address that was released is reused only after all others.
 func TestAddressOfAGoneNodeIsNotGivenAgainSoon(t *testing.T) {
 	s := holders(addr("100.64.0.1"), addr("100.64.0.2"))
 	s, _ = mesh.Apply(s, 3, mesh.NodeGone{ID: 2}, mesh.AddressCursor{V4: addr("100.64.0.2")})
@@ -148,7 +148,7 @@ func TestRandomStartsCoverThePrefix(t *testing.T) {
 	}
 }
 
-// named is a snapshot in which nodes have these names.
+// named returns a snapshot in which nodes have these names.
 func named(names ...string) *mesh.Snapshot {
 	d := mesh.Empty().Edit()
 	for i, name := range names {
@@ -180,7 +180,7 @@ func TestUniqueNameIsALabel(t *testing.T) {
 		"\xff\xfe":                       "node",
 		long:                             long[:63],
 		strings.Repeat("a", 62) + "-bcd": strings.Repeat("a", 62),
-		strings.Repeat("日", 40) + "tail": "node", // what can be said in a label comes too late
+		strings.Repeat("日", 40) + "tail": "node", // the usable part is beyond the maximum length
 		"localhost":                      "localhost",
 	} {
 		if got := mesh.Empty().Nodes.UniqueName(hostname, 1); got != want {
@@ -207,9 +207,9 @@ func TestUniqueNameCountsUpThenTakesTheID(t *testing.T) {
 		want string
 	}{
 		{all, "a", 1000, "a-1000"},
-		{all, "a", 4, "a-3"}, // a node may keep the name it has
+		{all, "a", 4, "a-3"}, // a node may keep its name
 		{all, "b", 1000, "b"},
-		{named(append(names, "a-1000")...), "a", 1000, "a-1000-1"}, // somebody is called so
+		{named(append(names, "a-1000")...), "a", 1000, "a-1000-1"}, // this name is taken
 		{named(append(names, "a-1000", "a-1000-1")...), "a", 1000, "a-1000-2"},
 		{named(strings.Repeat("a", 63)), strings.Repeat("a", 63), 7, strings.Repeat("a", 61) + "-1"},
 		{named(strings.Repeat("a", 60) + "-bc"), strings.Repeat("a", 60) + "-bc", 7, strings.Repeat("a", 60) + "-1"}, // no two hyphens at the cut
@@ -240,8 +240,8 @@ func TestThousandDevicesOfOneNameDiffer(t *testing.T) {
 	}
 }
 
-// FuzzUniqueName holds that the name is a label of DNS and free, whatever the
-// device calls itself and whoever is there.
+// FuzzUniqueName checks that the name is a DNS label and free, whatever the hostname is and
+// whichever nodes exist.
 func FuzzUniqueName(f *testing.F) {
 	label := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	for _, seed := range []string{"", "laptop", "Alice's Laptop", strings.Repeat("a", 63), strings.Repeat("a-", 40), "é", "a..b", "-", "a-1", "\xff"} {

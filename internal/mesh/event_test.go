@@ -16,8 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// A type that has a Kind and is not listed could be written to the log, but not
-// read.
+// A type with a Kind that is not listed could be written to the log, but not read.
 func TestEventsListsEveryEvent(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -49,7 +48,7 @@ func TestEventsListsEveryEvent(t *testing.T) {
 	}
 }
 
-// An id that no counter knows would be given to another object.
+// An id that no counter covers would be reused for another object.
 func TestEveryObjectRaisesACounter(t *testing.T) {
 	objects := 0
 	for _, e := range mesh.Events() {

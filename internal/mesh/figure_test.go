@@ -11,9 +11,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// TestFigureAllocation holds that 50,000 devices of one name get their addresses
-// and names within ten seconds. A search from the beginning for each would take
-// minutes.
+// TestFigureAllocation checks that 50,000 devices with the same name get their addresses
+// and names within ten seconds. Searching from the beginning for each would take minutes.
 func TestFigureAllocation(t *testing.T) {
 	begin := time.Now()
 	d := mesh.Empty().Edit()

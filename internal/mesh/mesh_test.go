@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// model is the plainest thing that could hold the same facts.
+// model is the simplest structure that can hold the same facts.
 type model struct {
 	users map[mesh.UserID]mesh.User
 	nodes map[mesh.NodeID]mesh.Node
@@ -300,7 +300,7 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 	if digest(base()) != want {
 		t.Fatal("equal snapshots have different digests")
 	}
-	// Replicas of two versions compare digests of one form only.
+	// Replicas of two versions compare digests only if they have the same form.
 	const form, known = 2921726273, "6385f027ddbcb6885da59e7b05edfef1218681e2b8d91f7faf4679834a323001"
 	switch {
 	case mesh.DigestForm() != form:
@@ -339,8 +339,8 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 	}
 }
 
-// leaves lists the exported fields below t that are not structs of ours, without
-// those that have events of their own.
+// leaves lists the exported fields below t that are not structs of ours, without those that
+// have their own events.
 func leaves(t reflect.Type) (paths [][]int) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

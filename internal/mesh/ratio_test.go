@@ -9,8 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// network returns a snapshot of n nodes that one user owns, a fifth of them
-// online.
+// network returns a snapshot of n nodes of one user, a fifth of them online.
 func network(n int) *mesh.Snapshot {
 	d := mesh.Empty().Edit()
 	d.Apply(1, mesh.UserPut{User: meshgen.User(1)})
@@ -23,8 +22,8 @@ func network(n int) *mesh.Snapshot {
 	return d.Freeze()
 }
 
-// TestRatioApplyAtSize holds that a change costs about the same in a network of
-// 50,000 nodes as in one of 500: what is copied is a page, not the network.
+// TestRatioApplyAtSize checks that a change costs about the same in a network of 50,000
+// nodes as in one of 500: it copies a page, not the network.
 func TestRatioApplyAtSize(t *testing.T) {
 	small, large := network(500), network(50_000)
 	for name, event := range map[string]func(s *mesh.Snapshot, i int) mesh.Event{
@@ -54,8 +53,8 @@ func TestRatioApplyAtSize(t *testing.T) {
 	}
 }
 
-// TestRatioDigestCostsWhatChanged holds that asking for the digest again after
-// one change costs a small part of the first time.
+// TestRatioDigestCostsWhatChanged checks that computing the digest again after one change
+// costs a small part of the first time.
 func TestRatioDigestCostsWhatChanged(t *testing.T) {
 	s := network(50_000)
 	first := testing.Benchmark(func(b *testing.B) {

@@ -50,7 +50,7 @@ func TestOldestReceiptsMakeRoom(t *testing.T) {
 	}
 }
 
-// A retry comes within minutes: until then nothing makes room.
+// Retries come within minutes. Until then no receipt is removed to make room.
 func TestYoungReceiptsAreNotForgotten(t *testing.T) {
 	half := meshgen.Start.Add(mesh.ReceiptMinimum / 2)
 	d := mesh.Empty().Edit()

@@ -12,7 +12,7 @@ func TestRoutesMayNotOverlapTheMesh(t *testing.T) {
 	narrow := mesh.ReservedFor(netip.MustParsePrefix("100.64.0.0/16"), netip.MustParsePrefix("fd7a:115c:a1e0:1::/64"))
 	for _, c := range []struct {
 		route        string
-		wide, narrow bool // is refused
+		wide, narrow bool // whether it is refused
 	}{
 		{"100.64.0.1/32", true, true},
 		{"100.64.0.0/24", true, true},
@@ -60,8 +60,8 @@ func TestRoutesMayNotOverlapTheMesh(t *testing.T) {
 	}
 }
 
-// Whatever is refused shares an address with a range, and whatever is not shares
-// none, but for exit routes and 4via6.
+// Every refused route overlaps a reserved range, and no other route does, except for exit
+// routes and 4via6.
 func FuzzReservedOverlap(f *testing.F) {
 	f.Add([]byte{100, 64, 0, 1}, uint8(32))
 	f.Add([]byte{0, 0, 0, 0}, uint8(1))

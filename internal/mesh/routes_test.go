@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// hall is a snapshot with routers of one prefix, of which each can be told to come,
-// go or fall ill.
+// hall is a snapshot with routers of one prefix, which can go online and offline or become
+// unhealthy.
 type hall struct {
 	t *testing.T
 	s *mesh.Snapshot
@@ -48,7 +48,7 @@ func (h *hall) online(id mesh.NodeID) {
 
 func (h *hall) offline(id mesh.NodeID) { h.commit(mesh.Offline{ID: id, At: 2}) }
 
-// leads names the router of the prefix; more than one is an error.
+// leads returns the primary router of the prefix. More than one is an error.
 func (h *hall) leads() (id mesh.NodeID) {
 	h.t.Helper()
 	for n := range h.s.Nodes.All() {
@@ -128,8 +128,8 @@ func TestEveryoneLeadsToTheInternet(t *testing.T) {
 	}
 }
 
-// Whatever happens, each prefix that somebody has leads to exactly one node, and
-// never to one that is away while another is there.
+// Whatever happens, each prefix with routers has exactly one primary router, and never one
+// that is offline while another is online.
 func TestEachPrefixHasOneRouter(t *testing.T) {
 	moved := 0
 	for seed := range uint64(20) {
@@ -190,8 +190,8 @@ func TestInternetOfTheOtherFamilyFollowsWhatWasDecided(t *testing.T) {
 	}
 }
 
-// A device that announces other routes all the time does not make its node grow. What
-// a person decided stays.
+// A device that keeps announcing new routes does not make its node grow. What a person
+// decided stays.
 func TestRoutesThatNobodyDecidedAboutAreForgotten(t *testing.T) {
 	always := mesh.AutoApproval{Approves: func(netip.Prefix) bool { return true }}
 	n := &mesh.Node{}

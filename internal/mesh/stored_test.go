@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// The log of an earlier version leads to the same objects as when it was
-// written. It has events of all kinds that there were then.
+// The log of an earlier version produces the same objects as when it was written. It
+// contains events of all kinds that existed then.
 func TestEarlierLogsReplayAsTheyDid(t *testing.T) {
 	log, err := os.ReadFile("testdata/log-2026-11.jsonl")
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Whatever happened before, a full map that is spliced from blocks, some of them
-// encoded earlier, decodes to the same document as one that was encoded at once,
-// and clients can read it.
+// Whatever happened before, a full map that is spliced from blocks, some of them encoded
+// earlier, decodes to the same document as one that was encoded as a whole, and clients can
+// read it.
 func FuzzSplicedMapIsTheFullMap(f *testing.F) {
 	f.Add(uint64(1), uint8(10))
 	f.Add(uint64(2), uint8(47))

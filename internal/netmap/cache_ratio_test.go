@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// households is a mesh of users with ten nodes each, seen through a policy.
+// households returns a mesh of users with ten nodes each, with a policy applied.
 func households(t *testing.T, users int, text string) *netmap.Scene {
 	t.Helper()
 	d := mesh.Empty().Edit()
@@ -40,8 +40,8 @@ func household(id mesh.NodeID, users int) *mesh.Node {
 	return n
 }
 
-// round is what it costs to tell every viewer of a change, and every viewer
-// everything.
+// round measures the cost of sending every viewer a change, and of sending every viewer a
+// full map.
 func round(t *testing.T, from *netmap.Scene) (change, full time.Duration) {
 	t.Helper()
 	cache := netmap.NewCache("")
@@ -69,9 +69,9 @@ func round(t *testing.T, from *netmap.Scene) (change, full time.Duration) {
 	return change, time.Since(began)
 }
 
-// Rules about one's own nodes, for a thousand people, cost little more than the
-// same mesh without them. Where nodes see fewer peers full maps are smaller, so
-// everyone sees everyone in both.
+// Rules with autogroup:self, for a thousand users, cost little more than the same mesh
+// without them. Full maps are smaller if nodes see fewer peers, so everyone sees everyone
+// in both.
 func TestRatioOwnNodes(t *testing.T) {
 	const users = 1000
 	best := func(text string) (change, full time.Duration) {
@@ -100,8 +100,8 @@ func TestRatioOwnNodes(t *testing.T) {
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
-// A node that joins costs a viewer whose class stays a peer entry, whatever the
-// rules: filters are not told again.
+// A node that joins costs a viewer whose class stays the same one peer entry, whatever the
+// rules are: filters are not sent again.
 func TestFigureRegistrationCostsAViewerAPeerEntry(t *testing.T) {
 	const users = 1000
 	var rules []string

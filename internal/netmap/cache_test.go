@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Whatever happens at once, a viewer that is sent what others are sent too holds
-// what a full map would tell it.
+// Whatever changes at the same time, a viewer that is sent shared messages ends up with the
+// same map as from a full map.
 func TestSharedUpdatesMakeTheFullMap(t *testing.T) {
 	shared := 0
 	for seed := range uint64(5) {
@@ -46,12 +46,12 @@ func TestSharedUpdatesMakeTheFullMap(t *testing.T) {
 	}
 }
 
-// checkShared returns 1 if a viewer is sent what others are sent too.
+// checkShared returns 1 if a viewer is sent a shared message.
 func checkShared(t *testing.T, c *Cache, from, to *Scene, before, after *mesh.Node, touched []mesh.NodeID) int {
 	t.Helper()
 	d := c.delta(from, to, from.Viewpoint(before), to.Viewpoint(after), touched)
 	if d.response == nil || !d.fits(from, to, before, after) {
-		return 0 // TestUpdateFollowsFull is about the others
+		return 0 // TestUpdateFollowsFull checks the others
 	}
 	var got, want View
 	got.Take(Full(from, after.ID))
@@ -66,7 +66,7 @@ func checkShared(t *testing.T, c *Cache, from, to *Scene, before, after *mesh.No
 	return 1
 }
 
-// happening draws what often happens to many nodes at once, or anything.
+// happening generates an event that often affects many nodes at once, or any other.
 func happening(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	n, ok := s.Nodes.Get(mesh.NodeID(1 + r.IntN(300)))
 	if !ok {

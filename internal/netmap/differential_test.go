@@ -1,8 +1,8 @@
 package netmap_test
 
-// What nodes are sent, judged by the clients' own filter, and what is said of a
-// policy allow what the definition of the language allows; and nodes are shown the
-// peers that it shows.
+// The maps that nodes are sent, evaluated by the clients' own filter, and the explanations
+// of a policy allow exactly what the definition of the language allows. Nodes also get
+// exactly the peers that it defines.
 
 import (
 	"cmp"
@@ -31,11 +31,11 @@ import (
 
 var packets = flag.Int("packets", 150_000, "random packets on which the policy and the clients must agree")
 
-// packetsPerWorld is enough to meet most rules of a small mesh, and leaves a run
-// time for many.
+// packetsPerWorld is enough to match most rules of a small mesh, and leaves time for many
+// worlds.
 const packetsPerWorld = 600
 
-// packet is the first of a connection, as it arrives.
+// packet is the first packet of a connection, as it arrives.
 type packet struct {
 	src, dst netip.Addr
 	protocol int
@@ -46,7 +46,7 @@ func (p packet) String() string {
 	return fmt.Sprintf("protocol %d from %s to %s port %d", p.protocol, p.src, p.dst, p.port)
 }
 
-// echo reports whether the packet asks if somebody is there.
+// echo reports whether the packet is an echo request.
 func (p packet) echo() bool { return p.protocol == echoProtocol(p.dst) }
 
 func echoProtocol(to netip.Addr) int {
@@ -64,7 +64,7 @@ type client struct {
 	filter *filter.Filter
 }
 
-// newClient does with a full map what clients do.
+// newClient processes a full map like a client.
 func newClient(n *mesh.Node, sent *tailcfg.MapResponse) (*client, error) {
 	c := &client{Node: n, sent: sent}
 	for _, name := range keys(sent.PacketFilters) {
@@ -87,8 +87,8 @@ func newClient(n *mesh.Node, sent *tailcfg.MapResponse) (*client, error) {
 	return c, nil
 }
 
-// local is where packets may go that a client lets in at all: to itself and to what
-// it announces, approved or not. It never leads from the world into private nets.
+// local returns the destinations of packets that a client accepts at all: itself and what
+// it announces, approved or not. An exit node never forwards into private networks.
 func (c *client) local() (*netipx.IPSet, error) {
 	var b, world netipx.IPSetBuilder
 	for _, own := range c.sent.Node.Addresses {
@@ -114,7 +114,7 @@ func (c *client) local() (*netipx.IPSet, error) {
 	return b.IPSet()
 }
 
-// hasCap looks at the own addresses of the peers that the client was sent.
+// hasCap checks the addresses of the peers that the client was sent.
 func (c *client) hasCap(src netip.Addr, name tailcfg.NodeCapability) bool {
 	for _, peer := range c.sent.Peers {
 		if slices.Contains(peer.Addresses, netip.PrefixFrom(src, src.BitLen())) {
@@ -124,8 +124,8 @@ func (c *client) hasCap(src netip.Addr, name tailcfg.NodeCapability) bool {
 	return false
 }
 
-// accepts asks the filter. Only outgoing packets change its state, so answers do
-// not depend on each other.
+// accepts evaluates the filter. Only outgoing packets change its state, so results are
+// independent of each other.
 func (c *client) accepts(p packet) bool {
 	return c.filter.Check(p.src, p.dst, p.port, ipproto.Proto(p.protocol)) == filter.Accept
 }
@@ -134,8 +134,8 @@ func (c *client) grants(p packet) bool {
 	return c.filter.CapsWithValues(p.src, p.dst).HasCapability(capability)
 }
 
-// knowsByCapability reports whether some rule names the source by a capability. On
-// an echo request the filter of the clients then ignores the destination.
+// knowsByCapability reports whether some rule identifies the source by a capability. The
+// filter of the clients then ignores the destination of an echo request.
 func (c *client) knowsByCapability(p packet) bool {
 	return slices.ContainsFunc(c.rules, func(rule tailcfg.FilterRule) bool {
 		return slices.ContainsFunc(rule.SrcIPs, func(src string) bool {
@@ -145,8 +145,8 @@ func (c *client) knowsByCapability(p packet) bool {
 	})
 }
 
-// grants reports whether somebody has the capability of the random policies at an
-// address of a node.
+// grants reports whether a source has the capability of the random policies at an address
+// of a node.
 func (f *reference) grants(s, d netip.Addr, at *mesh.Node) bool {
 	for _, rule := range f.rules {
 		if _, ok := rule.app[capability]; !ok || at.KeyExpired || !f.hasSource(rule, s) {
@@ -159,19 +159,19 @@ func (f *reference) grants(s, d netip.Addr, at *mesh.Node) bool {
 	return false
 }
 
-// mayAsk reports whether somebody may reach any address of a node, or behind it.
+// mayAsk reports whether a source may reach any address of a node, or behind it.
 func (f *reference) mayAsk(s netip.Addr, at *mesh.Node) bool {
 	return slices.ContainsFunc(f.reachable(at), func(d netip.Addr) bool {
 		return s.Is4() == d.Is4() && f.allowed(s, d, at, echoProtocol(d), 0)
 	})
 }
 
-// traffic draws packets for one world.
+// traffic generates packets for one world.
 type traffic struct {
 	*rand.Rand
 	nodes []*mesh.Node
-	addrs []netip.Addr // where something begins or ends, and some that mean nothing
-	// announced are those of addrs that a node announces, by right or not.
+	addrs []netip.Addr // edges of all ranges, and some unrelated addresses
+	// announced are the addresses that a node announces, approved or not.
 	announced map[mesh.NodeID][]netip.Addr
 }
 
@@ -199,8 +199,8 @@ func newTraffic(w world, f *reference) *traffic {
 	return tr
 }
 
-// packet draws one that may arrive at a node. None comes from the node itself, nor
-// has it the ICMP of the other family: neither is ever sent.
+// packet generates a packet that may arrive at a node. It never comes from the node itself
+// or has the ICMP of the other family: such packets are never sent.
 func (tr *traffic) packet(at *mesh.Node) packet {
 	p := packet{dst: pick(tr.Rand, at.Addrs()), protocol: pick(tr.Rand, []int{6, 6, 6, 17, 17, 132, 47, 50, 0}), port: tr.port()}
 	switch {
@@ -229,23 +229,22 @@ func (tr *traffic) port() uint16 {
 	})
 }
 
-// bug is something that might be done wrong on the way from a world to what
-// clients are sent: they are sent what follows from another world, or something
-// else than what follows.
+// bug is a fault injected between a world and what clients are sent: they are sent the
+// result for another world, or a modified result.
 type bug struct {
 	name  string
 	world func(world) world
 	sent  func(world, *tailcfg.MapResponse)
-	// packets says that packets alone must show it, not who sees whom.
+	// packets means that packets alone must reveal it, not the visible peers.
 	packets bool
 }
 
-// tally counts what a trial met.
+// tally counts what a trial covered.
 type tally struct {
 	packets, accepted, beyond, granted, echoes, pairs, seen int
 }
 
-// sceneOf is what is judged.
+// sceneOf returns the scene under test.
 func sceneOf(w world) (*netmap.Scene, error) {
 	var doc *lang.Doc
 	if w.text != "" {
@@ -257,8 +256,8 @@ func sceneOf(w world) (*netmap.Scene, error) {
 	return netmap.SceneOf(policy.WorldOf(w.snapshot, doc), nil), nil
 }
 
-// trial sends every node of a world its map, and random packets. It returns where
-// the answers differ, or an empty text.
+// trial sends every node of a world its map, and random packets. It returns the first
+// difference, or an empty string.
 func (n *tally) trial(w world, b bug) (string, error) {
 	rendered := w
 	if b.world != nil {
@@ -268,7 +267,7 @@ func (n *tally) trial(w world, b bug) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said, err := sceneOf(w) // no bug has changed what is said of the world
+	said, err := sceneOf(w) // not affected by the bug
 	if err != nil {
 		return "", err
 	}
@@ -296,7 +295,7 @@ func (n *tally) trial(w world, b bug) (string, error) {
 	for range packetsPerWorld {
 		c := clients[pick(tr.Rand, f.nodes).ID]
 		p := tr.packet(c.Node)
-		for range tr.IntN(6) { // most that is drawn is refused
+		for range tr.IntN(6) { // most random packets are refused
 			if !f.allowed(p.src, p.dst, c.Node, p.protocol, p.port) {
 				p = tr.packet(c.Node)
 			}
@@ -308,7 +307,7 @@ func (n *tally) trial(w world, b bug) (string, error) {
 	return "", nil
 }
 
-// decoded is what clients read.
+// decoded returns what clients read.
 func decoded(r *netmap.Response) (*tailcfg.MapResponse, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -355,7 +354,7 @@ func (n *tally) agree(f *reference, scene *netmap.Scene, c *client, p packet) st
 		return fmt.Sprintf("node %d accepts %s: %t, want %t; its rules: %s", c.ID, p, got, want, inJSON(c.rules))
 	}
 	if !slices.Contains(c.Addrs(), p.dst) {
-		return "" // capabilities are asked for at the node itself
+		return "" // capabilities are checked at the node itself
 	}
 	if want, got = f.grants(p.src, p.dst, c.Node), c.grants(p); got != want {
 		return fmt.Sprintf("node %d grants the capability to %s: %t, want %t; its rules: %s", c.ID, p.src, got, want, inJSON(c.rules))
@@ -389,7 +388,7 @@ func TestClientsAllowWhatThePolicyAllows(t *testing.T) {
 	}
 }
 
-// nodes is the world with each node replaced.
+// nodes returns the world with each node replaced.
 func (w world) nodes(replace func(*mesh.Node)) world {
 	s := w.snapshot
 	for n := range w.snapshot.Nodes.All() {
@@ -401,7 +400,7 @@ func (w world) nodes(replace func(*mesh.Node)) world {
 	return w
 }
 
-// says is the world with a text in another's place.
+// says returns the world with a part of the policy text replaced.
 func (w world) says(text, other string) world {
 	w.text = strings.ReplaceAll(w.text, text, other)
 	return w
@@ -418,7 +417,7 @@ func eachRange(sent *tailcfg.MapResponse, change func(*tailcfg.NetPortRange)) {
 	}
 }
 
-// wider is an address, a prefix or a range with something beside it.
+// wider returns an address, prefix or range that includes one more.
 func wider(text string) string {
 	if text == "*" {
 		return text

@@ -18,8 +18,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Whatever a policy says that can be read, clients can read what they are told of
-// it, all of it, and take none of it for a filter that denies everything.
+// For every valid policy, clients can read everything they are sent, and mistake none of it
+// for a filter that denies everything.
 func FuzzClientsReadEveryPolicy(f *testing.F) {
 	files, err := filepath.Glob("../policy/lang/testdata/language/*.txt")
 	if err != nil || len(files) == 0 {
@@ -65,7 +65,7 @@ func FuzzClientsReadEveryPolicy(f *testing.F) {
 	})
 }
 
-// villageOf has a node of every sort.
+// villageOf returns a mesh with a node of every kind.
 func villageOf(tb testing.TB) *mesh.Snapshot {
 	tb.Helper()
 	d := mesh.Empty().Edit()

@@ -16,22 +16,22 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// world is a mesh with its policy, both drawn by a seed.
+// world is a mesh with its policy, both generated from a seed.
 type world struct {
 	seed     uint64
 	snapshot *mesh.Snapshot
-	text     string // empty: no policy at all
+	text     string // empty: no policy
 }
 
-// randomWorld draws a small mesh, and a policy that speaks of what is in it and of
-// some things that are not.
+// randomWorld generates a small mesh, and a policy that names objects of the mesh and some
+// that do not exist.
 func randomWorld(seed uint64) world {
 	r := rand.New(rand.NewPCG(seed, 7))
 	s := randomMesh(r)
 	return world{seed, s, randomPolicy(r, s)}
 }
 
-// String is all that one needs to think a failure through by hand.
+// String returns everything that is needed to analyse a failure by hand.
 func (w world) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d\n%s\n", w.seed, w.text)
@@ -45,12 +45,12 @@ func (w world) String() string {
 	return b.String()
 }
 
-// capability is what random policies grant to applications.
+// capability is the capability that random policies grant to applications.
 const capability = "example.com/cap/edit"
 
 func pick[E any](r *rand.Rand, list []E) E { return list[r.IntN(len(list))] }
 
-// some draws between least and most elements, each once, in random order.
+// some picks between least and most elements, without duplicates, in random order.
 func some[E any](r *rand.Rand, list []E, least, most int) []E {
 	list = slices.Clone(list)
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -64,8 +64,7 @@ func userNames() []string {
 	return []string{"alice", "Bob", "carol", "dave.k", "ERIN", "frank", "grace-h", "heidi", "ivan", "judy", "ken", "lena", "bob@example.com"}
 }
 
-// definedTags stand in tagOwners. Nodes may have another, which policies cannot
-// name.
+// definedTags are in tagOwners. Nodes may have another tag, which policies cannot name.
 func definedTags() []string { return []string{"tag:web", "tag:db", "tag:router", "tag:ci"} }
 
 func routeTexts() []string {
@@ -132,7 +131,7 @@ func randomNode(r *rand.Rand, id mesh.NodeID, user mesh.UserID) *mesh.Node {
 	return n
 }
 
-// author writes a policy.
+// author generates a policy.
 type author struct {
 	*rand.Rand
 	mesh   *mesh.Snapshot
@@ -152,7 +151,7 @@ func randomPolicy(r *rand.Rand, s *mesh.Snapshot) string {
 			a.groups[name] = append(a.groups[name], a.user())
 		}
 	}
-	// The last one has the name of a user, and counts before it.
+	// The last one has the name of a user, and takes precedence.
 	for _, name := range some(r, []string{"nas", "office", "3d-printer.lan", "ken"}, 1, 4) {
 		a.hosts[name] = strings.Trim(a.address(), "[]")
 	}
@@ -170,7 +169,7 @@ func randomPolicy(r *rand.Rand, s *mesh.Snapshot) string {
 	}
 	text, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
-		panic(err) // maps of texts always encode
+		panic(err) // maps of strings can always be encoded
 	}
 	return string(text)
 }
@@ -208,10 +207,10 @@ func (a *author) randomSets() {
 	}
 }
 
-// keys are in order, which keeps draws independent of that of maps.
+// keys returns the sorted keys, so that results do not depend on the order of maps.
 func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// user is somebody in any form, sometimes nobody in the mesh.
+// user returns a user in any spelling, sometimes one that does not exist.
 func (a *author) user() string {
 	name := pick(a.Rand, userNames())
 	return pick(a.Rand, []string{name, strings.ToUpper(name), name + "@", strings.ToLower(name) + "@example.com"})
@@ -219,8 +218,8 @@ func (a *author) user() string {
 
 func (a *author) group() string { return pick(a.Rand, keys(a.groups)) }
 
-// address is an address or a prefix: of nodes, of routes, larger or smaller than
-// these, or of nothing.
+// address returns an address or a prefix: of nodes, of routes, larger or smaller than
+// these, or unrelated.
 func (a *author) address() string {
 	switch a.IntN(4) {
 	case 0:
@@ -263,7 +262,7 @@ func (a *author) person() string {
 	return a.userAsTarget()
 }
 
-// userAsTarget is a user whose bare name no host has.
+// userAsTarget returns a user whose name is not also that of a host.
 func (a *author) userAsTarget() string {
 	name := a.user()
 	if _, isHost := a.hosts[name]; isHost {
@@ -306,7 +305,7 @@ func (a *author) destination() string {
 	return a.node()
 }
 
-// times draws that many texts, one at least nearly always.
+// times returns up to most strings, nearly always at least one.
 func (a *author) times(most int, one func() string) []string {
 	list := []string{}
 	if oneIn(a.Rand, 40) {
@@ -378,7 +377,7 @@ func (a *author) grant() map[string]any {
 		}
 		return list
 	}
-	// Nothing but nodes has capabilities.
+	// Only nodes have capabilities.
 	app := func() map[string]any {
 		rule["dst"] = a.times(3, func() string { return pick(a.Rand, []string{a.node(), a.node(), a.addresses(), "*"}) })
 		return map[string]any{capability: []any{map[string]any{"rows": []int{1, 2}}, "all"}}

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 )
 
-// Clients take a message of the keep-alive's length for a keep-alive.
+// Clients mistake a message with the length of a keep-alive for a keep-alive.
 func TestNoMessageHasTheLengthOfAKeepAlive(t *testing.T) {
 	keepAlive := len(netmap.NewCache("").KeepAlive(netmap.Viewer{Compress: true}))
 	tried := 0

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// step commits one random command, now and then one about settings.
+// step commits one random command, sometimes one about settings.
 func step(r *rand.Rand, s *mesh.Snapshot) (*mesh.Snapshot, []mesh.NodeID) {
 	evs := []mesh.Event{meshgen.Event(r, s)}
 	if r.IntN(12) == 0 {
@@ -52,8 +52,8 @@ func scene(s *mesh.Snapshot, before *netmap.Scene) *netmap.Scene {
 	return netmap.SceneOf(before.Next(s, s.Nodes.ChangedSince(&before.Nodes)), before)
 }
 
-// law walks random histories and checks the law for random viewers over one and
-// many steps, with the hint and without. It returns how often it looked.
+// law generates random histories and checks the law for random viewers over one and many
+// steps, with the hint and without. It returns the number of checks.
 func law(t testing.TB, seed uint64, steps int) int {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -127,7 +127,7 @@ func FuzzUpdateFollowsFull(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, steps uint8) { law(t, seed, int(steps%16)) })
 }
 
-// What a class hears serves every viewer that is the same to itself.
+// The shared update of a class is correct for every viewer that did not change itself.
 func TestSharedServesViewersThatAreTheSameToThemselves(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	s := mesh.Empty()

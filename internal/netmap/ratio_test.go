@@ -15,15 +15,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// A port costs a filter the same, however many others there are. The span is wide,
-// because what no longer fits the caches of a processor costs some times as much.
+// The cost of a port in a filter does not depend on the number of ports. The span is wide,
+// because data that no longer fits into the processor's caches costs a few times as much.
 func TestRatioFilterGrowsWithItsPorts(t *testing.T) {
 	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(1, 1)})
 	n, _ := s.Nodes.Get(1)
 	scene := func(ports int) *netmap.Scene {
 		var b strings.Builder
 		for i := range ports {
-			fmt.Fprintf(&b, ",%d", 3+2*i) // no neighbours: these would be one range
+			fmt.Fprintf(&b, ",%d", 3+2*i) // not adjacent: those would become one range
 		}
 		doc, problems := lang.Parse([]byte(`{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:1` + b.String() + `"]}]}`))
 		if len(problems) > 0 {

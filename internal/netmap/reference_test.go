@@ -13,10 +13,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// reference answers what a policy allows by the definition of the language and by
-// nothing else: it reads the text itself, looks at every rule for every packet and
-// finds what names mean by looking at every user and node. It shares no code with
-// what it judges.
+// reference evaluates a policy by the definition of the language alone: it parses the text
+// itself, checks every rule for every packet and resolves names by checking every user and
+// node. It shares no code with the code under test.
 type reference struct {
 	nodes  []*mesh.Node
 	users  []*mesh.User
@@ -24,9 +23,8 @@ type reference struct {
 	hosts  map[string]string
 	sets   map[string][]string
 	rules  []statement
-	// edges are the first addresses of all ranges that the text and the mesh
-	// know, and the first ones after them. Between two neighbours no name tells
-	// addresses apart.
+	// edges are the first addresses of all ranges in the text and the mesh, and the first
+	// ones after them. Between two neighbouring edges no name distinguishes addresses.
 	edges []netip.Addr
 }
 
@@ -38,7 +36,7 @@ type statement struct {
 	app map[string]any
 }
 
-// place is a destination with its services, each a protocol, which may be empty,
+// place is a destination with its services. Each service is a protocol, which may be empty,
 // ":" and ports.
 type place struct {
 	name     string
@@ -107,7 +105,7 @@ func newReference(w world) (*reference, error) {
 	return f, nil
 }
 
-// allowed reports whether node at lets in a packet.
+// allowed reports whether node at accepts a packet.
 func (f *reference) allowed(s, d netip.Addr, at *mesh.Node, protocol int, port uint16) bool {
 	if at.KeyExpired {
 		return false
@@ -125,8 +123,8 @@ func (f *reference) allowed(s, d netip.Addr, at *mesh.Node, protocol int, port u
 	return false
 }
 
-// sees reports whether viewer is told of node: one of them could be let in by the
-// other, be it with what lies behind them.
+// sees reports whether node is a peer of viewer: one of them, or a network behind it, may
+// reach the other.
 func (f *reference) sees(viewer, node *mesh.Node) bool {
 	return viewer != node && !viewer.KeyExpired && (f.opens(viewer, node) || f.opens(node, viewer))
 }
@@ -149,7 +147,7 @@ func (f *reference) opens(from, to *mesh.Node) bool {
 	return false
 }
 
-// behind is one address of every sort that a node may send from.
+// behind returns one source address of every kind that a node may have.
 func (f *reference) behind(n *mesh.Node) []netip.Addr {
 	addrs := n.Addrs()
 	for _, edge := range f.edges {
@@ -160,7 +158,7 @@ func (f *reference) behind(n *mesh.Node) []netip.Addr {
 	return addrs
 }
 
-// reachable is one address of every sort that a node may lead to.
+// reachable returns one destination address of every kind that a node may have.
 func (f *reference) reachable(n *mesh.Node) []netip.Addr {
 	addrs := f.behind(n)
 	for _, somewhere := range []string{"1.1.1.1", "2606:4700::1111"} {
@@ -189,8 +187,8 @@ func (f *reference) source(name string, s netip.Addr) bool {
 	return n != nil && f.is(name, n)
 }
 
-// leads reports whether a destination of a rule is d at a node, for a source that
-// the rule has.
+// leads reports whether a destination of a rule matches d at a node, for a source that
+// matches the rule.
 func (f *reference) leads(rule statement, name string, s, d netip.Addr, at *mesh.Node) bool {
 	own := slices.Contains(at.Addrs(), d)
 	if len(rule.via) > 0 && (own || !slices.ContainsFunc(rule.via, func(tag string) bool { return slices.Contains(at.Tags, tag) })) {
@@ -248,8 +246,8 @@ func (f *reference) namesAddresses(name string) bool {
 	return isHost || strings.HasPrefix(name, "ipset:") || isLiteral(name)
 }
 
-// contains reports whether a name of addresses means one. Of the entries of a set
-// the last that speaks of an address counts.
+// contains reports whether a name for addresses includes one. The last entry of a set that
+// matches an address applies.
 func (f *reference) contains(name string, addr netip.Addr) bool {
 	if host, ok := f.hosts[name]; ok {
 		return within(host, addr)
@@ -280,8 +278,8 @@ func isAddr(text string) bool {
 	return err == nil
 }
 
-// within reports whether an address is in what is written as an address, a prefix
-// or a range.
+// within reports whether an address is inside a text that is an address, a prefix or a
+// range.
 func within(text string, addr netip.Addr) bool {
 	first, last := bounds(text)
 	return first.Is4() == addr.Is4() && first.Compare(addr) <= 0 && addr.Compare(last) <= 0
@@ -326,11 +324,11 @@ func public(addr netip.Addr) bool {
 	return !slices.ContainsFunc(private(), func(text string) bool { return within(text, addr) })
 }
 
-// serves reports whether a service lets a packet pass that its rule leads to d.
+// serves reports whether a service accepts a packet, provided that its rule matches d.
 func serves(service string, d netip.Addr, protocol int, port uint16) bool {
 	name, ports, _ := strings.Cut(service, ":")
 	if d.Is4() && protocol == 1 || d.Is6() && protocol == 58 {
-		return true // who may reach anything of an address may ask whether it is there
+		return true // echo requests are answered if anything at the address is allowed
 	}
 	usual := name == "" && slices.Contains([]int{1, 6, 17, 58}, protocol)
 	if !usual && !slices.Contains(protocolNames(protocol), strings.ToLower(name)) {
@@ -399,9 +397,9 @@ func (f *reference) findEdges() {
 	f.edges = slices.DeleteFunc(slices.Compact(f.edges), func(a netip.Addr) bool { return !a.IsValid() })
 }
 
-// smallMesh is the mesh of the examples: 1 and 2 belong to alice, 3 to bob, and 4
-// and 5 to nobody, though alice brought them. 5 leads to 10.1.0.0/16 and to the
-// world, and announces 10.2.0.0/16 in vain. 6 belongs to carol and has lapsed.
+// smallMesh is the mesh of the examples. Nodes 1 and 2 belong to alice, 3 to bob; 4 and 5
+// are tagged, and alice added them. Node 5 is a router for 10.1.0.0/16 and an exit node,
+// and announces 10.2.0.0/16 without approval. Node 6 belongs to carol and has expired.
 func smallMesh() *mesh.Snapshot {
 	alice, bob, carol := meshgen.User(1), meshgen.User(2), meshgen.User(3)
 	alice.Name, bob.Name, carol.Name = "alice", "bob", "carol"

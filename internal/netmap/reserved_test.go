@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// A node that was stored with a route to another node's address, enabled and
-// primary, is shown without it, also where rules name their routers.
+// A node that was stored with a route to another node's address, enabled and primary, is
+// sent without it, even if rules name their routers.
 func TestNobodyIsToldToSendTheTrafficOfANodeElsewhere(t *testing.T) {
 	victim := meshgen.Node(1, 1)
 	bad, good := netip.PrefixFrom(victim.IPv4, 32), netip.MustParsePrefix("10.1.0.0/16")

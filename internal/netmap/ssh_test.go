@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// A second connection is what clients make for another host than their own.
+// Clients open a second connection for a host other than the server's.
 func TestNodesAskAboutSessionsWhereTheyHaveTheirMapFrom(t *testing.T) {
 	for server, host := range map[string]string{
 		"https://mesh.example.com":      "mesh.example.com",

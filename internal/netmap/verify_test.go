@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Whatever goes wrong in what viewers share, Verify sees it in what one of them is
-// sent. Two viewers are served before the fault, so that everything is cached.
+// Verify detects every fault in shared data from what one viewer is sent. Two viewers are
+// served before the fault, so that everything is cached.
 func TestFaultsInSharedBytesAreFound(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0).UTC()
 	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)})

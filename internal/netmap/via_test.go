@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Two sites have one prefix. Rules lead one user through the second, and leave the
-// other to whom everyone uses.
+// Two sites have the same prefix. Rules lead one user through the second site, and the
+// other user uses the primary router.
 func TestRulesLeadThroughTheRoutersThatTheyName(t *testing.T) {
 	site := netip.MustParsePrefix("10.1.0.0/16")
 	s := mesh.Empty()

@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// people is a snapshot of nodes that users have in turn, one in ten of them with a
-// tag instead.
+// people returns a snapshot whose nodes are distributed evenly among users, one in ten of
+// them tagged instead.
 func people(users, nodes int) *mesh.Snapshot {
 	d := mesh.Empty().Edit()
 	for id := mesh.UserID(1); int(id) <= users; id++ {
@@ -32,8 +32,8 @@ func people(users, nodes int) *mesh.Snapshot {
 	return d.Freeze()
 }
 
-// company is a policy of many rules and groups; each user is in one group of
-// each hundred.
+// company returns a policy of many rules and groups. Each user is in one of every hundred
+// groups.
 func company(rules, groups, users int) string {
 	var b strings.Builder
 	b.WriteString(`{"groups": {`)
@@ -73,8 +73,8 @@ func parsed(t testing.TB, text string) *lang.Doc {
 	return doc
 }
 
-// quickest is how many milliseconds each of two things takes, tried in turn: what
-// else the machine does meets both.
+// quickest returns how many milliseconds each of two functions takes, run in turn so that
+// other load on the machine affects both.
 func quickest(a, b func()) (x, y float64) {
 	x, y = math.Inf(1), math.Inf(1)
 	for range 15 {
@@ -98,7 +98,7 @@ func TestRatioCompileGrowsWithTheNodes(t *testing.T) {
 	}
 }
 
-// A node that comes is classified alone.
+// A new node is classified alone.
 func TestRatioNextCostsWhatChanged(t *testing.T) {
 	doc := parsed(t, company(1000, 500, 1000))
 	s := people(1000, 10_000)
@@ -113,8 +113,8 @@ func TestRatioNextCostsWhatChanged(t *testing.T) {
 	}
 }
 
-// There are no more classes than the document can tell apart, however many users
-// there are.
+// There are no more classes than the document can distinguish, however many users there
+// are.
 func TestClassesAreBoundedByTheDocument(t *testing.T) {
 	const groups = 20
 	var b strings.Builder
@@ -142,8 +142,8 @@ func TestClassesAreBoundedByTheDocument(t *testing.T) {
 	}
 }
 
-// Where every user has a rule of their own, each is a class, and to find out who
-// sees whom costs far less than to compare all rules of all pairs.
+// If every user has a separate rule, each user is a class. Finding out who sees whom costs
+// far less than comparing all rules of all pairs.
 func TestRatioSightOfManyClasses(t *testing.T) {
 	rules := func(users int) string {
 		var b strings.Builder
@@ -164,7 +164,7 @@ func TestRatioSightOfManyClasses(t *testing.T) {
 	}
 	small, large := quickest(look(500), look(2000))
 	t.Logf("who sees whom: %.1f ms for 500 classes, %.1f ms for 2,000", small, large)
-	if large > 40*small { // pairs are sixteen times as many, and rules four times
+	if large > 40*small { // sixteen times as many pairs, four times as many rules
 		t.Errorf("four times the classes cost %.1f times as much", large/small)
 	}
 }

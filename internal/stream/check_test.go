@@ -27,8 +27,8 @@ func (b *bench) checked() (checks, failures float64) {
 	return checks, failures
 }
 
-// The self-check looks at the very bytes that devices are sent: at those that
-// viewers share, at those for one viewer, and at full maps.
+// The self-check verifies the very bytes that devices are sent: those that viewers share,
+// those for a single viewer, and full maps.
 func TestWhatDevicesAreSentIsVerified(t *testing.T) {
 	b := newBench(t, 70)
 	b.hub.RequestSamples() // there is no stream yet, so only a full map is sampled
@@ -55,7 +55,7 @@ func renamed(id mesh.NodeID) *mesh.Node {
 	return n
 }
 
-// A mistake in what devices are sent is noticed, however it came about.
+// A mistake in what devices are sent is detected, whatever its cause.
 func TestWrongUpdatesAreNoticed(t *testing.T) {
 	var other [][]byte // a message for another change
 	for name, spoil := range map[string]func(netmap.Update) netmap.Update{

@@ -35,7 +35,7 @@ func (s spoiled) Update(from, to *netmap.Scene, v netmap.Viewer, touched []mesh.
 	return s.spoil(u), err
 }
 
-// RequestSamples is what Run does once a minute.
+// RequestSamples requests samples, as Run does once a minute.
 func (h *Hub) RequestSamples() { h.requestSamples() }
 
 // VerifySample waits for a sample and verifies it, as Run does.

@@ -143,7 +143,7 @@ func (r *reader) raw() ([]byte, error) {
 	return body, err
 }
 
-// next returns the next message that is no keep-alive, and its text.
+// next returns the next message that is not a keep-alive, and its text.
 func (r *reader) next() (m tailcfg.MapResponse, text string) {
 	r.Helper()
 	for {
@@ -168,7 +168,7 @@ func (r *reader) next() (m tailcfg.MapResponse, text string) {
 func TestSplicedMapIsTheFullMap(t *testing.T) {
 	b := newBench(t, 700)
 	b.commit(mesh.NodeGone{ID: 65}, mesh.NodeGone{ID: 64})
-	for id := range 62 { // a whole block is gone, so that a comma is left out
+	for id := range 62 { // a whole block is missing, so that a comma is left out
 		b.commit(mesh.NodeGone{ID: mesh.NodeID(130 + id)})
 	}
 	b.commit(mesh.NodeGone{ID: 128}, mesh.NodeGone{ID: 129})
@@ -211,7 +211,7 @@ func TestChangesReachViewersAsPatches(t *testing.T) {
 	b.commit(mesh.NodePut{Node: meshgen.Node(4, 1)})
 	for name, r := range map[string]*reader{"one": one, "two": two} {
 		if m, text := r.next(); len(m.PeersChanged) != 1 || m.PeersChanged[0].ID != 4 || len(m.UserProfiles) != 1 {
-			t.Fatalf("%s hears %s", name, text) // one hears nothing of its own endpoints
+			t.Fatalf("%s hears %s", name, text) // viewers are not sent their own endpoints
 		}
 	}
 	b.commit(mesh.NodeGone{ID: 4})
@@ -240,7 +240,7 @@ func TestNewerStreamTakesOver(t *testing.T) {
 	older.next()
 	newer := b.open("node=1")
 	newer.next()
-	for { // keep-alives may be on their way
+	for { // keep-alives may be under way
 		if _, err := older.raw(); err != nil {
 			break
 		}
@@ -262,7 +262,7 @@ func TestStreamEndsWhenAnotherReplicaHoldsTheNode(t *testing.T) {
 	for b.hub.Rev(1) < b.ledger.World().Rev { // a stream that skips over its own claim is ended by its silence
 		runtime.Gosched()
 	}
-	b.commit(mesh.Offline{ID: 1, At: meshgen.Start}) // a mistake that presence mends
+	b.commit(mesh.Offline{ID: 1, At: meshgen.Start}) // a mistake that presence corrects
 	if _, err := one.raw(); err != nil {
 		t.Fatalf("the stream ended too early: %v", err)
 	}
@@ -316,7 +316,7 @@ func TestRenamedMeshRenamesALonelyNode(t *testing.T) {
 	}
 }
 
-// Another stream of a node that is online already is no news.
+// A new stream of a node that is already online is not a change.
 func TestReconnectTouchesNobody(t *testing.T) {
 	b := newBench(t, 3)
 	b.commit(mesh.Online{ID: 2, Replica: "a", Conn: 1, At: meshgen.Start + 9})

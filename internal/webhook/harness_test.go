@@ -36,19 +36,19 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/webhook"
 )
 
-// pg serves the tests with several replicas.
+// pg is for tests with several replicas.
 var pg *pgtest.Server
 
 func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m, pgtest.Options{}, func(s *pgtest.Server) { pg = s }))
 }
 
-// secrets are those of one service, on all its replicas.
+// secrets are shared by all replicas of a server.
 var secrets = identity.NewWebhookSecrets(key.NewMachine())
 
 var admin = mesh.Actor{Kind: mesh.ActorLocal, ID: "1000", Name: "ada"}
 
-// replica is one process of a service.
+// replica is one server process.
 type replica struct {
 	*control.Service
 	t       *testing.T
@@ -59,7 +59,7 @@ type replica struct {
 	kill    func()
 }
 
-// journal keeps log lines.
+// journal collects log lines.
 type journal struct {
 	mu   sync.Mutex
 	text strings.Builder // guarded by mu
@@ -95,8 +95,8 @@ func postgres(t *testing.T, database string) store.Store {
 	return st
 }
 
-// start runs a replica until it is killed or the test ends. A kill stops the
-// ledger first, as the death of a process does: nothing more is committed.
+// start runs a replica until it is killed or the test ends. A kill stops the ledger first,
+// as when a process dies: nothing more is committed.
 func start(t *testing.T, st store.Store, changes ...func(*webhook.Config)) *replica {
 	t.Helper()
 	r := &replica{t: t, log: &journal{}, metrics: prometheus.NewRegistry()}
@@ -139,7 +139,7 @@ func start(t *testing.T, st store.Store, changes ...func(*webhook.Config)) *repl
 	return r
 }
 
-// hook makes a webhook and its receiver.
+// hook creates a webhook and its receiver.
 func (r *replica) hook(events ...string) (*mesh.Webhook, *receiver) {
 	r.t.Helper()
 	rec := &receiver{t: r.t, status: http.StatusNoContent}
@@ -155,7 +155,7 @@ func (r *replica) hook(events ...string) (*mesh.Webhook, *receiver) {
 	return w, rec
 }
 
-// webhook is it as the replica shows it now.
+// webhook returns the current state of a webhook on the replica.
 func (r *replica) webhook(id mesh.WebhookID) *mesh.Webhook {
 	r.t.Helper()
 	w, err := r.Webhooks.Find(r.t.Context(), id)
@@ -165,7 +165,7 @@ func (r *replica) webhook(id mesh.WebhookID) *mesh.Webhook {
 	return w
 }
 
-// wanted are the ids of what happened since a webhook was made.
+// wanted returns the ids of all events since a webhook was created.
 func (r *replica) wanted(w *mesh.Webhook) (ids []string) {
 	r.t.Helper()
 	rows, err := r.History.Changes(r.t.Context(), history.Position{Rev: w.Progress.Rev, Index: w.Progress.Index}, r.ledger.World().Rev, 100_000)
@@ -180,7 +180,7 @@ func (r *replica) wanted(w *mesh.Webhook) (ids []string) {
 	return ids
 }
 
-// deliveries counts those with an outcome.
+// deliveries returns the number of deliveries with an outcome.
 func (r *replica) deliveries(outcome string) (n float64) {
 	r.t.Helper()
 	families, err := r.metrics.Gather()
@@ -205,7 +205,7 @@ func (r *replica) user(name string) {
 	}
 }
 
-// busy makes changes for a while, many at a time.
+// busy makes many concurrent changes.
 func (r *replica) busy(prefix string, n int) {
 	var wg sync.WaitGroup
 	for i := range 4 {
@@ -225,14 +225,14 @@ func (r *replica) busy(prefix string, n int) {
 	wg.Wait()
 }
 
-// receiver is one that checks what it is sent, and takes it or not.
+// receiver verifies what it is sent, and accepts it or not.
 type receiver struct {
 	t      *testing.T
 	server *httptest.Server
 
 	mu     sync.Mutex
-	secret string            // guarded by mu, as all that follows
-	status int               // with which it answers
+	secret string            // guarded by mu, like everything below
+	status int               // of its answers
 	header map[string]string // of its answers
 	slow   time.Duration
 	held   chan struct{} // if there is one, nothing is answered before it is closed
@@ -291,7 +291,7 @@ func (r *receiver) answer(status int) {
 	r.status = status
 }
 
-// has returns what came, each once, and how often something came again.
+// has returns the received events without duplicates, and the number of duplicates.
 func (r *receiver) has() (ids []string, again int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -325,7 +325,7 @@ func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) 
 	}
 }
 
-// test is an event.
+// test returns a test event.
 func test() history.AuditRow {
 	return history.AuditRow{At: mesh.TimeOf(time.Now()), Kind: "webhook", Verb: "test"}
 }

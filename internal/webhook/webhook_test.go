@@ -63,7 +63,7 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 	if a.webhook(w.ID).Progress.Replica == string(b.ledger.Cluster().Self().ID) {
 		holder, other = b, a
 	}
-	rec.answer(http.StatusInternalServerError) // so that the holder stays
+	rec.answer(http.StatusInternalServerError) // so that the holder keeps the lease
 	other.user("waits")
 	eventually(t, patience, "the holder meets the failure", func() bool { return other.webhook(w.ID).Progress.Failures > 0 })
 	holder.kill()
@@ -136,7 +136,7 @@ func TestOldEventsOutliveOneFailure(t *testing.T) {
 	r := start(t, sqlite(t), func(c *webhook.Config) { c.Patience = time.Second })
 	w, rec := r.hook("user.*")
 	rec.mu.Lock()
-	rec.slow = 1500 * time.Millisecond // so that those behind the first are older than patience lasts
+	rec.slow = 1500 * time.Millisecond // so that later events become older than patience
 	rec.mu.Unlock()
 	for _, name := range []string{"anna", "bert", "carl", "dora"} {
 		r.user(name)

@@ -23,8 +23,8 @@ const (
 	answersMark = "-- answers --\n"
 )
 
-// Each file says in its first line the rule it proves, then has a policy, the
-// nodes, and questions with their answers.
+// The first line of each file is the rule that it proves. Then come a policy, the nodes,
+// and questions with their answers.
 func TestAccessIsWhatItsCorpusSays(t *testing.T) {
 	policytest.Corpus(t, "access", *update, after(answersMark), func(t *testing.T, given, want string) string {
 		text, nodes, ok := strings.Cut(strings.TrimSuffix(given, answersMark), nodesMark)
@@ -35,7 +35,7 @@ func TestAccessIsWhatItsCorpusSays(t *testing.T) {
 	})
 }
 
-// after parts a file behind a mark.
+// after splits a file after a mark.
 func after(mark string) func(file string) (given, want string) {
 	return func(file string) (given, want string) {
 		given, want, _ = strings.Cut(file, mark)
@@ -43,8 +43,9 @@ func after(mark string) func(file string) (given, want string) {
 	}
 }
 
-// worldFor reads a policy, if there is one, and makes a node of each line: its name, then its owner or tags, routes,
-// and words. The first node has 100.64.0.1 and fd7a:115c:a1e0::1.
+// worldFor parses a policy, if there is one, and creates a node from each line: its name,
+// then its owner or tags, routes, and words. The first node has 100.64.0.1 and
+// fd7a:115c:a1e0::1.
 func worldFor(t testing.TB, text, nodes string) *policy.World {
 	t.Helper()
 	var doc *lang.Doc
@@ -100,8 +101,8 @@ func meshFor(t testing.TB, nodes string) *mesh.Snapshot {
 	return s
 }
 
-// answers asks each question again: who, whom, and by what. Lines that begin with
-// a tab are answers.
+// answers evaluates each question: source, destination and service. Lines that begin with a
+// tab are answers.
 func answers(t testing.TB, w *policy.World, questions string) string {
 	t.Helper()
 	var b strings.Builder

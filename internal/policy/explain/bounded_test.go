@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
 )
 
-// However many sorts of nodes a policy tells apart, a preview ends, and says that it
-// is a part.
+// However many kinds of nodes a policy distinguishes, a preview ends, and says if it is
+// incomplete.
 func TestPreviewOfVeryManyClassesIsBounded(t *testing.T) {
 	const users = 3000
 	var b strings.Builder

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// FuzzCompile holds that what parses answers every question, and that the way back
-// loses what the way there gains.
+// FuzzCompile checks that every valid policy answers every question, and that the reverse
+// change loses what the change gains.
 func FuzzCompile(f *testing.F) {
 	for _, pattern := range []string{"../lang/testdata/language/*.txt", "testdata/access/*.txt", "testdata/preview/*.txt"} {
 		files, err := filepath.Glob(pattern)
@@ -47,7 +47,7 @@ old alice expired
 			for _, to := range []string{"3", "4", "bo", "tag:web", "10.1.2.3", "8.8.8.8", "100.64.0.6"} {
 				end, err := explain.ParseEnd(w, to)
 				if err != nil {
-					continue // a host of the document that is more than one address
+					continue // a host of the document with more than one address
 				}
 				a := explain.Why(w, explain.Question{From: from, To: end, Port: 22})
 				if a.Allowed && len(a.Rules) == 0 || len(a.Rules) > 0 && len(a.Nearest) > 0 {

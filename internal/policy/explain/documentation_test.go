@@ -17,15 +17,15 @@ var (
 	rowForm = regexp.MustCompile(`^\| *(.*?) *\| *(.*?) *\| *(.*?) *\|$`)
 )
 
-// docExample is a policy of docs/policy.md, and what the table under it says.
+// docExample is a policy in docs/policy.md with the table under it.
 type docExample struct {
 	name   string // of its section
 	text   string
 	claims [][3]string // from, to, allowed
 }
 
-// readDocumentation returns the devices that the examples speak of, in the words
-// of meshFor, and the examples.
+// readDocumentation returns the devices of the examples, in the syntax of worldFor, and the
+// examples.
 func readDocumentation(t *testing.T) (devices string, list []*docExample) {
 	t.Helper()
 	raw, err := os.ReadFile("../../../docs/policy.md")
@@ -85,7 +85,7 @@ func TestExamplesOfTheDocumentationMeanWhatTheirTablesSay(t *testing.T) {
 	}
 }
 
-// claim reads the first two cells of a row: who, and whom, with a port or a
+// claim parses the first two cells of a row: source and destination, with a port or a
 // protocol or both.
 func claim(t *testing.T, w *policy.World, from, to string) (q explain.Question) {
 	t.Helper()

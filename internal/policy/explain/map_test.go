@@ -26,7 +26,7 @@ func mapOf(t testing.TB, from, to *policy.World, ask explain.MapQuestion) *expla
 	return m
 }
 
-// pairs are how many pairs a cell says are unchanged, lost, gained and changed.
+// pairs returns how many pairs of a cell are unchanged, lost, gained and changed.
 func pairs(c explain.AccessCell) [4]int {
 	return [4]int{c.Pairs - c.GainedPairs - c.ChangedPairs, c.LostPairs, c.GainedPairs, c.ChangedPairs}
 }
@@ -104,8 +104,8 @@ func TestMapOfRoutesSaysWhatTheRulesSay(t *testing.T) {
 	}
 }
 
-// alsoInternet reports whether a router leads to a route and, as an exit node, to
-// the same addresses as a part of the internet.
+// alsoInternet reports whether a router serves a route and, as an exit node, the same
+// addresses as a part of the internet.
 func alsoInternet(s *mesh.Snapshot, route string) bool {
 	for n := range s.Nodes.All() {
 		if slices.Contains(n.Routes, netip.MustParsePrefix("2001:db8::/64")) && slices.ContainsFunc(n.Routes, mesh.Exit) {
@@ -115,7 +115,7 @@ func alsoInternet(s *mesh.Snapshot, route string) bool {
 	return false
 }
 
-// opensAnywhere reports whether a router to a route lets a node in.
+// opensAnywhere reports whether a router of a route accepts a node.
 func opensAnywhere(w *policy.World, s *mesh.Snapshot, a *mesh.Node, dst netip.Addr, route string) bool {
 	for at := range s.Nodes.All() {
 		leads := slices.ContainsFunc(at.Routes, func(p netip.Prefix) bool {
@@ -211,7 +211,7 @@ func mapWorld(t *testing.T, text string) *policy.World {
 	return policy.WorldOf(s, doc)
 }
 
-// said is a map as lines of text.
+// said returns a map as lines of text.
 func said(m *explain.AccessMap) (lines []string) {
 	for _, c := range m.Cells {
 		line := fmt.Sprintf("%s to %s: %d of %d", m.From[c.From].Name, m.To[c.To].Name, c.Pairs, c.Of)

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// staff is a mesh of people with ten nodes each, and of nodes with tags.
+// staff returns a mesh of users with ten nodes each, and of tagged nodes.
 func staff(nodes int) *mesh.Snapshot {
 	r := rand.New(rand.NewPCG(1, 1))
 	var evs []mesh.Event
@@ -35,7 +35,7 @@ func staff(nodes int) *mesh.Snapshot {
 	return s
 }
 
-// staffPolicy has rules for groups, people, tags, routes and single nodes.
+// staffPolicy has rules for groups, users, tags, routes and single nodes.
 func staffPolicy(nodes, rules int, seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var b strings.Builder

@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// dice draws small meshes and policies about them.
+// dice generates small meshes and policies for them.
 type dice struct{ *rand.Rand }
 
 func (d dice) of(list ...string) string { return list[d.IntN(len(list))] }
@@ -119,12 +119,12 @@ func (d dice) text() string {
 		"tagOwners": map[string][]string{"tag:db": {}, "tag:web": {}}, "acls": acls, "grants": grants, "ssh": ssh,
 	}, "", " ")
 	if err != nil {
-		panic(err) // maps of texts always encode
+		panic(err) // maps of strings can always be encoded
 	}
 	return string(text)
 }
 
-// edited is a text with one thing in another's place.
+// edited returns a text with one part replaced by another.
 func (d dice) edited(text string) string {
 	edits := [][2]string{
 		{`"root"`, `"autogroup:nonroot"`},
@@ -158,7 +158,7 @@ func (d dice) world(t *testing.T, s *mesh.Snapshot, text string) *policy.World {
 	return policy.WorldOf(s, doc)
 }
 
-// openings are all that matters of what one address may open to another.
+// openings returns everything relevant that one address may open to another.
 func openings(w *policy.World, src, dst netip.Addr, at *mesh.Node) string {
 	var b strings.Builder
 	for _, protocol := range []int{6, 17, 132} {
@@ -176,7 +176,7 @@ func openings(w *policy.World, src, dst netip.Addr, at *mesh.Node) string {
 	return b.String()
 }
 
-// nodeOpenings are those between two nodes, in both families.
+// nodeOpenings returns the openings between two nodes, in both families.
 func nodeOpenings(w *policy.World, a, b *mesh.Node) (text string) {
 	for _, src := range a.Addrs() {
 		for _, dst := range b.Addrs() {
@@ -188,7 +188,7 @@ func nodeOpenings(w *policy.World, a, b *mesh.Node) (text string) {
 	return text
 }
 
-// shells are what happens to the users of the operating system.
+// shells returns the results of SSH logins as the users of the operating system.
 func shells(w *policy.World, a, b *mesh.Node) (text string) {
 	for _, user := range []string{"root", "deploy", "other"} {
 		does := "deny"
@@ -209,7 +209,7 @@ func shells(w *policy.World, a, b *mesh.Node) (text string) {
 
 type totals struct{ Lost, Gained, Changed, Unchanged, Losers, LosersOnline, Shells int }
 
-// compareAll looks at each pair of nodes.
+// compareAll compares each pair of nodes.
 func compareAll(from, to *policy.World) (n totals) {
 	for a := range to.Nodes.All() {
 		loser := false
@@ -290,7 +290,7 @@ func TestPreviewCountsWhatAllowsSaysOfEachPair(t *testing.T) {
 	}
 }
 
-// Tags are edits of nodes: the documents are the same.
+// The tags of nodes change, the documents are the same.
 func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
 	for seed := range uint64(100) {
 		d := dice{rand.New(rand.NewPCG(seed, 5))}
@@ -306,7 +306,7 @@ func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
 				edited, _ = mesh.Apply(edited, edited.Rev+1, mesh.NodePut{Node: &other})
 			}
 		}
-		// Addresses stay what they were.
+		// Addresses do not change.
 		for n := range s.Nodes.All() {
 			other, _ := edited.Nodes.Get(n.ID)
 			same := *other
@@ -320,7 +320,7 @@ func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
 	}
 }
 
-// routesAgree holds that an address behind a router changes for somebody if and
+// routesAgree checks that access to an address behind a router changes for somebody if and
 // only if the effect says so.
 func routesAgree(t *testing.T, seed uint64, from, to *policy.World, e *explain.Effect) {
 	t.Helper()

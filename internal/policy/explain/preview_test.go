@@ -17,8 +17,8 @@ const (
 	effectMark = "-- effect --\n"
 )
 
-// Each file says in its first line the rule it proves, then has a policy, the one
-// that is to follow it, the nodes, perhaps who looks at it, and the effect.
+// The first line of each file is the rule that it proves. Then come a policy, the policy
+// that replaces it, the nodes, optionally a viewer, and the effect.
 func TestPreviewSaysWhatItsCorpusSays(t *testing.T) {
 	policytest.Corpus(t, "preview", *update, after(effectMark), func(t *testing.T, given, _ string) string {
 		texts, nodes, ok1 := strings.Cut(strings.TrimSuffix(given, effectMark), nodesMark)
@@ -40,7 +40,7 @@ func TestPreviewSaysWhatItsCorpusSays(t *testing.T) {
 	})
 }
 
-// effectText says all of an effect.
+// effectText formats an effect completely.
 func effectText(w *policy.World, e *explain.Effect) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d lost, %d gained, %d changed, %d unchanged; %d reach less, %d of them online\n",
@@ -127,7 +127,7 @@ func at(texts []string, lines []lang.Line) string {
 	return fmt.Sprintf("%s by %v", strings.Join(texts, ", "), lines)
 }
 
-// clause writes a line if there is something to say.
+// clause writes a line if text is not empty.
 func clause(b *strings.Builder, what, text string) {
 	if text != "" {
 		fmt.Fprintf(b, "%s%s\n", what, text)

@@ -20,13 +20,13 @@ const (
 	fails = "-- fails --\n"
 )
 
-// Each file says in its first line the rule it proves, then has a policy, and then
-// what the policy means or what is wrong with it.
+// The first line of each file is the rule that it proves. Then come a policy, and its
+// meaning or what is wrong with it.
 func TestTheLanguageMeansWhatItsCorpusSays(t *testing.T) {
 	policytest.Corpus(t, "language", *update, divide, func(_ *testing.T, text, _ string) string { return outcome([]byte(text)) })
 }
 
-// divide separates a policy from what is expected of it.
+// divide separates a policy from the expected result.
 func divide(file string) (text, want string) {
 	for _, mark := range []string{means, fails} {
 		if i := strings.Index(file, mark); i >= 0 {
@@ -44,7 +44,7 @@ func outcome(text []byte) string {
 	return means + describe(doc)
 }
 
-// describe says in full what a document means.
+// describe formats the complete meaning of a document.
 func describe(d *lang.Doc) string {
 	var b strings.Builder
 	for _, w := range d.Warnings {
@@ -101,7 +101,7 @@ func describe(d *lang.Doc) string {
 	return b.String()
 }
 
-// clause writes a line if there is something to say.
+// clause writes a line if text is not empty.
 func clause(b *strings.Builder, what, text string) {
 	if text != "" {
 		fmt.Fprintf(b, "%s%s\n", what, text)

@@ -34,7 +34,7 @@ func TestTextsThatAreNoPolicyAreToldWhere(t *testing.T) {
 	}
 }
 
-// What a hostile document can cost is bounded by its parts, not by its size alone.
+// The cost of a hostile document is limited by its parts, not by its size alone.
 func TestLargeDocumentsAreRefusedByTheirParts(t *testing.T) {
 	sets := func(n int) string {
 		var b strings.Builder
@@ -106,8 +106,8 @@ func TestProblemsEndAtALimit(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that every text is either a policy or told why it is not, that
-// comments and spaces mean nothing, and that what comes out is in normal form.
+// FuzzParse checks that every text is either a policy or has problems, that comments and
+// spaces have no meaning, and that documents are in normal form.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/language/*.txt")
 	if err != nil {
@@ -167,7 +167,7 @@ func withoutLines(text string) string {
 	return b.String()
 }
 
-// normal checks what those who compile a document rely on.
+// normal checks what the compiler of documents relies on.
 func normal(t *testing.T, d *lang.Doc) {
 	target := func(ts ...lang.Target) {
 		for _, x := range ts {

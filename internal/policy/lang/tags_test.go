@@ -64,16 +64,16 @@ func TestTagsGoToTheirOwnersAndToKeysThatCarryThem(t *testing.T) {
 		{example, "", nil, "tag:lab", false},
 		{example, "alice", nil, "tag:ci", false},
 		{example, "alice", nil, "tag:unknown", false},
-		{example, "alice", &mesh.PreAuthKey{Tags: []string{"tag:unknown"}}, "tag:unknown", true}, // its own
+		{example, "alice", &mesh.PreAuthKey{Tags: []string{"tag:unknown"}}, "tag:unknown", true}, // its own tag
 		{example, "", &mesh.PreAuthKey{Tags: []string{"tag:ci"}}, "tag:ci", true},
 		{example, "", &mesh.PreAuthKey{Tags: []string{"tag:ci"}}, "tag:preview", true},
-		{example, "", &mesh.PreAuthKey{Tags: []string{"tag:ci"}}, "tag:branch", true}, // owned by what it owns
+		{example, "", &mesh.PreAuthKey{Tags: []string{"tag:ci"}}, "tag:branch", true}, // owned by a tag that it owns
 		{example, "", &mesh.PreAuthKey{Tags: []string{"tag:preview"}}, "tag:ci", false},
 		{example, "", &mesh.PreAuthKey{Tags: []string{"tag:branch"}}, "tag:preview", false},
 		{example, "", &mesh.PreAuthKey{}, "tag:web", false},
 		{example, "", nil, "tag:web", false},
 		{"{}", "alice", nil, "tag:web", false},
-		{"", "alice", nil, "tag:web", false}, // without a policy the key alone counts
+		{"", "alice", nil, "tag:web", false}, // without a policy only the key counts
 		{"", "alice", &mesh.PreAuthKey{Tags: []string{"tag:web"}}, "tag:web", true},
 		{"", "alice", &mesh.PreAuthKey{Tags: []string{"tag:web"}}, "tag:db", false},
 	} {
@@ -97,7 +97,7 @@ func TestUsersAreNamedByTheirEmailAddressToo(t *testing.T) {
 	}
 }
 
-// A user whose name ends in "@" must not pass for the one without it.
+// A user whose name ends in "@" must not be mistaken for the one without it.
 func TestOneAtSignAtTheEndIsNoPartOfAName(t *testing.T) {
 	doc := parsed(t, `{"tagOwners": {"tag:a": ["eve@"], "tag:b": ["eve@@"]}}`)
 	for name, want := range map[string][2]bool{"eve": {true, false}, "eve@": {false, true}} {
@@ -108,7 +108,7 @@ func TestOneAtSignAtTheEndIsNoPartOfAName(t *testing.T) {
 	}
 }
 
-// Headscale takes such tags. A destination must still have one meaning.
+// Headscale accepts such tags. A destination must still have one meaning.
 func TestTagWithColonsIsNeverTakenForPorts(t *testing.T) {
 	for _, tag := range []string{"tag:a", "tag:terra_form", "tag:terraform:tests", "tag:a:b:c-1", "tag:a.b;c", "tag:a:x80"} {
 		if err := lang.CheckTag(tag); err != nil {
@@ -116,7 +116,7 @@ func TestTagWithColonsIsNeverTakenForPorts(t *testing.T) {
 			continue
 		}
 		for ports, want := range map[string]lang.PortRange{"80": {First: 80, Last: 80}, "*": {First: 0, Last: 65535}, "8000-8100": {First: 8000, Last: 8100}} {
-			// Tags that are shorter by a part are declared too, so both readings would pass.
+			// Tags with one part less are declared too, so both readings would be valid.
 			owners, _ := json.Marshal(map[string][]string{"tag:a": {}, "tag:terraform": {}, "tag:a:b": {}, tag: {}})
 			doc, problems := lang.Parse(fmt.Appendf(nil, `{"tagOwners": %s, "acls": [{"action": "accept", "src": ["*"], "dst": ["%s:%s"]}]}`, owners, tag, ports))
 			if len(problems) > 0 {
