@@ -173,15 +173,7 @@ func (t *tool) nodesShow() *cobra.Command {
 
 // showNode prints the node that an operation answers with.
 func (t *tool) showNode(call func(*apiclient.Client) ([]byte, error), text func(apiclient.Node) string) error {
-	client, err := t.connect()
-	if err != nil {
-		return err
-	}
-	result, err := decode[apiclient.NodeResult](call(client))
-	if err != nil {
-		return err
-	}
-	return t.show(result.Node, text(result.Node))
+	return showResult(t, call, func(r apiclient.NodeResult) apiclient.Node { return r.Node }, text)
 }
 
 func (t *tool) nodeDetails(n apiclient.Node) string {

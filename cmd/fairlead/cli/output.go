@@ -81,6 +81,20 @@ func (t *tool) colour() bool {
 	return width > 0 && t.getenv("NO_COLOR") == ""
 }
 
+// showResult connects and prints the object that an operation answers with.
+func showResult[R, T any](t *tool, call func(*apiclient.Client) ([]byte, error), object func(R) T, text func(T) string) error {
+	client, err := t.connect()
+	if err != nil {
+		return err
+	}
+	result, err := decode[R](call(client))
+	if err != nil {
+		return err
+	}
+	shown := object(result)
+	return t.show(shown, text(shown))
+}
+
 // done prints text once an operation whose answer is empty has succeeded.
 func (t *tool) done(text string, args ...any) func(body []byte, err error) error {
 	return func(body []byte, err error) error {

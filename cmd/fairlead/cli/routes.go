@@ -128,15 +128,7 @@ func routeText(r apiclient.Route) string {
 
 // showRoute prints the route that an operation answers with.
 func (t *tool) showRoute(call func(*apiclient.Client) ([]byte, error), text func(apiclient.Route) string) error {
-	client, err := t.connect()
-	if err != nil {
-		return err
-	}
-	result, err := decode[apiclient.RouteResult](call(client))
-	if err != nil {
-		return err
-	}
-	return t.show(result.Route, text(result.Route))
+	return showResult(t, call, func(r apiclient.RouteResult) apiclient.Route { return r.Route }, text)
 }
 
 func (t *tool) routesEnable() *cobra.Command {

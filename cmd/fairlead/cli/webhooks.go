@@ -77,15 +77,7 @@ func webhookDetails(w apiclient.Webhook) string {
 
 // showWebhook prints the webhook that an operation answers with.
 func (t *tool) showWebhook(call func(*apiclient.Client) ([]byte, error), text func(apiclient.Webhook) string) error {
-	client, err := t.connect()
-	if err != nil {
-		return err
-	}
-	result, err := decode[apiclient.WebhookResult](call(client))
-	if err != nil {
-		return err
-	}
-	return t.show(result.Webhook, text(result.Webhook))
+	return showResult(t, call, func(r apiclient.WebhookResult) apiclient.Webhook { return r.Webhook }, text)
 }
 
 func (t *tool) webhooksShow() *cobra.Command {
