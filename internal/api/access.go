@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// operation is what api/openapi.yaml says of an operation beside its shapes. The table
-// operations is generated from it. The zero value is denied to everyone.
+// operation holds the attributes of an operation in api/openapi.yaml, from which the table
+// operations is generated. The zero value is denied to everyone.
 type operation struct {
 	// role and scope are what an API key needs. If anyone is set, every valid key will do,
 	// or none is needed.
@@ -63,7 +63,7 @@ func (s *core) opens(w http.ResponseWriter, r *http.Request, need permission) bo
 	return false
 }
 
-// missing says what a key lacks.
+// missing returns which permission a key lacks.
 func missing(has mesh.Access, need permission) string {
 	if all := (mesh.Access{Role: mesh.RoleAdmin, Scopes: has.Scopes}); !all.Allows(need.scope, need.role) {
 		return fmt.Sprintf("this needs the scope %s; the key has %v", need.scope, has.Scopes)

@@ -28,7 +28,7 @@ func (s *audit) ListAudit(w http.ResponseWriter, r *http.Request, p openapi.List
 	if or(p.Cursor) != "" {
 		q.Before, err = position("cursor", *p.Cursor)
 	}
-	snap := s.ledger.World().Snapshot // before the rows are read, so that they have all of it
+	snap := s.ledger.World().Snapshot // taken before the rows are read, so that they include all of its changes
 	var rows []history.AuditRow
 	var next history.Position
 	if err == nil {
@@ -56,7 +56,7 @@ func changeShape(row history.AuditRow) openapi.Change {
 	}
 }
 
-// kept is a shape as it was encoded when it was recorded.
+// kept returns a shape as it was encoded when the change was recorded.
 func kept(shape []byte) any {
 	if shape == nil {
 		return nil
@@ -72,7 +72,7 @@ func position(name, text string) (history.Position, error) {
 	return p, nil
 }
 
-// momentOf is zero for no time.
+// momentOf converts an optional time; nil becomes zero.
 func momentOf(t *time.Time) mesh.Time {
 	if t == nil {
 		return 0
@@ -80,7 +80,7 @@ func momentOf(t *time.Time) mesh.Time {
 	return mesh.TimeOf(*t)
 }
 
-// words splits a list with commas.
+// words splits a comma-separated list.
 func words(text *string) []string {
 	if or(text) == "" {
 		return nil

@@ -25,9 +25,8 @@ func open(r *http.Request) bool {
 	return !strings.HasPrefix(r.URL.Path, apiPath) || isPublic(method, r.URL.Path)
 }
 
-// authenticated lets requests in that carry a valid API key. Unknown, malformed,
-// wrong, expired and deleted keys differ in nothing that a caller could see or
-// measure.
+// authenticated refuses requests without a valid API key, except to public operations. Callers
+// cannot tell unknown, malformed, wrong, expired and deleted keys apart, not even by timing.
 func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := mesh.Actor{Kind: mesh.ActorNode, Addr: identity.ClientAddr(r, s.trustedProxies), RequestID: requestID(r)}
@@ -86,8 +85,8 @@ func withActor(ctx context.Context, a mesh.Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }
 
-// actor is who asks; every handler runs behind one that says so. What a request asks for
-// once is known when its body has been read.
+// actor returns who sent a request, as the middleware found out. Call it after the body was
+// read: its idempotency key is bound to the whole request.
 func actor(r *http.Request) mesh.Actor {
 	a, _ := r.Context().Value(actorKey{}).(mesh.Actor)
 	a.Once = onceOf(r, a)
@@ -99,7 +98,7 @@ var (
 	keySecret   = regexp.MustCompile(`(fl[kp]_[^_/]*_)[^/]+`)
 )
 
-// requestID takes the caller's or a proxy's id, if it is a plain word.
+// requestID returns the id that the caller or a proxy sent, if it is a plain word, or a new one.
 func requestID(r *http.Request) string {
 	if id := r.Header.Get("X-Request-Id"); requestWord.MatchString(id) {
 		return id
@@ -107,6 +106,6 @@ func requestID(r *http.Request) string {
 	return rand.Text()[:12]
 }
 
-// loggedPath is the path without the secrets of keys: some operations name a
-// key in their path, and people paste the whole of it.
+// loggedPath returns the path without the secrets of keys: some operations have the prefix of
+// a key in their path, and people paste the whole key.
 func loggedPath(r *http.Request) string { return keySecret.ReplaceAllString(r.URL.Path, "$1***") }

@@ -37,8 +37,8 @@ type current func(snap *mesh.Snapshot, object string) (shape any, revision strin
 
 var errAbsent = errors.New("no replica has it")
 
-// lookup finds something in the newest snapshot. Before it fails with errAbsent
-// it catches up: another replica may just have made it.
+// lookup finds an object in the newest snapshot. Before it fails with errAbsent it catches up
+// with the database: another replica may just have created the object.
 func lookup[T any](ctx context.Context, l reader, find func(*mesh.Snapshot) (T, bool)) (v T, snap *mesh.Snapshot, err error) {
 	snap = l.World().Snapshot
 	v, ok := find(snap)
@@ -55,7 +55,7 @@ func lookup[T any](ctx context.Context, l reader, find func(*mesh.Snapshot) (T, 
 	return v, snap, nil
 }
 
-// search is a lookup of what says itself why it is not there.
+// search is lookup for a find that returns its own error.
 func search[T any](r *http.Request, l reader, find func(*mesh.Snapshot) (T, error)) (T, *mesh.Snapshot, error) {
 	var refusal error
 	v, snap, err := lookup(r.Context(), l, func(snap *mesh.Snapshot) (v T, ok bool) {
@@ -68,7 +68,7 @@ func search[T any](r *http.Request, l reader, find func(*mesh.Snapshot) (T, erro
 	return v, snap, err
 }
 
-// done answers a request that returns nothing.
+// done answers a request whose result is empty.
 func (s *core) done(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
 		s.fail(w, r, err)

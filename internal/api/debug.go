@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 )
 
-// diagnostics handles the operations for looking into a replica.
+// diagnostics handles the operations for debugging a replica.
 type diagnostics struct {
 	*core
 	cluster *ledger.Cluster
@@ -20,8 +20,7 @@ func (s *diagnostics) DebugProfile(w http.ResponseWriter, _ *http.Request) {
 	reply(w, s.ledger.World().Snapshot, openapi.Profiles{Goroutines: profile("goroutine"), Heap: profile("heap")})
 }
 
-// profile is one of the runtime's profiles as text, which has no values of
-// variables.
+// profile returns one of the runtime's profiles as text. It contains no values of variables.
 func profile(name string) string {
 	var b strings.Builder
 	if err := pprof.Lookup(name).WriteTo(&b, 1); err != nil {

@@ -17,8 +17,8 @@ import (
 	"unicode/utf8"
 )
 
-// What a request body may be, and a smaller one from those who have shown no
-// key: what they cost must stay below what they pay.
+// Limits of a request body. They are stricter for callers without an API key, who must not be
+// able to cause more work than they do themselves.
 const (
 	maxBody              = 1 << 20
 	bodyTimeout          = 30 * time.Second
@@ -28,15 +28,15 @@ const (
 )
 
 // decode reads a JSON body into dest, a pointer to a struct of the API. It also
-// takes what older tools send: snake_case names, numbers where an id is a
-// string, null and unknown members. A wrong type and a missing member that is
-// required are errors with the member's path.
+// accepts what older tools send: snake_case names, numbers where an id is a string, null and
+// unknown members. A wrong type and a missing required member are errors with the member's
+// path.
 func decode(w http.ResponseWriter, r *http.Request, dest any) error {
 	return decodeUpTo(w, r, maxBody, dest)
 }
 
-// decodeKnown does the same where what is misspelt would do harm: it refuses
-// members that are unknown.
+// decodeKnown is decode for requests in which a misspelt member would do harm: it refuses
+// unknown members.
 func decodeKnown(w http.ResponseWriter, r *http.Request, dest any) error {
 	data, err := readBody(w, r, maxBody)
 	if err != nil {
@@ -83,7 +83,7 @@ func onlyKnown(data []byte, dest any) error {
 	return nil
 }
 
-// decodeUpTo does the same as decode with another limit for those who have shown a key.
+// decodeUpTo is decode with another limit for callers with an API key.
 func decodeUpTo(w http.ResponseWriter, r *http.Request, limit int64, dest any) error {
 	data, err := readBody(w, r, limit)
 	if err != nil {
@@ -97,7 +97,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if open(r) {
 		limit, timeout = maxStrangersBody, strangersBodyTimeout
 	}
-	// Where it cannot be set there is no connection to hold.
+	// If it cannot be set, there is no connection that could be held open.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout))
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var tooLarge *http.MaxBytesError
@@ -139,8 +139,7 @@ func membersOf(data []byte) (members map[string]json.RawMessage, _ error) {
 	return members, nil
 }
 
-// decodeMembers fills a struct. It says which member has which problem, if one
-// has.
+// decodeMembers fills a struct. If a member has a problem, it returns which one and what.
 func decodeMembers(members map[string]json.RawMessage, v reflect.Value) (where, problem string) {
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
@@ -154,7 +153,7 @@ func decodeMembers(members map[string]json.RawMessage, v reflect.Value) (where, 
 				return name + where, problem
 			}
 		}
-		// An optional one is a pointer.
+		// Optional members are pointers.
 		if kind := v.Field(i).Kind(); kind == reflect.String && v.Field(i).Len() == 0 || kind == reflect.Int && !given {
 			return name, "is required"
 		}
@@ -162,7 +161,7 @@ func decodeMembers(members map[string]json.RawMessage, v reflect.Value) (where, 
 	return "", ""
 }
 
-// decodeMember says what is wrong if raw is no v, and where in v.
+// decodeMember sets v from raw. If raw does not fit, it returns the problem, and where in v it is.
 func decodeMember(raw json.RawMessage, v reflect.Value) (where, problem string) {
 	var want string
 	switch v.Kind() {
@@ -223,7 +222,7 @@ func decodeList(raw json.RawMessage, v reflect.Value) (where, problem string) {
 		return "", "must be a list"
 	}
 	items := json.NewDecoder(bytes.NewReader(raw))
-	_, _ = items.Token() // raw is valid: no error can come
+	_, _ = items.Token() // raw is valid, so there is no error
 	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	var item json.RawMessage
 	for i := 0; items.More(); i++ {
@@ -268,7 +267,7 @@ func snake(camel string) string {
 	return b.String()
 }
 
-// or gives an optional member its zero value.
+// or returns the value of an optional member, or its zero value.
 func or[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -38,8 +38,8 @@ func (s *dns) ResetDNS(w http.ResponseWriter, r *http.Request, p openapi.ResetDN
 	s.replyDNS(w, r, s.control.Reset(r.Context(), actor(r), ifRevision(p.IfMatch)))
 }
 
-// ifRevision reads the revision that must be in force; empty means any. An empty ETag
-// stays as it is, and is never in force.
+// ifRevision returns the revision that If-Match requires; empty means any. An empty ETag stays
+// in its quotes and matches no revision.
 func ifRevision(ifMatch *openapi.IfMatch) string {
 	text := strings.TrimSpace(or(ifMatch))
 	if text == "*" {
@@ -48,7 +48,7 @@ func ifRevision(ifMatch *openapi.IfMatch) string {
 	return cmp.Or(strings.Trim(strings.TrimPrefix(text, "W/"), `"`), text)
 }
 
-// dnsRecords leaves it to the use case to refuse a value that is no address.
+// dnsRecords converts records. The use case refuses values that are not addresses.
 func dnsRecords(in *[]openapi.DNSRecord) *[]mesh.DNSRecord {
 	if in == nil {
 		return nil

@@ -19,17 +19,17 @@ import (
 
 const (
 	maxStreams = 64
-	// maxKeyStreams bounds each key, so that none can use up what others need.
+	// maxKeyStreams limits each API key, so that none can use up all streams.
 	maxKeyStreams = 8
-	// localStreams are kept for the local socket, where somebody looks what is wrong.
+	// localStreams are reserved for the local socket, where administrators diagnose problems.
 	localStreams   = 8
 	heartbeatEvery = 15 * time.Second
-	// admitEvery is how often a stream looks whether it may go on. Revoked keys
-	// have 5 seconds, of which another replica needs some to hear of it.
+	// admitEvery is how often a stream checks whether its key is still valid. A revoked key
+	// must stop working within 5 seconds, and other replicas need some of them to learn of it.
 	admitEvery   = time.Second
 	writeTimeout = 10 * time.Second
-	// readGap is between two looks at the history: most commits are no news, and
-	// under load there are hundreds a second.
+	// readGap is the least time between two reads of the history: most commits have no events,
+	// and under load there are hundreds a second.
 	readGap = 50 * time.Millisecond
 )
 
@@ -61,7 +61,7 @@ func (s *events) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.
 	}
 	defer s.streams.leave(st.actor)
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // proxies that know it pass each event on at once
+	w.Header().Set("X-Accel-Buffering", "no") // tells proxies such as nginx not to buffer
 	w.Header().Set(revisionHeader, revision(rev))
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
@@ -70,21 +70,21 @@ func (s *events) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.
 	if rec, ok := w.(*recorder); ok {
 		rec.endless = true
 	}
-	_ = st.rc.SetReadDeadline(time.Time{}) // where it cannot be set none counts
+	_ = st.rc.SetReadDeadline(time.Time{}) // a connection on which it cannot be set has none
 	if err := st.run(r.Context()); err != nil {
 		s.log.Debug("an event stream ended", "actor", st.actor.String(), "req", st.actor.RequestID, "error", err)
 	}
 }
 
-// streams counts those that are open.
+// streams counts the open event streams.
 type streams struct {
 	mu   sync.Mutex
 	all  int            // guarded by mu
-	used int            // guarded by mu; of all those of keys
-	keys map[string]int // guarded by mu; by the id of the key, none of them zero
+	used int            // guarded by mu; the streams of API keys among all
+	keys map[string]int // guarded by mu; by key id, without zeros
 }
 
-// enter counts one more, or says why not.
+// enter counts one more stream, or returns why it is refused.
 func (c *streams) enter(a mesh.Actor) (refusal string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,8 +126,8 @@ func unavailable(w http.ResponseWriter, r *http.Request, detail string) {
 	writeProblem(w, r, problem(http.StatusServiceUnavailable, detail))
 }
 
-// place finds where a stream begins and the revision of that moment. A position
-// that no replica has reached is of another history.
+// place sets where a stream begins, and returns the revision of that moment. A position that
+// no replica has reached comes from another database.
 func (s *events) place(ctx context.Context, st *eventStream, p openapi.StreamEventsParams) (mesh.Revision, error) {
 	name, text := "Last-Event-ID", or(p.LastEventID)
 	if text == "" {
@@ -158,12 +158,12 @@ type eventStream struct {
 	w      http.ResponseWriter
 	rc     *http.ResponseController
 	actor  mesh.Actor
-	after  history.Position // all up to here was sent, or is no event
+	after  history.Position // everything up to here was sent, or is not an event
 	told   history.Position // the last id that the consumer has
-	lost   bool             // after is in no history of ours
+	lost   bool             // after comes from another database
 }
 
-// run sends events until the consumer is gone or may not go on.
+// run sends events until the consumer disconnects or its key is no longer valid.
 func (st *eventStream) run(ctx context.Context) error {
 	admit, beat := time.NewTicker(admitEvery), time.NewTicker(heartbeatEvery)
 	defer admit.Stop()
@@ -216,8 +216,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// admitted reports whether the stream may go on: its key is valid, and this
-// replica would know if it were not.
+// admitted reports whether the stream may continue: its key is valid, and this replica is
+// current enough to know.
 func (st *eventStream) admitted() bool {
 	s := st.events
 	if s.health().Status != openapi.HealthStatusPass {
@@ -235,7 +235,7 @@ func (st *eventStream) admitted() bool {
 	return err == nil && ok && !k.Expiry.Reached(s.ledger.Now())
 }
 
-// advance sends what is new, or some of it.
+// advance sends new events, not necessarily all of them.
 func (st *eventStream) advance(ctx context.Context) (err error) {
 	if st.lost {
 		err = history.ErrForgotten
@@ -267,8 +267,8 @@ func (st *eventStream) advance(ctx context.Context) (err error) {
 	return st.flush()
 }
 
-// mark tells the consumer where to resume, without an event, when time has gone
-// on since the last one: what it has may be forgotten some day.
+// mark returns a new id to resume from, without an event, if changes that are not events
+// followed the last one. The history may be pruned up to the old id some day.
 func (st *eventStream) mark() string {
 	if st.told == st.after {
 		return ""
@@ -281,9 +281,9 @@ func (st *eventStream) write(text []byte) error {
 	return errors.Join(st.send(text), st.flush())
 }
 
-// send gives the consumer some time for each event rather than for all.
+// send writes with a deadline for each event rather than for the whole stream.
 func (st *eventStream) send(text []byte) error {
-	_ = st.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it cannot be set nothing can hang
+	_ = st.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // a connection on which it cannot be set does not block
 	_, err := st.w.Write(text)
 	return err
 }
@@ -293,13 +293,13 @@ func (st *eventStream) flush() error {
 	return st.rc.Flush()
 }
 
-// event is a change as it is sent.
+// event is an encoded change with its position.
 type event struct {
 	at   history.Position
 	text []byte
 }
 
-// eventOf is a change as the stream carries it.
+// eventOf encodes a change as a server-sent event.
 func eventOf(row history.AuditRow) event {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "id: %v\nevent: %s.%s\ndata: %s\n\n", row.Position, row.Kind, row.Verb, encoded(changeShape(row)))

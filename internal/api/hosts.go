@@ -8,9 +8,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// hostShape is what a device says of itself. Relays have the names they have now.
+// hostShape shows what a device reported about itself, with the current names of relays.
 func hostShape(n *mesh.Node, f *mesh.Facts, regions map[int]mesh.Region) *openapi.NodeHost {
-	// The description is the device's own; what cannot be read is not shown.
+	// The device wrote the description; what cannot be parsed is left out.
 	var said struct{ OSVersion, Distro, DistroVersion, DeviceModel string }
 	_ = json.Unmarshal([]byte(n.Host), &said)
 	region := func(id int) openapi.RelayRegion {

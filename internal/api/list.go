@@ -13,9 +13,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// page is the part of a list that is asked for: what has an id after the given
-// one, and at most limit of it; zero is all. An id never comes back, so that
-// additions and removals move nothing from one page to another.
+// page is the part of a list that is asked for: elements with ids after the given one, at most
+// limit of them; zero means all. Ids are never reused, so additions and removals do not move
+// elements from one page to another.
 type page struct {
 	after int64
 	limit int
@@ -46,17 +46,16 @@ func rowLimit(limit *int) int {
 	return or(limit)
 }
 
-// lister tells how a list is shown: under which name, and what the id and the
-// JSON of an element are.
+// lister describes how a list is encoded: the member's name, and the id and JSON of an element.
 type lister[T any, ID ~int64] struct {
 	name   string
 	id     func(T) ID
 	encode func(T) []byte
 }
 
-// reply answers with a page of elements, which are sorted by id, one by one: a
-// list may be many times larger than all else that a request needs, and its
-// reader slow. The price is that nobody is told its length before.
+// reply streams a page of elements, which are sorted by id, one by one: a list may need much
+// more memory than the rest of a request, and its reader may be slow. The price is an answer
+// without Content-Length.
 func (l lister[T, ID]) reply(w http.ResponseWriter, snap *mesh.Snapshot, p page, elements iter.Seq[T]) {
 	w.Header().Set(revisionHeader, revision(snap.Rev))
 	w.Header().Set("Content-Type", "application/json")
@@ -82,11 +81,11 @@ func (l lister[T, ID]) reply(w http.ResponseWriter, snap *mesh.Snapshot, p page,
 	}
 	_, _ = buf.WriteString(end)
 	if buf.Flush() != nil {
-		panic(http.ErrAbortHandler) // part of a list must not look like all of it
+		panic(http.ErrAbortHandler) // a truncated list must not look complete
 	}
 }
 
-// where yields the elements that are wanted.
+// where yields the elements that match a filter.
 func where[T any](elements iter.Seq[T], wanted func(T) bool) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for e := range elements {
@@ -97,7 +96,7 @@ func where[T any](elements iter.Seq[T], wanted func(T) bool) iter.Seq[T] {
 	}
 }
 
-// matches reports whether something is as a filter wants it; nil wants anything.
+// matches reports whether a property has the value of a filter; nil matches any.
 func matches(want *bool, is bool) bool { return want == nil || *want == is }
 
 const (
@@ -105,15 +104,14 @@ const (
 	pieceTimeout = 30 * time.Second
 )
 
-// paced gives a reader time for each piece of an answer rather than for the
-// whole: a large answer arrives over a slow line, and one that nobody reads
-// ends.
+// paced sets a deadline for each piece of an answer rather than for the whole: a large answer
+// can take its time on a slow connection, but one that nobody reads is cut off.
 type paced struct{ http.ResponseWriter }
 
 func (p paced) Write(b []byte) (written int, err error) {
 	rc := http.NewResponseController(p.ResponseWriter)
 	for piece := range slices.Chunk(b, pieceSize) {
-		_ = rc.SetWriteDeadline(time.Now().Add(pieceTimeout)) // where it cannot be set nothing can hang
+		_ = rc.SetWriteDeadline(time.Now().Add(pieceTimeout)) // a connection on which it cannot be set does not block
 		n, err := p.ResponseWriter.Write(piece)
 		if written += n; err != nil {
 			return written, err

@@ -65,8 +65,8 @@ func (s *logins) approve(w http.ResponseWriter, r *http.Request, user, auth stri
 	reply(w, snap, out)
 }
 
-// replayLoginApproval also knows the answer that a device was given after the device
-// has collected it.
+// replayLoginApproval uses the login in the receipt: the stored one is gone once the device has
+// collected its answer.
 func (*logins) replayLoginApproval(c replayed) (any, error) {
 	var login mesh.Login
 	if err := json.Unmarshal([]byte(c.receipt.Answer), &login); err != nil {

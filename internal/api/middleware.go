@@ -21,8 +21,8 @@ import (
 
 const minRevisionWait = 5 * time.Second
 
-// Handler answers on the public listener, where an API key is asked for. Beside
-// the API it serves what others answer, by patterns, and counts it too.
+// Handler returns the handler of the public listener, where the API needs an API key. It also
+// serves and counts the handlers in beside, by their patterns.
 func (s *Server) Handler(beside map[string]http.Handler) http.Handler {
 	api := s.chain(s.authenticated)
 	mux := http.NewServeMux()
@@ -38,8 +38,8 @@ func (s *Server) Handler(beside map[string]http.Handler) http.Handler {
 	}))
 }
 
-// LocalHandler answers on the local socket. Who may open the socket may do
-// everything; peer tells who that is.
+// LocalHandler returns the handler of the local socket. Anyone who can open the socket is an
+// administrator; peer returns who it is.
 func (s *Server) LocalHandler(peer func(context.Context) mesh.Actor) http.Handler {
 	return s.observed(s.chain(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,8 +61,8 @@ func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handle
 	return s.verified(authenticate(s.once(s.wellFormed(s.revised(s.permitted(mux))))))
 }
 
-// verified waits, after a pause of this process, until it knows what others have
-// changed, including which keys are valid. During an outage it lets requests pass.
+// verified makes the first requests after a pause of this process wait until it has caught up
+// with changes on other replicas, such as revoked keys. During an outage it lets them pass.
 func (s *Server) verified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, apiPath) {
@@ -72,7 +72,7 @@ func (s *Server) verified(next http.Handler) http.Handler {
 	})
 }
 
-// unmatched answers what no operation does, in the form of all errors.
+// unmatched answers requests for which there is no operation with a Problem.
 func (s *Server) unmatched(mux *http.ServeMux) http.HandlerFunc {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -96,9 +96,8 @@ func (s *Server) unmatched(mux *http.ServeMux) http.HandlerFunc {
 	}
 }
 
-// wellFormed refuses what would be read as something else further on: a path
-// that the router would correct by a redirect, and a query of which it would
-// drop the part that it cannot read.
+// wellFormed refuses requests that would be misread later: a path that the router would
+// redirect to a cleaned one, and a query whose invalid parts it would drop.
 func (s *Server) wellFormed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !cleanPath(r.URL.EscapedPath()) {
@@ -122,7 +121,7 @@ func noSuchPath(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, r, problem(http.StatusNotFound, fmt.Sprintf("there is no %s; the operations are listed at /api/v1/docs", r.URL.Path)))
 }
 
-// revised waits, if asked to, until this replica has seen what the caller has.
+// revised waits until this replica has seen the revision in Mesh-Min-Revision.
 func (s *Server) revised(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if text := r.Header.Get("Mesh-Min-Revision"); text != "" && strings.HasPrefix(r.URL.Path, apiPath) {
@@ -143,8 +142,8 @@ func (s *Server) revised(next http.Handler) http.Handler {
 	})
 }
 
-// observed counts, sets the headers of every answer, and keeps a panic from
-// leaving the caller without one.
+// observed counts and times requests, sets the headers of every answer, and answers requests
+// whose handler panics.
 func (s *Server) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -165,8 +164,8 @@ func (s *Server) observed(next http.Handler) http.Handler {
 	})
 }
 
-// panicked answers in place of a handler that cannot. An answer that was begun
-// is cut off, so that nobody takes it for a whole one.
+// panicked answers a request whose handler panicked. If the answer had begun, it is aborted so
+// that it does not look complete.
 func (s *Server) panicked(w *recorder, r *http.Request, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
@@ -178,14 +177,14 @@ func (s *Server) panicked(w *recorder, r *http.Request, p any) {
 	writeProblem(w, r, problem(http.StatusInternalServerError, "internal error; the log of the service has the details"))
 }
 
-// recorder counts the status when the headers are sent. Answers that do not say
-// which revision they were read at say how far this replica is.
+// recorder counts the status when the headers are sent, and sets Mesh-Revision to this
+// replica's revision in answers that do not have it.
 type recorder struct {
 	http.ResponseWriter
 	server   *Server
 	status   int
 	hijacked bool // the connection serves another protocol now
-	endless  bool // the answer lasts as long as its reader likes
+	endless  bool // the answer is a stream without an end
 }
 
 func (w *recorder) WriteHeader(status int) {
@@ -206,8 +205,7 @@ func (w *recorder) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Hijack hands the connection over, for handlers that do not ask through
-// http.ResponseController.
+// Hijack takes over the connection, for handlers that do not use http.ResponseController.
 func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {

@@ -45,8 +45,7 @@ func (s *nodeList) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.L
 	}.reply(w, snap, part, where(snap.Nodes.All(), filter.wants))
 }
 
-// nodeFilter says which nodes of a snapshot are wanted. What is zero or nil
-// wants any.
+// nodeFilter selects nodes of a snapshot. Fields that are zero or nil match any node.
 type nodeFilter struct {
 	snap    *mesh.Snapshot
 	owner   mesh.UserID
@@ -87,7 +86,7 @@ func (f *nodeFilter) wants(n *mesh.Node) bool {
 		(f.text == "" || f.found(n))
 }
 
-// found reports whether a node shows the text that is searched for.
+// found reports whether a name, tag, address or the owner of a node contains the text.
 func (f *nodeFilter) found(n *mesh.Node) bool {
 	words := append([]string{n.Name, n.Hostname}, n.Tags...)
 	for _, a := range n.Addrs() {

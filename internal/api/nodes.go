@@ -46,8 +46,8 @@ func (s *nodes) DeleteNode(w http.ResponseWriter, r *http.Request, nodeID string
 	s.done(w, r, s.control.Delete(r.Context(), actor(r), nodeID, ifRevision(p.IfMatch)))
 }
 
-// ExpireNode implements POST /api/v1/node/{nodeId}/expire. A time that tools
-// send as unset means now.
+// ExpireNode implements POST /api/v1/node/{nodeId}/expire. Without a time, or with an empty
+// one, the node expires now.
 func (s *nodes) ExpireNode(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.ExpireNodeParams) {
 	var in openapi.NodeExpiryChange
 	err := decodeKnown(w, r, &in)
@@ -65,7 +65,7 @@ func (s *nodes) ExpireNode(w http.ResponseWriter, r *http.Request, nodeID string
 	s.replyNode(w, r, n, err)
 }
 
-// expiration is what the two members mean together.
+// expiration combines the two members of a request.
 func expiration(at *time.Time, never bool) control.Expiration {
 	return control.Expiration{At: or(at), Never: never}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// maxPolicyBody holds the largest policy however its characters are escaped.
+// maxPolicyBody is enough for the largest policy, however its characters are escaped.
 const maxPolicyBody = 8 << 20
 
-// noPolicy has the words by which tools know that none was saved yet.
+// noPolicy begins with the words by which tools recognize that no policy was saved yet.
 const noPolicy = "acl policy not found: everyone may reach everyone until a policy is saved"
 
 // policies handles the operations that save policies and show what was saved.
@@ -35,7 +35,7 @@ func (s *policies) GetPolicy(w http.ResponseWriter, r *http.Request) {
 	s.replyPolicy(w, r, p, nil)
 }
 
-// ifMatch reads the version that must be in force; nil means any.
+// ifMatch returns the version of the policy that If-Match requires; nil means any.
 func ifMatch(header *string) (*mesh.PolicyVersion, error) {
 	text := strings.TrimSpace(or(header))
 	if text == "" || text == "*" {
@@ -49,7 +49,7 @@ func ifMatch(header *string) (*mesh.PolicyVersion, error) {
 	return &version, nil
 }
 
-// policyDraft is what both operations that save a policy have in common.
+// policyDraft reads what both operations that save a policy have in common.
 func policyDraft(header, reason, within *string) (in control.PolicyDraft, err error) {
 	if in.IfVersion, err = ifMatch(header); err != nil {
 		return in, err

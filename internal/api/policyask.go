@@ -171,9 +171,8 @@ func (s *policyQuestions) TestPolicy(w http.ResponseWriter, r *http.Request) {
 	reply(w, snap, openapi.PolicyTestResult{Tests: tests, Failures: failureShapes(failures)})
 }
 
-// inTurn looks at a draft when it is the caller's turn, and gives the turn back
-// before anything is answered, however slowly that is read. Without a turn it has
-// answered.
+// inTurn evaluates a draft when it is the caller's turn, and ends the turn before the answer is
+// written: its reader may be slow. If it returns false, it has answered the request.
 func (s *policyQuestions) inTurn(w http.ResponseWriter, r *http.Request, look func()) (ok bool) {
 	who := actor(r)
 	done, refusal := s.turns.take(r.Context(), string(who.Kind)+" "+who.ID)

@@ -21,8 +21,8 @@ func policyVersionShape(p *mesh.Policy) openapi.PolicyVersion {
 	return shape
 }
 
-// policyShape leaves updatedAt out while the policy is a file: tools take that for
-// one that they cannot save.
+// policyShape leaves out updatedAt if the policy is a file: tools then know that they cannot
+// save it.
 func (s *policies) policyShape(p *mesh.Policy) openapi.Policy {
 	v := policyVersionShape(p)
 	shape := openapi.Policy{
@@ -56,7 +56,7 @@ func problemShapes(problems []lang.Problem) []openapi.PolicyProblem {
 // errors without it as a failure of the server, and the person's edit is lost.
 const policyErrorPrefix = "parsing HuJSON: "
 
-// badPolicy says where a text is wrong. A test that fails has a line.
+// badPolicy returns the problem for an invalid policy, with the lines of errors and failed tests.
 func badPolicy(b *control.BadPolicy) openapi.Problem {
 	p := member(problem(http.StatusBadRequest, b.Error()), "policy")
 	p.Message = policyErrorPrefix + p.Detail
@@ -81,7 +81,7 @@ func failureShapes(failures []explain.TestFailure) []openapi.PolicyTestFailure {
 	})
 }
 
-// nodeNames knows the names of nodes.
+// nodeNames looks up the names of nodes.
 type nodeNames struct{ snap *mesh.Snapshot }
 
 func (n nodeNames) one(id mesh.NodeID) openapi.NodeName {
@@ -121,8 +121,7 @@ func serviceTexts(all []lang.Service) []string {
 	return shapes(all, func(s lang.Service) string { return s.String() })
 }
 
-// lineNumbers leaves out the rule that stands for a text without rules: it is on
-// no line.
+// lineNumbers leaves out the implicit rule of a policy without rules, which has no line.
 func lineNumbers(all []lang.Line) []int {
 	numbers := []int{}
 	for _, l := range all {

@@ -28,8 +28,8 @@ func (s *preAuthKeys) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p 
 	}
 	var refusal *control.Refusal
 	if number, _ := strconv.ParseInt(or(p.User), 10, 64); number > 0 && errors.As(err, &refusal) && refusal.Reason == control.NotFound {
-		// Tools ask for the keys of users by id, also after they deleted the user. A
-		// name that is not there is more likely misspelt.
+		// Tools ask for the keys of a user by id even after they deleted the user. A name
+		// that does not exist is more likely misspelt.
 		owner, snap, err = mesh.UserID(number), s.ledger.World().Snapshot, nil
 	}
 	if err != nil {
@@ -45,8 +45,7 @@ func (s *preAuthKeys) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p 
 	}))
 }
 
-// unlessZero reads the id of a user in the form of tools whose ids are numbers: they
-// send 0 for none.
+// unlessZero returns the id of a user. Tools whose ids are numbers send 0 for no user.
 func unlessZero(user string) string {
 	if user == "0" {
 		return ""
@@ -105,7 +104,7 @@ func (s *preAuthKeys) DeletePreAuthKey(w http.ResponseWriter, r *http.Request, p
 	s.done(w, r, s.control.Delete(r.Context(), actor(r), p.ID))
 }
 
-// oneOf takes the one member that is given.
+// oneOf returns the one member that is set.
 func oneOf(names string, members ...*string) (ref string, err error) {
 	for _, m := range members {
 		switch {

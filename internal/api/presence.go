@@ -16,8 +16,8 @@ const (
 	defaultBuckets   = 48
 	maxBuckets       = 288
 	maxPresenceNodes = 500
-	// presenceChunk is how many nodes are read at a time: a node that flaps has
-	// thousands of transitions, and a summary keeps none of them.
+	// presenceChunk is how many nodes are read at a time: a node that flaps has thousands of
+	// transitions, which the summary does not need to keep.
 	presenceChunk = 50
 )
 
@@ -54,9 +54,9 @@ func (s *presences) ShowNodePresence(w http.ResponseWriter, r *http.Request, nod
 	reply(w, snap, out)
 }
 
-// knownSince is when the time begins of which something is known: a node that joined
-// later was not offline before. That it came counts more than when it joined; replicas
-// tell the two times by clocks of their own.
+// knownSince returns the start of the time for which a node's presence is known: before it
+// joined it was not offline. If its first transition is earlier than its creation, the
+// transition counts, since the clocks of replicas differ.
 func knownSince(n *mesh.Node, p history.Presence, from, to mesh.Time) mesh.Time {
 	if p.Before {
 		return from
@@ -109,8 +109,8 @@ func (s *presences) ListPresence(w http.ResponseWriter, r *http.Request, p opena
 	reply(w, snap, out)
 }
 
-// presenceNodes are the nodes that a summary is asked for, in order and once.
-// Without names there may be more than it may hold.
+// presenceNodes returns the nodes to summarize, sorted and without duplicates. If the request
+// names none, there may be more than fit into one answer.
 func (s *presences) presenceNodes(r *http.Request, snap *mesh.Snapshot, p openapi.ListPresenceParams) (ids []mesh.NodeID, _ *mesh.Snapshot, err error) {
 	var after int64
 	if or(p.Cursor) != "" {

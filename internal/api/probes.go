@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 )
 
-// probes handles the operations by which others check on this replica.
+// probes handles the operations for health checks and versions.
 type probes struct {
 	*core
 	health, ready func() openapi.Health
@@ -14,8 +14,8 @@ type probes struct {
 	version       openapi.Version
 }
 
-// Health implements GET /health. It reports the last background check and never
-// asks the database.
+// Health implements GET /health. It reports the last background check and never queries the
+// database.
 func (s *probes) Health(w http.ResponseWriter, _ *http.Request) { writeHealth(w, s.health()) }
 
 // Ready implements GET /ready. It does not depend on the database.

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// grpcCode is the number that tools of an older API read.
+// grpcCode returns the gRPC status code that tools written for Headscale's API read.
 func grpcCode(status int) int {
 	switch status {
 	case http.StatusBadRequest:
@@ -57,7 +57,7 @@ const (
 	problemType = "application/problem+json"
 )
 
-// readsOnlyJSON tells whether a request accepts application/json, but not
+// readsOnlyJSON reports whether a request accepts application/json, but not
 // application/problem+json, by name. Tools written for Headscale's API send this,
 // and some of them cannot read an error with any other media type.
 func readsOnlyJSON(r *http.Request) bool {
@@ -73,7 +73,7 @@ func readsOnlyJSON(r *http.Request) bool {
 	return accepts[jsonType] && !accepts[problemType]
 }
 
-// badRequest is a request that cannot be read. path is the member to blame.
+// badRequest is the error for a request that cannot be read. path is the member at fault.
 type badRequest struct{ path, text string }
 
 func (b *badRequest) Error() string { return b.text }
@@ -159,7 +159,7 @@ func (s *core) showCurrent(w http.ResponseWriter, stale *control.Refusal) any {
 
 func etag(revision string) string { return `"` + revision + `"` }
 
-// rejected is the title of refusals to let a node in.
+// rejected is the title of problems when a node may not join.
 const rejected = "Node registration rejected"
 
 func refused(r *control.Refusal) openapi.Problem {
@@ -192,7 +192,7 @@ func member(p openapi.Problem, path string) openapi.Problem {
 
 const revisionHeader = "Mesh-Revision"
 
-// reply answers with what was read in snap.
+// reply answers with a body that was made from snap.
 func reply(w http.ResponseWriter, snap *mesh.Snapshot, body any) {
 	replyEncoded(w, snap, encoded(body))
 }
@@ -204,8 +204,7 @@ func replyEncoded(w http.ResponseWriter, snap *mesh.Snapshot, body []byte) {
 
 func revision(r mesh.Revision) string { return strconv.FormatInt(int64(r), 10) }
 
-// encoded panics when body cannot be encoded: the shapes are ours, so that is a
-// fault in them.
+// encoded panics if body cannot be encoded, which is a bug in our own types.
 func encoded(body any) []byte {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -218,5 +217,5 @@ func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = paced{w}.Write(body) // a caller that is gone needs no answer
+	_, _ = paced{w}.Write(body) // the caller may have disconnected
 }

@@ -51,7 +51,7 @@ func (s *routes) ListNodeRoutes(w http.ResponseWriter, r *http.Request, nodeID s
 	s.replyRoutes(w, snap, page{}, func(route control.NodeRoute) bool { return route.Node == node })
 }
 
-// replyRoutes answers with the routes that are wanted.
+// replyRoutes answers with a page of the routes that match a filter.
 func (s *routes) replyRoutes(w http.ResponseWriter, snap *mesh.Snapshot, part page, wanted func(control.NodeRoute) bool) {
 	routes := slices.DeleteFunc(control.RoutesIn(snap), func(r control.NodeRoute) bool { return !wanted(r) })
 	slices.SortFunc(routes, func(a, b control.NodeRoute) int { return cmp.Compare(a.Route.ID, b.Route.ID) })
@@ -79,7 +79,7 @@ func (s *routes) ShowNetworkHistory(w http.ResponseWriter, r *http.Request, p op
 	s.replyHistory(w, r, s.ledger.World().Snapshot, prefix, p.Limit, err)
 }
 
-// replyHistory answers with who led to a prefix, unless it could not be read.
+// replyHistory answers with the nodes that were primary for a prefix, or with err.
 func (s *routes) replyHistory(w http.ResponseWriter, r *http.Request, snap *mesh.Snapshot, prefix netip.Prefix, limit *int, err error) {
 	var terms []control.Term
 	if err == nil {
@@ -215,7 +215,7 @@ func network(path, text string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// routeRef reads the id of a route. What is no number is the id of none.
+// routeRef parses the id of a route. A text that is not an id is not found.
 func routeRef(text string) (mesh.RouteID, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {

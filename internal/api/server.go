@@ -21,7 +21,7 @@ type Config struct {
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 	Version    openapi.Version
-	// Health is the state of the service as of the last background check.
+	// Health returns the result of the last background check.
 	Health func() openapi.Health
 	// Ready reports whether this replica can serve maps; like Health it only reads.
 	Ready func() openapi.Health
@@ -33,7 +33,7 @@ type Config struct {
 	Facts    openapi.ServerState
 	Checks   func() []openapi.ServerCheck
 	Document []byte // openapi.yaml
-	// TrustedProxies may say on whose behalf they ask.
+	// TrustedProxies are the proxies whose X-Forwarded-For counts.
 	TrustedProxies []netip.Prefix
 }
 
@@ -50,7 +50,7 @@ type Server struct {
 	seconds  prometheus.Histogram
 }
 
-// New returns a server; Handler makes it answer.
+// New returns a server. Its handlers are Handler and LocalHandler.
 func New(c Config) *Server {
 	if c.Closed == nil {
 		c.Closed = func() bool { return false }
@@ -66,13 +66,13 @@ func New(c Config) *Server {
 		}, []string{"code"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "mesh_http_request_duration_seconds", Help: "Time to answer a request.",
-			// With a bound at 10 ms and 50 ms, what we promise for /health and the API.
+			// With bounds at 10 ms and 50 ms, our targets for /health and the API.
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5},
 		}),
 	}
 	c.Registerer.MustRegister(s.requests, s.seconds)
 	for _, failure := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable} {
-		s.requests.WithLabelValues(strconv.Itoa(failure)) // from zero, or nobody sees the first of them as an increase
+		s.requests.WithLabelValues(strconv.Itoa(failure)) // starts at zero, so that the first failure shows as an increase
 	}
 	return s
 }

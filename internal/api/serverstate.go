@@ -37,7 +37,7 @@ func (s *serverState) ShowServer(w http.ResponseWriter, _ *http.Request) {
 	reply(w, snap, out)
 }
 
-// relays says of every relay what online nodes found when they last measured.
+// relays summarizes the last measurements of online nodes for every relay.
 func (s *serverState) relays(snap *mesh.Snapshot) []openapi.ServerRelay {
 	homes, latencies := map[int]int{}, map[int][]int64{}
 	for n := range snap.Nodes.All() {
@@ -61,8 +61,8 @@ func (s *serverState) relays(snap *mesh.Snapshot) []openapi.ServerRelay {
 	return out
 }
 
-// medianMillis is the middle of latencies in microseconds, of two the lower; nil
-// without any.
+// medianMillis returns the median of latencies in microseconds, the lower one of two; nil if
+// there are none.
 func medianMillis(micros []int64) *float64 {
 	if len(micros) == 0 {
 		return nil

@@ -12,8 +12,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// taggedDevices is the user that lists show for nodes that belong to tags. It
-// is never stored.
+// taggedDevices returns the user that is shown for tagged nodes. It is never stored.
 func taggedDevices() *openapi.User {
 	return &openapi.User{ID: mesh.TaggedDevices.String(), Name: control.TaggedDevices, DisplayName: "Tagged Devices"}
 }
@@ -76,7 +75,7 @@ func discoKey(n *mesh.Node) string {
 	return n.Net.DiscoKey.String()
 }
 
-// list is never null: the API shows an empty one.
+// list replaces nil by an empty list, which is encoded as [] instead of null.
 func list(texts []string) []string {
 	if texts == nil {
 		return []string{}
@@ -92,10 +91,10 @@ func texts[T fmt.Stringer](values []T) []string {
 	return out
 }
 
-// Describe tells the audit what an event is about, in the shapes of the API. It
-// implements ledger.Describe. Presence, endpoints, measurements, uses of keys and
-// counters are no news, nor is that a device took its answer: it becomes a node. Of settings only those of DNS
-// are for people.
+// Describe returns the object of an event for the audit log, in the shapes of the API. It
+// implements ledger.Describe. The audit log has no entries for presence, endpoints,
+// measurements, uses of keys, counters, settings other than DNS, and the deletion of a login
+// when its device collects the answer.
 func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	user := func(id mesh.UserID) (string, string, []byte) {
 		u, ok := s.Users.Get(id)
@@ -158,7 +157,7 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 	return "", "", nil
 }
 
-// describePolicy leaves the text out: the versions have it.
+// describePolicy leaves out the text, which the list of versions has.
 func describePolicy(s *mesh.Snapshot, v mesh.PolicyVersion) (kind, id string, shape []byte) {
 	p, ok := s.Policy()
 	return "policy", v.String(), shapeOf(ok && p.Version == v, func() any { return policyVersionShape(p) })

@@ -59,7 +59,7 @@ func (s *sshSessions) RejectSSH(w http.ResponseWriter, r *http.Request) {
 	s.done(w, r, err)
 }
 
-// sessionShape names both nodes; the name of one that is gone is empty.
+// sessionShape names both nodes. The name of a deleted node is empty.
 func sessionShape(s *mesh.Snapshot, src, dst mesh.NodeID, user string) openapi.SSHSession {
 	shape := openapi.SSHSession{SourceID: src.String(), SourceUser: control.TaggedDevices, TargetID: dst.String(), SSHUser: user}
 	if n, ok := s.Nodes.Get(src); ok {

@@ -7,30 +7,30 @@ import (
 	"sync"
 )
 
-// maxKeyDrafts is how many drafts of one caller are looked at or wait for it.
+// maxKeyDrafts is how many drafts of one caller are evaluated or wait for it.
 const maxKeyDrafts = 16
 
-// turns lets callers look at drafts of a policy in turn. A large draft takes
-// seconds of a processor, which devices need too: together they take at most half
-// of the processors, and one caller takes one.
+// turns limits how many drafts of a policy are evaluated at once. A large draft takes seconds
+// of CPU time, which devices need too: all drafts together use at most half of the CPUs, and
+// those of one caller use one.
 type turns struct {
 	all chan struct{}
 
 	mu      sync.Mutex
-	callers map[string]*caller // guarded by mu; none that waits for nothing
+	callers map[string]*caller // guarded by mu; only callers with drafts
 }
 
 type caller struct {
 	own  chan struct{}
-	here int // guarded by the mu of turns; those that look or wait
+	here int // guarded by turns.mu; drafts that are evaluated or wait
 }
 
 func newTurns() *turns {
 	return &turns{all: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), callers: map[string]*caller{}}
 }
 
-// take waits for a turn until ctx ends; done gives it back. It says why not when a
-// caller has too many.
+// take waits for a turn until ctx ends; done ends the turn. If the caller has too many drafts
+// or ctx ends, it returns the reason instead.
 func (t *turns) take(ctx context.Context, id string) (done func(), refusal string) {
 	t.mu.Lock()
 	c := t.callers[id]

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// userList is the list of all users as it stands between two changes of an
-// identity: encoding it would be most of the work of answering with it.
+// userList caches the encoded list of all users while SameIdentities holds: encoding is
+// most of the work of answering.
 type userList struct {
 	of   *mesh.Snapshot
 	body []byte
@@ -25,8 +25,8 @@ type users struct {
 	list    atomic.Pointer[userList]
 }
 
-// ListUsers implements GET /api/v1/user. Of several filters the first of name,
-// email and id counts.
+// ListUsers implements GET /api/v1/user. If there are several filters, only the first of name,
+// email and id applies.
 func (s *users) ListUsers(w http.ResponseWriter, r *http.Request, p openapi.ListUsersParams) {
 	part, err := pageOf(p.Limit, p.Cursor)
 	if err != nil {
@@ -163,8 +163,8 @@ func (s *users) RenameUser(w http.ResponseWriter, r *http.Request, id openapi.Us
 	s.replyUser(w, r, u, err)
 }
 
-// filterUser is the user whose things are asked for and the snapshot to look
-// for them in; zero means everybody's.
+// filterUser returns the user that a list is filtered by, and the snapshot to read it from. Zero
+// means all users.
 func (s *core) filterUser(r *http.Request, ref *string) (mesh.UserID, *mesh.Snapshot, error) {
 	if or(ref) == "" {
 		return 0, s.ledger.World().Snapshot, nil

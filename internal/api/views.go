@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// A view is all that a shape is made from. Values in a snapshot never change, so
-// that equal views have equal shapes, whatever snapshots they were taken from.
+// A view holds everything that a shape is made from. Values in a snapshot never change, so
+// equal views have equal shapes, even if they come from different snapshots.
 type (
 	userView struct {
 		user  *mesh.User // nil for nobody
@@ -103,10 +103,9 @@ func (v nodeView) shape() openapi.Node {
 	return shape
 }
 
-// nodeCache keeps the JSON of each node as it was shown last, with what it was
-// made from: encoding nodes is most of the work of listing them. It holds at
-// most one entry for each node, and none of a node that was gone when the last
-// one was added.
+// nodeCache caches the JSON of each node with the view that it was made from: encoding nodes is
+// most of the work of listing them. It has at most one entry per node. Entries of deleted nodes
+// are removed when another one is added.
 type nodeCache struct {
 	mu      sync.RWMutex
 	entries map[mesh.NodeID]cachedNode // guarded by mu
@@ -117,7 +116,7 @@ type cachedNode struct {
 	json []byte
 }
 
-// encoded is a node as JSON, which nobody changes.
+// encoded returns a node as JSON. Callers must not change it.
 func (c *nodeCache) encoded(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) []byte {
 	view := viewNode(s, n, at)
 	c.mu.RLock()

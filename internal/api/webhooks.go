@@ -35,7 +35,7 @@ func (s *webhooks) CreateWebhook(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	if !s.opens(w, r, reads(mesh.NounHistory)) { // the receiver is told of it
+	if !s.opens(w, r, reads(mesh.NounHistory)) { // the receiver gets the history
 		return
 	}
 	hook, secret, err := s.control.Create(r.Context(), actor(r), control.WebhookChange{
@@ -189,7 +189,7 @@ func (s *webhooks) RedeliverEvent(w http.ResponseWriter, r *http.Request, webhoo
 		letter, err = letterRef(failedID)
 	}
 	a := actor(r)
-	a.Once = nil // to send it again is what is asked for
+	a.Once = nil // a repeated request sends the event again
 	var answer control.WebhookAnswer
 	if err == nil {
 		answer, err = s.control.Redeliver(r.Context(), a, id, letter)
@@ -197,7 +197,7 @@ func (s *webhooks) RedeliverEvent(w http.ResponseWriter, r *http.Request, webhoo
 	s.replyDelivery(w, r, answer, err)
 }
 
-// webhookRef reads the id of a webhook. What is no number is the id of none.
+// webhookRef parses the id of a webhook. A text that is not an id is not found.
 func webhookRef(text string) (mesh.WebhookID, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 || id > mesh.MaxID {
@@ -223,8 +223,8 @@ func webhookShape(w *mesh.Webhook) openapi.Webhook {
 	}
 }
 
-// webhookFor shows readers no more of the address than the host: paths of receivers
-// hold passwords.
+// webhookFor shows read-only callers only the host of the URL: paths of receivers contain
+// secrets.
 func webhookFor(r *http.Request, w *mesh.Webhook) openapi.Webhook {
 	shape := webhookShape(w)
 	if !access(r).Allows(mesh.NounWebhooks, mesh.RoleOperator) {
@@ -241,8 +241,8 @@ func hostOf(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
-// describeWebhook shows as little, and nothing that the receiver said: what is
-// recorded is sent to other receivers.
+// describeWebhook also leaves out what the receiver answered: the audit log is sent to other
+// receivers.
 func describeWebhook(s *mesh.Snapshot, id mesh.WebhookID) (kind, name string, shape []byte) {
 	w, ok := s.Webhooks.Get(id)
 	return "webhook", id.String(), shapeOf(ok, func() any {
@@ -252,14 +252,14 @@ func describeWebhook(s *mesh.Snapshot, id mesh.WebhookID) (kind, name string, sh
 	})
 }
 
-// webhookEvent is what a receiver is sent: a change, and its names.
+// webhookEvent is the body of a delivery: a change and its names.
 type webhookEvent struct {
 	openapi.Change
 	Event string `json:"event"`
 	Type  string `json:"type"`
 }
 
-// EncodeWebhookEvent gives a change in the form that receivers are sent.
+// EncodeWebhookEvent encodes a change as the body of a delivery.
 func EncodeWebhookEvent(row history.AuditRow) []byte {
 	change := changeShape(row)
 	change.ID = control.EventID(row)
