@@ -1,5 +1,4 @@
-// Command fairlead-console serves the admin console of a Fairlead service to
-// browsers.
+// Command fairlead-console serves the admin console of a Fairlead server to browsers.
 //
-// It joins the process to package bff and holds no rules of its own.
+// It connects the process to package bff and contains no logic of its own.
 package main

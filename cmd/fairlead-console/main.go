@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/console/web"
 )
 
-// Stamped by the linker.
+// Set by the linker.
 var version = "dev"
 
 const usage = `Usage: fairlead-console [--config FILE] [serve|health|version]
