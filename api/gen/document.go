@@ -21,13 +21,13 @@ const (
 
 const (
 	noReplay    = "none"
-	consoleBase = "/api/v1/" // the console passes on nothing else
+	consoleBase = "/api/v1/" // the console forwards nothing else
 )
 
-// replayName is the part of a function's name after "replay".
+// replayName matches the part of a function's name after "replay".
 var replayName = regexp.MustCompile(`^([A-Z][A-Za-z]*|` + noReplay + `)$`)
 
-// operation is an operation of the document.
+// operation is an operation of openapi.yaml.
 type operation struct {
 	ID          string `yaml:"operationId"`
 	Role        string `yaml:"x-role"`
@@ -39,7 +39,7 @@ type operation struct {
 	RequestBody *struct{ Content map[string]content } `yaml:"requestBody"`
 
 	Method, Path string   `yaml:"-"`
-	unknown      []string // attributes
+	unknown      []string // unknown x- attributes
 }
 
 type parameter struct {
@@ -54,7 +54,7 @@ type schema struct {
 	Properties map[string]yaml.Node
 }
 
-// UnmarshalYAML implements yaml.Unmarshaler. It notes attributes that nothing reads.
+// UnmarshalYAML implements yaml.Unmarshaler. It records attributes that nothing reads.
 func (o *operation) UnmarshalYAML(n *yaml.Node) error {
 	type plain operation
 	if err := n.Decode((*plain)(o)); err != nil {
@@ -69,7 +69,7 @@ func (o *operation) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// read returns the operations in the order of the document, with references resolved.
+// read returns the operations in the order of openapi.yaml, with references resolved.
 func read(document []byte) ([]operation, error) {
 	var doc struct {
 		Paths      yaml.Node
@@ -130,7 +130,7 @@ func (o *operation) takes(name string) bool {
 // changes reports whether the operation can change something.
 func (o *operation) changes() bool { return o.Method != "GET" && o.Role != string(mesh.RoleRead) }
 
-// anyone reports whether the operation asks for no role.
+// anyone reports whether the operation requires no role.
 func (o *operation) anyone() bool { return o.Role == roleAny || o.Role == rolePublic }
 
 // check returns everything that is wrong with the attributes of an operation.

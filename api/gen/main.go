@@ -1,8 +1,8 @@
-// Command gen writes the Go code that oapi-codegen does not: from openapi.yaml the tables of operations of the server
-// and of the console, and from the client's models their names in the server. It runs in the directory of the document,
-// as part of "go generate ./api".
+// Command gen generates the Go code that oapi-codegen does not: the operation tables of the server and of the
+// console from openapi.yaml, and aliases for the client's models in the server. It runs in the directory of
+// openapi.yaml, as part of "go generate ./api".
 //
-// It fails if an operation lacks an attribute that the head of openapi.yaml describes, or has one that is unknown.
+// It fails if an operation lacks an attribute that the head of openapi.yaml describes, or has an unknown one.
 package main
 
 import (
@@ -31,7 +31,7 @@ func write(document string) error {
 		return fmt.Errorf("%s: %w", document, err)
 	}
 	for name, code := range files {
-		if err := os.WriteFile(name, code, 0o644); err != nil { //nolint:gosec // source code is for everyone
+		if err := os.WriteFile(name, code, 0o644); err != nil { //nolint:gosec // source code is not secret
 			return err
 		}
 	}

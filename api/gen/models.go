@@ -8,11 +8,11 @@ import (
 	"go/token"
 )
 
-// modelsFile is where oapi-codegen writes the types of requests and answers.
+// modelsFile is where oapi-codegen writes the types of requests and responses.
 const modelsFile = "../apiclient/models.gen.go"
 
-// modelAliases returns a file by which the server has the client's models under its own package. Generating them
-// twice would let the two differ, and would double the largest part of the generated code.
+// modelAliases returns a file that makes the client's models available in the server's package. If they were
+// generated twice, they could differ, and the largest part of the generated code would double.
 func modelAliases(models []byte) (string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), modelsFile, models, parser.SkipObjectResolution)
 	if err != nil {
