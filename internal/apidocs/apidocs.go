@@ -15,7 +15,7 @@ import (
 //go:embed page.html
 var pageTemplate string
 
-// Render makes the page from openapi.yaml.
+// Render renders openapi.yaml as an HTML page.
 func Render(document []byte) ([]byte, error) {
 	d := &docs{}
 	if err := yaml.Unmarshal(document, d); err != nil {
@@ -35,7 +35,7 @@ func Render(document []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// docs is what the page shows of an OpenAPI document.
+// docs is the part of an OpenAPI document that the page shows.
 type docs struct {
 	Info struct{ Title, Version, Description string }
 	Tags []struct{ Name, Description string }
@@ -119,7 +119,7 @@ func (o *ordered[T]) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// at finds what a reference names; only references to components exist.
+// at resolves a reference; only references to components exist.
 func (o ordered[T]) at(ref string) (v T) {
 	name := ref[strings.LastIndexByte(ref, '/')+1:]
 	for _, e := range o {
@@ -130,7 +130,7 @@ func (o ordered[T]) at(ref string) (v T) {
 	return v
 }
 
-// group is the operations of one tag.
+// group holds the operations of one tag.
 type group struct {
 	Name, Description string
 	Operations        []*operation
@@ -157,7 +157,7 @@ func (d *docs) Groups() (groups []group) {
 	return groups
 }
 
-// Objects returns the schemas that others refer to, and the one of all errors.
+// Objects returns the schemas that others refer to, and the schema of errors.
 func (d *docs) Objects() (objects ordered[schema]) {
 	nested := map[string]bool{"#/components/schemas/Problem": true}
 	var visit func(s schema)
@@ -180,7 +180,7 @@ func (d *docs) Objects() (objects ordered[schema]) {
 	return objects
 }
 
-// parts are the schemas of what a value consists of.
+// parts returns the schemas of the parts of a value.
 func (s schema) parts() (parts []schema) {
 	for _, p := range s.Properties {
 		parts = append(parts, p.Value)
@@ -200,7 +200,7 @@ func (d *docs) response(r response) response {
 	return r
 }
 
-// follow returns the schema itself and its name, if it has one.
+// follow resolves a reference: it returns the schema and its name, if it has one.
 func (d *docs) follow(s schema) (schema, string) {
 	if len(s.AllOf) == 1 {
 		inner := s.AllOf[0]
@@ -221,10 +221,10 @@ type row struct {
 	Schema                      schema
 }
 
-// body lists the members of a request, of which most are optional.
+// body lists the members of a request, most of which are optional.
 func (d *docs) body(s schema) []row { return d.rows(s, "required", "") }
 
-// members lists the members of an answer, of which hardly any is ever absent.
+// members lists the members of a response, which are rarely absent.
 func (d *docs) members(s schema) []row { return d.rows(s, "", "may be absent") }
 
 func (d *docs) rows(s schema, required, optional string) (rows []row) {
@@ -253,7 +253,7 @@ func (d *docs) parameters(list []parameter) (rows []row) {
 	return rows
 }
 
-// typeOf says in words what a value is; objects with a name are linked.
+// typeOf describes the type of a value; named objects are linked.
 func (d *docs) typeOf(v schema) template.HTML {
 	s, name := d.follow(v)
 	text := map[string]string{"string": "text", "integer": "number", "boolean": "true or false"}[s.Type]
@@ -275,7 +275,7 @@ func (d *docs) typeOf(v schema) template.HTML {
 	return template.HTML(text) // escaped above
 }
 
-// example is the body of a request or an answer as JSON.
+// example returns the body of a request or a response as JSON.
 func (d *docs) example(m media) (string, error) {
 	n := &m.Example
 	if n.IsZero() {
@@ -288,7 +288,7 @@ func (d *docs) example(m media) (string, error) {
 	return b.String(), nil
 }
 
-// sample puts a value together from the examples of its parts.
+// sample builds a value from the examples of its parts.
 func (d *docs) sample(v schema) *yaml.Node {
 	s, _ := d.follow(v)
 	switch {
@@ -347,7 +347,7 @@ func writeExample(b *strings.Builder, n *yaml.Node, newline string) error {
 	return nil
 }
 
-// anchor makes an id of a heading or a name.
+// anchor returns an id for a heading or a name.
 func anchor(text string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		switch {

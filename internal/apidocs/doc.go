@@ -1,6 +1,6 @@
-// Package apidocs makes the page that people read from the API's document: one
-// HTML file without scripts that loads nothing from elsewhere. It renders the parts
-// of OpenAPI and Markdown that the document uses and is no general renderer of either.
+// Package apidocs renders openapi.yaml as a page for people: one HTML file without scripts that loads nothing
+// else. It supports the parts of OpenAPI and Markdown that the document uses and is not a general renderer of
+// either.
 //
-// It imports nothing of ours.
+// It imports nothing else of this module.
 package apidocs

@@ -12,8 +12,8 @@ var (
 	linkSpan = regexp.MustCompile(`\[([^\]]+)\]\(#/components/schemas/(\w+)\)`)
 )
 
-// markdown renders the little of Markdown that the API's document uses:
-// paragraphs, headings, lists, tables, code and links to schemas.
+// markdown renders the subset of Markdown that the API's document uses: paragraphs, headings, lists, tables,
+// code and links to schemas.
 func markdown(text string) template.HTML {
 	var b strings.Builder
 	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
@@ -37,7 +37,7 @@ func markdown(text string) template.HTML {
 	return template.HTML(b.String()) // inline escapes
 }
 
-// table renders a table with a heading; its second line only rules.
+// table renders a table with a heading; its second line is only a separator.
 func table(lines []string) string {
 	var b strings.Builder
 	b.WriteString(`<div class="wide"><table>`)

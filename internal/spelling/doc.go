@@ -1,3 +1,3 @@
-// Package spelling finds the name that somebody probably meant. It is not a
-// search: names are compared by their letters alone.
+// Package spelling finds the name that was probably meant. It is not a search: it only compares the letters
+// of names.
 package spelling

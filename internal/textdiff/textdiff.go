@@ -9,13 +9,13 @@ import (
 
 const (
 	contextLines = 3
-	// maxEdits bounds the work on texts that have little in common: everything
-	// between their first and last difference is then replaced as a whole.
+	// maxEdits limits the work for texts that have little in common: everything between their first and last
+	// difference is then replaced as a whole.
 	maxEdits = 1_000
 )
 
-// Unified returns the changes from one text to another in the unified format of
-// diff -u, and "" when they are equal.
+// Unified returns the changes from one text to another in the unified format of diff -u, or "" if they are
+// equal.
 func Unified(fromName, toName, from, to string) string {
 	if from == to {
 		return ""
@@ -49,8 +49,8 @@ func lines(text string) []string {
 	return all
 }
 
-// edit keeps, removes or adds one line: ' ', '-' or '+'. The numbers are those of
-// the line in both texts, counted from 0, or of the line that follows.
+// edit keeps, removes or adds one line: ' ', '-' or '+'. The numbers are those of the line in both texts,
+// counted from 0, or of the line that follows.
 type edit struct {
 	op       byte
 	from, to int
@@ -86,8 +86,7 @@ func writeHunk(b *strings.Builder, edits []edit, start, end int) {
 	}
 }
 
-// editsOf skips the lines that both texts begin and end with, usually most of
-// them, and compares the rest.
+// editsOf skips the lines that both texts start and end with, usually most of them, and compares the rest.
 func editsOf(from, to []string) []edit {
 	head := 0
 	for head < len(from) && head < len(to) && from[head] == to[head] {
@@ -125,8 +124,7 @@ func editsOf(from, to []string) []edit {
 	return out
 }
 
-// script is the shortest list of edits from one list of lines to the other, by
-// Myers' algorithm.
+// script returns the shortest list of edits from one list of lines to the other, with Myers' algorithm.
 func script(from, to []string) []byte {
 	n, m := len(from), len(to)
 	// reached[d][k+d] is the furthest line of from that d differences reach on
@@ -153,8 +151,8 @@ func script(from, to []string) []byte {
 	return append([]byte(strings.Repeat("-", n)), strings.Repeat("+", m)...)
 }
 
-// furthest is where the d-th difference ends on diagonal k: one line further than
-// the better neighbour in the previous row.
+// furthest returns where the d-th difference ends on diagonal k: one line further than the better neighbour
+// in the previous row.
 func furthest(before []int32, k, d int) int {
 	if insertsAt(before, k, d) {
 		return int(before[k+1+d-1])
