@@ -1,8 +1,8 @@
-// Command fairlead is the coordination service for a private mesh, started with
-// "fairlead serve", and the command line that administers it.
+// Command fairlead is the Fairlead server, started with "fairlead serve", and the command line that
+// administers it.
 //
-// It joins the process to the packages that do the work and holds no rules of
-// its own: serve.go is the service, package cli everything else.
+// It connects the process to the packages that do the work and contains no logic of its own: serve.go runs
+// the server, and package cli is everything else.
 package main
 
 //go:generate go run . man --markdown ../../docs/cli.md

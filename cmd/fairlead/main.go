@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/cmd/fairlead/cli"
 )
 
-// Stamped by the linker.
+// Set by the linker.
 var (
 	version   = "dev"
 	commit    = "unknown"
@@ -35,7 +35,7 @@ func main() {
 	os.Exit(cli.Execute(context.Background(), root, os.Args[1:]))
 }
 
-// screen is the size of the terminal that stdout is, zeros when it is none.
+// screen returns the size of the terminal on stdout, or zeros if stdout is not a terminal.
 func screen() (width, height int) {
 	width, height, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
-// repairClock sets the time of a database back, for the command line, which
-// opens none itself.
+// repairClock sets the time of a database back for package cli, which does not open databases itself.
 func repairClock(ctx context.Context, c *config.Config, agree func(cli.ClockRepair) error) (cli.ClockRepair, error) {
 	shape := func(r app.ClockRepair) cli.ClockRepair {
 		return cli.ClockRepair{Was: r.Was.Time(), Now: r.Now.Time(), Valid: r.Valid, Revoked: r.Revoked, Late: r.Late, Lost: r.Lost, Changes: r.Changes}

@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
-// serve is the command that runs the service until it is told to stop. The
-// global flag --config names its configuration.
+// serve returns the command that runs the server until it is told to stop. The global flag --config names its
+// configuration.
 func serve(build cli.Build) *cobra.Command {
 	var newKey bool
 	cmd := &cobra.Command{
@@ -57,9 +57,9 @@ and every receiver of webhooks needs its new secret.`,
 	return cmd
 }
 
-// stopOnSignal ends the context at the first signal and leaves the second to the
-// system, which ends the process. The order matters: who sees the context end may
-// send the second at once.
+// stopOnSignal cancels the context at the first signal and restores the default handling, so that a second
+// signal ends the process. The handling is restored first, because the second signal may be sent as soon as
+// the context ends.
 func stopOnSignal(ctx context.Context) context.Context {
 	signalled, release := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	ctx, cancel := context.WithCancel(ctx)
@@ -70,7 +70,7 @@ func stopOnSignal(ctx context.Context) context.Context {
 	return ctx
 }
 
-// hangups delivers SIGHUP, which ends no process that asks for it.
+// hangups delivers SIGHUP, which then no longer ends the process.
 func hangups() <-chan os.Signal {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)

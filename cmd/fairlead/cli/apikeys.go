@@ -170,7 +170,7 @@ id and expires all keys that match.`,
 			if selection.At != nil {
 				when = "from " + timeText(*selection.At)
 			}
-			many := prefix != "" && len(keyID(prefix)) < keyIDLength // may match more than was meant
+			many := prefix != "" && len(keyID(prefix)) < keyIDLength // it may match more than intended
 			if err := t.confirmIf(many, *force, fmt.Sprintf("Expire %s, so that programs with it are refused %s?", which, when)); err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ func (t *tool) audit() *cobra.Command {
 	}, t.auditList())
 }
 
-// timeForms describes what names a time in the commands that look back.
+// timeForms describes the forms of times in commands about the past.
 const timeForms = `Times are like 2026-03-01T09:30:00Z, or how long ago, like 24h or 30d.`
 
 func (t *tool) auditList() *cobra.Command {
@@ -91,7 +91,7 @@ func actorText(a apiclient.Actor) string {
 	return a.Kind
 }
 
-// nameIn is what people call the object of a shape.
+// nameIn returns the name of an object for people.
 func nameIn(shape any) string {
 	members, _ := shape.(map[string]any)
 	for _, name := range []string{"givenName", "name", "prefix", "key"} {
@@ -102,7 +102,7 @@ func nameIn(shape any) string {
 	return ""
 }
 
-// past reads a moment, or how long ago it was; nil for no text.
+// past parses a time, or how long ago it was; it returns nil for an empty text.
 func (t *tool) past(flag, text string) (*time.Time, error) {
 	if text == "" {
 		return nil, nil

@@ -21,7 +21,7 @@ code, and is named here by that code or by the address of the page.`,
 	}, t.authList(), t.authApprove(), t.authReject())
 }
 
-// loginForms describes what names a waiting device.
+// loginForms describes the forms in which commands accept a waiting device.
 const loginForms = `The device is given by the code that its page shows, or by the page's address.`
 
 func (t *tool) authList() *cobra.Command {
@@ -104,7 +104,7 @@ func (t *tool) authReject() *cobra.Command {
 	return cmd
 }
 
-// completeLogin completes the first argument with the codes that wait.
+// completeLogin completes the first argument with the codes of waiting devices.
 func (t *tool) completeLogin(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var codes []string
 	if len(args) == 0 {

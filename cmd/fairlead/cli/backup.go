@@ -22,15 +22,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
-// backingUp is what backup was asked for.
-type backingUp struct {
+// backupOptions holds the options of backup.
+type backupOptions struct {
 	file       string
 	recipients []string
 	withKeys   bool
 }
 
 func (t *tool) backup() *cobra.Command {
-	var b backingUp
+	var b backupOptions
 	cmd := alsoAlone(&cobra.Command{
 		Use:   "backup",
 		Short: "Copy the whole database into one file, while the server runs",
@@ -63,7 +63,7 @@ or with --with-keys: whoever has them can pretend to be this service.`,
 	return cmd
 }
 
-func (t *tool) makeBackup(ctx context.Context, b backingUp) error {
+func (t *tool) makeBackup(ctx context.Context, b backupOptions) error {
 	recipients, err := backup.Recipients(b.recipients)
 	if err != nil {
 		return usageError{err}
@@ -98,7 +98,7 @@ func (t *tool) makeBackup(ctx context.Context, b backingUp) error {
 		return err
 	}, func(r io.Reader) error {
 		if len(recipients) > 0 {
-			return nil // only who has the identity can read it
+			return nil // it can be read only with the identity
 		}
 		_, err := backup.Verify(r, nil)
 		return err
@@ -111,7 +111,7 @@ func (t *tool) makeBackup(ctx context.Context, b backingUp) error {
 	return t.show(backupResult{b.file, made}, text)
 }
 
-// backupResult is a backup in a file.
+// backupResult is the output of backup.
 type backupResult struct {
 	File string `json:"file"`
 	*backup.Summary
@@ -126,7 +126,7 @@ func holds(s *backup.Summary) string {
 	return text
 }
 
-// notInIt names the key files that exist and that a backup lacks, if there are any.
+// notInIt lists the existing key files that a backup does not contain.
 func notInIt(c *config.Config, s *backup.Summary) string {
 	var left []string
 	paths := keyPaths(c)
@@ -174,7 +174,7 @@ func addIdentity(cmd *cobra.Command, into *[]string) {
 	cmd.Flags().StringSliceVar(into, "identity", nil, "`file` with an identity of age that opens the backup, as age-keygen writes it")
 }
 
-// openBackup opens a backup, - for standard input, and the identities for it.
+// openBackup opens a backup, or standard input for "-", and reads the identities for it.
 func (t *tool) openBackup(name string, identityFiles []string) (io.ReadCloser, []age.Identity, error) {
 	var all []age.Identity
 	for _, file := range identityFiles {
@@ -198,7 +198,7 @@ func (t *tool) openBackup(name string, identityFiles []string) (io.ReadCloser, [
 	return f, all, err
 }
 
-// ownConfig is the configuration of the server on this machine.
+// ownConfig returns the configuration of the server on this machine.
 func (t *tool) ownConfig() (*config.Config, error) {
 	if t.server != "" {
 		return nil, wrongUsage("this reads the database itself; run it where the server runs, without --server")
@@ -216,7 +216,7 @@ func databaseOf(c *config.Config) backup.Database {
 	}}
 }
 
-// keyPaths says where the files are that belong to a database.
+// keyPaths returns the paths of the key files that belong to a database.
 func keyPaths(c *config.Config) map[string]string {
 	return map[string]string{
 		"noise.private_key_path":       c.Noise.PrivateKeyPath,
@@ -225,7 +225,7 @@ func keyPaths(c *config.Config) map[string]string {
 	}
 }
 
-// mustOwn refuses to let root make files that the server could not open.
+// mustOwn keeps root from creating files that the server could not open.
 func mustOwn(paths ...string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -233,7 +233,7 @@ func mustOwn(paths ...string) error {
 	for _, path := range paths {
 		info, err := os.Stat(filepath.Dir(path))
 		if err != nil || path == "" {
-			continue // nobody owns it yet
+			continue // it does not exist yet
 		}
 		if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 {
 			return fmt.Errorf("%s belongs to another user, who could not open what root makes there: run this as that user, such as: setpriv --reuid=%d --regid=%d --clear-groups fairlead …",
@@ -243,15 +243,15 @@ func mustOwn(paths ...string) error {
 	return nil
 }
 
-// untilInterrupted ends the context at the first signal, so that nothing is left
-// behind, and leaves the second to the system.
+// untilInterrupted cancels the context at the first signal, so that the command can clean up. The second
+// signal ends the process.
 func untilInterrupted(ctx context.Context) (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// progress shows a person which table is being copied; done removes that.
+// progress shows a person which table is being copied; done clears that line.
 func (t *tool) progress() (show backup.Progress, done func()) {
 	if !t.Terminal || !t.forPeople() {
 		return nil, func() {}

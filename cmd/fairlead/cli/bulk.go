@@ -13,12 +13,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
-// bulkChunk is how many objects one call names: few enough for a person to see that
-// long work goes on.
+// bulkChunk is how many objects one request names: few enough for a person to see progress.
 const bulkChunk = 200
 
-// nodeSet is the nodes of a command: its arguments and --identifier, or all that the
-// filters find.
+// nodeSet is the set of nodes of a command: its arguments and --identifier, or all that match the filters.
 type nodeSet struct {
 	refs         []string
 	identifiers  []uint
@@ -29,7 +27,7 @@ type nodeSet struct {
 func (s *nodeSet) flags(t *tool, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.UintSliceVar(&s.identifiers, "identifier", nil, "`id` of a node, beside the arguments")
-	flags.Lookup("identifier").DefValue = "" // or help shows an empty list
+	flags.Lookup("identifier").DefValue = "" // otherwise help shows an empty list
 	complete(cmd, "identifier", cobra.NoFileCompletions)
 	cmd.Flags().StringVar(&s.user, "user", "", "all nodes of this `user`, by name or id")
 	cmd.Flags().StringVar(&s.tag, "tag", "", "all nodes with this `tag:name`")
@@ -39,7 +37,7 @@ func (s *nodeSet) flags(t *tool, cmd *cobra.Command) {
 
 func (s *nodeSet) filtered() bool { return s.user != "" || s.tag != "" }
 
-// name keeps the nodes that are named.
+// name adds the nodes that are given by name.
 func (s *nodeSet) name(args []string) {
 	s.refs = slices.Clone(args)
 	for _, id := range s.identifiers {
@@ -47,7 +45,7 @@ func (s *nodeSet) name(args []string) {
 	}
 }
 
-// takes is how a command reads its arguments.
+// takes validates the arguments of a command.
 func (s *nodeSet) takes(_ *cobra.Command, args []string) error {
 	s.name(args)
 	switch {
@@ -61,7 +59,7 @@ func (s *nodeSet) takes(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// one is the node if the command names exactly one.
+// one returns the node if the command names exactly one.
 func (s *nodeSet) one() (ref string, ok bool) {
 	if len(s.refs) != 1 {
 		return "", false
@@ -92,9 +90,8 @@ func (s *nodeSet) find(ctx context.Context, client *apiclient.Client) (nodes []a
 	return nodes, nil
 }
 
-// nodesWork is what a command does to many nodes. The question and what is said when
-// it is done hold %s where the nodes are named or counted. Nodes that need it no more
-// are counted by themselves, at the %d of skipped.
+// nodesWork describes a command for many nodes. The question and the message when it is done contain %s for
+// the names or the number of nodes. Nodes that need no change are counted separately, at the %d of skipped.
 type nodesWork struct {
 	change         apiclient.NodesChange
 	question, done string
@@ -102,7 +99,7 @@ type nodesWork struct {
 	skipped        string
 }
 
-// changeNodes does it, once a person has agreed.
+// changeNodes makes the change after confirmation.
 func (t *tool) changeNodes(ctx context.Context, set *nodeSet, force bool, work nodesWork) error {
 	client, err := t.connect()
 	if err != nil {
@@ -145,7 +142,7 @@ func (t *tool) changeNodes(ctx context.Context, set *nodeSet, force bool, work n
 	return t.showBulk(results, out, err)
 }
 
-// choice is what a command is about, each once.
+// choice is a list of objects without duplicates.
 type choice struct {
 	ids, names []string
 	seen       map[string]bool
@@ -161,7 +158,7 @@ func (c *choice) add(id, name string) {
 	}
 }
 
-// text names a few of many things: "7 nodes (a, b, c, d, e and 2 more)".
+// text lists a few of many objects: "7 nodes (a, b, c, d, e and 2 more)".
 func (c *choice) text(thing string) string {
 	const shown = 5
 	list := strings.Join(c.names[:min(shown, len(c.names))], ", ")
@@ -171,7 +168,7 @@ func (c *choice) text(thing string) string {
 	return fmt.Sprintf("%s (%s)", count(len(c.names), thing), list)
 }
 
-// inChunks calls for some ids after the other, and shows a person how far it is.
+// inChunks calls a function for one chunk of ids after another, and shows progress to a person.
 func inChunks[T any](t *tool, ids []string, call func(chunk []string) ([]T, error)) (all []T, err error) {
 	shown := t.Terminal && len(ids) > bulkChunk
 	if shown {
@@ -193,8 +190,7 @@ func inChunks[T any](t *tool, ids []string, call func(chunk []string) ([]T, erro
 	return all, nil
 }
 
-// bulkOutcome is what became of many things. done holds %s where those are counted
-// that were changed.
+// bulkOutcome is the result for many objects. done contains %s for the number of changed objects.
 type bulkOutcome struct {
 	asked, skipped int
 	refused        map[int]string
@@ -202,7 +198,7 @@ type bulkOutcome struct {
 	thing, done    string
 }
 
-// refusals has a line for each reason.
+// refusals returns a line for each reason.
 func (o *bulkOutcome) refusals() string {
 	var reasons []string
 	of := map[string]*choice{}
@@ -227,7 +223,7 @@ func (o *bulkOutcome) refusals() string {
 	return b.String()
 }
 
-// showBulk says what was done, and on stderr what was not. Any refusal is a failure.
+// showBulk prints what was done, and on stderr what was not. Any refusal is a failure.
 func (t *tool) showBulk(results any, o bulkOutcome, err error) error {
 	if o.asked == 0 {
 		return err
@@ -243,7 +239,7 @@ func (t *tool) showBulk(results any, o bulkOutcome, err error) error {
 	return err
 }
 
-// changeMany does something to many objects that are no nodes.
+// changeMany changes many objects other than nodes.
 func (t *tool) changeMany(chosen choice, thing, done string, call func(ids []string) ([]byte, error)) error {
 	results, err := inChunks(t, chosen.ids, func(chunk []string) ([]apiclient.BulkResult, error) {
 		out, err := decode[apiclient.BulkResults](call(chunk))

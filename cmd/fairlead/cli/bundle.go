@@ -29,14 +29,14 @@ const (
 	bundledLog   = 1 << 20
 )
 
-// bundling is what debug bundle was asked for.
-type bundling struct {
+// bundleOptions holds the options of debug bundle.
+type bundleOptions struct {
 	file, logFile string
 	withPolicy    bool
 }
 
 func (t *tool) debugBundle() *cobra.Command {
-	var b bundling
+	var b bundleOptions
 	cmd := &cobra.Command{
 		Use:   "bundle",
 		Short: "Collect what support needs into one file, without secrets",
@@ -63,7 +63,7 @@ the log of --log-file the exit status is 1.`,
 	return cmd
 }
 
-func (t *tool) bundle(ctx context.Context, client *apiclient.Client, b bundling) error {
+func (t *tool) bundle(ctx context.Context, client *apiclient.Client, b bundleOptions) error {
 	to, name, done := t.Stdout, "standard output", func() error { return nil }
 	if width, _ := t.screen(); b.file == "-" && width > 0 {
 		return wrongUsage("standard output is a terminal; send it into a file or another command")
@@ -100,14 +100,14 @@ func (t *tool) bundle(ctx context.Context, client *apiclient.Client, b bundling)
 		fmt.Sprintf("Wrote %s with %s\n", name, count(len(a.names), "file"))), noLog)
 }
 
-// bundleResult is what became of a bundle.
+// bundleResult is the output of debug bundle.
 type bundleResult struct {
 	File    string   `json:"file"`
 	Files   []string `json:"files"`
 	Missing []string `json:"missing"`
 }
 
-// mask hides the secrets that this run knows, and all that look like one.
+// mask returns a mask that hides the secrets known to this run, and everything that looks like one.
 func (t *tool) mask() *mask {
 	m := &mask{}
 	m.know(t.apiKey)
@@ -123,9 +123,8 @@ func (t *tool) mask() *mask {
 	return m
 }
 
-// collect adds all parts. It fails if the one is missing that was asked for by name,
-// the log.
-func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive, b bundling) error {
+// collect adds all parts. It fails if the log was asked for by name but is missing.
+func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive, b bundleOptions) error {
 	if t.overSocket() {
 		c, err := config.Load(t.configFile, t.Environ)
 		if err != nil {
@@ -147,7 +146,7 @@ func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive
 	t.collectNetwork(ctx, client, a)
 	hooks, err := decode[apiclient.WebhookList](answer(client.ListWebhooks(ctx)))
 	for i := range hooks.Webhooks {
-		hooks.Webhooks[i].URL = hostOf(hooks.Webhooks[i].URL) // the rest is often a credential
+		hooks.Webhooks[i].URL = hostOf(hooks.Webhooks[i].URL) // the rest often contains a credential
 	}
 	a.addValue("webhooks.json", hooks.Webhooks, err)
 	a.addJSON("dns.json")(answer(client.GetDNS(ctx)))
@@ -170,7 +169,7 @@ func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive
 	return err
 }
 
-// collectNetwork adds nodes and routes, and of all else how many there are.
+// collectNetwork adds nodes and routes, and the number of all other objects.
 func (t *tool) collectNetwork(ctx context.Context, client *apiclient.Client, a *archive) {
 	counts := map[string]int{}
 	nodes, err := decode[apiclient.NodeList](answer(client.ListNodes(ctx, &apiclient.ListNodesParams{})))
@@ -194,7 +193,7 @@ func (t *tool) collectNetwork(ctx context.Context, client *apiclient.Client, a *
 	a.addValue("counts.json", counts, cmp.Or(err, routesErr, usersErr, keysErr, apiKeysErr))
 }
 
-// hostOf is a URL without its path.
+// hostOf returns a URL without its path.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -203,7 +202,7 @@ func hostOf(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// withoutText is a version of the policy but for its text.
+// withoutText returns a policy version without its text.
 func withoutText(version any) any {
 	if members, ok := version.(map[string]any); ok {
 		delete(members, "policy")
@@ -211,10 +210,10 @@ func withoutText(version any) any {
 	return version
 }
 
-// overSocket says whether the server is the one of this machine.
+// overSocket reports whether the server is that of this machine.
 func (t *tool) overSocket() bool { return cmp.Or(t.server, t.getenv("FAIRLEAD_CLI_SERVER")) == "" }
 
-// metrics reads what the service tells Prometheus.
+// metrics reads the server's Prometheus metrics.
 func metrics(ctx context.Context, address string) ([]byte, error) {
 	if address == "" {
 		return nil, errors.New("metrics_listen_addr is not set")
@@ -233,7 +232,7 @@ func metrics(ctx context.Context, address string) ([]byte, error) {
 	return answer((&http.Client{Timeout: healthLimit}).Do(req))
 }
 
-// host is what this machine says of itself.
+// host describes this machine.
 func host() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "system: %s %s, %s\n", runtime.GOOS, runtime.GOARCH, count(runtime.NumCPU(), "processor"))
@@ -247,7 +246,7 @@ func host() string {
 	return b.String()
 }
 
-// tail returns the end of a log, from the beginning of a line on.
+// tail returns the end of a log, starting at a line.
 func (t *tool) tail(file string) ([]byte, error) {
 	from := t.Stdin
 	if file != "-" {
@@ -271,18 +270,18 @@ func (t *tool) tail(file string) ([]byte, error) {
 	return text, err
 }
 
-// archive takes the parts of a bundle. A part that could not be had is listed,
-// and keeps none of the others away.
+// archive collects the parts of a bundle. A part that could not be obtained is listed as missing and does not
+// affect the others.
 type archive struct {
 	*tool
 	tar     *tar.Writer
 	mask    *mask
 	names   []string
 	missing []absence
-	failed  error // to write
+	failed  error // the first write error
 }
 
-// absence is why some parts could not be had.
+// absence is why some parts could not be obtained.
 type absence struct {
 	names []string
 	why   string
@@ -322,7 +321,7 @@ func (a *archive) add(name string, text []byte, err error) {
 	a.names = append(a.names, name)
 }
 
-// addValue adds a shape of the API without what its members call secret.
+// addValue adds an API value without the members that hold secrets.
 func (a *archive) addValue(name string, value any, err error) {
 	text := ""
 	if err == nil {
@@ -331,13 +330,13 @@ func (a *archive) addValue(name string, value any, err error) {
 	if err == nil {
 		text, err = a.mask.members(text)
 	}
-	if name == "dns.json" || name == "audit.json" { // which has the settings of DNS before and after
+	if name == "dns.json" || name == "audit.json" { // the audit log contains DNS settings before and after changes
 		text = hosts(text)
 	}
 	a.add(name, []byte(text), err)
 }
 
-// addJSON adds what answer returned, whatever its shape.
+// addJSON adds what answer returned, in any form.
 func (a *archive) addJSON(name string) func(body []byte, err error) {
 	return func(body []byte, err error) {
 		value, err := decode[any](body, err)

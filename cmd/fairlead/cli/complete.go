@@ -11,12 +11,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
-// changeKinds are the kinds of things that change.
+// changeKinds returns the kinds of objects that events are about.
 func changeKinds() []string {
 	return []string{"user", "node", "preauthkey", "apikey", "login", "sshgrant", "policy", "dns", "webhook", "clock"}
 }
 
-// completeEvents completes with what a webhook can be told of.
+// completeEvents completes with the events that a webhook can receive.
 func completeEvents() cobra.CompletionFunc {
 	names := []string{"node.online", "node.offline"}
 	for _, kind := range changeKinds() {
@@ -25,7 +25,7 @@ func completeEvents() cobra.CompletionFunc {
 	return completeEach(names)
 }
 
-// completeScopes completes with what a key can be narrowed to.
+// completeScopes completes with the scopes of API keys.
 func completeScopes() cobra.CompletionFunc {
 	var scopes []string
 	for _, noun := range []string{"users", "preauthkeys", "apikeys", "nodes", "routes", "logins", "ssh", "dns", "policy", "history", "webhooks", "service"} {
@@ -34,7 +34,7 @@ func completeScopes() cobra.CompletionFunc {
 	return completeEach(scopes)
 }
 
-// completeEach completes the last of several words, with commas between.
+// completeEach completes the last of several comma-separated words.
 func completeEach(words []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) (found []string, _ cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndexByte(typed, ',')+1]
@@ -45,8 +45,8 @@ func completeEach(words []string) cobra.CompletionFunc {
 	}
 }
 
-// describePlainly takes the marks for help out of what describes the flags: a shell
-// shows it as it is.
+// describePlainly removes the markup for help from the descriptions of flags, because shells show them
+// verbatim.
 func describePlainly(root *cobra.Command) {
 	eachCommand(root, func(cmd *cobra.Command) {
 		for _, name := range flagNames(cmd) {
@@ -57,8 +57,7 @@ func describePlainly(root *cobra.Command) {
 	})
 }
 
-// completeTags completes the last of several tags, with commas between, by those
-// that nodes and pre-auth keys have.
+// completeTags completes the last of several comma-separated tags with those of nodes and pre-auth keys.
 func (t *tool) completeTags(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndexByte(typed, ',')+1]
 	tags := map[string]bool{}
@@ -92,7 +91,7 @@ func (t *tool) completeAPIKeys(cmd *cobra.Command, args []string, _ string) (ids
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completePreAuthKeys is the same for pre-auth keys.
+// completePreAuthKeys completes one argument, or a flag, with the ids of pre-auth keys.
 func (t *tool) completePreAuthKeys(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {

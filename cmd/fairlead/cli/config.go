@@ -13,8 +13,8 @@ import (
 
 const defaultSocket = "/run/fairlead/fairlead.sock"
 
-// socket returns where the server listens. People who may use the socket need
-// not be able to read the configuration, which holds secrets.
+// socket returns the path of the server's local socket. People who may use the socket need not be able to
+// read the configuration, which contains secrets.
 func (t *tool) socket() string {
 	c, err := config.Load(t.configFile, t.Environ)
 	if err == nil {
@@ -65,7 +65,7 @@ would accept both.`,
 	}
 }
 
-// checkResult is a configuration without problems.
+// checkResult is the output for a configuration without problems.
 type checkResult struct {
 	File     string   `json:"file"`
 	Warnings []string `json:"warnings"`

@@ -27,7 +27,7 @@ func skippable(cmd *cobra.Command) *bool {
 	return forceFlag(cmd, "implied without a terminal")
 }
 
-// forceFlag adds --force; rule says what it means without a terminal.
+// forceFlag adds --force; rule describes the behaviour without a terminal.
 func forceFlag(cmd *cobra.Command, rule string) *bool {
 	return cmd.Flags().Bool("force", false, "do not ask; "+rule)
 }

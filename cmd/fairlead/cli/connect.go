@@ -21,7 +21,7 @@ import (
 
 const (
 	answerLimit = 30 * time.Second
-	// maxAnswer is more than the list of a hundred thousand nodes.
+	// maxAnswer is larger than a list of a hundred thousand nodes.
 	maxAnswer = 512 << 20
 )
 
@@ -37,8 +37,8 @@ func (t *tool) getenv(name string) string {
 	return ""
 }
 
-// connect returns the client of the server that flags, environment or
-// configuration name. It does not speak to it yet.
+// connect returns a client for the server that flags, environment or configuration name. It does not send a
+// request yet.
 func (t *tool) connect() (*apiclient.Client, error) {
 	var err error
 	if t.client == nil {
@@ -47,7 +47,7 @@ func (t *tool) connect() (*apiclient.Client, error) {
 	return t.client, err
 }
 
-// connected is the RunE of a command that begins with connect.
+// connected returns the RunE of a command that starts with connect.
 func (t *tool) connected(run func(ctx context.Context, client *apiclient.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		client, err := t.connect()
@@ -58,7 +58,7 @@ func (t *tool) connected(run func(ctx context.Context, client *apiclient.Client,
 	}
 }
 
-// dial makes a client with connections of its own.
+// dial returns a client with its own connections.
 func (t *tool) dial() (*apiclient.Client, error) {
 	server := cmp.Or(t.server, t.getenv("FAIRLEAD_CLI_SERVER"))
 	if server == "" {
@@ -66,7 +66,7 @@ func (t *tool) dial() (*apiclient.Client, error) {
 			return nil, wrongUsage("--api-key needs --server; the local socket takes no key")
 		}
 		socket := t.socket()
-		// The host is never looked up; it only completes the address.
+		// The host is never resolved; it only completes the URL.
 		return apiclient.NewClient("http://fairlead", apiclient.WithHTTPClient(overSocket(socket)), apiclient.WithRequestEditorFn(t.edit))
 	}
 	address, err := url.Parse(server)
@@ -88,7 +88,7 @@ func (t *tool) dial() (*apiclient.Client, error) {
 		}))
 }
 
-// edit asks for an answer that has what is known already to have happened.
+// edit requests a response that includes the changes that are known already.
 func (t *tool) edit(_ context.Context, req *http.Request) error {
 	if t.minRevision != "" {
 		req.Header.Set("Mesh-Min-Revision", t.minRevision)
@@ -96,19 +96,17 @@ func (t *tool) edit(_ context.Context, req *http.Request) error {
 	return nil
 }
 
-// brokenError is a failure that may be over soon: the server was not reached, or
-// could not answer.
+// brokenError is a failure that may be temporary: the server was not reached, or could not respond.
 type brokenError struct{ error }
 
-// forbiddenError says what a key lacks.
+// forbiddenError says which permission a key lacks.
 type forbiddenError struct{ error }
 
-// connection carries requests to one server, and says what to do when it
-// cannot.
+// connection sends requests to one server. Its errors say what to do.
 type connection struct {
 	client   http.Client
 	explain  func(error) error
-	revision string // of the first answer since this was emptied
+	revision string // of the first response since it was reset
 }
 
 func (c *connection) Do(req *http.Request) (*http.Response, error) {
@@ -118,7 +116,7 @@ func (c *connection) Do(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
-		err = urlErr.Err // without the address of the operation
+		err = urlErr.Err // without the URL of the operation
 		if urlErr.Timeout() {
 			err = errTooSlow
 		}
@@ -129,7 +127,7 @@ func (c *connection) Do(req *http.Request) (*http.Response, error) {
 func newConnection(transport *http.Transport, explain func(error) error) *connection {
 	return &connection{
 		client: http.Client{
-			Transport: once{transport},
+			Transport: idempotent{transport},
 			Timeout:   answerLimit,
 			// A redirected POST would arrive as a GET.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -164,8 +162,7 @@ func overNetwork(server string) *connection {
 	})
 }
 
-// answer returns the body of a successful answer; any other becomes an error
-// that says what to do.
+// answer returns the body of a successful response; any other becomes an error that says what to do.
 func answer(resp *http.Response, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
@@ -188,7 +185,7 @@ func answer(resp *http.Response, err error) ([]byte, error) {
 	return body, nil
 }
 
-// decode reads what answer returned.
+// decode decodes the body that answer returned.
 func decode[T any](body []byte, err error) (T, error) {
 	var value T
 	if err != nil {
@@ -223,7 +220,7 @@ func refusal(resp *http.Response, body []byte) error {
 	}
 }
 
-// listHint names the command that lists the things of which one was not found.
+// listHint names the command that lists objects of the kind that was not found.
 func listHint(detail string) string {
 	for _, of := range []struct{ thing, command string }{
 		{"no such pre-auth key", "preauthkeys"},

@@ -308,11 +308,11 @@ func (t *tool) dnsSplitRemove() *cobra.Command {
 	}
 }
 
-// domainOf writes a domain as the server does.
+// domainOf normalizes a domain like the server.
 func domainOf(text string) string { return strings.ToLower(strings.TrimSuffix(text, ".")) }
 
-// editDNS changes a part of the settings that depends on what it is now. It
-// begins again when somebody else was quicker, so that no entry is lost.
+// editDNS changes settings based on their current value. It retries if somebody else changed them meanwhile,
+// so that no entry is lost.
 func (t *tool) editDNS(ctx context.Context, edit func(apiclient.DNS) (apiclient.DNSChange, error)) (d apiclient.DNS, err error) {
 	client, err := t.connect()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxSilence is three times what the server lets pass between two lines.
+	// maxSilence is three times the longest interval between two lines of the server.
 	maxSilence = 45 * time.Second
 	maxEvent   = 16 << 20
 	maxRetry   = 10 * time.Second
@@ -49,31 +49,31 @@ line is one event.`,
 	return cmd
 }
 
-// follower takes events and remembers where it is.
+// follower handles events and remembers its position.
 type follower struct {
 	*tool
 	last  string // the id to resume after
 	retry time.Duration
-	take  func(context.Context, streamedEvent) error // what has no data is only a sign of life
-	broke func()                                     // called after each note that a connection broke; may be nil
+	take  func(context.Context, streamedEvent) error // events without data are heartbeats
+	broke func()                                     // called after each message that a connection was lost; may be nil
 }
 
-// streamedEvent is how an event is printed for programs.
+// streamedEvent is the form in which events are printed for programs.
 type streamedEvent struct {
 	ID    string          `json:"id"`
 	Event string          `json:"event"`
 	Data  json.RawMessage `json:"data"`
 }
 
-// follow takes events until ctx ends. A server that was never reached is an
-// error; one that goes away later may come back.
+// follow handles events until ctx ends. A server that was never reached is an error; one that disappears
+// later may come back.
 func (f *follower) follow(ctx context.Context) error {
 	client, err := f.dial()
 	if err != nil {
 		return err
 	}
 	if c, ok := client.Client.(*connection); ok {
-		c.client.Timeout = 0 // the silence of the server counts instead
+		c.client.Timeout = 0 // maxSilence applies instead
 	}
 	wait := f.retry
 	for reached := false; ; {
@@ -101,7 +101,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// stream takes the events of one connection; began says that there was one.
+// stream handles the events of one connection; began reports whether there was one.
 func (f *follower) stream(ctx context.Context, client *apiclient.Client) (began bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -128,7 +128,7 @@ func (f *follower) stream(ctx context.Context, client *apiclient.Client) (began 
 	return true, brokenError{cmp.Or(lines.Err(), io.ErrUnexpectedEOF)}
 }
 
-// read takes one line of a stream; e gathers an event, which an empty line ends.
+// read handles one line of a stream; e collects an event, which an empty line completes.
 func (f *follower) read(ctx context.Context, line string, e *streamedEvent) error {
 	field, value, _ := strings.Cut(line, ":")
 	value = strings.TrimPrefix(value, " ")
@@ -139,7 +139,7 @@ func (f *follower) read(ctx context.Context, line string, e *streamedEvent) erro
 		if err := f.take(ctx, ended); err != nil {
 			return err
 		}
-		f.last = cmp.Or(ended.ID, f.last) // only now was it seen
+		f.last = cmp.Or(ended.ID, f.last) // only now was it handled
 	case field == "id":
 		e.ID = value
 	case field == "event":

@@ -13,14 +13,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
-// expiration is what nodes expire was asked for.
+// expiration holds the options of nodes expire.
 type expiration struct {
 	set   nodeSet
 	at    string
 	never bool
 }
 
-// check says what is wrong with the arguments, before anybody is asked.
+// check validates the arguments, before any question is asked.
 func (e *expiration) check(args []string) error {
 	s := &e.set
 	s.name(args)
@@ -44,8 +44,7 @@ func (e *expiration) check(args []string) error {
 	return nil
 }
 
-// change is what happens to each node. Without --at and --never it is empty, which
-// means now.
+// change returns the change of each node. Without --at and --never it is empty, which means now.
 func (e *expiration) change(now time.Time) (c apiclient.NodeExpiryChange, err error) {
 	if e.never {
 		c.DisableExpiry = new(true)
@@ -66,7 +65,7 @@ func (e *expiration) change(now time.Time) (c apiclient.NodeExpiryChange, err er
 
 const expireQuestion = "Expire %s, with no access until the next sign-in?"
 
-// work does the change to many nodes. ends is whether they lose access by it.
+// work returns the change of many nodes. ends means that they lose access.
 func (e *expiration) work(c apiclient.NodeExpiryChange, ends bool) nodesWork {
 	w := nodesWork{
 		change:   apiclient.NodesChange{Action: apiclient.NodesChangeActionExpire, Expiry: c.Expiry, DisableExpiry: c.DisableExpiry},
@@ -136,7 +135,7 @@ expired, and no node expires by itself any more.
 	return cmd
 }
 
-// expireNow expires nodes that are named, or all, in one call.
+// expireNow expires the named nodes, or all, in one request.
 func (t *tool) expireNow(ctx context.Context, set *nodeSet, force bool) error {
 	client, err := t.connect()
 	if err != nil {
@@ -162,7 +161,7 @@ func (t *tool) expireNow(ctx context.Context, set *nodeSet, force bool) error {
 	return t.show(done, text+"\n")
 }
 
-// whichExpire names the nodes in a question, or counts them.
+// whichExpire names or counts the nodes for a question.
 func (t *tool) whichExpire(ctx context.Context, client *apiclient.Client, set *nodeSet, force bool) (string, error) {
 	switch {
 	case len(set.refs) == 1:

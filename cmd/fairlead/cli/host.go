@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
-// system names operating system and architecture, as exactly as they are known.
+// system returns operating system and architecture, as exactly as they are known.
 func system(n apiclient.Node) string {
 	words := []string{n.OS}
 	if h := n.Host; h != nil {
@@ -19,7 +19,7 @@ func system(n apiclient.Node) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 
-// hostDetails are the lines about the network that a device is in.
+// hostDetails returns the lines about the network of a device.
 func hostDetails(h *apiclient.NodeHost) [][]string {
 	if h == nil {
 		return nil
@@ -52,7 +52,7 @@ func hostDetails(h *apiclient.NodeHost) [][]string {
 	return rows
 }
 
-// regionName is a word for a relay.
+// regionName returns a readable name for a relay region.
 func regionName(r apiclient.RelayRegion) string {
 	if r.Code == "" {
 		return "region " + strconv.Itoa(r.ID)

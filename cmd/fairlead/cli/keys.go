@@ -13,8 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
-// lifetime is a flag for how long something holds. The server chooses when it
-// is not set.
+// lifetime is a flag for how long something is valid. The server chooses if it is not set.
 type lifetime struct {
 	text     string
 	duration time.Duration
@@ -29,7 +28,7 @@ func (l *lifetime) Set(s string) error {
 	return err
 }
 
-// after returns the end of the lifetime, nil when the server chooses.
+// after returns the end of the lifetime, or nil if the server chooses.
 func (l *lifetime) after(now time.Time) *time.Time {
 	if l.duration == 0 {
 		return nil
@@ -37,11 +36,11 @@ func (l *lifetime) after(now time.Time) *time.Time {
 	return new(now.Add(l.duration).UTC())
 }
 
-// keyIDLength is how many characters the id of a key has.
+// keyIDLength is the number of characters in the id of a key.
 const keyIDLength = 12
 
-// keyID cuts a key down to the id it is known by, so that no secret travels or
-// ends up in the access log of a proxy. Masked and bare ids come out alike.
+// keyID shortens a key to its id, so that no secret is sent or ends up in the access log of a proxy. Masked
+// keys and plain ids give the same result.
 func keyID(key string) string {
 	for _, kind := range []string{"flk_", "flp_"} {
 		if rest, ok := strings.CutPrefix(key, kind); ok {
@@ -52,11 +51,11 @@ func keyID(key string) string {
 	return key
 }
 
-// keyForms describes what names a key in the commands that take one.
+// keyForms describes the forms in which commands accept a key.
 const keyForms = `A key is given by an id of either kind, masked as in a list, or whole. Only the
 id is sent to the server.`
 
-// takesKey accepts a key as the only argument, in place of --key.
+// takesKey accepts a key as the only argument, as an alternative to --key.
 func takesKey(key *string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
@@ -71,7 +70,7 @@ func takesKey(key *string) cobra.PositionalArgs {
 	}
 }
 
-// takesKeys accepts several keys as well.
+// takesKeys accepts one or more keys.
 func takesKeys(key *string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 {
@@ -84,7 +83,7 @@ func takesKeys(key *string) cobra.PositionalArgs {
 	}
 }
 
-// keyFlag adds --key, in place of the argument that takesKey accepts.
+// keyFlag adds --key, an alternative to the argument that takesKey accepts.
 func keyFlag(cmd *cobra.Command, key *string, completion cobra.CompletionFunc) {
 	cmd.Flags().StringVar(key, "key", "", "the `key`, in place of the argument")
 	complete(cmd, "key", completion)

@@ -1,11 +1,11 @@
 package cli
 
-// pageSize is how many elements of a long list are asked for at once. The time
-// limit of an answer then holds for a page, over a slow line too.
+// pageSize is how many elements of a long list are requested at once. The timeout of a request then applies
+// to a page, which helps on slow connections.
 const pageSize = 1000
 
-// allPages reads a list page by page. fetch asks for what follows a cursor, and
-// returns it with the cursor of what follows that, if something does.
+// allPages reads a list page by page. fetch returns the page after a cursor, and the cursor of the next page,
+// if there is one.
 func allPages[T any](fetch func(limit *int, cursor *string) ([]T, *string, error)) ([]T, error) {
 	all, limit := []T{}, pageSize
 	for cursor := (*string)(nil); ; {
@@ -20,8 +20,7 @@ func allPages[T any](fetch func(limit *int, cursor *string) ([]T, *string, error
 	}
 }
 
-// either makes a filter of two flags that exclude each other, such as --online
-// and --offline.
+// either combines two flags that exclude each other, such as --online and --offline, into a filter.
 func either(is, isNot bool, names string) (*bool, error) {
 	switch {
 	case is && isNot:

@@ -25,17 +25,17 @@ var (
 	secretMember   = regexp.MustCompile(`(?i)(secret|password|passphrase|^pass$|token|private_?key)`)
 )
 
-// minSecret is how long a secret must be to be looked for: a shorter one is part of words
-// that support must read.
+// minSecret is the minimum length of a secret to search for: a shorter one may be part of words that support
+// must read.
 const minSecret = 8
 
-// mask keeps secrets out of texts that leave the machine.
+// mask removes secrets from texts that leave the machine.
 type mask struct {
-	known []string // secrets, word for word
+	known []string // secrets, literally
 }
 
-// know has secrets hidden wherever they stand, but for those that are words of the
-// settings: where such a one is a value it is hidden by its name.
+// know makes secrets hidden wherever they occur, except for words that also occur in the settings: values of
+// secret settings are hidden by their name.
 func (m *mask) know(secrets ...string) {
 	words := strings.FieldsFunc((&config.Config{}).String(), func(r rune) bool { return !unicode.IsLetter(r) })
 	for _, s := range secrets {
@@ -45,10 +45,10 @@ func (m *mask) know(secrets ...string) {
 	}
 }
 
-// hosts shortens web addresses to their hosts: some hold a token in their path or query.
+// hosts shortens URLs to their hosts, because some contain a token in their path or query.
 func hosts(text string) string { return webAddress.ReplaceAllString(text, "$1$2") }
 
-// text hides the known secrets and what has the form of one.
+// text hides the known secrets and everything with the form of a secret.
 func (m *mask) text(text string) string {
 	for _, secret := range m.known {
 		text = strings.ReplaceAll(text, secret, masked)
@@ -62,8 +62,7 @@ func (m *mask) text(text string) string {
 	return publicKey.ReplaceAllString(text, "$1…")
 }
 
-// members writes JSON for people, without the members that are named like a
-// secret.
+// members formats JSON for people, without the members whose names suggest a secret.
 func (m *mask) members(text string) (string, error) {
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/spelling"
 )
 
-// elsewhere is the command for what similar tools call so.
+// elsewhere maps command names of similar tools to ours.
 func elsewhere(command string) string {
 	switch command {
 	case "users destroy", "users remove":
@@ -37,7 +37,7 @@ func elsewhere(command string) string {
 	return ""
 }
 
-// unknownCommand says what was probably meant by a name that group does not have.
+// unknownCommand returns an error about an unknown command, with the name that was probably meant.
 func unknownCommand(group *cobra.Command, name string) error {
 	_, inside, _ := strings.Cut(group.CommandPath(), " ")
 	if meant := elsewhere(strings.TrimSpace(inside + " " + name)); meant != "" {
@@ -49,8 +49,8 @@ func unknownCommand(group *cobra.Command, name string) error {
 	return wrongUsage("unknown command %q", name)
 }
 
-// unknownFlag adds to the error about a flag that cmd does not have which one was
-// probably meant. A flag after the name of no command is not the mistake.
+// unknownFlag adds the flag that was probably meant to the error about an unknown flag. If the command itself
+// is unknown, the error is about that instead.
 func unknownFlag(cmd *cobra.Command, err error) error {
 	var unknown interface {
 		GetSpecifiedName() string
@@ -75,8 +75,8 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	return wrongUsage("unknown flag --%s", name)
 }
 
-// longFlags are the flags that one letter may stand for: those that begin with it,
-// and --user for n, which was the letter of namespaces.
+// longFlags returns the flags that one letter may stand for: those that start with it, and --user for n,
+// which used to mean namespace.
 func longFlags(cmd *cobra.Command, letter string) (found []string) {
 	for _, name := range flagNames(cmd) {
 		if strings.HasPrefix(name, letter) || letter == "n" && name == "user" {
@@ -86,10 +86,10 @@ func longFlags(cmd *cobra.Command, letter string) (found []string) {
 	return found
 }
 
-// describedFlag finds the name of a flag in the lines that describe all of them.
+// describedFlag matches the name of a flag in the help text for flags.
 var describedFlag = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)`)
 
-// flagNames are the flags of cmd that its help shows, its own first.
+// flagNames returns the flags that the help of cmd shows, its own first.
 func flagNames(cmd *cobra.Command) (names []string) {
 	for _, found := range describedFlag.FindAllStringSubmatch(cmd.LocalFlags().FlagUsages()+cmd.InheritedFlags().FlagUsages(), -1) {
 		names = append(names, found[1])

@@ -14,15 +14,15 @@ import (
 // --identifier names.
 type nodeEdit struct {
 	use, short, long, example string
-	// flags adds those besides --identifier; nil adds none.
+	// flags adds flags besides --identifier; nil adds none.
 	flags func(*cobra.Command)
-	// args checks the arguments that follow the node, and the flags.
+	// args validates the arguments after the node, and the flags.
 	args cobra.PositionalArgs
-	// call asks for the change, and done says what became of the node.
+	// call requests the change, and done describes the result.
 	call func(ctx context.Context, client *apiclient.Client, node string, args []string) ([]byte, error)
 	done func(node string, n apiclient.Node) string
-	// row is the line of "nodes show" about what the command changes: its name and
-	// its value. Nil if nodeDetails has it.
+	// row returns the line of "nodes show" about what the command changes: its name and its value. It is nil
+	// if nodeDetails has that line.
 	row func(n apiclient.Node) []string
 }
 

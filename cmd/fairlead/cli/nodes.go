@@ -24,7 +24,7 @@ func (t *tool) nodes() *cobra.Command {
 	return cmd
 }
 
-// nodeForms describes what names a node in the commands that take one.
+// nodeForms describes the forms in which commands accept a node.
 const nodeForms = `A node is given by name, id or address. A number is always an id.`
 
 // nodeRef is the node of a command: its first argument, or --identifier.
@@ -131,8 +131,7 @@ func (t *tool) showNodes(nodes []apiclient.Node) error {
 	})
 }
 
-// nodeState says in a word whether a node can be used. One that has expired
-// cannot, connected or not.
+// nodeState returns in one word whether a node can be used. An expired node cannot, connected or not.
 func nodeState(n apiclient.Node) string {
 	switch {
 	case n.Expired:
@@ -171,7 +170,7 @@ func (t *tool) nodesShow() *cobra.Command {
 	return cmd
 }
 
-// showNode prints the node that an operation answers with.
+// showNode prints the node that an operation returns.
 func (t *tool) showNode(call func(*apiclient.Client) ([]byte, error), text func(apiclient.Node) string) error {
 	return showResult(t, call, func(r apiclient.NodeResult) apiclient.Node { return r.Node }, text)
 }
@@ -212,7 +211,7 @@ func (t *tool) nodeDetails(n apiclient.Node) string {
 	return details(append(rows, hostDetails(n.Host)...))
 }
 
-// details lays names and values out, one of each in a line.
+// details formats names and values, one pair per line.
 func details(rows [][]string) string {
 	_, text, _ := strings.Cut(table("", rows, func(row []string) []string { return row }), "\n")
 	return text
@@ -268,7 +267,7 @@ If there is a policy, its tagOwners must know the tags.
 	return cmd
 }
 
-// tagWork is what one of the flags --tags, --add and --remove asks for.
+// tagWork returns the change that one of the flags --tags, --add and --remove asks for.
 func tagWork(tags, add, remove []string) (work nodesWork, err error) {
 	given := 0
 	for _, c := range []struct {

@@ -16,12 +16,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
-// format is the flag that chooses the form of the output.
+// format is the flag for the output format.
 type format string
 
 const (
 	formatTable format = "table"
-	formatWide  format = "wide" // a table with all columns, whatever the terminal
+	formatWide  format = "wide" // a table with all columns, whatever the width of the terminal
 	formatJSON  format = "json"
 	formatYAML  format = "yaml"
 )
@@ -39,7 +39,7 @@ func (f *format) Set(s string) error {
 	}
 }
 
-// show prints value as the API has it, or text when people read it.
+// show prints value in the API's format, or text for people.
 func (t *tool) show(value any, text string) error {
 	switch t.format {
 	case formatJSON:
@@ -65,10 +65,10 @@ func (t *tool) write(text string) error {
 	return err
 }
 
-// forPeople says whether a person reads the output.
+// forPeople reports whether the output is for people.
 func (t *tool) forPeople() bool { return t.format == formatTable || t.format == formatWide }
 
-// screen is the size of the terminal, zeros when there is none to draw on.
+// screen returns the size of the terminal, or zeros if there is none to draw on.
 func (t *tool) screen() (width, height int) {
 	if t.Size == nil || t.getenv("TERM") == "dumb" {
 		return 0, 0
@@ -81,7 +81,7 @@ func (t *tool) colour() bool {
 	return width > 0 && t.getenv("NO_COLOR") == ""
 }
 
-// showResult connects and prints the object that an operation answers with.
+// showResult connects and prints the object that an operation returns.
 func showResult[R, T any](t *tool, call func(*apiclient.Client) ([]byte, error), object func(R) T, text func(T) string) error {
 	client, err := t.connect()
 	if err != nil {
@@ -95,7 +95,7 @@ func showResult[R, T any](t *tool, call func(*apiclient.Client) ([]byte, error),
 	return t.show(shown, text(shown))
 }
 
-// done prints text once an operation whose answer is empty has succeeded.
+// done prints text after an operation with an empty response has succeeded.
 func (t *tool) done(text string, args ...any) func(body []byte, err error) error {
 	return func(body []byte, err error) error {
 		empty, err := decode[apiclient.Empty](body, err)
@@ -106,7 +106,7 @@ func (t *tool) done(text string, args ...any) func(body []byte, err error) error
 	}
 }
 
-// note tells a person what a script need not know.
+// note prints something for people that scripts need not know.
 func (t *tool) note(text string, args ...any) {
 	if t.forPeople() {
 		fmt.Fprintln(t.Stderr, printable(fmt.Sprintf(text, args...)))
@@ -124,8 +124,8 @@ func encodeJSON(value any, oneLine bool) (string, error) {
 	return b.String(), err
 }
 
-// encodeYAML goes by way of JSON, so that both have the same members in the
-// same order. JSON is YAML; only its style is changed.
+// encodeYAML converts through JSON, so that both formats have the same members in the same order. JSON is
+// valid YAML; only its style is changed.
 func encodeYAML(value any) (string, error) {
 	text, err := encodeJSON(value, false)
 	if err != nil {
@@ -143,7 +143,7 @@ func encodeYAML(value any) (string, error) {
 	return b.String(), err
 }
 
-// escapeForYAML writes as escapes what JSON takes as it is and YAML does not.
+// escapeForYAML escapes characters that JSON allows and YAML does not.
 func escapeForYAML(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -166,7 +166,7 @@ func plain(n *yaml.Node) {
 	}
 }
 
-// cell is text for a table.
+// cell formats text for a table.
 func cell(text string) string {
 	if text == "" {
 		return "-"
@@ -174,8 +174,8 @@ func cell(text string) string {
 	return printable(strings.ReplaceAll(text, "\n", string(unicode.ReplacementChar)))
 }
 
-// printable makes text safe to show: nodes choose their own hostnames, servers
-// what they answer, and a terminal would obey control characters in it.
+// printable makes text safe to show. Nodes choose their own hostnames and servers their responses, and a
+// terminal would execute control characters in them.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' {

@@ -38,7 +38,7 @@ newest is in force.`,
 		t.policyPreview(), t.policyWhy(), t.policyAccess(), t.policyTest())
 }
 
-// readPolicy reads a file, or what is piped in for "-".
+// readPolicy reads a file, or standard input for "-".
 func (t *tool) readPolicy(file string) (string, error) {
 	var text []byte
 	var err error
@@ -50,7 +50,7 @@ func (t *tool) readPolicy(file string) (string, error) {
 	return string(text), err
 }
 
-// readGoodPolicy reads a file and tells everything that is wrong with it.
+// readGoodPolicy reads a file and reports everything that is wrong with it.
 func (t *tool) readGoodPolicy(file string) (string, error) {
 	text, err := t.readPolicy(file)
 	if err != nil {
@@ -75,15 +75,15 @@ func fileName(file string) string {
 	return file
 }
 
-// tellProblems prints problems of a policy in the form in which editors find the
-// place, and returns an error if there are any.
+// tellProblems prints problems of a policy in the file:line form that editors understand, and returns an
+// error if there are any.
 func (t *tool) tellProblems(file string, problems []apiclient.PolicyProblem) error {
 	if len(problems) == 0 {
 		return nil
 	}
 	file = fileName(file)
 	for _, p := range problems {
-		// A failing test names its line too, for those who see it without the place.
+		// The text of a failing test contains its line, too, for readers who do not see the place.
 		text := strings.Replace(p.Text, fmt.Sprintf("test on line %d: ", p.Line), "test: ", 1)
 		fmt.Fprintln(t.Stderr, printable(placeOf(file, p)+": "+text))
 	}
@@ -110,9 +110,9 @@ func (t *tool) tellWarnings(file string, warnings []apiclient.PolicyProblem) {
 	}
 }
 
-// placed tells problems that the server found in a text where they are. Neither
-// they nor a text that cannot be saved at all are wrong usage.
-func (t *tool) placed(file string) func(body []byte, err error) ([]byte, error) {
+// withPlaces prints the problems that the server found in a text with their places. Neither these problems nor a
+// text that cannot be saved are usage errors.
+func (t *tool) withPlaces(file string) func(body []byte, err error) ([]byte, error) {
 	return func(body []byte, err error) ([]byte, error) {
 		var problem apiclient.Problem
 		if err == nil || json.Unmarshal(body, &problem) != nil {
@@ -156,12 +156,12 @@ warned about users in the file who do not exist there.`,
 			t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
 				verdict, err := decode[apiclient.PolicyVerdict](answer(client.CheckPolicy(ctx, apiclient.PolicyText{Policy: text})))
 				if err == nil && len(verdict.Warnings) > 0 {
-					result.Warnings = verdict.Warnings // has the others too
+					result.Warnings = verdict.Warnings // includes the others
 				}
 			})
 			t.tellWarnings(args[0], result.Warnings)
 			for _, rule := range doc.Rules {
-				if rule.Line > 0 { // otherwise it stands for a text without rules
+				if rule.Line > 0 { // line 0 stands for a text without rules
 					result.Rules++
 				}
 			}
@@ -172,8 +172,7 @@ warned about users in the file who do not exist there.`,
 	}
 }
 
-// withoutRules says what a policy means that has none: no list of them opens
-// everything, an empty one nothing.
+// withoutRules explains a policy without rules: a missing list allows everything, an empty one nothing.
 func withoutRules(doc *lang.Doc, rules int) string {
 	switch {
 	case rules > 0:
@@ -185,7 +184,7 @@ func withoutRules(doc *lang.Doc, rules int) string {
 	}
 }
 
-// policyCheckResult is what a policy file holds, or what is wrong with it.
+// policyCheckResult is the content of a policy file, or its problems.
 type policyCheckResult struct {
 	File     string                    `json:"file"`
 	Problems []apiclient.PolicyProblem `json:"problems"`
@@ -224,7 +223,7 @@ func getPolicy(ctx context.Context, client *apiclient.Client, version string) (a
 	return decode[apiclient.Policy](answer(client.GetPolicy(ctx)))
 }
 
-// showText is show for a text that must arrive as it is, except at a terminal.
+// showText is show for a text that must be printed unchanged, except on a terminal.
 func (t *tool) showText(value any, text string) error {
 	if !t.forPeople() {
 		return t.show(value, "")
@@ -239,16 +238,15 @@ func (t *tool) showText(value any, text string) error {
 	return err
 }
 
-// saving is what the commands have in common that save a policy.
-type saving struct {
+// policySaveFlags holds the flags that the commands which save a policy have in common.
+type policySaveFlags struct {
 	reason, ifVersion, viewer string
 	confirmWithin             lifetime
 	force                     *bool
 }
 
-// check says what is wrong with the flags in the words of the flags; the server
-// would use those of the API.
-func (s *saving) check() error {
+// check validates the flags and names them in its errors; the server would use the names of the API.
+func (s *policySaveFlags) check() error {
 	if within := s.confirmWithin.duration; s.confirmWithin.text != "" && (within < 10*time.Second || within > 24*time.Hour) {
 		return wrongUsage("--confirm-within must be from 10s to 24h")
 	}
@@ -258,7 +256,7 @@ func (s *saving) check() error {
 	return nil
 }
 
-func (s *saving) flags(cmd *cobra.Command, t *tool) {
+func (s *policySaveFlags) flags(cmd *cobra.Command, t *tool) {
 	cmd.Flags().StringVar(&s.reason, "reason", "", "`text` for those who read the versions later, in one line")
 	cmd.Flags().StringVar(&s.ifVersion, "if-version", "", "save only if this `version` is in force; 0 if there must be none")
 	cmd.Flags().Var(&s.confirmWithin, "confirm-within", "go back after this `time`, 10s to 24h, unless confirmed")
@@ -270,14 +268,14 @@ func (s *saving) flags(cmd *cobra.Command, t *tool) {
 	s.force = forceFlag(cmd, "required without a terminal for a policy that locks everybody out")
 }
 
-func (s *saving) ifMatch() *string {
+func (s *policySaveFlags) ifMatch() *string {
 	if s.ifVersion == "" {
 		return nil
 	}
 	return ifSet(`"` + s.ifVersion + `"`)
 }
 
-func (s *saving) within() *string {
+func (s *policySaveFlags) within() *string {
 	if s.confirmWithin.duration == 0 {
 		return nil
 	}
@@ -285,7 +283,7 @@ func (s *saving) within() *string {
 }
 
 func (t *tool) policySet() *cobra.Command {
-	var s saving
+	var s policySaveFlags
 	cmd := &cobra.Command{
 		Use:   "set <file>",
 		Short: "Save a policy; it is in force at once",
@@ -321,7 +319,7 @@ confirmed: confirmBy is null then in --output json.`,
 			if err := t.previewed(cmd.Context(), client, args[0], text, &s); err != nil {
 				return err
 			}
-			p, err := decode[apiclient.Policy](t.placed(args[0])(answer(client.SetPolicy(cmd.Context(), &apiclient.SetPolicyParams{IfMatch: s.ifMatch()},
+			p, err := decode[apiclient.Policy](t.withPlaces(args[0])(answer(client.SetPolicy(cmd.Context(), &apiclient.SetPolicyParams{IfMatch: s.ifMatch()},
 				apiclient.PolicyDraft{Policy: &text, Reason: ifSet(s.reason), ConfirmWithin: s.within()}))))
 			if err != nil {
 				return err
@@ -336,15 +334,15 @@ confirmed: confirmBy is null then in --output json.`,
 	return cmd
 }
 
-// previewed shows what a text would change, and asks when that is dangerous. A text
-// whose tests fail is not worth a question. Without a terminal, a text that locks out
-// everybody, or the viewer if one is named, is refused.
-func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, text string, s *saving) error {
+// previewed shows what a text would change, and asks for confirmation if that is dangerous. It does not ask
+// about a text whose tests fail. Without a terminal, a text that locks out everybody, or the viewer if one is
+// named, is refused.
+func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, text string, s *policySaveFlags) error {
 	if *s.force {
 		return nil
 	}
 	request := apiclient.PolicyPreviewRequest{Policy: &text, Viewer: ifSet(s.viewer)}
-	effect, err := decode[apiclient.PolicyEffect](t.placed(file)(answer(client.PreviewPolicy(ctx, request))))
+	effect, err := decode[apiclient.PolicyEffect](t.withPlaces(file)(answer(client.PreviewPolicy(ctx, request))))
 	if err != nil {
 		return err
 	}
@@ -365,8 +363,8 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 	return t.confirm(*s.force, "Save it all the same?")
 }
 
-// lockedOut refuses a change that locks out everybody or the viewer. It only warns
-// about other dangers, which a person at a terminal would be asked about.
+// lockedOut refuses a change that locks out everybody or the viewer. It only warns about other dangers, which
+// a person at a terminal would be asked about.
 func (t *tool) lockedOut(effect apiclient.PolicyEffect) error {
 	for _, g := range effect.Guards {
 		if g.Kind == string(explain.GuardOwnWayIn) {
@@ -386,7 +384,7 @@ func noPolicyText(p apiclient.Policy) string {
 	return fmt.Sprintf("There is no policy any more, which is version %s: everyone may reach everyone\n", p.Version)
 }
 
-func (t *tool) showSaved(p apiclient.Policy, s *saving) error {
+func (t *tool) showSaved(p apiclient.Policy, s *policySaveFlags) error {
 	text := fmt.Sprintf("Version %s of the policy is in force\n", p.Version)
 	if p.Policy == "" {
 		text = noPolicyText(p)
@@ -437,7 +435,7 @@ func takesPolicyVersion(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// versionMatch makes a request about one version, if one is named.
+// versionMatch returns the If-Match header for the version in args, if there is one.
 func versionMatch(args []string) *string {
 	if len(args) == 0 {
 		return nil
@@ -469,7 +467,7 @@ at once. A version that somebody else saved must be named.`,
 }
 
 func (t *tool) policyRollback() *cobra.Command {
-	var s saving
+	var s policySaveFlags
 	cmd := &cobra.Command{
 		Use:   "rollback <version>",
 		Short: "Save the text of an earlier version again",
@@ -492,14 +490,14 @@ fairlead policy set.`,
 			if err != nil {
 				return err
 			}
-			if old.Policy != "" { // a version without a policy has no effect to show but everything
+			if old.Policy != "" { // compared with no policy, everything would be an effect
 				if err := t.previewed(cmd.Context(), client, file, old.Policy, &s); err != nil {
 					return err
 				}
 			} else if err := t.confirm(*s.force, "There was no policy: everyone may reach everyone again. Go back to that?"); err != nil {
 				return err
 			}
-			p, err := decode[apiclient.Policy](t.placed(file)(answer(client.RollbackPolicy(cmd.Context(), &apiclient.RollbackPolicyParams{IfMatch: s.ifMatch()},
+			p, err := decode[apiclient.Policy](t.withPlaces(file)(answer(client.RollbackPolicy(cmd.Context(), &apiclient.RollbackPolicyParams{IfMatch: s.ifMatch()},
 				apiclient.PolicyRollback{Version: args[0], Reason: ifSet(s.reason), ConfirmWithin: s.within()}))))
 			if err != nil {
 				return err
@@ -532,7 +530,7 @@ the file at policy.path.`,
 			return showList(t, shown, list.Versions, func(v apiclient.PolicyVersion) []string {
 				confirmBy := optionalTimeText(v.ConfirmBy)
 				if v.ConfirmBy != nil && (before != "" || v.Version != list.Versions[0].Version) {
-					confirmBy = "not confirmed" // only the newest can still be
+					confirmBy = "not confirmed" // only the newest can still be confirmed
 				}
 				return []string{v.Version, timeText(v.SavedAt), v.Author, string(v.Source), confirmBy, v.Reason}
 			})

@@ -40,7 +40,7 @@ would change of the policy in force; nothing is saved.`,
 			if err != nil {
 				return err
 			}
-			result, err := decode[apiclient.AccessMap](t.placed(file)(answer(client.MapAccess(cmd.Context(), question))))
+			result, err := decode[apiclient.AccessMap](t.withPlaces(file)(answer(client.MapAccess(cmd.Context(), question))))
 			if err != nil {
 				return err
 			}

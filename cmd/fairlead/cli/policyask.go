@@ -59,7 +59,7 @@ in force if there is no file.`,
 			if err != nil {
 				return err
 			}
-			effect, err := decode[apiclient.PolicyEffect](t.placed(file)(answer(client.PreviewPolicy(cmd.Context(), request))))
+			effect, err := decode[apiclient.PolicyEffect](t.withPlaces(file)(answer(client.PreviewPolicy(cmd.Context(), request))))
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ in force if there is no file.`,
 	return cmd
 }
 
-// effectSummary is what somebody must know before they save.
+// effectSummary returns what a person must know before saving.
 func effectSummary(e apiclient.PolicyEffect) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Pairs of nodes: %d lost, %d gained, %d changed, %d unchanged\n", e.Lost, e.Gained, e.Changed, e.Unchanged)
@@ -104,13 +104,13 @@ func effectSummary(e apiclient.PolicyEffect) string {
 	return b.String()
 }
 
-// everythingLost says whether nothing is left of what could be reached. No guard
-// of the server is about nodes without tags and routes.
+// everythingLost reports whether all access is lost. The server's own safeguards do not cover nodes without
+// tags and routes.
 func everythingLost(e apiclient.PolicyEffect) bool {
 	return e.Lost > 0 && e.Gained+e.Changed+e.Unchanged == 0
 }
 
-// effectText is all of it.
+// effectText returns the complete effect.
 func effectText(e apiclient.PolicyEffect) string {
 	text := effectSummary(e)
 	section := func(title, rows string, more int) {
@@ -150,7 +150,7 @@ func effectText(e apiclient.PolicyEffect) string {
 	return text
 }
 
-// principals names some people or tags, and how many there are beside.
+// principals lists some people or tags, and the number of the others.
 func principals(p apiclient.Principals, own bool) string {
 	const shown = 3
 	names := p.Names[:min(len(p.Names), shown)]
@@ -218,7 +218,7 @@ Exit status 0 whatever the answer is: scripts read allowed in --output json.`,
 	return cmd
 }
 
-// why asks the policy in force, or a file.
+// why asks the server about the current policy, or about a file.
 func (t *tool) why(ctx context.Context, q apiclient.PolicyQuestion, file string) (result apiclient.PolicyAnswer, err error) {
 	if file != "" {
 		if q.Policy, err = t.readGoodPolicy(file); err != nil {
@@ -230,12 +230,12 @@ func (t *tool) why(ctx context.Context, q apiclient.PolicyQuestion, file string)
 		return result, err
 	}
 	if file != "" {
-		return decode[apiclient.PolicyAnswer](t.placed(file)(answer(client.AskPolicy(ctx, q))))
+		return decode[apiclient.PolicyAnswer](t.withPlaces(file)(answer(client.AskPolicy(ctx, q))))
 	}
 	return decode[apiclient.PolicyAnswer](answer(client.WhyPolicy(ctx, &apiclient.WhyPolicyParams{From: q.From, To: q.To, Port: q.Port, Proto: q.Proto})))
 }
 
-// splitPort takes the port off an end. Addresses have colons too, and so do tags.
+// splitPort splits the port from a source or destination. Addresses and tags contain colons, too.
 func splitPort(text string) (end, port string) {
 	if _, err := netip.ParseAddr(text); err == nil {
 		return text, ""
@@ -278,7 +278,7 @@ func answerText(a apiclient.PolicyAnswer, anyPort bool) string {
 		findings(a.Rules)
 		notes()
 	} else {
-		notes() // they are what keeps it from working
+		notes() // the notes say what keeps it from working
 		if len(a.Rules) > 0 {
 			b.WriteString("Rules that would allow it:\n")
 			findings(a.Rules)
@@ -325,7 +325,7 @@ network as it is. Exit status 1 if one fails. Nothing is saved.`,
 			if err != nil {
 				return err
 			}
-			result, err := decode[apiclient.PolicyTestResult](t.placed(file)(answer(client.TestPolicy(cmd.Context(), apiclient.PolicyTestRequest{Policy: ifSet(text)}))))
+			result, err := decode[apiclient.PolicyTestResult](t.withPlaces(file)(answer(client.TestPolicy(cmd.Context(), apiclient.PolicyTestRequest{Policy: ifSet(text)}))))
 			if err != nil {
 				return err
 			}

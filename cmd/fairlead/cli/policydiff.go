@@ -73,7 +73,7 @@ func (t *tool) diffFile(ctx context.Context, client *apiclient.Client, file stri
 	p, err := decode[apiclient.Policy](answer(resp, err))
 	from := "version " + p.Version
 	switch {
-	case resp != nil && resp.StatusCode == http.StatusNotFound: // there is none
+	case resp != nil && resp.StatusCode == http.StatusNotFound: // there is no policy
 		p.Version, from = "0", "no policy"
 	case err != nil:
 		return err

@@ -221,7 +221,7 @@ func (t *tool) changePreAuthKeys(ctx context.Context, force bool, keys []string,
 	})
 }
 
-// userName is the owner of a key or node as lists show it.
+// userName returns the owner of a key or node as shown in lists.
 func userName(u *apiclient.User) string {
 	if u == nil {
 		return ""

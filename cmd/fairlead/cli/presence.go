@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
-// period is the time that a command about presence looks at.
+// period is the time range of a command about presence.
 type period struct{ from, to string }
 
 func (p *period) flags(cmd *cobra.Command) {
@@ -81,7 +81,7 @@ func (t *tool) showTransitions(ctx context.Context, client *apiclient.Client, no
 	}
 	shown := append([]apiclient.Transition{{At: p.From, Online: p.OnlineBefore}}, p.Transitions...)
 	if len(shown) > 1 && shown[1].At.Sub(p.From) < time.Second {
-		shown = shown[1:] // it came as soon as it joined
+		shown = shown[1:] // it went online as soon as it joined
 	}
 	until := func(i int) time.Time {
 		if i+1 < len(shown) {
@@ -100,8 +100,7 @@ func (t *tool) showTransitions(ctx context.Context, client *apiclient.Client, no
 	return showList(t, columns{names: "SINCE, STATE, FOR"}, rows, func(row []string) []string { return row })
 }
 
-// showPresence asks as often as it takes, for all nodes; all parts of the answer
-// are about the time of the first.
+// showPresence makes as many requests as it takes for all nodes. All of them cover the period of the first.
 func (t *tool) showPresence(ctx context.Context, client *apiclient.Client, params *apiclient.ListPresenceParams) error {
 	nodes := []apiclient.NodeBuckets{}
 	var from, to time.Time
@@ -133,7 +132,7 @@ func (t *tool) showPresence(ctx context.Context, client *apiclient.Client, param
 	})
 }
 
-// onlineShare is how much of the time a node was online, of that since it joined.
+// onlineShare returns the share of time that a node was online since it joined.
 func onlineShare(parts []float64, from, to, joined time.Time) float64 {
 	sum := 0.0
 	for _, share := range parts {

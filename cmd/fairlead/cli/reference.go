@@ -49,7 +49,7 @@ it into one file of Markdown.`,
 	return cmd
 }
 
-// described lists a command and all below it that people are told of.
+// described lists a command and all visible commands below it.
 func described(root *cobra.Command) []*cobra.Command {
 	var list []*cobra.Command
 	eachCommand(root, func(cmd *cobra.Command) {
@@ -61,7 +61,7 @@ func described(root *cobra.Command) []*cobra.Command {
 	return list
 }
 
-// description is what a command does, in full.
+// description returns the full description of a command.
 func description(cmd *cobra.Command) string {
 	if cmd.Long != "" {
 		return cmd.Long
@@ -69,7 +69,7 @@ func description(cmd *cobra.Command) string {
 	return cmd.Short + "."
 }
 
-// synopsis is how a command is called, without the flags.
+// synopsis returns how a command is called, without the flags.
 func synopsis(cmd *cobra.Command) string {
 	if onlyHolds(cmd) {
 		return cmd.CommandPath() + " <command>"
@@ -77,7 +77,7 @@ func synopsis(cmd *cobra.Command) string {
 	return cmd.UseLine()
 }
 
-// referenceOf describes all commands in one file of Markdown.
+// referenceOf describes all commands in one Markdown file.
 func referenceOf(commands []*cobra.Command) string {
 	root := commands[0]
 	var b strings.Builder
@@ -105,7 +105,7 @@ func referenceOf(commands []*cobra.Command) string {
 	return b.String()
 }
 
-// ownFlags describes the flags of a command but for --help.
+// ownFlags describes the flags of a command except --help.
 func ownFlags(cmd *cobra.Command) string {
 	help := cmd.Flags().Lookup("help")
 	hidden := help.Hidden
@@ -124,7 +124,7 @@ func markdownText(text string) string {
 	return markdownMark.ReplaceAllString(strings.TrimSpace(text), `\$0`)
 }
 
-// manPage describes one command for man.
+// manPage returns the man page of a command.
 func (t *tool) manPage(cmd *cobra.Command) string {
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
 	var b strings.Builder
@@ -156,12 +156,12 @@ func (t *tool) manPage(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// verbatim is a text whose lines stay as they are.
+// verbatim formats a text whose line breaks must be kept.
 func verbatim(text string) string {
 	return ".nf\n" + manText(strings.TrimRight(text, "\n")) + "\n.fi"
 }
 
-// manText writes text so that man takes no part of it for a command.
+// manText escapes text for man.
 func manText(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ClockRepair describes the effects of setting the time of a database back. Its
-// lists name nodes, keys and versions of the policy.
+// ClockRepair describes the effects of setting the time of a database back. Its lists name nodes, keys and
+// policy versions.
 type ClockRepair struct {
 	Was     time.Time `json:"was"`
 	Now     time.Time `json:"now"`
@@ -72,7 +72,7 @@ recorded in the audit.`,
 	return cmd
 }
 
-// clockRepairText is what the command prints.
+// clockRepairText returns what the command prints.
 func clockRepairText(r ClockRepair) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Set the time back from %s to %s\n", r.Was.Format(time.RFC3339), r.Now.Format(time.RFC3339))

@@ -66,7 +66,7 @@ func replaceable(cmd *cobra.Command) (replace, force *bool) {
 	return cmd.Flags().Bool("replace", false, "remove all that the database holds"), confirmable(cmd)
 }
 
-// target asks before what a database holds is removed.
+// target returns a target that asks before the content of a database is removed.
 func (t *tool) target(d backup.Database, replace, force bool) backup.Target {
 	to := backup.Target{Database: d}
 	if replace {
@@ -140,8 +140,8 @@ machine can see while the command runs.`,
 	return cmd
 }
 
-// otherDatabase reads what --to names. What the environment says is of the
-// database that is moved.
+// otherDatabase parses the value of --to. The environment is ignored, because it describes the database that
+// is moved.
 func (t *tool) otherDatabase(where string) (backup.Database, error) {
 	if path, ok := strings.CutPrefix(where, "sqlite:"); ok {
 		return backup.Database{SQLite: strings.TrimPrefix(path, "//")}, nil
@@ -160,7 +160,7 @@ func (t *tool) otherDatabase(where string) (backup.Database, error) {
 func postgresAt(address string) (backup.Database, error) {
 	const want = "postgres://USER:PASSWORD@HOST:PORT/NAME?sslmode=MODE"
 	u, err := url.Parse(address)
-	if err != nil { // its text would show the password
+	if err != nil { // the error would show the password
 		return backup.Database{}, wrongUsage("--to is no address as %s", want)
 	}
 	p := backup.Postgres{Host: u.Hostname(), Name: strings.TrimPrefix(u.Path, "/"), User: u.User.Username(), SSLMode: u.Query().Get("sslmode")}

@@ -15,14 +15,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
-// Env is what the commands see of the process around them.
+// Env is the environment of the commands.
 type Env struct {
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer
-	Terminal bool                       // a person sits at both stdin and stdout
-	Size     func() (width, height int) // of the terminal that stdout is; nil or zeros when it is none
-	Environ  []string                   // as os.Environ
+	Terminal bool                       // both stdin and stdout are a terminal
+	Size     func() (width, height int) // of the terminal on stdout; nil or zeros if it is not a terminal
+	Environ  []string                   // in the form of os.Environ
 	Now      func() time.Time
 	Build    Build
 	// RepairClock sets the time of a database back to its clock, once agree has
@@ -30,7 +30,7 @@ type Env struct {
 	RepairClock func(ctx context.Context, c *config.Config, agree func(ClockRepair) error) (ClockRepair, error)
 }
 
-// Build says what this binary is.
+// Build identifies this binary.
 type Build struct {
 	Version string
 	Commit  string
@@ -46,12 +46,11 @@ type tool struct {
 	format     format
 
 	client      *apiclient.Client // nil before connect
-	minRevision string            // what answers must have seen
-	oneLine     bool              // write JSON in one line
+	minRevision string            // the revision that responses must include
+	oneLine     bool              // write JSON on one line
 }
 
-// New returns the command tree. The caller may add commands, and runs it with
-// Execute.
+// New returns the command tree. The caller may add commands, and runs it with Execute.
 func New(env Env) *cobra.Command {
 	t := &tool{Env: env, format: formatTable}
 	root := group(&cobra.Command{
@@ -99,8 +98,8 @@ Exit status: 0 done, 1 failed, 2 wrong usage.`,
 	return root
 }
 
-// Execute runs the command that args name and returns the exit status. Whatever
-// fails before a command begins its work is wrong usage.
+// Execute runs the command for args and returns the exit status. Any failure before a command starts its work
+// is a usage error.
 func Execute(ctx context.Context, root *cobra.Command, args []string) int {
 	began := false
 	eachCommand(root, func(cmd *cobra.Command) {
@@ -122,7 +121,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) int {
 	case err == nil:
 		return 0
 	case errors.As(err, &problems):
-		fmt.Fprintln(root.ErrOrStderr(), problems) // begins with a line that operators search for
+		fmt.Fprintln(root.ErrOrStderr(), problems) // starts with a line that operators search for
 		return 1
 	case !began || errors.As(err, &wrong):
 		fmt.Fprintf(root.ErrOrStderr(), "Error: %s; see %s --help\n", printable(err.Error()), cmd.CommandPath())
@@ -147,7 +146,7 @@ func wrongUsage(text string, args ...any) error {
 	return usageError{fmt.Errorf(text, args...)}
 }
 
-// group makes cmd a command that only holds others: alone it is wrong usage.
+// group makes cmd a command that only has subcommands: without one it is a usage error.
 func group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(members...)
 	cmd.Args = cobra.ArbitraryArgs
@@ -162,7 +161,7 @@ func group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// alsoAlone makes cmd a command that does something by itself and holds others.
+// alsoAlone makes cmd a command that works by itself and also has subcommands.
 func alsoAlone(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(members...)
 	cmd.Annotations = map[string]string{annotationAlone: "true"}
@@ -171,12 +170,12 @@ func alsoAlone(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 
 const annotationAlone = "alone"
 
-// onlyHolds is whether a command does nothing by itself.
+// onlyHolds reports whether a command does nothing by itself.
 func onlyHolds(cmd *cobra.Command) bool {
 	return cmd.HasAvailableSubCommands() && cmd.Annotations[annotationAlone] == ""
 }
 
-// helpCommand is --help for people who write it first.
+// helpCommand is an alternative to --help for people who type "help" first.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [command]",
@@ -221,8 +220,7 @@ func takesSome(name string) cobra.PositionalArgs {
 	}
 }
 
-// complete sets how the value of a flag is completed. The flag exists: it was
-// defined a line earlier.
+// complete sets the completion of a flag's value. The flag must exist.
 func complete(cmd *cobra.Command, flag string, with cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, with); err != nil {
 		panic(err)
@@ -231,7 +229,7 @@ func complete(cmd *cobra.Command, flag string, with cobra.CompletionFunc) {
 
 const helpWidth = 80
 
-// usage prints the part of the help that follows the description.
+// usage prints the part of the help after the description.
 func usage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n  " + synopsis(cmd) + "\n")

@@ -126,7 +126,7 @@ func routeText(r apiclient.Route) string {
 	return fmt.Sprintf("route %s to %s through %s", r.ID, r.Prefix, r.Node.GivenName)
 }
 
-// showRoute prints the route that an operation answers with.
+// showRoute prints the route that an operation returns.
 func (t *tool) showRoute(call func(*apiclient.Client) ([]byte, error), text func(apiclient.Route) string) error {
 	return showResult(t, call, func(r apiclient.RouteResult) apiclient.Route { return r.Route }, text)
 }

@@ -82,7 +82,7 @@ report of the relays, and which replicas there are.`,
 	}
 }
 
-// stateRows are the lines of the status command.
+// stateRows returns the lines of the status command.
 func stateRows(s apiclient.ServerState) [][]string {
 	rows := [][]string{{"server", s.Version.ProductVersion, timeText(s.StartedAt), fmt.Sprintf("replica %s at %s, database %s", s.Replica, s.URL, s.Database)}}
 	for _, c := range s.Checks {
@@ -102,8 +102,7 @@ func stateRows(s apiclient.ServerState) [][]string {
 	return rows
 }
 
-// decodeHealth reads what answer returned to the one operation that also says
-// in its own words that it failed.
+// decodeHealth decodes the response of the health check, which has a body even if it reports a failure.
 func decodeHealth(body []byte, err error) (apiclient.Health, error) {
 	var health apiclient.Health
 	if json.Unmarshal(body, &health) == nil && health.Status == apiclient.HealthStatusFail {
@@ -112,7 +111,7 @@ func decodeHealth(body []byte, err error) (apiclient.Health, error) {
 	return decode[apiclient.Health](body, err)
 }
 
-// findings lists the checks that are not passed, one line each.
+// findings lists the failed checks, one line each.
 func findings(health apiclient.Health) []string {
 	var lines []string
 	for _, part := range slices.Sorted(maps.Keys(health.Checks)) {
@@ -125,7 +124,7 @@ func findings(health apiclient.Health) []string {
 	return lines
 }
 
-// versions is what the version command prints.
+// versions is the output of the version command.
 type versions struct {
 	Client binaryVersion  `json:"client"`
 	Server *binaryVersion `json:"server"` // nil when it does not answer
@@ -194,7 +193,7 @@ func (t *tool) openapi() *cobra.Command {
 	}
 }
 
-// get asks for what the generated client has no call for.
+// get requests a path for which the generated client has no method.
 func get(ctx context.Context, client *apiclient.Client, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, client.Server+path, http.NoBody)
 	if err != nil {
@@ -250,13 +249,13 @@ reports its newest revision; under steady change, every 1024th.`,
 	}
 }
 
-// compared says at which revision most replicas gave a digest, and how many did.
+// compared says for which revision most replicas reported a digest, and how many did.
 func compared(d apiclient.Digest) string {
 	all, most, revision := map[string]bool{d.Replica: true}, 1, d.Revision
 	at := map[string]map[string]bool{d.Revision: {d.Replica: true}}
 	for _, r := range d.Replicas {
 		all[r.ID] = true
-		if r.Digest == "" { // it has just started, and never stood still
+		if r.Digest == "" { // it has just started and was never idle
 			continue
 		}
 		if at[r.DigestRevision] == nil {
@@ -270,7 +269,7 @@ func compared(d apiclient.Digest) string {
 	return fmt.Sprintf("Compared %d of %s, at revision %s", most, count(len(all), "replica"), revision)
 }
 
-// compareDigests fails when two replicas disagree about one revision.
+// compareDigests fails if two replicas disagree about a revision.
 func compareDigests(d apiclient.Digest) error {
 	seen := map[string]string{d.Revision: d.Digest}
 	for _, r := range d.Replicas {

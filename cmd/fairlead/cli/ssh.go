@@ -86,7 +86,7 @@ begun stay.`,
 	return cmd
 }
 
-// completeSSH completes the first argument with the codes that wait.
+// completeSSH completes the first argument with the codes of waiting sessions.
 func (t *tool) completeSSH(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var codes []string
 	if len(args) == 0 {

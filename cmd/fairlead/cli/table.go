@@ -10,17 +10,16 @@ import (
 
 const (
 	columnGap = 2
-	// narrowest is as far as a column is cut before another is left out.
+	// narrowest is the minimum width of a column; below it, another column is left out.
 	narrowest = 8
 )
 
-// columns says what a list shows of each item. Names stand in one text with
-// commas between.
+// columns describes the columns of a list. Names are comma-separated.
 type columns struct {
-	names string // all of them, as they stand from left to right
+	names string // all of them, from left to right
 	wide  string // those that only --output wide shows
-	spare string // those that go first when the terminal is too narrow, in this order
-	aged  string // the one whose cells go from old to new: it loses its beginning, others their end
+	spare string // those that are left out first if the terminal is too narrow, in this order
+	aged  string // a column whose cells go from old to new: it is cut at the start, others at the end
 }
 
 func split(names string) []string {
@@ -30,8 +29,8 @@ func split(names string) []string {
 	return strings.Split(names, ", ")
 }
 
-// showList prints items as the API has them, or as a table that fits the
-// terminal. Into files and pipes it is as wide as it is.
+// showList prints items in the API's format, or as a table that fits the terminal. In files and pipes the
+// table has its full width.
 func showList[T any](t *tool, c columns, items []T, cells func(T) []string) error {
 	return showTable(t, items, c, items, cells)
 }
@@ -62,7 +61,7 @@ func showTable[T any](t *tool, value any, c columns, items []T, cells func(T) []
 	return nil
 }
 
-// table lays items out in columns, one line each under the header.
+// table formats items as columns, one line each below the header.
 func table[T any](header string, items []T, cells func(T) []string) string {
 	return gridOf(header, items, cells).text(false)
 }
@@ -71,7 +70,7 @@ func table[T any](header string, items []T, cells func(T) []string) string {
 type grid struct {
 	rows   [][]string
 	widths []int
-	whole  []bool // of columns that are of use only as they are: a time that is cut looks like another
+	whole  []bool // of columns that must not be cut: a time that is cut looks like another
 	aged   string // as in columns
 }
 
@@ -88,7 +87,7 @@ func gridOf[T any](header string, items []T, cells func(T) []string) *grid {
 	return g
 }
 
-// measure makes every column as wide as what is in it.
+// measure sets the width of every column to that of its longest cell.
 func (g *grid) measure() {
 	g.widths = make([]int, len(slices.MaxFunc(g.rows, func(a, b []string) int { return len(a) - len(b) })))
 	g.whole = make([]bool, len(g.widths))
@@ -109,12 +108,12 @@ func (g *grid) width() int {
 	return sum
 }
 
-// cuts says whether a column is narrower than something in it.
+// cuts reports whether a column is narrower than one of its cells.
 func (g *grid) cuts(column int) bool {
 	return slices.ContainsFunc(g.rows, func(row []string) bool { return displayWidth(row[column]) > g.widths[column] })
 }
 
-// leaveOut removes columns, all but the last one that is there.
+// leaveOut removes columns, but never the last remaining one.
 func (g *grid) leaveOut(names ...string) {
 	for _, name := range names {
 		i := slices.Index(g.rows[0], name)
@@ -128,10 +127,9 @@ func (g *grid) leaveOut(names ...string) {
 	}
 }
 
-// fit makes the grid at most limit wide, if that is not 0, and names the columns
-// that had to go. Each spare column is cut first; the others are cut from the
-// widest on, and go from the right only when nothing else helps. Times are never
-// cut.
+// fit reduces the width of the grid to limit, unless that is 0, and returns the columns that were left out.
+// Spare columns are cut first, then the others, starting with the widest. Columns are left out from the right
+// only if nothing else helps. Times are never cut.
 func (g *grid) fit(spare []string, limit int) (left []string) {
 	if limit == 0 {
 		return nil
@@ -192,7 +190,7 @@ func (g *grid) text(colour bool) string {
 	return b.String()
 }
 
-// paint colours what tells at a glance how things are.
+// paint colours states, so that they can be recognised at a glance.
 func paint(header bool, column, text string) string {
 	const bold, red, green, faint = "1", "31", "32", "2"
 	code := ""
@@ -227,7 +225,7 @@ func cut(text string, width int) string {
 	return text
 }
 
-// cutBeginning is cut for what matters at its end.
+// cutBeginning is cut for texts whose end matters.
 func cutBeginning(text string, width int) string {
 	if displayWidth(text) <= width {
 		return text
@@ -247,9 +245,8 @@ func displayWidth(text string) int {
 	return sum
 }
 
-// runeWidth is how many cells of a terminal a character takes. The ranges are
-// the scripts and pictures that are two cells wide; a rare one that is missing
-// here moves the rest of its line by one cell.
+// runeWidth returns how many cells of a terminal a character takes. The ranges are the scripts and pictures
+// that are two cells wide; a rare one that is missing here shifts the rest of its line by one cell.
 func runeWidth(r rune) int {
 	between := func(first, last rune) bool { return first <= r && r <= last }
 	switch {

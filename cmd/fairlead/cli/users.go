@@ -218,8 +218,8 @@ func (t *tool) confirmUsers(ctx context.Context, client *apiclient.Client, force
 	return chosen, t.confirm(force, fmt.Sprintf("Delete %s, with %s and %s that lose access at once?", users, lost, count(nodes, "node")))
 }
 
-// broughtIn finds the tagged nodes that users added. With a key that cannot list nodes
-// it finds none: the server names them when the users are deleted.
+// broughtIn returns the tagged nodes that users added. With a key that cannot list nodes it returns none: the
+// server names them when the users are deleted.
 func broughtIn(ctx context.Context, client *apiclient.Client, users choice) (found choice) {
 	nodes, _ := (&nodeSet{}).find(ctx, client)
 	for _, n := range nodes {
@@ -280,7 +280,7 @@ func (t *tool) ask(cmd *cobra.Command, question func(context.Context, *apiclient
 	}
 }
 
-// ifSet makes an optional member of a request.
+// ifSet returns an optional member of a request: nil for an empty string.
 func ifSet(s string) *string {
 	if s == "" {
 		return nil

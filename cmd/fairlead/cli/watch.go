@@ -16,11 +16,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
-// watchGap is between two looks at a list: under load there are hundreds of
-// changes a second, and nobody reads that fast.
+// watchGap is the minimum time between two reads of a list: under load there are hundreds of changes a
+// second, which nobody could follow.
 const watchGap = 500 * time.Millisecond
 
-// askGap is between two looks where no events tell when there is something to see.
+// askGap is the time between two reads if the events cannot be used.
 const askGap = 2 * time.Second
 
 // watchable adds --watch to a command that shows a list.
@@ -40,7 +40,7 @@ func (t *tool) watchable(cmd *cobra.Command) *cobra.Command {
 		f := &follower{tool: t, retry: time.Second, take: w.take, broke: w.beginBelow}
 		err = f.follow(cmd.Context())
 		var forbidden forbiddenError
-		if errors.As(err, &forbidden) && w.next.IsZero() { // not the list is forbidden, but the events
+		if errors.As(err, &forbidden) && w.next.IsZero() { // the key may read the list, but not the events
 			t.note("The key opens no events, which come with the scope history; asking every %s instead", askGap)
 			return w.ask(cmd.Context())
 		}
@@ -49,8 +49,8 @@ func (t *tool) watchable(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// ask looks again and again, as follow takes events: a server that was never reached
-// is an error; one that goes away later may come back.
+// ask polls the list. It treats errors like follow: a server that was never reached is an error; one that
+// disappears later may come back.
 func (w *watch) ask(ctx context.Context) error {
 	for reached := false; ; {
 		err := w.take(ctx, streamedEvent{})
@@ -74,23 +74,22 @@ func (w *watch) ask(ctx context.Context) error {
 	}
 }
 
-// watch shows a list again when it has changed. Whatever comes on the stream of
-// events is a reason to look, the heartbeat too: some things change by time
-// alone.
+// watch shows a list again when it has changed. Everything on the event stream is a reason to read the list
+// again, even heartbeats: some things change by time alone.
 type watch struct {
 	*tool
 	client *apiclient.Client
-	look   func() error // prints the list as it is now, asking client
+	look   func() error // prints the current list, using client
 	screen io.Writer
 	shown  string          // the last picture
-	rows   int             // of it, on a terminal
-	lines  map[string]bool // of it, also those that did not fit
-	first  int             // how many of the rows stand above those that were shown
-	seen   string          // the revision of the last look
+	rows   int             // its height on a terminal
+	lines  map[string]bool // its lines, including those that did not fit
+	first  int             // how many rows are above those that were shown
+	seen   string          // the revision of the last read
 	next   time.Time
 }
 
-// take looks anew unless the last look was later than the event.
+// take reads the list again unless the last read already includes the event.
 func (w *watch) take(ctx context.Context, e streamedEvent) error {
 	revision, _, _ := strings.Cut(e.ID, "-")
 	if revision != "" && e.Event != "reset" && !laterRevision(revision, w.seen) {
@@ -112,15 +111,14 @@ func (w *watch) take(ctx context.Context, e streamedEvent) error {
 	return w.draw(picture)
 }
 
-// beginBelow leaves the last picture and what was noted under it, on a terminal.
+// beginBelow keeps the last picture and the notes below it, on a terminal.
 func (w *watch) beginBelow() {
 	if _, height := w.tool.screen(); height > 0 {
 		w.shown, w.rows = "", 0
 	}
 }
 
-// picture is what the command prints. What it notes belongs to it on a terminal
-// and is for nobody elsewhere.
+// picture returns what the command prints. On a terminal its notes are included; elsewhere they are dropped.
 func (w *watch) picture() (string, error) {
 	var text bytes.Buffer
 	out, notes := w.Stdout, w.Stderr
@@ -130,7 +128,7 @@ func (w *watch) picture() (string, error) {
 		w.Stderr = &text
 	}
 	if c, ok := w.client.Client.(*connection); ok {
-		c.revision = "" // a list may come in several answers, of which the first is the oldest
+		c.revision = "" // a list may take several responses, of which the first is the oldest
 		defer func() { w.seen = c.revision }()
 	}
 	if err := w.look(); err != nil {
@@ -139,7 +137,7 @@ func (w *watch) picture() (string, error) {
 	return text.String(), nil
 }
 
-// draw replaces the last picture on a terminal. Elsewhere it adds one.
+// draw replaces the last picture on a terminal. Elsewhere it appends one.
 func (w *watch) draw(picture string) error {
 	width, height := w.tool.screen()
 	if height == 0 {
@@ -169,10 +167,10 @@ func (w *watch) draw(picture string) error {
 	return err
 }
 
-// window is as many lines as fit: the header, the rows around the one that changed
-// last, and which ones these are.
+// window returns as many lines as fit: the header, the rows around the one that changed last, and a line that
+// says which rows these are.
 func (w *watch) window(lines []string, fits int) []string {
-	text := func(line string) string { return strings.Join(strings.Fields(line), " ") } // columns move
+	text := func(line string) string { return strings.Join(strings.Fields(line), " ") } // column widths change
 	before := w.lines
 	w.lines = map[string]bool{}
 	changed := 0
@@ -194,7 +192,7 @@ func (w *watch) window(lines []string, fits int) []string {
 	return append(append(slices.Clone(header), rows[w.first:last]...), fmt.Sprintf("lines %d to %d of %d", w.first+1, last, len(rows)))
 }
 
-// laterRevision compares revisions as the server writes them.
+// laterRevision compares revisions as the server formats them.
 func laterRevision(a, b string) bool {
 	x, errA := strconv.ParseUint(a, 10, 64)
 	y, errB := strconv.ParseUint(b, 10, 64)

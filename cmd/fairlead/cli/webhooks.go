@@ -46,7 +46,7 @@ func (t *tool) webhooksList() *cobra.Command {
 
 func eventsText(events []string) string { return cmp.Or(strings.Join(events, ", "), "all") }
 
-// webhookState says in a word whether the receiver hears of events.
+// webhookState returns in one word whether the receiver gets events.
 func webhookState(w apiclient.Webhook) string {
 	switch {
 	case !w.Enabled:
@@ -75,7 +75,7 @@ func webhookDetails(w apiclient.Webhook) string {
 	})
 }
 
-// showWebhook prints the webhook that an operation answers with.
+// showWebhook prints the webhook that an operation returns.
 func (t *tool) showWebhook(call func(*apiclient.Client) ([]byte, error), text func(apiclient.Webhook) string) error {
 	return showResult(t, call, func(r apiclient.WebhookResult) apiclient.Webhook { return r.Webhook }, text)
 }
@@ -95,7 +95,7 @@ func (t *tool) webhooksShow() *cobra.Command {
 	}
 }
 
-// eventForms describes what --events takes.
+// eventForms describes the values of --events.
 const eventForms = `--events takes names such as node.created, kinds such as "node.*", and the names
 nodeCreated, nodeApproved, nodeKeyExpired, nodeDeleted, userCreated, userDeleted
 and policyUpdate.`
@@ -206,7 +206,7 @@ refuses until it knows the new one are tried again.`,
 	return cmd
 }
 
-// deliveryText says what a receiver made of an event.
+// deliveryText describes the receiver's response to an event.
 func deliveryText(d apiclient.WebhookDelivery) string {
 	text := fmt.Sprintf("Delivered in %d ms: %d", d.Millis, d.Status)
 	if !d.Delivered {

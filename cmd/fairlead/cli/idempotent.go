@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// retryPause lets a server that restarts, or another in its place, begin to listen.
+// retryPause gives a restarting server, or its replacement, time to listen.
 const retryPause = 500 * time.Millisecond
 
-// once sends each change with a key of its own. One whose answer is lost on the way it
-// sends again, a single time: the server makes it once all the same.
-type once struct{ http.RoundTripper }
+// idempotent sends each change with its own idempotency key. If the response is lost, it retries once; the server
+// then does not repeat the change.
+type idempotent struct{ http.RoundTripper }
 
-func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
+func (o idempotent) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodGet {
 		return o.RoundTripper.RoundTrip(req)
 	}
@@ -33,17 +33,17 @@ func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
 	case <-time.After(retryPause):
 	}
 	if req.GetBody != nil {
-		req.Body, _ = req.GetBody() // it is in memory
+		req.Body, _ = req.GetBody() // the body is in memory
 	}
 	again, failed := o.whole(req)
 	if failed != nil {
-		return nil, err // which says more than that the server is still away
+		return nil, err // it says more than that the server is still unreachable
 	}
 	return again, nil
 }
 
-// whole returns an answer when all of it is there.
-func (o once) whole(req *http.Request) (*http.Response, error) {
+// whole returns a response after its whole body was read.
+func (o idempotent) whole(req *http.Request) (*http.Response, error) {
 	resp, err := o.RoundTripper.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (o once) whole(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// lost reports whether the connection ended before the answer did.
+// lost reports whether the connection ended before the response did.
 func lost(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
