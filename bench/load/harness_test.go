@@ -45,8 +45,7 @@ func build(t *testing.T) (b binaries) {
 	return b
 }
 
-// target is a running server and what the generator needs to load and measure
-// it.
+// target is a running server, with what the generator needs to load and measure it.
 type target struct {
 	meshbench    string
 	url, authKey string
@@ -54,8 +53,7 @@ type target struct {
 	pid, dbPID   int
 }
 
-// startFairlead starts a server as operators run it, on a PostgreSQL that
-// keeps its promises to the disk.
+// startFairlead starts a server as operators run it, with a PostgreSQL that syncs to disk.
 func (b binaries) startFairlead(t *testing.T) (target, *pgtest.Server) {
 	t.Helper()
 	pg, err := pgtest.Start(pgtest.Options{Durable: true, Args: []string{"-c", "shared_preload_libraries=pg_stat_statements"}})
@@ -83,7 +81,7 @@ func (b binaries) startFairlead(t *testing.T) (target, *pgtest.Server) {
 	return target{meshbench: b.meshbench, url: s.URL, authKey: s.PreAuthKey("load", "--reusable"), apiKey: s.APIKey(), pid: s.PID(), dbPID: dbPID}, pg
 }
 
-// startReference starts the server that others are measured against.
+// startReference starts the reference server for comparisons.
 func (b binaries) startReference(t *testing.T) target {
 	t.Helper()
 	addr := meshtest.FreeAddr(t)
@@ -106,8 +104,7 @@ func (b binaries) startReference(t *testing.T) target {
 	}
 }
 
-// outcome is what the generator says of one scenario. What a scenario does not
-// have is zero.
+// outcome is the generator's report of one scenario. Figures that a scenario does not have are zero.
 type outcome struct {
 	Scenario                   string
 	Errors, Failed, Incomplete int
@@ -138,9 +135,9 @@ type outcome struct {
 	CPURise    float64 `json:"server_cpu_rise_pct"`
 }
 
-// load runs scenarios against a server and returns their outcomes by name. It
-// calls after, if given, at the end of each. A scenario that loses a node, a
-// message or a connection fails the test, whatever its figures are.
+// load runs scenarios against a server and returns their outcomes by name. It calls after, if given, at the
+// end of each. A scenario that loses a node, a message or a connection fails the test, whatever its figures
+// are.
 func (s target) load(t *testing.T, scenarios string, after func(scenario string), flags ...string) map[string]outcome {
 	t.Helper()
 	args := append([]string{
@@ -179,8 +176,7 @@ func (s target) load(t *testing.T, scenarios string, after func(scenario string)
 	return found
 }
 
-// busiest is the most that other programs used during a scenario, in percent
-// of a core.
+// busiest returns the most CPU that other programs used during a scenario, in percent of a core.
 func busiest(outcomes map[string]outcome) (percent float64) {
 	for _, o := range outcomes {
 		percent = max(percent, o.OtherPercent)

@@ -17,16 +17,14 @@ var (
 	listsChanges = flag.Int("changes", 20, "changes per second beside lists")
 )
 
-// TestFigureLists holds what reading the list of nodes a hundred times a second,
-// half whole, half in pages of a hundred, may cost: how long a page takes while
-// all nodes are connected and quiet, and how much more CPU time the server needs
-// to tell a node of a change. How the latter is measured is told with the scenario
-// of meshbench.
+// TestFigureLists limits the cost of reading the list of nodes a hundred times a second, half of it complete,
+// half in pages of a hundred: how long a page takes while all nodes are connected and idle, and how much more
+// CPU time the server needs to tell a node about a change. The scenario of meshbench describes how the latter
+// is measured.
 //
-// The time of a page is held only where other programs leave half of the machine
-// free. What it is beside changes is shown and not held: a change wakes all nodes
-// at once, in the generator too, so that on a small machine the figure tells how
-// long the two of them need for that.
+// The time of a page is checked only if other programs leave half of the machine free. Its time during
+// changes is printed but not checked: a change wakes all nodes at once, in the generator, too, so on a small
+// machine the figure shows mostly how long both of them need for that.
 func TestFigureLists(t *testing.T) {
 	s, _ := build(t).startFairlead(t)
 	o := s.load(t, "lists", nil, "--api-key="+s.apiKey, "--register-first", "--quiet=1s",
@@ -38,13 +36,13 @@ func TestFigureLists(t *testing.T) {
 		page = 0
 	}
 	if *nodes <= small {
-		rise = 25 // a short run uses little CPU time, of which each 10 ms count
+		rise = 25 // a short run uses little CPU time, of which each 10 ms counts
 	}
 	var table strings.Builder
 	fmt.Fprintf(&table, "\n%-44s %10s %6s\n", fmt.Sprintf("%d nodes, %d requests", *nodes, o.Requests), "fairlead", "limit")
 	for _, row := range []struct {
 		name          string
-		figure, limit float64 // 0 is no limit
+		figure, limit float64 // 0 means no limit
 	}{
 		{"page of 100, 99 % within ms", o.PagedP99, page},
 		{"CPU to tell of a change, rise in %", o.CPURise, rise},
@@ -60,7 +58,7 @@ func TestFigureLists(t *testing.T) {
 		limit := ""
 		if row.limit > 0 {
 			limit = fmt.Sprintf("%6g", row.limit)
-			if !(row.figure <= row.limit) { // also when nothing was measured
+			if !(row.figure <= row.limit) { // also fails if nothing was measured
 				t.Errorf("%s: %.2f, more than %g", row.name, row.figure, row.limit)
 			}
 		}

@@ -15,17 +15,16 @@ import (
 
 const (
 	small = 500  // nodes of a short run
-	many  = 1000 // nodes for which the specification names its targets
+	many  = 1000 // nodes for which the specification sets targets
 )
 
-// TestFigureQuietNodes holds what nodes cost that are connected, know each
-// other and do nothing: up to a thousand the targets of the specification, and
-// beyond that no traffic but keep-alives and less CPU.
+// TestFigureQuietNodes limits the cost of nodes that are connected, know each other and are idle: for up to a
+// thousand the targets of the specification, and beyond that no traffic but keep-alives and less CPU.
 func TestFigureQuietNodes(t *testing.T) {
 	s, pg := build(t).startFairlead(t)
 	flags := []string{"--idle-for=" + idle.String()}
 	if *nodes > many {
-		flags = append(flags, "--register-first") // or the generator, not the server, sets the pace
+		flags = append(flags, "--register-first") // otherwise the generator, not the server, sets the pace
 	}
 	pg.Exec(t, "postgres", "CREATE EXTENSION pg_stat_statements")
 	o := s.load(t, "register,idle", func(scenario string) {
@@ -63,8 +62,8 @@ func TestFigureQuietNodes(t *testing.T) {
 	}
 }
 
-// slowestStatement is the longest that a statement ran in PostgreSQL since the
-// last reset, in milliseconds.
+// slowestStatement returns the longest duration of a statement in PostgreSQL since the last reset, in
+// milliseconds.
 func slowestStatement(t *testing.T, pg *pgtest.Server) (ms float64) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), pg.URL("postgres"))

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestRatioToReference holds how much more CPU time and memory fairlead may
-// take than a server that has no database and no policy and builds every
-// message once.
+// TestRatioToReference limits how much more CPU time and memory fairlead may use than a server that has no
+// database and no policy and builds every message once.
 func TestRatioToReference(t *testing.T) {
 	figures := []struct {
 		name  string
@@ -26,7 +25,7 @@ func TestRatioToReference(t *testing.T) {
 	b := build(t)
 	var ours, reference []map[string]outcome
 	for range *rounds {
-		// A subtest ends its servers, so that each is measured alone.
+		// A subtest stops its servers, so that each is measured alone.
 		t.Run("fairlead", func(t *testing.T) {
 			s, _ := b.startFairlead(t)
 			ours = append(ours, s.scenarios(t))
@@ -44,7 +43,7 @@ func TestRatioToReference(t *testing.T) {
 		our, their := median(ours, f.of), median(reference, f.of)
 		ratio := our / their
 		fmt.Fprintf(&table, "%-30s %10.2f %10.2f %7.2f %6.0f\n", f.name, our, their, ratio, f.limit)
-		if !(ratio <= f.limit) { // also when nothing was measured
+		if !(ratio <= f.limit) { // also fails if nothing was measured
 			t.Errorf("%s: %.2f times the reference, more than %.0f", f.name, ratio, f.limit)
 		}
 	}
@@ -52,8 +51,7 @@ func TestRatioToReference(t *testing.T) {
 	t.Log(table.String())
 }
 
-// scenarios runs what is compared. A small mesh costs little per step, so it
-// takes shorter ones.
+// scenarios runs the scenarios to compare. A small mesh costs little per step, so it takes shorter ones.
 func (s target) scenarios(t *testing.T) map[string]outcome {
 	t.Helper()
 	flags := []string{"--changes=30", "--idle-for=10s", "--quiet=3s"}

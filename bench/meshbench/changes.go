@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// watch waits for every observer to hear of one node.
+// watch waits until every observer was told about one node.
 type watch struct {
 	index   int
 	start   time.Time
@@ -35,7 +35,7 @@ func (w *watch) seen(n *node, at time.Time) {
 	}
 }
 
-// wait returns how long it took until everybody was told.
+// wait returns how long it took until all observers were told.
 func (w *watch) wait(ctx context.Context, limit time.Duration) (took time.Duration, ok bool) {
 	if !closes(ctx, w.allTold, limit) {
 		return 0, false
@@ -43,7 +43,7 @@ func (w *watch) wait(ctx context.Context, limit time.Duration) (took time.Durati
 	return time.Unix(0, w.last.Load()).Sub(w.start), true
 }
 
-// closes waits for a channel to close, at most limit.
+// closes waits until a channel is closed, at most limit.
 func closes(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -56,9 +56,8 @@ func closes(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
 	return false
 }
 
-// changeLog follows endpoint changes from sending to the last delivery. A
-// receiver that is told of a later change of the same node counts as told of
-// the earlier ones: servers may merge updates.
+// changeLog follows endpoint changes from sending to the last delivery. A receiver that is told about a later
+// change of the same node counts as told about the earlier ones, because servers may merge updates.
 type changeLog struct {
 	cluster *cluster
 	base    int64     // number of the last change before this log
@@ -69,7 +68,7 @@ type changeLog struct {
 	delivered atomic.Int64
 
 	mu       sync.Mutex
-	all      []*change         // guarded by mu, as all below
+	all      []*change         // guarded by mu, like all below
 	bySource map[int][]*change // by index of the node that changed
 	received []map[int]int     // per receiver: source to count of its changes already seen
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// cluster is the set of virtual nodes and what they see together.
+// cluster is the set of virtual nodes and what they have received together.
 type cluster struct {
 	target         *target
 	authKeys       []string
@@ -45,7 +45,7 @@ type cluster struct {
 	errors map[string]int // guarded by mu
 }
 
-// newCluster makes the nodes; nothing is sent yet.
+// newCluster creates the nodes; nothing is sent yet.
 func newCluster(t *target, cfg config, spares int) *cluster {
 	c := &cluster{
 		target: t, authKeys: cfg.authKeys, visible: cfg.visible, requestTimeout: cfg.requestTimeout,
@@ -67,7 +67,7 @@ func newCluster(t *target, cfg config, spares int) *cluster {
 	return c
 }
 
-// keyBits is the first 64 bits of a key given in hexadecimal digits.
+// keyBits returns the first 64 bits of a key given in hexadecimal digits.
 func keyBits(digits []byte) (bits uint64) {
 	for _, c := range digits[:16] {
 		d := c - '0'
@@ -87,10 +87,10 @@ func (c *cluster) indexOf(id int64) (int, bool) {
 	return v.(int), true
 }
 
-// members are the nodes that take part in convergence.
+// members returns the nodes that take part in convergence.
 func (c *cluster) members() []*node { return c.nodes[:c.size] }
 
-// expected is how many peers n must know to be converged.
+// expected returns how many peers n must know to be converged.
 func (c *cluster) expected(n *node) int {
 	if c.visible == nil {
 		return c.size - 1
@@ -124,7 +124,7 @@ func (c *cluster) observers(b *node) int {
 	return sum
 }
 
-// cut ends all streams and connections at once, without a goodbye.
+// cut closes all streams and connections at once, without a closing handshake.
 func (c *cluster) cut() {
 	for _, n := range c.nodes {
 		n.cut()
@@ -134,8 +134,7 @@ func (c *cluster) cut() {
 	}
 }
 
-// expectConvergence forgets what was, and returns a channel that closes when
-// all members have converged.
+// expectConvergence resets the state and returns a channel that is closed when all members have converged.
 func (c *cluster) expectConvergence() <-chan struct{} {
 	c.converged.Store(0)
 	c.retries.Store(0)
@@ -180,7 +179,7 @@ func (c *cluster) takeErrors(r result) {
 	clear(c.errors)
 }
 
-// noteMessage moves lastSeen on. Nodes may get here out of order.
+// noteMessage advances lastSeen. Nodes may call it out of order.
 func (c *cluster) noteMessage(at time.Time) {
 	v := at.UnixNano()
 	for old := c.lastSeen.Load(); v > old && !c.lastSeen.CompareAndSwap(old, v); old = c.lastSeen.Load() {

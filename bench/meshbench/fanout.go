@@ -40,8 +40,7 @@ func (b *bench) fanoutEndpoints(ctx context.Context, c *cluster) error {
 		if !closes(ctx, ch.done, deliveryLimit) {
 			lost++
 		}
-		// A random pause, so that changes do not lock in phase with a
-		// server's batching timer.
+		// A random pause keeps changes from synchronizing with a server's batching timer.
 		if err := pause(ctx, time.Duration(b.random.IntN(1000))*time.Millisecond); err != nil {
 			return err
 		}
@@ -110,7 +109,7 @@ func (b *bench) fanoutJoins(ctx context.Context, c *cluster) error {
 	return ctx.Err()
 }
 
-// fanoutDrops lets nodes vanish without a goodbye, until all peers are told.
+// fanoutDrops lets nodes disappear without closing their connections, until all peers are told.
 func (b *bench) fanoutDrops(ctx context.Context, c *cluster) error {
 	if b.drops == 0 {
 		return nil
@@ -141,8 +140,7 @@ func (b *bench) fanoutDrops(ctx context.Context, c *cluster) error {
 	return ctx.Err()
 }
 
-// churn makes endpoint changes at each rate, whether or not the server keeps
-// up.
+// churn makes endpoint changes at each rate, whether or not the server keeps up.
 func (b *bench) churn(ctx context.Context, c *cluster) error {
 	for _, rate := range b.rates {
 		if err := b.churnAt(ctx, c, rate); err != nil {

@@ -39,7 +39,7 @@ func (h *histogram) add(d time.Duration) {
 	}
 }
 
-// quantile is in milliseconds.
+// quantile returns a quantile in milliseconds.
 func (h *histogram) quantile(q float64) float64 {
 	rank := int64(math.Ceil(q * float64(h.count.Load())))
 	var seen int64

@@ -11,14 +11,13 @@ import (
 	"time"
 )
 
-// lists tells how fast lists of nodes are answered, in a quiet mesh and in one
-// that changes, and what reading them costs those who wait for the changes.
+// lists measures how fast lists of nodes are returned, in an idle mesh and in one that changes, and what
+// reading them costs the nodes that wait for the changes.
 //
-// Four kinds of windows take turns: nothing happens, the mesh changes, lists are
-// read, and both. A change then costs what a window with it takes beyond one
-// without it, which needs no look into the server: whatever lists make worse for
-// a change (caches, garbage, waiting) counts, and so does what changes make worse
-// for lists. Changes that a server tells together count each.
+// Four kinds of windows take turns: nothing happens, the mesh changes, lists are read, and both. The cost of
+// a change is the difference between windows with and without changes, which needs no instrumentation of the
+// server: everything that lists make worse for a change (caches, garbage, waiting) counts, and so does what
+// changes make worse for lists. Changes that a server sends together are counted individually.
 func (b *bench) lists(ctx context.Context, c *cluster) error {
 	r := b.result("lists")
 	if _, settled := c.settle(ctx, b.quiet, time.Minute); !settled {
@@ -62,12 +61,12 @@ func (b *bench) lists(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// window is what the server did in all turns of one kind.
+// window is what the server did in all windows of one kind.
 type window struct {
 	changes, lists bool
 
 	cpu, seconds float64
-	told         int64 // changes, once for each node that was told
+	told         int64 // changes, counted once for each node that was told
 	requests     int
 	whole, paged histogram // from when a request was due to its last byte
 }
@@ -104,8 +103,7 @@ func (b *bench) listsWindow(ctx context.Context, log *changeLog, reader *listRea
 	return err
 }
 
-// everySoOften calls do at a rate during one window, whether or not what it began
-// has ended.
+// everySoOften calls do at a fixed rate during one window, whether or not earlier calls have finished.
 func (b *bench) everySoOften(ctx context.Context, start time.Time, rate float64, do func(due time.Time)) {
 	for i := range int(rate * b.listsFor.Seconds()) {
 		due := start.Add(time.Duration(float64(i) / rate * float64(time.Second)))
@@ -116,7 +114,7 @@ func (b *bench) everySoOften(ctx context.Context, start time.Time, rate float64,
 	}
 }
 
-// listReader reads the list of nodes, whole or the next page of it.
+// listReader reads the list of nodes, either all of it or the next page.
 type listReader struct {
 	bench         *bench
 	client        *http.Client

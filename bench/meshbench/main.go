@@ -74,7 +74,7 @@ func raiseFileLimit() error {
 	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
 }
 
-// config is what the flags say.
+// config holds the values of the flags.
 type config struct {
 	scenarios []string
 	url       string
@@ -163,7 +163,7 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	return c, c.choose(command)
 }
 
-// choose sets the scenarios and tells what they miss.
+// choose sets the scenarios and reports what they lack.
 func (c *config) choose(command string) error {
 	all := []string{"register", "idle", "fanout", "churn", "reconnect", "api"}
 	c.scenarios = strings.Split(command, ",")
@@ -192,7 +192,7 @@ func (c *config) choose(command string) error {
 
 func (c *config) wants(scenario string) bool { return slices.Contains(c.scenarios, scenario) }
 
-// needsNodes is false when only the admin API is loaded.
+// needsNodes is false if only the admin API is loaded.
 func (c *config) needsNodes() bool { return !slices.Equal(c.scenarios, []string{"api"}) }
 
 // bench is one run of the generator.
@@ -256,7 +256,7 @@ func (b *bench) progress(format string, args ...any) {
 	fmt.Fprintf(b.log, "   … "+format+"\n", args...)
 }
 
-// pause waits, or returns why it may not.
+// pause waits, or returns the error of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

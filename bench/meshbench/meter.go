@@ -12,8 +12,8 @@ import (
 
 const ticksPerSecond = 100 // of the CPU times in /proc, the same on every Linux
 
-// meter measures what the server, its database and the generator use between
-// start and stop. Without a process to look at, its figures are left out.
+// meter measures what the server, its database and the generator use between start and stop. Figures of
+// processes that are not given are left out.
 type meter struct {
 	serverPID, dbPID int
 	traffic          *traffic
@@ -24,10 +24,10 @@ type meter struct {
 	wire, bytes, messages, keepAlive int64
 }
 
-// start begins an interval and forgets the server's peak memory so far.
+// start begins an interval and resets the server's peak memory.
 func (m *meter) start() {
 	if m.serverPID > 0 {
-		// Where the kernel refuses, the peak is that of the whole life.
+		// If the kernel does not allow it, the peak is that of the whole lifetime.
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", m.serverPID), []byte("5"), 0)
 	}
 	m.began = time.Now()
@@ -37,7 +37,7 @@ func (m *meter) start() {
 	m.messages, m.keepAlive = m.traffic.messages.Load(), m.traffic.keepAlives.Load()
 }
 
-// serverCPU is what the server used since the start.
+// serverCPU returns the CPU time that the server used since the start.
 func (m *meter) serverCPU() float64 { return processCPU(m.serverPID) - m.server }
 
 // stop writes the interval's costs into r.
@@ -63,8 +63,8 @@ func (m *meter) stop(r result) {
 	}
 	own := ownCPU() - m.self
 	r["generator_cpu_s"] = round(own, 2)
-	// What everything else on the machine used, in percent of one core: how
-	// far to trust the interval's times.
+	// The CPU use of everything else on the machine, in percent of one core, shows how far the measured times
+	// can be trusted.
 	r["other_cpu_pct"] = round(100*max(others-own, 0)/wall, 0)
 	r["wire_bytes"] = m.traffic.wireBytes.Load() - m.wire
 	r["map_bytes"] = m.traffic.mapBytes.Load() - m.bytes
@@ -80,8 +80,8 @@ func ownCPU() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// processStat returns the fields of /proc/PID/stat after the command name, and
-// nothing for a process that is gone.
+// processStat returns the fields of /proc/PID/stat after the command name, or nothing if the process has
+// ended.
 func processStat(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -103,7 +103,7 @@ func ticks(stat []string, fields ...int) (seconds float64) {
 
 func processCPU(pid int) float64 { return ticks(processStat(pid), 11, 12) }
 
-// treeCPU is the CPU of a process, its children and the children it reaped.
+// treeCPU returns the CPU time of a process, its children and the children it reaped.
 func treeCPU(pid int) float64 {
 	total := ticks(processStat(pid), 11, 12, 13, 14)
 	for _, child := range children(pid) {
@@ -126,8 +126,7 @@ func children(pid int) (found []int) {
 	return found
 }
 
-// treeWritten is the bytes that a process, its children and the children it
-// reaped gave to the disk.
+// treeWritten returns the bytes that a process, its children and the children it reaped wrote to disk.
 func treeWritten(pid int) (total int64) {
 	for _, p := range append(children(pid), pid) {
 		total += member(fmt.Sprintf("/proc/%d/io", p), "write_bytes:")
@@ -141,7 +140,7 @@ func residentKiB(pid int) (now, peak int64) {
 	return member(status, "VmRSS:"), member(status, "VmHWM:")
 }
 
-// member is the number behind a name in a file of /proc, 0 when there is none.
+// member returns the number after a name in a file of /proc, or 0 if there is none.
 func member(file, name string) int64 {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {
@@ -153,7 +152,7 @@ func member(file, name string) int64 {
 	return 0
 }
 
-// machineCPU is the CPU seconds that all processes used since boot.
+// machineCPU returns the CPU seconds that all processes used since boot.
 func machineCPU() float64 {
 	text, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(text), "\n")

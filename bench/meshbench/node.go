@@ -25,8 +25,7 @@ const (
 	homeRegion = 999
 )
 
-// node is one virtual node: keys, one connection, and a picture of which peers
-// it has been told of.
+// node is one virtual node: keys, one connection, and a record of the peers it has been told about.
 type node struct {
 	cluster *cluster
 	index   int // position in cluster.nodes
@@ -37,16 +36,16 @@ type node struct {
 	host    *tailcfg.Hostinfo
 
 	id      atomic.Int64 // the server's ID for this node, once known
-	change  atomic.Int64 // number of the change among its endpoints, 0 for none
-	updated atomic.Bool  // an update went through since the registration
+	change  atomic.Int64 // number of the change in its endpoints, 0 for none
+	updated atomic.Bool  // an update succeeded since the registration
 
-	stop    context.CancelFunc // of the running stream, nil when there was none
+	stop    context.CancelFunc // of the running stream; nil if there was none
 	running sync.WaitGroup
 
 	mu   sync.Mutex
-	link *link // guarded by mu; nil when not connected
+	link *link // guarded by mu; nil if not connected
 
-	picture // written by the running stream only
+	picture // written only by the running stream
 }
 
 // picture is what a node has been told.
@@ -75,8 +74,8 @@ func newNode(c *cluster, index int) *node {
 	}
 }
 
-// endpoints is the node's current set. Two are fixed; a third, present after
-// the first change, carries the number of the change in its address and port.
+// endpoints returns the node's current endpoints. Two are fixed; a third, present after the first change,
+// contains the number of the change in its address and port.
 func (n *node) endpoints() ([]netip.AddrPort, []tailcfg.EndpointType) {
 	hi, lo := byte(n.index>>8), byte(n.index)
 	endpoints := []netip.AddrPort{
@@ -91,8 +90,8 @@ func (n *node) endpoints() ([]netip.AddrPort, []tailcfg.EndpointType) {
 	return endpoints, types
 }
 
-// nextChange finds the next endpoint in b that carries a change, and returns
-// its number and the rest of b after it; no rest means none was found.
+// nextChange finds the next endpoint in b that contains a change, and returns its number and the rest of b
+// after it. An empty rest means that none was found.
 func nextChange(b []byte) (number int64, rest []byte) {
 	const prefix = `"10.99.`
 	i := bytes.Index(b, []byte(prefix))
@@ -176,7 +175,7 @@ func (n *node) register(ctx context.Context) error {
 	return err
 }
 
-// logout lets the node's key expire at once.
+// logout expires the node's key at once.
 func (n *node) logout(ctx context.Context) error {
 	_, err := n.sendRegister(ctx, tailcfg.RegisterRequest{Expiry: time.Unix(123, 0)})
 	return err
@@ -208,8 +207,8 @@ func (n *node) mapRequest() tailcfg.MapRequest {
 	}
 }
 
-// update tells endpoints, disco key and hostinfo. Servers take these from here
-// only: since capability version 68 a streaming request is read-only.
+// update sends endpoints, disco key and hostinfo. Servers accept these only in this request: since capability
+// version 68 a streaming request is read-only.
 func (n *node) update(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, n.cluster.requestTimeout)
 	defer cancel()
@@ -227,9 +226,8 @@ func (n *node) update(ctx context.Context) error {
 	return nil
 }
 
-// run keeps a stream open until cut, and returns at once. When the server ends
-// the stream, it comes back after a short while. The first stream after a
-// registration follows an update. A node that runs must be cut and waited for
+// run keeps a stream open until cut, and returns at once. If the server ends the stream, it reconnects after
+// a short while. The first stream after a registration follows an update. A node must be cut and waited for
 // before it runs again.
 func (n *node) run(ctx context.Context) {
 	ctx, n.stop = context.WithCancel(ctx)
@@ -257,7 +255,7 @@ func (n *node) run(ctx context.Context) {
 	})
 }
 
-// cut ends the stream and the connection without a goodbye.
+// cut closes the stream and the connection without a closing handshake.
 func (n *node) cut() {
 	if n.stop != nil {
 		n.stop()
@@ -309,7 +307,7 @@ func (n *node) stream(ctx context.Context) error {
 	}
 }
 
-// take decompresses a message and looks for what a virtual node wants to know.
+// take decompresses a message and scans it for what a virtual node needs.
 func (n *node) take(message []byte) error {
 	c := n.cluster
 	buffer := <-c.buffers

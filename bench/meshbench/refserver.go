@@ -23,32 +23,32 @@ import (
 	"tailscale.com/util/zstdframe"
 )
 
-// reference is a server reduced to what the wire demands: it keeps nodes in
-// memory, knows no policy and no database, and builds every message once for
-// all receivers. It marks what a machine can do, not what a server should do.
+// reference is a server reduced to what the wire protocol requires: it keeps nodes in memory, has no policy
+// and no database, and builds every message once for all receivers. It shows what a machine can do, not what
+// a server should do.
 type reference struct {
 	noise         key.MachinePrivate
-	batch         time.Duration // changes are gathered this long before they are sent
+	batch         time.Duration // changes are collected for this long before they are sent
 	keepAlive     time.Duration // mean time between keep-alives on a stream
 	keepAliveSent []byte        // clients learn its bytes, so they never change
 	wake          chan struct{}
 
 	mu      sync.Mutex
-	nodes   []*refNode // guarded by mu, as all below
+	nodes   []*refNode // guarded by mu, like all below
 	byKey   map[key.NodePublic]*refNode
 	streams map[chan []byte]struct{}
 	joined  []*refNode // not yet announced
 	patched []*tailcfg.PeerChange
 	removed []tailcfg.NodeID
 	pages   []refPage
-	full    []byte // the full map as it is sent to everyone, nil when stale
+	full    []byte // the full map as sent to everyone; nil if stale
 }
 
 // refPage is one compressed run of peers. A map message may consist of several
 // zstd frames, so a change costs one page and not the whole map.
 type refPage struct {
-	zstd  []byte // nil when stale
-	comma bool   // it begins with a comma: peers stand before it
+	zstd  []byte // nil if stale
+	comma bool   // it starts with a comma, because peers come before it
 	empty bool
 }
 
@@ -60,7 +60,7 @@ const (
 type refNode struct {
 	node      *tailcfg.Node
 	json      []byte // nil until the first stream, and after a logout
-	announced bool   // the streams open then were told of it
+	announced bool   // it was announced to the streams that were open then
 }
 
 func newReference(batch, keepAlive time.Duration) *reference {
@@ -75,17 +75,16 @@ func compress(b []byte) []byte {
 	return zstdframe.AppendEncode(nil, b, zstdframe.FastestCompression, zstdframe.WithChecksum(false))
 }
 
-// encode compresses a message and puts its length before it.
+// encode compresses a message and prefixes it with its length.
 func encode(message []byte) []byte {
 	sent := zstdframe.AppendEncode(make([]byte, 4, 4+len(message)/3), message, zstdframe.FastestCompression)
 	binary.LittleEndian.PutUint32(sent, uint32(len(sent)-4))
 	return sent
 }
 
-// message encodes a message other than a keep-alive. Clients keep the learned
-// keep-alive in the buffer that they read messages into, so a message of its
-// length right after one passes for a keep-alive: message never returns one of
-// that length.
+// message encodes a message other than a keep-alive. Clients keep the learned keep-alive in the buffer into
+// which they read messages, so a message of the same length right after one would be taken for a keep-alive.
+// message never returns one of that length.
 func (s *reference) message(text []byte) []byte {
 	sent := encode(text)
 	for len(sent) == len(s.keepAliveSent) {
@@ -110,7 +109,7 @@ func (s *reference) register(w http.ResponseWriter, r *http.Request) {
 		s.add(&req)
 	}
 	s.mu.Unlock()
-	// A client that is gone by now asks again.
+	// If the client has disconnected, it will retry.
 	_ = json.NewEncoder(w).Encode(tailcfg.RegisterResponse{MachineAuthorized: true})
 }
 
@@ -151,7 +150,7 @@ func (s *reference) serveMap(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	// A stream is read-only: what the request says of the node is ignored.
+	// A stream is read-only: what the request says about the node is ignored.
 	if n.json == nil {
 		s.marshal(n)
 		s.joined = append(s.joined, n)
@@ -200,8 +199,8 @@ func (s *reference) stream(ctx context.Context, w http.ResponseWriter, first []b
 	}
 }
 
-// update takes what a request says of the node. Peers hear of it in a patch
-// once they know of the node; before that, its announcement carries it.
+// update stores what a request says about the node. Peers get it in a patch if they know the node already;
+// otherwise it is part of the node's announcement.
 func (s *reference) update(n *refNode, req *tailcfg.MapRequest) {
 	if n == nil {
 		return
@@ -232,7 +231,7 @@ func (s *reference) marshal(n *refNode) {
 	s.stale(n)
 }
 
-// stale marks the page that holds n.
+// stale marks the page that contains n as stale.
 func (s *reference) stale(n *refNode) {
 	page := int(n.node.ID-1) / nodesPerPage
 	for len(s.pages) <= page {
@@ -285,8 +284,7 @@ func (s *reference) kick() {
 	}
 }
 
-// announce builds one message per round and hands the same bytes to all
-// streams, until ctx ends.
+// announce builds one message per round and passes the same bytes to all streams, until ctx ends.
 func (s *reference) announce(ctx context.Context) {
 	for {
 		select {
@@ -310,7 +308,7 @@ func (s *reference) announce(ctx context.Context) {
 	}
 }
 
-// delta takes what is to be announced, nil when a round before took it all.
+// delta returns the changes to announce, or nil if an earlier round took them all.
 func (s *reference) delta() []byte {
 	if len(s.joined)+len(s.patched)+len(s.removed) == 0 {
 		return nil
@@ -331,7 +329,7 @@ func (s *reference) delta() []byte {
 	s.joined, s.patched, s.removed = nil, nil, nil
 	text, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // all of it was decoded from JSON
+		panic(err) // everything was decoded from JSON
 	}
 	return s.message(text)
 }
@@ -348,7 +346,7 @@ func (s *reference) handler() http.Handler {
 	outside.HandleFunc("/ts2021", func(w http.ResponseWriter, r *http.Request) {
 		conn, err := controlhttpserver.AcceptHTTP(r.Context(), w, r, s.noise, nil)
 		if err != nil {
-			return // the client was answered
+			return // the client got a response already
 		}
 		defer conn.Close()
 		server.ServeConn(conn, &http2.ServeConnOpts{Handler: inside, BaseConfig: &http.Server{ReadHeaderTimeout: 10 * time.Second}})

@@ -16,8 +16,7 @@ func (b *bench) result(scenario string) result {
 	return result{"scenario": scenario, "n": b.nodes, "label": b.label, "url": b.url}
 }
 
-// emit writes the result as a line of JSON and as a table that begins with the
-// members named.
+// emit writes the result as a line of JSON and as a table that starts with the named members.
 func (b *bench) emit(r result, first ...string) {
 	line, err := json.Marshal(r)
 	if err != nil {

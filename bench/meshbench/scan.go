@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// mapSink receives what a virtual node needs to know of a MapResponse.
-// Everything else in the message is skipped without being decoded.
+// mapSink receives the parts of a MapResponse that a virtual node needs. Everything else in the message is
+// skipped without being decoded.
 type mapSink interface {
 	selfID(id int64)      // Node.ID
 	fullPeers()           // a full Peers list starts and replaces the previous one

@@ -9,7 +9,7 @@ import (
 	"tailscale.com/types/key"
 )
 
-// told is what a scan reported.
+// told records what a scan reported.
 type told struct {
 	Self             int64
 	Full             int

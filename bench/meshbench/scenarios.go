@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// register lets all nodes join and ends when every one knows all its peers.
+// register lets all nodes join and ends when each knows all its peers.
 func (b *bench) register(ctx context.Context, c *cluster) error {
 	r := b.result("register")
 	all := c.expectConvergence()
@@ -47,7 +47,7 @@ func (b *bench) registerAll(ctx context.Context, c *cluster, start time.Time) (l
 					failures.Add(1)
 				case b.registerFirst:
 					c.noteError("update", n.update(ctx))
-					n.disconnect() // a server may end connections that wait for long
+					n.disconnect() // a server may close connections that wait for long
 				default:
 					n.run(ctx)
 				}
@@ -79,8 +79,8 @@ func (b *bench) registerNode(ctx context.Context, n *node, start time.Time, late
 	return false
 }
 
-// openStreams opens the streams of registered nodes, at most concurrency of
-// them without a map that is read, so that the machine keeps up with reading.
+// openStreams opens the streams of registered nodes. At most concurrency of them wait for their first map, so
+// that the machine keeps up with reading.
 func (b *bench) openStreams(ctx context.Context, c *cluster, start time.Time) {
 	for i, n := range c.members() {
 		for int64(i)-c.firstMap.Load().count.Load()+c.unread.Load() >= int64(b.concurrency) {
@@ -141,7 +141,7 @@ func (b *bench) idle(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// reconnect cuts all connections and lets all nodes come back at once.
+// reconnect cuts all connections and lets all nodes reconnect at once.
 func (b *bench) reconnect(ctx context.Context, c *cluster) error {
 	r := b.result("reconnect")
 	c.settle(ctx, b.quiet, time.Minute)

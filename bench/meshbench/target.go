@@ -86,8 +86,8 @@ func (c countingConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// plainConn is a connection that begins with HTTP/2. Before it, a server may
-// send a payload of its own, which virtual nodes have no use for.
+// plainConn is a connection that starts with HTTP/2. Before it, a server may send an early payload, which
+// virtual nodes ignore.
 type plainConn struct {
 	net.Conn
 	buffered *bufio.Reader
@@ -104,8 +104,8 @@ func (c *plainConn) Read(p []byte) (int, error) {
 	return c.buffered.Read(p)
 }
 
-// skipPayload tells a payload by its magic, which no frame of HTTP/2 begins
-// with; both have a header of nine bytes.
+// skipPayload recognises a payload by its magic number, with which no HTTP/2 frame starts; both have a header
+// of nine bytes.
 func (c *plainConn) skipPayload() error {
 	const magic = "\xff\xff\xffTS"
 	header, err := c.buffered.Peek(9)
@@ -122,11 +122,11 @@ type link struct {
 	client *http2.ClientConn
 }
 
-// close drops the TCP connection without a goodbye, as a lost network does.
+// close drops the TCP connection without a closing handshake, as a lost network does.
 func (l *link) close() { l.conn.Close() }
 
-// dial opens a connection as the given machine, by the client's HTTP upgrade
-// but without its race between ports.
+// dial opens a connection as the given machine, with the client's HTTP upgrade but without its race between
+// ports.
 func (t *target) dial(ctx context.Context, machine key.MachinePrivate) (_ *link, err error) {
 	hello, finish, err := controlbase.ClientDeferred(machine, t.key, uint16(version))
 	if err != nil {
