@@ -9,8 +9,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Break is a difference of two documents by which something that worked with
-// the older one may fail with the newer.
+// Break is a difference between two documents because of which a client of the older one may fail with the
+// newer one.
 type Break struct {
 	// Where is an operation, as "GET /api/v1/user", or the name of a schema.
 	Where string
@@ -19,9 +19,9 @@ type Break struct {
 
 func (b Break) String() string { return b.Where + ": " + b.Text }
 
-// Breaking compares two documents. A request breaks where less is taken or more
-// is asked for, an answer where less is promised. What is added breaks nothing,
-// a new value of an enumeration in an answer included: readers must expect it.
+// Breaking compares two documents. A request breaks if less is accepted or more is required, a response if
+// less is promised. Additions do not break anything, including new values of an enumeration in a response,
+// which clients must expect.
 func Breaking(before, after []byte) ([]Break, error) {
 	old, err := Load(before)
 	if err != nil {
@@ -44,10 +44,10 @@ func Breaking(before, after []byte) ([]Break, error) {
 	return c.found, nil
 }
 
-// Unannounced are those breaks that no entry of the changelog announces in its sections
-// above that of the release since; all sections count when since is empty, before the first
-// release. An entry announces a break with "**CHANGE** API:" and the operation or schema in
-// backquotes. It is an error if the changelog has another last release than since.
+// Unannounced returns the breaks that no entry of the changelog announces in its sections above that of the
+// release since; all sections count if since is empty, before the first release. An entry announces a break
+// with "**CHANGE** API:" and the operation or schema in backquotes. It is an error if the last release in the
+// changelog is not since.
 func Unannounced(breaks []Break, changelog, since string) (left []Break, err error) {
 	_, sections, _ := strings.Cut(changelog, "\n## ")
 	var announced string
@@ -58,7 +58,7 @@ func Unannounced(breaks []Break, changelog, since string) (left []Break, err err
 			since = ""
 			break
 		}
-		// A release has its section before its snapshot, so the first may be unknown, but no other.
+		// A release gets its section before its snapshot, so the first may be unknown, but no other.
 		if i > 0 {
 			return nil, fmt.Errorf("the changelog has a release %s, of which there is no snapshot: make release writes it at the tag", version)
 		}
@@ -74,7 +74,7 @@ func Unannounced(breaks []Break, changelog, since string) (left []Break, err err
 	return slices.DeleteFunc(slices.Clone(breaks), func(b Break) bool { return strings.Contains(announced, "`"+b.Where+"`") }), nil
 }
 
-// parametersOf an operation include those of its path, by place and name.
+// parametersOf returns the parameters of an operation, including those of its path, by place and name.
 func (c *Contract) parametersOf(operation string) map[string]*openapi3.Parameter {
 	all := map[string]*openapi3.Parameter{}
 	_, path, _ := strings.Cut(operation, " ")
@@ -84,7 +84,7 @@ func (c *Contract) parametersOf(operation string) map[string]*openapi3.Parameter
 	return all
 }
 
-// direction says who sends a value.
+// direction says which side sends a value.
 type direction string
 
 const (
@@ -95,8 +95,8 @@ const (
 type comparison struct {
 	where string
 	found []Break
-	// seen are the pairs of named schemas that were compared, each in a direction:
-	// it is enough to say once what is wrong with one.
+	// seen holds the pairs of named schemas that were compared, each in a direction, so that each problem is
+	// reported once.
 	seen map[string]bool
 }
 
@@ -140,7 +140,7 @@ func (c *comparison) operation(old, now *openapi3.Operation) {
 	}
 }
 
-// access breaks where an API key that was enough is not.
+// access reports a break if an API key that was sufficient no longer is.
 func (c *comparison) access(old, now *openapi3.Operation) {
 	if open(old) {
 		if !open(now) {
@@ -184,8 +184,7 @@ func (c *comparison) parameters(old, now map[string]*openapi3.Parameter) {
 	}
 }
 
-// schema compares what stands at a place. A named schema is compared under its
-// own name.
+// schema compares the schemas at a place. A named schema is compared under its own name.
 func (c *comparison) schema(old, now *openapi3.SchemaRef, place string, d direction) {
 	if name, named := strings.CutPrefix(old.Ref, "#/components/schemas/"); named {
 		key := string(d) + name + now.Ref

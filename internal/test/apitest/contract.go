@@ -18,16 +18,16 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Contract is what the document of the API promises about answers.
+// Contract checks responses against openapi.yaml.
 type Contract struct {
 	Document *openapi3.T
-	// operations by the pattern under which mux finds them.
+	// operations by the pattern under which mux finds them
 	operations map[string]*openapi3.Operation
 	mux        *http.ServeMux
 }
 
-// Load reads a document. An object of it is closed unless it says otherwise: an
-// answer that has other members than the document names breaks the contract.
+// Load reads a document. Objects are closed by default: a response with members that the document does not
+// name breaks the contract.
 func Load(document []byte) (*Contract, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
@@ -46,7 +46,7 @@ func Load(document []byte) (*Contract, error) {
 	return c, nil
 }
 
-// closeObjects closes a schema and those inside it that have no name of their own.
+// closeObjects closes a schema and the unnamed ones inside it.
 func closeObjects(s *openapi3.Schema) {
 	if s.Type.Is("object") && s.AdditionalProperties.Has == nil && s.AdditionalProperties.Schema == nil {
 		s.AdditionalProperties.Has = new(bool)
@@ -59,7 +59,7 @@ func closeObjects(s *openapi3.Schema) {
 	}
 }
 
-// Mismatches of a decoded value with one of the document's schemas.
+// Mismatches returns the differences between a decoded value and one of the document's schemas.
 func (c *Contract) Mismatches(schema string, value any) []string {
 	ref, ok := c.Document.Components.Schemas[schema]
 	if !ok {
@@ -102,7 +102,7 @@ func flat(err error) (texts []string) {
 	return []string{strings.Join(one.JSONPointer(), ".") + ": " + one.Reason}
 }
 
-// operation finds who answers. Paths that the router would correct are nobody's.
+// operation finds the operation of a request. Paths that the router would redirect have none.
 func (c *Contract) operation(r *http.Request) (string, *openapi3.Operation) {
 	if p := r.URL.EscapedPath(); p != path.Clean(p) {
 		return "", nil
@@ -111,8 +111,8 @@ func (c *Contract) operation(r *http.Request) (string, *openapi3.Operation) {
 	return pattern, c.operations[pattern]
 }
 
-// promised finds what the document says of an answer with this status; nil means
-// that it says nothing, as it does of paths outside the API that it does not name.
+// promised returns what the document says about a response with this status. Nil means that it says nothing,
+// as for paths outside the API that it does not name.
 func (c *Contract) promised(r *http.Request, status int) (*openapi3.Response, error) {
 	name, op := c.operation(r)
 	if op == nil {
@@ -132,8 +132,7 @@ func (c *Contract) promised(r *http.Request, status int) (*openapi3.Response, er
 	return nil, fmt.Errorf("%s does not promise the status %d", name, status)
 }
 
-// head compares the headers of an answer, and returns the schema of its body if
-// that is JSON.
+// head checks the headers of a response, and returns the schema of its body if that is JSON.
 func (c *Contract) head(r *http.Request, status int, header http.Header) (*openapi3.Schema, []string) {
 	response, err := c.promised(r, status)
 	if err != nil {
@@ -177,7 +176,7 @@ func onlyJSON(r *http.Request) bool {
 	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "application/problem+json")
 }
 
-// Answer checks a whole answer.
+// Answer checks a whole response.
 func (c *Contract) Answer(r *http.Request, status int, header http.Header, body []byte) []string {
 	schema, found := c.head(r, status, header)
 	if schema == nil {
@@ -194,8 +193,8 @@ func encodedMismatches(s *openapi3.Schema, body []byte) []string {
 	return mismatches(s, value)
 }
 
-// Transport lets t fail for every answer of next that breaks the contract. A
-// body is checked when it has been read to its end.
+// Transport fails t for every response of next that breaks the contract. A body is checked when it has been
+// read to its end.
 func (c *Contract) Transport(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	return transport{c, t, next}
 }
@@ -225,7 +224,7 @@ func (tr transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// checkedBody is a body that is looked at when it has ended.
+// checkedBody is a body that is checked at its end.
 type checkedBody struct {
 	io.ReadCloser
 	read  []byte

@@ -35,7 +35,7 @@ func TestExamplesInTheDocumentKeepToIt(t *testing.T) {
 	if err := check(apispec.Document); err != nil {
 		t.Error(err)
 	}
-	// The check itself must be able to fail.
+	// Prove that the check can fail.
 	if err := check(bytes.Replace(apispec.Document, []byte("status: 404"), []byte("status: lost"), 1)); err == nil {
 		t.Error("a wrong example is not found")
 	}
@@ -114,7 +114,7 @@ func TestBrokenAnswersAreFound(t *testing.T) {
 	}
 }
 
-// failures is a test that only notes that it failed.
+// failures is a test that only records that it failed.
 type failures struct {
 	testing.TB
 	count int

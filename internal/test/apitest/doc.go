@@ -1,6 +1,5 @@
-// Package apitest holds the API to its document: every answer that a test meets
-// is checked against it, and a document is compared with the one that was
-// promised before.
+// Package apitest checks the API against openapi.yaml: every response that a test receives is validated, and
+// a document is compared with an earlier one for breaking changes.
 //
-// It is for tests alone and no part of a binary.
+// It is only for tests and not part of a binary.
 package apitest
