@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// Balancer gives each TCP connection to the next of its backends that takes
-// one. It knows nothing of what the connections carry. With Check it gives none
-// to backends that fail their health check.
+// Balancer forwards each TCP connection to the next backend that accepts it. It does not inspect the
+// connections. With Check it skips backends that fail their health check.
 type Balancer struct {
 	Addr string
 	URL  string
@@ -22,20 +21,20 @@ type Balancer struct {
 	wait     sync.WaitGroup
 
 	mu       sync.Mutex
-	backends []string           // guarded by mu; the next first
-	open     map[*gate]struct{} // guarded by mu; nil once it is closed
+	backends []string           // guarded by mu; the next one first
+	open     map[*gate]struct{} // guarded by mu; nil after it is closed
 	frozen   bool               // guarded by mu
 	down     map[string]bool    // guarded by mu; backends that failed their last check
 }
 
-// checkEvery and checkLimit are those of an impatient balancer.
+// checkEvery and checkLimit are those of an impatient load balancer.
 const (
 	checkEvery = 100 * time.Millisecond
 	checkLimit = 2 * time.Second
 )
 
-// Check asks each backend for a path, again and again until the test ends, and
-// gives connections only to those that answer with 200.
+// Check requests a path from each backend periodically until the test ends, and forwards connections only to
+// those that respond with 200.
 func (b *Balancer) Check(t testing.TB, path string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -74,22 +73,22 @@ func NewBalancer(t testing.TB, backends ...string) *Balancer {
 	return b
 }
 
-// Add lets a backend take part.
+// Add adds a backend.
 func (b *Balancer) Add(addr string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.backends = append(b.backends, addr)
 }
 
-// Remove gives no further connections to a backend. Those it has stay.
+// Remove stops new connections to a backend. Existing ones stay.
 func (b *Balancer) Remove(addr string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.backends = slices.DeleteFunc(b.backends, func(a string) bool { return a == addr })
 }
 
-// Freeze lets nothing pass, neither data nor ends, until Thaw: connections
-// look as if the network between them had gone.
+// Freeze stops all forwarding, of data and of connection closes, until Thaw, as if the network in between
+// were down.
 func (b *Balancer) Freeze() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,14 +149,14 @@ func (b *Balancer) serve(client net.Conn, backends []string) {
 	}
 }
 
-// pass copies until one side ends, and then ends both.
+// pass copies until one side is closed, and then closes both.
 func pass(to, from *gate) {
 	_, _ = io.Copy(to, from)
 	to.Close()
 	from.Close()
 }
 
-// hold remembers connections to end; it reports false when it is too late.
+// hold records connections to close later; it returns false if the balancer is closed already.
 func (b *Balancer) hold(conns ...*gate) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

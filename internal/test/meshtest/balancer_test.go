@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// greeter sends its name to everyone, and then what comes back to it.
+// greeter sends its name on every connection, and then echoes what it receives.
 func greeter(t *testing.T, name string) net.Listener {
 	t.Helper()
 	l := listen(t)

@@ -45,8 +45,7 @@ func joinClients(t *testing.T, serverURL, authKey string, count int) []*clientte
 	return clients
 }
 
-// picture is what must not change for a client: its addresses and those of its
-// peers.
+// picture returns what must not change for a client: its addresses and those of its peers.
 func picture(ctx context.Context, d *clienttest.Daemon) (map[string][]netip.Addr, error) {
 	s, err := d.Status(ctx)
 	if err != nil {
@@ -59,7 +58,7 @@ func picture(ctx context.Context, d *clienttest.Daemon) (map[string][]netip.Addr
 	return nodes, nil
 }
 
-// seesPeers wants a client to see so many peers online.
+// seesPeers reports whether a client sees this number of peers online.
 func seesPeers(count int) func(*ipnstate.Status) bool {
 	return func(s *ipnstate.Status) bool {
 		online := 0
@@ -72,8 +71,7 @@ func seesPeers(count int) func(*ipnstate.Status) bool {
 	}
 }
 
-// startRelay serves a relay and STUN that no replica takes with it, and returns
-// the file of its map.
+// startRelay starts a relay with STUN that is independent of the replicas, and returns the file with its map.
 func startRelay(t *testing.T) string {
 	t.Helper()
 	stun := FreeAddr(t)
@@ -112,7 +110,7 @@ func startRelay(t *testing.T) string {
 	return path
 }
 
-// echo sends back what every connection sends until the test ends.
+// echo sends back what it receives on every connection, until the test ends.
 func echo(t *testing.T) (port int) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -135,8 +133,7 @@ func echo(t *testing.T) (port int) {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// conversation is a TCP stream: random bytes go out and are compared when they
-// come back.
+// conversation is a TCP stream that sends random bytes and compares what comes back.
 type conversation struct {
 	conn    net.Conn
 	done    chan error
@@ -184,7 +181,7 @@ func (c *conversation) goesOn(t *testing.T) {
 	})
 }
 
-// end closes the stream, which must have run until then.
+// end closes the stream, which must have worked until then.
 func (c *conversation) end(t *testing.T) {
 	t.Helper()
 	c.conn.Close()

@@ -1,10 +1,9 @@
-// Package meshtest makes a whole mesh for a test: Server is a fairlead that
-// runs as its own process, Node a virtual node that speaks to it as a client
-// does, Balancer the way to several replicas. It is not for production code.
+// Package meshtest creates a whole mesh for a test: Server is a fairlead in its own process, Node is a
+// virtual node that uses the client's protocol, and Balancer is a load balancer for several replicas. It is
+// not for production code.
 //
-// A virtual node has keys, a stream and a picture of its peers, but carries no
-// traffic; package clienttest runs real clients for that. Hundreds of them fit
-// into a process.
+// A virtual node has keys, a stream and a view of its peers, but carries no traffic; package clienttest runs
+// real clients for that. Hundreds of virtual nodes fit into a process.
 //
-// Whatever is started ends with the test.
+// Everything that is started is stopped with the test.
 package meshtest

@@ -10,7 +10,7 @@ import (
 
 func TestEphemeralNodeIsDeletedAfterItsAbsenceAndNotBefore(t *testing.T) {
 	t.Parallel()
-	// The shortest that can be configured.
+	// These are the shortest allowed values.
 	const timeout, interval = time.Minute, time.Second
 	s := Start(t, Config{Binary: fairlead, Set: map[string]string{
 		"node.ephemeral.inactivity_timeout": timeout.String(), "node_update_check_interval": interval.String(),
@@ -55,7 +55,7 @@ func TestEphemeralNodeIsDeletedAfterItsAbsenceAndNotBefore(t *testing.T) {
 	}
 	nodes["gone"].Disconnect()
 	left := time.Now()
-	// One comes with its first stream just in time.
+	// This one opens its first stream just in time.
 	if _, err := watcher.Await(within(t, patience), named("slow")); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 
 const usersPath = "/api/v1/user"
 
-// startStandby starts a streaming standby that ends with the test.
+// startStandby starts a streaming standby that is stopped with the test.
 func startStandby(t *testing.T, primary *pgtest.Server) *pgtest.Server {
 	t.Helper()
 	standby, err := primary.Standby(0)
@@ -36,8 +36,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// failOver kills a primary and promotes its standby. It returns when the standby
-// began to accept writes.
+// failOver kills a primary and promotes its standby. It returns when the standby started to accept writes.
 func failOver(t *testing.T, primary, standby *pgtest.Server) time.Time {
 	t.Helper()
 	must(t, primary.Pause("immediate"))
@@ -63,8 +62,8 @@ func ask(ctx context.Context, s *Server, method, path, key, body string) (status
 	return res.StatusCode, string(answer), err
 }
 
-// lossReported wants a server to report that acknowledged changes are lost, in its
-// log, its metrics and /health.
+// lossReported checks that a server reports the loss of acknowledged changes in its log, its metrics and
+// /health.
 func lossReported(ctx context.Context, s *Server) error {
 	const message = "database history went back: acknowledged changes are lost; see the runbook page FairleadHistoryRewound"
 	if n := s.Says(message); n != 1 {
@@ -121,7 +120,7 @@ func TestPromotedStandbyThatLacksCommitsIsReportedByEveryReplica(t *testing.T) {
 	mustAgree(t, r.servers...)
 }
 
-// wantUsers wants exactly these users, by the order of their names.
+// wantUsers checks that exactly these users exist, ordered by name.
 func wantUsers(s *Server, names ...string) error {
 	out, err := s.TryCLI(context.Background(), "users", "list", "-o", "json")
 	if err != nil {
@@ -192,7 +191,7 @@ func TestRequestThatTheSynchronousStandbyLacksIsNeverAcknowledged(t *testing.T) 
 	eventually(t, patience, func() error { return wantStatus(t, s, "/health", "", http.StatusOK) })
 }
 
-// terminateWaits ends every wait for the standby, until it is stopped.
+// terminateWaits ends every wait for the standby, until stop is called.
 func terminateWaits(t *testing.T, primary *pgtest.Server) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -208,7 +207,7 @@ func terminateWaits(t *testing.T, primary *pgtest.Server) (stop func()) {
 	return stop
 }
 
-// wantCount wants a number as the answer to a query.
+// wantCount checks the number that a query returns.
 func wantCount(t *testing.T, server *pgtest.Server, query string, want int) error {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))

@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// One replica loses the database and the other has it. What is revoked there must
-// soon be refused here, and the nodes must be there before anybody is told that
-// they are lost.
+// One replica loses the database and the other has it. Keys that are revoked on the latter must soon be
+// refused by the former, and its nodes must move before anyone is told that they are offline.
 func TestReplicaThatLosesTheDatabaseHandsItsNodesOverAndRefusesWhatOthersRevoked(t *testing.T) {
 	t.Parallel()
 	const nodes, handedOver = 20, patience // it takes about 12 s
@@ -64,7 +63,7 @@ func TestReplicaThatLosesTheDatabaseHandsItsNodesOverAndRefusesWhatOthersRevoked
 	if fenced, err := cut.Metric(t.Context(), "mesh_replica_fenced"); err != nil || fenced != 1 {
 		t.Errorf("mesh_replica_fenced is %v, %v", fenced, err)
 	}
-	cut.CLI("nodes", "list") // people on the machine itself can still look
+	cut.CLI("nodes", "list") // people on the machine itself can still read
 	mustFlow(t, all[:5], 1)
 	t.Logf("nobody was shown offline for longer than %v", watch(t, 0, absence, all))
 
@@ -77,7 +76,7 @@ func TestReplicaThatLosesTheDatabaseHandsItsNodesOverAndRefusesWhatOthersRevoked
 	mustAgree(t, other, cut)
 }
 
-// wantStatus asks a server itself, with an API key if one is given.
+// wantStatus checks the status of a request to a server, with an API key if one is given.
 func wantStatus(t *testing.T, s *Server, path, key string, want int) error {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)

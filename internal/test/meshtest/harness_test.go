@@ -18,12 +18,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// The tests of this package run servers as processes of their own. The race
-// detector does not reach those, so what is large runs without it.
+// The tests of this package run servers as separate processes, which the race detector does not cover, so
+// large tests run without it.
 
 var (
 	fairlead string         // the binary under test
-	pg       *pgtest.Server // for tests that do not harm it
+	pg       *pgtest.Server // for tests that do not damage it
 )
 
 func TestMain(m *testing.M) {
@@ -53,7 +53,7 @@ func mainStatus(m *testing.M) int {
 const (
 	// patience is for what takes an instant unless the machine is busy.
 	patience = 2 * time.Minute
-	// absence is the longest that a node may be shown offline that comes to another server.
+	// absence is the longest time that a node may be shown offline while it moves to another server.
 	absence = 30 * time.Second
 )
 
@@ -70,7 +70,7 @@ func eventually(t *testing.T, limit time.Duration, try func() error) {
 	waittest.Eventually(t, limit, pollEvery, try)
 }
 
-// startPostgres starts a server that the test may harm.
+// startPostgres starts a server that the test may damage.
 func startPostgres(t *testing.T, o pgtest.Options) *pgtest.Server {
 	t.Helper()
 	server, err := pgtest.Start(o)
@@ -85,14 +85,13 @@ func startPostgres(t *testing.T, o pgtest.Options) *pgtest.Server {
 	return server
 }
 
-// replicas are servers over one database behind a balancer.
+// replicas are servers with one database behind a balancer.
 type replicas struct {
 	*Balancer
 	servers []*Server
 }
 
-// startReplicas starts them one after the other: the first makes the key that
-// all have towards clients.
+// startReplicas starts them one after the other: the first creates the key that all of them share.
 func startReplicas(t *testing.T, server *pgtest.Server, count int, set map[string]string) replicas {
 	t.Helper()
 	r := replicas{Balancer: NewBalancer(t)}
@@ -145,7 +144,7 @@ func each(t *testing.T, nodes []*Node, f func(i int) error) {
 	}
 }
 
-// awaitPeers waits until each of the nodes sees so many peers online.
+// awaitPeers waits until each of the nodes sees this number of peers online.
 func awaitPeers(t *testing.T, nodes []*Node, count int) {
 	t.Helper()
 	ctx := within(t, 2*time.Minute)
@@ -169,12 +168,12 @@ func online(v *View) (count int) {
 	return count
 }
 
-// endpoint is a different one for each node and change.
+// endpoint returns a different endpoint for each node and change.
 func endpoint(node, change int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 99, byte(node >> 8), byte(node)}), uint16(1024+change))
 }
 
-// sees makes a wish for Await about one peer.
+// sees returns a condition for Await about one peer.
 func sees(id tailcfg.NodeID, wanted func(Peer) bool) func(*View) bool {
 	return func(v *View) bool {
 		p, known := v.Peers[id]
@@ -185,8 +184,8 @@ func sees(id tailcfg.NodeID, wanted func(Peer) bool) func(*View) bool {
 func isOnline(p Peer) bool  { return p.Online }
 func isOffline(p Peer) bool { return !p.Online }
 
-// watch looks at the mesh for a while, and at what was before: nobody may have
-// been shown offline for longer than a limit, to any of the nodes.
+// watch observes the mesh for a while, and checks the time before as well: no node may have been shown
+// offline for longer than a limit, to any of the nodes.
 func watch(t *testing.T, lasting, limit time.Duration, nodes []*Node) (longest time.Duration) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -207,7 +206,7 @@ func watch(t *testing.T, lasting, limit time.Duration, nodes []*Node) (longest t
 	}
 }
 
-// mustFlow wants a change of each of the nodes to reach all of them.
+// mustFlow checks that a change of each of the nodes reaches all of them.
 func mustFlow(t *testing.T, nodes []*Node, change int) {
 	t.Helper()
 	each(t, nodes, func(i int) error { return nodes[i].Report(t.Context(), endpoint(i, change)) })
@@ -224,8 +223,7 @@ func mustFlow(t *testing.T, nodes []*Node, change int) {
 	}
 }
 
-// mustAgree wants that no server noticed a contradiction in itself or with
-// another.
+// mustAgree checks that no server has detected an inconsistency in its own state or with another replica.
 func mustAgree(t *testing.T, servers ...*Server) {
 	t.Helper()
 	for _, s := range servers {
@@ -237,7 +235,7 @@ func mustAgree(t *testing.T, servers ...*Server) {
 	}
 }
 
-// mustHold waits until servers together hold so many streams.
+// mustHold waits until servers together hold this number of streams.
 func mustHold(t *testing.T, limit time.Duration, count int, servers ...*Server) {
 	t.Helper()
 	eventually(t, limit, func() error {

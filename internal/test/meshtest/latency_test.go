@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// latencies are how long things took, from several goroutines.
+// latencies collects durations from several goroutines.
 type latencies struct {
 	mu   sync.Mutex
 	each []time.Duration // guarded by mu
@@ -39,8 +39,7 @@ func (l *latencies) String() string {
 		l.p(100).Round(time.Millisecond), len(l.each))
 }
 
-// measure waits until all others see a node as wanted, and adds how long that
-// took each since a moment.
+// measure waits until all others see a node as wanted, and records how long each took since a moment.
 func measure(t *testing.T, l *latencies, since time.Time, nodes []*Node, changed *Node, wanted func(Peer) bool) {
 	t.Helper()
 	ctx := within(t, patience)
@@ -56,13 +55,13 @@ func measure(t *testing.T, l *latencies, since time.Time, nodes []*Node, changed
 	}
 }
 
-// TestFigureReplicasTellEachOthersChanges holds the time until all nodes of both
-// replicas have seen a change under a second at the 99th percentile.
+// TestFigureReplicasTellEachOthersChanges checks that all nodes of both replicas see a change within a second
+// at the 99th percentile.
 func TestFigureReplicasTellEachOthersChanges(t *testing.T) {
 	const (
 		limit = time.Second
 		nodes = 20
-		// The server waits so long before it tells that a node is gone.
+		// grace is how long the server waits before it reports a node offline.
 		grace = 2 * time.Second
 	)
 	r := startReplicas(t, pg, 2, nil)
@@ -91,8 +90,8 @@ func TestFigureReplicasTellEachOthersChanges(t *testing.T) {
 		}
 		measure(t, &renamed, since, all, n, func(p Peer) bool { return strings.HasPrefix(p.Name, name) })
 	}
-	// A replica that has just started takes its time to say that a node left: it
-	// may have come to another.
+	// A replica that has just started delays reporting that a node left, because the node may have moved to
+	// another replica.
 	watch(t, 6*time.Second, 0, all)
 	movers, stayers := all[:nodes/2], all[nodes/2:]
 	for range 3 {
@@ -115,10 +114,9 @@ func TestFigureReplicasTellEachOthersChanges(t *testing.T) {
 	}
 }
 
-// TestFigureRegistration holds the time in which a node connects and registers
-// under half a second at the 99th percentile while 200 do so at once and every
-// commit reaches the disk. The best of five runs counts: other work on the
-// machine can only make it look worse.
+// TestFigureRegistration checks that a node connects and registers within half a second at the 99th
+// percentile while 200 do so at once and every commit is synced to disk. The best of five runs counts: other
+// work on the machine can only make it look worse.
 func TestFigureRegistration(t *testing.T) {
 	const runs, limit = 5, 500 * time.Millisecond
 	server := startPostgres(t, pgtest.Options{Durable: true})

@@ -27,22 +27,21 @@ import (
 // version is the capability version that virtual nodes announce.
 const version = tailcfg.CurrentCapabilityVersion
 
-// Crowd is the virtual nodes of one server or balancer.
+// Crowd is a set of virtual nodes for one server or balancer.
 type Crowd struct {
-	// Blind nodes take their maps and do not look at them: thousands fit into a
-	// process, and none of them knows its id or its peers.
+	// Blind nodes receive their maps without decoding them: thousands fit into a process, but none of them
+	// knows its id or its peers.
 	Blind bool
 
 	t     testing.TB
 	host  string // and port
 	key   key.MachinePublic
 	http2 *http2.Transport
-	// turns bounds how many read a map at once: hundreds would keep each other
-	// from answering pings.
+	// turns limits how many nodes decode a map at once: hundreds would keep each other from answering pings.
 	turns chan struct{}
 }
 
-// NewCrowd asks the server for its key.
+// NewCrowd fetches the server's key.
 func NewCrowd(t testing.TB, serverURL string) *Crowd {
 	t.Helper()
 	u, err := url.Parse(serverURL)
@@ -63,7 +62,7 @@ func NewCrowd(t testing.TB, serverURL string) *Crowd {
 	}
 }
 
-// Key is the key by which clients know the server.
+// Key is the server's public key.
 func (c *Crowd) Key() key.MachinePublic { return c.key }
 
 // link is one connection of a node: TCP, Noise, HTTP/2.
@@ -72,10 +71,10 @@ type link struct {
 	client *http2.ClientConn
 }
 
-// close drops the connection without a goodbye, as a lost network does.
+// close drops the connection without a closing handshake, as a lost network does.
 func (l *link) close() { l.conn.Close() }
 
-// dial connects as a machine does, but without the client's search for a port.
+// dial connects like a client, but without the client's search for a port.
 func (c *Crowd) dial(ctx context.Context, machine key.MachinePrivate) (_ *link, err error) {
 	hello, finish, err := controlbase.ClientDeferred(machine, c.key, uint16(version))
 	if err != nil {
@@ -128,8 +127,8 @@ func (c *Crowd) dial(ctx context.Context, machine key.MachinePrivate) (_ *link, 
 	return &link{conn: conn, client: client}, nil
 }
 
-// skipPayload skips what a server may send before HTTP/2. It is told by its
-// magic, which no frame of HTTP/2 begins with; both have a header of nine bytes.
+// skipPayload skips the early payload that a server may send before HTTP/2. It is recognised by its magic
+// number, with which no HTTP/2 frame starts; both have a header of nine bytes.
 func skipPayload(r *bufio.Reader) error {
 	const magic = "\xff\xff\xffTS"
 	header, err := r.Peek(9)
@@ -147,13 +146,12 @@ type bufferedConn struct {
 
 func (c bufferedConn) Read(p []byte) (int, error) { return c.r.Read(p) }
 
-// gate is a connection that can be made to read nothing: what arrives stays
-// where it is, and no ping is answered.
+// gate is a connection that can be made to stop reading: data stays unread, and no ping is answered.
 type gate struct {
 	net.Conn
 
 	mu   sync.Mutex
-	shut chan struct{} // guarded by mu; closes when it opens; nil while it is open
+	shut chan struct{} // guarded by mu; closed when the gate opens; nil while it is open
 }
 
 func (g *gate) Read(p []byte) (int, error) {
@@ -184,7 +182,7 @@ func (g *gate) thaw() {
 	}
 }
 
-// Close opens the gate too, so that nobody waits at it for ever.
+// Close opens the gate, too, so that no reader waits forever.
 func (g *gate) Close() error {
 	defer g.thaw()
 	return g.Conn.Close()

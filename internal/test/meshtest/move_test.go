@@ -14,8 +14,8 @@ import (
 	"tailscale.com/tailcfg"
 )
 
-// A database that moves to the other engine, and back, takes every client along:
-// none registers again, and each sees what it saw.
+// A database that moves to the other engine and back keeps every client: none registers again, and each sees
+// what it saw before.
 func TestMoveToTheOtherEngineAndBackLosesNobody(t *testing.T) {
 	t.Parallel()
 	const virtual, limit = 20, 90 * time.Second

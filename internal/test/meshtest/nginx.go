@@ -21,22 +21,22 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// Nginx is the proxy of a deployment, with the configuration that is delivered.
+// Nginx is the reverse proxy of a deployment, with the configuration from the repository.
 type Nginx struct {
 	Service, Console string // addresses of its ports
 	dir              string
 }
 
-// NginxConfig says what nginx forwards to. Deploy is the directory of the
-// repository with the configuration, deploy/nginx.
+// NginxConfig says where nginx forwards requests. Deploy is the directory with the configuration,
+// deploy/nginx.
 type NginxConfig struct {
 	Deploy          string
 	Server, Console string // addresses
 	TLS             bool   // as in production
 }
 
-// StartNginx starts nginx with the default limits. What is changed of the configuration is what a container
-// has to itself: ports, directories and the names of other containers.
+// StartNginx starts nginx with the default limits. Only what is private to a container is changed in the
+// configuration: ports, directories and the names of other containers.
 func StartNginx(t testing.TB, c NginxConfig) *Nginx {
 	t.Helper()
 	n := &Nginx{dir: t.TempDir(), Service: FreeAddr(t), Console: FreeAddr(t)}
@@ -91,7 +91,7 @@ func (n *Nginx) start(t testing.TB) {
 		t.Fatalf("%v; install package nginx-light", err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have exited already
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("nginx: %v\n%s", err, log.String())
 		}
@@ -105,7 +105,7 @@ func (n *Nginx) start(t testing.TB) {
 	})
 }
 
-// Log is what it wrote of requests.
+// Log returns the access log.
 func (n *Nginx) Log() string {
 	text, err := os.ReadFile(filepath.Join(n.dir, "access.log"))
 	if err != nil {
@@ -114,7 +114,7 @@ func (n *Nginx) Log() string {
 	return string(text)
 }
 
-// writeCertificate writes a key and a self-signed certificate of this host.
+// writeCertificate writes a key and a self-signed certificate for this host.
 func writeCertificate(t testing.TB, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

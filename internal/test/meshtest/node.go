@@ -28,8 +28,7 @@ const (
 // Node is a virtual node.
 type Node struct {
 	Hostname string
-	// Host changes what the node tells of its device; nil leaves a server that
-	// runs Linux.
+	// Host changes what the node reports about its device; by default it is a Linux server.
 	Host func(*tailcfg.Hostinfo)
 
 	crowd   *Crowd
@@ -37,26 +36,26 @@ type Node struct {
 	key     key.NodePrivate
 	disco   key.DiscoPublic
 
-	stop    context.CancelFunc // of the running stream; nil when none runs
+	stop    context.CancelFunc // of the running stream; nil if none runs
 	running sync.WaitGroup
 
 	dialing sync.Mutex // held while a connection is made
 	mu      sync.Mutex
-	link    *link         // guarded by mu; nil when not connected
+	link    *link         // guarded by mu; nil if not connected
 	view    View          // guarded by mu
-	more    chan struct{} // guarded by mu; closes when the view changes
+	more    chan struct{} // guarded by mu; closed when the view changes
 	ends    []string      // guarded by mu; why streams ended
 
 	endpoints []netip.AddrPort // guarded by mu
 }
 
-// Node makes a node that has not registered yet.
+// Node returns a node that has not registered yet.
 func (c *Crowd) Node(hostname string) *Node {
 	return c.Twin(&Node{Hostname: hostname, machine: key.NewMachine(), key: key.NewNode(), disco: key.NewDisco().Public()})
 }
 
-// Twin is a node once more, as after a change of its network that left the old
-// connection hanging. It may come to another server of the same mesh.
+// Twin returns the same node again, as after a network change that left the old connection hanging. It may
+// connect to another server of the same mesh.
 func (c *Crowd) Twin(of *Node) *Node {
 	n := &Node{Hostname: of.Hostname, Host: of.Host, crowd: c, machine: of.machine, key: of.key, disco: of.disco, more: make(chan struct{})}
 	c.t.Cleanup(n.Disconnect)
@@ -75,7 +74,7 @@ func (n *Node) host() *tailcfg.Hostinfo {
 	return host
 }
 
-// connect dials if there is no connection that works.
+// connect dials if there is no working connection.
 func (n *Node) connect(ctx context.Context) (*link, error) {
 	n.dialing.Lock()
 	defer n.dialing.Unlock()
@@ -98,7 +97,7 @@ func (n *Node) connect(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// drop ends the connection without a goodbye.
+// drop closes the connection without a closing handshake.
 func (n *Node) drop() {
 	n.mu.Lock()
 	l := n.link
@@ -129,7 +128,7 @@ func (n *Node) ask(ctx context.Context, method, path string, body []byte) (*http
 	res, err := l.client.RoundTrip(req)
 	if err != nil {
 		if ctx.Err() == nil {
-			n.drop() // not the request was at fault
+			n.drop() // the connection was at fault, not the request
 		}
 		return nil, err
 	}
@@ -141,8 +140,7 @@ func (n *Node) ask(ctx context.Context, method, path string, body []byte) (*http
 	return res, nil
 }
 
-// Register joins with a pre-auth key. The error has the text that the server
-// refuses with.
+// Register joins with a pre-auth key. The error contains the server's message.
 func (n *Node) Register(ctx context.Context, authKey string) error {
 	answer, err := n.register(ctx, tailcfg.RegisterRequest{Auth: &tailcfg.RegisterResponseAuth{AuthKey: authKey}})
 	if err == nil && !answer.MachineAuthorized {
@@ -151,8 +149,7 @@ func (n *Node) Register(ctx context.Context, authKey string) error {
 	return err
 }
 
-// Knock asks to join without a key and waits as a client does, until somebody
-// lets the device in or the context ends.
+// Knock asks to join without a key and waits like a client until the device is approved or the context ends.
 func (n *Node) Knock(ctx context.Context) error {
 	answer, err := n.register(ctx, tailcfg.RegisterRequest{})
 	for err == nil && !answer.MachineAuthorized {
@@ -168,7 +165,7 @@ func (n *Node) Knock(ctx context.Context) error {
 	return err
 }
 
-// Logout lets the node's key end at once.
+// Logout expires the node's key at once.
 func (n *Node) Logout(ctx context.Context) error {
 	_, err := n.register(ctx, tailcfg.RegisterRequest{Expiry: time.Unix(123, 0)})
 	return err
@@ -200,7 +197,7 @@ func (n *Node) mapRequest() tailcfg.MapRequest {
 	}
 }
 
-// Report tells where the node can be reached.
+// Report sends the endpoints of the node.
 func (n *Node) Report(ctx context.Context, endpoints ...netip.AddrPort) error {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
@@ -218,9 +215,8 @@ func (n *Node) Report(ctx context.Context, endpoints ...netip.AddrPort) error {
 	return err
 }
 
-// Connect keeps a stream open until Disconnect, and returns at once. A stream
-// that ends is opened again as clients do it: at once, then ever more slowly
-// until a map arrives.
+// Connect keeps a stream open until Disconnect, and returns at once. A stream that ends is reopened like in
+// clients: at once, then with growing pauses until a map arrives.
 func (n *Node) Connect() {
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
@@ -246,14 +242,14 @@ func (n *Node) Connect() {
 	})
 }
 
-// Disconnect ends stream and connection without a goodbye.
+// Disconnect closes stream and connection without a closing handshake.
 func (n *Node) Disconnect() {
 	if n.stop != nil {
 		n.stop()
 	}
 	n.drop()
 	n.running.Wait()
-	n.drop() // one that was being made
+	n.drop() // a connection that was being opened
 }
 
 // stream opens a stream and reads it to its end. It reports whether a map
@@ -301,7 +297,7 @@ func (n *Node) stream(ctx context.Context) (arrived bool, err error) {
 	}
 }
 
-// read decodes a message when its turn has come.
+// read decodes a message when it is its turn.
 func (c *Crowd) read(frames []byte) (*tailcfg.MapResponse, error) {
 	c.turns <- struct{}{}
 	defer func() { <-c.turns }()
@@ -313,8 +309,7 @@ func (c *Crowd) read(frames []byte) (*tailcfg.MapResponse, error) {
 	return m, json.Unmarshal(text, m)
 }
 
-// Freeze lets the node read nothing of its connection and answer no ping, until
-// Thaw.
+// Freeze stops the node from reading its connection and answering pings, until Thaw.
 func (n *Node) Freeze() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -332,21 +327,20 @@ func (n *Node) Thaw() {
 	}
 }
 
-// Look calls f with what the node sees. f must not keep it.
+// Look calls f with the node's view. f must not keep it.
 func (n *Node) Look(f func(*View)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f(&n.view)
 }
 
-// ID is the server's number of the node; 0 before its first map.
+// ID returns the server's id of the node, or 0 before its first map.
 func (n *Node) ID() (id tailcfg.NodeID) {
 	n.Look(func(v *View) { id = v.Self.ID })
 	return id
 }
 
-// Await waits until the node sees what is wanted and returns when the message
-// that showed it arrived.
+// Await waits until the node's view meets a condition, and returns when the message that caused it arrived.
 func (n *Node) Await(ctx context.Context, wanted func(*View) bool) (at time.Time, err error) {
 	for {
 		n.mu.Lock()
@@ -366,7 +360,7 @@ func (n *Node) Await(ctx context.Context, wanted func(*View) bool) (at time.Time
 	}
 }
 
-// Ends tells why streams ended, one text for each.
+// Ends returns why streams ended, one text for each.
 func (n *Node) Ends() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -83,7 +83,7 @@ func testOutage(t *testing.T, outage func(*testing.T, *pgtest.Server, *Balancer)
 	}
 	watch(t, lasting-time.Since(began), 0, all)
 	mustBeReady(t, r.servers...)
-	// Each replica knows by now that no other has the database either.
+	// By now each replica knows that no other has the database, either.
 	late := all[2]
 	late.Disconnect()
 	late.Look(func(v *View) { maps = v.Maps })
@@ -110,7 +110,7 @@ func testOutage(t *testing.T, outage func(*testing.T, *pgtest.Server, *Balancer)
 	mustAgree(t, r.servers...)
 }
 
-// mustBeReady wants servers to say that they can serve maps.
+// mustBeReady checks that servers report that they can serve maps.
 func mustBeReady(t *testing.T, servers ...*Server) {
 	t.Helper()
 	for _, s := range servers {
@@ -121,7 +121,7 @@ func mustBeReady(t *testing.T, servers ...*Server) {
 	}
 }
 
-// The network is away until the server has given all clients up, which notice nothing.
+// The network is down until the server has given up all clients, which do not notice.
 func TestNodesAreBackAfterTheNetworkWasAway(t *testing.T) {
 	t.Parallel()
 	const nodes, lasting = 50, 2 * time.Minute

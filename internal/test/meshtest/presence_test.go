@@ -24,7 +24,7 @@ func testTakeover(t *testing.T, from, to *Server) {
 	nodes := join(t, NewCrowd(t, from.URL), from.PreAuthKey("alice", "--reusable"), 2)
 	first, watcher := nodes[0], nodes[1]
 
-	first.Freeze() // it does not notice that it is replaced, and does not come back
+	first.Freeze() // it does not notice that it is replaced, and does not reconnect
 	second := NewCrowd(t, to.URL).Twin(first)
 	second.Connect()
 	ctx := within(t, patience)
@@ -32,7 +32,7 @@ func testTakeover(t *testing.T, from, to *Server) {
 		t.Fatal(err)
 	}
 	first.Disconnect()
-	// Longer than the server waits before it tells that a node is gone.
+	// This is longer than the server waits before it reports a node offline.
 	watch(t, 4*time.Second, 0, []*Node{watcher})
 	second.Disconnect()
 	if _, err := watcher.Await(ctx, sees(first.ID(), isOffline)); err != nil {

@@ -36,7 +36,7 @@ func testEndOfReplicas(t *testing.T, end func(*Server)) {
 		end(ended)
 		mustHold(t, patience, nodes, survivor)
 		t.Logf("%v nodes came to the other replica within %v", held, time.Since(began).Round(time.Millisecond))
-		// By then the survivor has given up on the replica and looked at its nodes.
+		// By then the survivor has declared the replica dead and checked its nodes.
 		longest := watch(t, 25*time.Second-time.Since(began), absence, all)
 		t.Logf("nobody was shown offline for longer than %v", longest)
 		if online, err := survivor.Metric(t.Context(), "mesh_nodes_online"); err != nil || online != nodes {
@@ -67,8 +67,8 @@ func startPair(t *testing.T) (servers []*Server, nodes []*Node) {
 	return servers, nodes
 }
 
-// A dead replica's nodes have 10 seconds to come to another. It counts as dead
-// after three missed beats of 2 seconds each.
+// A dead replica's nodes have 10 seconds to move to another. It counts as dead after three missed heartbeats
+// of 2 seconds each.
 func TestNodeThatDiesWithItsReplicaIsShownOffline(t *testing.T) {
 	t.Parallel()
 	servers, nodes := startPair(t)

@@ -17,7 +17,7 @@ import (
 
 var restartNodes = flag.Int("restart-nodes", 500, "virtual nodes that see the server restart")
 
-// addresses are what a virtual node knows that must not change.
+// addresses returns what must not change for a virtual node.
 func addresses(n *Node) map[tailcfg.NodeID][]netip.Prefix {
 	all := map[tailcfg.NodeID][]netip.Prefix{}
 	n.Look(func(v *View) {
@@ -32,7 +32,7 @@ func addresses(n *Node) map[tailcfg.NodeID][]netip.Prefix {
 func sameAddr(a, b netip.Addr) bool     { return a == b }
 func samePrefix(a, b netip.Prefix) bool { return a == b }
 
-// Real clients take ten seconds until they try again when nobody listens.
+// Real clients wait ten seconds before they retry when nobody listens.
 func TestServerRestartLosesNobody(t *testing.T) {
 	const clients, limit = 3, 90 * time.Second
 	s := Start(t, Config{Binary: fairlead, Relay: true})

@@ -30,13 +30,13 @@ import (
 
 const (
 	loopback   = "127.0.0.1"
-	readyLimit = 30 * time.Second // to start, and to stop in order
+	readyLimit = 30 * time.Second // to start, and to stop gracefully
 	pollEvery  = 10 * time.Millisecond
 	shownLog   = 4 << 10 // bytes of the log that a failed test shows
 )
 
-// Build builds fairlead into dir, as it is delivered whatever the tests are built
-// with, and returns the path of the binary.
+// Build builds fairlead into dir, as it is released, however the tests are built, and returns the path of the
+// binary.
 func Build(ctx context.Context, dir string) (string, error) {
 	binary := filepath.Join(dir, "fairlead")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/fairlead-mesh/fairlead/cmd/fairlead")
@@ -47,27 +47,26 @@ func Build(ctx context.Context, dir string) (string, error) {
 	return binary, nil
 }
 
-// Config of a server. Only Binary is required; all else is alone on SQLite,
-// without a relay.
+// Config of a server. Only Binary is required; the default is a single server with SQLite and without a
+// relay.
 type Config struct {
 	Binary string // from Build
-	// Postgres and Database say where its data is, if not on SQLite.
+	// Postgres and Database select PostgreSQL instead of SQLite.
 	Postgres *pgtest.Server
 	Database string
-	// URL is what clients are told, if not the server's own address.
+	// URL is the server URL for clients; it defaults to the server's own address.
 	URL string
-	// NoiseKey is the file of the identity towards clients, which replicas
-	// share.
+	// NoiseKey is the file of the server's Noise key, which replicas share.
 	NoiseKey string
-	Relay    bool              // is a relay too, and answers STUN
-	Set      map[string]string // further keys of the configuration, by their path
-	// Namespace is where it runs and what it listens on, if not on loopback.
-	// Its metrics are then out of reach.
+	Relay    bool              // run a relay with STUN, too
+	Set      map[string]string // further configuration keys, by their path
+	// Namespace is the network namespace to run in; the default is loopback. Its metrics are then not
+	// reachable.
 	Namespace *clienttest.Namespace
 }
 
-// Server is a fairlead on loopback or in a namespace, with all its files in a
-// new directory. It keeps its ports and its data over restarts.
+// Server is a fairlead on loopback or in a namespace, with all its files in a new directory. It keeps its
+// ports and its data over restarts.
 type Server struct {
 	Addr    string // of the listener for clients and the API
 	URL     string // of the same
@@ -75,7 +74,7 @@ type Server struct {
 	Socket  string
 
 	t        testing.TB
-	contract *apitest.Contract // what the API's answers are held to
+	contract *apitest.Contract // the responses of the API are checked against it
 	binary   string
 	place    *clienttest.Namespace // nil for this host
 	env      []string
@@ -115,7 +114,7 @@ func Start(t testing.TB, c Config) *Server {
 	return s
 }
 
-// environ is the configuration as variables of the environment.
+// environ returns the configuration as environment variables.
 func (s *Server) environ(c Config, dir string) []string {
 	set := map[string]string{
 		"server_url": cmp.Or(c.URL, s.URL), "listen_addr": s.Addr, "metrics_listen_addr": s.Metrics, "unix_socket": s.Socket,
@@ -152,8 +151,8 @@ func freeIn(t testing.TB, n *clienttest.Namespace) string {
 	return addr
 }
 
-// FreeAddr returns an address of loopback whose port nobody has, and that no
-// outgoing connection takes while its owner is away.
+// FreeAddr returns a loopback address with a free port, which no outgoing connection will use while its owner
+// is down.
 func FreeAddr(t testing.TB) string {
 	t.Helper()
 	l := listen(t)
@@ -190,7 +189,7 @@ func (s *Server) Resume() {
 	s.cmd, s.ended = cmd, ended
 	s.wait.Go(func() {
 		defer close(ended)
-		_ = cmd.Wait() // Stop looks at its state
+		_ = cmd.Wait() // Stop checks its state
 	})
 	for deadline := time.Now().Add(readyLimit); !strings.Contains(s.Log(), `"fairlead is ready"`); {
 		select {
@@ -218,7 +217,7 @@ func (s *Server) end(signal syscall.Signal) {
 	if s.cmd == nil {
 		return
 	}
-	_ = s.cmd.Process.Signal(signal) // it may have ended by itself
+	_ = s.cmd.Process.Signal(signal) // it may have exited already
 	select {
 	case <-s.ended:
 	case <-time.After(readyLimit):
@@ -228,10 +227,10 @@ func (s *Server) end(signal syscall.Signal) {
 	s.wait.Wait()
 }
 
-// Kill ends the process as a crash does.
+// Kill ends the process like a crash.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
-// Stop ends the process in order.
+// Stop stops the process gracefully.
 func (s *Server) Stop() {
 	s.t.Helper()
 	s.end(syscall.SIGTERM)
@@ -248,10 +247,10 @@ func (s *Server) Signal(signal syscall.Signal) {
 	}
 }
 
-// PID is the process that runs now, for measuring it.
+// PID returns the id of the current process, for measuring it.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Log is what the process wrote since it started last.
+// Log returns what the process wrote since its last start.
 func (s *Server) Log() string { return s.log.String()[s.began:] }
 
 // Says counts the lines of Log with this message.
@@ -259,7 +258,7 @@ func (s *Server) Says(message string) int {
 	return strings.Count(s.Log(), fmt.Sprintf("\"msg\":%q", message))
 }
 
-// TryCLI runs a command of fairlead over the socket and returns what it prints.
+// TryCLI runs a fairlead command over the socket and returns its output.
 func (s *Server) TryCLI(ctx context.Context, args ...string) (string, error) {
 	cmd := s.command(ctx, args...)
 	var out, problem bytes.Buffer
@@ -280,21 +279,19 @@ func (s *Server) CLI(args ...string) string {
 	return out
 }
 
-// APIKey makes a key for the API.
+// APIKey creates an API key.
 func (s *Server) APIKey() string {
 	s.t.Helper()
 	return s.CLI("apikeys", "create")
 }
 
-// PreAuthKey makes a key for nodes of a user, who is there already. The flags
-// are those of "preauthkeys create".
+// PreAuthKey creates a pre-auth key for an existing user. The flags are those of "preauthkeys create".
 func (s *Server) PreAuthKey(user string, flags ...string) string {
 	s.t.Helper()
 	return s.CLI(append([]string{"preauthkeys", "create", "--user", user}, flags...)...)
 }
 
-// API sends a request over the socket and returns the body of an answer that is
-// no refusal.
+// API sends a request over the socket and returns the body of a successful response.
 func (s *Server) API(ctx context.Context, method, path, body string) ([]byte, error) {
 	client := &http.Client{Transport: s.contract.Transport(s.t, &http.Transport{
 		DisableKeepAlives: true,
@@ -305,7 +302,7 @@ func (s *Server) API(ctx context.Context, method, path, body string) ([]byte, er
 	return fetch(ctx, client, method, "http://"+s.Addr+path, body)
 }
 
-// Metric is the sum of all series of a metric.
+// Metric returns the sum of all series of a metric.
 func (s *Server) Metric(ctx context.Context, name string) (sum float64, err error) {
 	text, err := fetch(ctx, &http.Client{}, http.MethodGet, "http://"+s.Metrics+"/metrics", "")
 	if err != nil {

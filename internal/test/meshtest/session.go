@@ -15,9 +15,8 @@ import (
 	"tailscale.com/tailcfg"
 )
 
-// Session asks, as a client on which a session begins does, whether a session of
-// another node may begin on this one, until there is an answer. It waits for a
-// policy that tells the node to ask.
+// Session asks, like a client that gets an SSH connection, whether a session from another node may start on
+// this one, until there is a decision. It first waits for a policy that tells the node to ask.
 func (n *Node) Session(ctx context.Context, from tailcfg.NodeID, user string) (begins bool, err error) {
 	next := n.delegate()
 	for ; next == ""; next = n.delegate() {
@@ -37,7 +36,7 @@ func (n *Node) Session(ctx context.Context, from tailcfg.NodeID, user string) (b
 	return false, errors.New("the answer neither decides nor tells where to ask next")
 }
 
-// delegate is where the node was told to ask, if it was.
+// delegate returns the URL at which the node was told to ask, if it was.
 func (n *Node) delegate() (address string) {
 	n.Look(func(v *View) {
 		if v.SSH == nil {

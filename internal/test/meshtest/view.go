@@ -9,11 +9,11 @@ import (
 	"tailscale.com/types/key"
 )
 
-// View is what a node has been told, by the clients' rules.
+// View is what a node has been told, interpreted by the rules of the clients.
 type View struct {
 	Self  Peer
 	Peers map[tailcfg.NodeID]Peer
-	At    time.Time // when the last message arrived that was no keep-alive
+	At    time.Time // when the last message other than a keep-alive arrived
 	Maps  int       // whole maps so far: one per stream, unless names changed
 	SSH   *tailcfg.SSHPolicy
 
@@ -21,7 +21,7 @@ type View struct {
 	absences []Absence
 }
 
-// Peer is what is told of one node.
+// Peer is what a node is told about one peer.
 type Peer struct {
 	ID        tailcfg.NodeID
 	Name      string // with its domain
@@ -33,15 +33,15 @@ type Peer struct {
 	Expired   bool
 }
 
-// Absence is a time for which a peer that was online was shown offline.
+// Absence is a period in which a peer that was online was shown offline.
 type Absence struct {
 	Peer  tailcfg.NodeID
 	Since time.Time
 	For   time.Duration
 }
 
-// take adds a message. An empty list of peers means nothing to a client, and a
-// patch for a peer that it does not have is lost.
+// take applies a message. As in a client, an empty list of peers has no effect, and a patch for an unknown
+// peer is lost.
 func (v *View) take(m *tailcfg.MapResponse, at time.Time) {
 	v.At = at
 	if m.Node != nil {
@@ -85,7 +85,7 @@ func (v *View) take(m *tailcfg.MapResponse, at time.Time) {
 	}
 }
 
-// put shows a peer, and takes note of when it went and came back.
+// put stores a peer, and records when it went offline and came back.
 func (v *View) put(before, p Peer) {
 	if v.Peers == nil {
 		v.Peers = map[tailcfg.NodeID]Peer{}
@@ -104,7 +104,7 @@ func (v *View) put(before, p Peer) {
 	v.Peers[p.ID] = p
 }
 
-// Absences are all so far, those that last with their time until now.
+// Absences returns all absences so far; those that continue are counted until now.
 func (v *View) Absences() []Absence {
 	all := slices.Clone(v.absences)
 	for id, since := range v.away {

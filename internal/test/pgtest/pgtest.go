@@ -1,6 +1,5 @@
-// Package pgtest starts real PostgreSQL servers for tests. It is not for
-// production code. A server ends with Stop, and also when the process that
-// started it dies.
+// Package pgtest starts real PostgreSQL servers for tests. It is not for production code. A server ends with
+// Stop, and also when the process that started it dies.
 package pgtest
 
 import (
@@ -24,12 +23,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Options of a server. The zero value keeps its data in memory, where even fsync
-// is quick.
+// Options of a server. By default its data is in memory, where even fsync is fast.
 type Options struct {
 	Durable bool     // data on disk
-	Pass    string   // when set, a password is asked for
-	Dir     string   // where data goes; a new directory unless told
+	Pass    string   // if set, a password is required
+	Dir     string   // where the data is stored; defaults to a new directory
 	Args    []string // further settings, as "-c", "name=value"
 }
 
@@ -43,7 +41,7 @@ type Server struct {
 
 	opts  Options
 	bin   string
-	owned bool // Dir is ours to remove
+	owned bool // Dir must be removed at the end
 	stdin io.Closer
 	done  chan error
 	next  atomic.Int64
@@ -51,7 +49,7 @@ type Server struct {
 	primary *Server // of a standby
 }
 
-// Start makes a new cluster and starts a server on it.
+// Start creates a new cluster and starts a server on it.
 func Start(opts Options) (*Server, error) {
 	bin, err := newest()
 	if err != nil {
@@ -100,7 +98,7 @@ func newest() (string, error) {
 	return bin, nil
 }
 
-// as makes a command run as the server's user: PostgreSQL refuses root.
+// as makes a command run as the server's user, because PostgreSQL refuses to run as root.
 func (s *Server) as(cmd *exec.Cmd) error {
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -146,7 +144,7 @@ func (s *Server) init() error {
 	return nil
 }
 
-// Resume starts the server again on the port it had.
+// Resume starts the server again on the same port.
 func (s *Server) Resume() error {
 	if s.Port == 0 {
 		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -160,8 +158,8 @@ func (s *Server) Resume() error {
 		"-D", s.Dir + "/data", "-p", strconv.Itoa(s.Port), "-k", s.Dir, "-c", "listen_addresses=" + s.Host,
 		"-c", "shared_buffers=64MB", "-c", "max_connections=100", "-c", "log_min_messages=fatal",
 	}, s.opts.Args...)
-	// The shell ends the server when it is told how, or when its standard input
-	// closes because this process is gone; then it also removes the data.
+	// The shell stops the server when it is told how, or when its standard input is closed because this
+	// process has died; in that case it also removes the data.
 	script := `dir=$1; shift; "$@" </dev/null & pid=$!; read -r how || how=gone
 		case "$how" in fast) kill -INT $pid;; *) kill -QUIT $pid;; esac; wait $pid
 		if [ "$how" = gone ]; then rm -rf "$dir"; fi`
@@ -201,8 +199,7 @@ func (s *Server) await(log *bytes.Buffer) error {
 	}
 }
 
-// Pause ends the server and keeps its data: "fast", or "immediate" as a crash
-// would.
+// Pause stops the server and keeps its data. how is "fast", or "immediate" for a simulated crash.
 func (s *Server) Pause(how string) error {
 	if s.stdin == nil {
 		return nil
@@ -218,7 +215,7 @@ func (s *Server) Pause(how string) error {
 	}
 }
 
-// Stop ends the server and removes its data.
+// Stop stops the server and removes its data.
 func (s *Server) Stop() error {
 	err := s.Pause("immediate")
 	s.remove()
@@ -227,7 +224,7 @@ func (s *Server) Stop() error {
 
 func (s *Server) remove() { os.RemoveAll(s.removable()) }
 
-// removable is what of the directory is ours.
+// removable returns the path to remove at the end.
 func (s *Server) removable() string {
 	if s.owned {
 		return s.Dir
@@ -244,7 +241,7 @@ func (s *Server) URL(database string) string {
 	return u.String()
 }
 
-// Database makes an empty database for one test and returns its name.
+// Database creates an empty database for one test and returns its name.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("t%d", s.next.Add(1))
@@ -265,7 +262,7 @@ func (s *Server) Exec(t testing.TB, database, statement string) {
 	}
 }
 
-// Main runs a package's tests with one server, which ends with them.
+// Main runs a package's tests with one server, which is stopped after them.
 func Main(m *testing.M, opts Options, use func(*Server)) int {
 	s, err := Start(opts)
 	if err != nil {
