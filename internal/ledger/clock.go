@@ -140,7 +140,7 @@ func refuseClocks(tx store.Tx) error {
 // are dated later. It repairs a mesh in which a wrong clock dated changes in the
 // future. The clocks of the database and of this machine must agree.
 func (l *Ledger) CommitBack(ctx context.Context, a mesh.Actor, d Decide) (mesh.Revision, error) {
-	return l.submit(&command{ctx: ctx, actor: a, decide: withoutResult(d), back: true, told: true, done: make(chan result, 1)})
+	return l.submit(&command{ctx: ctx, actor: a, decide: withoutResult(d), back: true, acknowledged: true, done: make(chan result, 1)})
 }
 
 // rewind sets the time back if a command in the batch asks for it.

@@ -138,12 +138,12 @@ type Ledger struct {
 }
 
 type command struct {
-	ctx    context.Context //nolint:containedctx // the caller's, to skip commands nobody waits for
-	actor  mesh.Actor
-	decide func(*policy.World, mesh.Time) (decision, error)
-	back   bool // set the time back to the database's clock
-	done   chan result
-	told   bool // the caller acts on the answer, even if it has no events
+	ctx          context.Context //nolint:containedctx // the caller's, to skip commands nobody waits for
+	actor        mesh.Actor
+	decide       func(*policy.World, mesh.Time) (decision, error)
+	back         bool // set the time back to the database's clock
+	done         chan result
+	acknowledged bool // the caller acts on the answer, even if it has no events
 }
 
 type result struct {
@@ -211,7 +211,7 @@ func (l *Ledger) commitDecision(ctx context.Context, a mesh.Actor, d func(*polic
 	if errors.As(err, &done) && l.safe(done.Receipt.Rev) {
 		return 0, err
 	}
-	return l.submit(&command{ctx: ctx, actor: a, decide: d, told: a.Kind != mesh.ActorServer, done: make(chan result, 1)})
+	return l.submit(&command{ctx: ctx, actor: a, decide: d, acknowledged: a.Kind != mesh.ActorServer, done: make(chan result, 1)})
 }
 
 // Confirm blocks until everything up to rev is durable, so that a failover to a
@@ -227,7 +227,7 @@ func (l *Ledger) Confirm(ctx context.Context, rev mesh.Revision) error {
 		return nil
 	}
 	nothing := func(*policy.World, mesh.Time) (decision, error) { return decision{}, nil }
-	_, err := l.submit(&command{ctx: ctx, actor: mesh.Actor{Kind: mesh.ActorServer}, decide: nothing, told: true, done: make(chan result, 1)})
+	_, err := l.submit(&command{ctx: ctx, actor: mesh.Actor{Kind: mesh.ActorServer}, decide: nothing, acknowledged: true, done: make(chan result, 1)})
 	return err
 }
 

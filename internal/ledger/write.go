@@ -140,7 +140,7 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 // because its answer depends on state that may not be durable, or because only a
 // commit shows that writes work again.
 func (l *Ledger) mustConfirm(rev mesh.Revision, batch []*command) bool {
-	return !l.safe(rev) && slices.ContainsFunc(batch, func(c *command) bool { return c.told }) || l.failing("write")
+	return !l.safe(rev) && slices.ContainsFunc(batch, func(c *command) bool { return c.acknowledged }) || l.failing("write")
 }
 
 // run decides one command in the world that the commands before it produced. A refusal

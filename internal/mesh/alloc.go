@@ -14,9 +14,9 @@ import (
 // ErrNoAddress means that every address of a prefix is taken.
 var ErrNoAddress = errors.New("no free address left in the prefix; give the mesh a larger one or delete nodes")
 
-// kept returns the ranges that clients use for themselves: service addresses, virtual
+// clientRanges returns the ranges that clients use for themselves: service addresses, virtual
 // machines of ChromeOS, and the mappings between IPv4 and IPv6.
-func kept() []netip.Prefix {
+func clientRanges() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("100.100.0.0/24"),
 		netip.MustParsePrefix("100.100.100.0/24"),
@@ -36,7 +36,7 @@ func (s *Nodes) NextAddr(p netip.Prefix, start netip.Addr) (netip.Addr, error) {
 	if !p.Contains(start) {
 		start = first
 	}
-	skip := kept()
+	skip := clientRanges()
 	a, wrapped := start, false
 	for {
 		a = a.Next()

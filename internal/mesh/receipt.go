@@ -37,13 +37,13 @@ type Receipt struct {
 	Until  Time   `json:"until"`
 }
 
-// receiptAsk is the lookup key of receipts.
-type receiptAsk struct {
+// receiptKey is the lookup key of receipts.
+type receiptKey struct {
 	owner string
 	key   Secret
 }
 
-func (m *Receipt) ask() receiptAsk { return receiptAsk{m.Owner, m.Key} }
+func (m *Receipt) lookupKey() receiptKey { return receiptKey{m.Owner, m.Key} }
 
 // ReceiptPut adds the receipt of a request that was executed.
 type ReceiptPut struct {
@@ -73,18 +73,18 @@ func (d *Draft) putReceipt(id ReceiptID, m *Receipt) {
 	if m != nil {
 		addID(d.e, &d.s.Receipts.byOwner, m.Owner, id)
 	}
-	keep(d.e, &d.s.Receipts.Table, &d.s.Receipts.byAsk, id, m, (*Receipt).ask)
+	keep(d.e, &d.s.Receipts.Table, &d.s.Receipts.byKey, id, m, (*Receipt).lookupKey)
 }
 
 // Receipts is all receipts of a snapshot, the oldest first.
 type Receipts struct {
 	Table[ReceiptID, Receipt]
-	byAsk   index[receiptAsk, ReceiptID]
+	byKey   index[receiptKey, ReceiptID]
 	byOwner index[string, []ReceiptID]
 }
 
 func newReceipts() Receipts {
-	return Receipts{byAsk: newIndex[receiptAsk, ReceiptID](), byOwner: newIndex[string, []ReceiptID]()}
+	return Receipts{byKey: newIndex[receiptKey, ReceiptID](), byOwner: newIndex[string, []ReceiptID]()}
 }
 
 // For returns the receipt for this owner and key. It may have expired.
@@ -92,7 +92,7 @@ func (s *Receipts) For(o *Once) (*Receipt, bool) {
 	if o == nil {
 		return nil, false
 	}
-	return s.lookup(s.byAsk.at(receiptAsk{o.Owner, o.Key}))
+	return s.lookup(s.byKey.at(receiptKey{o.Owner, o.Key}))
 }
 
 // ReceiptWait returns how long a request must wait until there is room for its

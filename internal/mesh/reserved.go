@@ -12,7 +12,7 @@ type Reserved []netip.Prefix
 // from these prefixes.
 func ReservedFor(prefixes ...netip.Prefix) Reserved {
 	var all Reserved
-	for _, p := range append(prefixes, kept()...) {
+	for _, p := range append(prefixes, clientRanges()...) {
 		if p.IsValid() && p != siteRoutes() {
 			all = append(all, p)
 		}

@@ -113,7 +113,7 @@ func Empty() *Snapshot {
 		APIKeys:     APIKeys{byPrefix: newIndex[string, KeyID]()},
 		Logins:      Logins{byNodeKey: newIndex[key.NodePublic, LoginID]()},
 		Settings:    Settings{byKey: newIndex[string, SettingID]()},
-		SSHGrants:   SSHGrants{byAsk: newIndex[sshAsk, SSHGrantID]()},
+		SSHGrants:   SSHGrants{byKey: newIndex[sshKey, SSHGrantID]()},
 		Receipts:    newReceipts(),
 		line:        new(edit),
 	}

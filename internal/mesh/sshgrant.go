@@ -25,7 +25,7 @@ func (SSHGrantPut) Kind() Kind          { return KindSSHGrantPut }
 func (e SSHGrantPut) valid() bool       { return e.Grant != nil && valid(e.Grant.ID) }
 func (e SSHGrantPut) count(c *Counters) { c.SSHGrant = max(c.SSHGrant, e.Grant.ID) }
 func (e SSHGrantPut) apply(d *Draft) {
-	keep(d.e, &d.s.SSHGrants.Table, &d.s.SSHGrants.byAsk, e.Grant.ID, e.Grant, sshGrantAsk)
+	keep(d.e, &d.s.SSHGrants.Table, &d.s.SSHGrants.byKey, e.Grant.ID, e.Grant, sshGrantKey)
 }
 
 // SSHGrantGone removes the answer to an SSH session.
@@ -37,24 +37,24 @@ type SSHGrantGone struct {
 func (SSHGrantGone) Kind() Kind    { return KindSSHGrantGone }
 func (e SSHGrantGone) valid() bool { return valid(e.ID) }
 func (e SSHGrantGone) apply(d *Draft) {
-	keep(d.e, &d.s.SSHGrants.Table, &d.s.SSHGrants.byAsk, e.ID, nil, sshGrantAsk)
+	keep(d.e, &d.s.SSHGrants.Table, &d.s.SSHGrants.byKey, e.ID, nil, sshGrantKey)
 }
 
-// sshAsk identifies the sessions that an SSHGrant answers.
-type sshAsk struct {
+// sshKey identifies the sessions that an SSHGrant answers.
+type sshKey struct {
 	src, dst NodeID
 	user     string
 }
 
-func sshGrantAsk(g *SSHGrant) sshAsk { return sshAsk{g.Src, g.Dst, g.User} }
+func sshGrantKey(g *SSHGrant) sshKey { return sshKey{g.Src, g.Dst, g.User} }
 
 // SSHGrants is all answers to SSH sessions.
 type SSHGrants struct {
 	Table[SSHGrantID, SSHGrant]
-	byAsk index[sshAsk, SSHGrantID]
+	byKey index[sshKey, SSHGrantID]
 }
 
 // For returns the answer to sessions from src to dst as user.
 func (s *SSHGrants) For(src, dst NodeID, user string) (*SSHGrant, bool) {
-	return s.lookup(s.byAsk.at(sshAsk{src, dst, user}))
+	return s.lookup(s.byKey.at(sshKey{src, dst, user}))
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// farewell tells a deleted node that its key has expired. A client that is merely
+// deletedResponse tells a deleted node that its key has expired. A client that is merely
 // disconnected would keep using the last map that it got.
-func farewell(s *Scene, n *mesh.Node, now mesh.Time) *Response {
+func deletedResponse(s *Scene, n *mesh.Node, now mesh.Time) *Response {
 	gone := *n
 	// Clients compare the expiry with their own clock, which may be slow.
 	gone.Expiry = now.Add(-farewellSlack)
@@ -82,7 +82,7 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Re
 	if same {
 		touched = union(touched, policy.Reclassified(from.World, to.World))
 		if to.Rules().Steers(after.Class) {
-			touched = union(touched, rivals(from, to, touched))
+			touched = union(touched, sharedRouters(from, to, touched))
 		}
 	}
 	r := compare(from, to, before, after, touched)
@@ -118,9 +118,9 @@ func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 		before == after && from.Rules() == to.Rules() && sameInbound(from, to, after))
 }
 
-// dependsOnSight reports whether the result of shared depends only on which of the
+// dependsOnVisible reports whether the result of shared depends only on which of the
 // touched nodes a viewpoint shows.
-func dependsOnSight(from, to *Scene, v Viewpoint, touched []mesh.NodeID) bool {
+func dependsOnVisible(from, to *Scene, v Viewpoint, touched []mesh.NodeID) bool {
 	return from.Rules() == to.Rules() && !to.Rules().Steers(v.Class) && from.domain == to.domain && sameInbound(from, to, v) &&
 		policy.SameShells(from.World, to.World, v.Class) && len(to.Users.ChangedSince(&from.Users)) == 0 &&
 		!slices.ContainsFunc(policy.Reclassified(from.World, to.World), func(id mesh.NodeID) bool { return !slices.Contains(touched, id) })
@@ -132,10 +132,10 @@ func sameInbound(from, to *Scene, v Viewpoint) bool {
 	return to.Basis().SameInbound(from.Basis(), v.Class, v.Old, v.Owner != 0)
 }
 
-// rivals returns the nodes that have a route in common with one of ids. For viewers
+// sharedRouters returns the nodes that have a route in common with one of ids. For viewers
 // that rules with via lead through certain routers, another of them may now be the
 // router of that route.
-func rivals(from, to *Scene, ids []mesh.NodeID) (list []mesh.NodeID) {
+func sharedRouters(from, to *Scene, ids []mesh.NodeID) (list []mesh.NodeID) {
 	for _, s := range []*Scene{from, to} {
 		for _, id := range ids {
 			if n, ok := s.Nodes.Get(id); ok {

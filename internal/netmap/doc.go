@@ -2,12 +2,12 @@
 // the format of Tailscale clients. Full renders the whole map of a viewer. Cache
 // encodes full maps and updates, and keeps the bytes that viewers share.
 //
-// Whoever holds the full map of one world and is sent the Update to another holds
-// the full map of the other. Nothing that is rendered comes from outside the
-// world, so tests and running servers can check this.
+// A viewer that has the full map of one world and is sent the Update to another ends up
+// with the full map of the other. Rendering uses nothing but the world, so tests and
+// running servers can check this.
 //
-// What a viewer is told of its peers depends on its viewpoint alone (its class,
-// mostly). A change is therefore rendered, encoded and compressed once for all
+// What a viewer is sent about its peers depends on its viewpoint alone (mostly its
+// class). A change is therefore rendered, encoded and compressed once for all
 // viewers with the same viewpoint, except for those that changed themselves.
 //
 // It knows neither clocks nor connections: package stream waits and writes.

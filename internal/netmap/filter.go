@@ -126,11 +126,11 @@ func sources(s *Scene, srcs []policy.Source, list bool) []string {
 			words = append(words, "*")
 		case src.Kind == lang.Any:
 			for _, p := range append(policy.MeshPrefixes(), s.Routes()...) {
-				words = append(words, word(p))
+				words = append(words, prefixText(p))
 			}
 		default:
 			for _, p := range src.Prefixes {
-				words = append(words, word(p))
+				words = append(words, prefixText(p))
 			}
 		}
 	}
@@ -138,8 +138,8 @@ func sources(s *Scene, srcs []policy.Source, list bool) []string {
 	return append(words, ranges(slices.Compact(listed))...)
 }
 
-// word writes a prefix in the syntax of clients.
-func word(p netip.Prefix) string {
+// prefixText writes a prefix in the syntax of clients.
+func prefixText(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()
 	}
@@ -199,7 +199,7 @@ func (rs *rules) add(in *policy.Inbound, srcs []string, n *mesh.Node) {
 func (rs *rules) reach(rule int, dsts []netip.Prefix, ports []lang.PortRange) {
 	words := make([]string, len(dsts))
 	for i, dst := range dsts {
-		words[i] = word(dst)
+		words[i] = prefixText(dst)
 	}
 	if slices.Equal(dsts, everywhere()) {
 		words = []string{"*"}

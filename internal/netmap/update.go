@@ -29,7 +29,7 @@ func (c *Cache) Update(from, to *Scene, v Viewer, touched []mesh.NodeID) (Update
 	after, ok := to.Nodes.Get(v.Node)
 	switch {
 	case !ok:
-		messages, err := c.messages(v, farewell(from, before, to.At))
+		messages, err := c.messages(v, deletedResponse(from, before, to.At))
 		return Update{Messages: messages, Gone: true}, err
 	case from.domain != to.domain && hasPeers(to, after): // every name changed
 		messages, err := c.messages(v, dropped(from, to, before, after))
@@ -99,20 +99,20 @@ type deltaSet struct {
 	from, to *Scene
 
 	mu          sync.Mutex
-	byViewpoint map[viewpoints]*delta // guarded by mu
-	bySight     map[sight]*delta      // guarded by mu
+	byViewpoint map[viewpoints]*delta   // guarded by mu
+	byVisible   map[visibleNodes]*delta // guarded by mu
 }
 
 // viewpoints are those of a viewer in the two scenes of a delta.
 type viewpoints struct{ before, after Viewpoint }
 
-// sight says which of the touched nodes a viewpoint shows, before and after, as
+// visibleNodes says which of the touched nodes a viewpoint shows, before and after, as
 // one bit each.
-type sight struct{ before, after uint64 }
+type visibleNodes struct{ before, after uint64 }
 
-// maxSight is how many nodes a sight can hold. With more nodes it would also cost
+// maxVisible is how many nodes a visibleNodes can hold. With more nodes it would also cost
 // more to find out what each viewpoint shows than to render its delta.
-const maxSight = 64
+const maxVisible = 64
 
 // delta returns the delta between two scenes for the viewers of one viewpoint.
 func (c *Cache) delta(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *delta {
@@ -145,7 +145,7 @@ func (c *Cache) deltaSet(from, to *Scene) *deltaSet {
 			return s
 		}
 	}
-	s := &deltaSet{from: from, to: to, byViewpoint: map[viewpoints]*delta{}, bySight: map[sight]*delta{}}
+	s := &deltaSet{from: from, to: to, byViewpoint: map[viewpoints]*delta{}, byVisible: map[visibleNodes]*delta{}}
 	c.recent[c.next] = s
 	c.next = (c.next + 1) % recentDeltaSets
 	return s
@@ -160,19 +160,19 @@ func (s *deltaSet) find(v viewpoints, touched []mesh.NodeID) *delta {
 		return d
 	}
 	d := &delta{}
-	if v.before == v.after && touched != nil && len(touched) <= maxSight && dependsOnSight(s.from, s.to, v.after, touched) {
-		key := s.sight(v, touched)
-		if same, ok := s.bySight[key]; ok {
+	if v.before == v.after && touched != nil && len(touched) <= maxVisible && dependsOnVisible(s.from, s.to, v.after, touched) {
+		key := s.visible(v, touched)
+		if same, ok := s.byVisible[key]; ok {
 			d = same
 		} else {
-			s.bySight[key] = d
+			s.byVisible[key] = d
 		}
 	}
 	s.byViewpoint[v] = d
 	return d
 }
 
-func (s *deltaSet) sight(v viewpoints, touched []mesh.NodeID) (key sight) {
+func (s *deltaSet) visible(v viewpoints, touched []mesh.NodeID) (key visibleNodes) {
 	for i, id := range touched {
 		if n, ok := s.from.Nodes.Get(id); ok && s.from.Shows(v.before, n) {
 			key.before |= 1 << i

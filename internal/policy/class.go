@@ -110,11 +110,11 @@ type classInfo struct {
 	shellNodes, shellOwn bool
 
 	inbound func() []Inbound
-	sights  atomic.Pointer[sights]
+	visible atomic.Pointer[visibleClasses]
 }
 
-// sights says which of the first n classes a class sees.
-type sights struct {
+// visibleClasses says which of the first n classes a class sees.
+type visibleClasses struct {
 	n    int
 	seen bitset.Set
 }
@@ -213,7 +213,7 @@ func (c *Rules) newClass(t traits) *classInfo {
 		}
 	}
 	slices.Sort(i.marks)
-	elsewhere := c.ledElsewhere(t.own)
+	elsewhere := c.excludedByVia(t.own)
 	for s := range t.behind.All() {
 		sel := &c.selectors[s]
 		i.src.addAll(sel.src, nil, t.familiesOf(sel, t.routes))
@@ -250,9 +250,9 @@ func (t *traits) beyond(s *selector) families {
 	return t.familiesOf(s, t.routes)
 }
 
-// ledElsewhere returns the rules with via whose destinations are not reached through
+// excludedByVia returns the rules with via whose destinations are not reached through
 // nodes with these selectors.
-func (c *Rules) ledElsewhere(own bitset.Set) (rules bitset.Set) {
+func (c *Rules) excludedByVia(own bitset.Set) (rules bitset.Set) {
 	for r := range c.via.All() {
 		if !slices.ContainsFunc(c.viaTags[r], own.Has) {
 			rules.Add(r)
@@ -287,9 +287,9 @@ func (c *Rules) info(class Class) *classInfo { return (*c.classes.Load())[class]
 // to one of the other.
 func (c *Rules) sees(a, b Class) bool {
 	i := c.info(a)
-	s := i.sights.Load()
+	s := i.visible.Load()
 	if s == nil || int(b) >= s.n {
-		s = c.look(i, s)
+		s = c.addVisible(i, s)
 	}
 	return s.seen.Has(int(b))
 }
@@ -307,11 +307,11 @@ func (c *Rules) HasOwn(class Class) bool { return c.info(class).self.any() }
 // Attributes returns what a node of a class is told about itself.
 func (c *Rules) Attributes(class Class) map[string][]json.RawMessage { return c.info(class).attrs }
 
-// look extends the sights of a class by the classes that are new since old. Two
-// goroutines that do so at once get the same result.
-func (c *Rules) look(i *classInfo, old *sights) *sights {
+// addVisible extends the visible classes of a class by those that are new since old. Two
+// goroutines that do so at the same time get the same result.
+func (c *Rules) addVisible(i *classInfo, old *visibleClasses) *visibleClasses {
 	classes := *c.classes.Load()
-	s := &sights{n: len(classes)}
+	s := &visibleClasses{n: len(classes)}
 	from := 1 // nobody sees class Nobody
 	if old != nil {
 		from, s.seen = old.n, slices.Clone(old.seen)
@@ -321,6 +321,6 @@ func (c *Rules) look(i *classInfo, old *sights) *sights {
 			s.seen.Add(k)
 		}
 	}
-	i.sights.Store(s)
+	i.visible.Store(s)
 	return s
 }

@@ -25,10 +25,10 @@ type Request struct {
 	Compress bool
 }
 
-// ErrBroken says that the connection of a stream broke.
+// ErrBroken means that the connection of a stream broke.
 var ErrBroken = errors.New("the connection broke")
 
-// ErrGone says that there is no node with this id and key.
+// ErrGone means that there is no node with this id and key.
 var ErrGone = errors.New("no such node")
 
 // Serve streams the map of a node to w until ctx ends, a newer stream of the

@@ -45,12 +45,12 @@ type Sweeper struct {
 const (
 	watchEvery = 2 * time.Second // the interval of heartbeats
 	// lostAfter is how long a replica may be silent after it counts as dead, so that its
-	// nodes can connect to another one. strangerAfter is the same for replicas that this
+	// nodes can connect to another one. unknownLostAfter is the same for replicas that this
 	// one never saw: those ran before all replicas restarted, and clients take longer to
 	// reconnect after such an outage.
-	lostAfter     = 10 * time.Second
-	strangerAfter = time.Minute
-	forgetAfter   = time.Hour // when a silent replica is removed from the list
+	lostAfter        = 10 * time.Second
+	unknownLostAfter = time.Minute
+	forgetAfter      = time.Hour // when a silent replica is removed from the list
 	// expirySlack allows for a database clock that is slightly behind. It also limits how
 	// often expiries in quick succession cause a sweep.
 	expirySlack = 200 * time.Millisecond
@@ -364,7 +364,7 @@ func (r *replicaWatch) observe(now time.Time, steady bool, alive []string) (loss
 		r.seen[replica] = now
 	}
 	due := func(at time.Time) bool { return at.After(r.last) && !at.After(now) }
-	loss = due(r.since.Add(strangerAfter))
+	loss = due(r.since.Add(unknownLostAfter))
 	for replica, at := range r.seen {
 		loss = loss || due(at.Add(lostAfter))
 		if now.Sub(at) > forgetAfter {
@@ -385,6 +385,6 @@ func (r *replicaWatch) lost(now time.Time) func(replica string) bool {
 		if at, ok := seen[replica]; ok {
 			return now.Sub(at) >= lostAfter
 		}
-		return now.Sub(since) >= strangerAfter
+		return now.Sub(since) >= unknownLostAfter
 	}
 }

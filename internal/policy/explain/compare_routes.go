@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// way is a prefix behind routers, with the rules that lead there.
-type way struct {
+// routeOffers is a prefix behind routers, with the rules that lead there.
+type routeOffers struct {
 	prefix        netip.Prefix // a default route stands for the internet
 	before, after []offer      // of rules that lead to all of it
 }
@@ -34,25 +34,25 @@ func (s *evaluator) behind(c policy.Class, n *mesh.Node, yield func(rule, access
 	}
 }
 
-// ways returns the places behind a node that rules of either world lead to.
-func (c *comparison) ways(was, is *mesh.Node) []way {
-	type led struct {
+// offersBehind returns the places behind a node that rules of either world lead to.
+func (c *comparison) offersBehind(was, is *mesh.Node) []routeOffers {
+	type offerAt struct {
 		offer
 		places []netip.Prefix
 	}
-	var before, after []led
+	var before, after []offerAt
 	var places []netip.Prefix
-	collect := func(s *evaluator, n *mesh.Node, list *[]led) {
+	collect := func(s *evaluator, n *mesh.Node, list *[]offerAt) {
 		s.behind(s.Class(n), n, func(rule, access int, at []netip.Prefix) {
-			*list, places = append(*list, led{offer{rule, access}, at}), append(places, at...)
+			*list, places = append(*list, offerAt{offer{rule, access}, at}), append(places, at...)
 		})
 	}
 	collect(c.before, was, &before)
 	collect(c.after, is, &after)
 	slices.SortFunc(places, func(a, b netip.Prefix) int { return cmp.Or(a.Bits()-b.Bits(), a.Compare(b)) })
-	var list []way
+	var list []routeOffers
 	for _, p := range slices.Compact(places) {
-		to := func(all []led) (rules []offer) {
+		to := func(all []offerAt) (rules []offer) {
 			for _, o := range all {
 				if slices.ContainsFunc(o.places, func(q netip.Prefix) bool { return holds(q, p) }) {
 					rules = append(rules, o.offer)
@@ -60,7 +60,7 @@ func (c *comparison) ways(was, is *mesh.Node) []way {
 			}
 			return rules
 		}
-		list = append(list, way{p, to(before), to(after)})
+		list = append(list, routeOffers{p, to(before), to(after)})
 	}
 	return list
 }
@@ -106,10 +106,10 @@ func (c *comparison) compareRoutes() {
 	var all []*routeShift
 	for _, g := range order {
 		shifts := map[string]*routeShift{}
-		ways := c.ways(g.was, g.is)
+		routes := c.offersBehind(g.was, g.is)
 		for _, j := range c.buckets {
 			if j != g.bucket || j.nodes > 1 {
-				c.compareWays(j, ways, shifts)
+				c.compareOffers(j, routes, shifts)
 			}
 		}
 		for _, key := range slices.Sorted(maps.Keys(shifts)) {
@@ -131,15 +131,15 @@ func (c *comparison) compareRoutes() {
 	c.effect.MoreRoutes = max(0, len(all)-maxShifts)
 }
 
-// compareWays compares what nodes of a bucket reach behind a router. A part of a place
+// compareOffers compares what nodes of a bucket reach behind a router. A part of a place
 // is listed only if it changes in another way than the whole.
-func (c *comparison) compareWays(j *bucket, ways []way, shifts map[string]*routeShift) {
+func (c *comparison) compareOffers(j *bucket, routes []routeOffers, shifts map[string]*routeShift) {
 	type change struct {
 		prefix        netip.Prefix
 		before, after int
 	}
 	var told []change
-	for _, w := range ways {
+	for _, w := range routes {
 		family := 0
 		if w.prefix.Addr().Is6() {
 			family = 1

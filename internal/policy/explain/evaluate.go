@@ -150,9 +150,9 @@ func samePerson(a, b *endpoint) bool {
 	return slices.ContainsFunc(a.Names, func(name string) bool { return slices.Contains(b.Names, name) })
 }
 
-// leads reports whether a rule applies where the packets for d arrive: one with via
+// appliesAt reports whether a rule applies where the packets for d arrive: one with via
 // applies only behind the routers that it names.
-func leads(r *lang.Rule, d *endpoint) bool {
+func appliesAt(r *lang.Rule, d *endpoint) bool {
 	return len(r.Via) == 0 || !d.own &&
 		(d.at == nil || slices.ContainsFunc(r.Via, func(tag string) bool { return slices.Contains(d.at.Tags, tag) }))
 }
@@ -196,7 +196,7 @@ func (v verdict) reached() bool { return v.dst >= 0 && v.service }
 
 func (w *world) judge(r *lang.Rule, s, d *endpoint, ask portQuery) verdict {
 	v := verdict{src: w.sourceIn(r.Src, s), dst: -1}
-	if !leads(r, d) {
+	if !appliesAt(r, d) {
 		return v
 	}
 	for i := range r.Dst {

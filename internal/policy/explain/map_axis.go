@@ -373,21 +373,21 @@ func (s *mapBuilder) sortRoutes() {
 			dstBefore: nobody, dstAfter: nobody, srcBefore: nobody, srcAfter: nobody,
 		}
 		if s.from.all[i].Kind == KindRoute {
-			p.srcBefore, p.srcAfter = s.before.comingFrom(s.from.routes[i][0]), s.after.comingFrom(s.from.routes[i][0])
+			p.srcBefore, p.srcAfter = s.before.sourceRules(s.from.routes[i][0]), s.after.sourceRules(s.from.routes[i][0])
 		}
 		s.buckets = append(s.buckets, p)
 	}
-	before, after := s.before.leading(), s.after.leading()
+	before, after := s.before.routedOffers(), s.after.routedOffers()
 	for _, i := range slices.Sorted(maps.Keys(s.to.routes)) {
 		s.buckets = append(s.buckets, &mapBucket{
 			route: s.to.all[i].Name, to: []share{{i, 1}}, srcBefore: nobody, srcAfter: nobody,
-			dstBefore: s.before.goingTo(s.to.routes[i], before), dstAfter: s.after.goingTo(s.to.routes[i], after),
+			dstBefore: s.before.destinationRules(s.to.routes[i], before), dstAfter: s.after.destinationRules(s.to.routes[i], after),
 		})
 	}
 }
 
-// comingFrom returns the rules that apply to addresses behind routers as sources.
-func (s *evaluator) comingFrom(p netip.Prefix) *classRules {
+// sourceRules returns the rules that apply to addresses behind routers as sources.
+func (s *evaluator) sourceRules(p netip.Prefix) *classRules {
 	k, family := &classRules{}, 0
 	if p.Addr().Is6() {
 		family = 1
@@ -397,16 +397,16 @@ func (s *evaluator) comingFrom(p netip.Prefix) *classRules {
 	return k
 }
 
-// led is a place behind a router, with the offer of a rule that leads there.
-type led struct {
+// routedOffer is a place behind a router, with the offer of a rule that leads there.
+type routedOffer struct {
 	offer
 	place  netip.Prefix
 	routes []netip.Prefix // of the router
 }
 
-// leading returns all places behind routers. Routers of one class with the same
+// routedOffers returns all places behind routers. Routers of one class with the same
 // routes are looked at once.
-func (s *evaluator) leading() (list []led) {
+func (s *evaluator) routedOffers() (list []routedOffer) {
 	seen := map[string]bool{}
 	for n := range s.Nodes.All() {
 		if len(n.Routes) == 0 {
@@ -420,16 +420,16 @@ func (s *evaluator) leading() (list []led) {
 		seen[key] = true
 		s.behind(c, n, func(rule, access int, places []netip.Prefix) {
 			for _, p := range places {
-				list = append(list, led{offer{rule, access}, p, n.Routes})
+				list = append(list, routedOffer{offer{rule, access}, p, n.Routes})
 			}
 		})
 	}
-	slices.SortStableFunc(list, func(a, b led) int { return a.rule - b.rule })
+	slices.SortStableFunc(list, func(a, b routedOffer) int { return a.rule - b.rule })
 	return list
 }
 
-// goingTo returns the rules that apply to routes as destinations.
-func (s *evaluator) goingTo(prefixes []netip.Prefix, all []led) *classRules {
+// destinationRules returns the rules that apply to routes as destinations.
+func (s *evaluator) destinationRules(prefixes []netip.Prefix, all []routedOffer) *classRules {
 	k := &classRules{}
 	for _, l := range all {
 		if !slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return slices.Contains(l.routes, p) && holds(p, l.place) }) {

@@ -112,7 +112,7 @@ func (run *testRun) subject(t lang.Target) *subject {
 // leadsTo reports whether a rule has d as a destination, for any source.
 func (w *world) leadsTo(r *lang.Rule, d *endpoint) bool {
 	nobody := &endpoint{}
-	return leads(r, d) && slices.ContainsFunc(r.Dst, func(t lang.Destination) bool { return w.isDestination(&t.Target, nobody, d) })
+	return appliesAt(r, d) && slices.ContainsFunc(r.Dst, func(t lang.Destination) bool { return w.isDestination(&t.Target, nobody, d) })
 }
 
 func (w *world) individuals(t lang.Target) (list [][]endpoint) {
