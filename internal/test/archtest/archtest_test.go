@@ -74,7 +74,7 @@ func TestTableNamesOnlyItsOwnRows(t *testing.T) {
 	}
 }
 
-// consoleHeading is where docs/dependencies.md goes on with packages of npm.
+// consoleHeading is where the npm packages start in docs/dependencies.md.
 const consoleHeading = "\n## The pages of the console\n"
 
 func TestEveryDirectDependencyIsExplained(t *testing.T) {
@@ -104,7 +104,7 @@ func TestEveryDirectDependencyIsExplained(t *testing.T) {
 	}
 }
 
-// Every rule is broken once by a small source, so that no rule can go blind.
+// Each rule is broken once by a small source file, to prove that every rule works.
 func TestRulesFindWhatTheyForbid(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("\n", n) }
 	for _, c := range []struct{ name, src, want string }{

@@ -19,13 +19,13 @@ func npmProjects() []string {
 	return []string{"api", "console/web", "internal/test/monitortest/schema"}
 }
 
-// npmManifest is the part of a package.json that is looked at here.
+// npmManifest is the part of a package.json that is used here.
 type npmManifest struct {
 	Dependencies, DevDependencies, Overrides map[string]string
 }
 
-// npmLock is the part of a package-lock.json that is looked at here. The entry
-// without a name repeats the manifest.
+// npmLock is the part of a package-lock.json that is used here. The entry without a name repeats the
+// manifest.
 type npmLock struct {
 	LockfileVersion int
 	Packages        map[string]npmEntry
@@ -37,8 +37,8 @@ type npmEntry struct {
 	Dev                                   bool
 }
 
-// Licences by which code may become part of what we hand out, and those that tools
-// may have besides: MPL-2.0 binds only who changes the tool.
+// Licences that allow code to become part of what we distribute, and those that are allowed for tools as
+// well: MPL-2.0 concerns only those who change the tool.
 const (
 	distributable = "MIT ISC 0BSD BSD-2-Clause BSD-3-Clause Apache-2.0 OFL-1.1 Unlicense"
 	forTools      = distributable + " MIT-0 CC0-1.0 BlueOak-1.0.0 MPL-2.0 Python-2.0"
@@ -65,7 +65,7 @@ func TestNPMPackagesArePinnedAndMayBeUsed(t *testing.T) {
 	}
 }
 
-// npmProblems are what would let two installations differ, or may not be handed out.
+// npmProblems returns what would let two installations differ, or must not be distributed.
 func npmProblems(manifest npmManifest, lock npmLock) (found []string) {
 	exact := regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 	for _, pins := range []map[string]string{manifest.Dependencies, manifest.DevDependencies, manifest.Overrides} {
@@ -87,7 +87,7 @@ func npmProblems(manifest npmManifest, lock npmLock) (found []string) {
 		if !strings.HasPrefix(p.Integrity, "sha512-") {
 			found = append(found, name+" has no checksum")
 		}
-		if p.Resolved != "" { // else from whatever registry npm is told of, held by the checksum
+		if p.Resolved != "" { // otherwise from any configured registry, verified by the checksum
 			found = append(found, name+" comes from "+p.Resolved)
 		}
 		allowed := distributable
@@ -102,7 +102,7 @@ func npmProblems(manifest npmManifest, lock npmLock) (found []string) {
 	return found
 }
 
-// The check itself must be able to fail.
+// Prove that the check can fail.
 func TestNPMPackagesThatAreLooseOrForbiddenAreFound(t *testing.T) {
 	pins := map[string]string{"a": "1.2.3"}
 	sound := npmEntry{Version: "1.2.3", Integrity: "sha512-x", License: "MIT"}

@@ -28,8 +28,8 @@ func rowName(dir string) string {
 	return "./" + dir
 }
 
-// violations returns what f does against the rules, as "file:line: what". Test
-// files are bound by the rules of size only, generated ones by the imports only.
+// violations returns what in f breaks the rules, as "file:line: what". For test files only the rules of size
+// apply, for generated files only those of imports.
 func (f file) violations() []string {
 	var found []string
 	report := func(at ast.Node, format string, args ...any) {
@@ -100,7 +100,7 @@ func (f file) checkVariables(report report) {
 	}
 }
 
-// isVariable is false for an error and a regular expression, which nobody changes once made.
+// isVariable is false for errors and regular expressions, which are never changed.
 func isVariable(e ast.Expr) bool {
 	call, _ := e.(*ast.CallExpr)
 	return call == nil || !constantCall.MatchString(dotted(call.Fun))

@@ -6,9 +6,9 @@ import "regexp"
 // packages that are guarded. "*" means all of them.
 type row struct{ ours, guarded string }
 
-// table is the import table. Packages are named by their path below internal/,
-// those outside internal/ by "./" and their path. A package without a row may
-// not exist; a row may wait for its package. Test files are free.
+// table is the import table. Packages are named by their path below internal/, those outside internal/ by
+// "./" and their path. Every package needs a row, but a row may exist before its package. Test files are not
+// checked.
 var table = map[string]row{
 	"mesh":            {"", "keys names"},
 	"mesh/meshgen":    {"mesh", "keys names"},
@@ -87,8 +87,7 @@ var table = map[string]row{
 	"policy/policytest":  {"", "testing"},
 }
 
-// guards names the outside packages that only some rows may import, by prefix;
-// the longest prefix counts.
+// guards names the outside packages that only some rows may import, by prefix; the longest prefix applies.
 var guards = map[string]string{
 	"database/sql":               "sql",
 	"github.com/jackc/pgx":       "sql",
@@ -106,10 +105,10 @@ var guards = map[string]string{
 	"tailscale.com/util/zstdframe": "zstd",
 }
 
-// pure packages know no clock, no randomness and no environment.
+// pure packages use no clock, no randomness and no environment.
 var pure = map[string]bool{"mesh": true, "policy": true, "policy/bitset": true, "policy/lang": true, "policy/explain": true, "netmap": true}
 
-// goFiles may start goroutines by a go statement, each for the reason given.
+// goFiles may start goroutines with a go statement, each for the given reason.
 var goFiles = map[string]string{
 	"internal/test/pgtest/pgtest.go":      "waits for the child process",
 	"internal/test/chaos/replica/main.go": "reads standard input, which nobody can interrupt",

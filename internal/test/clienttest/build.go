@@ -14,19 +14,17 @@ import (
 	"testing"
 )
 
-// The ends of the range of versions that the server supports.
+// The oldest and the newest version that the server supports.
 const (
 	Oldest = "v1.74.1"
 	Newest = "v1.102.5"
 )
 
-// Versions returns the versions that stand for all supported ones, oldest
-// first.
+// Versions returns the versions that represent all supported ones, oldest first.
 func Versions() []string { return []string{Oldest, "v1.80.3", "v1.90.9", "v1.96.5", Newest} }
 
-// Build returns the directory that holds tailscale and tailscaled of a version,
-// such as v1.102.5. They are built the first time, which takes minutes, and
-// kept in the user's cache for all test processes to come.
+// Build returns the directory with tailscale and tailscaled of a version, such as v1.102.5. They are built
+// the first time, which takes minutes, and kept in the user's cache for all later test processes.
 func Build(t testing.TB, version string) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -41,9 +39,8 @@ func Build(t testing.TB, version string) string {
 	return dir
 }
 
-// keep makes a directory once, by filling an empty one. Others who want the
-// same directory meanwhile, in this process or another, wait; one that is there
-// is complete.
+// keep creates a directory once, by filling an empty one. Others that want the same directory meanwhile, in
+// this process or another, wait; an existing directory is complete.
 func keep(dir string, fill func(empty string) error) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -72,8 +69,8 @@ func keep(dir string, fill func(empty string) error) error {
 	return os.Rename(unfinished, dir)
 }
 
-// install builds the two programs into dir. The version is stamped, as the
-// vendor does; without the stamp the programs would report an error as theirs.
+// install builds the two programs into dir. The version is stamped, like in the vendor's builds; without it
+// the programs would report an error.
 func install(ctx context.Context, version, dir string) error {
 	number := strings.TrimPrefix(version, "v")
 	stamp := fmt.Sprintf("-s -w -X tailscale.com/version.shortStamp=%s -X tailscale.com/version.longStamp=%[1]s", number)

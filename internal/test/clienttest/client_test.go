@@ -41,8 +41,8 @@ func TestClientsAreWhatTheySay(t *testing.T) {
 	}
 }
 
-// startServer serves the vendor's own test server, a relay and STUN at an
-// address, from a namespace or, without one, from here.
+// startServer starts the vendor's own test server, a relay and STUN at an address, in a namespace or, without
+// one, on this host.
 func startServer(t *testing.T, n *Namespace, ip string) (url string) {
 	t.Helper()
 	listen, listenPacket := new(net.ListenConfig).Listen, new(net.ListenConfig).ListenPacket
@@ -93,7 +93,7 @@ func answerSTUN(packets net.PacketConn) {
 	}
 }
 
-// serveEcho sends back what every connection sends until the test ends.
+// serveEcho sends back what it receives on every connection, until the test ends.
 func serveEcho(t *testing.T, l net.Listener) (port int) {
 	t.Cleanup(func() { l.Close() })
 	go func() {
@@ -149,7 +149,7 @@ func TestClientsWithoutDeviceJoinAndReachEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A peer that is dialed before the client knows of it is refused.
+	// Connections to a peer that the client does not know yet are refused.
 	dial := func() (conn net.Conn) {
 		err := poll(ctx, func() (err error) { conn, err = first.Dial(ctx, fmt.Sprintf("%s:%d", ips[0], port)); return err })
 		if err != nil {

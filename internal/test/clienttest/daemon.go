@@ -30,13 +30,12 @@ const (
 
 var socksLine = regexp.MustCompile(`SOCKS5 listening on (\S+)`)
 
-// Options of a daemon. The zero value is the newest client on this host,
-// without a network device.
+// Options of a daemon. The default is the newest client on this host, without a network device.
 type Options struct {
-	Version   string     // Newest unless told
-	Namespace *Namespace // where it runs; this host unless told
+	Version   string     // defaults to Newest
+	Namespace *Namespace // where it runs; defaults to this host
 	Userspace bool       // no network device; always so on this host
-	Dir       string     // for state, socket and log; a new directory unless told
+	Dir       string     // for state, socket and log; defaults to a new directory
 	Env       []string   // further environment of the daemon, as "NAME=value"
 }
 
@@ -48,22 +47,22 @@ type Daemon struct {
 	bin   string
 	cred  *syscall.Credential // of its processes; nil in a namespace
 	cmd   *exec.Cmd
-	end   context.CancelFunc // asks the running daemon to end; nil when none runs
+	end   context.CancelFunc // asks the running daemon to exit; nil if none runs
 	since int64              // length of the log when the daemon started
 }
 
-// Start builds the client if need be and starts its daemon, which is logged
-// out and ends with the test. A test that fails shows its log.
+// Start builds the client if necessary and starts its daemon, which is logged out and is stopped with the
+// test. A test that fails shows its log.
 //
-// The relay is spoken to in plain HTTP, as a server without TLS needs it; one
-// with TLS wants TS_DEBUG_USE_DERP_HTTP=0 and its authority in SSL_CERT_FILE.
+// The client uses plain HTTP for the relay, because a server without TLS needs that. For one with TLS, set
+// TS_DEBUG_USE_DERP_HTTP=0 and its certificate authority in SSL_CERT_FILE.
 func Start(t testing.TB, opts Options) *Daemon {
 	t.Helper()
 	if opts.Version == "" {
 		opts.Version = Newest
 	}
 	if opts.Dir == "" {
-		// Not the test's own directory: the path of a socket has 107 bytes at most.
+		// The test's own directory is not used, because the path of a socket has at most 107 bytes.
 		dir, err := os.MkdirTemp("", "fl")
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +89,7 @@ func Start(t testing.TB, opts Options) *Daemon {
 	return d
 }
 
-// Resume starts the daemon again, with the state that it had.
+// Resume starts the daemon again with its previous state.
 func (d *Daemon) Resume() error {
 	log, err := os.OpenFile(d.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -123,8 +122,8 @@ func (d *Daemon) flags() []string {
 	return append(flags, "--tun=userspace-networking", "--socks5-server=127.0.0.1:0")
 }
 
-// quietEnv keeps a client from looking for anybody but the server it is told.
-// One that would still ask the vendor's server panics instead.
+// quietEnv keeps a client from contacting any server but the one it is given. A client that would still
+// contact the vendor's server panics instead.
 func (d *Daemon) quietEnv() []string {
 	return append(os.Environ(), "TS_NO_LOGS_NO_SUPPORT=true", "TS_LOGS_DIR="+d.Dir, "TS_DISABLE_PORTMAPPER=1", "TS_DISABLE_UPNP=1",
 		"TS_PANIC_IF_HIT_MAIN_CONTROL=1", "TS_DEBUG_DISABLE_PORTLIST=1", "TS_DEBUG_USE_DERP_HTTP=1")
@@ -146,7 +145,7 @@ func (d *Daemon) awaitSocket() error {
 	return nil
 }
 
-// Stop ends the daemon and keeps its state.
+// Stop stops the daemon and keeps its state.
 func (d *Daemon) Stop() error {
 	if d.end == nil {
 		return nil
@@ -154,27 +153,27 @@ func (d *Daemon) Stop() error {
 	d.end()
 	d.end = nil
 	if err := d.cmd.Wait(); !errors.Is(err, context.Canceled) {
-		return err // it did not end when asked, or it had ended before
+		return err // it did not exit when asked, or had exited before
 	}
 	return nil
 }
 
-// Kill ends the daemon as a crash does, without a goodbye, and keeps its state.
+// Kill ends the daemon like a crash and keeps its state.
 func (d *Daemon) Kill() error {
 	err := d.cmd.Process.Kill()
-	_ = d.cmd.Wait() // says that it was killed
+	_ = d.cmd.Wait() // reports that it was killed
 	d.end()
 	d.end = nil
 	return err
 }
 
-// Restart ends the daemon and starts it again, with the state that it had.
+// Restart stops the daemon and starts it again with its previous state.
 func (d *Daemon) Restart() error { return errors.Join(d.Stop(), d.Resume()) }
 
-// Process is the running daemon.
+// Process returns the process of the running daemon.
 func (d *Daemon) Process() *os.Process { return d.cmd.Process }
 
-// Log is all that the daemon wrote, over its restarts.
+// Log returns everything the daemon wrote, over its restarts.
 func (d *Daemon) Log() string {
 	text, err := os.ReadFile(d.logFile())
 	if err != nil {
@@ -186,7 +185,7 @@ func (d *Daemon) Log() string {
 func (d *Daemon) logFile() string { return filepath.Join(d.Dir, "log") }
 func (d *Daemon) socket() string  { return filepath.Join(d.Dir, "socket") }
 
-// command is one of the client's programs, where the daemon runs.
+// command returns a command for one of the client's programs, in the daemon's namespace.
 func (d *Daemon) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	name := filepath.Join(d.bin, program)
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -197,11 +196,11 @@ func (d *Daemon) command(ctx context.Context, program string, args ...string) *e
 	return cmd
 }
 
-// CLI runs the client's command line. A command that could not be run, or was
-// cut off by ctx, has code -1 and tells why in stderr.
+// CLI runs the client's command line. If a command could not be run, or was cut off by ctx, the code is -1
+// and stderr says why.
 func (d *Daemon) CLI(ctx context.Context, args ...string) (stdout, stderr string, code int) {
 	cmd := d.command(ctx, "tailscale", append([]string{"--socket=" + d.socket()}, args...)...)
-	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+d.Dir) // where "tailscale ssh" keeps the keys of hosts
+	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+d.Dir) // where "tailscale ssh" keeps host keys
 	cmd.WaitDelay = time.Second
 	var out, problem bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problem
@@ -234,9 +233,9 @@ func (d *Daemon) Up(ctx context.Context, serverURL, authKey string, args ...stri
 	return err
 }
 
-// Status is what the client knows of itself and its peers.
+// Status returns what the client knows about itself and its peers.
 func (d *Daemon) Status(ctx context.Context) (*ipnstate.Status, error) {
-	// A client that is logged out answers too, with code 1.
+	// A client that is logged out prints its status, too, with code 1.
 	stdout, stderr, _ := d.CLI(ctx, "status", "--json")
 	status := new(ipnstate.Status)
 	if err := json.Unmarshal([]byte(stdout), status); err != nil {
@@ -245,7 +244,7 @@ func (d *Daemon) Status(ctx context.Context) (*ipnstate.Status, error) {
 	return status, nil
 }
 
-// Wait asks for the status until it is as wanted. The error tells the last one.
+// Wait polls the status until it is as wanted. The error contains the last one.
 func (d *Daemon) Wait(ctx context.Context, wanted func(*ipnstate.Status) bool) error {
 	return poll(ctx, func() error {
 		status, err := d.Status(ctx)
@@ -265,7 +264,7 @@ func (d *Daemon) WaitState(ctx context.Context, state string) error {
 	return nil
 }
 
-// IPs are the client's addresses in the mesh.
+// IPs returns the client's addresses in the mesh.
 func (d *Daemon) IPs(ctx context.Context) ([]netip.Addr, error) {
 	status, err := d.Status(ctx)
 	if err != nil {
@@ -277,8 +276,8 @@ func (d *Daemon) IPs(ctx context.Context) ([]netip.Addr, error) {
 	return status.TailscaleIPs, nil
 }
 
-// Dial connects to an address of the mesh by TCP, from the client. One with a
-// network device needs no dialer of its own: dial from its namespace.
+// Dial connects to an address of the mesh over TCP, through the client. For a client with a network device,
+// dial from its namespace instead.
 func (d *Daemon) Dial(ctx context.Context, address string) (net.Conn, error) {
 	listening := socksLine.FindStringSubmatch(d.Log()[d.since:])
 	if listening == nil {
@@ -295,8 +294,7 @@ func (d *Daemon) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return socks.(proxy.ContextDialer).DialContext(ctx, "tcp", address)
 }
 
-// poll tries until it succeeds. When ctx ends before, it returns the last
-// error.
+// poll retries until try succeeds. If ctx ends first, it returns the last error.
 func poll(ctx context.Context, try func() error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()

@@ -1,12 +1,10 @@
-// Package clienttest runs unmodified Tailscale clients for tests: it builds
-// exact versions, starts their daemons with or without a network device, and
-// makes private networks out of network namespaces for them. It is not for
-// production code, and knows nothing of our server but its URL.
+// Package clienttest runs unmodified Tailscale clients for tests: it builds exact versions, starts their
+// daemons with or without a network device, and creates private networks of network namespaces for them. It
+// is not for production code, and knows nothing about our server but its URL.
 //
-// No client can reach the outside. On the host it runs without a network device,
-// with everything disabled that would look for other servers, and under a group
-// that the firewall confines to loopback (seal.sh). With a device it runs in a
-// namespace without a route to the outside and with its own /etc and /run.
+// No client can reach the outside. On the host it runs without a network device, with everything disabled
+// that would look for other servers, and under a group that the firewall confines to loopback (seal.sh). With
+// a device it runs in a namespace without a route to the outside and with its own /etc and /run.
 //
-// Whatever it starts ends with the test, and also when the test's process dies.
+// Everything it starts is stopped with the test, and also when the test's process dies.
 package clienttest

@@ -19,20 +19,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lab is a private network: namespaces on one switch, 198.18.0.0/24, and behind
-// some of them networks of their own. Nothing in it reaches the host or the world,
-// nor the other way round, unless the host is plugged in.
+// Lab is a private network: namespaces on one switch, 198.18.0.0/24, some of them with further networks
+// behind them. Nothing in it can reach the host or the outside, or be reached from there, unless the host is
+// plugged in.
 type Lab struct {
 	t     testing.TB
 	sw    *Namespace
-	net   byte // third number of the addresses
+	net   byte // third byte of the addresses
 	hosts byte
 	inner int // networks behind hosts
 }
 
-// Namespace is one host of a Lab: a network stack of its own, and a view of the
-// file system in which /etc may be written and /run is empty. All else is that
-// of the test's machine.
+// Namespace is one host of a Lab: a separate network stack, and a view of the file system with a writable
+// /etc and an empty /run. Everything else is that of the test's machine.
 type Namespace struct {
 	Name string
 	Addr netip.Addr
@@ -43,7 +42,7 @@ type Namespace struct {
 //go:embed hold.sh
 var holdScript string
 
-// NewLab makes a private network until the test ends. It needs root.
+// NewLab creates a private network until the test ends. It needs root.
 func NewLab(t testing.TB) *Lab {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -61,8 +60,8 @@ func NewLab(t testing.TB) *Lab {
 	return l
 }
 
-// Add puts a host on the switch. Its default route leads nowhere: a client
-// takes a host without one to be off the network.
+// Add puts a host on the switch. Its default route leads nowhere: a client considers a host without one
+// offline.
 func (l *Lab) Add(name string) *Namespace {
 	l.t.Helper()
 	l.hosts++
@@ -70,7 +69,7 @@ func (l *Lab) Add(name string) *Namespace {
 	n.Addr = l.addr(l.hosts)
 	l.must(l.sw.run("ip", "link", "add", port(n), "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(n.pid)))
 	l.must(l.sw.run("ip", "link", "set", port(n), "master", "br0", "up"))
-	// Addresses that appear by themselves would be a way around BlockUDP.
+	// Addresses that are configured automatically would bypass BlockUDP.
 	l.must(n.run("sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6"))
 	l.must(n.run("ip", "addr", "add", n.Addr.String()+"/24", "dev", "eth0"))
 	l.must(n.run("ip", "link", "set", "eth0", "up"))
@@ -80,18 +79,17 @@ func (l *Lab) Add(name string) *Namespace {
 
 func (l *Lab) addr(last byte) netip.Addr { return netip.AddrFrom4([4]byte{198, 18, l.net, last}) }
 
-// PlugIn puts the test's machine itself on the switch, before any host, and
-// returns its address there. From then on the hosts reach what listens at that
-// address, and the machine and its containers reach the hosts; the world stays
-// out of reach. The network is not 198.18.0.0/24 but one of its own, because
-// several labs may be plugged in at once.
+// PlugIn puts the test's machine itself on the switch, before any host, and returns its address there. From
+// then on the hosts can reach what listens at that address, and the machine and its containers can reach the
+// hosts; the outside stays unreachable. The network is not 198.18.0.0/24 but a separate one, because several
+// labs may be plugged in at once.
 func (l *Lab) PlugIn() netip.Addr {
 	l.t.Helper()
 	if l.hosts != 0 {
 		l.t.Fatal("PlugIn comes before Add")
 	}
 	for l.net = 1; ; l.net++ {
-		// The name of a socket stands for the network as long as this process lives.
+		// The socket name reserves the network as long as this process lives.
 		taken, err := new(net.ListenConfig).Listen(l.t.Context(), "unix", fmt.Sprintf("@fairlead-lab-%d", l.net))
 		if err == nil {
 			l.t.Cleanup(func() { taken.Close() })
@@ -113,8 +111,8 @@ func (l *Lab) PlugIn() netip.Addr {
 	return here
 }
 
-// Behind adds a host on a network that only routers lead to. The host has the
-// first address of the network, and routers have the next ones in their order.
+// Behind adds a host on a network that only routers lead to. The host has the first address of the network,
+// and the routers have the next ones in order.
 func (l *Lab) Behind(name string, network netip.Prefix, routers ...*Namespace) *Namespace {
 	l.t.Helper()
 	l.inner++
@@ -136,19 +134,19 @@ func (l *Lab) Behind(name string, network netip.Prefix, routers ...*Namespace) *
 	return behind
 }
 
-// Cut pulls the cable between a host and the switch, until the test ends or Mend.
+// Cut disconnects a host from the switch, until the test ends or Reconnect.
 func (l *Lab) Cut(n *Namespace) {
 	l.t.Helper()
 	l.must(l.sw.run("ip", "link", "set", port(n), "down"))
 }
 
-// Mend undoes Cut.
-func (l *Lab) Mend(n *Namespace) {
+// Reconnect undoes Cut.
+func (l *Lab) Reconnect(n *Namespace) {
 	l.t.Helper()
 	l.must(l.sw.run("ip", "link", "set", port(n), "up"))
 }
 
-// port is where a host is plugged into the switch.
+// port returns the switch port of a host.
 func port(n *Namespace) string { return fmt.Sprintf("p%d", n.Addr.As4()[3]) }
 
 func (l *Lab) must(err error) {
@@ -158,8 +156,8 @@ func (l *Lab) must(err error) {
 	}
 }
 
-// hold starts the process that keeps a namespace. It ends when its standard
-// input closes, so the death of this process takes the namespace with it.
+// hold starts the process that keeps a namespace alive. It ends when its standard input is closed, so the
+// namespace is removed when this process dies.
 func (l *Lab) hold(name string) *Namespace {
 	l.t.Helper()
 	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-ec", holdScript)
@@ -184,8 +182,7 @@ func (l *Lab) hold(name string) *Namespace {
 	return &Namespace{Name: name, pid: cmd.Process.Pid}
 }
 
-// BlockUDP loses all UDP between two hosts, in both directions, until the test
-// ends or AllowUDP.
+// BlockUDP drops all UDP packets between two hosts, in both directions, until the test ends or AllowUDP.
 func (l *Lab) BlockUDP(a, b *Namespace) {
 	l.t.Helper()
 	l.must(errors.Join(a.filterUDP("-I", b), b.filterUDP("-I", a)))
@@ -197,18 +194,17 @@ func (l *Lab) AllowUDP(a, b *Namespace) {
 	l.must(errors.Join(a.filterUDP("-D", b), b.filterUDP("-D", a)))
 }
 
-// filterUDP works before the tables that clients fill, so that their rules
-// cannot overrule it.
+// filterUDP uses a table before those that clients fill, so that their rules cannot override it.
 func (n *Namespace) filterUDP(action string, from *Namespace) error {
 	return n.run("iptables", "-t", "raw", action, "PREROUTING", "-s", from.Addr.String(), "-p", "udp", "-j", "DROP")
 }
 
-// Command is a program in the namespace. It starts in the root directory.
+// Command returns a command that runs in the namespace, in the root directory.
 func (n *Namespace) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(n.pid), "-m", "-n", "--", name}, args...)...)
 }
 
-// run is a Command that must succeed.
+// run runs a Command that must succeed.
 func (n *Namespace) run(name string, args ...string) error {
 	cmd := n.Command(context.Background(), name, args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -217,7 +213,7 @@ func (n *Namespace) run(name string, args ...string) error {
 	return nil
 }
 
-// Dial connects from the namespace. The address must not need a lookup.
+// Dial connects from the namespace. The address must not need a DNS lookup.
 func (n *Namespace) Dial(network, address string) (net.Conn, error) {
 	return n.DialContext(context.Background(), network, address)
 }
@@ -249,8 +245,8 @@ func (n *Namespace) ListenPacket(ctx context.Context, network, address string) (
 	return conn, err
 }
 
-// inside calls f on a thread that is in the network namespace. A socket stays
-// in the namespace it was made in.
+// inside calls f on a thread in the network namespace. A socket stays in the namespace in which it was
+// created.
 func (n *Namespace) inside(f func() error) error {
 	there, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", n.pid))
 	if err != nil {

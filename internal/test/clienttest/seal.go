@@ -41,9 +41,9 @@ func sealed(t testing.TB) *syscall.Credential {
 	return &syscall.Credential{Gid: sealedGroup}
 }
 
-// SealProcess confines this process, and every process it starts, to loopback.
-// It is for clients that are linked into a test. Without root it does nothing:
-// such a client calls RequireSealed before it starts.
+// SealProcess confines this process, and every process it starts, to loopback. It is for clients that are
+// linked into a test. Without root it does nothing: tests with such a client call RequireSealed before they
+// start it.
 func SealProcess() error {
 	if os.Getuid() != 0 {
 		return nil
@@ -54,15 +54,15 @@ func SealProcess() error {
 	return syscall.Setgid(sealedGroup)
 }
 
-// MayDownload exempts a command of the go tool, which may have to fetch modules
-// or a toolchain, from SealProcess. No client may run under it.
+// MayDownload exempts a go command, which may have to download modules or a toolchain, from SealProcess. It
+// must not be used for a client.
 func MayDownload(cmd *exec.Cmd) {
 	if os.Getgid() == sealedGroup {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{}}
 	}
 }
 
-// RequireSealed skips a test unless SealProcess confined this process.
+// RequireSealed skips a test unless SealProcess has confined this process.
 func RequireSealed(t testing.TB) {
 	t.Helper()
 	if os.Getgid() != sealedGroup {

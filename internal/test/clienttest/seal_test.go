@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// counters returns how many packets of confined processes were rejected since
-// the rules exist, and fails the test if one got out or a rule is missing.
+// counters returns how many packets of confined processes were rejected since the rules were added, and fails
+// the test if one got out or a rule is missing.
 func counters(t *testing.T) (rejected int) {
 	t.Helper()
 	out, err := seal(t.Context(), "check")
@@ -28,8 +28,8 @@ func counters(t *testing.T) (rejected int) {
 	return rejected
 }
 
-// TestSealedGroupReachesOnlyLoopback comes first: it tries the rules with a
-// documentation address before a client relies on them.
+// TestSealedGroupReachesOnlyLoopback comes first: it tests the rules with a documentation address before a
+// client relies on them.
 func TestSealedGroupReachesOnlyLoopback(t *testing.T) {
 	cred := sealed(t)
 	here := httptest.NewServer(http.NotFoundHandler())

@@ -1,5 +1,5 @@
-// Package disktest gives tests a disk that can be full. It is not for
-// production code, and needs root.
+// Package disktest provides tests with a disk that can be full. It is not for production code, and needs
+// root.
 package disktest
 
 import (
@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// Small mounts a file system of this size, such as "1m", until the test ends.
-// Every user may look into it.
+// Small mounts a file system of this size, such as "1m", until the test ends. Every user may read it.
 func Small(t testing.TB, size string) string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -29,7 +28,7 @@ func Small(t testing.TB, size string) string {
 	return dir
 }
 
-// Open makes a directory, with a short name, that every user may look into.
+// Open creates a directory, with a short name, that every user may read.
 func Open(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fl")

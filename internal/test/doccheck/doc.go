@@ -1,7 +1,5 @@
-// Package doccheck keeps the documents true: links lead somewhere, commands, flags
-// and make targets exist, and every error that was specified is answered in
-// docs/troubleshooting.md.
+// Package doccheck checks the documentation: links work, commands, flags and make targets exist, and every
+// specified error is covered in docs/troubleshooting.md.
 //
-// It does not run what documents show; .ci/run does that with blocks that are
-// marked for it.
+// It does not run what the documents show; .ci/run does that with the blocks that are marked for it.
 package doccheck

@@ -16,7 +16,7 @@ import (
 
 const root = "../../.."
 
-// documents are the texts of all Markdown files, by their path.
+// documents returns the texts of all Markdown files, by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	tree, found := os.DirFS(root), map[string]string{}
@@ -50,7 +50,7 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors are the places within a document that a link may name.
+// anchors returns the link targets within a document.
 func anchors(text string) (found []string) {
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
 		title := dropped.ReplaceAllString(strings.ToLower(linked.ReplaceAllString(m[1], "$1")), "")
@@ -59,7 +59,7 @@ func anchors(text string) (found []string) {
 	return found
 }
 
-// deadLinks of one document; exists says whether there is such a file.
+// deadLinks returns the broken links of one document; exists reports whether there is such a file.
 func deadLinks(name string, texts map[string]string, exists func(string) bool) (dead []string) {
 	plain := span.ReplaceAllStringFunc(fence.ReplaceAllString(texts[name], ""), func(s string) string { return strings.Repeat("x", len(s)) })
 	for _, m := range link.FindAllStringSubmatch(plain, -1) {
@@ -108,7 +108,7 @@ func TestDeadLinksAreFound(t *testing.T) {
 	}
 }
 
-// commands are those of docs/cli.md, each with what is written about it.
+// commands returns the commands of docs/cli.md, each with its description.
 func commands(reference string) map[string]string {
 	found := map[string]string{}
 	for _, part := range strings.Split(reference, "\n## fairlead ")[1:] {
@@ -124,8 +124,8 @@ var (
 	global = []string{"--api-key", "--config", "--output", "--server", "--help"}
 )
 
-// ours is the part of a line that this command line reads. In the rest fairlead is
-// the name of a release, a namespace, a user or a file.
+// ours returns the part of a line that is a call of our command line. In the rest, fairlead is the name of a
+// release, a namespace, a user or a file.
 func ours(line string) string {
 	switch {
 	case strings.Contains(line, "kubectl "):
@@ -138,7 +138,7 @@ func ours(line string) string {
 	return line
 }
 
-// unknownCalls are commands and flags in code that the command line does not have.
+// unknownCalls returns commands and flags in code blocks that the command line does not have.
 func unknownCalls(text string, known map[string]string) (unknown []string) {
 	code := strings.Join(fence.FindAllString(text, -1), "\n") + "\n" + strings.Join(span.FindAllString(fence.ReplaceAllString(text, ""), -1), "\n")
 	for _, line := range strings.Split(strings.ReplaceAll(code, "\\\n", " "), "\n") {
@@ -203,7 +203,7 @@ func TestMakeTargetsInDocumentsExist(t *testing.T) {
 	}
 }
 
-// errorTexts are what people see in each row of the specification's table of errors.
+// errorTexts holds the messages that people see for each row of the specification's table of errors.
 var errorTexts = map[string][]string{
 	"error-console-slash":       {"404 at `/admin`", "at the root"},
 	"error-console-favicon":     {"`/admin/favicon.ico`", "`No route matches URL`"},
@@ -264,7 +264,7 @@ func TestEveryErrorIsAnswered(t *testing.T) {
 	}
 }
 
-// namedTest is a test as a document names it: by package and function.
+// namedTest matches a test as documents name it: by package and function.
 var namedTest = regexp.MustCompile("`([a-z0-9/-]+) (Test[A-Za-z0-9]+)`")
 
 func TestFindingsNameTestsThatExist(t *testing.T) {

@@ -233,7 +233,7 @@ func TestFigureOtherRouterTakesOver(t *testing.T) {
 		t.Errorf("that took more than %v", fromSilent)
 	}
 	o.awaitOnline(ctx, t, "east", false)
-	o.Mend(o.hosts["east"])
+	o.Reconnect(o.hosts["east"])
 	for leaver, heir := "west", "east"; ; leaver, heir = heir, leaver {
 		o.anew(t, heir)
 		o.run(ctx, t, heir, "up")

@@ -204,7 +204,7 @@ func TestOtherRouterTakesOver(t *testing.T) {
 	o.Cut(o.hosts["east"])
 	o.awaitThrough(ctx, t, "west")
 	o.awaitOnline(ctx, t, "east", false)
-	o.Mend(o.hosts["east"])
+	o.Reconnect(o.hosts["east"])
 	o.anew(t, "east")
 	o.stays(ctx, t, "west", func() bool { return o.online(ctx, "east") })
 

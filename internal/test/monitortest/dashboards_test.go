@@ -40,8 +40,7 @@ func overlap(a, b panel) bool {
 	return p.X < q.X+q.W && q.X < p.X+p.W && p.Y < q.Y+q.H && q.Y < p.Y+p.H
 }
 
-// Gauges about nodes are the same on every replica: their sum would count each
-// node once for each.
+// Gauges about nodes are the same on every replica: their sum would count each node once per replica.
 func TestNodesAreCountedOnceHoweverManyReplicasTellOfThem(t *testing.T) {
 	for name, d := range dashboards(t) {
 		for _, p := range d.Panels {

@@ -1,7 +1,6 @@
-// Package monitortest holds tests alone: rules, alerts, dashboards and runbook
-// are what they promise, and a real Prometheus finds in a real service what
-// they ask for. The same in containers is tested in deploytest.
+// Package monitortest contains only tests: they check the rules, alerts, dashboards and the runbook, and that
+// a real Prometheus finds the metrics they use in a real server. The same is tested with containers in
+// deploytest.
 //
-// It needs promtool, prometheus and amtool, from Debian's packages prometheus
-// and prometheus-alertmanager.
+// It needs promtool, prometheus and amtool, from Debian's packages prometheus and prometheus-alertmanager.
 package monitortest

@@ -25,7 +25,7 @@ type rule struct {
 	Labels, Annotations map[string]string
 }
 
-// rules are all that Prometheus evaluates.
+// rules returns all rules that Prometheus evaluates.
 func rules(t *testing.T) (all []rule) {
 	t.Helper()
 	for _, name := range files(t, monitoring+"/rules/*.yml") {
@@ -50,7 +50,7 @@ func alerts(t *testing.T) (all []rule) {
 	return all
 }
 
-// dashboard is what tests look at in one.
+// dashboard is the part of a dashboard that tests check.
 type dashboard struct {
 	UID, Title string
 	Tags       []string
@@ -66,7 +66,7 @@ type panel struct {
 	FieldConfig struct{ Defaults struct{ Unit string } }
 }
 
-// dashboards are all of them by the name of their file.
+// dashboards returns all dashboards, by file name.
 func dashboards(t *testing.T) map[string]dashboard {
 	t.Helper()
 	all := map[string]dashboard{}
@@ -82,7 +82,7 @@ func dashboards(t *testing.T) map[string]dashboard {
 
 var variable = regexp.MustCompile(`\$__(rate_interval|interval|range)\b`)
 
-// query is an expression of a dashboard as Grafana would send it.
+// query returns an expression of a dashboard as Grafana would send it.
 func query(expr string) string { return variable.ReplaceAllString(expr, "1m") }
 
 func files(t *testing.T, pattern string) []string {
@@ -110,7 +110,7 @@ func readYAML(t *testing.T, name string, into any) {
 	}
 }
 
-// tool runs a program of Debian's package and demands that it succeeds.
+// tool runs a program of a Debian package, which must succeed.
 func tool(t *testing.T, debianPackage, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), lookup(t, debianPackage, name), args...).CombinedOutput()

@@ -7,15 +7,15 @@ import (
 )
 
 var (
-	// What cannot hold the name of a metric: texts, matchers, ranges, lists of
+	// Parts of an expression that cannot contain the name of a metric: strings, matchers, ranges, lists of
 	// labels, numbers.
 	noName   = regexp.MustCompile(`"[^"]*"|\{[^}]*\}|\[[^]]*\]|\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)|\b[0-9][0-9a-zA-Z.]*`)
 	word     = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*\s*\(?`)
 	keywords = strings.Fields("and or unless by without on ignoring group_left group_right offset bool")
 )
 
-// names lists the metrics that an expression asks for: all words that are
-// neither functions nor keywords. promtool has seen to it that it is one.
+// names returns the metrics in an expression: all words that are neither functions nor keywords. promtool has
+// validated the expression.
 func names(expr string) (found []string) {
 	for _, w := range word.FindAllString(noName.ReplaceAllString(expr, " "), -1) {
 		if w = strings.TrimSpace(w); !strings.HasSuffix(w, "(") && !slices.Contains(keywords, w) {

@@ -30,8 +30,7 @@ const (
 	pollEvery = 100 * time.Millisecond
 )
 
-// watched is a service and a Prometheus that scrapes it every second with the
-// rules of the deployment.
+// watched is a server and a Prometheus that scrapes it every second with the rules of the deployment.
 type watched struct {
 	t       *testing.T
 	metrics string // address of the service's metrics
@@ -54,7 +53,7 @@ func watch(t *testing.T) *watched {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Wait() // it was interrupted at the test's end
+		_ = cmd.Wait() // it was interrupted at the end of the test
 		if t.Failed() {
 			t.Logf("Prometheus says:\n%s", log.String())
 		}
@@ -65,9 +64,8 @@ func watch(t *testing.T) *watched {
 	return w
 }
 
-// configure writes the configuration and the rules of the deployment, with the
-// service's address in the place of its name there, and seconds in the place of
-// minutes.
+// configure writes the configuration and the rules of the deployment, with the server's address instead of
+// its name, and seconds instead of minutes.
 func (w *watched) configure(dir string) {
 	w.t.Helper()
 	var config map[string]any
@@ -98,8 +96,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// serve runs a service that has answered a request, and returns the address of
-// its metrics.
+// serve runs a server that has handled a request, and returns the address of its metrics.
 func serve(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fl") // short enough for a socket
@@ -128,7 +125,7 @@ func serve(t *testing.T) string {
 	})
 	select {
 	case a := <-ready:
-		get(t, "http://"+a.API+"/health") // a label exists once it was counted
+		get(t, "http://"+a.API+"/health") // a label exists after it was counted once
 		return a.Metrics
 	case err := <-ended:
 		t.Fatal(err)
@@ -136,7 +133,7 @@ func serve(t *testing.T) string {
 	}
 }
 
-// ask returns how many series answer a query.
+// ask returns the number of series in the result of a query.
 func (w *watched) ask(expr string) (int, error) {
 	var answer struct {
 		Error string
@@ -152,7 +149,7 @@ func (w *watched) ask(expr string) (int, error) {
 	return len(answer.Data.Result), err
 }
 
-// await polls until a query has an answer.
+// await polls until a query has a result.
 func (w *watched) await(expr string) error {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
@@ -233,7 +230,7 @@ func TestPrometheusFindsWhatIsSpecifiedAndWhatDashboardsAskFor(t *testing.T) {
 			for _, p := range d.Panels {
 				for _, q := range p.Targets {
 					if slices.ContainsFunc(names(q.Expr), aboutTheMachine) {
-						continue // asked in deploytest
+						continue // tested in deploytest
 					}
 					if err := w.await(query(q.Expr)); err != nil {
 						t.Errorf("%s: %s: %v", name, p.Title, err)
@@ -255,16 +252,15 @@ func TestPrometheusFindsWhatIsSpecifiedAndWhatDashboardsAskFor(t *testing.T) {
 	})
 }
 
-// allowed are names that the specification gives.
+// allowed reports whether a line contains a name from the specification.
 func allowed(line string) bool {
 	return strings.HasPrefix(line, `mesh_nodes_total non-counter metrics should not have "_total" suffix`)
 }
 
 func aboutTheMachine(metric string) bool { return strings.HasPrefix(metric, "node_") }
 
-// knows demands that rules and dashboards name only what Prometheus has, what
-// a rule records, and the few metrics of node_exporter that the deployment's
-// own test asks for.
+// knows checks that rules and dashboards use only metrics that Prometheus has, metrics that a rule records,
+// and the few metrics of node_exporter that the deployment's own test checks.
 func (w *watched) knows(t *testing.T) {
 	t.Helper()
 	var stored struct{ Data []string }

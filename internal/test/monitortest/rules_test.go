@@ -14,8 +14,7 @@ func TestConfigurationIsValid(t *testing.T) {
 	tool(t, "prometheus-alertmanager", "amtool", "check-config", monitoring+"/alertmanager.yml")
 }
 
-// What promtool is given must hold, and each alert must be in it: once firing
-// and once silent.
+// The rule tests for promtool must pass, and must contain each alert twice: firing and silent.
 func TestEachAlertFiresAndStaysSilent(t *testing.T) {
 	names := files(t, monitoring+"/tests/*.yml")
 	tool(t, "prometheus", "promtool", append([]string{"test", "rules"}, names...)...)
@@ -44,7 +43,7 @@ func TestEachAlertFiresAndStaysSilent(t *testing.T) {
 	}
 }
 
-// Whatever inhibits or is inhibited must exist.
+// Alerts that inhibit others or are inhibited must exist.
 func TestAlertmanagerNamesOnlyAlertsThatExist(t *testing.T) {
 	var config struct {
 		Inhibit []struct {
@@ -87,7 +86,7 @@ func TestAlertmanagerNamesOnlyAlertsThatExist(t *testing.T) {
 	}
 }
 
-// Prometheus forgets after 15 days unless told.
+// Prometheus keeps samples for 15 days by default.
 func TestSamplesAreKeptAsLongAsAvailabilityLooksBack(t *testing.T) {
 	var compose struct {
 		Services map[string]struct{ Command, Ports []string }

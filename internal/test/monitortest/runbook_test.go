@@ -45,13 +45,13 @@ func TestEachAlertHasItsPageOfTheRunbookAndEachPageItsAlert(t *testing.T) {
 }
 
 var (
-	// A command stands at the beginning of a line of a block, or in backquotes.
+	// A command is at the start of a line in a code block, or in backquotes.
 	command = regexp.MustCompile("(?m)(?:^|`)(fairlead(?: [a-z-]+)+)")
 	link    = regexp.MustCompile(`\]\(([^):]+)\)`)
 	noSlug  = regexp.MustCompile(`[^a-z0-9 -]`)
 )
 
-// Whoever follows a page has no time to find out what was meant.
+// Somebody who follows a runbook during an incident has no time to work out what was meant.
 func TestRunbookNamesOnlyCommandsAndPagesThatExist(t *testing.T) {
 	manual := read(t, "../../../docs/cli.md")
 	found := 0

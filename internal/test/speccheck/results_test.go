@@ -22,10 +22,10 @@ var results = flag.String("results", "", "directory with the events of the tests
 
 const (
 	module = "github.com/fairlead-mesh/fairlead/"
-	own    = "speccheck.json" // is written while this test reads the others
+	own    = "speccheck.json" // it is being written while this test reads the others
 )
 
-// outcomes are "pass", "fail" or "skip" for each test that ran, by "package Test/subtest".
+// outcomes holds "pass", "fail" or "skip" for each test that ran, by "package Test/subtest".
 type outcomes map[string]string
 
 // ranTests reads the reports of all tests, or returns nil without -results.
@@ -56,8 +56,8 @@ func ranTests(t *testing.T) outcomes {
 	return ran
 }
 
-// read adds a report. A later result replaces an earlier one, so that a test that passed
-// only when it ran again has passed; but a run that skips a test takes nothing away.
+// read adds a report. A later result replaces an earlier one, so a test that passed only on a rerun has
+// passed; but a skip does not replace another result.
 func (o outcomes) read(r io.Reader) error {
 	d := json.NewDecoder(r)
 	for {
@@ -77,8 +77,8 @@ func (o outcomes) read(r io.Reader) error {
 	}
 }
 
-// missing says which of the tests did not pass, and why. A test with a skipped subtest proves less
-// than it says, so it counts as skipped.
+// missing returns which of the tests did not pass, and why. A test with a skipped subtest proves less than it
+// claims, so it counts as skipped.
 func (o outcomes) missing(tests []string) (found []string) {
 	for _, test := range tests {
 		dir, name, _ := strings.Cut(test, " ")
@@ -137,7 +137,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestEverythingRan also finds tests that no CI target runs, whatever they are about.
+// TestEverythingRan also finds tests that no CI target runs.
 func TestEverythingRan(t *testing.T) {
 	ran := ranTests(t)
 	if ran == nil {
@@ -167,12 +167,12 @@ func TestEverythingRan(t *testing.T) {
 	}
 }
 
-// notInCI are a test that runs until it is interrupted, and this one.
+// notInCI lists a test that runs until it is interrupted, and this one.
 var notInCI = []string{"internal/test/consoletest TestDemo", "internal/test/speccheck TestEverythingRan"}
 
 var testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(\w+ \*testing\.T\)`)
 
-// declaredTests are the test functions in the source code of the module at root.
+// declaredTests returns the test functions in the source code of the module at root.
 func declaredTests(root string) (found []string, err error) {
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {

@@ -42,7 +42,7 @@ func read(t *testing.T, text []byte) (sections []section) {
 	return sections
 }
 
-// problems finds faults of the list itself: duplicate rows, and rows without a proof.
+// problems returns mistakes in the list itself: duplicate rows, and rows without a proof.
 func problems(sections []section) (found []string) {
 	seen := map[string]bool{}
 	for _, s := range sections {
@@ -74,7 +74,7 @@ func TestEveryRowHasAProof(t *testing.T) {
 	}
 }
 
-// The check itself must be able to fail.
+// Prove that the check can fail.
 func TestRowsWithoutAProofAreFound(t *testing.T) {
 	for text, want := range map[string]string{
 		`{id: a, says: b, tests: [p TestA, p TestA/one]}`: "",
@@ -91,8 +91,8 @@ func TestRowsWithoutAProofAreFound(t *testing.T) {
 	}
 }
 
-// With -results, the page is compared with what the tests proved; without, with what
-// they are meant to prove.
+// With -results, the page is compared with the tests that passed; without it, with the tests that should
+// pass.
 func TestCoverageIsUpToDate(t *testing.T) {
 	const path = "../../../docs/spec-coverage.md"
 	got := page(read(t, list), ranTests(t))
@@ -110,7 +110,7 @@ func TestCoverageIsUpToDate(t *testing.T) {
 	}
 }
 
-// page is docs/spec-coverage.md. A nil ran stands for a run in which every test passed.
+// page returns the content of docs/spec-coverage.md. A nil ran stands for a run in which every test passed.
 func page(sections []section, ran outcomes) string {
 	var body strings.Builder
 	proven, open, due, outside := 0, 0, map[string]int{}, 0

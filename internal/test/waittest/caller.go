@@ -2,9 +2,8 @@ package waittest
 
 import "net"
 
-// Caller is a connection to a server, and the listener that hands the server its
-// other end and no more. Both are in memory, so that waiting for them is by the
-// clock of the test.
+// Caller returns a connection to a server, and a listener that accepts its other end and nothing else. Both
+// are in memory, so that a test can wait for them with its own clock.
 func Caller() (net.Conn, net.Listener) {
 	near, far := net.Pipe()
 	l := listener{make(chan net.Conn, 1), make(chan struct{})}

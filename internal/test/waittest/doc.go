@@ -1,5 +1,4 @@
-// Package waittest is for tests that wait for others: goroutines, processes,
-// containers.
+// Package waittest is for tests that wait for goroutines, processes or containers.
 //
-// It knows nothing of what is waited for.
+// It knows nothing about what is waited for.
 package waittest

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Eventually asks again and again until try succeeds, and fails the test with
-// its last error when that takes longer than limit.
+// Eventually retries until try succeeds, and fails the test with the last error if that takes longer than
+// limit.
 func Eventually(t testing.TB, limit, every time.Duration, try func() error) {
 	t.Helper()
 	deadline := time.After(limit)
@@ -25,7 +25,7 @@ func Eventually(t testing.TB, limit, every time.Duration, try func() error) {
 	}
 }
 
-// Transcript is what somebody wrote so far. It may be read meanwhile.
+// Transcript collects output and may be read at any time.
 type Transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
@@ -38,7 +38,7 @@ func (w *Transcript) Write(b []byte) (int, error) {
 	return w.text.Write(b)
 }
 
-// String is all of it.
+// String returns everything written so far.
 func (w *Transcript) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
