@@ -503,6 +503,28 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
 	ExpireNode(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, body ExpireNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// SetNodeNoteWithBody Set the note of a node
+	//
+	// Replaces the note, with the caller as its author. An empty text removes it. A text that the note already has
+	// changes nothing. Devices are not told of notes. A body with another member is refused: what was misspelt would
+	// remove the note.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/v1/node/{nodeId}/note (the `SetNodeNote` operationId).
+	SetNodeNoteWithBody(ctx context.Context, nodeID NodeRef, params *SetNodeNoteParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetNodeNote Set the note of a node
+	//
+	// Replaces the note, with the caller as its author. An empty text removes it. A text that the note already has
+	// changes nothing. Devices are not told of notes. A body with another member is refused: what was misspelt would
+	// remove the note.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/v1/node/{nodeId}/note (the `SetNodeNote` operationId).
+	SetNodeNote(ctx context.Context, nodeID NodeRef, params *SetNodeNoteParams, body SetNodeNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ShowNodePresence Tell when a node came and went
 	//
 	// Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Transitions are kept for
@@ -2038,6 +2060,48 @@ func (c *Client) ExpireNodeWithBody(ctx context.Context, nodeID NodeRef, params 
 // Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
 func (c *Client) ExpireNode(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, body ExpireNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewExpireNodeRequest(c.Server, nodeID, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetNodeNoteWithBody Set the note of a node
+//
+// Replaces the note, with the caller as its author. An empty text removes it. A text that the note already has
+// changes nothing. Devices are not told of notes. A body with another member is refused: what was misspelt would
+// remove the note.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/v1/node/{nodeId}/note (the `SetNodeNote` operationId).
+func (c *Client) SetNodeNoteWithBody(ctx context.Context, nodeID NodeRef, params *SetNodeNoteParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetNodeNoteRequestWithBody(c.Server, nodeID, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetNodeNote Set the note of a node
+//
+// Replaces the note, with the caller as its author. An empty text removes it. A text that the note already has
+// changes nothing. Devices are not told of notes. A body with another member is refused: what was misspelt would
+// remove the note.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/v1/node/{nodeId}/note (the `SetNodeNote` operationId).
+func (c *Client) SetNodeNote(ctx context.Context, nodeID NodeRef, params *SetNodeNoteParams, body SetNodeNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetNodeNoteRequest(c.Server, nodeID, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5030,6 +5094,68 @@ func NewExpireNodeRequestWithBody(server string, nodeID NodeRef, params *ExpireN
 	return req, nil
 }
 
+// NewSetNodeNoteRequest calls the generic SetNodeNote builder with application/json body
+func NewSetNodeNoteRequest(server string, nodeID NodeRef, params *SetNodeNoteParams, body SetNodeNoteJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetNodeNoteRequestWithBody(server, nodeID, params, "application/json", bodyReader)
+}
+
+// NewSetNodeNoteRequestWithBody constructs an http.Request for the SetNodeNote method, with any body, and a specified content type
+func NewSetNodeNoteRequestWithBody(server string, nodeID NodeRef, params *SetNodeNoteParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/%s/note", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewShowNodePresenceRequest constructs an http.Request for the ShowNodePresence method
 func NewShowNodePresenceRequest(server string, nodeID NodeRef, params *ShowNodePresenceParams) (*http.Request, error) {
 	var err error
@@ -7990,6 +8116,11 @@ func (c *ClientWithResponses) ApproveRoutesWithResponse(ctx context.Context, nod
 // ExpireNodeWithResponse calls [Client.ExpireNode] and reads the answer.
 func (c *ClientWithResponses) ExpireNodeWithResponse(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, body ExpireNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[OneNode], error) {
 	return Parse[OneNode](c.ExpireNode(ctx, nodeID, params, body, reqEditors...))
+}
+
+// SetNodeNoteWithResponse calls [Client.SetNodeNote] and reads the answer.
+func (c *ClientWithResponses) SetNodeNoteWithResponse(ctx context.Context, nodeID NodeRef, params *SetNodeNoteParams, body SetNodeNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[OneNode], error) {
+	return Parse[OneNode](c.SetNodeNote(ctx, nodeID, params, body, reqEditors...))
 }
 
 // ShowNodePresenceWithResponse calls [Client.ShowNodePresence] and reads the answer.

@@ -3254,6 +3254,20 @@ type ExpireNodeParams struct {
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
+// SetNodeNoteJSONBody defines parameters for SetNodeNote.
+type SetNodeNoteJSONBody struct {
+	// Text At most 1,000 characters, in several lines if you like. Null is the same as empty.
+	//
+	// Example: Replace the disk in March.
+	Text *string `json:"text"`
+}
+
+// SetNodeNoteParams defines parameters for SetNodeNote.
+type SetNodeNoteParams struct {
+	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // ShowNodePresenceParams defines parameters for ShowNodePresence.
 type ShowNodePresenceParams struct {
 	// From only what happened at this time or later
@@ -3536,6 +3550,9 @@ type ApproveRoutesJSONRequestBody = NodeRoutesChange
 
 // ExpireNodeJSONRequestBody defines body for ExpireNode for application/json ContentType.
 type ExpireNodeJSONRequestBody = NodeExpiryChange
+
+// SetNodeNoteJSONRequestBody defines body for SetNodeNote for application/json ContentType.
+type SetNodeNoteJSONRequestBody SetNodeNoteJSONBody
 
 // TagNodeJSONRequestBody defines body for TagNode for application/json ContentType.
 type TagNodeJSONRequestBody = NodeTagsChange

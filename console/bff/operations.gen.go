@@ -30,6 +30,7 @@ func operations() []operation {
 		{id: "tagNode", method: "POST", path: "node/{nodeId}/tags", limit: bodyLimit},
 		{id: "moveNode", method: "POST", path: "node/{nodeId}/user", query: []string{"user"}, limit: bodyLimit},
 		{id: "setNodeAddresses", method: "PUT", path: "node/{nodeId}/addresses", limit: bodyLimit},
+		{id: "setNodeNote", method: "PUT", path: "node/{nodeId}/note", limit: bodyLimit},
 		{id: "listNodeRoutes", method: "GET", path: "node/{nodeId}/routes", repeatable: true},
 		{id: "approveRoutes", method: "POST", path: "node/{nodeId}/approve_routes", limit: bodyLimit},
 		{id: "showNodePresence", method: "GET", path: "node/{nodeId}/presence", query: []string{"from", "to"}, repeatable: true},

@@ -157,6 +157,9 @@ func examples(doc document) map[string]func(f fixture) *answer {
 			id := f.call("POST", "/api/v1/machine", machine(3, key), noKey).ok()["node"].(object)["id"].(string)
 			return f.call("POST", "/api/v1/node/"+id+"/user?user=dora", nil)
 		},
+		"PUT /api/v1/node/{nodeId}/note": func(f fixture) *answer {
+			return f.call("PUT", "/api/v1/node/"+f.node+"/note", object{"text": "rack 7"})
+		},
 		"PUT /api/v1/node/{nodeId}/addresses": func(f fixture) *answer {
 			return f.call("PUT", "/api/v1/node/"+f.node+"/addresses", object{"ipv4": "100.64.7.1"})
 		},

@@ -155,6 +155,17 @@ func (s *nodes) SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID 
 	s.replyNode(w, r, n, err)
 }
 
+// SetNodeNote implements PUT /api/v1/node/{nodeId}/note.
+func (s *nodes) SetNodeNote(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.SetNodeNoteParams) {
+	var in openapi.SetNodeNoteJSONBody
+	var n *mesh.Node
+	err := decodeKnown(w, r, &in)
+	if err == nil {
+		n, err = s.control.SetNote(r.Context(), actor(r), nodeID, or(in.Text), ifRevision(p.IfMatch))
+	}
+	s.replyNode(w, r, n, err)
+}
+
 func address(path, text string) (netip.Addr, error) {
 	if text == "" {
 		return netip.Addr{}, nil

@@ -178,6 +178,15 @@ func (canned) SetNodeAddresses(w http.ResponseWriter, _ *http.Request, _ string,
 	oneNode(w)
 }
 
+func (canned) SetNodeNote(w http.ResponseWriter, r *http.Request, _ string, _ openapi.SetNodeNoteParams) {
+	var in openapi.SetNodeNoteJSONBody
+	node := nodes()[1]
+	if err := json.NewDecoder(r.Body).Decode(&in); err == nil && *in.Text != "" {
+		node.Note = &openapi.NodeNote{Text: *in.Text, Author: "local:root", Time: node.CreatedAt}
+	}
+	reply(w, openapi.NodeResult{Node: node})
+}
+
 func (canned) DeleteNode(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.DeleteNodeParams) {
 	reply(w, openapi.Empty{})
 }

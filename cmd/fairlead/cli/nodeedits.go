@@ -110,6 +110,40 @@ break.`,
 				return fmt.Sprintf("Node %s has %s\n", n.GivenName, strings.Join(n.IPAddresses, ", "))
 			},
 		},
+		{
+			use:   "note <node> [<text>]",
+			short: "Show, write or remove the note of a node",
+			long: `Show the note of a node, or write it with a text of at most 1,000 characters. An
+empty text removes it. Only administrators see notes; devices are not told of
+them.`,
+			example: `  fairlead nodes note web-1
+  fairlead nodes note web-1 "Replace the disk in March."
+  fairlead nodes note web-1 ""`,
+			args: func(_ *cobra.Command, args []string) error {
+				if len(args) > 1 {
+					return fmt.Errorf("unexpected argument %q; put the text in quotes", args[1])
+				}
+				return nil
+			},
+			call: func(ctx context.Context, client *apiclient.Client, node string, args []string) ([]byte, error) {
+				if len(args) == 0 {
+					return answer(client.ShowNode(ctx, node))
+				}
+				return answer(client.SetNodeNote(ctx, node, nil, apiclient.SetNodeNoteJSONRequestBody{Text: &args[0]}))
+			},
+			done: func(_ string, n apiclient.Node) string {
+				if n.Note == nil {
+					return fmt.Sprintf("Node %s has no note\n", n.GivenName)
+				}
+				return fmt.Sprintf("%s\n(%s, %s)\n", strings.ReplaceAll(n.Note.Text, "\t", "    "), n.Note.Author, timeText(n.Note.Time))
+			},
+			row: func(n apiclient.Node) []string {
+				if n.Note == nil {
+					return []string{"Note", ""}
+				}
+				return []string{"Note", fmt.Sprintf("%s (%s, %s)", strings.Join(strings.Fields(n.Note.Text), " "), n.Note.Author, timeText(n.Note.Time))}
+			},
+		},
 	}
 }
 

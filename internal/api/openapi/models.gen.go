@@ -194,6 +194,8 @@ type (
 	SetNodeAddressesParams           = apiclient.SetNodeAddressesParams
 	ApproveRoutesParams              = apiclient.ApproveRoutesParams
 	ExpireNodeParams                 = apiclient.ExpireNodeParams
+	SetNodeNoteJSONBody              = apiclient.SetNodeNoteJSONBody
+	SetNodeNoteParams                = apiclient.SetNodeNoteParams
 	ShowNodePresenceParams           = apiclient.ShowNodePresenceParams
 	ResetNodeNameParams              = apiclient.ResetNodeNameParams
 	RenameNodeParams                 = apiclient.RenameNodeParams
@@ -233,6 +235,7 @@ type (
 	SetNodeAddressesJSONRequestBody  = apiclient.SetNodeAddressesJSONRequestBody
 	ApproveRoutesJSONRequestBody     = apiclient.ApproveRoutesJSONRequestBody
 	ExpireNodeJSONRequestBody        = apiclient.ExpireNodeJSONRequestBody
+	SetNodeNoteJSONRequestBody       = apiclient.SetNodeNoteJSONRequestBody
 	TagNodeJSONRequestBody           = apiclient.TagNodeJSONRequestBody
 	MoveNodeJSONRequestBody          = apiclient.MoveNodeJSONRequestBody
 	SetPolicyJSONRequestBody         = apiclient.SetPolicyJSONRequestBody
