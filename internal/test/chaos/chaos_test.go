@@ -17,15 +17,15 @@ var duration = flag.Duration("chaos", 0, "how long replicas and PostgreSQL are k
 
 const short = 6 * time.Second
 
-// plan is one run.
+// plan describes one run.
 type plan struct {
 	duration     time.Duration
-	killEvery    time.Duration // a replica; zero: never
-	restartEvery time.Duration // PostgreSQL; zero: never
+	killEvery    time.Duration // of a replica; zero means never
+	restartEvery time.Duration // of PostgreSQL; zero means never
 }
 
-// carryOut runs a plan to its end, gives all there is to the checker, and
-// returns how often something was killed.
+// carryOut runs a plan to its end, passes everything to the checker, and returns how often something was
+// killed.
 func (c *cluster) carryOut(p plan) (kills, restarts int) {
 	c.t.Helper()
 	following, stop := context.WithCancel(context.Background())
@@ -124,11 +124,11 @@ func TestSeededFaultsAreFound(t *testing.T) {
 	program := build(t, "-tags", "chaosfault")
 	for name, f := range map[string]struct {
 		fault  string
-		weaken string // a statement that takes a second line of defence away
+		weaken string // a statement that removes a second line of defence
 		want   chaos.Sort
 	}{
-		// The log's primary key stops the second of two writers: nothing is
-		// lost, but a command ends in an error that nobody is prepared for.
+		// The log's primary key stops the second of two writers: nothing is lost, but a command ends in an
+		// error that callers do not expect.
 		"head not locked":                          {chaos.FaultSkipHeadLock, "", chaos.Error},
 		"head not locked and revisions not unique": {chaos.FaultSkipHeadLock, "ALTER TABLE log DROP CONSTRAINT log_pkey", chaos.Log},
 		"acknowledged before commit":               {chaos.FaultEarlyAnswer, "", chaos.Lost},
@@ -139,7 +139,7 @@ func TestSeededFaultsAreFound(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, pg, program, f.fault, 2)
 			if f.weaken != "" {
-				c.tables() // there are none before
+				c.tables() // creates the tables
 				pg.Exec(t, c.database, f.weaken)
 			}
 			c.carryOut(plan{duration: 5 * time.Second})

@@ -10,26 +10,26 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Sort says which promise a finding breaks.
+// Sort says which guarantee a finding violates.
 type Sort string
 
 // The sorts of findings.
 const (
 	Lost     Sort = "lost"     // a command was acknowledged and is not in the log
 	Trace    Sort = "trace"    // a command was refused or failed and is in the log
-	Order    Sort = "order"    // a caller's commands are in the log twice or in another order
-	Content  Sort = "content"  // the log says something else than the caller was told
-	Log      Sort = "log"      // revisions or times do not follow each other
+	Order    Sort = "order"    // a caller's commands are in the log twice or out of order
+	Content  Sort = "content"  // the log differs from what the caller was told
+	Log      Sort = "log"      // revisions or times are not consecutive
 	Shared   Sort = "shared"   // two live objects have the same name, address or key
-	Reused   Sort = "reused"   // an id means two things, or came back
-	Admitted Sort = "admitted" // a node was let in by a key that lets nobody in
-	Stale    Sort = "stale"    // an event is about something that is not there
+	Reused   Sort = "reused"   // an id means two things, or was reused
+	Admitted Sort = "admitted" // a node joined with a key that is not valid
+	Stale    Sort = "stale"    // an event is about an object that does not exist
 	Digest   Sort = "digest"   // snapshots differ at one revision
-	Error    Sort = "error"    // a command or a process ended in a way nobody is prepared for
-	Unseen   Sort = "unseen"   // an answer ignores what was acknowledged before the question
+	Error    Sort = "error"    // a command or a process ended in an unexpected way
+	Unseen   Sort = "unseen"   // a response ignores what was acknowledged before the request
 )
 
-// Finding is one broken promise.
+// Finding is one violated guarantee.
 type Finding struct {
 	Sort Sort   `json:"sort"`
 	Text string `json:"text"`
@@ -37,7 +37,7 @@ type Finding struct {
 
 func (f Finding) String() string { return string(f.Sort) + ": " + f.Text }
 
-// Entry is one row of the log as the database holds it.
+// Entry is one row of the log as stored in the database.
 type Entry struct {
 	Rev    mesh.Revision
 	At     mesh.Time
@@ -47,22 +47,20 @@ type Entry struct {
 	Events []mesh.Event
 }
 
-// Tally counts what happened, so that a run in which nothing did can be told
-// from a good one.
+// Tally counts what happened, so that a run in which nothing happened can be distinguished from a good one.
 type Tally struct {
 	Answers    map[Outcome]int
 	Views      int // compared with the log
 	Events     map[mesh.Kind]int
-	Audited    int          // events of which the audit must have a row
+	Audited    int          // events that must have an audit row
 	Enrolments map[bool]int // by whether the key was reusable
 	Repeated   int          // acknowledged commands that had nothing left to do
 	Recovered  int          // entries of unknown outcome or of callers that were killed
 }
 
-// Checker compares what callers were told with what the log holds. Answers and
-// entries come in any interleaving, but the answers of one caller in its order
-// and the entries in the order of the log. It keeps no history beyond what the
-// promises need, so it can follow for hours.
+// Checker compares what callers were told with the log. Answers and entries may come in any interleaving, but
+// the answers of one caller in its order and the entries in the order of the log. It keeps no more history
+// than the checks need, so it can follow for hours.
 type Checker struct {
 	Tally Tally
 
@@ -73,14 +71,14 @@ type Checker struct {
 	at       mesh.Time
 	callers  map[string]*caller
 	claims   claims
-	born     map[string]string // object → what never changes in it; "" once it is gone
+	born     map[string]string // object → what never changes in it; "" after it was deleted
 	admitted map[mesh.KeyID]mesh.NodeID
-	facts    map[uint64]struct{} // hashes of all users and nodes that ever were, as encoded
+	facts    map[uint64]struct{} // hashes of all users and nodes that ever existed, as encoded
 	seed     maphash.Seed
 }
 
-// memory is how many revisions a view may be behind. Snapshots share what did
-// not change, so keeping them costs little.
+// memory is how many revisions a view may be behind. Snapshots share what did not change, so keeping them
+// costs little.
 const memory = 1 << 12
 
 // caller is one sequence of commands.
@@ -101,7 +99,7 @@ func NewChecker() *Checker {
 	}
 }
 
-// Rev is how far the log was followed.
+// Rev returns how far the log was followed.
 func (c *Checker) Rev() mesh.Revision { return c.replay.Rev }
 
 // Findings returns what was found so far.
@@ -121,7 +119,7 @@ func (c *Checker) caller(name string) *caller {
 	return k
 }
 
-// Answer takes what a caller was told.
+// Answer handles what a caller was told.
 func (c *Checker) Answer(a Answer) {
 	c.Tally.Answers[a.Outcome]++
 	if a.Outcome == Broken {
@@ -139,7 +137,7 @@ func (c *Checker) Answer(a Answer) {
 	}
 }
 
-// Entry takes the next row of the log.
+// Entry handles the next row of the log.
 func (c *Checker) Entry(e Entry) {
 	if e.Rev != c.replay.Rev+1 {
 		c.Report(Log, "revision %d follows %d", e.Rev, c.replay.Rev)
@@ -176,7 +174,7 @@ func (c *Checker) Entry(e Entry) {
 	k.early = append(k.early, e)
 }
 
-// written judges an answer whose command is in the log.
+// written checks an answer whose command is in the log.
 func (c *Checker) written(a Answer, e Entry) {
 	switch a.Outcome {
 	case Refused, Failed:
@@ -191,8 +189,8 @@ func (c *Checker) written(a Answer, e Entry) {
 	}
 }
 
-// unwritten judges an answer whose command is not in the log and never will
-// be: its caller has newer commands there, or nothing moves any more.
+// unwritten checks an answer whose command is not in the log and never will be, because its caller has newer
+// commands there, or all work has stopped.
 func (c *Checker) unwritten(a Answer) {
 	if a.Outcome != Done {
 		return
@@ -210,12 +208,12 @@ func (c *Checker) unwritten(a Answer) {
 
 func (a Answer) String() string { return fmt.Sprintf("%s (command %d of %s)", a.Verb, a.Seq, a.Caller) }
 
-// inner is an encoded event without the brackets of its list.
+// inner returns an encoded event without the brackets of its list.
 func inner(effect string) string { return strings.Trim(effect, "[]") }
 
 func (c *Checker) fact(encoded string) uint64 { return maphash.String(c.seed, encoded) }
 
-// View takes what a replica holds at some revision.
+// View checks the state of a replica at some revision.
 func (c *Checker) View(v View) {
 	switch past := c.past[v.Rev%memory]; {
 	case v.Rev > c.replay.Rev:
@@ -232,7 +230,7 @@ func (c *Checker) compare(v View, replayed *mesh.Snapshot) {
 	}
 }
 
-// Finish takes the tables and what every replica holds after the last entry.
+// Finish checks the tables and the state of every replica after the last entry.
 func (c *Checker) Finish(tables *mesh.Snapshot, finals []Final) {
 	for name, k := range c.callers {
 		for _, a := range k.waiting {

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/chaos"
 )
 
-// history is a small run, told to a checker step by step.
+// history is a small run, reported to a checker step by step.
 type history struct {
 	t       *testing.T
 	checker *chaos.Checker
@@ -19,8 +19,7 @@ type history struct {
 	seqs    map[string]int64
 }
 
-// begin tells of a user, a single-use and a reusable key, and a node that each
-// let in.
+// begin reports a user, a single-use and a reusable key, and a node that joined with each.
 func begin(t *testing.T) *history {
 	h := &history{
 		t: t, checker: chaos.NewChecker(), tables: mesh.Empty(),
@@ -59,7 +58,7 @@ func encode(t *testing.T, evs ...mesh.Event) string {
 	return string(raw)
 }
 
-// entry tells of the next command in the log; replicas apply it too.
+// entry reports the next command in the log; replicas apply it, too.
 func (h *history) entry(caller string, seq int64, evs ...mesh.Event) {
 	h.t.Helper()
 	h.tables, _ = mesh.Apply(h.tables, h.tables.Rev+1, evs...)
@@ -74,7 +73,7 @@ func (h *history) answer(caller string, seq int64, o chaos.Outcome, effect mesh.
 	h.checker.Answer(chaos.Answer{Caller: caller, Seq: seq, Outcome: o, Effect: encode(h.t, effect)})
 }
 
-// done tells of a command that is in the log and acknowledged.
+// done reports a command that is in the log and acknowledged.
 func (h *history) done(caller string, evs ...mesh.Event) {
 	h.t.Helper()
 	h.seqs[caller]++
@@ -82,7 +81,7 @@ func (h *history) done(caller string, evs ...mesh.Event) {
 	h.answer(caller, h.seqs[caller], chaos.Done, evs[0])
 }
 
-// end tells of two replicas that agree with the tables, each as changed.
+// end reports two replicas that agree with the tables, each after change.
 func (h *history) end(change func(*chaos.Final)) []chaos.Sort {
 	f := chaos.Final{View: chaos.View{Replica: "r", Rev: h.tables.Rev, Digest: h.tables.Digest()}, Compared: 2}
 	finals := []chaos.Final{f, f}
@@ -147,7 +146,7 @@ func TestCheckerAllowsWhatIsPromised(t *testing.T) {
 	}
 }
 
-// broken is a history and the sort of all that there is to find in it.
+// broken is a history with the sort of all findings it must cause.
 type broken struct {
 	tell func(*history)
 	want chaos.Sort

@@ -28,18 +28,18 @@ import (
 // patience bounds every wait for the cluster.
 const patience = 60 * time.Second
 
-// cluster is a database and the processes over it.
+// cluster is a database and the replicas that use it.
 type cluster struct {
 	t        *testing.T
 	program  string
 	fault    string
 	pg       *pgtest.Server
 	database string
-	started  int // processes, ever; each has a name of its own
+	started  int // processes started so far; each has a unique name
 
 	mu       sync.Mutex
 	checker  *chaos.Checker // guarded by mu
-	replicas []*process     // guarded by mu; those alive, by slot
+	replicas []*process     // guarded by mu; the live ones, by slot
 }
 
 // process is one replica.
@@ -48,7 +48,7 @@ type process struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	stderr  bytes.Buffer // may be read after gone
-	leaving atomic.Bool  // it was told or forced to end
+	leaving atomic.Bool  // it was told to stop or killed
 	quiet   chan struct{}
 	final   chan chaos.Final
 	gone    chan struct{} // closed after its last line was read
@@ -131,14 +131,14 @@ func (c *cluster) start(slot int) {
 	go c.read(p, stdout)
 }
 
-// read takes what a process says until its end, then waits for it.
+// read handles the output of a process until its end, then waits for it.
 func (c *cluster) read(p *process, stdout io.Reader) {
 	defer close(p.gone)
 	lines := bufio.NewReader(stdout)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			break // what follows the last line end was never said
+			break // a partial last line does not count
 		}
 		var m chaos.Message
 		if err := json.Unmarshal(line, &m); err != nil {
@@ -173,16 +173,15 @@ func (c *cluster) take(p *process, m chaos.Message) {
 	}
 }
 
-// order writes to a process. One that is gone hears nothing.
+// order writes to a process. It has no effect on one that has exited.
 func (p *process) order(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.stdin, format+"\n", args...)
 }
 
-// kill ends a process as no process can expect, and waits until everything it
-// said was taken.
+// kill kills a process and waits until all of its output was handled.
 func (c *cluster) kill(p *process) {
 	p.leaving.Store(true)
-	_ = p.cmd.Process.Kill() // fails only when it has ended
+	_ = p.cmd.Process.Kill() // fails only if it has exited
 	<-p.gone
 }
 
@@ -193,8 +192,7 @@ func (c *cluster) replace(int) {
 	c.start(slot)
 }
 
-// restartDatabase ends PostgreSQL, by turns as a crash would and in order, and
-// starts it again.
+// restartDatabase stops PostgreSQL, alternately by a crash and gracefully, and starts it again.
 func (c *cluster) restartDatabase(n int) {
 	how := []string{"immediate", "fast"}[n%2]
 	if err := errors.Join(c.pg.Pause(how), c.pg.Resume()); err != nil {
@@ -202,8 +200,8 @@ func (c *cluster) restartDatabase(n int) {
 	}
 }
 
-// settle ends all work, waits until every replica and the follower are at the
-// head of the log, and returns what each replica holds.
+// settle stops all work, waits until every replica and the follower are at the head of the log, and returns
+// the state of each replica.
 func (c *cluster) settle(f *follower) []chaos.Final {
 	c.t.Helper()
 	replicas := c.alive()
@@ -235,7 +233,7 @@ func (c *cluster) settle(f *follower) []chaos.Final {
 	return finals
 }
 
-// tables reads the tables as a replica that starts now would.
+// tables reads the tables like a replica that starts now.
 func (c *cluster) tables() *mesh.Snapshot {
 	c.t.Helper()
 	db, err := sqlstore.OpenPostgres(c.t.Context(), sqlstore.PostgresConfig{

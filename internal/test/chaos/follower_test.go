@@ -12,19 +12,18 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/chaos"
 )
 
-// follower gives the log to the checker while it grows: old entries are pruned
-// in a long run. It reads with statements of its own, so that a fault of the
-// store's reading cannot hide.
+// follower passes the log to the checker while it grows, because old entries are pruned in a long run. It has
+// its own statements, so that a fault in the store's reading cannot hide.
 type follower struct {
 	cluster *cluster
 	conn    *pgx.Conn
 	gone    chan struct{}
-	err     error // of the last look; guarded by the cluster's mu
+	err     error // of the last read; guarded by the cluster's mu
 }
 
 const followEvery = 50 * time.Millisecond
 
-// follow starts a follower that ends with ctx. The tables must exist soon.
+// follow starts a follower that stops with ctx. The tables must exist soon.
 func follow(ctx context.Context, c *cluster) *follower {
 	f := &follower{cluster: c, gone: make(chan struct{})}
 	go f.run(ctx)
@@ -36,7 +35,7 @@ func (f *follower) run(ctx context.Context) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		// The database may be down, and the tables may not be there yet.
+		// The database may be down, and the tables may not exist yet.
 		err := f.read(ctx)
 		f.cluster.judge(func(*chaos.Checker) { f.err = err })
 		select {
@@ -91,7 +90,7 @@ func (f *follower) rev() (rev mesh.Revision) {
 	return rev
 }
 
-// head asks the database for the newest revision.
+// head reads the newest revision from the database.
 func (f *follower) head(t *testing.T) (rev mesh.Revision) {
 	t.Helper()
 	f.query(t, "SELECT rev FROM head", &rev)
@@ -110,8 +109,8 @@ func (f *follower) query(t *testing.T, statement string, dest ...any) {
 	}
 }
 
-// reach waits until the checker has the log up to rev, and reports rows that
-// appeared behind its back or are missing from the audit.
+// reach waits until the checker has the log up to rev, and reports rows that were added behind it or are
+// missing from the audit.
 func (f *follower) reach(t *testing.T, rev mesh.Revision) {
 	t.Helper()
 	tick := time.NewTicker(followEvery)

@@ -7,13 +7,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// claims records who holds what only one may hold.
+// claims records which object holds each value that must be unique.
 type claims struct {
 	holder map[string]string   // claim → object
 	held   map[string][]string // object → claims
 }
 
-// put replaces what an object holds and returns who else holds some of it.
+// put replaces the claims of an object and returns which others hold some of them.
 func (c *claims) put(object string, wants ...string) (clashes []string) {
 	c.drop(object)
 	for _, w := range wants {
@@ -86,8 +86,8 @@ func (c *Checker) remember(ev mesh.Event) {
 	c.facts[c.fact(string(encoded))] = struct{}{}
 }
 
-// put checks that an id means one thing for ever and that nobody else holds
-// what the object holds now.
+// put checks that an id always means the same object, and that no other object holds what this one claims
+// now.
 func (c *Checker) put(e Entry, object, identity string, wants ...string) {
 	was, known := c.born[object]
 	switch {
@@ -128,8 +128,7 @@ func (c *Checker) nodePut(e Entry, n *mesh.Node) {
 	c.put(e, object, n.MachineKey.String(), wants...)
 }
 
-// admit checks the key that let a new node in, as the log has it before this
-// entry.
+// admit checks the key with which a new node joined, as of the log before this entry.
 func (c *Checker) admit(e Entry, n *mesh.Node) {
 	k, ok := c.replay.PreAuthKeys.Get(n.PreAuthKey)
 	if !ok {

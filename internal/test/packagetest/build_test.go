@@ -26,9 +26,8 @@ const (
 var (
 	enabled = flag.Bool("packages", false, "build a release and try its packages in containers")
 	arm64   = flag.Bool("arm64", true, "build for arm64 too, which takes minutes; nothing of it can run here")
-	// built holds the files of the newer release in new, the same built again
-	// under other circumstances in again, and packages of the older, for this
-	// machine, in old.
+	// built holds the files of the newer release in new, the same release built again under different
+	// conditions in again, and the packages of the older release, for this machine, in old.
 	built string
 )
 
@@ -55,8 +54,8 @@ func mainStatus(m *testing.M) int {
 	return m.Run()
 }
 
-// build makes both releases from copies of the tree, as it is, and the image of
-// the machines. The second copy has another name, other times and modes.
+// build builds both releases from copies of the current tree, and the image of the machines. The second copy
+// has another name, other times and modes.
 func build(dir string) error {
 	tools, err := filepath.Abs(filepath.Join(root, ".bin"))
 	if err != nil {
@@ -135,7 +134,7 @@ func TestReleaseHasEveryPartAndItsSum(t *testing.T) {
 	}
 }
 
-// leftOut reports whether a file or an architecture is of those that are not built.
+// leftOut reports whether a file or an architecture is not built.
 func leftOut(name string) bool {
 	return !*arm64 && (strings.Contains(name, "arm64") || strings.Contains(name, "aarch64"))
 }

@@ -42,15 +42,15 @@ func TestDebOfTheConsoleIsInstalledUpgradedAndRemovedWithoutSystemd(t *testing.T
 	m.says("dpkg --audit", "")
 }
 
-// testMadeConfiguration: the secret is of this installation alone, and the console
-// takes the configuration as it was made.
+// testMadeConfiguration checks that the secret is unique to this installation, and that the console accepts
+// the generated configuration.
 func testMadeConfiguration(t *testing.T, m machine) {
 	t.Helper()
 	m.says("stat -c '%U:%G %a' "+consoleConfig, "root:fairlead-console 640")
 	if got := m.sh("sed -n 's/^cookie_secret: //p' " + consoleConfig); !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(got) {
 		t.Errorf("cookie_secret is %q", got)
 	}
-	// Nothing listens yet; a configuration that it did not take would be told before.
+	// Nothing listens yet; an invalid configuration would be reported first.
 	if out, err := m.try("fairlead-console health"); err == nil || !bytes.Contains([]byte(out), []byte("127.0.0.1:3000")) {
 		t.Errorf("health of a console that does not run: %v\n%s", err, out)
 	}
@@ -73,7 +73,7 @@ func TestDebOfTheConsoleRunsAsItsUnitSays(t *testing.T) {
 	}
 	m.says("stat -c %U /proc/$(systemctl show --property=MainPID --value fairlead-console)", "fairlead-console")
 	m.says("stat -c '%U %a' /var/lib/fairlead-console/signed-out", "fairlead-console 700")
-	// It reaches the service beside it, and has pages.
+	// It reaches the server next to it, and has pages.
 	m.eventually("journalctl --unit=fairlead-console | grep listening")
 	m.says("journalctl --unit=fairlead-console | grep -e 'bundle is missing' -e 'does not answer' || echo fine", "fine")
 
@@ -101,8 +101,7 @@ func TestRPMOfTheConsoleRunsAsItsUnitSays(t *testing.T) {
 	m.says("ls /usr/bin/fairlead-console 2>/dev/null || echo gone; ls "+consoleConfig, "gone\n"+consoleConfig)
 }
 
-// The index names each file by a hash of its content, so with the same index all of
-// them are the same.
+// The index names each file by a hash of its content, so equal indexes mean that all files are equal.
 func TestEveryConsoleHasTheSamePages(t *testing.T) {
 	index, err := os.ReadFile(filepath.Join(root, "console", "web", "dist", "index.html"))
 	if err != nil {

@@ -15,7 +15,8 @@ const (
 	newDeb = "/packages/new/fairlead_" + newer + "-1_" + runtime.GOARCH + ".deb"
 	setURL = `sed -i 's|^server_url: .*|server_url: https://mesh.test:443|' /etc/fairlead/config.yaml`
 
-	// maxExposure is how exposed systemd may find a unit, in tenths; 100 would be without any sandbox.
+	// maxExposure is the highest exposure that systemd may report for a unit, in tenths; 100 would be without
+	// any sandbox.
 	maxExposure = 13
 )
 
@@ -52,7 +53,7 @@ func TestDebCopesWithWhatItFinds(t *testing.T) {
 	m.sh("useradd --no-user-group --gid users fairlead; dpkg --install " + oldDeb)
 	m.says("stat -c '%U:%G %a' /etc/fairlead/config.yaml /var/lib/fairlead", "root:fairlead 640\nfairlead:fairlead 750")
 
-	// What was lost while it was removed comes back usable.
+	// Files that were lost while the package was removed are restored in a usable state.
 	m.sh("dpkg --remove fairlead; chown root:root /var/lib/fairlead; rm /etc/fairlead/config.yaml")
 	m.sh("dpkg --install --force-confmiss " + newDeb)
 	m.says("stat -c '%U:%G %a' /etc/fairlead/config.yaml /var/lib/fairlead", "root:fairlead 640\nfairlead:fairlead 750")
@@ -78,7 +79,7 @@ func TestDebRunsAsItsUnitSays(t *testing.T) {
 		}
 	}
 	m.says("stat -c '%U:%G %a' /run/fairlead/fairlead.sock /var/lib/fairlead/db.sqlite", "fairlead:fairlead 770\nfairlead:fairlead 600")
-	// Every address would count as the machine's own if the sandbox hid its interfaces.
+	// If the sandbox hid the machine's interfaces, every address would count as its own.
 	m.sh("fairlead webhooks create https://192.0.2.7/hook")
 	if out, err := m.try("fairlead webhooks create https://127.0.0.1/hook"); err == nil {
 		t.Errorf("a webhook to the machine itself: %s", out)
@@ -88,7 +89,7 @@ func TestDebRunsAsItsUnitSays(t *testing.T) {
 	m.says("a=$(systemctl show --property=MainPID --value fairlead); systemctl reload fairlead; fairlead health; [ $a = $(systemctl show --property=MainPID --value fairlead) ] && echo same",
 		"pass\nsame")
 
-	// The two lines that the unit offers for a port below 1024.
+	// These are the two lines that the unit file suggests for a port below 1024.
 	m.sh(`mkdir -p /etc/systemd/system/fairlead.service.d
 		{ echo "[Service]"; sed -n 's/^#\(.*=CAP_NET_BIND_SERVICE\)$/\1/p' /usr/lib/systemd/system/fairlead.service; } >/etc/systemd/system/fairlead.service.d/port.conf
 		sed -i 's/^listen_addr: .*/listen_addr: 0.0.0.0:443/' /etc/fairlead/config.yaml

@@ -1,9 +1,7 @@
-// Package packagetest holds tests alone: it builds a release as `make release`
-// does, twice, and installs, upgrades and removes its packages in containers, one
-// of them with a running systemd. Whether the service itself works is tested
-// elsewhere; here it is enough that it runs as its unit says.
+// Package packagetest contains only tests: they build a release like `make release`, twice, and install,
+// upgrade and remove its packages in containers, one of them with a running systemd. Whether the server
+// itself works is tested elsewhere; here it only has to run as its unit says.
 //
-// They run with the flag -packages, as `make packages-test` gives it, and need a
-// Docker engine and, where Docker cannot pull one, what makes a Debian image;
-// without it nothing is built.
+// They run with the flag -packages, which `make packages-test` sets, and need a Docker engine and, if Docker
+// cannot pull one, the tools to build a Debian image. Without the flag nothing is built.
 package packagetest

@@ -26,8 +26,8 @@ func start(t *testing.T, image string) machine {
 	return run(t, image, []string{"--init"}, "sleep", "infinity")
 }
 
-// startSystemd starts a machine and waits until its systemd has come up. It may
-// mount, as systemd does for the sandbox of a service, but has no network.
+// startSystemd starts a machine and waits until its systemd is up. It may mount, which systemd needs for the
+// sandbox of a service, but has no network.
 func startSystemd(t *testing.T) machine {
 	t.Helper()
 	m := run(t, image, []string{
@@ -54,7 +54,7 @@ func run(t *testing.T, image string, options []string, command ...string) machin
 	return m
 }
 
-// sh runs a script and returns what it prints.
+// sh runs a script and returns its output.
 func (m machine) sh(script string) string {
 	m.t.Helper()
 	out, err := m.try(script)

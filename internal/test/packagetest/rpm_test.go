@@ -11,7 +11,7 @@ const (
 	oldRPM = "/packages/old/fairlead-" + older + "-1.$(uname -m).rpm"
 	newRPM = "/packages/new/fairlead-" + newer + "-1.$(uname -m).rpm"
 
-	// The machine is a Debian, whose rpm knows of no other package.
+	// The machine runs Debian, whose rpm database contains no other package.
 	rpm = "rpm --force-debian --nodeps "
 )
 

@@ -84,7 +84,7 @@ func TestArchiveHasStaticBinariesAndListsOfTheirParts(t *testing.T) {
 	}
 }
 
-// modules are those of a static binary, as it says itself.
+// modules returns the modules of a static binary, as recorded in it.
 func modules(t *testing.T, binary []byte, machine elf.Machine) []string {
 	t.Helper()
 	e, err := elf.NewFile(bytes.NewReader(binary))
@@ -105,7 +105,7 @@ func modules(t *testing.T, binary []byte, machine elf.Machine) []string {
 	return found
 }
 
-// listed are the components of a kind that a list of parts names.
+// listed returns the components of a kind in a software bill of materials.
 func listed(t *testing.T, name, kind string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(built, "new", name))

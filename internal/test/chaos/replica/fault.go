@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/chaos"
 )
 
-// faulty is a store that breaks its contract now and then, so that the test
-// can show that somebody notices. Without a fault it is the store.
+// faulty is a store that sometimes violates its contract, so that the test can show that the violation is
+// noticed. Without a fault it is the store itself.
 type faulty struct {
 	store.Store
 	fault string
@@ -50,7 +50,7 @@ func (t faultyTx) Missed() ([]store.Entry, error) {
 	return t.bend(entries), err
 }
 
-// bend leaves the revisions as they are: a follower would notice a gap.
+// bend does not change the revisions, because a follower would notice a gap.
 func (f faulty) bend(entries []store.Entry) []store.Entry {
 	switch {
 	case f.fault == chaos.FaultDropEntry && len(entries) > 0 && rand.IntN(20) == 0:
@@ -61,8 +61,7 @@ func (f faulty) bend(entries []store.Entry) []store.Entry {
 	return entries
 }
 
-// swap exchanges two entries about one node, if there are any; the order of
-// others hardly ever matters.
+// swap exchanges two entries about one node, if there are any; the order of others rarely matters.
 func swap(entries []store.Entry) {
 	last := map[mesh.NodeID]int{}
 	for i, e := range entries {

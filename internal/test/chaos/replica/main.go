@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	retryEvery  = 100 * time.Millisecond // after the database did not answer
+	retryEvery  = 100 * time.Millisecond // after the database did not respond
 	lookEvery   = 50 * time.Millisecond
 	showEvery   = 20 * time.Millisecond
 	settleLimit = 20 * time.Second
@@ -99,7 +99,7 @@ func (r *replica) run(ctx context.Context, db sqlstore.PostgresConfig, input io.
 	}
 }
 
-// listen takes orders until the input ends.
+// listen handles orders until the input ends.
 func (r *replica) listen(input io.Reader) {
 	for lines := bufio.NewScanner(input); lines.Scan(); {
 		if key, ok := strings.CutPrefix(lines.Text(), chaos.OrderKey+" "); ok {
@@ -110,7 +110,7 @@ func (r *replica) listen(input io.Reader) {
 	}
 }
 
-// open tries as often as it takes: the database may be down at the moment.
+// open retries until it succeeds, because the database may be down.
 func (r *replica) open(ctx context.Context, db sqlstore.PostgresConfig) (store.Store, error) {
 	for {
 		st, err := r.try(ctx, db)
@@ -140,14 +140,14 @@ func (r *replica) try(ctx context.Context, db sqlstore.PostgresConfig) (store.St
 	}
 	r.service = control.New(control.Config{
 		Ledger: r.ledger, History: postgres, Log: log, Registerer: r.registry,
-		// Small enough that addresses are given again and again.
+		// The range is small enough that addresses are reused often.
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/22"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/118"),
 	})
 	return st, nil
 }
 
-// describe gives the audit a row for each event that belongs there: no two events
-// of a command are about one object, and each changes what it is about.
+// describe returns an audit row for each event that needs one: no two events of a command are about the same
+// object, and each changes its object.
 func describe(s *mesh.Snapshot, _ mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	if !chaos.Audited(e) {
 		return "", "", nil
@@ -156,9 +156,8 @@ func describe(s *mesh.Snapshot, _ mesh.Time, e mesh.Event) (kind, id string, sha
 	return string(e.Kind()), fmt.Sprintf("%x", sha256.Sum256(text)), fmt.Append(nil, s.Rev)
 }
 
-// settle waits until the heartbeats of all replicas have met at a revision,
-// then says what this one holds. Replicas that never meet are a finding of
-// whoever reads that.
+// settle waits until the heartbeats of all replicas have a digest of the same revision, then reports the
+// state of this one. If they never do, the reader of the report finds that.
 func (r *replica) settle(ctx context.Context, order string) error {
 	var rev mesh.Revision
 	var replicas int
@@ -182,7 +181,7 @@ func (r *replica) settle(ctx context.Context, order string) error {
 	return nil
 }
 
-// met is how many live replicas reported a digest of rev.
+// met returns how many live replicas reported a digest of rev.
 func (r *replica) met(rev mesh.Revision) int {
 	n := 0
 	for _, report := range r.ledger.Cluster().Replicas() {
@@ -198,8 +197,8 @@ func (r *replica) view() chaos.View {
 	return chaos.View{Replica: r.name, Rev: s.Rev, Digest: s.Digest()}
 }
 
-// show says again and again what this replica holds: most faults heal when the
-// objects that they hit change the next time.
+// show reports the state of this replica periodically, because most faults disappear when the affected
+// objects change again.
 func (r *replica) show(ctx context.Context) error {
 	tick := time.NewTicker(showEvery)
 	defer tick.Stop()
@@ -214,8 +213,8 @@ func (r *replica) show(ctx context.Context) error {
 	}
 }
 
-// watchHeart says at once when a heartbeat finds a difference: the process may
-// be killed before it is asked.
+// watchHeart reports at once if a heartbeat finds a difference, because the process may be killed before it
+// is asked.
 func (r *replica) watchHeart(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -250,8 +249,8 @@ func found(sort chaos.Sort, format string, args ...any) {
 	say(chaos.Message{Finding: &chaos.Finding{Sort: sort, Text: fmt.Sprintf(format, args...)}})
 }
 
-// say writes a line with one call, which the kernel does whole or not at all
-// for lines of this size: what was said before a kill can be read.
+// say writes a line with one call, which the kernel does atomically for lines of this size: everything that
+// was written before a kill can be read.
 func say(m chaos.Message) {
 	line, err := json.Marshal(m)
 	if err == nil {

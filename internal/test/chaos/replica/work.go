@@ -20,8 +20,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/chaos"
 )
 
-// keyRing holds the newest pre-auth keys of all replicas: few, so that many
-// want to use the same one at once.
+// keyRing holds the newest pre-auth keys of all replicas. There are few, so that many workers use the same
+// one at once.
 type keyRing struct {
 	mu   sync.Mutex
 	keys []string // guarded by mu
@@ -60,12 +60,12 @@ type worker struct {
 	own    []mesh.KeyID // API keys that only this worker touches
 }
 
-// verb is one sort of command. It returns the event that it was told has
-// happened, or nil if it was told nothing but success.
+// verb is one kind of command. It returns the event that it was told has happened, or nil if it was told
+// nothing but success.
 type verb struct {
 	name   string
 	weight int
-	idle   bool // it may find its effect there already
+	idle   bool // it may have nothing to do
 	do     func(context.Context, mesh.Actor) (mesh.Event, error)
 }
 
@@ -120,8 +120,8 @@ func (w *worker) draw() verb {
 	return w.verbs[0]
 }
 
-// step issues one command and says how it was answered. The command does not
-// end with the workers: an answer that came counts.
+// step issues one command and reports its outcome. The command is not cancelled with the workers, because an
+// answer that was given counts.
 func (w *worker) step(v verb) chaos.Outcome {
 	patience := 30 * time.Second
 	if rand.IntN(50) == 0 {
@@ -149,8 +149,7 @@ func (w *worker) step(v verb) chaos.Outcome {
 	return a.Outcome
 }
 
-// outcome tells what the promises of control, ledger and store make of an
-// error.
+// outcome converts an error according to the contracts of control, ledger and store.
 func outcome(err error) chaos.Outcome {
 	var refusal *control.Refusal
 	switch {
@@ -166,13 +165,13 @@ func outcome(err error) chaos.Outcome {
 	return chaos.Broken
 }
 
-// Few names, so that workers want the same ones.
+// There are few names, so that workers compete for them.
 
 func userName() string { return fmt.Sprintf("User%d", rand.IntN(24)) }
 
 func hostname() string { return []string{"laptop", "phone", "build server"}[rand.IntN(3)] }
 
-// pick draws one of count values.
+// pick returns a random one of count values.
 func pick[T any](values iter.Seq[T], count int) (v T, err error) {
 	if count == 0 {
 		return v, errNothing
@@ -214,8 +213,8 @@ func (w *worker) deleteUser(ctx context.Context, a mesh.Actor) (mesh.Event, erro
 	return mesh.UserGone{ID: u.ID}, err
 }
 
-// createPreAuthKey lets all replicas use the key: some keys let one node in,
-// some many, some expire in the middle of it.
+// createPreAuthKey shares the key with all replicas. Some keys are for one node, some for many, and some
+// expire during the run.
 func (w *worker) createPreAuthKey(ctx context.Context, a mesh.Actor) (mesh.Event, error) {
 	u, err := w.anyUser()
 	if err != nil {
@@ -292,8 +291,8 @@ func (w *worker) deleteAPIKey(ctx context.Context, a mesh.Actor) (mesh.Event, er
 	return mesh.APIKeyGone{ID: id}, nil
 }
 
-// register draws one of few machines for each key: the same machine asks
-// several replicas, and several machines want to use one key.
+// register chooses one of a few machines for each key: the same machine asks several replicas, and several
+// machines compete for one key.
 func (w *worker) register(ctx context.Context, a mesh.Actor) (mesh.Event, error) {
 	key, err := w.keys.any()
 	if err != nil {
@@ -312,9 +311,9 @@ func (w *worker) register(ctx context.Context, a mesh.Actor) (mesh.Event, error)
 	return mesh.NodePut{Node: joined.Node}, err
 }
 
-// checkRefusal looks at a refused key under the lock. A key is told to workers
-// after it was acknowledged, and one that is gone, used or expired stays so: a
-// key that would be good now was refused by somebody who did not look.
+// checkRefusal checks a refused key under the lock. Workers get a key after it was acknowledged, and a key
+// that is deleted, used or expired stays so. A key that is valid now was therefore refused without looking at
+// the current state.
 func (w *worker) checkRefusal(ctx context.Context, key string, refusal *control.Refusal) {
 	_, _ = w.ledger.Commit(ctx, mesh.Actor{}, func(world *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		k, ok := identity.PreAuthKey(world.Snapshot, key)
@@ -325,8 +324,7 @@ func (w *worker) checkRefusal(ctx context.Context, key string, refusal *control.
 	})
 }
 
-// change is a command that is no use case of its own: it commits one event
-// about a node that is there.
+// change returns a command that is not a use case: it commits one event about an existing node.
 func (w *worker) change(event func(*mesh.Node, mesh.Time) mesh.Event) func(context.Context, mesh.Actor) (mesh.Event, error) {
 	return func(ctx context.Context, a mesh.Actor) (mesh.Event, error) {
 		s := w.ledger.World()
