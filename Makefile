@@ -210,9 +210,11 @@ fmt: $(BIN)/golangci-lint ## format the code
 	$(BIN)/golangci-lint fmt
 
 .PHONY: check check-rest gen-check
-# The tests wait for databases and timers; lint and the pages take the time that they leave.
+# The tests wait for databases and timers; lint and the pages take the time that they leave. The pages are built before:
+# the console's tests embed them.
 check: ## what to run before sending a change: generated code, lint, race tests of the product, the console's pages
 	@$(MAKE) --no-print-directory gen-check
+	@$(MAKE) --no-print-directory web
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target race check-rest
 check-rest:
 	@$(MAKE) --no-print-directory --jobs=1 --keep-going lint web-check
@@ -246,9 +248,15 @@ packages-test: $(BIN)/nfpm $(BIN)/gotestsum web ## build a release and try its p
 	$(call GOTEST) -timeout=30m -count=1 -parallel=4 ./internal/test/packagetest -packages $(if $(filter no,$(ARM64)),-arm64=false)
 
 .PHONY: gen-ts
-gen-ts: ## write the TypeScript types anew, with npm
-	npm --prefix api ci --silent --no-audit --no-fund
+# A file that stays as it was keeps its time: the pages are not built again for it.
+gen-ts: api/node_modules/.package-lock.json ## write the TypeScript types anew, with npm
+	@mkdir -p dist && cp --preserve=timestamps api/types.d.ts dist/types.before
 	npm --prefix api run --silent generate
+	@! cmp --silent dist/types.before api/types.d.ts || touch --reference=dist/types.before api/types.d.ts
+
+api/node_modules/.package-lock.json: api/package-lock.json
+	npm --prefix api ci --silent --no-audit --no-fund
+	@touch $@
 
 .PHONY: dashboards
 dashboards: ## hold the dashboards to the types that Grafana publishes, with npm
