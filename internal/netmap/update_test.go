@@ -26,3 +26,18 @@ func TestFullMapIsNotSentToRemoveAllPeers(t *testing.T) {
 		t.Errorf("renamed and hidden: %+v, %v", u, err)
 	}
 }
+
+// Notes are for administrators: neither the node nor its peers are sent anything.
+func TestNotesAreNotSent(t *testing.T) {
+	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(1, 1)}, mesh.NodePut{Node: meshgen.Node(2, 1)})
+	from := netmap.SceneOf(policy.NewWorld(s, nil), nil)
+	noted := meshgen.Node(1, 1)
+	noted.Note, noted.UpdatedAt = mesh.Note{Text: "rack 7", Author: "local:root", At: 2}, 2
+	s, touched := mesh.Apply(s, 2, mesh.NodePut{Node: noted})
+	to := netmap.SceneOf(from.Next(s, touched), from)
+	for _, v := range []netmap.Viewer{{Node: 1, Compress: true}, {Node: 1}, {Node: 2, Compress: true}, {Node: 2}} {
+		if u, err := netmap.NewCache("").Update(from, to, v, touched); err != nil || u.Full || len(u.Messages) != 0 {
+			t.Errorf("%+v: %+v, %v", v, u, err)
+		}
+	}
+}
