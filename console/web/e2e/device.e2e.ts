@@ -47,6 +47,7 @@ const node = async (of: string) => {
     tags: string[];
     approvedRoutes: string[];
     expired: boolean;
+    note?: { text: string };
   }[];
   return list.find((n) => n.givenName === of);
 };
@@ -76,6 +77,30 @@ describe("a device", () => {
     await page.getByRole("link", { name: `Open ${name}` }).click();
     await page.getByRole("heading", { name, level: 1 }).waitFor();
     expect(await everything(page)).not.toContain(parts(key).secret);
+  });
+
+  test("gets a note, which says who wrote it and when, and loses it again", async () => {
+    await page.getByRole("button", { name: "Add note" }).click();
+    const field = page.getByLabel("Note for administrators");
+    await field.fill("x".repeat(1001));
+    await page.getByText("1 character too long").waitFor();
+    expect(await page.getByRole("button", { name: "Save note" }).isDisabled()).toBe(true);
+    await field.fill("Pier 7,\nsecond rack.");
+    expect(await axe(page, "section:has(form)")).toEqual([]);
+    await page.getByRole("button", { name: "Save note" }).click();
+    const section = page.getByRole("region", { name: "Note" });
+    await section.getByText(/^Pier 7,\nsecond rack\.$/).waitFor();
+    await section.getByText(/^API key .+ · /).waitFor();
+    expect(await axe(page, "section:has(> p.whitespace-pre-wrap)")).toEqual([]);
+    await eventually(async () => expect((await node(name))?.note?.text).toBe("Pier 7,\nsecond rack."));
+    await stage.cli("nodes", "note", name, "Pier 8.");
+    await section.getByText("Pier 8.").waitFor();
+    await section.getByRole("button", { name: "Edit note" }).click();
+    await page.getByRole("button", { name: "Remove note" }).click();
+    await section.getByText("Nobody has written one.").waitFor();
+    await eventually(async () => expect((await node(name))?.note).toBeUndefined());
+    const dismiss = page.getByRole("button", { name: "Dismiss" });
+    while ((await dismiss.count()) > 0) await dismiss.first().click();
   });
 
   test("is in the list at once, online and with its route waiting", async () => {

@@ -106,12 +106,12 @@ function Editor({ node, onClose }: { node: Node; onClose(): void }) {
         )}
       </Field>
       <div className="flex flex-wrap gap-2">
+        <ApiCall method="put" path={`/api/v1/node/${node.id}/note`} body={{ text: written }} />
         <Button type="submit" look="primary" disabled={length > longest}>
           {t.save}
         </Button>
         <Button onClick={onClose}>{text.common.cancel}</Button>
         {node.note && <Button onClick={() => submit({ value: undefined })}>{t.remove}</Button>}
-        <ApiCall method="put" path={`/api/v1/node/${node.id}/note`} body={{ text: written }} />
       </div>
     </form>
   );
