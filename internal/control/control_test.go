@@ -38,9 +38,9 @@ type service struct {
 	history history.Reader
 }
 
-// open runs the use cases over a ledger on SQLite until the test ends.
 var reserved = mesh.ReservedFor(netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48"))
 
+// open runs the use cases over a ledger on SQLite until the test ends.
 func open(t *testing.T, configure ...func(*ledger.Config)) service {
 	t.Helper()
 	st, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "db"), prometheus.NewRegistry())
