@@ -267,19 +267,19 @@ func (w *world) reason(t *lang.Target, p *endpoint) string {
 		return p.called() + " has no tags"
 	case lang.Tagged:
 		return p.called() + " has tags"
+	case lang.Addresses:
+	case lang.Any, lang.Self, lang.Internet, lang.DangerAll: // sourceReason and destinationReason have their own texts
+	}
+	switch {
+	case p.own && p.imagined():
+		return t.Name + " holds the addresses of all nodes"
+	case t.Name == p.called():
+		return p.called() + " is named"
+	case p.own && t.Name != p.span.Addr().String():
+		return fmt.Sprintf("%s has %s, which is in %s", p.called(), p.span.Addr(), t.Name)
+	case p.own:
+		return p.called() + " has " + t.Name
 	default:
-		if p.own && p.imagined() {
-			return t.Name + " holds the addresses of all nodes"
-		}
-		if t.Name == p.called() {
-			return p.called() + " is named"
-		}
-		if p.own && t.Name != p.span.Addr().String() {
-			return fmt.Sprintf("%s has %s, which is in %s", p.called(), p.span.Addr(), t.Name)
-		}
-		if p.own {
-			return p.called() + " has " + t.Name
-		}
 		return p.called() + " is in " + t.Name
 	}
 }

@@ -37,9 +37,9 @@ func (t *Target) Identifies(id *Identity, groups map[string][]string) bool {
 		return slices.Contains(id.Tags, t.Name)
 	case Tagged:
 		return len(id.Tags) > 0
-	default:
-		return false
+	case Any, Self, Internet, DangerAll, Addresses:
 	}
+	return false
 }
 
 // MemberOf returns which of the members of a group has one of the names of an

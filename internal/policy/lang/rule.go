@@ -13,7 +13,8 @@ type Line int
 // Kind says what a target names.
 type Kind int
 
-// The kinds of target.
+// The kinds of target. Clients are sent hashes of the numbers of the kinds up to
+// Tagged, so a new kind goes to the end.
 const (
 	Any       Kind = iota // "*": every node, and everything behind routers
 	User                  // the nodes of a user that have no tags

@@ -39,7 +39,7 @@ func Corpus(t *testing.T, folder string, update bool,
 				return
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("%s (-want +got), rewrite with -update:\n%s", file, diff)
 			}
 		})
 	}
