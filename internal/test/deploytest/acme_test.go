@@ -18,20 +18,21 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
-// acmeModule is a small authority that speaks ACME, made for tests.
+// acmeModule is pebble, a small ACME certificate authority made for tests.
 const acmeModule = "github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.1"
 
-// acme is an authority on a host of the world outside.
+// acme is an ACME certificate authority that runs on a host outside the deployment.
 type acme struct {
 	Directory string // URL
-	Trust     string // file that vouches for the authority's own TLS
+	Trust     string // file with the root of the authority's own TLS certificate
 
 	host          *clienttest.Namespace
 	program, conf string
 }
 
-// newACME makes an authority whose certificates live that long. Its host must
-// know the names that it is asked for; it fetches challenges from their port 80.
+// newACME creates an authority that issues certificates with this lifetime. The host must be able
+// to resolve the names it is asked to certify; the authority fetches challenges from port 80 of
+// those names.
 func newACME(t *testing.T, host *clienttest.Namespace, lifetime time.Duration) *acme {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +59,7 @@ func newACME(t *testing.T, host *clienttest.Namespace, lifetime time.Duration) *
 	}
 }
 
-// start lets the authority answer until the test ends. It makes a root anew.
+// start runs the authority until the test ends. It generates a new root on every start.
 func (a *acme) start(t *testing.T) {
 	t.Helper()
 	cmd := a.host.Command(t.Context(), a.program, "-config", a.conf)
@@ -70,7 +71,7 @@ func (a *acme) start(t *testing.T) {
 	})
 }
 
-// roots returns a file of what clients trust that trust the authority.
+// roots returns the file of root certificates for clients that trust this authority.
 func (a *acme) roots(t *testing.T) string {
 	t.Helper()
 	root, err := a.get(t, fmt.Sprintf("https://%s:15000/roots/0", a.host.Addr))

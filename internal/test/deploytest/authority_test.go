@@ -22,11 +22,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
-// authority is a certificate authority: a root that clients trust, below it the
-// issuer that signs certificates, and below that a key that says which of them
-// are still good.
+// authority is a certificate authority: a root that clients trust, an intermediate that signs
+// certificates, and a key below it that signs OCSP responses.
 type authority struct {
-	Root string // file of the root
+	Root string // file name of the root certificate
 
 	dir          string
 	root, issuer signer
@@ -38,7 +37,7 @@ type signer struct {
 	key  *ecdsa.PrivateKey
 }
 
-// pair is a certificate with its chain, and its key, as files have them.
+// pair is a certificate with its chain, and its private key, both as PEM.
 type pair struct{ chain, key []byte }
 
 func newAuthority(t *testing.T) *authority {
@@ -56,8 +55,8 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue makes a certificate for a name or address. A responder, if not empty, is
-// the URL where its state can be asked.
+// issue creates a certificate for a name or an address. responder is the URL of its OCSP responder,
+// or empty.
 func (a *authority) issue(t *testing.T, name, responder string) pair {
 	t.Helper()
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
@@ -74,7 +73,7 @@ func (a *authority) issue(t *testing.T, name, responder string) pair {
 	return pair{append(certPEM(s.cert), certPEM(a.issuer.cert)...), keyPEM(t, s.key)}
 }
 
-// sign makes a key and a certificate for it, signed by another or by itself.
+// sign generates a key and a certificate for it, signed by another key or self-signed.
 func sign(t *testing.T, by signer, template *x509.Certificate) signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -119,7 +118,7 @@ func keyPEM(t *testing.T, key *ecdsa.PrivateKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// write keeps a file beside the others and returns its name.
+// write stores a file next to the others and returns its name.
 func (a *authority) write(t *testing.T, name string, text []byte) string {
 	t.Helper()
 	name = filepath.Join(a.dir, name)
@@ -133,8 +132,8 @@ const responderPort = 2560
 
 func responderURL(at netip.Addr) string { return fmt.Sprintf("http://%s:%d", at, responderPort) }
 
-// respond answers on a host, until the test ends, that all certificates issued
-// so far are good.
+// respond runs an OCSP responder on a host until the test ends. It reports every certificate issued
+// so far as good.
 func (a *authority) respond(t *testing.T, host *clienttest.Namespace) {
 	t.Helper()
 	var index []byte

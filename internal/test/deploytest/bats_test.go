@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// tapLine is a result of bats: "ok 3 name", "ok 3 name # skip reason" or "not ok 3 name".
+// tapLine matches one bats result: "ok 3 name", "ok 3 name # skip reason" or "not ok 3 name".
 var tapLine = regexp.MustCompile(`^(not )?ok \d+ (.*?)( # skip.*)?$`)
 
 func TestProxyScript(t *testing.T) {
@@ -29,7 +29,7 @@ func TestShellScriptsHaveNoCommonMistakes(t *testing.T) {
 	}
 	var scripts []string
 	for _, name := range strings.Split(strings.TrimSuffix(files, "\x00"), "\x00") {
-		// One that was deleted and not committed yet is nothing to check.
+		// Skip files that git still lists but that were deleted in the working tree.
 		if text, err := os.ReadFile(filepath.Join(root, name)); err == nil && shellScript.Match(text) {
 			scripts = append(scripts, name)
 		}
@@ -47,7 +47,7 @@ func TestSetupScript(t *testing.T) {
 	runBats(t, "scripts/test/setup.bats")
 }
 
-// runBats makes a subtest of every test of a file.
+// runBats runs a bats file and reports each of its tests as a subtest.
 func runBats(t *testing.T, file string, env ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bats", "--tap", file)

@@ -27,7 +27,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
-// served returns the serial number of the certificate on port 443.
+// served returns the serial number of the certificate that is served on port 443.
 func (o *outside) served(ctx context.Context, from *clienttest.Namespace, roots string) (*big.Int, error) {
 	state, err := o.handshake(ctx, from, roots)
 	if err != nil {
@@ -36,8 +36,8 @@ func (o *outside) served(ctx context.Context, from *clienttest.Namespace, roots 
 	return state.PeerCertificates[0].SerialNumber, nil
 }
 
-// awaitServed waits until a certificate that the roots vouch for, and another
-// than before, is served.
+// awaitServed waits until port 443 serves a certificate that the roots verify and that differs from
+// the previous one.
 func (o *outside) awaitServed(ctx context.Context, from *clienttest.Namespace, roots string, before *big.Int) (now *big.Int) {
 	o.t.Helper()
 	eventually(o.t, patience, func() (err error) {
@@ -50,8 +50,8 @@ func (o *outside) awaitServed(ctx context.Context, from *clienttest.Namespace, r
 	return now
 }
 
-// load makes requests, each on a connection of its own and on one that stays open, until stop is called or one of
-// them fails.
+// load sends requests in two loops, one with a new connection per request and one with keep-alive,
+// until stop is called or a request fails.
 func (o *outside) load(ctx context.Context, from *clienttest.Namespace, roots string) (stop func() (int, error)) {
 	o.t.Helper()
 	text, err := os.ReadFile(roots)
@@ -95,7 +95,7 @@ func (o *outside) load(ctx context.Context, from *clienttest.Namespace, roots st
 	}
 }
 
-// mustBe checks mode and owner of a file.
+// mustBe checks the mode and the owner of a file.
 func mustBe(t *testing.T, file string, mode os.FileMode, owner uint32) {
 	t.Helper()
 	info, err := os.Stat(file)
@@ -107,10 +107,10 @@ func mustBe(t *testing.T, file string, mode os.FileMode, owner uint32) {
 	}
 }
 
-// proxyUser is who loads certificate and key.
+// proxyUser is the user ID that loads the certificate and its key.
 const proxyUser = 10003
 
-// replaceFile puts another file in the place of one of the proxy's.
+// replaceFile replaces one of the proxy's files.
 func replaceFile(t *testing.T, s *Stack, name string, text []byte, mode os.FileMode) {
 	t.Helper()
 	s.WriteFile(name+".new", string(text), mode)
@@ -131,7 +131,7 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 	ctx := within(t, 3*patience)
 	o := newOutside(t)
 	place := o.host("authority")
-	// Every look finds a certificate that ends within 30 days, and renews it.
+	// These certificates always expire within 30 days, so every renewal check renews them.
 	authority := newACME(t, place, 20*24*time.Hour)
 	env := o.published()
 	env["ACME_SERVER"], env["RENEW_INTERVAL"] = authority.Directory, "15"
@@ -143,7 +143,8 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 	s.WriteFile("tls/acme-ca.pem", string(trust), 0o644)
 	wantNoCertificate(t, s, "--sqlite", "--domain", publicName, "--email", "admin@"+publicName)
 
-	// Nobody answers yet: the proxy serves what it has, and the log says what to do.
+	// The authority is not running yet: the proxy serves the certificate it has, and the log says
+	// what to do.
 	eventually(t, patience, func() error {
 		if log := s.Logs("certbot"); !strings.Contains(log, "Next try in 15 s") {
 			return fmt.Errorf("the log of certbot is %s", log)
@@ -176,8 +177,8 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 	mustCount(ctx, t, s, client, before, "after two renewals")
 }
 
-// wantNoCertificate runs setup.sh while the authority does not answer. It starts everything,
-// and neither it nor a check reports success.
+// wantNoCertificate runs setup.sh while the authority does not answer. setup.sh starts everything,
+// but neither it nor the check afterwards reports success.
 func wantNoCertificate(t *testing.T, s *Stack, args ...string) {
 	t.Helper()
 	out, err := s.Run("scripts/setup.sh", args...)
@@ -188,8 +189,9 @@ func wantNoCertificate(t *testing.T, s *Stack, args ...string) {
 	wantText(t, checkFails(t, s), "[ERROR] the authority has not issued a certificate yet")
 }
 
-// testUselessCertificates: devices would refuse certificates of another name and expired ones,
-// so setup.sh does not install them, and a check finds those that came another way.
+// testUselessCertificates checks that setup.sh refuses to install expired certificates and
+// certificates for another name, because devices would reject them, and that the check finds such
+// certificates if they were installed some other way.
 func testUselessCertificates(t *testing.T, s *Stack, domain string) {
 	s = s.In(t)
 	good := pair{[]byte(s.ReadFile("tls/fullchain.pem")), []byte(s.ReadFile("tls/privkey.pem"))}
@@ -266,7 +268,8 @@ func TestStateOfTheCertificateIsStapled(t *testing.T) {
 	own := a.issue(t, publicName, responderURL(place.Addr))
 	a.respond(t, place)
 	o.startProduction(own)
-	// nginx asks the responder when the first client comes, and does not let it wait.
+	// nginx queries the OCSP responder when the first client connects, but does not make that
+	// client wait for the response.
 	eventually(t, patience, func() error {
 		cmd := place.Command(ctx, "openssl", "s_client", "-connect", o.Addr.String()+":443", "-servername", publicName,
 			"-tls1_3", "-status", "-verify_return_error", "-CAfile", a.Root)

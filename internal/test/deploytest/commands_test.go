@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// testCommands runs every command of the specification's table as it is run
-// there: inside the service's container.
+// testCommands runs every command from the specification's table the way the specification does:
+// inside the server's container.
 func testCommands(t *testing.T, s *Stack) {
 	s = s.In(t)
 	fairlead := func(args ...string) string {
@@ -69,7 +69,7 @@ func testCommands(t *testing.T, s *Stack) {
 	}
 }
 
-// join enrols a node with a route through the proxy.
+// join registers a node with a route through the proxy.
 func join(t *testing.T, s *Stack, key string) {
 	t.Helper()
 	status, body := send(t, http.MethodPost, "http://"+s.Addr("PROXY_DEV_PUBLISH")+"/api/v1/machine", "", map[string]any{

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestBothVersionsOfComposeReadEveryChoice: all combinations of overlays mean
-// something to docker-compose 1.29 and the same services to Compose v2.
+// TestBothVersionsOfComposeReadEveryChoice checks that docker-compose 1.29 accepts every
+// combination of overlays and that Compose v2 reads the same services from it.
 func TestBothVersionsOfComposeReadEveryChoice(t *testing.T) {
 	t.Parallel()
 	s := NewStack(t, map[string]string{"DOMAIN": "mesh.example.test", "POSTGRES_PASSWORD": "secret"})
@@ -38,7 +38,7 @@ func TestBothVersionsOfComposeReadEveryChoice(t *testing.T) {
 	s.WriteFile(".env", env, 0o600)
 }
 
-// STUN over IPv6 would answer with the address of Docker's gateway.
+// STUN over IPv6 would report the address of Docker's gateway instead of the client's.
 func TestRelayPortIsPublishedOnIPv4Only(t *testing.T) {
 	s := NewStack(t, map[string]string{"RELAY_PUBLISH": "", "COMPOSE_FILE": "deploy/compose/base.yaml:deploy/compose/dev.yaml:deploy/compose/relay.yaml"})
 	wantText(t, s.Compose("config"), "0.0.0.0:3478:3478/udp")

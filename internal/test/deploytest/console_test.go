@@ -19,7 +19,7 @@ var (
 	assetName = regexp.MustCompile(`"(/admin/assets/[\w.-]+)"`)
 )
 
-// visitor is a browser without scripts in front of a console.
+// visitor is a browser without JavaScript that visits a console.
 type visitor struct {
 	t      *testing.T
 	base   string
@@ -35,7 +35,7 @@ func newVisitor(t *testing.T, base string) *visitor {
 	return &visitor{t, base, http.Client{Jar: jar}}
 }
 
-// page is an answer, and where the browser has come to.
+// page is a response and the address at which the browser ended up.
 type page struct {
 	status     int
 	path, body string
@@ -51,7 +51,7 @@ func (v *visitor) get(path string) page {
 	return v.do(r)
 }
 
-// login sends the form that an address shows, and follows to where it leads.
+// login submits the login form at a path and follows the redirects.
 func (v *visitor) login(path, key string) page {
 	v.t.Helper()
 	form := v.get(path).body
@@ -84,8 +84,8 @@ func (v *visitor) do(r *http.Request) page {
 	return page{answer.StatusCode, answer.Request.URL.Path, string(body), answer.Header}
 }
 
-// testConsole: through the proxy a person logs in with a key and gets the real
-// pages, until the key is revoked.
+// testConsole checks that a person can log in with an API key through the proxy and gets the real
+// pages until the key is revoked.
 func testConsole(t *testing.T, s *Stack) {
 	s = s.In(t)
 	v := newVisitor(t, "http://"+s.Addr("CONSOLE_PUBLISH"))
@@ -100,7 +100,7 @@ func testConsole(t *testing.T, s *Stack) {
 	}
 	wantText(t, nodes.body, `<div id="root"></div>`, `<script type="module"`)
 	testConsoleAssets(t, v, nodes.body)
-	wantText(t, v.get("/admin/api/session").body, `"url":"http://localhost:`, `"capabilities":[`) // as devices know it
+	wantText(t, v.get("/admin/api/session").body, `"url":"http://localhost:`, `"capabilities":[`) // the server URL that devices use
 	wantText(t, v.get("/admin/api/v1/node").body, `"nodes":[`)
 
 	for path, want := range map[string]int{"/": 404, "/admin": 404, "/admin/": 200, "/admin/favicon.ico": 404, "/admin/nowhere": 404, "/api/v1/node": 404} {
@@ -126,7 +126,7 @@ func testConsole(t *testing.T, s *Stack) {
 	})
 }
 
-// testConsoleAssets fetches all that a page names.
+// testConsoleAssets fetches every asset that a page refers to.
 func testConsoleAssets(t *testing.T, v *visitor, html string) {
 	t.Helper()
 	var kinds []string

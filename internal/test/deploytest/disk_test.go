@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// testDisk holds the deployment's targets while it takes 100 writes a second for
-// ten seconds: service and database together move less than 10 MB/s to and from
-// the disk, and no query takes a second.
+// testDisk checks the deployment's disk targets under 100 writes per second for ten seconds: server
+// and database together transfer less than 10 MB/s to and from the disk, and no query takes a
+// second.
 func testDisk(t *testing.T, s *Stack) {
 	s = s.In(t)
 	const rate, length = 100, 10 * time.Second
@@ -47,10 +47,10 @@ func testDisk(t *testing.T, s *Stack) {
 	}
 }
 
-// diskBytes is what the processes of containers have read from the disk and
-// given to be written since they started. For the second the kernel's own count
-// of the disk is no use: it takes a whole run of cached pages for each byte
-// changed in it. What is counted here includes what is written to connections.
+// diskBytes returns how many bytes the processes of the containers have read from the disk and
+// written since they started. The kernel's write_bytes is useless here, because it counts a whole
+// run of cached pages for every byte changed in it. The wchar used instead also includes writes to
+// sockets.
 func diskBytes(t *testing.T, s *Stack, services ...string) (sum int64) {
 	t.Helper()
 	for _, service := range services {
@@ -58,7 +58,7 @@ func diskBytes(t *testing.T, s *Stack, services ...string) (sum int64) {
 		for _, pid := range lines[1:] {
 			io, err := os.ReadFile("/proc/" + strings.TrimSpace(pid) + "/io")
 			if err != nil {
-				continue // it has ended since
+				continue // the process has exited
 			}
 			for line := range strings.Lines(string(io)) {
 				name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -75,7 +75,7 @@ func diskBytes(t *testing.T, s *Stack, services ...string) (sum int64) {
 	return sum
 }
 
-// sample is the value of one line of the metrics.
+// sample returns the value of one series in the metrics text.
 func sample(t *testing.T, metrics, series string) float64 {
 	t.Helper()
 	for line := range strings.Lines(metrics) {

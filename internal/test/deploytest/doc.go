@@ -1,8 +1,8 @@
-// Package deploytest holds tests alone: the deployment as its operators meet it,
-// images, Compose files, proxy and scripts, started by a real Docker engine. Each
-// test states one rule that can only be seen there.
+// Package deploytest contains only tests: they run the deployment as operators do (images, Compose
+// files, proxy and scripts) on a real Docker engine. Each test covers one rule that can only be
+// observed there.
 //
-// They run with the flag -deploy, as `make deploy` gives it, and need root,
-// docker-compose and Debian's packages; without it nothing is started. Nothing
-// leaves the machine but requests for packages and modules while images are built.
+// The tests run with the flag -deploy, which `make deploy` sets, and need root, docker-compose and
+// Debian's packages. Without the flag they start nothing. The only traffic that leaves the machine
+// is the download of packages and modules while images are built.
 package deploytest

@@ -17,8 +17,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
-// published are the bindings of all containers of a stack, as
-// "fairlead 9090/tcp 127.0.0.1".
+// published returns the port bindings of all containers of a stack, as "fairlead 9090/tcp
+// 127.0.0.1".
 func published(s *Stack) []string {
 	var found []string
 	for _, service := range s.Services() {
@@ -32,8 +32,8 @@ func published(s *Stack) []string {
 	return found
 }
 
-// neighbour is a host next to this machine, with a route to the stack's own
-// network, and the address under which it sees this machine.
+// neighbour creates a host on a link to this machine, with a route to the stack's own network, and
+// returns the address at which it sees this machine.
 func neighbour(t *testing.T, s *Stack) (host *clienttest.Namespace, machine netip.Addr) {
 	t.Helper()
 	lab := clienttest.NewLab(t)
@@ -57,8 +57,8 @@ func reaches(t *testing.T, from *clienttest.Namespace, address string) bool {
 	return true
 }
 
-// testExposure: in development nothing but the relay's UDP port is there for
-// other machines.
+// testExposure checks that in development only the relay's UDP port is reachable from other
+// machines.
 func testExposure(t *testing.T, s *Stack) {
 	s = s.In(t)
 	want := []string{
@@ -84,7 +84,7 @@ func testExposure(t *testing.T, s *Stack) {
 	hidden(t, s, host, machine)
 }
 
-// hidden: what is internal is reached neither at this machine's address nor by a
+// hidden checks that internal ports are reachable neither at this machine's address nor through a
 // route to the containers.
 func hidden(t *testing.T, s *Stack, host *clienttest.Namespace, machine netip.Addr) {
 	t.Helper()
@@ -102,7 +102,7 @@ func hidden(t *testing.T, s *Stack, host *clienttest.Namespace, machine netip.Ad
 	}
 }
 
-// listenAt opens a port at an address of this machine.
+// listenAt opens a port on one of this machine's addresses.
 func listenAt(t *testing.T, machine netip.Addr) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", netip.AddrPortFrom(machine, 0).String())

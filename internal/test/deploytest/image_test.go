@@ -14,15 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestImagesHoldWhatTheyNeed: service and console are their program, the
-// certificates of authorities and the names of users, and nothing else, so no
-// shell; none runs as root.
+// TestImagesHoldWhatTheyNeed checks that the server and console images contain only their program,
+// CA certificates and the user database, and therefore no shell, and that no image runs as root.
 func TestImagesHoldWhatTheyNeed(t *testing.T) {
 	t.Parallel()
 	const megabyte = 1_000_000
 	for _, image := range []struct {
 		name, user string
-		files      []string // none: not looked at
+		files      []string // nil: not checked
 		size       int64
 	}{
 		{"server", "10001:10001", []string{"etc/group", "etc/passwd", "etc/ssl/certs/ca-certificates.crt", "usr/bin/fairlead"}, 60 * megabyte},
@@ -63,7 +62,7 @@ func TestImagesHoldWhatTheyNeed(t *testing.T) {
 	}
 }
 
-// filesOf lists the files of an image that are not empty.
+// filesOf lists the non-empty files of an image.
 func filesOf(t *testing.T, image string) []string {
 	t.Helper()
 	id := strings.TrimSpace(run(t, docker, "create", image))
@@ -89,8 +88,8 @@ func run(t *testing.T, name string, args ...string) string {
 	return out
 }
 
-// wantPages looks for the pages in the console of an image. The index names each
-// file by a hash of its content, so with the same index all of them are the same.
+// wantPages checks that the console in an image has the current pages. The index names every file
+// by a hash of its content, so if the index matches, all files do.
 func wantPages(t *testing.T, image string) {
 	t.Helper()
 	index, err := os.ReadFile(filepath.Join(root, "console", "web", "dist", "index.html"))
@@ -105,7 +104,7 @@ func wantPages(t *testing.T, image string) {
 	}
 }
 
-// The short form compiles the smaller program only, the console, with its pages.
+// Without the flag -from-source, only the console (the smaller program) and its pages are compiled.
 func TestImagesAreBuiltFromSource(t *testing.T) {
 	t.Parallel()
 	run(t, "internal/test/deploytest/images.sh", "golang", "node")
@@ -117,9 +116,10 @@ func TestImagesAreBuiltFromSource(t *testing.T) {
 		wantPages(t, source.name("console"))
 		return
 	}
-	// Without any binary at hand setup.sh builds all images, as it does for whoever has cloned the repository.
+	// Without prebuilt binaries, setup.sh builds all images, as it does in a fresh clone of the
+	// repository.
 	s := NewStack(t, map[string]string{"IMAGE_TAG": source.tag})
-	// Debian's client of Docker first: it has BuildKit.
+	// Debian's Docker client comes first, because it has BuildKit.
 	s.run(s.Dir, "env", "PATH=/usr/bin:/bin:/usr/sbin:/sbin", "scripts/setup.sh", "--dev", "--sqlite")
 	wantText(t, content(t, "http://"+s.Addr("PROXY_DEV_PUBLISH")+"/health"), `"status":"pass"`)
 }

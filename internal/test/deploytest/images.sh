@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the images that tests stand on, from Debian packages alone: no registry is asked.
+# Builds the images that tests are based on from Debian packages only, without access to a registry.
 #
 #   images.sh TARGET...
 #
@@ -9,8 +9,8 @@
 #   postgres    fairlead-test/postgres, version 17, with the interface of the official image
 #   monitoring  fairlead-test/prometheus, alertmanager and node-exporter, likewise
 #
-# An existing image of Debian, Go or Node.js is used as it is. Needs mmdebstrap, npm, jq and Docker 20.10 or
-# newer, as root.
+# An existing Debian, Go or Node.js image is used as it is. Needs root, mmdebstrap, npm, jq and
+# Docker 20.10 or newer.
 set -euo pipefail
 
 # Debian's own client has BuildKit built in.
@@ -37,7 +37,8 @@ golang() {
   local root context
   root=$(go env GOROOT)
   context=$(mktemp -d)
-  # Whatever this machine trusts, so that modules can be fetched from where it fetches them.
+  # Copy the CA certificates that this machine trusts, so that modules can be fetched from where it
+  # fetches them.
   cp /etc/ssl/certs/ca-certificates.crt "$context/"
   cat >"$context/Dockerfile" <<'D'
 FROM debian:bookworm-slim
@@ -71,11 +72,12 @@ D
   rm -rf "$context"
 }
 
-# build NAME reads a Dockerfile that copies nothing; Docker's cache makes the second time short.
+# build NAME reads a Dockerfile that copies nothing from stdin. Docker's cache makes repeated builds
+# fast.
 build() { "$docker" build --quiet --tag "fairlead-test/$1" - >/dev/null; }
 
-# As the official image: user postgres with id 999, PGDATA, and POSTGRES_USER, _PASSWORD and the scripts of
-# /docker-entrypoint-initdb.d looked at when the data directory is empty. The clients are Debian's.
+# Like the official image: user postgres with ID 999, PGDATA, and on first start POSTGRES_USER,
+# POSTGRES_PASSWORD and the scripts in /docker-entrypoint-initdb.d. The clients are Debian's.
 postgres() {
   debian
   "$(dirname "$0")/../pgtest/install.sh"
@@ -112,8 +114,8 @@ D
   rm -rf "$context"
 }
 
-# As the official images: the program is the entry point, wget is there for health checks, and the user
-# nobody may write to the directory of the data.
+# Like the official images: the program is the entry point, wget is there for health checks, and the
+# user nobody can write to the data directory.
 monitoring() {
   debian
   monitor prometheus prometheus /prometheus

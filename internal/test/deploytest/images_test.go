@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// docker is Debian's own client: it has BuildKit built in.
+// docker is Debian's own Docker client, which has BuildKit built in.
 const docker = "/usr/bin/docker"
 
 var (
@@ -23,10 +23,10 @@ var (
 	images     built
 )
 
-// built are the images under test, the same for all tests of a run.
+// built describes the images under test, which all tests of a run share.
 type built struct {
-	tag    string // of fairlead/server, console, proxy and certbot
-	commit string // that they were built from
+	tag    string // tag of fairlead/server, console, proxy and certbot
+	commit string // the commit they were built from
 }
 
 func TestMain(m *testing.M) {
@@ -48,8 +48,8 @@ func mainStatus(m *testing.M) int {
 	return m.Run()
 }
 
-// build makes the images from this working tree, with binaries compiled here.
-// Docker's cache makes those that did not change.
+// build builds the images from this working tree with binaries compiled here. Unchanged images come
+// from Docker's cache.
 func (b *built) build(ctx context.Context) error {
 	b.tag = fmt.Sprintf("test-%d", os.Getpid())
 	lock, err := lockTree()
@@ -82,8 +82,8 @@ func (b *built) build(ctx context.Context) error {
 	return nil
 }
 
-// lockTree keeps other runs from writing dist while this one copies from it, until
-// the file is closed.
+// lockTree prevents other runs from writing dist while this one copies from it, until the returned
+// file is closed.
 func lockTree() (*os.File, error) {
 	f, err := os.Open(root)
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *built) remove(ctx context.Context) {
 		return
 	}
 	for image := range strings.FieldsSeq("server console proxy certbot") {
-		// One that was never built is not there to remove.
+		// Ignore the error: an image that was never built cannot be removed.
 		_, _ = command(ctx, root, docker, "image", "rm", b.name(image))
 	}
 }

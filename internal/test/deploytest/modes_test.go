@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
-// Two proxies stand before one service, so that both clients are of one mesh.
+// Two proxies share one server, so that both clients are in the same mesh.
 func TestClientsOfBothModesReachEachOtherDirectlyAndByTheRelay(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 2*patience)
@@ -87,8 +87,8 @@ func (o *outside) mustCheckDualStack(ctx context.Context, key, roots string) {
 	})
 }
 
-// addDevelopmentProxy puts a second proxy before the service, in development
-// mode, and returns its URL.
+// addDevelopmentProxy starts a second proxy in front of the server, in development mode, and
+// returns its URL.
 func (o *outside) addDevelopmentProxy(s *Stack) string {
 	o.t.Helper()
 	name, address := s.Project+"-development", o.Addr.String()+":8000"

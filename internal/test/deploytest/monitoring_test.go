@@ -20,20 +20,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// series is one answer of Prometheus.
+// series is one result of a Prometheus query.
 type series struct {
 	Metric map[string]string
 	Value  [2]any
 }
 
-// number is its value.
+// number returns the value of the series.
 func (s series) number() float64 {
 	text, _ := s.Value[1].(string)
 	n, _ := strconv.ParseFloat(text, 64)
 	return n
 }
 
-// ask lets the stack's Prometheus answer a query; no answer is an error.
+// ask sends a query to the stack's Prometheus. An empty result is an error.
 func (s *Stack) ask(expr string) ([]series, error) {
 	var answer struct {
 		Error string
@@ -76,7 +76,7 @@ func TestMonitoringProfileWatchesTheStack(t *testing.T) {
 	if slices.Contains(s.Services(), "prometheus") {
 		t.Error("Prometheus runs without its profile")
 	}
-	// As docs/monitoring.md says.
+	// These are the steps of docs/monitoring.md.
 	s.run(s.Dir, "sed", "-i", "s/^COMPOSE_PROFILES=.*/&,monitoring/; s/=,/=/", ".env")
 	s.Up()
 	s.WaitHealthy()
@@ -140,7 +140,7 @@ func TestMonitoringProfileWatchesTheStack(t *testing.T) {
 	})
 }
 
-// mustAsk waits until a query has an answer.
+// mustAsk waits until a query has a result.
 func (s *Stack) mustAsk(t *testing.T, expr string) (found []series) {
 	t.Helper()
 	eventually(t, patience, func() (err error) {
@@ -150,7 +150,7 @@ func (s *Stack) mustAsk(t *testing.T, expr string) (found []series) {
 	return found
 }
 
-// diskAlert is the expression of the alert without its threshold.
+// diskAlert returns the expression of the disk alert without its threshold.
 func diskAlert(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "deploy/monitoring/rules/host.alerts.yml"))

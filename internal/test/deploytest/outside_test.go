@@ -19,17 +19,17 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
-// The world outside knows a deployment by this name.
+// Hosts outside know the deployment by this name.
 const (
 	publicName = "fairlead.example"
 	publicURL  = "https://" + publicName + ":443"
 )
 
-// outside is the world that reaches a deployment by its published ports and by
-// its name, over a network that leads nowhere else.
+// outside is a network of hosts that reach a deployment only by its public name and published
+// ports.
 type outside struct {
 	*clienttest.Lab
-	Addr netip.Addr // of the deployment
+	Addr netip.Addr // the deployment's address
 
 	t *testing.T
 }
@@ -40,7 +40,7 @@ func newOutside(t *testing.T) *outside {
 	return &outside{Lab: lab, Addr: lab.PlugIn(), t: t}
 }
 
-// host adds a host that knows the deployment by its name.
+// host adds a host that resolves the deployment's name.
 func (o *outside) host(name string) *clienttest.Namespace {
 	o.t.Helper()
 	n := o.Add(name)
@@ -51,8 +51,8 @@ func (o *outside) host(name string) *clienttest.Namespace {
 	return n
 }
 
-// handshake opens a TLS connection to port 443 as a client that trusts a file of
-// roots does, and returns what it agreed on.
+// handshake opens a TLS connection to port 443, trusting the roots in a file, and returns the
+// connection state.
 func (o *outside) handshake(ctx context.Context, from *clienttest.Namespace, roots string) (tls.ConnectionState, error) {
 	text, err := os.ReadFile(roots)
 	if err != nil {
@@ -70,7 +70,7 @@ func (o *outside) handshake(ctx context.Context, from *clienttest.Namespace, roo
 	return conn.ConnectionState(), err
 }
 
-// join lets a new client on a host join the mesh at a URL.
+// join starts a new client on a host and joins it to the mesh at a URL.
 func (o *outside) join(ctx context.Context, host *clienttest.Namespace, url, key, roots string) *clienttest.Daemon {
 	o.t.Helper()
 	d := clienttest.Start(o.t, clienttest.Options{Namespace: host, Env: trusting(roots)})
@@ -80,13 +80,13 @@ func (o *outside) join(ctx context.Context, host *clienttest.Namespace, url, key
 	return d
 }
 
-// trusting is the environment of a client that trusts the roots and no others.
+// trusting returns the environment of a client that trusts these roots and no others.
 func trusting(roots string) []string {
 	return []string{"TS_DEBUG_USE_DERP_HTTP=0", "SSL_CERT_FILE=" + roots, "SSL_CERT_DIR=/nonexistent"}
 }
 
-// ping lets a client reach another by its name, over a path that the output
-// names by a text such as "via DERP".
+// ping makes one client ping another by name until the output contains path, a text such as "via
+// DERP".
 func ping(ctx context.Context, t *testing.T, d *clienttest.Daemon, target, path string) {
 	t.Helper()
 	eventually(t, patience, func() error {
@@ -98,8 +98,8 @@ func ping(ctx context.Context, t *testing.T, d *clienttest.Daemon, target, path 
 	})
 }
 
-// startProduction starts a deployment in production mode, published to the world
-// outside, with a certificate of its own.
+// startProduction starts a deployment in production mode with a certificate of its own and
+// publishes it to the hosts outside.
 func (o *outside) startProduction(own pair) *Stack {
 	o.t.Helper()
 	s := NewStack(o.t, o.published())
@@ -109,19 +109,19 @@ func (o *outside) startProduction(own pair) *Stack {
 	return s
 }
 
-// published are settings by which the proxy listens where the world expects it.
+// published returns the settings that publish the proxy at the deployment's address.
 func (o *outside) published() map[string]string {
 	return map[string]string{"PROXY_HTTP_PUBLISH": o.Addr.String() + ":80", "PROXY_HTTPS_PUBLISH": o.Addr.String() + ":443"}
 }
 
-// joinKey makes a pre-auth key with which any number of clients may join.
+// joinKey creates a reusable pre-auth key.
 func joinKey(s *Stack) string {
 	s.t.Helper()
 	s.Exec("fairlead", "fairlead", "users", "create", "alice")
 	return strings.TrimSpace(s.Exec("fairlead", "fairlead", "preauthkeys", "create", "--user", "alice", "--reusable"))
 }
 
-// within is a context that ends with the test, or after a while.
+// within returns a context that ends with the test, or after a timeout.
 func within(t *testing.T, limit time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -139,7 +139,7 @@ func startUntilEnd(t *testing.T, cmd *exec.Cmd) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended by itself
+		_ = cmd.Process.Kill() // it may have exited on its own
 		_ = cmd.Wait()
 		if t.Failed() {
 			t.Logf("%s wrote:\n%s", cmd.Path, out.Bytes())

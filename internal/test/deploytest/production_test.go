@@ -13,13 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDevelopmentMovesToProduction runs setup.sh for development, then with a
-// domain, then with a certificate of the operator's own.
+// TestDevelopmentMovesToProduction runs setup.sh for development, then with a domain, then with the
+// operator's own certificate.
 func TestDevelopmentMovesToProduction(t *testing.T) {
 	t.Parallel()
-	// Longer than a common name may be.
+	// This name is longer than the limit for a common name.
 	const domain = "a-name-of-which-a-common-name-cannot-hold-the-end.mesh.example.test"
-	// An authority that nobody reaches, so that nothing leaves the machine.
+	// The authority is unreachable, so that nothing leaves the machine.
 	s := NewStack(t, map[string]string{"ACME_SERVER": "https://127.0.0.1:1/directory"})
 	s.Setup("--dev")
 	s.Exec("fairlead", "fairlead", "users", "create", "alice")
@@ -33,7 +33,7 @@ func TestDevelopmentMovesToProduction(t *testing.T) {
 	if diff := cmp.Diff([]string{"certbot", "console", "db", "fairlead", "proxy"}, sorted(s.Services())); diff != "" {
 		t.Errorf("services (-want +got):\n%s", diff)
 	}
-	// nginx serves with a certificate that lasts until the authority's comes.
+	// nginx serves a temporary certificate until the authority issues one.
 	mustBe(t, filepath.Join(s.Dir, "tls", "fullchain.pem"), 0o644, proxyUser)
 	mustBe(t, filepath.Join(s.Dir, "tls", "privkey.pem"), 0o600, proxyUser)
 	wantText(t, s.Exec("proxy", "openssl", "x509", "-in", "/etc/nginx/tls/fullchain.pem", "-noout", "-subject", "-issuer"),
@@ -50,7 +50,7 @@ func TestDevelopmentMovesToProduction(t *testing.T) {
 	if diff := cmp.Diff([]string{"console", "db", "fairlead", "proxy"}, sorted(s.Services())); diff != "" {
 		t.Errorf("services with an own certificate (-want +got):\n%s", diff)
 	}
-	// A pair that is none changes nothing.
+	// An invalid pair changes nothing.
 	if out, err := s.Run("scripts/setup.sh", "--cert", "own.pem", "--key", "own.pem"); err == nil || !strings.Contains(out, "do not belong together") {
 		t.Errorf("a certificate without its key was accepted: %v\n%s", err, out)
 	}
@@ -66,7 +66,7 @@ func ownCertificate(t *testing.T, s *Stack, domain string) {
 		"-subj", "/CN=own", "-addext", "subjectAltName=DNS:"+domain, "-keyout", "own.key", "-out", "own.pem")
 }
 
-// testProductionExposure: other machines reach 80, 443 and the relay, and
+// testProductionExposure checks that other machines reach ports 80 and 443 and the relay, and
 // nothing else.
 func testProductionExposure(t *testing.T, s *Stack) {
 	s = s.In(t)
@@ -95,8 +95,8 @@ func testProductionExposure(t *testing.T, s *Stack) {
 	hidden(t, s, host, machine)
 }
 
-// TestSetupWithoutRoot: membership in the group docker is enough, though the
-// files belong to users of the containers.
+// TestSetupWithoutRoot checks that membership in the group docker is enough to run setup.sh,
+// although the files belong to the users of the containers.
 func TestSetupWithoutRoot(t *testing.T) {
 	t.Parallel()
 	const user = "12345"
@@ -128,7 +128,7 @@ func TestSetupWithoutRoot(t *testing.T) {
 	}
 	setup("--check")
 
-	// After a run as root nothing of .env may be lost.
+	// A run as root must not lose any setting in .env.
 	s.run(s.Dir, "chown", "0:0", ".env")
 	env := s.ReadFile(".env")
 	out, err := s.Run("setpriv", "--reuid="+user, "--regid="+group, "--clear-groups", "env", "HOME="+s.Dir, "scripts/setup.sh", "--dev")

@@ -23,22 +23,21 @@ import (
 	"testing"
 )
 
-// The world knows the proxy by this name, on the ports it has inside its container.
+// These are the proxy's public name and the ports inside its container.
 const proxyHost = "mesh.example"
 
-// proxy is the proxy container with stand-ins for service and console behind it.
+// proxy is the proxy container with stand-ins for server and console behind it.
 type proxy struct {
 	t          *testing.T
-	Name       string // of the container and of its network
-	TLS        string // directory of its certificate
-	Challenges string // directory of certificate challenges
+	Name       string // name of the container and of its network
+	TLS        string // directory of the certificate
+	Challenges string // directory of ACME challenges
 
-	published string // the container that publishes the ports
+	published string // name of the container that publishes the ports
 }
 
-// startProxy runs the image as the Compose files do, with settings beside.
-// Local is the text of a file in /etc/nginx/local. A setting is a variable, or an
-// option of Docker.
+// startProxy runs the image as the Compose files do, with additional settings. local is the text of
+// a file in /etc/nginx/local. A setting is an environment variable or a Docker option.
 func startProxy(t *testing.T, local string, settings ...string) *proxy {
 	t.Helper()
 	p := &proxy{t: t, Name: fmt.Sprintf("fairlead-test-%d", rand.Uint32()), TLS: t.TempDir(), Challenges: t.TempDir()}
@@ -83,7 +82,7 @@ func (p *proxy) waitUntilItAnswers() {
 	})
 }
 
-// startUpstream puts a stand-in behind the proxy, under a name of a service.
+// startUpstream starts a stand-in behind the proxy, under the name of a Compose service.
 func (p *proxy) startUpstream(name, listen string, options ...string) {
 	p.t.Helper()
 	program, err := filepath.Abs(filepath.Join(root, "dist", "upstream"))
@@ -105,7 +104,7 @@ func (p *proxy) stopUpstream(name string) {
 	p.docker("rm", "--force", p.Name+"-"+name)
 }
 
-// end removes everything, also when not all of it was started.
+// end removes everything, even if only part of it was started.
 func (p *proxy) end() {
 	ctx := context.WithoutCancel(p.t.Context())
 	if p.t.Failed() {
@@ -136,7 +135,7 @@ func (p *proxy) shell(line string) string {
 	return p.docker("exec", p.Name, "sh", "-c", line)
 }
 
-// newCertificate puts another certificate into place.
+// newCertificate replaces the certificate.
 func (p *proxy) newCertificate() {
 	p.t.Helper()
 	own := newAuthority(p.t).issue(p.t, proxyHost, "")
@@ -156,7 +155,8 @@ func (p *proxy) write(name, text string, mode os.FileMode) {
 	}
 }
 
-// address is where a port of the container is published, until it is restarted.
+// address returns where a port of the container is published. It changes when the container
+// restarts.
 func (p *proxy) address(ctx context.Context, port int) (string, error) {
 	out, err := command(ctx, root, docker, "port", p.published, strconv.Itoa(port)+"/tcp")
 	return strings.TrimSpace(out), err
@@ -172,7 +172,7 @@ func (p *proxy) dial(ctx context.Context, port int) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", address)
 }
 
-// trusting is a TLS configuration of one who trusts the certificate in place.
+// trusting returns a TLS configuration that trusts the current certificate.
 func (p *proxy) trusting() *tls.Config {
 	p.t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.TLS, "fullchain.pem"))
@@ -184,7 +184,8 @@ func (p *proxy) trusting() *tls.Config {
 	return &tls.Config{ServerName: proxyHost, RootCAs: pool}
 }
 
-// client speaks HTTP/1.1, or HTTP/2 where TLS offers it, and follows no redirect.
+// client returns an HTTP client that speaks HTTP/1.1, or HTTP/2 where TLS offers it, and follows no
+// redirects.
 func (p *proxy) client(http2 bool) *http.Client {
 	p.t.Helper()
 	transport := &http.Transport{
@@ -205,7 +206,7 @@ func (p *proxy) client(http2 bool) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// answer is a response, and the request as it was seen behind the proxy.
+// answer is a response together with the request as the upstream received it.
 type answer struct {
 	Status int
 	Header http.Header
@@ -218,7 +219,7 @@ type answer struct {
 	}
 }
 
-// fetch requests a URL; headers are pairs of name and value.
+// fetch requests a URL; headers are pairs of names and values.
 func fetch(t *testing.T, c *http.Client, method, url string, headers ...string) (answer, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -238,12 +239,12 @@ func fetch(t *testing.T, c *http.Client, method, url string, headers ...string) 
 		return answer{}, err
 	}
 	a := answer{Status: res.StatusCode, Header: res.Header, Proto: res.Proto, Text: string(text)}
-	// Only the stand-ins answer so.
+	// Only responses from the stand-ins have this form.
 	_ = json.Unmarshal(text, &a.Seen)
 	return a, nil
 }
 
-// get is fetch where an answer is certain.
+// get is fetch that fails the test if there is no response.
 func get(t *testing.T, c *http.Client, url string, headers ...string) answer {
 	t.Helper()
 	a, err := fetch(t, c, http.MethodGet, url, headers...)
@@ -253,7 +254,7 @@ func get(t *testing.T, c *http.Client, url string, headers ...string) answer {
 	return a
 }
 
-// mustAnswer requires statuses of URLs.
+// mustAnswer checks the status codes of URLs.
 func mustAnswer(t *testing.T, c *http.Client, want map[string]int, headers ...string) {
 	t.Helper()
 	for _, url := range slices.Sorted(maps.Keys(want)) {
@@ -263,14 +264,14 @@ func mustAnswer(t *testing.T, c *http.Client, want map[string]int, headers ...st
 	}
 }
 
-// upgraded is a connection that left HTTP behind.
+// upgraded is a connection after an HTTP upgrade.
 type upgraded struct {
 	conn   net.Conn
 	reader *bufio.Reader
 	Header http.Header
 }
 
-// upgrade asks a port for a protocol; with TLS where the port has it.
+// upgrade requests a protocol upgrade on a port, with TLS if the port uses it.
 func (p *proxy) upgrade(port int, secure bool, method, path, protocol string) *upgraded {
 	p.t.Helper()
 	conn, err := p.dial(p.t.Context(), port)
@@ -288,7 +289,7 @@ func (p *proxy) upgrade(port int, secure bool, method, path, protocol string) *u
 	return u
 }
 
-// upgrade asks for a protocol on a connection that was opened for it.
+// upgrade requests a protocol upgrade on an open connection.
 func upgrade(conn net.Conn, method, path, protocol string) (*upgraded, error) {
 	request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nUpgrade: %s\r\nConnection: upgrade\r\n", method, path, proxyHost, protocol)
 	if protocol == "websocket" {
@@ -302,14 +303,14 @@ func upgrade(conn net.Conn, method, path, protocol string) (*upgraded, error) {
 	if err != nil {
 		return nil, err
 	}
-	res.Body.Close() // it has none: what follows is the other protocol
+	res.Body.Close() // there is none: what follows is the other protocol
 	if res.StatusCode != http.StatusSwitchingProtocols || !strings.EqualFold(res.Header.Get("Upgrade"), protocol) {
 		return nil, fmt.Errorf("%s is answered with %s, Upgrade: %s", protocol, res.Status, res.Header.Get("Upgrade"))
 	}
 	return &upgraded{conn, reader, res.Header}, nil
 }
 
-// mustPassUpgrades requires that all protocols of clients get through a port.
+// mustPassUpgrades checks that upgrades to all protocols that clients use pass through a port.
 func (p *proxy) mustPassUpgrades(port int, secure bool) {
 	p.t.Helper()
 	for _, request := range []struct{ method, path, protocol string }{
@@ -327,7 +328,7 @@ func (p *proxy) mustPassUpgrades(port int, secure bool) {
 	}
 }
 
-// echo sends a line and returns an error unless it comes back.
+// echo sends a line and returns an error if it does not come back.
 func (u *upgraded) echo(line string) error {
 	if _, err := fmt.Fprintln(u.conn, line); err != nil {
 		return err

@@ -30,7 +30,7 @@ func TestProxyAnswersBadGatewayWhileTheServiceIsAway(t *testing.T) {
 			if a := get(t, c, url); a.Status != 502 || !strings.Contains(a.Text, "502 Bad Gateway") {
 				t.Errorf("%d, %s", a.Status, a.Text)
 			}
-			// And started without it.
+			// Restart the proxy while the server is down.
 			p.docker("restart", p.Name)
 			eventually(t, patience, func() error {
 				a, err := fetch(t, c, http.MethodGet, url)
@@ -69,7 +69,7 @@ func TestProxyLoadsChangedCertificatesAndKeepsConnections(t *testing.T) {
 	}
 }
 
-// Twice the connections that the specification promises.
+// This is twice the number of connections that the specification promises.
 func TestProxyHoldsThousandsOfStreamsOverAReload(t *testing.T) {
 	t.Parallel()
 	const n = 2000
@@ -80,7 +80,7 @@ func TestProxyHoldsThousandsOfStreamsOverAReload(t *testing.T) {
 	}
 	config := p.trusting()
 	streams := make([]*upgraded, n)
-	// each does something with all streams, some at a time.
+	// each calls do for every stream, 32 at a time.
 	each := func(do func(i int) error) {
 		t.Helper()
 		var next atomic.Int64
@@ -148,7 +148,7 @@ func TestProxyGoesOnWhileItsCertificateCannotBeRead(t *testing.T) {
 	}
 }
 
-// proxyScript runs a command of scripts/proxy.sh that must succeed.
+// proxyScript runs a command of scripts/proxy.sh and fails the test if it fails.
 func (p *proxy) proxyScript(args ...string) string {
 	p.t.Helper()
 	out, err := command(p.t.Context(), root, "env", append([]string{"PROXY_CONTAINER=" + p.Name, "scripts/proxy.sh"}, args...)...)

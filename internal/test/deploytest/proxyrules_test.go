@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// believing is the configuration of a proxy behind another one, by which tests
-// choose the address they come from.
+// believing configures the proxy to trust X-Forwarded-For, as it does behind another proxy, so that
+// tests can choose their client address.
 const believing = "set_real_ip_from 0.0.0.0/0;\nreal_ip_header X-Forwarded-For;\n"
 
 const (
@@ -127,7 +127,7 @@ func TestProxyOnPort80AnswersChallengesAndRedirectsTheRest(t *testing.T) {
 	}
 }
 
-// securityHeaders are those of the specification.
+// securityHeaders are the headers that the specification requires.
 var securityHeaders = map[string][]string{
 	"Strict-Transport-Security": {"max-age=63072000"},
 	"X-Frame-Options":           {"DENY"},
@@ -135,7 +135,7 @@ var securityHeaders = map[string][]string{
 	"X-Xss-Protection":          {"1; mode=block"},
 }
 
-// mustBeSecure requires each security header once, with its value.
+// mustBeSecure checks that each security header is present exactly once, with its value.
 func mustBeSecure(t *testing.T, what string, h http.Header) {
 	t.Helper()
 	got := map[string][]string{}
@@ -206,7 +206,7 @@ func TestProxySetsSecurityHeadersOnceOnEveryAnswer(t *testing.T) {
 	}
 }
 
-// raw sends bytes to port 443 and returns the answer.
+// raw sends bytes to port 443 and returns the response.
 func (p *proxy) raw(secure bool, request string) (status int, header http.Header) {
 	p.t.Helper()
 	conn, err := p.dial(p.t.Context(), 443)
@@ -288,14 +288,14 @@ func TestProxyProtectsAdminPaths(t *testing.T) {
 		}
 		mustAnswer(t, c, want, "X-Forwarded-For", client)
 	}
-	// Docker's gateway has a private address, but who comes by it may be anybody.
+	// Docker's gateway has a private address, but traffic from any client may come through it.
 	mustAnswer(t, c, map[string]int{"https://mesh.example/admin/": 403, "https://mesh.example/api/v1/admin": 403})
 	if a := get(t, c, "https://mesh.example/admin/", "X-Forwarded-For", fromTheLAN); a.Seen.By != ":3000" {
 		t.Errorf("/admin/ is answered by %s", a.Seen.By)
 	}
 }
 
-// The operator's list replaces the default one, and does not limit the API by default.
+// The operator's list replaces the default list. By default it does not restrict the API.
 func TestProxyTakesTheOperatorsNetworks(t *testing.T) {
 	t.Parallel()
 	list := filepath.Join(t.TempDir(), "admin-networks.list")
@@ -308,12 +308,12 @@ func TestProxyTakesTheOperatorsNetworks(t *testing.T) {
 	mustAnswer(t, c, map[string]int{"http://mesh.example:8080/admin/": 403, "http://mesh.example:8080/api/v1/node": 200}, "X-Forwarded-For", fromTheLAN)
 }
 
-// Of what a client asks at once, the burst and one more pass, and what the time
-// that it took allows.
+// Of a client's concurrent requests, the burst plus one passes, plus as many as the rate allows in
+// the time they took.
 func TestProxyLimitsRates(t *testing.T) {
 	p := startProxy(t, believing, "PROXY_MODE=prod", "PROXY_RATE_LIMIT=strict")
 	c := p.client(true)
-	get(t, c, "https://mesh.example/health") // from here on the connection is open
+	get(t, c, "https://mesh.example/health") // open the connection in advance
 	if passed, refused, took := ask(t, c, 40, "https://mesh.example/api/v1/node", "10.0.0.1"); passed < 21 || passed > 22+int(10*took.Seconds()) || passed+refused != 40 {
 		t.Errorf("in %v %d of 40 passed and %d were refused", took, passed, refused)
 	}
@@ -330,21 +330,21 @@ func TestProxyLimitsRates(t *testing.T) {
 	}
 }
 
-// By default no client can take the service from others, and nothing that the
-// product does by itself meets a limit.
+// By default no single client can starve the others, and nothing that the product itself does
+// reaches a limit.
 func TestProxyLimitsClientsByDefault(t *testing.T) {
 	t.Parallel()
 	p := startProxy(t, believing, "PROXY_MODE=prod")
 	c := p.client(true)
 	const site = "https://mesh.example"
-	mustAnswer(t, c, map[string]int{site + "/health": 200, site + ":3001/health": 200}) // from here on connections are open
+	mustAnswer(t, c, map[string]int{site + "/health": 200, site + ":3001/health": 200}) // open the connections in advance
 	for _, flood := range []struct {
 		url         string
 		n, at, perS int
 	}{
 		{site + "/api/v1/node", 1500, 1001, 200}, {site + "/auth/token", 300, 101, 10}, {site + "/register/token", 300, 101, 10}, {site + ":3001/admin/x", 2500, 2001, 200},
 	} {
-		client := fmt.Sprintf("203.0.113.%d", len(flood.url)) // the pages share a limit
+		client := fmt.Sprintf("203.0.113.%d", len(flood.url)) // a client address for each URL length, because the pages share a limit
 		passed, refused, took := ask(t, c, flood.n, flood.url, client)
 		if most := flood.at + flood.perS*int(took/time.Second+1); passed < flood.at || passed > most || passed+refused != flood.n {
 			t.Errorf("%s: of %d in %v %d passed, want %d to %d, and %d were refused", flood.url, flood.n, took, passed, flood.at, most, refused)
@@ -354,16 +354,16 @@ func TestProxyLimitsClientsByDefault(t *testing.T) {
 		}
 	}
 	for url, n := range map[string]int{
-		site + "/key":            3000, // devices behind one address come back
+		site + "/key":            3000, // many devices behind one address reconnect
 		site + "/health":         1000, // monitoring
-		site + "/auth/other":     60,   // people wait behind one address: five seconds of 60
+		site + "/auth/other":     60,   // 60 people behind one address poll for five seconds
 		site + ":3001/admin/app": 300,  // five people load the console
 	} {
 		if passed, _, _ := ask(t, c, n, url, "192.0.2.1"); passed != n {
 			t.Errorf("%s: %d of %d passed", url, passed, n)
 		}
 	}
-	// Addresses of one /64 are one client.
+	// All addresses of one /64 count as one client.
 	refused := map[bool]int{}
 	for i := range 400 {
 		for _, one := range []bool{true, false} {
@@ -381,7 +381,7 @@ func TestProxyLimitsClientsByDefault(t *testing.T) {
 	}
 }
 
-// The limit is that of the file but for its number, which is too large for a test.
+// The test uses the real configuration file, but replaces its limit, which is too large for a test.
 func TestProxyLimitsTheConnectionsOfAClient(t *testing.T) {
 	t.Parallel()
 	const line, most = "limit_conn fairlead_connections 12000;", 20
@@ -402,8 +402,8 @@ func TestProxyLimitsTheConnectionsOfAClient(t *testing.T) {
 	mustAnswer(t, c, map[string]int{"https://mesh.example/key": 200}, "X-Forwarded-For", stranger)
 }
 
-// TestProxyLetsSlowClientsGo: who does not send a whole head of a request in ten
-// seconds.
+// TestProxyLetsSlowClientsGo checks that the proxy disconnects clients that do not send a complete
+// request header within ten seconds.
 func TestProxyLetsSlowClientsGo(t *testing.T) {
 	t.Parallel()
 	p := startProxy(t, "", "PROXY_MODE=prod")
@@ -435,8 +435,8 @@ func TestProxyLetsSlowClientsGo(t *testing.T) {
 	}
 }
 
-// nginx would resolve them, and so choose the limits and the protection of another
-// path than the service answers.
+// nginx would resolve such paths and so apply the limits and protection of a different path from
+// the one the server handles.
 func TestProxyRefusesPathsThatClimb(t *testing.T) {
 	t.Parallel()
 	p := startProxy(t, "", "PROXY_MODE=prod")
@@ -465,7 +465,7 @@ func TestProxyLimitsNothingWhenOff(t *testing.T) {
 	}
 }
 
-// ask sends n requests of one client as fast as a few connections can.
+// ask sends n requests of one client as fast as a few connections allow.
 func ask(t *testing.T, c *http.Client, n int, url, client string) (passed, refused int, took time.Duration) {
 	t.Helper()
 	var all errgroup.Group
@@ -541,7 +541,7 @@ func TestProxyPassesUpgradesAndStreams(t *testing.T) {
 	}
 }
 
-// mustStream requires that a message arrives while the response goes on.
+// mustStream checks that a message arrives while the response is still open.
 func (p *proxy) mustStream(c *http.Client, url string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// Other proxies, as docs/reverse-proxies.md configures them.
+// This tests other proxies with the configurations from docs/reverse-proxies.md.
 func TestDocumentedProxiesPassUpgradesAndStreams(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "reverse-proxies.md"))
@@ -29,7 +29,7 @@ func TestDocumentedProxiesPassUpgradesAndStreams(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	t.Cleanup(func() {
-		// Its layers stay in Docker's cache.
+		// The layers stay in Docker's cache.
 		_, _ = command(context.WithoutCancel(t.Context()), root, docker, "image", "rm", image)
 	})
 	for name, start := range map[string]string{
@@ -44,7 +44,8 @@ func TestDocumentedProxiesPassUpgradesAndStreams(t *testing.T) {
 			p.write(filepath.Join(recipe, "config"), strings.ReplaceAll(block(t, string(text), name), "mesh.example.com", proxyHost), 0o644)
 			p.docker("network", "create", p.Name)
 			t.Cleanup(p.end)
-			// The service is where the recipe expects it, because both are in one network namespace.
+			// Both run in one network namespace, so the server is at the address that the recipe
+			// expects.
 			p.startUpstream("fairlead", "127.0.0.1:8080", "--publish=127.0.0.1::443", "--publish=127.0.0.1::80")
 			p.docker("run", "--detach", "--name="+p.Name, "--network=container:"+p.Name+"-fairlead", "--volume="+recipe+":/recipe:ro",
 				"--volume="+p.TLS+":/etc/ssl/mesh", "--entrypoint=sh", image, "-c", start)
@@ -71,7 +72,7 @@ func TestDocumentedProxiesPassUpgradesAndStreams(t *testing.T) {
 	}
 }
 
-// block returns the first code of a language in a document.
+// block returns the first code block of a language in a document.
 func block(t *testing.T, text, language string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(text, "\n```"+language+"\n")

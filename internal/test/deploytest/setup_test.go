@@ -16,12 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// secretFiles are the files that setup.sh writes, with mode and owner.
+// secretFiles returns the files with secrets that setup.sh writes, with their mode and owner.
 func secretFiles() map[string]string {
 	return map[string]string{".env": "600 0", "config.yaml": "600 10001", "console.yaml": "600 10002"}
 }
 
-// checkFails runs setup.sh --check and returns what it says is wrong.
+// checkFails runs setup.sh --check, which must fail, and returns the problems it reports.
 func checkFails(t *testing.T, s *Stack) string {
 	t.Helper()
 	s = s.In(t)
@@ -50,14 +50,13 @@ func modeAndOwner(t *testing.T, path string) string {
 	return fmt.Sprintf("%o %d", info.Mode().Perm(), info.Sys().(*syscall.Stat_t).Uid)
 }
 
-// TestSetupOfDevelopment sets up one stack and looks at it from all sides that
-// leave it as it is.
+// TestSetupOfDevelopment sets up one stack and runs all checks that do not modify it.
 func TestSetupOfDevelopment(t *testing.T) {
 	t.Parallel()
 	s := NewStack(t, nil)
 	_, console, _ := strings.Cut(s.Env("CONSOLE_PUBLISH"), ":")
 	wantText(t, s.Setup("--dev"), "the console is at http://localhost:"+console+"/admin/", "fairlead apikeys create", "next: docker-compose exec fairlead fairlead users create")
-	// At once, while Docker does not know yet whether the containers are healthy.
+	// Check immediately, before Docker knows whether the containers are healthy.
 	if out, err := s.Run("scripts/setup.sh", "--check"); err != nil || strings.Contains(out, "WARN") {
 		t.Errorf("right after the setup: %v\n%s", err, out)
 	}
@@ -108,7 +107,7 @@ func testSecretFiles(t *testing.T, s *Stack) {
 		}
 	}
 	s.run(s.Dir, "git", "init", "--quiet")
-	// So an interrupted run leaves them.
+	// An interrupted run leaves such files behind.
 	for name := range secretFiles() {
 		s.WriteFile(name+".new", "", 0o600)
 	}
@@ -121,7 +120,7 @@ func testSecretFiles(t *testing.T, s *Stack) {
 	}
 }
 
-// testSetupAgain: a second run keeps secrets and key, and restarts nothing.
+// testSetupAgain checks that a second run keeps the secrets and the key, and restarts nothing.
 func testSetupAgain(t *testing.T, s *Stack) {
 	s = s.In(t)
 	state := func() map[string]string {
@@ -143,8 +142,8 @@ func testSetupAgain(t *testing.T, s *Stack) {
 	}
 }
 
-// testSetupAfterChange: what an interrupted run wrote, or the operator, and no
-// service has read yet, is read in the next run.
+// testSetupAfterChange checks that the next run applies configuration changes that no service has
+// read yet, whether an interrupted run or the operator made them.
 func testSetupAfterChange(t *testing.T, s *Stack) {
 	s = s.In(t)
 	started := func(service string) string {
@@ -175,8 +174,7 @@ func TestSetupRefusesPasswordsThatNeedQuotes(t *testing.T) {
 	}
 }
 
-// TestSetupResumesAfterInterruption ends setup.sh at moments all along its way,
-// and runs it again.
+// TestSetupResumesAfterInterruption kills setup.sh at various points and runs it again.
 func TestSetupResumesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	s := NewStack(t, nil)
@@ -190,8 +188,7 @@ func TestSetupResumesAfterInterruption(t *testing.T) {
 	}
 }
 
-// interruptAt kills setup.sh, and whatever it has started, as soon as it says
-// line.
+// interruptAt kills setup.sh and all its child processes as soon as it prints line.
 func interruptAt(t *testing.T, s *Stack, line string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "scripts/setup.sh", "--dev")
@@ -240,7 +237,7 @@ func TestSetupWithoutPostgres(t *testing.T) {
 		}
 		return err
 	})
-	// A restart keeps the modes of what is mounted, with Debian's runc too.
+	// A restart keeps the modes of mounted files, with Debian's runc too.
 	inside := filepath.Join("/proc", strings.TrimSpace(s.run(s.Dir, docker, "inspect", "--format={{.State.Pid}}", s.ContainerID("fairlead"))), "root")
 	for dir, want := range map[string]string{"tmp": "777 0", "run/fairlead": "750 10001"} {
 		if got := modeAndOwner(t, filepath.Join(inside, dir)); got != want {
@@ -253,7 +250,7 @@ func TestSetupWithoutPostgres(t *testing.T) {
 	t.Run("upgrade", func(t *testing.T) { testUpgrade(t, s) })
 }
 
-// TestCheckNamesWhatIsWrong breaks a stack in one way after the other.
+// TestCheckNamesWhatIsWrong breaks a stack in one way after another.
 func TestCheckNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := NewStack(t, nil)
@@ -300,8 +297,8 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	t.Run("password", func(t *testing.T) { testPasswordMismatch(t, s) })
 }
 
-// testPasswordMismatch: a service that does not know the password says so in its
-// log, and the check says what to do, whichever file is wrong.
+// testPasswordMismatch checks that a server with the wrong database password says so in its log,
+// and that the check says what to do, whichever file is wrong.
 func testPasswordMismatch(t *testing.T, s *Stack) {
 	s = s.In(t)
 	good, pass := s.ReadFile("config.yaml"), s.Env("POSTGRES_PASSWORD")
@@ -328,7 +325,8 @@ func testPasswordMismatch(t *testing.T, s *Stack) {
 	s.WriteFile(".env", env, 0o600)
 	s.WriteFile("config.yaml", good, 0o600)
 	s.Compose("restart", "fairlead")
-	// Docker looks again only every half a minute at a proxy that had no server.
+	// After the proxy had no server to talk to, Docker repeats its health check only after 30
+	// seconds.
 	s.WaitHealthy()
 	if out, err := s.Run("scripts/setup.sh", "--check"); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -25,15 +25,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// patience is for what takes seconds unless the machine is busy.
+// patience is the timeout for operations that take seconds unless the machine is busy.
 const (
 	patience  = 3 * time.Minute
 	pollEvery = 300 * time.Millisecond
 )
 
-// Stack is one deployment in a directory of its own: a copy of what the
-// repository holds, an .env with free ports and the images under test, and a
-// Compose project that nobody else uses. The test's end removes all of it.
+// Stack is one deployment in its own directory: a copy of the repository, an .env with free ports
+// and the images under test, and its own Compose project. It is removed when the test ends.
 type Stack struct {
 	t       *testing.T
 	Dir     string
@@ -41,8 +40,8 @@ type Stack struct {
 	env     map[string]string
 }
 
-// NewStack copies the repository and writes an .env that scripts/setup.sh will
-// complete. Nothing runs yet. env adds to and overrides that file.
+// NewStack copies the repository and writes an .env that scripts/setup.sh completes; env adds to it
+// and overrides it. Nothing is started yet.
 func NewStack(t *testing.T, env map[string]string) *Stack {
 	t.Helper()
 	s := &Stack{t: t, Dir: t.TempDir(), Project: fmt.Sprintf("fairlead-test-%d", rand.Uint32())}
@@ -51,11 +50,11 @@ func NewStack(t *testing.T, env map[string]string) *Stack {
 		"COMPOSE_PROJECT_NAME": s.Project,
 		"IMAGE_TAG":            images.tag,
 		"POSTGRES_IMAGE":       "fairlead-test/postgres",
-		// Outside the ranges from which Docker takes networks by itself.
+		// Outside the ranges from which Docker allocates networks.
 		"FRONT_SUBNET":        fmt.Sprintf("10.%d.%d.0/24", 212+rand.IntN(40), rand.IntN(256)),
 		"PROXY_HTTP_PUBLISH":  freePort(t),
 		"PROXY_HTTPS_PUBLISH": freePort(t),
-		"RELAY_PUBLISH":       "0.0.0.0:" + freePort(t), // IPv4 only, as by default
+		"RELAY_PUBLISH":       "0.0.0.0:" + freePort(t), // IPv4 only, as in the default
 	}
 	for _, name := range []string{"PROXY_DEV", "CONSOLE", "METRICS", "PROMETHEUS", "ALERTMANAGER", "GRAFANA"} {
 		s.env[name+"_PUBLISH"] = "127.0.0.1:" + freePort(t)
@@ -70,14 +69,14 @@ func NewStack(t *testing.T, env map[string]string) *Stack {
 	return s
 }
 
-// In is the same stack for a subtest, which it fails instead of the test.
+// In returns the same stack for a subtest, so that a failure fails the subtest.
 func (s *Stack) In(t *testing.T) *Stack {
 	in := *s
 	in.t = t
 	return &in
 }
 
-// end says what happened in a stack whose test failed, and removes it.
+// end logs what happened if the test failed, and removes the stack.
 func (s *Stack) end() {
 	if s.Env("COMPOSE_FILE") == "" {
 		return // never set up
@@ -88,20 +87,19 @@ func (s *Stack) end() {
 	s.Down()
 }
 
-// Setup runs scripts/setup.sh and fails the test when it fails.
+// Setup runs scripts/setup.sh and fails the test if it fails.
 func (s *Stack) Setup(args ...string) string {
 	s.t.Helper()
 	return s.run(s.Dir, "scripts/setup.sh", args...)
 }
 
-// Compose runs docker-compose in the stack's directory and returns what it wrote
-// to stdout.
+// Compose runs docker-compose in the stack's directory and returns its stdout.
 func (s *Stack) Compose(args ...string) string {
 	s.t.Helper()
 	return s.run(s.Dir, "docker-compose", args...)
 }
 
-// Up starts services, all unless told.
+// Up starts the services, by default all.
 func (s *Stack) Up(services ...string) {
 	s.t.Helper()
 	s.Compose(append([]string{"up", "-d"}, services...)...)
@@ -119,13 +117,13 @@ func (s *Stack) Exec(service string, command ...string) string {
 	return s.Compose(append([]string{"exec", "-T", service}, command...)...)
 }
 
-// Logs returns what the containers of a service have written.
+// Logs returns the output of a service's containers.
 func (s *Stack) Logs(service string) string {
 	s.t.Helper()
 	return s.Compose("logs", "--no-color", service)
 }
 
-// Env returns a setting of .env, as setup.sh has left it.
+// Env returns a setting from .env as setup.sh left it.
 func (s *Stack) Env(name string) string {
 	text, err := os.ReadFile(filepath.Join(s.Dir, ".env"))
 	if err != nil {
@@ -139,13 +137,13 @@ func (s *Stack) Env(name string) string {
 	return ""
 }
 
-// setEnv changes a setting of .env.
+// setEnv changes a setting in .env.
 func (s *Stack) setEnv(name, value string) {
 	s.t.Helper()
 	s.WriteFile(".env", strings.Replace(s.ReadFile(".env"), name+"="+s.Env(name)+"\n", name+"="+value+"\n", 1), 0o600)
 }
 
-// Addr is where a published port is reached from this machine, such as
+// Addr returns the address at which a published port is reachable from this machine, for example
 // Addr("PROXY_DEV_PUBLISH").
 func (s *Stack) Addr(setting string) string {
 	publish := s.Env(setting)
@@ -155,7 +153,7 @@ func (s *Stack) Addr(setting string) string {
 	return publish
 }
 
-// ReadFile returns a file of the stack's directory.
+// ReadFile returns a file from the stack's directory.
 func (s *Stack) ReadFile(name string) string {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.Dir, name))
@@ -165,7 +163,7 @@ func (s *Stack) ReadFile(name string) string {
 	return string(text)
 }
 
-// WriteFile changes a file of the stack's directory; its owner stays.
+// WriteFile overwrites a file in the stack's directory and keeps its owner.
 func (s *Stack) WriteFile(name, text string, mode os.FileMode) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.Dir, name), []byte(text), mode); err != nil {
@@ -173,15 +171,15 @@ func (s *Stack) WriteFile(name, text string, mode os.FileMode) {
 	}
 }
 
-// Services are the names of the services that have a container. Compose itself
-// would name those of profiles that are off, too.
+// Services returns the names of the services that have a container. Compose itself would also list
+// services of disabled profiles.
 func (s *Stack) Services() []string {
 	s.t.Helper()
 	return strings.Fields(s.run(s.Dir, docker, "ps", "--all", "--filter=label=com.docker.compose.project="+s.Project,
 		`--format={{.Label "com.docker.compose.service"}}`))
 }
 
-// Container is what `docker inspect` says of a service's container.
+// Container is the result of `docker inspect` for a service's container.
 type Container struct {
 	Config struct {
 		User        string
@@ -211,7 +209,7 @@ type Container struct {
 	}
 }
 
-// Inspect returns the container of a service.
+// Inspect inspects the container of a service.
 func (s *Stack) Inspect(service string) Container {
 	s.t.Helper()
 	var found []Container
@@ -221,7 +219,7 @@ func (s *Stack) Inspect(service string) Container {
 	return found[0]
 }
 
-// ContainerID names the container of a service to docker.
+// ContainerID returns the container ID of a service.
 func (s *Stack) ContainerID(service string) string {
 	s.t.Helper()
 	id := strings.TrimSpace(s.Compose("ps", "-q", service))
@@ -231,8 +229,8 @@ func (s *Stack) ContainerID(service string) string {
 	return id
 }
 
-// WaitHealthy returns when Docker calls the services healthy, all unless told;
-// of one without a health check, when it runs.
+// WaitHealthy waits until Docker reports the services, by default all, as healthy. A service
+// without a health check only has to run.
 func (s *Stack) WaitHealthy(services ...string) {
 	s.t.Helper()
 	if len(services) == 0 {
@@ -250,8 +248,7 @@ func (s *Stack) WaitHealthy(services ...string) {
 	}
 }
 
-// Run runs a command in the stack's directory, for its result and its output,
-// stdout and stderr together.
+// Run runs a command in the stack's directory and returns its combined stdout and stderr.
 func (s *Stack) Run(name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(s.t.Context(), name, args...)
 	cmd.Dir = s.Dir
@@ -260,8 +257,7 @@ func (s *Stack) Run(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// try runs docker-compose when nothing can be done about its failure, also
-// after the test's end.
+// try runs docker-compose and ignores failures. It also works after the test has ended.
 func (s *Stack) try(args ...string) string {
 	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), "docker-compose", args...)
 	cmd.Dir = s.Dir
@@ -282,7 +278,7 @@ func (s *Stack) run(dir, name string, args ...string) string {
 	return out
 }
 
-// command runs a program and returns its stdout; its stderr is in the error.
+// command runs a program and returns its stdout; the error includes its stderr.
 func command(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -295,7 +291,7 @@ func command(ctx context.Context, dir, name string, args ...string) (string, err
 	return out.String(), nil
 }
 
-// content is the body of a 200.
+// content returns the body of a response, which must have status 200.
 func content(t *testing.T, url string) string {
 	t.Helper()
 	status, body := send(t, http.MethodGet, url, "", nil)
@@ -305,7 +301,7 @@ func content(t *testing.T, url string) string {
 	return body
 }
 
-// send makes a request with a JSON body, if any, and an API key, if any.
+// send sends a request with an optional JSON body and an optional API key.
 func send(t *testing.T, method, url, key string, body any) (status int, answer string) {
 	t.Helper()
 	var text []byte
@@ -335,17 +331,17 @@ func send(t *testing.T, method, url, key string, body any) (status int, answer s
 	return got.StatusCode, string(read)
 }
 
-// environ is the environment without what would choose another stack.
+// environ returns the environment without the variables that would select another stack.
 func environ() []string {
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "COMPOSE_") })
 	return append(env, "DOCKER_BUILDKIT=1")
 }
 
-// ports counts the ports that freePort has tried, which it does not try again.
+// ports counts the ports that freePort has tried, so that it does not try them again.
 var ports atomic.Int32
 
-// freePort returns a port that is free for TCP and UDP on every address, and that no
-// other test gets. It is below those that the system gives to whoever connects.
+// freePort returns a port that is free for TCP and UDP on every address and that no other test
+// gets. It is below the system's ephemeral port range.
 func freePort(t *testing.T) string {
 	t.Helper()
 	const first, count = 15_000, 15_000

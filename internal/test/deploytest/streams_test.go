@@ -22,11 +22,11 @@ import (
 
 var hold = flag.Duration("hold", 30*time.Second, "how long a stream must stay open through the proxy")
 
-// streams is what each party of a client's map stream has counted so far.
+// streams holds what each side of a client's map stream has counted so far.
 type streams struct {
-	Asked int // by the client: requests to follow its map
-	Begun int // by the server: whole maps sent, one at the beginning of each stream
-	Ended int // by the proxy: connections of clients that came to their end
+	Asked int // by the client: map poll requests
+	Begun int // by the server: full maps sent, one at the start of each stream
+	Ended int // by the proxy: client connections that ended
 }
 
 var pollsOfClient = regexp.MustCompile(`(?m)^controlclient_map_requests_poll (\d+)$`)
@@ -48,7 +48,7 @@ func countStreams(ctx context.Context, s *Stack, d *clienttest.Daemon) (n stream
 	return n, nil
 }
 
-// metric reads one whole number from the service.
+// metric reads one integer metric from the server.
 func metric(ctx context.Context, s *Stack, series string) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr("METRICS_PUBLISH")+"/metrics", nil)
 	if err != nil {
@@ -71,7 +71,7 @@ func metric(ctx context.Context, s *Stack, series string) (int, error) {
 	return 0, fmt.Errorf("the service has no metric %s", series)
 }
 
-// mustCount compares the counts with those of before.
+// mustCount compares the current counts with the expected ones.
 func mustCount(ctx context.Context, t *testing.T, s *Stack, d *clienttest.Daemon, want streams, when string) {
 	t.Helper()
 	got, err := countStreams(ctx, s, d)
@@ -83,7 +83,7 @@ func mustCount(ctx context.Context, t *testing.T, s *Stack, d *clienttest.Daemon
 	}
 }
 
-// settle waits until a new client has found its ways, and returns its counts.
+// settle waits until a new client has settled on its paths, and returns its counts.
 func settle(ctx context.Context, t *testing.T, s *Stack, d *clienttest.Daemon) (n streams) {
 	t.Helper()
 	same := 0
@@ -104,8 +104,8 @@ func settle(ctx context.Context, t *testing.T, s *Stack, d *clienttest.Daemon) (
 	return n
 }
 
-// rename gives the node of a client another name and waits until its client has
-// heard of it, which it can only by its stream.
+// rename renames a client's node and waits until the client sees the new name, which it can only
+// learn from its stream.
 func rename(ctx context.Context, t *testing.T, s *Stack, d *clienttest.Daemon, from, to string) {
 	t.Helper()
 	s.Exec("fairlead", "fairlead", "nodes", "rename", from, to)
@@ -115,8 +115,8 @@ func rename(ctx context.Context, t *testing.T, s *Stack, d *clienttest.Daemon, f
 	}
 }
 
-// joinByTLS starts a deployment in production mode with a certificate of its
-// own, and a client that joins it from outside.
+// joinByTLS starts a deployment in production mode with a certificate of its own, and a client
+// outside that joins it.
 func joinByTLS(ctx context.Context, t *testing.T, name string) (*Stack, *clienttest.Daemon) {
 	t.Helper()
 	o := newOutside(t)
@@ -170,7 +170,7 @@ func TestReloadKeepsStreamsAndRestartBringsThemBack(t *testing.T) {
 	rename(ctx, t, s, client, "after-reload", "after-restart")
 }
 
-// script runs a command of scripts/proxy.sh that must succeed.
+// script runs a command of scripts/proxy.sh and fails the test if it fails.
 func script(t *testing.T, s *Stack, command string) {
 	t.Helper()
 	if out, err := s.Run("scripts/proxy.sh", command); err != nil {

@@ -65,8 +65,8 @@ func testUpgrade(t *testing.T, s *Stack) {
 	}
 }
 
-// usePrebuilt lets Compose build its images from a server that is linked here with another commit, and from the
-// existing console. Compiling them in Docker would take minutes.
+// usePrebuilt makes Compose build its images from a server linked here with another commit and from
+// the existing console. Compiling them in Docker would take minutes.
 func usePrebuilt(t *testing.T, s *Stack, commit string) {
 	t.Helper()
 	lock, err := lockTree()

@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// healthCheck as the specification's table of limits has it.
+// healthCheck holds the values from the specification's table of limits.
 type healthCheck struct {
 	Interval, Timeout, StartPeriod time.Duration
 	Retries                        int
 }
 
-// testContainerValues reads from the running containers what the specification
-// fixes, and what each container must do without.
+// testContainerValues checks in the running containers the values that the specification fixes and
+// the privileges that each container must not have.
 func testContainerValues(t *testing.T, s *Stack) {
 	s = s.In(t)
 	checks := map[string]healthCheck{

@@ -1,7 +1,6 @@
-// Command composecheck reads the deployment in the current directory as Compose
-// v2 does, by .env and COMPOSE_FILE, and prints its services. docker-compose 1.29
-// reads the same files; this is what stands for the other version where it is not
-// installed.
+// Command composecheck reads the deployment in the current directory as Compose v2 does, using .env
+// and COMPOSE_FILE, and prints its services. Tests compare them with those of docker-compose 1.29,
+// so that Compose v2 itself does not have to be installed.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command upstream stands behind the proxy in its tests, in place of the service or of
-// the console: it shows each request as it came out of the proxy, streams, and
-// agrees to every upgrade. It is not shipped and knows nothing of a mesh.
+// Command upstream is a stand-in for the server or the console in tests of the proxy. It returns
+// each request as the proxy passed it on, streams, and accepts every upgrade. It is not shipped and
+// contains no mesh logic.
 package main

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// seen is a request as it came out of the proxy.
+// seen is a request as the proxy passed it on.
 type seen struct {
-	By     string // the address that was listened on
+	By     string // the address that this process listens on
 	Method string
 	Host   string
 	Path   string
@@ -35,7 +35,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h := w.Header()
-	// What the proxy must replace by its own.
+	// The proxy must replace these headers with its own.
 	h.Set("Strict-Transport-Security", "max-age=1")
 	h.Set("X-Frame-Options", "SAMEORIGIN")
 	h.Set("X-Content-Type-Options", "upstream")
@@ -47,7 +47,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		h.Set("Location", "/elsewhere")
 		w.WriteHeader(http.StatusMovedPermanently)
 	case "/stream":
-		// One message, and then silence until the client goes.
+		// Send one message, then nothing until the client disconnects.
 		fmt.Fprintln(w, "first")
 		if err := http.NewResponseController(w).Flush(); err == nil {
 			<-r.Context().Done()
@@ -58,12 +58,12 @@ func serve(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		// A client that is gone needs no answer.
+		// Ignore the error: the client may be gone.
 		_ = json.NewEncoder(w).Encode(seen{os.Args[1], r.Method, r.Host, r.URL.Path, r.Header, n})
 	}
 }
 
-// echo agrees to whatever protocol is asked for and sends back all it gets.
+// echo accepts any protocol upgrade and sends back everything it receives.
 func echo(w http.ResponseWriter, r *http.Request) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -71,12 +71,12 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	}
 	defer conn.Close()
 	fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n", r.Header.Get("Upgrade"))
-	// Some proxies look whether a WebSocket was agreed on as RFC 6455 says.
+	// Some proxies check that the WebSocket handshake follows RFC 6455.
 	if key := r.Header.Get("Sec-WebSocket-Key"); key != "" {
 		sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 		fmt.Fprintf(conn, "Sec-WebSocket-Accept: %s\r\n", base64.StdEncoding.EncodeToString(sum[:]))
 	}
 	fmt.Fprint(conn, "\r\n")
-	// Until the client goes.
+	// Copy until the client disconnects.
 	_, _ = io.Copy(conn, buffered)
 }
