@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
-// startPair starts a network of two clients that know each other.
+// startPair starts a network of two clients that see each other.
 func startPair(ctx context.Context, t *testing.T, version string) (n network, subject, viewer *clienttest.Daemon) {
 	t.Helper()
 	n = startNetwork(t, meshtest.Config{})
@@ -29,7 +29,7 @@ func startPair(ctx context.Context, t *testing.T, version string) (n network, su
 	return n, subject, viewer
 }
 
-// change asks the API for a change of a node.
+// change sends a request to the API that changes a node.
 func (n network) change(ctx context.Context, method, path, body string) {
 	n.t.Helper()
 	if _, err := n.API(ctx, method, "/api/v1/node/"+path, body); err != nil {
@@ -120,7 +120,7 @@ func TestFrozenClientIsShownOffline(t *testing.T) {
 		if err := subject.Process().Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = subject.Process().Signal(syscall.SIGCONT) }) // it could not end
+		t.Cleanup(func() { _ = subject.Process().Signal(syscall.SIGCONT) }) // otherwise it could not exit
 		await(ctx, t, viewer, func(s *ipnstate.Status) bool { return !peer(s, "subject").Online })
 		if err := subject.Process().Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)

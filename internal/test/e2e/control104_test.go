@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
-// controlMap is what the control client of v1.104.4 prints of a map.
+// controlMap is a map as the control client of v1.104.4 prints it.
 type controlMap struct {
 	Version int
 	Self    controlNode
@@ -44,8 +44,8 @@ func (m controlMap) peer(name string) *controlNode {
 	return nil
 }
 
-// control104 is a running control client of v1.104.4, whose daemon cannot be
-// built everywhere. It has no data plane.
+// control104 is a running control client of v1.104.4, without a data plane. It is used because the
+// daemon of that version cannot be built everywhere.
 type control104 struct {
 	mu   sync.Mutex
 	last controlMap // guarded by mu
@@ -79,7 +79,7 @@ func startControl104(t *testing.T, args ...string) *control104 {
 	var wait sync.WaitGroup
 	wait.Go(func() { c.read(bufio.NewScanner(stdout)) })
 	t.Cleanup(func() {
-		stdin.Close() // which ends it
+		stdin.Close() // this makes it exit
 		wait.Wait()
 		if err := cmd.Wait(); err != nil || t.Failed() {
 			t.Errorf("the control client ended: %v\n%s", err, log.Bytes())

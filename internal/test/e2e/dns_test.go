@@ -20,11 +20,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
-// lookup is how long one question to the resolver of a client may take. Another follows.
+// lookup is the timeout of one query to a client's resolver. Queries are retried.
 const lookup = 500 * time.Millisecond
 
-// serveNames runs a nameserver in a namespace. It finds every name at addr, or
-// none when that is not valid.
+// serveNames runs a nameserver in a namespace. It resolves every name to addr, or to nothing if
+// addr is invalid.
 func serveNames(ctx context.Context, t *testing.T, host *clienttest.Namespace, at, addr netip.Addr) {
 	t.Helper()
 	conn, err := host.ListenPacket(ctx, "udp", netip.AddrPortFrom(at, 53).String())
@@ -60,7 +60,7 @@ func serveNames(ctx context.Context, t *testing.T, host *clienttest.Namespace, a
 	}()
 }
 
-// resolve asks the resolver of the client on a host.
+// resolve queries the resolver of the client on a host.
 func resolve(ctx context.Context, host *clienttest.Namespace, name string) (string, error) {
 	resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return host.DialContext(ctx, "udp", "100.100.100.100:53")
@@ -74,7 +74,7 @@ func resolve(ctx context.Context, host *clienttest.Namespace, name string) (stri
 	return addrs[0].Unmap().String(), nil
 }
 
-// getent asks the host, as programs on it do.
+// getent queries the host's resolver, as programs on it do.
 func getent(ctx context.Context, host *clienttest.Namespace, name string) (string, error) {
 	cmd := host.Command(ctx, "getent", "ahostsv4", name)
 	var out bytes.Buffer
@@ -90,14 +90,14 @@ func getent(ctx context.Context, host *clienttest.Namespace, name string) (strin
 	return addr, nil
 }
 
-// names is what a client on a host finds, by the way that is asked.
+// names checks which names a client on a host resolves, using ask.
 type names struct {
 	*lab
 	ask func(ctx context.Context, host *clienttest.Namespace, name string) (string, error)
 }
 
-// become runs a command of fairlead and waits until the client finds a name at an
-// address, or finds none if the address is empty.
+// become runs a fairlead command and waits until the client resolves a name to an address, or not
+// at all if the address is empty.
 func (n names) become(ctx context.Context, t *testing.T, name, addr string, command ...string) {
 	t.Helper()
 	began := time.Now()
@@ -126,7 +126,7 @@ func TestChangesOfDNSReachTheResolverOfAClient(t *testing.T) {
 		if err := corp.Command(ctx, "ip", "addr", "add", own.String()+"/24", "dev", "eth0").Run(); err != nil {
 			t.Fatal(err)
 		}
-		serveNames(ctx, t, corp, own, netip.Addr{}) // what the hosts ask without the mesh
+		serveNames(ctx, t, corp, own, netip.Addr{}) // the nameserver that the hosts use without the mesh
 		serveNames(ctx, t, corp, corp.Addr, found)
 		second := address(ctx, t, l.daemons[1]).String()
 		client, host := names{l, resolve}, names{l, getent}
@@ -150,7 +150,7 @@ func TestChangesOfDNSReachTheResolverOfAClient(t *testing.T) {
 		if got := l.CLI("dns", "show"); got != set {
 			t.Errorf("after a restart: %s\nbefore: %s", got, set)
 		}
-		// A client that was cut off insists on TLS for a while; one that starts does not.
+		// A client that was cut off insists on TLS for a while; one that starts up does not.
 		if err := l.daemons[0].Restart(); err != nil {
 			t.Fatal(err)
 		}

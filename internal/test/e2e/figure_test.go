@@ -31,8 +31,8 @@ import (
 
 var bareRelay = flag.String("bare-relay", "", "be nothing but a relay, at this address; the tests start it so")
 
-// serveBareRelay is the least that can be made of the package that our relay is
-// made of, as a process of its own like ours.
+// serveBareRelay runs a minimal relay on the package that our relay uses, in a process of its own
+// like ours.
 func serveBareRelay(addr string) error {
 	mux := http.NewServeMux()
 	mux.Handle("/derp", derpserver.Handler(derpserver.New(key.NewNode(), logger.Discard)))
@@ -46,8 +46,8 @@ func serveBareRelay(addr string) error {
 	return (&http.Server{Addr: addr, Handler: mux, ReadHeaderTimeout: time.Minute}).ListenAndServe()
 }
 
-// startBareRelay starts it beside a server, and returns a relay map with it
-// alone.
+// startBareRelay starts a bare relay next to a server and returns a relay map that contains only
+// it.
 func startBareRelay(t *testing.T, l *lab) (mapFile string) {
 	t.Helper()
 	program, err := os.Executable()
@@ -63,7 +63,7 @@ func startBareRelay(t *testing.T, l *lab) (mapFile string) {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // says that it was killed
+		_ = cmd.Wait() // reports that it was killed
 	})
 	region := &tailcfg.DERPRegion{RegionID: 900, RegionCode: "bare", RegionName: "Bare", Nodes: []*tailcfg.DERPNode{{
 		Name: "900a", RegionID: 900, HostName: l.server.Addr.String(), IPv4: l.server.Addr.String(), IPv6: "none",
@@ -80,7 +80,7 @@ func startBareRelay(t *testing.T, l *lab) (mapFile string) {
 	return mapFile
 }
 
-// relayed returns a lab whose clients reach each other through a relay only.
+// relayed returns a lab whose clients can reach each other only through a relay.
 func relayed(ctx context.Context, t *testing.T, bare bool) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -98,16 +98,16 @@ func relayed(ctx context.Context, t *testing.T, bare bool) *lab {
 	return l
 }
 
-// TestFigureRelayThroughput holds that two clients get at least nine tenths of
-// what they get from the bare relay, and at least 100 Mbit/s.
+// TestFigureRelayThroughput checks that two clients get at least 90 % of the throughput they get
+// from the bare relay, and at least 100 Mbit/s.
 func TestFigureRelayThroughput(t *testing.T) {
 	const rounds, floor, share = 5, 100.0, 0.9
 	ctx := within(t, 5*time.Minute)
 	ours, bare := relayed(ctx, t, false), relayed(ctx, t, true)
-	throughput(ctx, t, ours) // TCP learns its pace
+	throughput(ctx, t, ours) // warm-up for TCP congestion control
 	throughput(ctx, t, bare)
 
-	// What else the machine does can only spoil an attempt.
+	// Other work on the machine can only make an attempt look worse, so the best of three counts.
 	var best, ratio float64
 	for attempt := 0; attempt < 3 && (best < floor || ratio < share); attempt++ {
 		var rates, ratios []float64
@@ -128,7 +128,7 @@ func TestFigureRelayThroughput(t *testing.T) {
 	}
 }
 
-// throughput returns the Mbit/s of one TCP connection between the hosts.
+// throughput returns the throughput of one TCP connection between the hosts in Mbit/s.
 func throughput(ctx context.Context, t *testing.T, l *lab) float64 {
 	t.Helper()
 	const during = 2 * time.Second
@@ -158,14 +158,14 @@ func throughput(ctx context.Context, t *testing.T, l *lab) float64 {
 	return float64(size) * 8 / 1e6 / time.Since(began).Seconds()
 }
 
-// TestFigurePolicyIsFeltSoon measures how long after the answer to a save three hosts
-// accept and refuse new connections as the policy says. Two of them run the oldest
-// client, one the newest.
+// TestFigurePolicyIsFeltSoon measures how long after the response to a save three hosts accept and
+// refuse new connections according to the new policy. Two of them run the oldest client, one the
+// newest.
 func TestFigurePolicyIsFeltSoon(t *testing.T) {
 	const (
 		changes = 20
 		soon    = 2 * time.Second
-		attempt = 100 * time.Millisecond // for one that is accepted; a refused one takes silence
+		attempt = 100 * time.Millisecond // for an accepted connection; a refused one takes silence
 	)
 	ctx := within(t, 2*patience)
 	w := startTown(ctx, t, clienttest.Oldest)
@@ -180,7 +180,7 @@ func TestFigurePolicyIsFeltSoon(t *testing.T) {
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		for _, name := range []string{"laptop", "phone", "db"} {
-			to := w.addrs[name][i/2%2] // both families in turn
+			to := w.addrs[name][i/2%2] // alternate between IPv4 and IPv6
 			note := func(list *[]time.Duration, d time.Duration) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -217,9 +217,9 @@ func TestFigurePolicyIsFeltSoon(t *testing.T) {
 	}
 }
 
-// TestFigureOtherRouterTakesOver holds what a router that fails, or leaves, may cost
-// those who open connections. The better of two counts for the second, of which the
-// server's grace is the most: a lost packet alone takes a second.
+// TestFigureOtherRouterTakesOver checks how long new connections fail after a router fails or
+// leaves. For a router that leaves, the better of two attempts counts: the server's grace period
+// takes most of the allowed time, and a single lost packet costs a second.
 func TestFigureOtherRouterTakesOver(t *testing.T) {
 	const fromSilent, fromLeaver = 15 * time.Second, 3 * time.Second
 	ctx := within(t, 2*patience)

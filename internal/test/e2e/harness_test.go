@@ -31,7 +31,7 @@ var (
 )
 
 const (
-	patience   = 3 * time.Minute // for what takes seconds unless the machine is busy
+	patience   = 3 * time.Minute // for operations that take seconds unless the machine is busy
 	pollEvery  = 20 * time.Millisecond
 	baseDomain = "mesh.test"
 )
@@ -55,7 +55,7 @@ func mainStatus(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// For the client that is linked into this process.
+	// This is for the client that is linked into this process.
 	if err := clienttest.SealProcess(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -67,7 +67,7 @@ func mainStatus(m *testing.M) int {
 	return m.Run()
 }
 
-// versions of the client under test, oldest first.
+// versions returns the client versions under test, oldest first.
 func versions() []string {
 	if *clients == "all" {
 		return clienttest.Versions()
@@ -75,7 +75,7 @@ func versions() []string {
 	return strings.Split(*clients, ",")
 }
 
-// forEachVersion runs a test with each version of the client.
+// forEachVersion runs a test with each client version.
 func forEachVersion(t *testing.T, test func(t *testing.T, version string)) {
 	for _, v := range versions() {
 		t.Run(v, func(t *testing.T) { test(t, v) })
@@ -101,7 +101,7 @@ func eventually(ctx context.Context, t *testing.T, try func() error) {
 			return
 		}
 		if last == nil || ctx.Err() == nil {
-			last = err // not the one that the end of ctx caused
+			last = err // keep the error that was not caused by the end of ctx
 		}
 		select {
 		case <-ctx.Done():
@@ -129,13 +129,13 @@ func startNetwork(t *testing.T, c meshtest.Config) network {
 	return n
 }
 
-// key makes a pre-auth key of alice.
+// key creates a pre-auth key of alice.
 func (n network) key(flags ...string) string {
 	n.t.Helper()
 	return n.PreAuthKey("alice", flags...)
 }
 
-// join starts a client, or several of one kind, and lets them join with a key.
+// join starts one or more clients and joins them with a key.
 func (n network) join(ctx context.Context, o clienttest.Options, key, name string, args ...string) *clienttest.Daemon {
 	n.t.Helper()
 	d := clienttest.Start(n.t, o)
@@ -150,7 +150,7 @@ func (n network) up(ctx context.Context, d *clienttest.Daemon, key, name string,
 	}
 }
 
-// node is what the API says of a node.
+// node is a node as the API returns it.
 type node struct {
 	ID          string   `json:"id"`
 	NodeKey     string   `json:"nodeKey"`
@@ -163,7 +163,7 @@ type node struct {
 	} `json:"user"`
 }
 
-// nodes are those of the network, by name.
+// nodes returns the nodes of the network by name.
 func (n network) nodes(ctx context.Context) map[string]node {
 	n.t.Helper()
 	text, err := n.API(ctx, "GET", "/api/v1/node", "")
@@ -186,7 +186,7 @@ func (n network) nodes(ctx context.Context) map[string]node {
 	return byName
 }
 
-// address is the first one of a client in the mesh.
+// address returns a client's first address in the mesh.
 func address(ctx context.Context, t *testing.T, d *clienttest.Daemon) netip.Addr {
 	t.Helper()
 	ips, err := d.IPs(ctx)
@@ -196,8 +196,8 @@ func address(ctx context.Context, t *testing.T, d *clienttest.Daemon) netip.Addr
 	return ips[0]
 }
 
-// await waits until a client's status is as wanted. It asks the daemon itself:
-// a command for each question would keep a small machine busy.
+// await waits until a client's status is as wanted. It asks the daemon directly, because running a
+// command for every poll would keep a small machine busy.
 func await(ctx context.Context, t *testing.T, d *clienttest.Daemon, wanted func(*ipnstate.Status) bool) {
 	t.Helper()
 	began := time.Now()
@@ -217,7 +217,7 @@ func awaitState(ctx context.Context, t *testing.T, d *clienttest.Daemon, state s
 	await(ctx, t, d, func(s *ipnstate.Status) bool { return s.BackendState == state })
 }
 
-// peer is what a client knows of a node by its name, nil when it knows none.
+// peer returns the peer with this name from a client's status, or nil.
 func peer(s *ipnstate.Status, name string) *ipnstate.PeerStatus {
 	for _, p := range s.Peer {
 		if p.DNSName == name+"."+baseDomain+"." {
@@ -227,7 +227,7 @@ func peer(s *ipnstate.Status, name string) *ipnstate.PeerStatus {
 	return nil
 }
 
-// seesOnline wants a client to see these peers online.
+// seesOnline returns a condition for await: the client sees these peers online.
 func seesOnline(names ...string) func(*ipnstate.Status) bool {
 	return func(s *ipnstate.Status) bool {
 		for _, name := range names {
@@ -239,8 +239,8 @@ func seesOnline(names ...string) func(*ipnstate.Status) bool {
 	}
 }
 
-// ping lets a client reach a node by its address or name, over the path that
-// the output names by a text such as "via DERP".
+// ping makes a client ping a node by address or name until the output contains path, a text such as
+// "via DERP".
 func ping(ctx context.Context, t *testing.T, d *clienttest.Daemon, target, path string) {
 	t.Helper()
 	eventually(ctx, t, func() error {
@@ -252,7 +252,7 @@ func ping(ctx context.Context, t *testing.T, d *clienttest.Daemon, target, path 
 	})
 }
 
-// serveEcho sends back what every connection sends, until the test ends.
+// serveEcho echoes what it receives on every connection, until the test ends.
 func serveEcho(t *testing.T, l net.Listener) {
 	t.Helper()
 	t.Cleanup(func() { l.Close() })
@@ -267,8 +267,8 @@ func serveEcho(t *testing.T, l net.Listener) {
 	}()
 }
 
-// dial connects once the target can be reached: a client refuses to dial peers
-// that it does not know yet.
+// dial connects as soon as the target is reachable. It retries because a client refuses to dial
+// peers that it does not know yet.
 func dial(ctx context.Context, t *testing.T, connect func(context.Context, string) (net.Conn, error), target string) (conn net.Conn) {
 	t.Helper()
 	eventually(ctx, t, func() (err error) {
@@ -279,7 +279,7 @@ func dial(ctx context.Context, t *testing.T, connect func(context.Context, strin
 	return conn
 }
 
-// checkEcho compares what comes back with what was sent.
+// checkEcho sends a text and compares what comes back with it.
 func checkEcho(t *testing.T, conn net.Conn, text string) {
 	t.Helper()
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
@@ -294,7 +294,7 @@ func checkEcho(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
-// someBytes are a megabyte in which no two lines are the same.
+// someBytes returns a megabyte of text in which no two lines are equal.
 func someBytes(name string) string {
 	var b strings.Builder
 	for i := 0; b.Len() < 1<<20; i++ {

@@ -17,9 +17,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
-// refused wants "tailscale up" to fail at once and to say these texts. It takes
-// a client of its own: one that was refused tries on in the background, and may
-// show the answer to that in the next command.
+// refused checks that "tailscale up" fails at once and prints these texts. It uses a client of its
+// own, because a refused client keeps retrying in the background and may show the response to that
+// in the next command.
 func refused(ctx context.Context, t *testing.T, n network, version, key string, args []string, says ...string) {
 	t.Helper()
 	d := clienttest.Start(t, clienttest.Options{Version: version})
@@ -114,7 +114,7 @@ func TestEphemeralNodeIsDeletedAtOnceWhenItLogsOut(t *testing.T) {
 
 func TestEphemeralNodeIsDeletedAfterTheInactivityTimeout(t *testing.T) {
 	t.Parallel()
-	const timeout = time.Minute // the shortest that the configuration takes
+	const timeout = time.Minute // the shortest that the configuration accepts
 	ctx := within(t, timeout+patience)
 	n := startNetwork(t, meshtest.Config{Set: map[string]string{
 		"node.ephemeral.inactivity_timeout": timeout.String(), "node_update_check_interval": "1s",

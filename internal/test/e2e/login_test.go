@@ -22,7 +22,7 @@ type login struct {
 	URL, Code string
 
 	wait sync.WaitGroup
-	text string // what the command printed; for after the wait
+	text string // what the command printed; read it only after the wait
 	exit int
 }
 
@@ -31,7 +31,7 @@ var (
 	loginCode = regexp.MustCompile(`\b[0-9A-Z]{4}-[0-9A-Z]{4}\b`)
 )
 
-// beginLogin types "tailscale up", and opens the page that it names.
+// beginLogin runs "tailscale up" and opens the page whose URL it prints.
 func beginLogin(ctx context.Context, t *testing.T, n network, d *clienttest.Daemon, args ...string) *login {
 	t.Helper()
 	l := new(login)
@@ -56,7 +56,7 @@ func beginLogin(ctx context.Context, t *testing.T, n network, d *clienttest.Daem
 	if status != http.StatusOK || l.Code == "" {
 		t.Fatalf("the page answers with %d and shows no code: %s", status, page)
 	}
-	// The client asks once more, to wait, after it has the link.
+	// After it has the link, the client sends another request to wait.
 	eventually(ctx, t, func() error {
 		list, err := n.TryCLI(ctx, "auth", "list")
 		if err == nil && !strings.Contains(list, l.Code) {
@@ -67,7 +67,7 @@ func beginLogin(ctx context.Context, t *testing.T, n network, d *clienttest.Daem
 	return l
 }
 
-// end waits until the command has ended.
+// end waits until the command has exited.
 func (l *login) end() (text string, exit int) {
 	l.wait.Wait()
 	return l.text, l.exit
@@ -143,7 +143,7 @@ func TestLoginOutlivesARestartOfTheServer(t *testing.T) {
 		if status, page := browse(ctx, t, l.URL); status != http.StatusOK || !strings.Contains(page, l.Code) {
 			t.Errorf("after the restart the page answers with %d: %s", status, page)
 		}
-		// The link works before the client is back to wait, the code only then.
+		// The link works before the client is back to wait; the code works only after that.
 		n.CLI("auth", "approve", l.URL, "--user", "alice")
 		if text, exit := l.end(); exit != 0 {
 			t.Errorf("the command ends with code %d and says: %s", exit, text)

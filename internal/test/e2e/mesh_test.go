@@ -16,11 +16,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
-// nameOf is the name of the node that runs a version of the client.
+// nameOf returns the name of the node that runs a client version.
 func nameOf(version string) string { return strings.ReplaceAll(version, ".", "-") }
 
-// startLinked runs the client that is linked into programs. It ends with the
-// test, or when it is closed.
+// startLinked runs tsnet, the client that is linked into programs. It stops when the test ends or
+// when it is closed.
 func startLinked(ctx context.Context, t *testing.T, n network, name, key, dir string) *tsnet.Server {
 	t.Helper()
 	clienttest.RequireSealed(t)
@@ -44,7 +44,7 @@ func TestClientsOfAllVersionsFormOneMesh(t *testing.T) {
 		daemons[nameOf(v)] = n.join(ctx, clienttest.Options{Version: v}, key, nameOf(v))
 	}
 
-	// A client without a network device hands incoming connections to this host.
+	// A client without a network device forwards incoming connections to this host.
 	here, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestClientsOfAllVersionsFormOneMesh(t *testing.T) {
 	}
 }
 
-// Programs and containers are started with the same key for ever.
+// Programs and containers are always started with the same key.
 func TestLinkedClientStartsAgainWithAKeyThatIsUsedUp(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, patience)

@@ -14,8 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
-// lab is a network with two clients on hosts of their own, each with a network
-// device.
+// lab is a network with two clients, each on its own host with a network device.
 type lab struct {
 	network
 	*clienttest.Lab
@@ -24,7 +23,7 @@ type lab struct {
 	daemons [2]*clienttest.Daemon
 }
 
-// newLab makes the hosts, on which nothing runs.
+// newLab creates the hosts, with nothing running on them.
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{Lab: clienttest.NewLab(t)}
@@ -40,8 +39,7 @@ func (l *lab) serve(t *testing.T, c meshtest.Config) {
 	l.network = startNetwork(t, c)
 }
 
-// joinBoth lets the clients join. The second is the newest, whatever the first
-// is.
+// joinBoth joins the clients. The second one is always the newest version.
 func (l *lab) joinBoth(ctx context.Context, version string, env ...string) {
 	l.t.Helper()
 	key := l.key("--reusable")
@@ -59,7 +57,7 @@ func startLab(ctx context.Context, t *testing.T, version string) *lab {
 	return l
 }
 
-// connect connects the first host with a listener on the second.
+// connect connects from the first host to a listener on the second.
 func (l *lab) connect(ctx context.Context, t *testing.T, target net.Listener) net.Conn {
 	t.Helper()
 	from := func(ctx context.Context, target string) (net.Conn, error) {
@@ -68,7 +66,7 @@ func (l *lab) connect(ctx context.Context, t *testing.T, target net.Listener) ne
 	return dial(ctx, t, from, target.Addr().String())
 }
 
-// listen listens at the second host's address in the mesh.
+// listen listens on the second host's mesh address.
 func (l *lab) listen(ctx context.Context, t *testing.T) net.Listener {
 	t.Helper()
 	there, err := l.hosts[1].Listen(ctx, "tcp", address(ctx, t, l.daemons[1]).String()+":0")
@@ -79,7 +77,7 @@ func (l *lab) listen(ctx context.Context, t *testing.T) net.Listener {
 	return there
 }
 
-// echo connects the first host with an echo on the second.
+// echo connects from the first host to an echo server on the second.
 func (l *lab) echo(ctx context.Context, t *testing.T) net.Conn {
 	t.Helper()
 	there := l.listen(ctx, t)

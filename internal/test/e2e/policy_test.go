@@ -33,17 +33,16 @@ import (
 const (
 	onePort   = 7001
 	otherPort = 7002
-	// silence is how long an answer must stay out to be refused. An answer that
-	// comes takes a hundredth of it.
+	// silence is how long a response must be missing for an attempt to count as refused. A response
+	// that does come takes a hundredth of that.
 	silence = 300 * time.Millisecond
 
 	nobodyMay   = `{"acls": []}`
 	everyoneMay = `{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}]}`
 )
 
-// town is a network of two people: the laptop and the phone are alice's, the
-// desktop is bob's, and db belongs to a tag. Each is a host of its own with a
-// network device.
+// town is a network of two users: alice owns the laptop and the phone, bob the desktop, and db is
+// tagged. Each is a separate host with a network device.
 type town struct {
 	network
 	lab     *clienttest.Lab
@@ -52,7 +51,7 @@ type town struct {
 	addrs   map[string][]netip.Addr
 }
 
-// newTown makes a lab in which a server runs, and nobody has joined.
+// newTown creates a lab with a running server that nobody has joined.
 func newTown(t *testing.T) *town {
 	t.Helper()
 	w := &town{
@@ -64,8 +63,8 @@ func newTown(t *testing.T) *town {
 	return w
 }
 
-// startTown lets everyone join. The hosts that rules lead to have this version
-// of the client, the others the newest.
+// startTown joins all hosts. The destinations of rules run this client version, the others the
+// newest.
 func startTown(ctx context.Context, t *testing.T, version string) *town {
 	t.Helper()
 	w := newTown(t)
@@ -74,13 +73,13 @@ func startTown(ctx context.Context, t *testing.T, version string) *town {
 	return w
 }
 
-// tagKey makes a pre-auth key for db.
+// tagKey creates a pre-auth key for db.
 func (w *town) tagKey() string {
 	w.t.Helper()
 	return w.CLI("preauthkeys", "create", "--tags", "tag:db")
 }
 
-// joinAll lets hosts join, each with its key.
+// joinAll joins the hosts, each with its key.
 func (w *town) joinAll(ctx context.Context, o clienttest.Options, keys map[string]string, args ...string) {
 	w.t.Helper()
 	for name := range keys {
@@ -105,7 +104,7 @@ func (w *town) joinAll(ctx context.Context, o clienttest.Options, keys map[strin
 	}
 }
 
-// listen lets hosts answer on both ports, by IPv4 and IPv6.
+// listen makes the hosts answer on both ports, over IPv4 and IPv6.
 func (w *town) listen(ctx context.Context) {
 	w.t.Helper()
 	for name, host := range w.hosts {
@@ -121,7 +120,7 @@ func (w *town) listen(ctx context.Context) {
 	}
 }
 
-// save saves a policy and returns when it was answered.
+// save saves a policy and returns the time of the response.
 func (n network) save(ctx context.Context, text string) time.Time {
 	n.t.Helper()
 	body, err := json.Marshal(map[string]string{"policy": text})
@@ -145,7 +144,7 @@ func (w *town) connect(ctx context.Context, from string, to netip.Addr, port uin
 	return err
 }
 
-// echo sends an ICMP echo request and waits for the answer.
+// echo sends an ICMP echo request and waits for the reply.
 func (w *town) echo(ctx context.Context, from string, to netip.Addr, limit time.Duration) error {
 	network, any, protocol := "ip4:icmp", "0.0.0.0", 1
 	var request, reply icmp.Type = ipv4.ICMPTypeEcho, ipv4.ICMPTypeEchoReply
@@ -181,8 +180,8 @@ func (w *town) echo(ctx context.Context, from string, to netip.Addr, limit time.
 	}
 }
 
-// access is whether one host may do something at another: connect to a port, or
-// without one send an ICMP echo.
+// access states whether one host may reach another: connect to a port, or send an ICMP echo if the
+// port is 0.
 type access struct {
 	from, to string
 	port     uint16
@@ -197,7 +196,7 @@ func (a access) String() string {
 	return fmt.Sprintf("%s to %s by %s", a.from, a.to, what)
 }
 
-// try is one attempt by one family.
+// try makes one attempt over one address family.
 func (w *town) try(ctx context.Context, a access, to netip.Addr, limit time.Duration) error {
 	if a.port == 0 {
 		return w.echo(ctx, a.from, to, limit)
@@ -205,7 +204,7 @@ func (w *town) try(ctx context.Context, a access, to netip.Addr, limit time.Dura
 	return w.connect(ctx, a.from, to, a.port, limit)
 }
 
-// check wants all of it to be so soon, by IPv4 and IPv6.
+// check waits until every access is as stated, over IPv4 and IPv6.
 func (w *town) check(ctx context.Context, t *testing.T, list ...access) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -225,7 +224,7 @@ func (w *town) check(ctx context.Context, t *testing.T, list ...access) {
 	}
 }
 
-// becomes tries until an attempt ends as it is to.
+// becomes retries until an attempt has the stated result.
 func (w *town) becomes(ctx context.Context, a access, to netip.Addr) error {
 	for {
 		err := w.try(ctx, a, to, silence)
@@ -240,7 +239,7 @@ func (w *town) becomes(ctx context.Context, a access, to netip.Addr) error {
 	}
 }
 
-// sees wants a host to know these others and nobody else.
+// sees waits until a host sees exactly these other hosts.
 func (w *town) sees(ctx context.Context, t *testing.T, name string, others ...string) {
 	t.Helper()
 	slices.Sort(others)
@@ -271,8 +270,8 @@ func TestPolicyDecidesWhoReachesWhom(t *testing.T) {
 	})
 }
 
-// testAllowedPorts wants ports that are not allowed to stay silent, and hosts
-// that nothing connects not to know each other.
+// testAllowedPorts checks that ports that are not allowed do not respond, and that hosts that no
+// rule connects do not see each other.
 func (w *town) testAllowedPorts(t *testing.T) {
 	ctx := within(t, patience)
 	w.save(ctx, `{
@@ -290,7 +289,7 @@ func (w *town) testAllowedPorts(t *testing.T) {
 	w.check(ctx, t,
 		access{"laptop", "db", onePort, true}, access{"phone", "db", onePort, true},
 		access{"laptop", "db", otherPort, false}, access{"phone", "db", otherPort, false},
-		access{"laptop", "db", 0, true}, // an echo follows any port
+		access{"laptop", "db", 0, true}, // allowing any port allows an echo
 		access{"db", "laptop", onePort, false}, access{"db", "laptop", 0, false},
 		access{"desktop", "db", onePort, false}, access{"desktop", "db", 0, false},
 		access{"db", "desktop", onePort, false}, access{"db", "desktop", 0, true},
@@ -331,8 +330,8 @@ func (w *town) testNobody(t *testing.T) {
 	t.Logf("all see each other again after %v, and reach each other after %v", seen.Round(time.Millisecond), time.Since(saved).Round(time.Millisecond))
 }
 
-// testOpenConnections wants a connection to outlive the rule that let it be
-// opened, until the hosts lose sight of each other.
+// testOpenConnections checks that a connection outlives the rule that allowed it, until the hosts
+// no longer see each other.
 func (w *town) testOpenConnections(t *testing.T) {
 	ctx := within(t, patience)
 	w.save(ctx, everyoneMay)
@@ -351,7 +350,7 @@ func (w *town) testOpenConnections(t *testing.T) {
 	if err := conn.SetDeadline(time.Now().Add(silence)); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = conn.Write([]byte("x")) // the read tells
+	_, _ = conn.Write([]byte("x")) // the read reports a failure
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("the hosts do not know each other, and talk")
 	}
@@ -360,9 +359,8 @@ func (w *town) testOpenConnections(t *testing.T) {
 	w.checkAll(ctx, t, true)
 }
 
-// checkAll checks the access of everyone to everyone else. In one direction
-// first: clients that begin to talk to each other in the same moment may have to
-// begin again, after five seconds.
+// checkAll checks the access between every pair of hosts. It checks one direction first, because
+// clients that contact each other at the same moment may have to start over after five seconds.
 func (w *town) checkAll(ctx context.Context, t *testing.T, allowed bool) {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(w.hosts))
@@ -377,7 +375,7 @@ func (w *town) checkAll(ctx context.Context, t *testing.T, allowed bool) {
 	w.check(ctx, t, back...)
 }
 
-// seeEachOther wants everyone to know everyone else.
+// seeEachOther waits until every host sees all others.
 func (w *town) seeEachOther(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for name := range w.hosts {
@@ -386,8 +384,8 @@ func (w *town) seeEachOther(ctx context.Context, t *testing.T) {
 	}
 }
 
-// trial is a server with two clients, of which the one connects to the other as
-// long as the policy lets it.
+// trial is a server with two clients. One connects to the other for as long as the policy allows
+// it.
 type trial struct {
 	network
 	viewer *clienttest.Daemon
@@ -405,7 +403,7 @@ func startTrial(ctx context.Context, t *testing.T) *trial {
 	return &trial{n, viewer, fmt.Sprintf("subject.%s:%d", baseDomain, here.Addr().(*net.TCPAddr).Port)}
 }
 
-// connects reports whether a connection comes about and carries something.
+// connects returns an error if a connection cannot be opened or carries no data.
 func (n *trial) connects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*silence)
 	defer cancel()
@@ -439,8 +437,8 @@ func (n *trial) awaitSilence(ctx context.Context, t *testing.T) {
 	})
 }
 
-// cut saves a policy that nobody reaches anyone by, for ten seconds unless it is
-// confirmed. It returns when it was saved.
+// cut saves a policy that denies all access, for ten seconds unless it is confirmed. It returns the
+// time of saving.
 func (n *trial) cut(ctx context.Context, t *testing.T) time.Time {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policy.hujson")
@@ -453,7 +451,7 @@ func (n *trial) cut(ctx context.Context, t *testing.T) time.Time {
 	return began
 }
 
-// shortestTrial is the shortest time that a policy can be saved for.
+// shortestTrial is the shortest confirmation period of a policy.
 const shortestTrial = 10 * time.Second
 
 func TestPolicyThatNobodyConfirmsGivesWay(t *testing.T) {

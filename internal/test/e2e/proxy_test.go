@@ -32,7 +32,7 @@ var nginxConf string
 // proxy is an nginx that terminates TLS on a host of a lab.
 type proxy struct {
 	URL       string
-	Authority string // file of its certificate, which is its own authority
+	Authority string // file of its self-signed certificate
 
 	t     *testing.T
 	place *clienttest.Namespace
@@ -84,7 +84,7 @@ func (p *proxy) resume() {
 	})
 }
 
-// stop ends nginx with all its connections.
+// stop stops nginx and closes all its connections.
 func (p *proxy) stop() {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -95,7 +95,7 @@ func (p *proxy) stop() {
 	}
 }
 
-// writeCertificate makes a key and a certificate that vouches for itself.
+// writeCertificate generates a key and a self-signed certificate.
 func writeCertificate(t *testing.T, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -143,7 +143,7 @@ func TestClientsComeBackAfterARestartOfTheProxy(t *testing.T) {
 
 		p.stop()
 		p.resume()
-		// Both are back when a change reaches one and a ping the other.
+		// Both have reconnected when a change reaches one of them and a ping the other.
 		l.change(ctx, http.MethodPost, "second/rename/renamed", "")
 		await(ctx, t, l.daemons[0], seesOnline("renamed"))
 		await(ctx, t, l.daemons[1], seesOnline("first"))

@@ -24,18 +24,17 @@ var flapping = flag.Duration("flapping", 0, "how long a router is to come and go
 
 const (
 	flapEvery = 20 * time.Second
-	aMoment   = 500 * time.Millisecond // for one attempt to connect
+	aMoment   = 500 * time.Millisecond // for one connection attempt
 )
 
-// office is a network behind two routers, east and west, and a traveller who is
-// elsewhere.
+// office is a network behind two routers, east and west, and a traveller outside it.
 type office struct {
 	network
 	*clienttest.Lab
 	prefix  netip.Prefix
 	hosts   map[string]*clienttest.Namespace
 	daemons map[string]*clienttest.Daemon
-	names   map[string]string // of routers by the address that the office sees
+	names   map[string]string // names of the routers by the address that the office sees
 	printer string            // address of the host in the office
 }
 
@@ -62,8 +61,8 @@ func newOffice(ctx context.Context, t *testing.T) *office {
 	return o
 }
 
-// tellSource answers connections to a host with the address they come from, then
-// with all that they send, until the test ends.
+// tellSource runs a server on a host until the test ends. It answers a connection with the
+// connection's source address and then echoes what it receives.
 func tellSource(ctx context.Context, t *testing.T, host *clienttest.Namespace) (address string) {
 	t.Helper()
 	l, err := host.Listen(ctx, "tcp", host.Addr.String()+":0")
@@ -88,8 +87,8 @@ func tellSource(ctx context.Context, t *testing.T, host *clienttest.Namespace) (
 	return l.Addr().String()
 }
 
-// askSource connects from a host and returns the connection and the address that
-// the other end sees.
+// askSource connects from a host and returns the connection and the source address that the other
+// end sees.
 func askSource(ctx context.Context, from *clienttest.Namespace, target string, limit time.Duration) (net.Conn, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -107,8 +106,8 @@ func askSource(ctx context.Context, from *clienttest.Namespace, target string, l
 	return conn, strings.TrimSpace(line), nil
 }
 
-// through opens a connection from the traveller to the office and tells the router
-// that it went through.
+// through opens a connection from the traveller to the office and returns the router that it went
+// through.
 func (o *office) through(ctx context.Context, limit time.Duration) (string, error) {
 	conn, source, err := askSource(ctx, o.hosts["traveller"], o.printer, limit)
 	if err != nil {
@@ -118,8 +117,7 @@ func (o *office) through(ctx context.Context, limit time.Duration) (string, erro
 	return o.names[source], nil
 }
 
-// awaitThrough waits until new connections go through a router and tells how long
-// that took.
+// awaitThrough waits until new connections go through a router and returns how long that took.
 func (o *office) awaitThrough(ctx context.Context, t *testing.T, router string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -133,11 +131,11 @@ func (o *office) awaitThrough(ctx context.Context, t *testing.T, router string) 
 	return time.Since(began)
 }
 
-// stays wants every connection to go through a router until done.
+// stays checks that every connection goes through a router until done.
 func (o *office) stays(ctx context.Context, t *testing.T, router string, done func() bool) {
 	t.Helper()
-	// A port is free again a minute after its connection: at full speed there are
-	// none left before.
+	// A port stays in use for a minute after its connection, so at full speed we would run out of
+	// ports.
 	pace := time.NewTicker(10 * time.Millisecond)
 	defer pace.Stop()
 	for ; !done(); <-pace.C {
@@ -147,7 +145,7 @@ func (o *office) stays(ctx context.Context, t *testing.T, router string, done fu
 	}
 }
 
-// run runs a client's command line, which must succeed.
+// run runs a client command, which must succeed.
 func (o *office) run(ctx context.Context, t *testing.T, name string, args ...string) {
 	t.Helper()
 	if stdout, stderr, code := o.daemons[name].CLI(ctx, args...); code != 0 {
@@ -155,7 +153,7 @@ func (o *office) run(ctx context.Context, t *testing.T, name string, args ...str
 	}
 }
 
-// routeIDs are the ids of all routes, by node and prefix as in "east 10.77.0.0/24".
+// routeIDs returns the IDs of all routes by node and prefix, as in "east 10.77.0.0/24".
 func (n network) routeIDs(flags ...string) map[string]string {
 	n.t.Helper()
 	var routes []struct {
@@ -184,8 +182,8 @@ func (o *office) awaitOnline(ctx context.Context, t *testing.T, name string, onl
 	})
 }
 
-// When a router fails, the other one of the pair takes over, and keeps what it
-// took when the first comes back. TestFigureOtherRouterTakesOver measures how soon.
+// When a router fails, the other one takes over and stays primary when the first comes back.
+// TestFigureOtherRouterTakesOver measures how soon.
 func TestOtherRouterTakesOver(t *testing.T) {
 	ctx := within(t, 2*patience+*flapping)
 	o := newOffice(ctx, t)
@@ -221,7 +219,7 @@ func (o *office) enableBoth() {
 	}
 }
 
-// leave lets a router leave, and returns how long its heir took to take over.
+// leave disconnects a router and returns how long the other took to take over.
 func (o *office) leave(ctx context.Context, t *testing.T, router, heir string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -232,8 +230,8 @@ func (o *office) leave(ctx context.Context, t *testing.T, router, heir string) t
 	return took
 }
 
-// comeAndGo lets a router come and go, three times or for as long as a flag says,
-// while every connection goes through another.
+// comeAndGo disconnects and reconnects a router, three times or for as long as a flag says, while
+// every connection goes through the other.
 func (o *office) comeAndGo(ctx context.Context, t *testing.T, router, other string) {
 	t.Helper()
 	began, rounds := time.Now(), 0
@@ -249,8 +247,8 @@ func (o *office) comeAndGo(ctx context.Context, t *testing.T, router, other stri
 	t.Logf("came and went %d times in %v, and moved nothing", rounds, time.Since(began).Round(time.Second))
 }
 
-// anew restarts a client. One that lost its server asks for it by TLS alone for two
-// minutes after each attempt, and this server has none.
+// anew restarts a client. A client that lost its server retries only with TLS for two minutes after
+// each attempt, and this server has no TLS.
 func (o *office) anew(t *testing.T, name string) {
 	t.Helper()
 	if err := o.daemons[name].Restart(); err != nil {
@@ -258,8 +256,8 @@ func (o *office) anew(t *testing.T, name string) {
 	}
 }
 
-// startWorld answers at an address that the second host has a route to. Exit nodes
-// keep the networks that they are on to themselves, so it lies beyond one.
+// startWorld runs a server at an address that the second host has a route to. The address is one
+// hop beyond the exit node, because exit nodes do not give access to the networks they are on.
 func startWorld(ctx context.Context, t *testing.T, l *lab) (address string) {
 	t.Helper()
 	world := l.Behind("gateway", netip.MustParsePrefix("203.0.113.0/24"), l.hosts[1])
@@ -275,7 +273,7 @@ func startWorld(ctx context.Context, t *testing.T, l *lab) (address string) {
 	return tellSource(ctx, t, world)
 }
 
-// A client that uses an exit node reaches the world through it, and only then.
+// A client reaches the outside world only while it uses an exit node.
 func TestTrafficLeavesThroughAnExitNode(t *testing.T) {
 	forEachVersion(t, func(t *testing.T, version string) {
 		ctx := within(t, patience)
@@ -300,11 +298,11 @@ func TestTrafficLeavesThroughAnExitNode(t *testing.T) {
 			conn.Close()
 			t.Fatalf("the world is reached from %s without an exit node", source)
 		}
-		l.CLI("routes", "enable", "--route-id", l.routeIDs()["second 0.0.0.0/0"]) // and ::/0 with it
+		l.CLI("routes", "enable", "--route-id", l.routeIDs()["second 0.0.0.0/0"]) // also approves ::/0
 		if ids := l.routeIDs("--enabled"); len(ids) != 2 {
 			t.Errorf("enabled: %v", ids)
 		}
-		eventually(ctx, t, func() error { // once the client has heard of it
+		eventually(ctx, t, func() error { // once the client has received the change
 			if _, stderr, code := l.daemons[0].CLI(ctx, "set", "--exit-node=second"); code != 0 {
 				return fmt.Errorf("tailscale set: code %d: %s", code, stderr)
 			}

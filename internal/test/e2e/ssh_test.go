@@ -19,15 +19,14 @@ import (
 
 const visitor = "visitor" // a user of the operating system of the host that shells are opened on
 
-// What refused sessions say: older clients say less.
+// These are the messages of refused sessions. Older clients say less.
 var (
 	byPolicy        = regexp.MustCompile(`policy does not permit you to SSH|Permission denied`)
 	byAdministrator = regexp.MustCompile(`an administrator refused this session`)
 )
 
-// startShells starts alice's laptop, bob's desktop and a host that belongs to a
-// tag and lets in by SSH whom the policy lets in. That one has this version of
-// the client.
+// startShells starts alice's laptop, bob's desktop and a tagged host that accepts SSH sessions as
+// the policy allows. The tagged host runs this client version.
 func startShells(ctx context.Context, t *testing.T, version string) *town {
 	t.Helper()
 	if _, err := exec.LookPath("ssh"); err != nil {
@@ -36,7 +35,7 @@ func startShells(ctx context.Context, t *testing.T, version string) *town {
 	w := newTown(t)
 	w.joinAll(ctx, clienttest.Options{}, map[string]string{"laptop": w.key(), "desktop": w.PreAuthKey("bob")})
 	w.joinAll(ctx, clienttest.Options{Version: version}, map[string]string{"db": w.tagKey()}, "--ssh")
-	// The host has an /etc of its own.
+	// The host has its own /etc.
 	script := fmt.Sprintf("echo %s:x:4321:4321::/tmp:/bin/sh >>/etc/passwd; echo %[1]s:x:4321: >>/etc/group", visitor)
 	if out, err := w.hosts["db"].Command(ctx, "sh", "-ec", script).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -47,7 +46,7 @@ func startShells(ctx context.Context, t *testing.T, version string) *town {
 // shell is a "tailscale ssh" that runs a command.
 type shell struct {
 	wait sync.WaitGroup
-	text string // what it printed; for after the wait
+	text string // what it printed; read it only after the wait
 	exit int
 }
 
@@ -61,7 +60,7 @@ func (w *town) ssh(ctx context.Context, from, target string, command ...string) 
 	return s
 }
 
-// begins wants a command to run as a user.
+// begins checks that the command runs as a user.
 func (s *shell) begins(t *testing.T, user string) {
 	t.Helper()
 	s.wait.Wait()
@@ -70,7 +69,7 @@ func (s *shell) begins(t *testing.T, user string) {
 	}
 }
 
-// isRefused wants no command to run, and a text to say why.
+// isRefused checks that the command does not run and that the output says why.
 func (s *shell) isRefused(t *testing.T, why *regexp.Regexp) {
 	t.Helper()
 	s.wait.Wait()
@@ -79,7 +78,7 @@ func (s *shell) isRefused(t *testing.T, why *regexp.Regexp) {
 	}
 }
 
-// waiting returns the code of the session that waits for an approval.
+// waiting returns the code of the session that is waiting for approval.
 func (n network) waiting(ctx context.Context) (code string) {
 	n.t.Helper()
 	eventually(ctx, n.t, func() error {
@@ -130,7 +129,7 @@ func TestPolicyDecidesWhoOpensShells(t *testing.T) {
 			t.Errorf("the session does not say what it waits for: %s", approved.text)
 		}
 
-		rejected := w.ssh(ctx, "laptop", "root@db", ask) // one approval is for one session
+		rejected := w.ssh(ctx, "laptop", "root@db", ask) // an approval covers one session
 		w.CLI("ssh", "reject", w.waiting(ctx), "--reason", "not today")
 		rejected.isRefused(t, byAdministrator)
 	})

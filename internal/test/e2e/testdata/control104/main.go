@@ -1,11 +1,9 @@
-// Command control104 is the control client of Tailscale v1.104.4 without its
-// data plane. It joins a server, and prints each map that it comes to as a line
-// of JSON until its standard input closes.
+// Command control104 is the control client of Tailscale v1.104.4 without its data plane. It joins a
+// server and prints every map it computes as a line of JSON until its standard input closes.
 //
 //	control104 <server URL> <auth key> <hostname>
 //
-// It is a module of its own because that client needs a newer Go than the
-// server does.
+// It is a separate module because that client needs a newer Go version than the server does.
 package main
 
 import (
@@ -53,7 +51,7 @@ func (p printer) UpdateFullNetmap(m *netmap.NetworkMap) {
 	for _, n := range m.Peers {
 		out.Peers = append(out.Peers, describe(n))
 	}
-	_ = p.Encode(out) // who does not listen has ended
+	_ = p.Encode(out) // a closed stdout means that the reader has exited
 }
 
 func run(serverURL, authKey, hostname string) error {
