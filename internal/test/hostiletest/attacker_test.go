@@ -21,29 +21,27 @@ import (
 	"tailscale.com/types/key"
 )
 
-// The attacker is a process of its own, so that its work is neither that of the
-// server nor that of the nodes that are measured. It runs with a lower priority:
-// real attackers have processors of their own.
+// The attacker runs in its own process, so that its work is not attributed to the server or to the
+// nodes that are measured. It runs at a lower priority, because real attackers use their own CPUs.
 
-// orders tell the attacker what to do.
+// orders tells the attacker what to do.
 type orders struct {
 	Attack   string
 	Rate     int // units per second
-	Conns    int // units at once
+	Conns    int // concurrent units
 	Networks int
 	For      time.Duration
-	Target   string // address that is attacked: the server's, nginx's or the console's
+	Target   string // the attacked address: the server's, nginx's or the console's
 	Noise    key.MachinePublic
-	Console  bool // the target is a console
+	Console  bool // whether the target is a console
 }
 
-// tally is what came of an attack.
+// tally is the result of an attack.
 type tally struct {
-	Units    int64            // begun
+	Units    int64            // started
 	Held     int64            // most at the same time
-	Outcomes map[string]int64 // how units ended
-	// Longest is the longest time for which the server kept a connection that said
-	// nothing.
+	Outcomes map[string]int64 // how many units ended in which way
+	// Longest is the longest time for which the server kept a silent connection open.
 	Longest time.Duration
 }
 
@@ -53,13 +51,13 @@ const ordersVariable = "HOSTILE_ORDERS"
 type attacker struct {
 	orders
 
-	next, now atomic.Int64 // sources given out, units under way
+	next, now atomic.Int64 // sources handed out, units in progress
 
 	mu    sync.Mutex
 	tally tally // guarded by mu
 }
 
-// attackerMain is the attacker's process.
+// attackerMain is the main function of the attacker's process.
 func attackerMain(text string) error {
 	a := &attacker{tally: tally{Outcomes: map[string]int64{}}}
 	if err := json.Unmarshal([]byte(text), &a.orders); err != nil {
@@ -80,19 +78,19 @@ func attackerMain(text string) error {
 	return json.NewEncoder(os.Stdout).Encode(a.tally)
 }
 
-// unit is one connection or one request. It returns how it ended.
+// unit is one connection or one request. It returns its outcome.
 type unit func(ctx context.Context, a *attacker) (outcome string)
 
 // pacing is how precisely units are spread over time.
 const pacing = 5 * time.Millisecond
 
-// run keeps as many units going as ordered and begins no more than ordered per
-// second, until ctx ends.
+// run keeps as many units in progress as ordered, starting no more than ordered per second, until
+// ctx ends.
 func (a *attacker) run(ctx context.Context, do unit) {
 	var all sync.WaitGroup
 	slots, started := make(chan struct{}, a.Conns), time.Now()
 	for n := range math.MaxInt {
-		// What could not begin in time is not made up for later.
+		// Units that could not start in time are not made up for later.
 		due := started.Add(time.Duration(n) * time.Second / time.Duration(a.Rate))
 		if late := time.Since(due); late > pacing {
 			started = started.Add(late)
@@ -131,15 +129,15 @@ func (a *attacker) begin() {
 	a.tally.Held = max(a.tally.Held, now)
 }
 
-// source is the address of the next connection: from another network each time,
-// and in it from another address.
+// source returns the source address of the next connection: another network each time, and another
+// address in it.
 func (a *attacker) source() net.IP {
 	n := a.next.Add(1)
 	network, host := int(n)%a.Networks, int(n)/a.Networks
 	return net.IPv4(127, byte(10+network%200), byte(network/200), byte(1+host%250))
 }
 
-// dial connects from a network of the attacker's. The connection ends with ctx.
+// dial connects from one of the attacker's networks. The connection is closed when ctx ends.
 func (a *attacker) dial(ctx context.Context) (net.Conn, error) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: a.source()}, Timeout: 5 * time.Second}
 	c, err := d.DialContext(ctx, "tcp", a.Target)
@@ -150,8 +148,7 @@ func (a *attacker) dial(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-// deaf is dial with as little room for what the server sends as the system
-// allows.
+// deaf is dial with the smallest receive buffer that the system allows.
 func (a *attacker) deaf(ctx context.Context) (net.Conn, error) {
 	c, err := a.dial(ctx)
 	if err != nil {
@@ -166,8 +163,7 @@ func (a *attacker) deaf(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-// hold sends nothing more, reads what comes, and returns when the server ends
-// the connection.
+// hold sends nothing more, reads what arrives, and returns when the server closes the connection.
 func (a *attacker) hold(c net.Conn) string {
 	defer c.Close()
 	return a.silence(func() error {
@@ -176,7 +172,7 @@ func (a *attacker) hold(c net.Conn) string {
 	})
 }
 
-// silence takes the time of what ends when the server loses its patience.
+// silence measures how long the server waits until it closes a connection.
 func (a *attacker) silence(f func() error) string {
 	begin := time.Now()
 	err := f()
@@ -186,11 +182,11 @@ func (a *attacker) silence(f func() error) string {
 	return "cut off: " + cause(err)
 }
 
-// trickle sends a text byte by byte until the server ends the connection.
+// trickle sends a text byte by byte until the server closes the connection.
 func (a *attacker) trickle(ctx context.Context, c net.Conn, text string, every time.Duration) string {
 	defer c.Close()
 	ended := make(chan struct{})
-	go func() { // ends with the connection
+	go func() { // returns when the connection is closed
 		defer close(ended)
 		_, _ = io.Copy(io.Discard, c)
 	}()
@@ -210,7 +206,7 @@ func (a *attacker) trickle(ctx context.Context, c net.Conn, text string, every t
 	})
 }
 
-// answer reads the status of a response and drops the connection.
+// answer reads the status of a response and closes the connection.
 func answer(c net.Conn) string {
 	defer c.Close()
 	if err := c.SetReadDeadline(time.Now().Add(15 * time.Second)); err != nil {
@@ -224,7 +220,7 @@ func answer(c net.Conn) string {
 	return fmt.Sprint(res.StatusCode)
 }
 
-// cause is an error in few words, so that equal ones are counted together.
+// cause shortens an error, so that equal ones are counted together.
 func cause(err error) string {
 	var timeout net.Error
 	switch {

@@ -4,7 +4,7 @@ package hostiletest
 
 import "time"
 
-// way is by which address the attack comes.
+// way is the path that an attack takes to its target.
 type way string
 
 const (
@@ -15,26 +15,26 @@ const (
 
 // attack is one row of the table of attacks.
 type attack struct {
-	unit     string // of units
+	unit     string // a key of units
 	ways     []way
-	rate     int // units per second, at most
-	conns    int // units at once, at most
-	networks int // from which they come
-	// kept is the longest that the server may keep a connection that says nothing;
-	// zero for attacks that do not wait.
+	rate     int // maximum number of units per second
+	conns    int // maximum number of concurrent units
+	networks int // number of networks that the units come from
+	// kept is the longest that the server may keep a silent connection; zero for attacks that do
+	// not wait.
 	kept time.Duration
-	// weight is the share of the time, in times of what others have; one when zero.
+	// weight multiplies the attack's share of the time; zero means one.
 	weight int
 }
 
-// attacks are carried out one after the other, in this order.
+// attacks returns the attacks in the order in which they run.
 func attacks() []attack {
 	both := []way{direct, proxied}
 	const (
-		refused = 2 * time.Second  // at once, and time for a busy machine
-		slow    = 35 * time.Second // a body has thirty seconds
-		noise   = 35 * time.Second // two pings, or a request that has fifteen seconds
-		header  = 13 * time.Second // ten seconds
+		refused = 2 * time.Second  // immediately, plus time for a busy machine
+		slow    = 35 * time.Second // the limit for a body is thirty seconds
+		noise   = 35 * time.Second // two pings, or a request, which has fifteen seconds
+		header  = 13 * time.Second // the limit is ten seconds
 	)
 	return []attack{
 		{unit: "WebSocket without subprotocol", ways: both, rate: 200, conns: 16, networks: 1, kept: refused, weight: 3},

@@ -23,9 +23,8 @@
 // After the last attack, the server's memory, goroutines and open files return to
 // their earlier levels.
 //
-// The attacker shares the machine, with a lower priority, so the reference is the
-// lag in the same run. The short form attacks for about a second each; "make
-// hostile" for 10 minutes in all.
+// The attacker shares the machine, with a lower priority, so the reference is the lag in the same
+// run. In a short run each attack takes about a second; "make hostile" runs for 10 minutes in all.
 //
 // Measured in a short run on 2 cores without other work: p50/p99/max of the lag in
 // ms, the slowest response of /health in ms, and the server's peak memory so far.

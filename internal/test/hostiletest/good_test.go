@@ -23,12 +23,12 @@ import (
 
 const (
 	goodNodes = 300
-	movers    = 10 // more of them, which keep reconnecting
-	// behindNginx is how many of the good nodes come through the proxy.
+	movers    = 10 // additional nodes, which keep reconnecting
+	// behindNginx is how many of the well-behaved nodes connect through the proxy.
 	behindNginx = 100
 	atOnce      = 40
 	patience    = time.Minute
-	// slowest is when a good node counts as locked out.
+	// slowest is the delay at which a well-behaved node counts as locked out.
 	slowest = 2500 * time.Millisecond
 )
 
@@ -38,17 +38,17 @@ type mesh struct {
 	t       *testing.T
 	nginx   *meshtest.Nginx
 	console string // address
-	key     string // with which nodes join
+	key     string // pre-auth key that nodes join with
 	apiKey  string
 	noise   key.MachinePublic
 	crowd   *meshtest.Crowd
-	nodes   []*meshtest.Node // whose lag counts
+	nodes   []*meshtest.Node // the nodes whose lag counts
 	movers  []*meshtest.Node
 	renames int
 	joins   int
 
 	before *figures // without an attack
-	rest   state    // what the server took then
+	rest   state    // resource usage of the server without an attack
 }
 
 // gather registers and connects all well-behaved nodes.
@@ -94,10 +94,10 @@ func online(v *meshtest.View) (count int) {
 	return count
 }
 
-// figures are what well-behaved nodes and operators noticed during an attack.
+// figures holds what well-behaved nodes and operators noticed during an attack.
 type figures struct {
 	mu     sync.Mutex
-	lag    []time.Duration // guarded by mu; from a change in the API until a node has it
+	lag    []time.Duration // guarded by mu; from a change through the API until a node receives it
 	back   []time.Duration // guarded by mu; from a new connection until the map
 	join   []time.Duration // guarded by mu; until a new node is registered
 	health []time.Duration // guarded by mu
@@ -114,7 +114,7 @@ func (f *figures) add(list *[]time.Duration, since time.Time, at time.Time, err 
 	*list = append(*list, at.Sub(since))
 }
 
-// percentile of what was measured; zero of nothing.
+// percentile returns a percentile of the durations, or zero if there are none.
 func percentile(of []time.Duration, percent int) time.Duration {
 	if len(of) == 0 {
 		return 0
@@ -123,14 +123,14 @@ func percentile(of []time.Duration, percent int) time.Duration {
 	return sorted[(len(sorted)-1)*percent/100]
 }
 
-// state is what the server's process takes.
+// state is the resource usage of the server's process.
 type state struct {
 	at                           time.Time
 	rss, heap, goroutines, files float64
-	cpu                          float64 // seconds so far
+	cpu                          float64 // CPU seconds so far
 }
 
-// measure lets the mesh work until ctx ends.
+// measure runs and measures the well-behaved nodes until ctx ends.
 func (m *mesh) measure(ctx context.Context) *figures {
 	f := &figures{}
 	var wait sync.WaitGroup
@@ -160,7 +160,7 @@ func repeat(ctx context.Context, pause time.Duration, f func()) {
 	}
 }
 
-// change renames a node by the API and takes the time until all others have seen it.
+// change renames a node through the API and measures the time until all others have seen it.
 func (m *mesh) change(f *figures) {
 	n := m.nodes[m.renames%len(m.nodes)]
 	name := fmt.Sprintf("name-%d", m.renames)
@@ -184,7 +184,7 @@ func (m *mesh) change(f *figures) {
 	}
 }
 
-// move lets a node reconnect, as after a change of its network.
+// move reconnects a node, as after a change of its network.
 func (m *mesh) move(f *figures) {
 	n := m.movers[len(f.back)%len(m.movers)]
 	ctx, cancel := context.WithTimeout(m.t.Context(), slowest)
@@ -201,7 +201,7 @@ func (m *mesh) move(f *figures) {
 	f.add(&f.back, since, at, err)
 }
 
-// joinOnce registers one more node, which does not connect.
+// joinOnce registers another node, which does not connect.
 func (m *mesh) joinOnce(f *figures) {
 	ctx, cancel := context.WithTimeout(m.t.Context(), slowest)
 	defer cancel()
@@ -211,7 +211,7 @@ func (m *mesh) joinOnce(f *figures) {
 	n.Disconnect()
 }
 
-// askHealth asks as a balancer does, on a new connection.
+// askHealth requests /health on a new connection, as a load balancer does.
 func (m *mesh) askHealth(f *figures) {
 	ctx, cancel := context.WithTimeout(m.t.Context(), slowest)
 	defer cancel()
@@ -274,7 +274,7 @@ func residentBytes(pid int) (float64, error) {
 	return float64(pages * os.Getpagesize()), err
 }
 
-// most is the largest of each value.
+// most returns the maximum of each value.
 func (f *figures) most() (m state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -284,7 +284,7 @@ func (f *figures) most() (m state) {
 	return m
 }
 
-// ended counts the streams of good nodes that ended.
+// ended counts the streams of well-behaved nodes that have ended.
 func (m *mesh) ended() (count int) {
 	for _, n := range m.nodes {
 		count += len(n.Ends())

@@ -21,16 +21,16 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// TestStrangersDoNotDisturbTheMesh carries out every attack of the table while the
-// mesh works. For each of them, good nodes see changes about as soon as before, come
-// back and join; no stream of theirs ends; and /health answers. At the end, memory,
-// goroutines and files are back to where they were.
+// TestStrangersDoNotDisturbTheMesh runs every attack of the table while the mesh works. During each
+// attack, well-behaved nodes see changes about as soon as before, reconnect and join; none of their
+// streams ends; and /health answers. At the end, memory, goroutines and open files are back to
+// their earlier levels.
 func TestStrangersDoNotDisturbTheMesh(t *testing.T) {
 	if *duration == 0 {
 		t.Skip("run make hostile")
 	}
 	m := start(t)
-	m.baseline() // for warming up
+	m.baseline() // warm-up
 	m.rest = m.baseline()
 	shares := 0
 	for _, a := range attacks() {
@@ -45,7 +45,7 @@ func TestStrangersDoNotDisturbTheMesh(t *testing.T) {
 	m.mustRecover()
 }
 
-// start starts a server, a console, nginx before both, and the nodes.
+// start starts a server, a console, nginx in front of both, and the nodes.
 func start(t *testing.T) *mesh {
 	t.Helper()
 	bin := t.TempDir()
@@ -85,7 +85,7 @@ func (m *mesh) startConsole(dir string) {
 		m.t.Fatal(err)
 	}
 	m.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have exited on its own
 		if err := cmd.Wait(); err != nil {
 			m.t.Errorf("the console ended with %v:\n%s", err, log.String())
 		}
@@ -98,15 +98,14 @@ func (m *mesh) startConsole(dir string) {
 	})
 }
 
-// signIn signs in to the console with a good key, from a network that nobody
-// attacks from.
+// signIn signs in to the console with a valid key, from a network that no attack uses.
 func (m *mesh) signIn() int {
 	ctx, cancel := context.WithTimeout(m.t.Context(), slowest)
 	defer cancel()
 	return signIn(ctx, m.console, net.IPv4(127, 0, 0, 1), m.apiKey)
 }
 
-// baseline measures the mesh without an attack and returns what the server takes.
+// baseline measures the mesh without an attack and returns the server's resource usage.
 func (m *mesh) baseline() state {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), max(2*time.Second, *duration/20))
@@ -120,8 +119,8 @@ func (m *mesh) baseline() state {
 	return f.most()
 }
 
-// endure carries out an attack. Other work on the machine can only make it look
-// worse, so the best of five tries counts, each with a new baseline.
+// endure runs an attack. Other work on the machine can only make the result look worse, so the best
+// of five attempts counts, each with a new baseline.
 func (m *mesh) endure(t *testing.T, a attack, w way, lasts time.Duration) {
 	var problems []string
 	for try := range 5 {
@@ -144,7 +143,7 @@ func (m *mesh) endure(t *testing.T, a attack, w way, lasts time.Duration) {
 	}
 }
 
-// judge says what is wrong with what good nodes noticed.
+// judge returns what is wrong with the measurements of the well-behaved nodes.
 func (m *mesh) judge(f *figures, result tally, a attack) (problems []string) {
 	const unnoticed = 100 * time.Millisecond
 	limit := max(2*percentile(m.before.lag, 99), unnoticed)
@@ -193,7 +192,7 @@ func (m *mesh) underAttack(t *testing.T, a attack, w way, lasts time.Duration) (
 	measuring, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { // measuring ends with the attack
+	go func() { // stop measuring when the attack ends
 		ended <- cmd.Wait()
 		stop()
 	}()
@@ -208,13 +207,13 @@ func (m *mesh) underAttack(t *testing.T, a attack, w way, lasts time.Duration) (
 	return f, result
 }
 
-// mustRecover waits until the server's process is back to what it took before.
+// mustRecover waits until the server's resource usage is back to what it was before.
 func (m *mesh) mustRecover() {
 	m.t.Helper()
 	const slack = 20         // goroutines and files that come and go
-	heap := float64(8 << 20) // bytes: nodes that joined meanwhile, and what the history of changes takes
-	// The last 10 MB are in use for two and a half minutes more, and the runtime
-	// returns memory to the system over minutes. A short run does not wait for it.
+	heap := float64(8 << 20) // bytes, for nodes that joined meanwhile and for the change history
+	// The last 10 MB stay in use for another two and a half minutes, and the runtime returns memory
+	// to the system over minutes. A short run does not wait for that.
 	rss := m.rest.rss + 150<<20
 	if *duration >= long {
 		rss = m.rest.rss * 1.5
@@ -223,8 +222,8 @@ func (m *mesh) mustRecover() {
 	}
 	begin, large := time.Now(), `{"policy": "`+strings.Repeat(" ", 1<<19)+`{}"}`
 	waittest.Eventually(m.t, recovery, time.Millisecond, func() error {
-		// A server with little to do collects its garbage every two minutes. Checking
-		// large policies makes enough of it for several collections now.
+		// An idle server runs a garbage collection only every two minutes. Checking large policies
+		// creates enough garbage for several collections now.
 		for range 50 {
 			if _, err := m.API(m.t.Context(), http.MethodPost, "/api/v1/policy/check", large); err != nil {
 				return err
@@ -243,11 +242,11 @@ func (m *mesh) mustRecover() {
 }
 
 const (
-	recovery = 5 * time.Minute // at most, until the memory is back
-	long     = 5 * time.Minute // of attacks
+	recovery = 5 * time.Minute // the longest wait until the memory is back
+	long     = 5 * time.Minute // total duration of a long run
 )
 
-// cpu is what the server spent during an attack.
+// cpu returns the CPU time that the server used during an attack.
 func (f *figures) cpu() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -28,7 +28,7 @@ import (
 type stranger struct {
 	tcp   net.Conn
 	noise *controlbase.Conn
-	from  *bufio.Reader // what is inside
+	from  *bufio.Reader // the decrypted stream
 }
 
 // enter completes the handshake as a stranger.
@@ -72,7 +72,7 @@ func (a *attacker) enter(ctx context.Context) (_ *stranger, err error) {
 	return s, tcp.SetDeadline(time.Time{})
 }
 
-// skipEarly skips what the server says before HTTP/2.
+// skipEarly skips the early payload that the server sends before HTTP/2.
 func (s *stranger) skipEarly() error {
 	header, err := s.from.Peek(9)
 	if err != nil || !bytes.HasPrefix(header, []byte("\xff\xff\xffTS")) {
@@ -82,13 +82,13 @@ func (s *stranger) skipEarly() error {
 	return err
 }
 
-// client speaks HTTP/2 in good order.
+// client returns a well-behaved HTTP/2 client.
 func (s *stranger) client() (*http2.ClientConn, error) {
 	t := &http2.Transport{AllowHTTP: true, DisableCompression: true}
 	return t.NewClientConn(readFirst{s.noise, s.from})
 }
 
-// readFirst reads what was buffered before the rest.
+// readFirst is a connection that returns buffered bytes before the rest.
 type readFirst struct {
 	net.Conn
 	from *bufio.Reader
@@ -96,7 +96,7 @@ type readFirst struct {
 
 func (c readFirst) Read(p []byte) (int, error) { return c.from.Read(p) }
 
-// silentStranger shakes hands and says nothing.
+// silentStranger completes the handshake and then sends nothing.
 func silentStranger(ctx context.Context, a *attacker) string {
 	s, err := a.enter(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func silentStranger(ctx context.Context, a *attacker) string {
 	return a.hold(s.tcp)
 }
 
-// handshake shakes hands and leaves.
+// handshake completes the handshake and disconnects.
 func handshake(ctx context.Context, a *attacker) string {
 	s, err := a.enter(ctx)
 	if err != nil {
@@ -115,7 +115,7 @@ func handshake(ctx context.Context, a *attacker) string {
 	return "entered"
 }
 
-// halfRecord sends the header of a Noise record and nothing of what it announces.
+// halfRecord sends the header of a Noise record without its content.
 func halfRecord(ctx context.Context, a *attacker) string {
 	s, err := a.enter(ctx)
 	if err != nil {
@@ -128,8 +128,8 @@ func halfRecord(ctx context.Context, a *attacker) string {
 	return a.hold(s.tcp)
 }
 
-// begin sends the preface and the settings of an HTTP/2 client. A window of zero
-// takes no byte of any answer.
+// begin sends the preface and the settings of an HTTP/2 client. With a window of zero, the client
+// accepts no response body.
 func (s *stranger) begin(window uint32) (*http2.Framer, error) {
 	if _, err := io.WriteString(s.noise, http2.ClientPreface); err != nil {
 		return nil, err
@@ -138,22 +138,22 @@ func (s *stranger) begin(window uint32) (*http2.Framer, error) {
 	return f, f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
 }
 
-// headers encodes those of a request.
+// headers encodes the headers of a request.
 func (r row) headers(more ...string) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
 	fields := append([]string{":method", r.method, ":scheme", "https", ":authority", "mesh.example", ":path", r.path}, more...)
 	for i := 0; i < len(fields); i += 2 {
-		_ = e.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}) // a buffer takes all
+		_ = e.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}) // writing to a buffer cannot fail
 	}
 	return b.Bytes()
 }
 
-// requestsAtOnce is how many a known client may have under way.
+// requestsAtOnce is how many concurrent requests a known client may have.
 const requestsAtOnce = 32
 
-// halfRequests begins a request on every machine route, and more up to what a
-// known client may have, sends 16 KiB of each body and nothing more.
+// halfRequests starts a request on every machine route, and more up to the limit of a known client.
+// It sends 16 KiB of each body and then nothing.
 func halfRequests(ctx context.Context, a *attacker) string {
 	s, err := a.enter(ctx)
 	if err != nil {
@@ -169,7 +169,7 @@ func halfRequests(ctx context.Context, a *attacker) string {
 	})
 }
 
-// unreadAnswers asks every machine route and takes nothing of the answers.
+// unreadAnswers sends a request to every machine route and accepts none of the responses.
 func unreadAnswers(ctx context.Context, a *attacker) string {
 	s, err := a.enter(ctx)
 	if err != nil {
@@ -185,8 +185,7 @@ func unreadAnswers(ctx context.Context, a *attacker) string {
 	})
 }
 
-// requests sends requests to all machine routes and waits for the end of the
-// connection.
+// requests sends requests to all machine routes and waits until the connection is closed.
 func (a *attacker) requests(s *stranger, window uint32, send func(*http2.Framer, uint32, row) error) string {
 	f, err := s.begin(window)
 	if err != nil {
@@ -201,7 +200,7 @@ func (a *attacker) requests(s *stranger, window uint32, send func(*http2.Framer,
 	return a.hold(s.tcp)
 }
 
-// inside sends one whole request to a machine route and returns the status.
+// inside sends one complete request to a machine route and returns the status.
 func (a *attacker) inside(ctx context.Context, r row, encoding string, body []byte) string {
 	s, err := a.enter(ctx)
 	if err != nil {
@@ -223,7 +222,7 @@ func (a *attacker) inside(ctx context.Context, r row, encoding string, body []by
 	return strconv.Itoa(status)
 }
 
-// ask sends a request and decodes the answer, if it is wanted.
+// ask sends a request and decodes the response if out is not nil.
 func ask(ctx context.Context, c *http2.ClientConn, method, path string, header http.Header, body []byte, out any) (status int, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, "https://mesh.example"+path, bytes.NewReader(body))
 	if err != nil {
@@ -243,7 +242,7 @@ func ask(ctx context.Context, c *http2.ClientConn, method, path string, header h
 	return res.StatusCode, err
 }
 
-// machineRoute is another one each time.
+// machineRoute returns the machine routes in turn.
 func (a *attacker) machineRoute() row {
 	rows := machineRows()
 	return rows[int(a.next.Add(1))%len(rows)]
@@ -258,11 +257,10 @@ func bombInside(ctx context.Context, a *attacker) string {
 	return a.inside(ctx, a.machineRoute(), "gzip", bomb())
 }
 
-// joinsPerConnection is how often one connection of a flood of joins asks.
+// joinsPerConnection is how many join requests one connection of a join flood sends.
 const joinsPerConnection = 20
 
-// joinUnit asks to join, with a pre-auth key or without one, many times on one
-// connection.
+// joinUnit tries to join many times on one connection, with a pre-auth key or without one.
 func joinUnit(authKey string) unit {
 	return func(ctx context.Context, a *attacker) string {
 		s, err := a.enter(ctx)
@@ -290,7 +288,7 @@ func joinUnit(authKey string) unit {
 
 const failed = "request failed"
 
-// register asks to join and returns the link to log in with, if there is one.
+// register tries to join and returns the login link, if there is one.
 func register(ctx context.Context, c *http2.ClientConn, req tailcfg.RegisterRequest) (link, outcome string) {
 	if req.NodeKey.IsZero() {
 		req.NodeKey = key.NewNode().Public()
@@ -315,7 +313,7 @@ func register(ctx context.Context, c *http2.ClientConn, req tailcfg.RegisterRequ
 	return "", "answered"
 }
 
-// waitingLogin asks for a link and waits for an administrator.
+// waitingLogin requests a login link and waits for an administrator's approval.
 func waitingLogin(ctx context.Context, a *attacker) string {
 	s, err := a.enter(ctx)
 	if err != nil {

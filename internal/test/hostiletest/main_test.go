@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// duration is how long all attacks take together.
+// duration is the total duration of all attacks.
 var duration = flag.Duration("hostile", 0, "attack a server for so long; zero: only compare the routes with the rows")
 
 func TestMain(m *testing.M) {
@@ -24,6 +24,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// short is the least time for an attack: enough for its connections to open and
-// for some changes to be measured.
+// short is the minimum duration of an attack: enough for its connections to open and for some
+// changes to be measured.
 const short = 800 * time.Millisecond

@@ -27,7 +27,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
 
-// mustHaveRows compares what routers answer with the rows that are attacked.
+// mustHaveRows checks that the routes of the routers and the attacked rows are the same.
 func mustHaveRows(t *testing.T, rows []row, routes []string) {
 	t.Helper()
 	var have []string
@@ -41,9 +41,8 @@ func mustHaveRows(t *testing.T, rows []row, routes []string) {
 	}
 }
 
-// TestEveryPublicRouteIsAttacked runs a server and asks it for its routes. An
-// operation of the API is public when it does not answer 401 to a request without
-// a key.
+// TestEveryPublicRouteIsAttacked runs a server and gets its routes from it. An API operation is
+// public if it does not answer 401 to a request without a key.
 func TestEveryPublicRouteIsAttacked(t *testing.T) {
 	addrs := runServer(t)
 	routes := []string{"/", protected}
@@ -95,7 +94,7 @@ func status(t *testing.T, method, url string) int {
 // runServer runs a server with a relay in this process until the test ends.
 func runServer(t *testing.T) app.Addrs {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fl") // short enough for a socket
+	dir, err := os.MkdirTemp("", "fl") // short enough for the path of a Unix socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,14 +129,14 @@ func runServer(t *testing.T) app.Addrs {
 	}
 }
 
-// TestEveryMachineRouteIsAttacked asks the router inside Noise.
+// TestEveryMachineRouteIsAttacked compares the rows with the router inside Noise.
 func TestEveryMachineRouteIsAttacked(t *testing.T) {
 	s := wire.New(wire.Config{Noise: key.NewMachine(), Registerer: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
 	mustHaveRows(t, machineRows(), slices.Collect(maps.Keys(s.MachineRoutes())))
 }
 
-// TestEveryConsoleRouteIsAttacked asks the console. What it decides by prefix has
-// one row for each kind.
+// TestEveryConsoleRouteIsAttacked compares the rows with the console's routes. Requests that the
+// console routes by prefix have one row for each kind.
 func TestEveryConsoleRouteIsAttacked(t *testing.T) {
 	s, err := bff.New(bff.Config{CoordinatorURL: "http://127.0.0.1", CookieSecret: strings.Repeat("x1", 16)}, "", fstest.MapFS{}, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -1,17 +1,16 @@
 package hostiletest
 
-// row is one route that a stranger reaches, and a request for it. Every attack on
-// routes (slow headers, slow bodies, slow readers, oversized bodies, compressed
-// bombs) uses every row.
+// row is one route that strangers can reach, and a request for it. Every attack on routes (slow
+// headers, slow bodies, slow readers, oversized bodies, decompression bombs) uses every row.
 type row struct {
 	pattern string // as the router spells it
 	method  string
 	path    string // with values for the pattern's wildcards
 	header  string // further header lines, each ending with \r\n
-	body    string // how a body that the route accepts begins; empty when it takes none
+	body    string // start of a body that the route accepts; empty if it accepts none
 }
 
-// publicRows are the routes of the public listener.
+// publicRows returns the routes of the public listener.
 func publicRows() []row {
 	const (
 		upgrade   = "Connection: Upgrade\r\nUpgrade: tailscale-control-protocol\r\n"
@@ -35,8 +34,8 @@ func publicRows() []row {
 		{pattern: "GET /derp", method: "GET", path: "/derp", header: derp},
 		{pattern: "/derp/probe", method: "GET", path: "/derp/probe"},
 		{pattern: "/derp/latency-check", method: "GET", path: "/derp/latency-check"},
-		{pattern: "/derp/", method: "GET", path: "/derp/x"}, // what the relay does not answer
-		{pattern: "/", method: "GET", path: "/x"},           // what nobody answers
+		{pattern: "/derp/", method: "GET", path: "/derp/x"}, // a path that the relay does not handle
+		{pattern: "/", method: "GET", path: "/x"},           // a path that nothing handles
 		{pattern: "GET /health", method: "GET", path: "/health"},
 		{pattern: "GET /ready", method: "GET", path: "/ready"},
 		{pattern: "GET /version", method: "GET", path: "/version"},
@@ -47,12 +46,12 @@ func publicRows() []row {
 	}
 }
 
-// protected stands for all operations that refuse strangers: they do so before
-// they know which operation it is.
+// protected stands for all operations that reject strangers. They reject them before they know
+// which operation is requested.
 const protected = "operations that need an API key"
 
-// machineRows are the routes inside Noise. Whoever completes a handshake reaches
-// them, with a machine key that nobody knows.
+// machineRows returns the routes inside Noise. Anyone who completes a handshake reaches them, even
+// with an unknown machine key.
 func machineRows() []row {
 	return []row{
 		{pattern: "POST /machine/register", method: "POST", path: "/machine/register", body: `{"Version":120,"NodeKey":"`},
@@ -66,8 +65,8 @@ func machineRows() []row {
 	}
 }
 
-// consoleRows are the routes of the console that need no session, and one for
-// each kind of request that does.
+// consoleRows returns the routes of the console that need no session, and one for each kind of
+// request that needs one.
 func consoleRows() []row {
 	const form = "Content-Type: application/x-www-form-urlencoded\r\n"
 	return []row{

@@ -27,8 +27,8 @@ import (
 	"tailscale.com/types/key"
 )
 
-// units are what attacks consist of, by name. How many there are, how fast they
-// come and from where is in attacks_test.go.
+// units returns the units that attacks consist of, by name. Their number, rate and origin are in
+// attacks_test.go.
 func units() map[string]unit {
 	const brokenHandshake = "?" + controlhttpcommon.HandshakeHeaderName + "=AAAA"
 	return map[string]unit{
@@ -61,7 +61,7 @@ func units() map[string]unit {
 	}
 }
 
-// mix takes turns between units.
+// mix alternates between units.
 func mix(all ...unit) unit {
 	var n atomic.Int64
 	return func(ctx context.Context, a *attacker) string {
@@ -75,12 +75,12 @@ const (
 	halfFrame = "\x82\xff\x00\x00\x00\x00\x40\x00\x00\x00"
 	host      = "Host: mesh.example\r\n"
 
-	// Keys of the right form that nobody has.
+	// These keys have the right format but do not exist.
 	unknownKey    = "flp_b81KzQx0LmN4_Yt7RkPz2mWq9XcV4bN6sDfGhJ1lAoEiU3yTrQwZxKvM8Cn5"
 	unknownAPIKey = "flk_b81KzQx0LmN4_Yt7RkPz2mWq9XcV4bN6sDfGhJ1lAoEiU3yTrQwZxKvM8Cn5"
 )
 
-// upgradeUnit upgrades to a WebSocket, sends a part of a frame, and waits.
+// upgradeUnit upgrades to a WebSocket, sends part of a frame, and waits.
 func upgradeUnit(path, header, frame string) unit {
 	return func(ctx context.Context, a *attacker) string {
 		return a.upgradeAndHold(ctx, "GET "+path+" HTTP/1.1\r\n"+host+"Connection: Upgrade\r\nUpgrade: websocket\r\n"+
@@ -100,8 +100,9 @@ func (a *attacker) sendAndHold(ctx context.Context, text string) string {
 	return a.hold(c)
 }
 
-// upgradeAndHold is sendAndHold for a request that may be answered plainly: what
-// nginx does with the connection then is its own affair.
+// upgradeAndHold is sendAndHold for a request that may get a plain response instead of an upgrade.
+// It does not wait any longer after a plain response, because nginx decides what happens to that
+// connection.
 func (a *attacker) upgradeAndHold(ctx context.Context, text string) (outcome string) {
 	c, err := a.dial(ctx)
 	if err != nil {
@@ -127,7 +128,7 @@ func (a *attacker) upgradeAndHold(ctx context.Context, text string) (outcome str
 	return outcome
 }
 
-// unreadUpgrade begins a valid upgrade and never reads the answer.
+// unreadUpgrade starts a valid upgrade and never reads the response.
 func unreadUpgrade(ctx context.Context, a *attacker) string {
 	c, err := a.deaf(ctx)
 	if err != nil {
@@ -160,7 +161,7 @@ func halfHandshake(ctx context.Context, a *attacker) string {
 
 func idle(ctx context.Context, a *attacker) string { return a.sendAndHold(ctx, "") }
 
-// targets are the rows of whatever is attacked.
+// targets returns the rows of the attacked program.
 func (a *attacker) targets() []row {
 	if a.Console {
 		return consoleRows()
@@ -168,7 +169,7 @@ func (a *attacker) targets() []row {
 	return publicRows()
 }
 
-// route is another one each time.
+// route returns the targets in turn.
 func (a *attacker) route() row {
 	rows := a.targets()
 	return rows[int(a.next.Add(1))%len(rows)]
@@ -199,7 +200,7 @@ func slowBody(ctx context.Context, a *attacker) string {
 	return a.trickle(ctx, c, "x", time.Second)
 }
 
-// slowReader sends one request after the other and reads nothing.
+// slowReader sends one request after another and reads nothing.
 func slowReader(ctx context.Context, a *attacker) string {
 	c, err := a.deaf(ctx)
 	if err != nil {
@@ -218,8 +219,8 @@ func slowReader(ctx context.Context, a *attacker) string {
 	return a.awaitEnd(ctx, c)
 }
 
-// awaitEnd waits without reading until the server ends the connection. It may end
-// it without the client's system noticing, so nobody takes the time.
+// awaitEnd waits, without reading, until the server closes the connection. The time is not
+// measured, because the server may close it without the client's system noticing.
 func (a *attacker) awaitEnd(ctx context.Context, c net.Conn) string {
 	raw, err := c.(*net.TCPConn).SyscallConn()
 	if err != nil {
@@ -245,13 +246,13 @@ func (a *attacker) awaitEnd(ctx context.Context, c net.Conn) string {
 
 const established = 1 // TCP_ESTABLISHED
 
-// oversized sends a body of 64 MiB for as long as the server takes it.
+// oversized sends a body of 64 MiB for as long as the server accepts it.
 func oversized(ctx context.Context, a *attacker) string {
 	r := a.route()
 	return a.pour(ctx, r.head()+"Content-Length: 67108864\r\n\r\n"+r.body, bytes.Repeat([]byte("x"), 64<<10), 1024)
 }
 
-// pour sends a request whose body is a block, many times.
+// pour sends a request whose body is a block repeated many times.
 func (a *attacker) pour(ctx context.Context, head string, block []byte, times int) string {
 	c, err := a.dial(ctx)
 	if err != nil {
@@ -269,22 +270,22 @@ func (a *attacker) pour(ctx context.Context, head string, block []byte, times in
 	return outcome
 }
 
-// bombOnRoute sends 10 KiB that unpack to 10 MiB.
+// bombOnRoute sends 10 KiB that decompress to 10 MiB.
 func bombOnRoute(ctx context.Context, a *attacker) string {
 	r, packed := a.route(), bomb()
 	return a.pour(ctx, fmt.Sprintf("%sContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", r.head(), len(packed)), packed, 1)
 }
 
-// bomb is a body that begins as JSON does.
+// bomb returns a decompression bomb that starts like JSON.
 var bomb = sync.OnceValue(func() []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, _ = z.Write(append([]byte(`{"key":"`), bytes.Repeat([]byte("x"), 10<<20)...)) // a buffer takes all
+	_, _ = z.Write(append([]byte(`{"key":"`), bytes.Repeat([]byte("x"), 10<<20)...)) // writing to a buffer cannot fail
 	_ = z.Close()
 	return b.Bytes()
 })
 
-// request sends one request on a connection of its own.
+// request sends one request on its own connection.
 func (a *attacker) request(ctx context.Context, method, path, header, body string) string {
 	c, err := a.dial(ctx)
 	if err != nil {
@@ -310,14 +311,14 @@ func healthRequest(ctx context.Context, a *attacker) string {
 	return a.request(ctx, http.MethodGet, "/health", "", "")
 }
 
-// consoleLogin fetches the form of the login page and sends it with a key of the
-// right form that nobody has.
+// consoleLogin fetches the login form and submits it with a key that has the right format but does
+// not exist.
 func consoleLogin(ctx context.Context, a *attacker) string {
 	return strconv.Itoa(signIn(ctx, a.Target, a.source(), unknownAPIKey))
 }
 
-// signIn signs in to a console from an address and returns the status of the
-// answer: 303 if the key is good.
+// signIn signs in to a console from an address and returns the status of the response: 303 if the
+// key is valid.
 func signIn(ctx context.Context, console string, from net.IP, apiKey string) int {
 	client := &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
