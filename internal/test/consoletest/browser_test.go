@@ -23,19 +23,19 @@ var (
 	screens = flag.String("screens", "", "take pictures of every screen into dist/screens: few, or all")
 )
 
-// TestBrowser runs the tests of console/web/e2e, each as a test of its own.
+// TestBrowser runs the tests in console/web/e2e and reports each as a subtest.
 func TestBrowser(t *testing.T) {
 	if !*browser {
 		t.Skip("this is make console-test")
 	}
-	clienttest.Build(t, clienttest.Newest) // before a test in the browser waits for it: the first time takes minutes
+	clienttest.Build(t, clienttest.Newest) // build it before a browser test waits for it: the first build takes minutes
 	newRig(t).vitest(t, "vitest.config.ts")
 }
 
-// TestFigurePages holds what the pages promise for 5,000 nodes.
+// TestFigurePages checks the performance budgets of the pages with 5,000 nodes.
 func TestFigurePages(t *testing.T) { newRig(t).vitest(t, "budgets.config.ts") }
 
-// TestScreens takes the pictures.
+// TestScreens takes the screenshots.
 func TestScreens(t *testing.T) {
 	if *screens == "" {
 		t.Skip("this is make screens")
@@ -43,7 +43,7 @@ func TestScreens(t *testing.T) {
 	newRig(t).vitest(t, "screens.config.ts", "SCREENS="+*screens)
 }
 
-// newRig builds what is tested and starts what all tests share.
+// newRig builds the programs under test and starts what all tests share.
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	fairlead, console := build(t, t.TempDir())
@@ -59,13 +59,13 @@ func newRig(t *testing.T) *rig {
 	return startRig(t, fairlead, console, pg)
 }
 
-// vitest runs tests in a browser on stages of their own and reports each.
+// vitest runs browser tests on their own stages and reports each of them.
 func (r *rig) vitest(t *testing.T, config string, env ...string) {
 	t.Helper()
 	r.run(t, config, env).report(t)
 }
 
-// run runs the files of a configuration whose names contain what -only says.
+// run runs the files of a vitest configuration whose names contain the value of -only.
 func (r *rig) run(t *testing.T, config string, env []string) outcome {
 	t.Helper()
 	results := filepath.Join(t.TempDir(), "results.json")
@@ -93,10 +93,10 @@ func (r *rig) run(t *testing.T, config string, env []string) outcome {
 	return all
 }
 
-// outcome is what vitest writes of its tests.
+// outcome is the JSON report of vitest.
 type outcome struct{ TestResults []suite }
 
-// suite is a file of tests.
+// suite is the result of one test file.
 type suite struct {
 	Name, Message    string
 	AssertionResults []struct {
@@ -111,7 +111,8 @@ func (s suite) name() string {
 	return name
 }
 
-// passed is false also for a suite of which a test did not run: nobody would miss it otherwise.
+// passed also returns false if a test of the suite did not run, because nobody would notice that
+// otherwise.
 func (s suite) passed() bool {
 	for _, result := range s.AssertionResults {
 		if result.Status != "passed" {
@@ -121,7 +122,7 @@ func (s suite) passed() bool {
 	return len(s.AssertionResults) > 0
 }
 
-// report makes a test of each result.
+// report reports each result as a subtest.
 func (o outcome) report(t *testing.T) {
 	t.Helper()
 	if len(o.TestResults) == 0 && *only == "" {

@@ -17,25 +17,25 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
-// device is one of the company's: a laptop or phone of a person, or a server.
+// device is a device of the company: a person's laptop or phone, or a server.
 type device struct {
 	name      string
-	user      string   // of a person's device
-	tags      []string // of a server
+	user      string   // owner, if it is a person's device
+	tags      []string // tags, if it is a server
 	ephemeral bool
 	routes    []netip.Prefix
-	approved  bool // if it has routes, they are
+	approved  bool // whether its routes, if any, are approved
 	expired   bool
-	expiresIn time.Duration // of a key that ends, and has not
-	away      bool          // is off now, and has been for a while
-	flaps     bool          // comes and goes
+	expiresIn time.Duration // if the key expires later
+	away      bool          // offline for a while now
+	flaps     bool          // connects and disconnects repeatedly
 	host      tailcfg.Hostinfo
 
-	id   string // as the server numbers it
+	id   string // ID that the server assigned
 	node *meshtest.Node
 }
 
-// relays are the regions that devices call home.
+// relays returns the relay regions that devices use as home.
 func relays() []*tailcfg.DERPRegion {
 	region := func(id int, code, name string) *tailcfg.DERPRegion {
 		return &tailcfg.DERPRegion{RegionID: id, RegionCode: code, RegionName: name, Nodes: []*tailcfg.DERPNode{{
@@ -45,7 +45,7 @@ func relays() []*tailcfg.DERPRegion {
 	return []*tailcfg.DERPRegion{region(901, "ams", "Amsterdam"), region(902, "fra", "Frankfurt"), region(903, "nyc", "New York")}
 }
 
-// people are the users, the first three of them in group:ops.
+// people returns the users. The first three are in group:ops.
 func people() []string {
 	return strings.Fields("ana goran mei bjorn chidi dana emeka fatima hana ivo jun kira lars nadia omar priya quentin rosa sven tomoko ursula viktor wanda yusuf zoe")
 }
@@ -73,12 +73,12 @@ const (
 	day          = 24 * time.Hour
 )
 
-// company makes up devices, the same ones for the same count.
+// company generates devices, always the same ones for the same count.
 type company struct {
 	*rand.Rand
 	count int
 	taken map[string]bool
-	last  map[string]int // the number that a name with numbers got last
+	last  map[string]int // the last number given to a numbered name
 }
 
 func devices(count int) []*device {
@@ -97,7 +97,7 @@ func devices(count int) []*device {
 
 func pick[T any](c company, list ...T) T { return list[c.IntN(len(list))] }
 
-// unique adds a number to a name that is taken.
+// unique appends a number to a name that is taken.
 func (c company) unique(name string) string {
 	for c.taken[name] {
 		base := strings.TrimRight(name, "0123456789")
@@ -119,8 +119,7 @@ func (c company) server(i int) *device {
 	return d
 }
 
-// router gives a gateway its networks: some waiting, some overlapping, some to
-// the internet.
+// router gives a gateway its routes: some pending, some overlapping, some exit routes.
 func (c company) router(d *device, i int) {
 	second := 20 + c.IntN(max(20, c.count/25))%200
 	d.routes = append(d.routes, netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", second)))
@@ -159,7 +158,7 @@ func (c company) personal() *device {
 	return d
 }
 
-// fate decides what becomes of a device, and what it tells of its network.
+// fate decides a device's state and what it reports about its network.
 func (c company) fate(d *device) {
 	d.away = d.expired || !d.ephemeral && c.Float64() < cmp.Or(map[bool]float64{true: 0.22}[d.user != ""], 0.05)
 	d.flaps = !d.away && !d.ephemeral && c.IntN(max(40, c.count/8)) == 0
@@ -184,7 +183,7 @@ func (c company) fate(d *device) {
 	d.host.Services = []tailcfg.Service{{Proto: tailcfg.PeerAPI4, Port: 40000}}
 }
 
-// policies are the versions of the policy, oldest first, with their reasons.
+// policies returns the versions of the policy, oldest first, with their reasons.
 func policies() (texts, reasons []string) {
 	rules := []string{
 		"    // Operators reach everything.\n    {\"action\": \"accept\", \"src\": [\"group:ops\"], \"dst\": [\"*:*\"]},\n",

@@ -22,15 +22,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// rig is what tests in a browser ask, over HTTP on loopback, for stages and for
-// all that happens on them outside the browser.
+// rig is the HTTP server on loopback through which browser tests create stages and control
+// everything that happens on them outside the browser.
 type rig struct {
 	URL string
 
 	t                 testing.TB
 	fairlead, console string // binaries
 	pg                *pgtest.Server
-	greeter           string // port on which real clients are reached
+	greeter           string // port through which real clients are reached
 	seclusion         *seclusion
 
 	mu     sync.Mutex
@@ -43,7 +43,7 @@ type scene struct {
 	scope   *scope
 	console *console
 	nginx   *meshtest.Nginx
-	front   string // URL of the console's port of nginx
+	front   string // URL of nginx's console port
 	faults  *faultProxy
 
 	mu      sync.Mutex
@@ -75,8 +75,8 @@ func startRig(t testing.TB, fairlead, console string, pg *pgtest.Server) *rig {
 	return r
 }
 
-// greet says a word to whoever connects, on a port of this machine. A client
-// without a network device hands what it lets in to that port.
+// greet serves a greeting on a port of this machine. A client without a network device forwards
+// accepted connections to that port.
 func (r *rig) greet() {
 	r.t.Helper()
 	l, err := new(net.ListenConfig).Listen(r.t.Context(), "tcp", "127.0.0.1:0")
@@ -91,7 +91,7 @@ func (r *rig) greet() {
 			if err != nil {
 				return
 			}
-			_, _ = io.WriteString(conn, greeting) // who asked sees when it is missing
+			_, _ = io.WriteString(conn, greeting) // the other side notices if it is missing
 			conn.Close()
 		}
 	})
@@ -101,17 +101,17 @@ func (r *rig) greet() {
 	})
 }
 
-// answer writes what came of a request.
+// answer writes the response to a request.
 func answer(w http.ResponseWriter, value any, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(value) // whoever asked sees that it is cut off
+	_ = json.NewEncoder(w).Encode(value) // the other side notices if it is cut off
 }
 
-// open makes a stage.
+// open creates a stage.
 func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 	var wish struct {
 		Nodes int  `json:"nodes"`
@@ -175,7 +175,7 @@ func (r *rig) close(w http.ResponseWriter, req *http.Request) {
 	answer(w, object{}, nil)
 }
 
-// on answers a request to a stage.
+// on returns a handler that runs f on the stage of the request.
 func (r *rig) on(f func(*scene, context.Context, io.Reader) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
@@ -229,7 +229,7 @@ func (s *scene) switchServer(_ context.Context, body io.Reader) (any, error) {
 	return object{}, nil
 }
 
-// switchDevice lets a virtual device come or go.
+// switchDevice connects or disconnects a virtual device.
 func (s *scene) switchDevice(_ context.Context, body io.Reader) (any, error) {
 	var wish struct {
 		Name   string `json:"name"`
@@ -259,8 +259,8 @@ func (s *scene) virtual(name string) (*device, error) {
 	return nil, fmt.Errorf("there is no device %q", name)
 }
 
-// session waits until an SSH session from one virtual device to another is
-// answered.
+// session opens an SSH session from one virtual device to another and waits until it is approved or
+// rejected.
 func (s *scene) session(ctx context.Context, body io.Reader) (any, error) {
 	var wish struct{ From, To, User string }
 	if err := json.NewDecoder(body).Decode(&wish); err != nil {
@@ -280,7 +280,7 @@ func (s *scene) session(ctx context.Context, body io.Reader) (any, error) {
 	return object{"begins": begins}, err
 }
 
-// knock lets a virtual device ask to be let in, until it is or the stage ends.
+// knock makes a virtual device ask to join, until it is approved or the stage ends.
 func (s *scene) knock(_ context.Context, body io.Reader) (any, error) {
 	var name string
 	if err := json.NewDecoder(body).Decode(&name); err != nil {
@@ -300,8 +300,7 @@ func (s *scene) knock(_ context.Context, body io.Reader) (any, error) {
 	return object{}, nil
 }
 
-// joinClient starts a real client if it is not there yet, and lets it join with a
-// key.
+// joinClient starts a real client, if it does not run yet, and joins it with a key.
 func (s *scene) joinClient(ctx context.Context, body io.Reader) (any, error) {
 	var wish struct {
 		Name string   `json:"name"`
@@ -333,7 +332,7 @@ func (s *scene) client(name string) (*clienttest.Daemon, error) {
 	return nil, fmt.Errorf("there is no client %q", name)
 }
 
-// runClient runs a command of a client.
+// runClient runs a command of the Tailscale CLI on a client.
 func (s *scene) runClient(ctx context.Context, body io.Reader) (any, error) {
 	var wish struct {
 		Name string   `json:"name"`
@@ -350,7 +349,7 @@ func (s *scene) runClient(ctx context.Context, body io.Reader) (any, error) {
 	return object{"stdout": stdout, "stderr": stderr, "code": code}, nil
 }
 
-// reach tells whether one client reaches another, by a new connection.
+// reach reports whether one client reaches another over a new connection.
 func (r *rig) reach(s *scene, ctx context.Context, body io.Reader) (any, error) {
 	var wish struct {
 		From string `json:"from"`
@@ -385,7 +384,7 @@ func (r *rig) reach(s *scene, ctx context.Context, body io.Reader) (any, error) 
 	return object{"reached": string(word) == greeting, "why": fmt.Sprint(err)}, nil
 }
 
-// logs are what everybody wrote.
+// logs returns the logs of all processes.
 func (s *scene) logs(context.Context, io.Reader) (any, error) {
 	return object{"server": s.Log(), "console": s.console.log.String(), "nginx": s.nginx.Log()}, nil
 }

@@ -26,7 +26,7 @@ var (
 	postgres = flag.Bool("postgres", false, "whether the demo has PostgreSQL instead of SQLite")
 )
 
-// TestDemo keeps a console up to be looked at, until it is interrupted.
+// TestDemo keeps a console running for manual inspection until it is interrupted.
 func TestDemo(t *testing.T) {
 	if !*demo {
 		t.Skip("this is make console-demo")
@@ -68,7 +68,7 @@ func TestDemo(t *testing.T) {
 	<-ctx.Done()
 }
 
-// connected is how many nodes the server shows online.
+// connected returns how many nodes the server shows as online.
 func (s *stage) connected() (count int) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()

@@ -1,7 +1,7 @@
-// Package consoletest is the admin console on a stage: a real server, the real
-// console, and a mesh that looks like one of a company, with people, routers,
-// keys, a policy, a past of thirty days and as many connected nodes as wanted.
+// Package consoletest runs the admin console on a stage: a real server, the real console, and a
+// mesh that looks like a company's, with people, routers, keys, a policy, thirty days of history
+// and any number of connected nodes.
 //
-// It is for looking (TestDemo, behind -demo) and for tests in a browser. It
-// holds no rules of the console or of the server.
+// It is for manual inspection (TestDemo, behind -demo) and for browser tests. It contains no rules
+// of the console or of the server.
 package consoletest

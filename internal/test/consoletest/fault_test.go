@@ -19,20 +19,20 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
-// fault is what goes wrong between the console and the server, with requests
-// whose method, path and query match.
+// fault is a failure between the console and the server that affects requests with matching method,
+// path and query.
 type fault struct {
-	Method string        `json:"method"` // any unless told
+	Method string        `json:"method"` // any if empty
 	Path   string        `json:"path"`   // a regular expression
-	Query  string        `json:"query"`  // another
-	Wait   time.Duration `json:"wait"`   // before the request goes on, in nanoseconds
-	Status int           `json:"status"` // answered instead of the server
-	Refuse bool          `json:"refuse"` // closes the connection without an answer
-	Lose   bool          `json:"lose"`   // closes the connection instead of handing on the server's answer
-	Times  int           `json:"times"`  // how often; always unless told
+	Query  string        `json:"query"`  // also a regular expression
+	Wait   time.Duration `json:"wait"`   // delay before the request is forwarded, in nanoseconds
+	Status int           `json:"status"` // sent instead of the server's response
+	Refuse bool          `json:"refuse"` // closes the connection without a response
+	Lose   bool          `json:"lose"`   // closes the connection instead of forwarding the server's response
+	Times  int           `json:"times"`  // how many times; 0 means always
 }
 
-// faultProxy stands between the console and the server.
+// faultProxy is a proxy between the console and the server that injects faults.
 type faultProxy struct {
 	addr string
 
@@ -54,13 +54,13 @@ func startFaultProxy(t testing.TB, server string) *faultProxy {
 			r.SetURL(upstream)
 			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 		},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // as if the server were not there
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // as if the server were down
 	}
 	serve(t, p.addr, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer p.enter(r, cancel)()
-		// Whole, since ReverseProxy ends the server's answer when it comes while the end of the request is still
-		// being handed on.
+		// Read the whole body, since ReverseProxy aborts the server's response if it arrives while
+		// the rest of the request is still being forwarded.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
@@ -88,7 +88,7 @@ func startFaultProxy(t testing.TB, server string) *faultProxy {
 	return p
 }
 
-// enter remembers a request until it ends, so that it can be cut.
+// enter tracks a request until it ends, so that cut can cancel it.
 func (p *faultProxy) enter(r *http.Request, cancel context.CancelFunc) (leave func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *faultProxy) enter(r *http.Request, cancel context.CancelFunc) (leave fu
 	}
 }
 
-// matching is the first fault for a request, or none.
+// matching returns the first fault that matches a request, or an empty one.
 func (p *faultProxy) matching(r *http.Request) fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,14 +118,14 @@ func (p *faultProxy) matching(r *http.Request) fault {
 	return fault{}
 }
 
-// set puts faults in the place of those before.
+// set replaces the faults.
 func (p *faultProxy) set(faults []*fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = faults
 }
 
-// cut ends every request that runs, streams above all.
+// cut cancels all running requests, streams in particular.
 func (p *faultProxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +140,7 @@ func serve(t testing.TB, addr string, h http.Handler) {
 	server := &http.Server{Addr: addr, Handler: h, ReadHeaderTimeout: patience}
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		_ = server.ListenAndServe() // ends when it is closed
+		_ = server.ListenAndServe() // returns when it is closed
 	})
 	t.Cleanup(func() {
 		server.Close()

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver of PostgreSQL
-	_ "modernc.org/sqlite"             // the driver of SQLite
+	_ "modernc.org/sqlite"             // SQLite driver
 )
 
-// database is that of a server, to be changed while the server is stopped.
+// database is a server's database, to be changed while the server is stopped.
 type database struct{ driver, source string }
 
 const (
@@ -24,11 +24,11 @@ const (
 	minute = int64(time.Minute / time.Microsecond)
 )
 
-// moment is when a revision happened, in microseconds as the server counts.
+// moment is the time of a revision, in the server's microseconds.
 type moment struct{ rev, at int64 }
 
-// givePast spreads what the server did in the last minute over the last month,
-// in the same order, and makes up when devices were online.
+// givePast spreads what the server did in the last minute over the last month, in the same order,
+// and generates the times at which devices were online.
 func (d database) givePast(t testing.TB, devices []*device) {
 	t.Helper()
 	db, err := sql.Open(d.driver, d.source)
@@ -71,7 +71,7 @@ func (p *rewriting) do(statement string, args ...any) {
 	}
 }
 
-// prepared returns a function that runs one statement many times.
+// prepared returns a function that runs one prepared statement with different arguments.
 func (p *rewriting) prepared(statement string) func(args ...any) {
 	p.t.Helper()
 	s, err := p.tx.PrepareContext(p.t.Context(), statement)
@@ -86,7 +86,7 @@ func (p *rewriting) prepared(statement string) func(args ...any) {
 	}
 }
 
-// spread gives each revision its moment: more of them lately, fewer at night.
+// spread assigns each revision a time: more of them recently, fewer at night.
 func (p *rewriting) spread() {
 	rows, err := p.tx.QueryContext(p.t.Context(), "SELECT DISTINCT rev FROM audit ORDER BY rev")
 	if err != nil {
@@ -120,14 +120,14 @@ func (p *rewriting) spread() {
 	}
 }
 
-// revisionAt is the newest revision at a time.
+// revisionAt returns the newest revision at a time.
 func (p *rewriting) revisionAt(at int64) int64 {
 	i := sort.Search(len(p.moments), func(i int) bool { return p.moments[i].at > at })
 	return p.moments[max(0, i-1)].rev
 }
 
-// presence makes up when each device was online: servers always but for an
-// outage, devices of people by day. Keys of people's devices end some day.
+// presence generates the times at which each device was online: servers always except for an
+// outage, people's devices during the day. The keys of people's devices get an expiry.
 func (p *rewriting) presence(devices []*device) {
 	insert := p.prepared("INSERT INTO presence (node, minute, online, at, rev, idx) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING")
 	seen := p.prepared("UPDATE node_net SET last_seen = $1 WHERE id = $2")
@@ -153,7 +153,7 @@ func (p *rewriting) presence(devices []*device) {
 	}
 }
 
-// created tells when each node joined.
+// created returns when each node joined.
 func (p *rewriting) created() map[int64]int64 {
 	rows, err := p.tx.QueryContext(p.t.Context(), "SELECT id, created_at FROM nodes")
 	if err != nil {
@@ -174,14 +174,14 @@ func (p *rewriting) created() map[int64]int64 {
 	return out
 }
 
-// change is a device that came or went.
+// change is a device going online or offline.
 type change struct {
 	at     time.Time
 	online int
 }
 
-// transitions are those of one device since it began, oldest first. Those of
-// people come in the morning and go in the evening of the last days.
+// transitions returns the changes of one device since it joined, oldest first. In the last days,
+// people's devices connect in the morning and disconnect in the evening.
 func (p *rewriting) transitions(d *device, began, now time.Time) (out []change) {
 	come := func(at time.Time) { out = append(out, change{at, 1}) }
 	leave := func(at time.Time) { out = append(out, change{at, 0}) }

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// scope is a part of a test that ends before the test does: what is started for
-// it ends with it, and its failure is told to whoever asked for it instead of
-// ending the test.
+// scope is a part of a test that ends before the test does. Whatever is started for it is stopped
+// with it, and a failure is reported to the caller instead of ending the test.
 type scope struct {
 	testing.TB
 
@@ -58,7 +57,7 @@ func (s *scope) FailNow() {
 	panic(failure{s.failure})
 }
 
-// try runs a part and returns why it failed.
+// try runs part and returns its failure as an error.
 func (s *scope) try(part func() error) (err error) {
 	defer func() {
 		switch problem := recover().(type) {
@@ -72,7 +71,7 @@ func (s *scope) try(part func() error) (err error) {
 	return part()
 }
 
-// end ends what was started, the last first.
+// end runs the cleanups, the last one first.
 func (s *scope) end() {
 	s.mu.Lock()
 	ends := s.ends

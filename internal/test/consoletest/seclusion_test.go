@@ -16,12 +16,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
-// seclusion is a network for browsers alone. Chromium gives up what it loads
-// whenever its machine gains or loses an address, as it does each time a client or
-// a container starts.
+// seclusion is a network namespace only for browsers. Chromium aborts its requests whenever its
+// machine gains or loses an address, which happens each time a client or a container starts.
 type seclusion struct {
 	network *clienttest.Namespace
-	browser string // a program that starts Chromium in it
+	browser string // program that starts Chromium in the namespace
 }
 
 func newSeclusion(t testing.TB) *seclusion {
@@ -34,8 +33,8 @@ func newSeclusion(t testing.TB) *seclusion {
 	return s
 }
 
-// bring lets browsers reach a URL of this machine's loopback, under the same
-// address, until the test ends.
+// bring makes a URL on this machine's loopback reachable for browsers, at the same address, until
+// the test ends.
 func (s *seclusion) bring(t testing.TB, base string) {
 	t.Helper()
 	u, err := url.Parse(base)
@@ -65,7 +64,7 @@ func (s *seclusion) bring(t testing.TB, base string) {
 	})
 }
 
-// join hands on all that either side says, until one of them ends.
+// join copies data in both directions until one side closes.
 func join(ctx context.Context, here net.Conn, addr string) {
 	defer here.Close()
 	there, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -82,7 +81,7 @@ func join(ctx context.Context, here net.Conn, addr string) {
 	for _, way := range [][2]net.Conn{{here, there}, {there, here}} {
 		both.Go(func() {
 			defer cancel()
-			_, _ = io.Copy(way[0], way[1]) // the side that is left sees the end
+			_, _ = io.Copy(way[0], way[1]) // the other side sees the end
 		})
 	}
 	both.Wait()

@@ -29,7 +29,7 @@ import (
 const (
 	patience  = time.Minute
 	pollEvery = 50 * time.Millisecond
-	atOnce    = 40 // requests to the server at a time
+	atOnce    = 40 // concurrent requests to the server
 )
 
 // stage is a server with its mesh.
@@ -39,11 +39,11 @@ type stage struct {
 	crowd    *meshtest.Crowd
 	devices  []*device
 	database database
-	admin    string // a key of the API
+	admin    string // API key
 }
 
-// newStage starts a server, on PostgreSQL if there is one, and gives it a
-// company of so many devices: none for a server that nobody has used yet.
+// newStage starts a server, on PostgreSQL if pg is not nil, and creates a company with count
+// devices. Zero is for a server that nobody has used yet.
 func newStage(t testing.TB, fairlead string, pg *pgtest.Server, count int) *stage {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func newStage(t testing.TB, fairlead string, pg *pgtest.Server, count int) *stag
 	}
 	s.Server = meshtest.Start(t, config)
 	s.crowd = meshtest.NewCrowd(t, s.URL)
-	s.crowd.Blind = count > 20 // what few are told costs little
+	s.crowd.Blind = count > 20 // maps are cheap for a few nodes
 	s.admin = s.CLI("apikeys", "create", "--expiration", "365d")
 	if count > 0 {
 		s.populate()
@@ -79,7 +79,7 @@ func newStage(t testing.TB, fairlead string, pg *pgtest.Server, count int) *stag
 	return s
 }
 
-// call sends a request with the key of an administrator and returns the answer.
+// call sends a request with an administrator's API key and returns the response.
 func (s *stage) call(method, path string, body any) json.RawMessage {
 	s.t.Helper()
 	answer, err := s.try(method, path, body)
@@ -119,8 +119,8 @@ func (s *stage) try(method, path string, body any) (json.RawMessage, error) {
 
 type object map[string]any
 
-// populate makes the company: its people, keys and devices in an order in which
-// they could have come, then their past, and then everybody connects.
+// populate creates the company: its people, keys and devices in a plausible order, then their
+// history, and then connects everyone.
 func (s *stage) populate() {
 	s.t.Helper()
 	texts, reasons := policies()
@@ -149,7 +149,7 @@ func (s *stage) savePolicy(text, reason string) {
 	s.call("PUT", "/api/v1/policy", object{"policy": text, "reason": reason})
 }
 
-// joinKeys has one pre-auth key for each kind of device.
+// joinKeys holds one pre-auth key for each kind of device.
 type joinKeys struct {
 	stage *stage
 	known map[string]string
@@ -168,8 +168,8 @@ func (k *joinKeys) of(d *device) string {
 	return k.known[name]
 }
 
-// join registers devices and learns their ids. Those that are away report once,
-// so that the server knows what they measured.
+// join registers devices and records their IDs. Devices that are away report once, so that the
+// server knows their measurements.
 func (s *stage) join(list []*device, keys *joinKeys) {
 	s.t.Helper()
 	for _, d := range list {
@@ -220,7 +220,7 @@ func (s *stage) each(list []*device, f func(*device) error) {
 	}
 }
 
-// decide does what an administrator does with new devices.
+// decide makes the decisions of an administrator about new devices.
 func (s *stage) decide(list []*device) {
 	s.t.Helper()
 	renamed := 0
@@ -239,7 +239,7 @@ func (s *stage) decide(list []*device) {
 	}
 }
 
-// makeKeys makes keys of the kinds that nodes have not used.
+// makeKeys creates pre-auth keys of the kinds that nodes have not used.
 func (s *stage) makeKeys() {
 	s.t.Helper()
 	for _, request := range []object{
@@ -256,7 +256,7 @@ func (s *stage) makeKeys() {
 	s.CLI("apikeys", "create", "--expiration", "30d", "--comment", "Terraform")
 }
 
-// connect brings everybody online who is not away.
+// connect connects all devices that are not away.
 func (s *stage) connect() {
 	for _, d := range s.devices {
 		if !d.away {
@@ -265,7 +265,7 @@ func (s *stage) connect() {
 	}
 }
 
-// online is how many devices should be, but for those that flap.
+// online returns how many devices should be online, not counting the ones that flap.
 func (s *stage) online() (count int) {
 	for _, d := range s.devices {
 		if !d.away {
@@ -275,8 +275,8 @@ func (s *stage) online() (count int) {
 	return count
 }
 
-// live lets some devices come and go, and two others wait to be let in, until
-// the context ends.
+// live makes some devices connect and disconnect, and two others wait for approval, until the
+// context ends.
 func (s *stage) live(ctx context.Context) {
 	var wait sync.WaitGroup
 	defer wait.Wait()
@@ -312,11 +312,11 @@ func (s *stage) live(ctx context.Context) {
 
 // console is a running console.
 type console struct {
-	URL string // with the slash at the end
+	URL string // with a trailing slash
 	log waittest.Transcript
 }
 
-// startConsole starts one for a coordinator, on a port of loopback.
+// startConsole starts a console for a server, on a loopback port.
 func startConsole(t testing.TB, binary, coordinator, addr string) *console {
 	t.Helper()
 	c := &console{URL: "http://" + addr + "/admin/"}
@@ -331,7 +331,7 @@ func startConsole(t testing.TB, binary, coordinator, addr string) *console {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have exited on its own
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the console ended with %v:\n%s", err, c.log.String())
 		}
