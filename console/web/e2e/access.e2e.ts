@@ -42,7 +42,7 @@ describe("the access map", () => {
     await page.locator("[role=gridcell][tabindex='0']").focus();
     for (const key of ["ArrowDown", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
     const focused = () => page.evaluate(() => document.activeElement?.id);
-    // The focus follows with the next picture.
+    // The focus moves with the next animation frame.
     await eventually(async () => expect(await focused()).toBe("cell-1-2"));
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Nodes", exact: true }).waitFor();
@@ -143,7 +143,7 @@ describe("the access map", () => {
     await panel.getByRole("button", { name: "Add as test", exact: true }).click();
     await page.waitForURL(/\/admin\/policy\?line=/);
     await page.goBack();
-    // Of a cell of which only some pairs hold, no test can be made as a whole.
+    // A cell in which only some pairs have access cannot become a single test.
     await cell("tag:prod", "tag:api").click();
     const some = page.getByRole("complementary", { name: "tag:prod → tag:api" });
     await some
@@ -195,7 +195,7 @@ describe("the access map", () => {
       .getByText(/^(\d+) of \1 pass$/)
       .first()
       .waitFor();
-    // What is being worked out anew is dim until it is there.
+    // Content that is being recalculated is dimmed until it is ready.
     await eventually(async () => expect(await axe(editor)).toEqual([]));
     await closeWindow(editor);
   });

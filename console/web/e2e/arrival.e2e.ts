@@ -6,7 +6,7 @@ withBrowser();
 let stage: Stage;
 let page: Page;
 
-/** Saves a policy with one rule as another administrator does. */
+/** Saves a policy with one rule, as another administrator would. */
 async function allow(src: string, dst: string) {
   const policy = JSON.stringify({ acls: [{ action: "accept", src: [src], dst: [dst] }] });
   const answer = await fetch(`${stage.server}/api/v1/policy`, {

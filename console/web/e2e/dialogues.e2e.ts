@@ -23,10 +23,10 @@ const select = async (page: Page, count: number) => {
   for (let i = 0; i < count; i++) await page.locator("tr[data-row]").nth(i).getByRole("checkbox").click();
 };
 
-/** The first key may be that of the session, which is not deleted with others. */
+/** Deletes with two rows selected, because the first key may be the session's own, which bulk deletion leaves out. */
 const deleteOthers = async (page: Page) => [await select(page, 2), await button(page, /^Delete/)];
 
-/** What opens over a page: where, and how. */
+/** Everything that opens on top of a page: on which path, and how. */
 const layers: Record<string, [path: string, open: (page: Page) => Promise<unknown>]> = {
   palette: ["/", (page) => page.keyboard.press("Control+k")],
   "list of keys": ["/", (page) => page.keyboard.press("?")],
@@ -85,7 +85,7 @@ describe.each([
     );
     await page.keyboard.press("Escape");
     await layer.waitFor({ state: "detached" });
-    // A layer gives the focus back a moment after it is gone.
+    // A layer returns the focus a moment after it is gone.
     await page.waitForFunction(() => document.activeElement !== document.body || location.pathname === "/admin/");
   });
 });

@@ -69,7 +69,7 @@ describe("a fault", () => {
     const all = page.getByRole("tab", { name: /^All/ });
     expect(await all.textContent()).toContain("200");
     expect(await axe(page)).toEqual([]);
-    // What happens to those that are there does not make them all.
+    // Changes to the nodes that are already loaded must not make the list count as complete.
     const [one] = JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as { givenName: string }[];
     await stage.cli("nodes", "rename", one?.givenName ?? "", "part-of-it");
     await page.getByLabel("Filter nodes").fill("part-of-it");
@@ -116,7 +116,7 @@ describe("a fault", () => {
     await first()
       .getByRole("button", { name: /^Actions for / })
       .click();
-    // The dialogue reads what it is about to change.
+    // The dialogue first reads what it is about to change.
     const read = page.waitForResponse(/\/api\/v1\/node\/\d+$/);
     await page.getByRole("menuitem", { name: "Rename" }).click();
     await page.getByLabel("Name", { exact: true }).fill("mine");

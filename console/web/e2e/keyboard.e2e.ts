@@ -9,7 +9,7 @@ let page: Page;
 beforeAll(async () => {
   stage = await Stage.open({ nodes: 40 });
   page = await newWindow(stage);
-  // Nobody touches the mouse in this file.
+  // The tests in this file must not use the mouse.
   for (const part of ["click", "dblclick", "move", "down", "wheel"] as const)
     page.mouse[part] = () => Promise.reject(new Error("by keyboard alone"));
 });
@@ -32,7 +32,7 @@ const focused = () =>
   });
 const heading = (name: string | RegExp) => page.getByRole("heading", { name, level: 1 }).waitFor();
 
-/** Tabs until this has the focus. */
+/** Presses Tab until the target has the focus. */
 async function tabTo(target: Locator) {
   for (let i = 0; i < 80; i++) {
     await press("Tab");
@@ -44,7 +44,7 @@ async function tabTo(target: Locator) {
 describe("by keyboard alone somebody", () => {
   test("signs in", async () => {
     await page.goto(`${stage.url}/admin/`);
-    await page.locator("input:focus").waitFor(); // the field takes the focus by itself
+    await page.locator("input:focus").waitFor(); // the field takes the focus on its own
     await page.keyboard.type(stage.admin);
     await press("Enter");
     await heading("Overview");
@@ -85,7 +85,7 @@ describe("by keyboard alone somebody", () => {
       for (const name of await page.locator("tr[data-row]").allTextContents()) expect(name).toContain("api-");
     });
     await eventually(() => expect(page.url()).toContain("q=api-"));
-    // Once empties it, twice leaves it.
+    // The first Escape clears the field, the second leaves it.
     await press("Escape", "Escape");
     expect((await focused()).name).not.toBe("Filter nodes");
   });

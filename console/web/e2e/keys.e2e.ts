@@ -31,11 +31,11 @@ afterAll(async () => {
 
 const dialogue = () => page.getByRole("dialog");
 
-/** What the dialogue shows once; afterwards nothing of it is left. */
+/** Returns the secret that the dialogue shows once, and checks that no trace of it is left afterwards. */
 async function shownOnce(title: string): Promise<string> {
   const value = await page.getByRole("textbox", { name: title }).inputValue();
   expect(await axe(page)).toEqual([]);
-  // Neither Esc nor a click beside it closes what nobody has stored.
+  // Neither Escape nor a click outside closes the dialogue before the secret is stored.
   await page.keyboard.press("Escape");
   await page.mouse.click(5, 5);
   expect(await page.getByRole("textbox", { name: title }).inputValue()).toBe(value);

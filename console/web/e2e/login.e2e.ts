@@ -23,7 +23,7 @@ afterAll(() => stage.close());
 
 const refused = /the server responded with a status of/;
 
-/** The way of a request that a program sends, with the cookies of a window. */
+/** Sends a request as a program would, with the cookies of a window. */
 async function call(
   page: Page,
   path: string,
@@ -355,7 +355,7 @@ describe("the browser", () => {
         () => void new Function("window.ran.push('function')")(),
         () => void setTimeout("window.ran.push('timer')" as unknown as TimerHandler, 0),
       ];
-      // From a timer: what the test itself evaluates is not held to the policy.
+      // Run them from a timer: code that the test itself evaluates is not subject to the content security policy.
       for (const attempt of attempts) setTimeout(attempt);
       await new Promise((done) => setTimeout(done, 300));
       return w.ran;

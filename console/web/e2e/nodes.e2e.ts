@@ -34,14 +34,14 @@ const presence = async () => JSON.parse(await stage.cli("nodes", "presence", "--
 const named = async (name: string) => (await nodes()).find((node) => node.givenName === name);
 const rows = () => page.locator("tr[data-row]");
 const row = (name: string) => rows().filter({ has: page.getByRole("link", { name, exact: true }) });
-/** Waits until the list has so many rows beside its titles and those of two groups. */
+/** Waits until the list has this many rows besides its header and the headings of two groups. */
 const listed = (count: number) => page.locator(`table[aria-rowcount="${count + 3}"]`).waitFor();
 const open = () => new URL(page.url()).searchParams.get("node");
 
 describe("the list of nodes", () => {
   test("has every node, whatever many need attention", async () => {
     const all = await nodes();
-    // Without those that come and go: how often they did is what the next test looks at.
+    // Leave out nodes that flap: the next test looks at how often they did.
     const steady = new Set((await presence()).filter(({ changes }) => changes === 0).map(({ nodeId }) => nodeId));
     const servers = all
       .filter((node) => node.tags.length > 0 && node.online && !node.ephemeral && steady.has(node.id))
@@ -156,7 +156,7 @@ describe("the list of nodes", () => {
 
   test("takes tags of several back, and takes several away as a file", async () => {
     const some = (await nodes()).filter((node) => node.tags.length > 0 && node.online && !node.expired);
-    // One of each of three kinds, which differ in their tags.
+    // Pick one node of each of three kinds, which differ in their tags.
     const three = [...new Map(some.map((node) => [node.tags.join(), node])).values()].slice(0, 3);
     expect(three.length).toBe(3);
     const names = three.map((node) => node.givenName);

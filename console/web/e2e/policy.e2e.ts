@@ -7,7 +7,7 @@ asStory();
 let stage: Stage;
 let page: Page;
 
-/** Ana reaches the server; by the second text Bob does too, and by the third nobody does. */
+/** Returns a policy with these rules: anaOnly gives Ana access to the server, bobToo gives it to Bob. */
 const policy = (...rules: string[]) =>
   ["{", '  "tagOwners": {"tag:pier": []},', '  "acls": [', ...rules.map((r) => `    ${r},`), "  ],", "}", ""].join(
     "\n",
@@ -19,7 +19,7 @@ beforeAll(async () => {
   stage = await Stage.open();
   for (const user of ["ana", "bob"]) await stage.cli("users", "create", user);
   page = await signedIn(stage, "/admin/policy");
-  // What is no policy has no effect that could be shown.
+  // An invalid policy has no effect to show.
   allow(page, /status of 400.*policy\/preview/);
 });
 afterAll(async () => {
@@ -32,7 +32,7 @@ async function write(text: string) {
   await editor().click();
   await page.keyboard.press("Control+a");
   await page.keyboard.press("Delete");
-  // Pasted, so that the editor closes no brackets by itself.
+  // Paste, so that the editor does not close brackets automatically.
   await editor().evaluate((element, pasted) => {
     const data = new DataTransfer();
     data.setData("text/plain", pasted);
@@ -129,7 +129,7 @@ describe("the policy", () => {
     await write(policy(anaOnly, `${bobToo}, // since May`));
     await review().click();
     const dialogue = page.getByRole("dialog");
-    // Where the effect is not known, a reason is asked for.
+    // A reason is required if the effect is unknown.
     await dialogue.getByLabel("Why").fill("with a comment");
     const submit = dialogue.getByRole("button", { name: /^Save/ });
     await submit.click();

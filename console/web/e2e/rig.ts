@@ -28,7 +28,7 @@ export interface Fault {
   wait?: number;
   status?: number;
   refuse?: boolean;
-  /** The server does what it was asked, and its answer is lost. */
+  /** The server processes the request, but its response is lost. */
   lose?: boolean;
   times?: number;
 }
@@ -37,13 +37,13 @@ export interface Fault {
 export class Stage {
   private constructor(
     readonly id: string,
-    /** The proxy's port for the console. */
+    /** URL of the proxy's console port. */
     readonly url: string,
-    /** The console itself, with /admin/. */
+    /** URL of the console itself, with /admin/. */
     readonly direct: string,
     readonly server: string,
     readonly admin: string,
-    /** On which real clients are asked whether they can be reached. */
+    /** The port on which real clients are checked for reachability. */
     readonly port: string,
     readonly online: number,
   ) {}
@@ -74,9 +74,9 @@ export class Stage {
   cut = () => this.on("cut");
   serverIs = (on: boolean) => this.on("server", on);
   device = (name: string, online: boolean) => this.on("device", { name, online });
-  /** Lets a device ask to be let in. */
+  /** Makes a device ask to join. */
   knock = (name: string) => this.on("knock", name);
-  /** Begins an SSH session between two devices of the stage; the answer comes when somebody gave it. */
+  /** Starts an SSH session between two devices of the stage. Resolves when somebody has approved or rejected it. */
   session = (from: string, to: string, user: string) => this.on<{ begins: boolean }>("session", { from, to, user });
   join = (name: string, key: string, ...args: string[]) => this.on<string[]>("join", { name, key, args });
   client = (name: string, ...args: string[]) =>
@@ -86,14 +86,14 @@ export class Stage {
   key = (...flags: string[]) => this.cli("apikeys", "create", ...flags);
 }
 
-/** What a page complained of, and where it called. */
+/** Records the errors and the requests of a page. */
 class Watch {
   complaints: string[] = [];
   foreign: string[] = [];
   requests: string[] = [];
-  /** What the page waits for: all but the stream, which never ends. */
+  /** Requests that the page is waiting for: all except the event stream, which never ends. */
   pending = new Set<Request>();
-  /** Complaints that the test provokes. */
+  /** Errors that the test provokes. */
   allowed: RegExp[] = [];
 
   constructor(
@@ -125,7 +125,7 @@ const watches = new Map<Page, Watch>();
 let browser: Browser;
 const contexts: BrowserContext[] = [];
 
-/** Starts a browser for the file, and holds every page to complaining of nothing and calling nobody else. */
+/** Starts a browser for the file, and checks that no page logs errors or sends requests to other hosts. */
 export function withBrowser() {
   beforeAll(async () => {
     browser = await chromium.launch({
@@ -145,7 +145,7 @@ export function withBrowser() {
   });
 }
 
-/** Lets the tests of a file tell one story: when one fails, those after it have nothing to begin with. */
+/** Makes the tests of a file depend on each other: when one fails, the later ones are skipped. */
 export function asStory() {
   let broken = false;
   beforeEach((context) => {
@@ -163,7 +163,7 @@ export interface Look {
   context?: BrowserContextOptions;
 }
 
-/** A window of a browser that nobody has used. */
+/** A window of a new browser profile. */
 export async function newWindow(stage: Stage, look: Look = {}): Promise<Page> {
   const context = await browser.newContext({
     viewport: { width: look.width ?? 1440, height: look.height ?? 900 },
@@ -189,7 +189,7 @@ export function watch(page: Page): Watch {
   return found;
 }
 
-/** Lets the browser complain of what the test provokes. */
+/** Allows errors that the test provokes. */
 export const allow = (page: Page, ...complaints: RegExp[]) => watch(page).allowed.push(...complaints);
 
 export const closeWindow = async (page: Page) => {
@@ -199,7 +199,7 @@ export const closeWindow = async (page: Page) => {
   seen?.check();
 };
 
-/** Fills in the login form at an address. */
+/** Fills in the login form at a path. */
 export async function signIn(page: Page, stage: Stage, key = stage.admin, path = "/admin/") {
   await page.goto(stage.url + path);
   await page.getByLabel("API key").fill(key);
@@ -207,20 +207,20 @@ export async function signIn(page: Page, stage: Stage, key = stage.admin, path =
   await page.locator("main h1").first().waitFor();
 }
 
-/** A window in which somebody is signed in. */
+/** A window with a signed-in user. */
 export async function signedIn(stage: Stage, path = "/admin/", look: Look = {}, key = stage.admin): Promise<Page> {
   const page = await newWindow(stage, look);
   await signIn(page, stage, key, path);
   return page;
 }
 
-/** Goes to a page as a link does, without loading the console again. */
+/** Navigates to a page as a link does, without reloading the console. */
 export async function go(page: Page, stage: Stage, path: string) {
   await page.goto(stage.url + path);
   await page.locator("main h1").first().waitFor();
 }
 
-/** Asks until the check passes. For what no locator can wait for. */
+/** Retries until the check passes. For conditions that no locator can wait for. */
 export async function eventually(check: () => unknown, limit = 20_000) {
   await expect
     .poll(
@@ -237,12 +237,12 @@ export async function eventually(check: () => unknown, limit = 20_000) {
     .toBe("");
 }
 
-/** Writes a measured figure beside the results. */
+/** Prints a measured figure next to the results. */
 export const tell = (figure: string) => process.stdout.write(`${figure}\n`);
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** What axe finds wrong on a page, by the rules of WCAG 2.2 AA. */
+/** Returns the WCAG 2.2 AA violations that axe finds on a page. */
 export async function axe(page: Page, within = "document"): Promise<string[]> {
   const session = await page.context().newCDPSession(page);
   await session.send("Runtime.evaluate", { expression: `if (!window.axe) { ${axeSource} }` });
@@ -250,7 +250,7 @@ export async function axe(page: Page, within = "document"): Promise<string[]> {
   // The effect of a policy is dimmed while it is out of date.
   await page.waitForFunction(() => !document.querySelector('[aria-busy="true"]:not(button)'));
   return page.evaluate(async (scope) => {
-    // What is half faded in has colours that nobody chose.
+    // Content that is still fading in has intermediate colours.
     const moving = document
       .getAnimations()
       .filter((a) => a.effect?.getComputedTiming().iterations !== Number.POSITIVE_INFINITY);
@@ -272,14 +272,14 @@ export async function axe(page: Page, within = "document"): Promise<string[]> {
   }, within);
 }
 
-/** The name of a key, with its kind, and the part of it that is secret, which may hold "_" itself. */
+/** Splits a key into its prefix, its ID and its secret, which may contain "_" itself. */
 export function parts(key: string): { prefix: string; id: string; secret: string } {
   const [, kind = "", id = "", secret = ""] = /^([a-z]+)_([^_]+)_(.+)$/.exec(key) ?? [];
   if (secret.length < 20) throw new Error("this is no whole key");
   return { prefix: `${kind}_${id}`, id, secret };
 }
 
-/** All that a browser keeps or shows of a page, to look for secrets in it. */
+/** Returns everything that a browser stores or shows of a page, to search it for secrets. */
 export async function everything(page: Page): Promise<string> {
   const kept = await page.evaluate(async () => {
     const caches = [];
@@ -302,7 +302,9 @@ export async function everything(page: Page): Promise<string> {
   return kept + watch(page).requests.join("\n");
 }
 
-/** Keeps what is posted to an address in the browser, however slow the machine is, until the answer is called. */
+/**
+ * Holds POST requests to an address in the browser until the returned function is called, however slow the machine is.
+ */
 export async function hold(page: Page, address: string): Promise<() => Promise<void>> {
   let pass = () => {};
   const passed = new Promise<void>((done) => {
@@ -310,7 +312,7 @@ export async function hold(page: Page, address: string): Promise<() => Promise<v
   });
   await page.route(address, async (route) => {
     if (route.request().method() === "POST") await passed;
-    await route.continue().catch(() => {}); // of a page that was left
+    await route.continue().catch(() => {}); // the page may have been left
   });
   return async () => {
     pass();

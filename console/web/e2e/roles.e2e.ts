@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** The words of buttons, links and menu items that change something. */
+/** Labels of buttons, links and menu items that change something. */
 const writes =
   /^(add a device|add tags|create|delete|rename|edit|approve|reject|disable|enable|expire|revoke|rotate|save|review and save|try for|restore|reset)\b/i;
 

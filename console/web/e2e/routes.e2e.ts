@@ -26,7 +26,7 @@ afterAll(async () => {
 const approve = (what: string) => page.getByRole("switch", { name: `Approve ${what} through gate` });
 const row = (of: string) => page.locator("tr[data-row]", { hasText: of });
 
-/** What the client itself was told that it serves. */
+/** The routes that the client itself was told to serve. */
 const serves = async () => {
   const status = JSON.parse((await stage.client("gate", "status", "--json")).stdout) as {
     Self: { AllowedIPs: string[] };

@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { watch } from "./rig";
 
-/** Every screen of the console: its name, and its address below /admin. */
+/** Every screen of the console: its name, and its path below /admin. */
 export const screens: Record<string, string> = {
   overview: "/",
   nodes: "/nodes",
@@ -35,7 +35,7 @@ export const screens: Record<string, string> = {
   "no-such-page": "/nowhere",
 };
 
-/** Waits until a screen has all that it will show by itself: it asks for nothing more, and nothing stands for what comes. */
+/** Waits until a screen has loaded completely: it has no pending requests and shows no placeholders. */
 export async function settled(page: Page) {
   await page.locator("main h1, main h2").first().waitFor();
   for (let quiet = 0; quiet < 3; ) {

@@ -16,7 +16,7 @@ afterAll(async () => {
 
 const asked = () => page.getByRole("dialog", { name: "Go on without storing the key?" });
 
-/** Whether the browser asks before it loads the page again. The answer is no. */
+/** Reports whether the browser asks before it reloads the page, and dismisses the question. */
 async function reloadAsks(): Promise<boolean> {
   const told = Promise.race([page.waitForEvent("dialog"), page.waitForEvent("load").then(() => undefined)]);
   const asking = page.evaluate(() => location.reload());
@@ -208,7 +208,7 @@ describe("with a finger", () => {
   });
   afterAll(() => closeWindow(phone));
 
-  /** Rests on the middle of something. */
+  /** Moves the pointer to the centre of an element. */
   const rest = async (on: Locator) => {
     const box = await on.boundingBox();
     if (!box) throw new Error("it is not there");

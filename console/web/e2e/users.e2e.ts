@@ -34,7 +34,7 @@ const nodes = async () =>
   }[];
 
 describe("a user", () => {
-  /** Somebody with nodes. */
+  /** A user who owns nodes. */
   let owner = "";
   let owned: string[] = [];
 

@@ -20,7 +20,7 @@ const policy = (...rules: string[]) =>
     "",
   ].join("\n");
 
-/** Saves a policy as another administrator does. */
+/** Saves a policy, as another administrator would. */
 async function save(text: string, reason: string) {
   const answer = await fetch(`${stage.server}/api/v1/policy`, {
     method: "PUT",
@@ -86,7 +86,7 @@ describe("a version", () => {
     await panel.getByRole("link", { name: `version ${first + 1}`, exact: true }).waitFor();
     await panel.getByText("builds too").waitFor();
     expect(await axe(page)).toEqual([]);
-    // Where there is no drawing the way to the rule is a cell.
+    // The matrix, which has no drawing, leads to the rule through a cell.
     await go(page, stage, "/admin/access?cell=tag:ci>tag:db");
     await page
       .getByRole("complementary", { name: "tag:ci → tag:db" })

@@ -14,7 +14,7 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** Tests in a browser against the real console. `make console-test` starts the rig that they ask for stages. */
+/** Browser tests against the real console. `make console-test` starts the rig that provides their stages. */
 export default defineConfig({
   test: {
     environment: "node",
@@ -23,7 +23,7 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     maxWorkers: 2,
-    // One after the other within a file: the tests of a file tell one story.
+    // Tests within a file run one after another, because they depend on each other.
     sequence: { concurrent: false, shuffle: false, sequencer: LongestFirst },
   },
 });
