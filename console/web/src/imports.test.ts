@@ -1,14 +1,14 @@
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 
-/** Every import counts, of types and of what is loaded later too: either way two files cannot be understood apart. */
+/** Every import counts, including types and lazy imports: either way, two files cannot be understood separately. */
 const importsOf = (source: string) =>
   Array.from(
     source.matchAll(/(?:\bfrom |^import |\bimport\(|\bglob(?:<\w+>)?\()"((?:\.|@\/)[^"]*)"/gm),
     ([, name = ""]) => name,
   );
 
-/** The cycles that a walk along the imports meets, each as a list of files that ends where it began. */
+/** The import cycles among files, each as a list of files that ends where it started. */
 function importCycles(files: Readonly<Record<string, string>>): string[] {
   const cycles: string[] = [];
   const finished = new Set<string>();
@@ -18,7 +18,7 @@ function importCycles(files: Readonly<Record<string, string>>): string[] {
     if (start >= 0 || finished.has(file)) return;
     for (const name of importsOf(files[file] ?? "")) {
       const base = name.startsWith("@/") ? name.slice(2) : posix.join(posix.dirname(file), name);
-      // A pattern, which glob takes, stands for all files of a folder.
+      // A glob pattern stands for all files of a folder.
       const found = base.includes("*")
         ? Object.keys(files).filter((at) => posix.dirname(at) === posix.dirname(base))
         : ["", ".ts", ".tsx", "/index.ts", "/index.tsx"].map((end) => base + end).filter((at) => at in files);

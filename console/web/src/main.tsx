@@ -13,7 +13,7 @@ import "./styles/app.css";
 applyTheme();
 watchUse(window);
 
-// What Radix and CodeMirror put into style elements carries the nonce of this page.
+// The style elements that Radix and CodeMirror create carry the nonce of this page.
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="nonce"]')?.content;
 if (nonce) setNonce(nonce);
 

@@ -11,15 +11,15 @@ import { accessQuery } from "./query";
 
 const t = accessMap;
 
-/** What a node reaches and who reaches it, by groups of those at the other end. */
+/** What a node can reach and who can reach it, grouped by the other end. */
 export function NodeAccess({ node }: { node: Node }) {
   if (node.expired) return <p className="text-13 text-ink-2">{t.node.expired}</p>;
-  // Where there is room the map draws it; a phone has the table.
+  // The map draws it where there is room; phones get the table.
   const drawn = { view: "flow", node: node.givenName, by: "nodes" };
   return <BothWays name={node.id} words={t.node} map={(side) => ({ ...drawn, q: `${side}:"${node.givenName}"` })} />;
 }
 
-/** The same for all nodes of a person that have no tags. */
+/** The same for all untagged nodes of a user. */
 export function UserAccess({ user }: { user: User }) {
   const listed = { view: "table", by: "users" };
   return <BothWays name={user.name} words={t.user} map={(side) => ({ ...listed, q: `${side}:"${user.name}"` })} />;
@@ -34,7 +34,7 @@ function BothWays({
 }: {
   name: string;
   words: { nothing: string; nobody: string };
-  /** What the address of the map says to show one side of it. */
+  /** Search parameters of the map that show one side of it. */
   map(side: Side): Record<string, string>;
 }) {
   if (!useCan()("policy:read")) return null;
@@ -117,7 +117,7 @@ function Peers({ title, rows, other }: { title: string; rows: readonly AccessRow
   );
 }
 
-/** How many nodes there are of whom it reaches, when that says more than the name. */
+/** The number of nodes on the other side, if that says more than the name. */
 function peerWords(row: AccessRow, peer: AccessPrincipal): string {
   if (peer.kind === "node") return "";
   if (peer.kind === "route" || peer.kind === "internet") return t.routers(peer.nodes);

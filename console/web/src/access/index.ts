@@ -1,4 +1,4 @@
-/** Who reaches whom, by the answer of the server: how it is asked, what it says, and the parts that show it. */
+/** Who can reach whom, as computed by the server: the queries, their results, and the components that show them. */
 export {
   type AccessRow,
   type Change,

@@ -1,12 +1,12 @@
 import type { AccessCell, AccessMap, AccessPrincipal, AccessRule } from "@/api";
 
-/** A pair of principals with what one reaches of the other. */
+/** A pair of principals, and what one can reach on the other. */
 export interface AccessRow {
   id: string;
   from: AccessPrincipal;
   to: AccessPrincipal;
   cell: AccessCell;
-  /** The rules by which they do, or did before the draft. */
+  /** The rules that allow it, or allowed it before the draft. */
   rules: RuleUse[];
 }
 
@@ -16,7 +16,7 @@ export interface RuleUse {
   after: number;
 }
 
-/** What a draft does to something. */
+/** How a draft changes something. */
 export type Change = "gained" | "lost" | "changed" | "";
 
 export const rowId = (from: AccessPrincipal, to: AccessPrincipal) => `${from.name}>${to.name}`;
@@ -40,22 +40,22 @@ export function changeOf(cell: AccessCell): Change {
   return gains ? "gained" : loses ? "lost" : "";
 }
 
-/** Where a rule stands in the text that is looked at: the draft, or for what it takes away the policy in force. */
+/** The line of a rule in the text being viewed: the draft, or the policy in force for rules that the draft removes. */
 export const lineOf = (rule: AccessRule): number => (rule.change === "removed" ? rule.line : rule.draftLine);
 
-/** The lines of rules that hold in the text that is looked at. */
+/** The lines of rules that are in effect in the text being viewed. */
 export function linesOf(rules: readonly RuleUse[]): number[] {
   const lines = rules.filter((use) => use.rule.change !== "removed").map((use) => lineOf(use.rule));
   return [...new Set(lines.filter((line) => line > 0))].sort((a, b) => a - b);
 }
 
-/** "ports 22, 5432" is "22, 5432" where nothing but ports can be meant. */
+/** Shortens "ports 22, 5432" to "22, 5432" where only ports can be meant. */
 export const shortPorts = (ports: readonly string[]): string =>
   ports
     .map((text) => text.replace(/\bports? /, "").replace(/^(TCP|UDP|SCTP) /, (name) => name.toLowerCase()))
     .join(", ");
 
-/** What of a group's name says its kind, and what says which. */
+/** Splits a principal's name into its kind and the rest. */
 export function splitName(principal: AccessPrincipal): { kind: string; name: string } {
   const at = principal.name.indexOf(":");
   if (principal.kind === "group" || principal.kind === "tag" || principal.kind === "internet") {
@@ -64,7 +64,7 @@ export function splitName(principal: AccessPrincipal): { kind: string; name: str
   return { kind: principal.kind, name: principal.kind === "others" ? "others" : principal.name };
 }
 
-/** What the lines of comment right above a line say. */
+/** The text of the comment lines right above a line. */
 export function commentAbove(text: string, line: number): string {
   const lines = text.split("\n").slice(0, Math.max(line - 1, 0));
   const words: string[] = [];
@@ -74,14 +74,14 @@ export function commentAbove(text: string, line: number): string {
   return words.join(" ").trim();
 }
 
-/** A map whose rules have the comments above them, where they have no member of that name. */
+/** A map whose rules have the comments above them, unless they have a comment member. */
 export function withComments(map: AccessMap, inForce: string, draft: string | undefined): AccessMap {
   const comment = (rule: AccessRule) =>
     rule.comment || commentAbove(rule.change === "removed" ? inForce : (draft ?? inForce), lineOf(rule));
   return { ...map, rules: map.rules.map((rule) => ({ ...rule, comment: comment(rule) })) };
 }
 
-/** The text of the rule that begins on a line, without what is indented before it. */
+/** The text of the rule that starts on a line, without its indentation. */
 export function ruleText(text: string, line: number): string {
   const lines = text.split("\n");
   const first = lines[line - 1];
@@ -97,7 +97,7 @@ export function ruleText(text: string, line: number): string {
     .join("\n");
 }
 
-/** Behind the brace that closes the object at a place; comments and strings may hold braces too. */
+/** The offset behind the brace that closes the object at an offset. Comments and strings may contain braces too. */
 function endOfObject(text: string, at: number): number {
   const tokens = /"(?:\\.|[^"\\])*"|\/\/[^\n]*|\/\*[\s\S]*?\*\/|[{}]/g;
   tokens.lastIndex = Math.max(at, 0);

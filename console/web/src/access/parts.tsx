@@ -9,7 +9,7 @@ import { type Change, splitName } from "./model";
 
 const t = accessMap;
 
-/** Who it is, with the kind stepping back; a node or a user is a way to its page. */
+/** The name of a principal, with its kind de-emphasised. A node or a user links to its page. */
 export function PrincipalName({ principal, link }: { principal: AccessPrincipal; link?: boolean }) {
   const can = useCan();
   const { kind, name } = splitName(principal);
@@ -38,7 +38,7 @@ export function PrincipalName({ principal, link }: { principal: AccessPrincipal;
   return <span className="flex min-w-0">{label}</span>;
 }
 
-/** Lines of the policy, each a way into the editor. */
+/** Line numbers of the policy, each a link to the editor. */
 export function RuleLines({ lines, most = 4 }: { lines: readonly number[]; most?: number }) {
   const open = useOpenInEditor();
   if (lines.length === 0) return <span className="text-ink-3">{t.ask.noLine}</span>;
@@ -65,7 +65,9 @@ const signs = {
   lost: { icon: Minus, look: "text-bad" },
 };
 
-/** Plus for what a draft adds, minus for what it takes, both for both; the words are beside it or in its name. */
+/**
+ * Plus for what a draft adds, minus for what it removes, both for a change. The words are beside it or in its label.
+ */
 export function ChangeSign({ change, className }: { change: Change; className?: string }) {
   if (!change) return null;
   const shown = change === "changed" ? (["gained", "lost"] as const) : ([change] as const);

@@ -1,13 +1,13 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { type AccessQuestion, api } from "@/api";
 
-/** Who reaches whom. The stream marks it out of date when a node, a user or the policy changes. */
+/** Who can reach whom. The stream invalidates it when a node, a user or the policy changes. */
 export const accessQuery = (question: AccessQuestion) =>
   queryOptions({
     queryKey: ["access", question],
     queryFn: async ({ signal }) => (await api.call("post", "/api/v1/policy/access", { body: question, signal })).data,
     placeholderData: keepPreviousData,
-    // A draft that cannot be read stays so until it is changed.
+    // A draft with a syntax error stays invalid until it is edited, so there is no retry.
     retry: question.policy === undefined ? undefined : false,
   });
 
@@ -18,7 +18,7 @@ export interface Asked {
   proto: string;
 }
 
-/** Whether one reaches another, and why; by a draft if there is one. */
+/** Whether one principal can reach another, and why; according to a draft if there is one. */
 export const whyQuery = ({ from, to, port, proto }: Asked, policy: string | undefined) =>
   queryOptions({
     queryKey: ["access", "why", from, to, port, proto, policy],

@@ -1,7 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { keys, type Policy, policyVersionQuery } from "@/api";
 
-/** How many versions are read to find where a rule began. */
+/** The maximum number of versions that are read to find out when a rule was added. */
 const most = 40;
 
 const strings = '"(?:\\\\.|[^"\\\\])*"';
@@ -9,12 +9,12 @@ const spaces = new RegExp(`${strings}|//[^\\n]*|/\\*[\\s\\S]*?\\*/|\\s+`, "g");
 const lastCommas = new RegExp(`${strings}|,(?=[}\\]])`, "g");
 const keepStrings = (found: string) => (found.startsWith('"') ? found : "");
 
-/** A text without its comments and layout: two that differ in no more are equal. */
+/** A text without comments and whitespace: texts that differ in nothing else become equal. */
 export const bare = (text: string) => text.replace(spaces, keepStrings).replace(lastCommas, keepStrings);
 
 /**
- * The version with which a rule came into the policy, going back from the one in force. It is the oldest that was read
- * where that is not enough to be sure. Null for a rule that is not in force.
+ * The version that added a rule to the policy, searching backwards from the one in force. If the search stops early, it
+ * is the oldest version that was read. Null for a rule that is not in force.
  */
 export const sinceQuery = (rule: string, inForce: string) =>
   queryOptions({

@@ -30,8 +30,8 @@ export const laneIcons: Record<Lane, LucideIcon> = {
 };
 
 /**
- * What happened last, live. Changes of one sort that happened together are one line, which opens. Each leads to the
- * timeline. `limit` counts lines; with `more` older ones can be asked for.
+ * The latest changes, updated live. Changes of the same sort that happened together are one expandable line. Each line
+ * links to the timeline. `limit` counts lines; with `more`, older ones can be loaded.
  */
 export function ActivityList({
   filter = {},
@@ -43,7 +43,7 @@ export function ActivityList({
   more?: boolean;
 }) {
   const enabled = useCan()("history:read");
-  // Lines that hold many changes need more of them.
+  // A line can hold many changes, so more of them are loaded.
   const query = useInfiniteQuery({ ...auditQuery(filter, Math.min(1000, limit * 5)), enabled });
   const [pages, setPages] = useState(1);
   const groups = useMemo(() => groupEvents(query.data?.pages.flatMap((page) => page.entries) ?? []), [query.data]);
@@ -149,7 +149,7 @@ const Waiting = ({ lines }: { lines: number }) => (
   <Delayed>
     <div className="divide-y divide-hair" aria-hidden>
       {Array.from({ length: lines }, (_, i) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: they are all the same
+        // biome-ignore lint/suspicious/noArrayIndexKey: all items are identical
         <div key={i} className="flex items-center gap-3 py-3">
           <Skeleton className="ml-1 size-3.5" />
           <Skeleton className="w-2/5" />

@@ -10,7 +10,7 @@ import { actorWords, eventWords } from "./words";
 
 const t = text.activity.details;
 
-/** All that is known of a change: who, from where, and what was before and after. */
+/** Everything known about a change: who made it, from where, and the values before and after. */
 export function EventDetails({ entry, onFilter }: { entry: Change; onFilter?(filter: AuditFilter): void }) {
   const { timeZone } = usePreferences();
   const { actor } = entry;
@@ -59,7 +59,7 @@ export function EventDetails({ entry, onFilter }: { entry: Change; onFilter?(fil
   );
 }
 
-/** The actor as the server's filter names it. */
+/** The actor in the format of the server's filter. */
 export const actorFilter = ({ actor }: Change) => (actor.id ? `${actor.kind}:${actor.id}` : actor.kind);
 
 function Fact({ label, children, mono }: { label: string; children: ReactNode; mono?: boolean }) {
@@ -110,7 +110,7 @@ function Differences({ list, entry }: { list: readonly Difference[]; entry: Chan
   );
 }
 
-/** What differs from the other side is marked, and not by colour alone: what went has a minus, what came a plus. */
+/** Marks what differs from the other side, not only by colour: removed lines have a minus, added ones a plus. */
 function Value({ lines, other, gone }: { lines: readonly string[]; other?: readonly string[]; gone?: boolean }) {
   return (
     <td className="py-1.5 pr-3 font-mono break-words">
@@ -135,7 +135,7 @@ function Value({ lines, other, gone }: { lines: readonly string[]; other?: reado
   );
 }
 
-/** To what the change was about, while it is there and may be seen. */
+/** A link to the changed object, if it still exists and may be viewed. */
 function ObjectLink({ entry: { kind, object, after } }: { entry: Change }) {
   const can = useCan();
   if (!after) return null;

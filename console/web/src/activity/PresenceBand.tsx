@@ -9,8 +9,8 @@ import { lengthWords, percentWords, type Span, shareOnline, spansOf } from "./pr
 const t = text.activity.presence;
 
 /**
- * When a node was there between two moments, in milliseconds; without `to` until now, and live. `server` makes times of
- * being away outages. The table below says the same in words.
+ * When a node was online between two times, in milliseconds. Without `to` it ends now and is live. With `server`,
+ * offline times are outages. The table below says the same in words.
  */
 export function PresenceBand({
   nodeId,
@@ -44,10 +44,10 @@ export function PresenceBand({
   );
 }
 
-/** A beginning that moves with the time is read again no more often than this. */
+/** A range start that moves with the current time causes a refetch no more often than this. */
 const step = 5 * 60_000;
 
-/** The spans of a node. The end may move on with the time while nothing is read again. */
+/** The spans of a node. The end may move with the current time without a refetch. */
 export function useSpans(nodeId: string, from: number, to: number | undefined, end: number) {
   const enabled = useCan()("history:read");
   const period = [
@@ -59,7 +59,7 @@ export function useSpans(nodeId: string, from: number, to: number | undefined, e
   return { data: spans, error: data ? null : error };
 }
 
-/** A bar while it was there, a thin line while it was not, and of a server red notches for outages. */
+/** A bar while the node was online, a thin line while it was not, and red notches for a server's outages. */
 export function Strip({
   spans,
   from,

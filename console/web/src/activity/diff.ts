@@ -1,14 +1,14 @@
 import type { Change } from "@/api";
 import { entry, printable, text } from "@/text";
 
-/** One member of an object, before and after, in lines: a list has one for each of its members. */
+/** One member of an object, before and after, as lines. A list has one line per item. */
 export interface Difference {
   field: string;
   before: string[];
   after: string[];
 }
 
-/** What changes with everything, or says again what another member says. */
+/** Members that change with every write, or that repeat another member. */
 const noise = new Set([
   "id",
   "createdAt",
@@ -31,7 +31,7 @@ const noise = new Set([
   "lastUsedFrom",
 ]);
 
-/** What differs between before and after; of what was created or deleted, what it is or was. */
+/** The differences between before and after. For a created or deleted object, all its members. */
 export function differences({ before, after }: Pick<Change, "before" | "after">): Difference[] {
   const was = (before ?? {}) as Record<string, unknown>;
   const is = (after ?? {}) as Record<string, unknown>;
@@ -45,13 +45,13 @@ export function differences({ before, after }: Pick<Change, "before" | "after">)
   return all;
 }
 
-/** `appliedVersion` is "Applied version". */
+/** Turns `appliedVersion` into "Applied version". */
 function spoken(name: string): string {
   const words = printable(name).replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** A value in words; no lines for nothing. */
+/** A value in words; no lines for an empty value. */
 export function valueWords(value: unknown): string[] {
   if (value === null || value === undefined || value === "" || value === false) return [];
   if (value === true) return [text.activity.yes];

@@ -2,7 +2,7 @@ import type { Change, Node } from "@/api";
 import { printable, text } from "@/text";
 import { type EventWords, eventWords } from "./words";
 
-/** One change, or several of a sort that happened together. */
+/** One change, or several of the same sort that happened together. */
 export interface EventGroup {
   /** Newest first; never empty. */
   entries: [Change, ...Change[]];
@@ -12,8 +12,8 @@ export interface EventGroup {
 const together = 5 * 60_000;
 
 /**
- * Joins changes of one sort by one actor that lie within five minutes, whatever else happened between. Newest first,
- * and each group stands where its newest does. Devices act each for itself, and are one actor here.
+ * Groups changes of the same sort by the same actor within five minutes, whatever else happened in between. Newest
+ * first; each group is placed where its newest change is. All devices count as one actor, because each acts for itself.
  */
 export function groupEvents(entries: readonly Change[]): EventGroup[] {
   const groups: EventGroup[] = [];
@@ -40,7 +40,7 @@ function manyWords({ entries, words }: EventGroup): string {
   return text.activity.many[words.sort](entries.length, commonTag(entries));
 }
 
-/** The tag that all nodes of a group have, without its prefix; empty when there is none. */
+/** The tag that all nodes of a group have in common, without its prefix; empty if there is none. */
 function commonTag(entries: readonly Change[]): string {
   const tags = entries.map((entry) => ((entry.after ?? entry.before) as Node | null)?.tags ?? []);
   const shared = tags[0]?.filter((tag) => tags.every((each) => each.includes(tag))) ?? [];

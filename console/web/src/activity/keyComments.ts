@@ -2,7 +2,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { apiKeysQuery, type Change, useCan } from "@/api";
 
-/** What the key that made a change is for, which often is whose it is; "" where it was no key, or is not known. */
+/**
+ * The comment of the API key that made a change, which often says whose key it is; "" if no key made it or the comment
+ * is unknown.
+ */
 export type KeyComments = (entry: Pick<Change, "actor">) => string;
 
 export function useKeyComments(): KeyComments {

@@ -4,14 +4,14 @@ import { text } from "@/text";
 import { relative } from "@/ui/time";
 import { actorWords } from "./words";
 
-/** What somebody changed: an object, or the only one of its kind, in one of these members. */
+/** What to look for: changes of an object, or of the only one of its kind, in one of these members. */
 export interface Changed {
   kind: "node" | "user" | "dns";
   object?: string;
   members: readonly string[];
 }
 
-/** Who changed it last and how long ago; undefined while that is not known, and for who may not read the history. */
+/** Who last changed it, and how long ago. Undefined while unknown, and without the right to read the history. */
 export function useLastChange({ kind, object, members }: Changed): { who: string; when: string } | undefined {
   const { data, dataUpdatedAt } = useQuery({
     queryKey: ["lastChange", kind, object],
@@ -31,7 +31,7 @@ function concerns({ before, after }: Change, members: readonly string[]): boolea
   return members.some((name) => JSON.stringify(was?.[name]) !== JSON.stringify(is?.[name]));
 }
 
-/** Of what has just happened the seconds count. */
+/** For something that has just happened, the seconds matter. */
 export function agoWords(at: string, now: number): string {
   const seconds = Math.max(1, Math.round((now - Date.parse(at)) / 1000));
   return seconds < 60 ? text.activity.secondsAgo(seconds) : relative(at, now);

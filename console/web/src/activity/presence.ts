@@ -1,9 +1,9 @@
-/** A time in which a node was there or was not, in milliseconds. */
+/** A time in which a node was online or offline, in milliseconds. */
 export interface Span {
   from: number;
   to: number;
   online: boolean;
-  /** Gone between two times of being there, or until now: of a server an outage, of a laptop a closed lid. */
+  /** Offline between two online times, or until now: an outage for a server, a closed lid for a laptop. */
   gap: boolean;
 }
 
@@ -13,7 +13,7 @@ interface Told {
   transitions: readonly { at: string; online: boolean }[];
 }
 
-/** The spans of a node's presence within a period. Before it joined there is none. */
+/** The online and offline spans of a node within a period. There are none before it joined. */
 export function spansOf(told: Told, from: number, to: number): Span[] {
   const spans: Span[] = [];
   let at = Date.parse(told.from);
@@ -35,14 +35,14 @@ export function spansOf(told: Told, from: number, to: number): Span[] {
   return spans;
 }
 
-/** Which part of the known time a node was there, from 0 to 1; null when nothing is known. */
+/** The fraction of the known time for which a node was online, from 0 to 1; null if nothing is known. */
 export function shareOnline(spans: readonly Span[]): number | null {
   const length = (list: readonly Span[]) => list.reduce((sum, span) => sum + span.to - span.from, 0);
   const all = length(spans);
   return all > 0 ? length(spans.filter((span) => span.online)) / all : null;
 }
 
-/** "99.9 %", and never 100 when something is missing. */
+/** "99.9 %", and never 100 if any time is missing. */
 export function percentWords(share: number): string {
   const percent = share === 1 ? 100 : Math.min(99.9, Math.floor(share * 1000) / 10);
   return `${percent.toLocaleString("en")} %`;

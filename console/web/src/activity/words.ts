@@ -6,13 +6,13 @@ import { relative } from "@/ui/time";
 export type Lane = keyof typeof text.activity.lanes;
 export const lanes = Object.keys(text.activity.lanes) as Lane[];
 
-/** A change in words. */
+/** A change described in words. */
 export interface EventWords {
   title: string;
   lane: Lane;
-  /** Equal for changes that can be told as one: "12 ci nodes joined". */
+  /** Equal for changes that can be described together: "12 ci nodes joined". */
   sort: keyof typeof text.activity.many;
-  /** Something ended: it was deleted, refused or expired. */
+  /** Something ended: it was deleted, rejected or expired. */
   ended: boolean;
   actor: string;
 }
@@ -23,7 +23,7 @@ type Fields = Record<string, unknown>;
 const t = text.activity;
 const fieldsOf = (shape: unknown) => (shape ?? {}) as Fields;
 const wordOf = (value: unknown) => printable(typeof value === "string" ? value : "");
-/** The public part of a key: `flk_Ulc23LnJgyvl_***` is Ulc23. */
+/** The start of a key's public part: Ulc23 for `flk_Ulc23LnJgyvl_***`. */
 export const keyWord = (key: string) => printable(key.replace(/^fl[a-z]_|_\*\*\*$/g, "").slice(0, 5));
 const listOf = (value: unknown) => (Array.isArray(value) ? (value as string[]) : []);
 const without = (a: readonly string[], b: readonly string[]) => a.filter((each) => !b.includes(each));
@@ -76,7 +76,7 @@ export function actorWords({ actor }: Pick<Change, "actor">): string {
   }
 }
 
-/** Prefixes as people speak of them: the two of an exit node are one thing. */
+/** Prefixes in words: the two prefixes of an exit node are named once. */
 export function routeWords(prefixes: readonly string[]): string {
   const exit = prefixes.some(isExitRoute) ? [t.node.exit] : [];
   return [...exit, ...prefixes.filter((prefix) => !isExitRoute(prefix)).map((prefix) => printable(prefix))].join(", ");

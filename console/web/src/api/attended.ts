@@ -1,9 +1,9 @@
-/** For how long after it was used a page counts as used. The console renews a session not more often. */
+/** How long a page counts as used after the last input. The console does not renew a session more often than this. */
 export const attendedFor = 10 * 60_000;
 
 let used = Date.now();
 
-/** Listens for what a person does. That something moves under a pointer that rests is no deed. */
+/** Listens for user input. Something that moves under a resting pointer does not count. */
 export function watchUse(page: EventTarget) {
   const note = () => {
     used = Date.now();
@@ -12,5 +12,8 @@ export function watchUse(page: EventTarget) {
     page.addEventListener(deed, note, { capture: true, passive: true });
 }
 
-/** Whether somebody uses this page, so that what it asks keeps the session alive. What it asks of its own accord does not. */
+/**
+ * Whether somebody is using this page. Only then do its requests keep the session alive; automatic requests alone do
+ * not.
+ */
 export const isAttended = () => Date.now() - used < attendedFor;

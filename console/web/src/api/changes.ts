@@ -1,11 +1,13 @@
 import { useState } from "react";
 import { ApiError } from "./client";
 
-/** What is there now, when a write was refused because somebody else was quicker. */
+/** The current object, if a write failed because somebody else changed it first. */
 export const currentOf = <T>(error: unknown): T | null =>
   error instanceof ApiError && error.stale ? ((error.problem.current as T | undefined) ?? null) : null;
 
-/** A thing as it is now without what was expected of a write that failed. What somebody else has set meanwhile stays. */
+/**
+ * The current object without the expected result of a failed write. Changes that somebody else made meanwhile are kept.
+ */
 export function takenBack<T extends object>(now: T, expected: Partial<T>, before: T): T {
   const back = { ...now };
   for (const name of Object.keys(expected) as (keyof T)[]) {
@@ -15,8 +17,8 @@ export function takenBack<T extends object>(now: T, expected: Partial<T>, before
 }
 
 /**
- * Takes a write back that left this ETag. When the thing has changed since, `ours` says whether in something else, so
- * that what somebody else set is never undone.
+ * Undoes a write that returned this ETag. If the object has changed since, `ours` says whether only something else
+ * changed, so that another person's change is never undone.
  */
 export async function undone<T>(
   etag: string | null,
@@ -32,17 +34,17 @@ export async function undone<T>(
   }
 }
 
-/** An ETag, or one that is on its way. Without it a change holds whatever happened before. */
+/** An ETag, or a promise of one. Without it, a change is applied whatever happened before. */
 export type IfMatch = string | null | Promise<string | null>;
 
 /**
- * What If-Match takes, asked for when somebody begins to change a thing. A write waits for it: sent without, it would
- * overwrite what others do meanwhile.
+ * The value for If-Match, requested when somebody starts to change an object. A write waits for it, because without it
+ * the write would overwrite what others do meanwhile.
  */
 export function useEtag(read: () => Promise<string | null>): IfMatch {
   const [etag] = useState(() => {
     const asked = read();
-    asked.catch(() => {}); // whoever waits for it is told
+    asked.catch(() => {}); // the caller that awaits it gets the error
     return asked;
   });
   return etag;

@@ -123,7 +123,8 @@ test("a write that another tab's session of the same key has overtaken is sent o
   client.renew = async () => client.goOn("new", "1");
   await expire();
   expect(words).toEqual(["old", "old", "old", "new"]);
-  // Of two at once the second may be refused when the first has brought the other key already.
+  // Of two concurrent writes, the second may be refused after the first has already renewed the session with the other
+  // key.
   client.goOn("old", "1");
   let asked = 0;
   client.renew = async () => {

@@ -3,12 +3,12 @@ import { signedOut } from "./leave";
 import { laterRevision } from "./revision";
 import type { BodyOf, Method, Operation, ParamsOf, PathOf, Problem, QueryOf, ResultOf } from "./types";
 
-/** An answer with what its headers say. */
+/** A response with the values of its headers. */
 export interface Answer<T> {
   data: T;
-  /** What If-Match takes, of one object that was read by itself. */
+  /** The value for If-Match, if a single object was read. */
   etag: string | null;
-  /** The state of the server that the answer shows. */
+  /** The revision of the server's state that the response shows. */
   revision: string;
   requestId: string;
 }
@@ -19,25 +19,25 @@ type Optional<K extends string, T> = [T] extends [never] ? { [k in K]?: undefine
 export type CallOptions<O> = Given<"params", ParamsOf<O>> &
   Optional<"query", QueryOf<O>> &
   Optional<"body", BodyOf<O>> & {
-    /** The ETag of what the person looked at: the call fails with 412 when it has changed since. */
+    /** The ETag of what the person looked at. The call fails with 412 if it has changed since. */
     ifMatch?: string | null;
-    /** A name from newRequestName: however often the call is sent with it, it is done once. */
+    /** An idempotency key from newRequestName: the call is executed once, however often it is sent. */
     once?: string;
     signal?: AbortSignal;
   };
 
-/** What went wrong with a call, in words that can be shown. */
+/** Why a call failed, in words that can be shown. */
 export class ApiError extends Error {
   override name = "ApiError";
   constructor(
-    /** HTTP status; 0 when there was no answer. */
+    /** HTTP status; 0 if there was no response. */
     readonly status: number,
     readonly title: string,
     readonly detail: string,
-    /** The server's log has it too. Empty when there was no answer. */
+    /** Also in the server's log. Empty if there was no response. */
     readonly requestId: string,
     readonly problem: Partial<Problem> & { type?: string } = {},
-    /** Of what is not there, where its absence can be a condition. */
+    /** The ETag for an object that does not exist, where its absence can be a precondition. */
     readonly etag: string | null = null,
   ) {
     super(detail);
@@ -49,11 +49,11 @@ export class ApiError extends Error {
   get sessionEnded(): boolean {
     return this.status === 401;
   }
-  /** Somebody else changed it meanwhile; problem.current is what is there now. */
+  /** Somebody else changed it meanwhile; problem.current is the current state. */
   get stale(): boolean {
     return this.status === 412;
   }
-  /** The console does not know the page any more that asked: another tab may have begun another session. */
+  /** The console no longer accepts this page's CSRF token: another tab may have started another session. */
   get notFromHere(): boolean {
     return this.status === 403 && this.problem.type === "request_refused";
   }
@@ -64,13 +64,13 @@ const anotherKey =
 
 export interface ClientOptions {
   fetch: typeof globalThis.fetch;
-  /** Whether somebody uses the page, which keeps the session alive. */
+  /** Whether somebody is using the page, which keeps the session alive. */
   isAttended(): boolean;
-  /** Called once, when the server no longer knows the session. */
+  /** Called once, when the server no longer accepts the session. */
   onSessionEnded(): void;
 }
 
-/** Where the console answers calls that the server answers under /api/. */
+/** The path under which the console forwards calls to the server's /api/. */
 const base = "/admin";
 
 export class Client {
@@ -80,10 +80,10 @@ export class Client {
   #ended = false;
   constructor(private readonly options: ClientOptions) {}
 
-  /** Reads the session anew, when the console refuses the word of the one that the page knows. */
+  /** Reloads the session after the console has refused the CSRF token that the page has. */
   renew: (() => Promise<unknown>) | null = null;
 
-  /** Takes from the session the word that writes carry, and whose key it is. */
+  /** Takes over the CSRF token and the key from a session. */
   goOn(csrf: string, key: string) {
     this.#csrf = csrf;
     this.#key = key;
@@ -98,7 +98,7 @@ export class Client {
     const headers: Record<string, string> = { Accept: "application/json" };
     const body = (options as { body?: unknown }).body;
     if (method === "get") {
-      // What this tab has written is seen by what it reads next, whichever replica answers.
+      // Reads must see what this tab has written, whichever replica answers.
       if (this.#written !== "0") headers["Mesh-Min-Revision"] = this.#written;
     }
     if (o.ifMatch) headers["If-Match"] = o.ifMatch;
@@ -121,7 +121,7 @@ export class Client {
     };
   }
 
-  /** A read of which only the answer counts. */
+  /** A read for which only the response body matters. */
   async get<P extends PathOf<"get">>(
     path: P,
     options?: CallOptions<Operation<"get", P>>,
@@ -129,15 +129,15 @@ export class Client {
     return (await this.call("get", path, options ?? ({} as CallOptions<Operation<"get", P>>))).data;
   }
 
-  /** Goes on with another key of the API, and answers with the session that this makes. */
+  /** Continues with another API key, and returns the new session. */
   async changeKey(key: string): Promise<unknown> {
     const init = { method: "POST", headers: { Accept: "application/json" }, body: JSON.stringify({ key }) };
     return (await this.#write(`${base}/api/session`, init)).json();
   }
 
   /**
-   * Sends what changes something. With another tab's session of the same key it is sent once more: the first was not
-   * passed on. In the name of another key nothing is done that was asked for in the name of this one.
+   * Sends a write. If the console refuses it and another tab has started a session with the same key, it is sent again:
+   * the first attempt was not forwarded. A write requested under one key is never sent under another.
    */
   async #write(url: string, init: RequestInit & { headers: Record<string, string> }): Promise<Response> {
     const [word, key] = [this.#csrf, this.#key];
@@ -157,7 +157,7 @@ export class Client {
     }
   }
 
-  /** A request of which nothing but success is known; all else is an ApiError. */
+  /** Sends a request and returns its successful response; anything else throws an ApiError. */
   async send(url: string, init: RequestInit): Promise<Response> {
     let response: Response;
     try {
@@ -205,12 +205,12 @@ async function errorOf(response: Response): Promise<ApiError> {
   return new ApiError(response.status, title, detail, requestId, problem, response.headers.get("ETag"));
 }
 
-/** A name for a request that no other has. It works without a secure context too. */
+/** A random idempotency key. It also works without a secure context. */
 export function newRequestName(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-/** The client of this tab. Without a session the same address shows the login form, so the page is loaded anew. */
+/** The client of this tab. Without a session, the same address shows the login form, so the page is reloaded. */
 export const api = new Client({
   fetch: (input, init) => fetch(input, init),
   isAttended,

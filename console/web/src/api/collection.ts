@@ -2,18 +2,18 @@ import { compareRevisions, laterRevision, revisionOf } from "./revision";
 import type { Change } from "./types";
 
 /**
- * All objects of a kind, as the cache holds them. Pages of a list and changes of the event stream come in any order;
- * of two that speak of the same object the later revision counts.
+ * All objects of a kind, as held in the cache. List pages and changes from the event stream arrive in any order; for
+ * the same object, the later revision wins.
  */
 export interface Collection<T> {
   items: readonly T[];
-  /** What the oldest page showed. */
+  /** The revision of the oldest page. */
   revision: string;
-  /** All pages are in. */
+  /** Whether all pages are loaded. */
   complete: boolean;
-  /** The revisions of objects that the stream told after the list. */
+  /** The revisions of objects that the stream reported after the list. */
   told: Readonly<Record<string, string>>;
-  /** The revisions at which objects went. */
+  /** The revisions at which objects were deleted. */
   gone: Readonly<Record<string, string>>;
 }
 
@@ -21,7 +21,7 @@ interface Named {
   id: string;
 }
 
-/** Adds a page that shows the state at a revision. The first page of a reading starts with no collection. */
+/** Adds a page that shows the state at a revision. The first page of a read starts without a collection. */
 export function addPage<T extends Named>(
   to: Collection<T> | undefined,
   page: readonly T[],
@@ -37,15 +37,15 @@ export function addPage<T extends Named>(
   return { ...before, items: [...byId.values()], complete };
 }
 
-/** How a change shows in an object; null leaves it out. */
+/** How a change applies to an object; null removes it. */
 export type Merge<T> = (before: T | undefined, change: Change) => T | null;
 
-/** What the stream says is all there is to say of most objects. */
+/** Replaces the object: for most kinds, the stream reports it completely. */
 export function replace<T>(_: T | undefined, change: Change): T | null {
   return change.after as T | null;
 }
 
-/** Applies changes to a collection, in their order. It is the same object when nothing in it changed. */
+/** Applies changes to a collection, in order. Returns the same collection if nothing changed. */
 export function applyChanges<T extends Named>(
   to: Collection<T>,
   changes: readonly Change[],
@@ -53,7 +53,7 @@ export function applyChanges<T extends Named>(
 ): Collection<T> {
   const fresh = changes.filter((change) => {
     const told = to.told[change.object] ?? to.gone[change.object];
-    // A list shows all of its revision; of one revision the stream may tell several changes of an object.
+    // A list includes all of its revision, but the stream may report several changes of an object in one revision.
     return compareRevisions(revisionOf(change.id), told ?? to.revision) >= (told === undefined ? 1 : 0);
   });
   if (fresh.length === 0) return to;
@@ -79,7 +79,7 @@ export function applyChanges<T extends Named>(
   return changed ? { ...to, items: [...byId.values()], told, gone } : to;
 }
 
-/** Puts an object in, as the answer to a write showed it, or as a write is expected to leave it. */
+/** Adds or replaces an object, as returned by a write or as the write is expected to leave it. */
 export function putItem<T extends Named>(to: Collection<T>, item: T, revision?: string): Collection<T> {
   const items = to.items.some((i) => i.id === item.id)
     ? to.items.map((i) => (i.id === item.id ? item : i))

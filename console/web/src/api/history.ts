@@ -5,8 +5,8 @@ import { type AuditFilter, type AuditPage, type AuditPages, addChanges, withRece
 import type { Change } from "./types";
 
 /**
- * What was changed, newest first. Without `to` it is live: the stream adds what happens. `size` is how much one page
- * has; fetchNextPage goes further back.
+ * The changes, newest first. Without `to` it is live: the stream adds new ones. `size` is the page size; fetchNextPage
+ * goes further back.
  */
 export const auditQuery = (filter: AuditFilter = {}, size = 100) =>
   infiniteQueryOptions({
@@ -17,7 +17,7 @@ export const auditQuery = (filter: AuditFilter = {}, size = 100) =>
       const page = { entries: data.entries, next: data.next, revision };
       return pageParam ? page : withRecent(page, filter, client.getQueryData<Change[]>(keys.recentChanges) ?? []);
     },
-    // Older pages come with the newest as it was when they were asked for; what the stream told meanwhile stays.
+    // Older pages come with the first page as it was when they were requested; keep what the stream has added since.
     structuralSharing: (before, after) => {
       const told = (before as AuditPages | undefined)?.pages[0]?.entries ?? [];
       return addChanges(after as AuditPages, filter, told.toReversed());
@@ -26,7 +26,7 @@ export const auditQuery = (filter: AuditFilter = {}, size = 100) =>
     getNextPageParam: (page) => page.next || undefined,
   });
 
-/** When a node came and went, since a moment, to another or to now. */
+/** When a node went online and offline, from one time to another or until now. */
 export const nodePresenceQuery = (id: string, from: string, to?: string) =>
   queryOptions({
     queryKey: keys.nodePresence(id, from, to),

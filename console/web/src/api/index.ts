@@ -1,6 +1,6 @@
 /**
- * All that the console says to the server and hears from it: typed calls (client), what the query cache holds and how
- * it is read (resources), how the event stream keeps it true (stream/), and who is signed in (session). No page calls
+ * All communication with the server: typed calls (client), the contents of the query cache and how they are read
+ * (resources), how the event stream keeps them up to date (stream/), and who is signed in (session). No page calls
  * fetch itself.
  */
 export { watchUse } from "./attended";

@@ -2,7 +2,7 @@ const reasons = new Set<string>();
 
 const ask = (event: BeforeUnloadEvent) => event.preventDefault();
 
-/** Whether the browser asks before it leaves the page, as there is something that would be lost. */
+/** Sets whether the browser asks before it leaves the page, because something would be lost. */
 export function asksBeforeLeaving(reason: string, asks: boolean) {
   if (asks) reasons.add(reason);
   else reasons.delete(reason);
@@ -11,8 +11,8 @@ export function asksBeforeLeaving(reason: string, asks: boolean) {
 }
 
 /**
- * Shows the login form. It asks nothing: the session is over, and a draft that the tab keeps is there after signing in
- * again. A secret is not: nothing of a session outlives it on the screen.
+ * Shows the login form without asking: the session is over, and a draft that the tab stores is still there after the
+ * next sign-in. A secret is not: nothing from a session stays on the screen after it ends.
  */
 export function signedOut() {
   removeEventListener("beforeunload", ask);

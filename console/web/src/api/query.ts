@@ -2,15 +2,15 @@ import { QueryClient } from "@tanstack/react-query";
 import { ApiError } from "./client";
 
 /**
- * The cache of this tab. The event stream keeps it true, so that nothing is read again because time has passed or the
- * window was looked at.
+ * The cache of this tab. The event stream keeps it up to date, so nothing is refetched after some time or when the
+ * window gets the focus.
  */
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: Number.POSITIVE_INFINITY,
       gcTime: 30 * 60_000,
-      // Patches keep what they do not change as it is; comparing thousands of nodes again would find nothing.
+      // Patches keep unchanged objects as they are; comparing thousands of nodes again would find no differences.
       structuralSharing: false,
       refetchOnWindowFocus: false,
       refetchOnReconnect: false,

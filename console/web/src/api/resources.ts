@@ -6,7 +6,7 @@ import { useCan } from "./session";
 import { mergeNode } from "./stream/reduce";
 import type { ApiKey, Change, Node, NodeBuckets, NodeHost, Policy, PreAuthKey, User } from "./types";
 
-/** The names of what the cache holds. The event stream patches or drops by them. */
+/** The keys of the query cache. The event stream patches or invalidates by them. */
 export const keys = {
   nodes: ["nodes"],
   node: (id: string) => ["node", id],
@@ -24,7 +24,7 @@ export const keys = {
   hosts: ["hosts"],
   nodePresence: (id: string, ...period: (string | undefined)[]) => ["presence", "node", id, ...period],
   audit: ["audit"],
-  /** What the stream told last, for a list that was being read meanwhile. */
+  /** The latest changes from the stream, for a list that was being read meanwhile. */
   recentChanges: ["recentChanges"],
   webhooks: ["webhooks"],
   server: ["server"],
@@ -32,7 +32,7 @@ export const keys = {
 
 const lists = ["nodes", "users", "preAuthKeys", "apiKeys"] as const;
 
-/** The first page is small, so that it is on the screen while the rest comes. */
+/** The first page is small, so that it is on the screen while the rest loads. */
 const firstPage = 200;
 const nextPage = 1000;
 
@@ -42,7 +42,8 @@ interface Page<T> {
 }
 
 /**
- * Reads a list page by page. Each page is shown when it is there, and what the stream says meanwhile stays.
+ * Reads a list page by page. Each page is shown as soon as it arrives, and changes from the stream in the meantime are
+ * kept.
  */
 export async function readAll<T extends { id: string }>(
   client: QueryClient,
@@ -56,10 +57,10 @@ export async function readAll<T extends { id: string }>(
   let cursor: string | undefined;
   for (;;) {
     const { data, revision } = await read({ limit: cursor ? nextPage : firstPage, cursor });
-    // With an older list on the screen the new one comes whole; without one it grows.
+    // If an older list is on the screen, the new one replaces it when complete; otherwise it grows.
     if (all && !old) all = client.getQueryData<Collection<T>>(key) ?? all;
     all = addPage(all, data.items, revision, !data.next);
-    // The stream may have told what this page does not show yet, while there was no list to put it into.
+    // The stream may have reported changes that this page does not show yet, while there was no list to put them into.
     const recent = client.getQueryData<Change[]>(keys.recentChanges) ?? [];
     const own = recent.filter((change) => change.kind === kind);
     all = applyChanges(all, own, merge);
@@ -75,10 +76,10 @@ interface Held {
 
 const lacksPages = ({ state }: Held) => (state.data as Partial<Collection<unknown>> | undefined)?.complete === false;
 
-/** Whether a list has only its first pages, and nobody reads the others: somebody left, or they could not be read. */
+/** Whether only the first pages of a list are loaded and nothing is loading the rest: it was cancelled or failed. */
 export const isPart = (query: Held) => query.state.fetchStatus === "idle" && lacksPages(query);
 
-/** A list stays true by the stream; one that lacks pages is read anew where it is asked for. */
+/** The stream keeps a list up to date. A list that lacks pages is refetched when it is used. */
 const staleTime = (query: Held) => (lacksPages(query) ? 0 : Number.POSITIVE_INFINITY);
 
 const mapped = <A, B>(answer: Answer<A>, to: (data: A) => B): Answer<B> => ({ ...answer, data: to(answer.data) });
@@ -125,7 +126,7 @@ export const apiKeysQuery = queryOptions({
     ),
 });
 
-/** One node with what its device says of itself, and the ETag that changes of it take. */
+/** One node with what its device reports, and the ETag for changes to it. */
 export const nodeQuery = (id: string) =>
   queryOptions({
     queryKey: keys.node(id),
@@ -135,11 +136,11 @@ export const nodeQuery = (id: string) =>
 export const loginsQuery = queryOptions({
   queryKey: keys.logins,
   queryFn: async ({ signal }) => (await api.get("/api/v1/auth/pending", { signal })).logins,
-  // A device that begins to ask makes no event.
+  // A device that starts to wait for approval causes no event.
   refetchInterval: 15_000,
 });
 
-/** SSH sessions that wait for an answer. One that begins to ask makes no event. */
+/** SSH sessions that wait for approval. A session that starts to wait causes no event. */
 export const sshQuery = queryOptions({
   queryKey: keys.ssh,
   queryFn: async ({ signal }) => (await api.get("/api/v1/ssh/pending", { signal })).sessions,
@@ -151,14 +152,14 @@ export const dnsQuery = queryOptions({
   queryFn: ({ signal }) => api.call("get", "/api/v1/dns", { signal }),
 });
 
-/** What the server is and how well each part of it is. Health makes no events. */
+/** The server's details and the health of each part. Health changes cause no events. */
 export const serverQuery = queryOptions({
   queryKey: keys.server,
   queryFn: ({ signal }) => api.get("/api/v1/server", { signal }),
   refetchInterval: 30_000,
 });
 
-/** Which share of each half hour of the last day each node was online, and how often it came or went, by node id. */
+/** By node ID: how much of each half hour of the last day the node was online, and how often that changed. */
 export const presenceQuery = queryOptions({
   queryKey: keys.presence,
   queryFn: async ({ signal }): Promise<ReadonlyMap<string, NodeBuckets>> => {
@@ -173,7 +174,10 @@ export const presenceQuery = queryOptions({
   refetchInterval: 5 * 60_000,
 });
 
-/** What devices say of themselves, by node id. Several times as large as the list, so it is read where it is shown. */
+/**
+ * What devices report about themselves, by node ID. Several times larger than the list, so it is read only where it is
+ * shown.
+ */
 export const hostsQuery = queryOptions({
   queryKey: keys.hosts,
   queryFn: async ({ signal }): Promise<ReadonlyMap<string, NodeHost>> => {
@@ -188,7 +192,7 @@ export const hostsQuery = queryOptions({
   refetchInterval: 5 * 60_000,
 });
 
-/** A policy with the line ends of the editor: a text that was written elsewhere would differ from itself in every line. */
+/** A policy with the editor's line endings: otherwise a text written elsewhere would differ in every line. */
 export const withPlainLines = <P extends { policy: string }>(policy: P): P => ({
   ...policy,
   policy: policy.policy.replace(/\r\n?/g, "\n"),
@@ -197,34 +201,37 @@ export const withPlainLines = <P extends { policy: string }>(policy: P): P => ({
 const newestVersion = async (signal: AbortSignal) =>
   (await api.get("/api/v1/policy/versions", { query: { limit: "1" }, signal })).versions[0] ?? null;
 
-/** What the first policy takes the place of: who saves a second "first" one is told. */
+/** The ETag for saving the first policy, so that a second "first" one is a conflict. */
 const noneYet = '"0"';
 
-/** The policy in force, or null where none was saved yet. */
+/** The policy in force, or null if none has been saved. */
 export const policyQuery = queryOptions({
   queryKey: keys.policyInForce,
   queryFn: async ({ client, signal }): Promise<{ policy: Policy | null; etag: string | null }> => {
-    // Where there is none the server answers 404, of which browsers complain. So it is asked for where there is a version.
+    // Without a policy the server responds 404, which browsers log as an error. So the policy is requested only if
+    // there is a version.
     const before = client.getQueryData<{ policy: Policy | null }>(keys.policyInForce);
     if (!before?.policy && !(await newestVersion(signal))) return { policy: null, etag: noneYet };
     try {
       const { data, etag } = await api.call("get", "/api/v1/policy", { signal });
       return { policy: withPlainLines(data), etag };
     } catch (error) {
-      // One that was tried and has given way left none, and a number.
+      // A first policy that was reverted after its trial leaves no policy, but an ETag.
       if (error instanceof ApiError && error.status === 404) return { policy: null, etag: error.etag };
       throw error;
     }
   },
 });
 
-/** The newest version without its text, to know whether it waits to be confirmed; null when there is none. */
+/** The newest version without its text, to find out whether it waits for confirmation; null if there is none. */
 export const policyTrialQuery = queryOptions({
   queryKey: [...keys.policyVersions, "newest"],
   queryFn: ({ signal }) => newestVersion(signal),
 });
 
-/** One version of the policy. Of one that was saved nothing changes but whether it waits to be confirmed. */
+/**
+ * One version of the policy. The only thing about a saved version that changes is whether it waits for confirmation.
+ */
 export const policyVersionQuery = (version: string) =>
   queryOptions({
     queryKey: [...keys.policyVersions, version],
@@ -232,10 +239,10 @@ export const policyVersionQuery = (version: string) =>
       withPlainLines(await api.get("/api/v1/policy/versions/{version}", { params: { version }, signal })),
   });
 
-/** What a key may not see is not asked for: then there are no data, and no error. */
+/** Lists that a key may not see are not requested: then there is no data, and no error. */
 export const useNodes = () => useQuery({ ...nodesQuery, enabled: useCan()("nodes:read") });
 export const useUsers = () => useQuery({ ...usersQuery, enabled: useCan()("users:read") });
-/** The lists that are shown though a part of them could not be read. */
+/** The lists that are shown although part of them could not be loaded. */
 export function usePartLists() {
   const client = useQueryClient();
   const cache = client.getQueryCache();
@@ -256,7 +263,7 @@ export function usePartLists() {
   };
 }
 
-/** For what counts all of them: nothing while a part is missing. */
+/** For code that counts all nodes: undefined while part of them is missing. */
 export const useAllNodes = () => {
   const asked = useNodes();
   return { ...asked, data: asked.data?.complete ? asked.data : undefined };

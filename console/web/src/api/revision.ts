@@ -1,4 +1,4 @@
-/** Revisions are whole numbers in decimal, without end: compared by length first. */
+/** Compares revisions, which are decimal integers of any size: by length first. */
 export function compareRevisions(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);
 }

@@ -27,10 +27,13 @@ export type Noun =
 
 export type Right = `${Noun}:${"read" | "write"}`;
 
-/** What only admins change; all else an operator may. */
+/** What only admins may change; operators may change everything else. */
 const adminNouns: readonly string[] = ["preauthkeys", "apikeys", "policy", "webhooks"];
 
-/** Whether a key of this role and these scopes has a right. The server decides in the end; this hides what it would refuse. */
+/**
+ * Whether a key with this role and these scopes has a right. The server decides in the end; this hides what it would
+ * refuse.
+ */
 export function allows(role: Role, scopes: readonly string[], right: Right): boolean {
   const [noun = "", act] = right.split(":");
   const whole = scopes.length === 0 || scopes.includes(noun);
@@ -43,7 +46,7 @@ function taken(session: Session): Session {
   return { ...session, key: { ...session.key, scopes: session.key.scopes ?? [] } };
 }
 
-/** Goes on with another key; what is shown stays. */
+/** Continues with another key and keeps what is shown. */
 export async function continueWith(client: QueryClient, key: string) {
   client.setQueryData(sessionQuery.queryKey, taken((await api.changeKey(key)) as Session));
 }
@@ -52,7 +55,7 @@ export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: async ({ signal }): Promise<Session> =>
     taken(await (await api.send("/admin/api/session", { signal })).json()),
-  // An empty page says nothing, so that failure is told soon; no stream is there yet that would tell when it is over.
+  // Report a failure soon, because the page is still empty; there is no stream yet that would notice the recovery.
   retry: 1,
   refetchInterval: ({ state }) => (state.status === "error" && !state.data ? 5000 : false),
 });

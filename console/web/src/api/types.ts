@@ -33,10 +33,10 @@ export type ServerRelay = Schemas["ServerRelay"];
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
 
-/** The operation of a method and a path; never when there is none. */
+/** The operation for a method and a path; never if there is none. */
 export type Operation<M extends Method, P extends keyof paths> = Extract<paths[P][M], { responses: unknown }>;
 
-/** The paths that have an operation of this method. Others than these the console does not pass on. */
+/** The paths that have an operation for this method. The console forwards only these. */
 export type PathOf<M extends Method> = {
   [P in keyof paths]: [Operation<M, P>] extends [never] ? never : P extends `/api/v1/${string}` ? P : never;
 }[keyof paths];

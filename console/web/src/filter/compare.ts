@@ -1,6 +1,9 @@
 import type { Term } from "./parse";
 
-/** Compares versions part by part; with "=" the shorter one is a beginning: 1.9 is not 1.90, and 1.90 holds for 1.90.8. */
+/**
+ * Compares versions part by part. With "=", the wanted version may be a prefix: 1.90 matches 1.90.8, but 1.9 does not
+ * match 1.90.
+ */
 export function comparesVersion(version: string, op: Term["op"], wanted: string): boolean {
   const own = version.split(/[.-]/).map(Number);
   const want = wanted.split(/[.-]/).map(Number);
@@ -12,7 +15,7 @@ export function comparesVersion(version: string, op: Term["op"], wanted: string)
 
 const units: Record<string, number> = { m: 60e3, h: 3600e3, d: 864e5, w: 7 * 864e5, mo: 30 * 864e5, y: 365 * 864e5 };
 
-/** Compares how long ago something was with a time such as 30d; without an operator at least that long. */
+/** Compares how long ago something was with a duration such as 30d; without an operator, at least that long. */
 export function longerAgo(at: string | null, op: Term["op"], wanted: string, now: number): boolean {
   const [, count, unit] = /^(\d+)(m|h|d|w|mo|y)$/.exec(wanted) ?? [];
   if (!count || !unit) return false;
@@ -35,7 +38,7 @@ function holds(order: number, op: Term["op"]): boolean {
   }
 }
 
-/** Whether a network holds an address or a smaller network, both IPv4 or both IPv6. */
+/** Whether a network contains an address or a smaller network, both IPv4 or both IPv6. */
 export function prefixContains(network: string, inner: string): boolean {
   const a = bits(network);
   const b = bits(inner);

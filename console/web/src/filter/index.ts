@@ -1,7 +1,7 @@
 /**
- * The language of the filter lines: words that must all hold. `tag:db` asks for a field, `-user:ana` for its opposite,
- * `version:<1.90` compares, `os:linux,macos` takes either, and quotes keep spaces. A word with a field that nobody
- * knows is plain text, so that IPv6 addresses can be typed. Pages say what their fields mean (Fields).
+ * The query language of the filter fields: terms that must all match. `tag:db` matches a field, `-user:ana` negates,
+ * `version:<1.90` compares, `os:linux,macos` matches either, and quotes keep spaces. A term with an unknown field is
+ * plain text, so that IPv6 addresses can be typed. Pages define what their fields mean (Fields).
  */
 export { comparesVersion, longerAgo, prefixContains } from "./compare";
 export { type Fields, matches } from "./match";

@@ -1,5 +1,5 @@
 export interface Term {
-  /** As it was typed. */
+  /** As typed. */
   text: string;
   negated: boolean;
   /** Lower case; null for plain text. */
@@ -12,7 +12,7 @@ export interface Term {
 const words = /-?(?:[a-z]+:)?"[^"]*"?|\S+/gi;
 const shape = /^(-?)(?:([a-z]+):)?(<=|>=|<|>)?(.*)$/i;
 
-/** Reads a filter line. Fields that are not in the list are plain text. */
+/** Parses a filter line. Terms with a field that is not in the list are plain text. */
 export function parse(line: string, fields: readonly string[]): Term[] {
   const terms: Term[] = [];
   for (const [text] of line.matchAll(words)) {
@@ -20,7 +20,7 @@ export function parse(line: string, fields: readonly string[]): Term[] {
     const known = field !== undefined && fields.includes(field.toLowerCase());
     if (known) {
       const values = unquote(rest).toLowerCase().split(",").filter(Boolean);
-      // A field without a value is being typed and asks for nothing yet.
+      // A field without a value is still being typed and is ignored for now.
       if (values.length > 0) {
         terms.push({ text, negated: minus !== "", field: field.toLowerCase(), op: (op as Term["op"]) ?? "=", values });
       }
@@ -36,10 +36,13 @@ function unquote(text: string): string {
   return text.replace(/"/g, "");
 }
 
-/** As many as a menu can offer; whoever looks for another types it. */
+/** The most that a menu can offer; others can be typed. */
 const mostTerms = 30;
 
-/** The words that find some values of a field, each value once. What cannot be written as one word has none. */
+/**
+ * Filter terms that match the values of a field, each value once. Values that cannot be written as one term are left
+ * out.
+ */
 export const termsOf = (field: string, values: Iterable<string>): string[] =>
   [...new Set(values)]
     .filter((value) => value !== "" && !/[",]/.test(value))

@@ -2,7 +2,7 @@ import { useDeferredValue, useMemo } from "react";
 import { useTyped } from "@/router/search";
 import { parse } from "./parse";
 
-/** A filter line: what is typed, at once, and its terms, when there is time for them. `fields` must be stable. */
+/** A filter line: the typed text immediately, and its terms deferred. `fields` must be stable. */
 export function useFilter(value: string, commit: (value: string) => void, fields: readonly string[]) {
   const [typed, setTyped] = useTyped(value, commit);
   const query = useDeferredValue(typed);

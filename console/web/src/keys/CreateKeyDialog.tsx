@@ -21,14 +21,14 @@ interface Form {
   ephemeral: boolean;
 }
 
-/** Asks what a pre-auth key shall be good for, makes it, and shows it once. */
+/** Asks for the options of a pre-auth key, creates it, and shows it once. */
 export function CreateKeyDialog({
   onClose,
   user,
   tags,
 }: {
   onClose(): void;
-  /** The name of the user that shall own the nodes. */
+  /** The name of the user who will own the nodes. */
   user?: string;
   tags?: readonly string[];
 }) {
@@ -132,7 +132,7 @@ function UserField({ value, onChange, missing }: { value: string; onChange(user:
   );
 }
 
-/** Warns of a key that many nodes could join with for long, the more so with tags that the policy gives much to. */
+/** Warns about a key that many nodes could join with for a long time, especially with tags that have wide access. */
 function LongLived({ form, tags }: { form: Form; tags: readonly string[] }) {
   const now = useNow();
   const policy = usePolicyTags();
@@ -167,7 +167,7 @@ const Warning = ({ children }: { children: string }) => (
   </div>
 );
 
-/** The new key, once, with the command that uses it. */
+/** The new key, shown once, with the command that uses it. */
 function KeyReveal({ value, onClose }: { value: string; onClose(): void }) {
   const { coordinator } = useSession();
   const [system, setSystem] = useState<JoinSystem>("linux");

@@ -3,7 +3,7 @@ import { text } from "@/text";
 import { Choices, Input, Select, useNow, usePreferences } from "@/ui";
 import { endOf, type Life, momentWords, type Unit } from "./life";
 
-/** How long a key lives, with the moment at which it ends. */
+/** The lifetime of a key, with the time at which it expires. */
 export function LifeField({
   choices,
   value,

@@ -5,7 +5,7 @@ import { text } from "@/text";
 import { ApiCall, Button, Dialog, useNow, useWrites } from "@/ui";
 import { endOf, type Life } from "./life";
 
-/** The form that creates a key of some kind, with the call that it stands for. */
+/** The form that creates a key of some kind, with the equivalent API call. */
 export function NewKeyDialog<B>({
   words,
   right,
@@ -21,16 +21,16 @@ export function NewKeyDialog<B>({
   words: { title: string; submit: string; failed: string };
   right: Right;
   path: string;
-  /** What is sent, for a key that expires then. */
+  /** The request body for a key that expires at this time. */
   body(expires: number): B;
   life: Life;
   /** Whether the other fields are filled in. */
   complete: boolean;
-  /** Returns the new key, of which there is no other copy. */
+  /** Creates the key and returns its only copy. */
   create(body: B): Promise<string>;
   onMade(key: string): void;
   onClose(): void;
-  /** The fields. `tried`: they say what is missing. */
+  /** The fields. After a `tried` submit, they say what is missing. */
   children(tried: boolean): ReactNode;
 }) {
   const [tried, setTried] = useState(false);
@@ -74,7 +74,7 @@ export function NewKeyDialog<B>({
   );
 }
 
-/** What failed, in the dialog that tried it. */
+/** An error, in the dialog in which it happened. */
 export function Failure({ what, error }: { what: string; error: unknown }) {
   const id = error instanceof ApiError ? error.requestId : "";
   return (

@@ -7,7 +7,10 @@ import { usePolicyTags } from "./policyTags";
 
 const most = 12;
 
-/** Tags, completed from those that have owners in the policy. One that has none is told, not refused. */
+/**
+ * A field for tags, with completion from the tags that have owners in the policy. Other tags cause a warning, but are
+ * accepted.
+ */
 export function TagField({
   value,
   onChange,
@@ -26,7 +29,7 @@ export function TagField({
   const bad = notATag(tags);
   const unknown = policy && !policy.anyTag ? tags.filter((tag) => !policy.known.includes(tag)) : [];
   const offered = tagsToOffer(value, policy?.known ?? []).slice(0, most);
-  // What is still being typed is not unknown yet.
+  // A tag that is still being typed does not count as unknown yet.
   const wrong = bad && (/[\s,]$/.test(value) || offered.length === 0) ? t.bad(bad) : error;
   return (
     <Field

@@ -21,10 +21,10 @@ const actions = actionsOf<KeyAction>(({ action, onClose }) =>
 );
 /** `const start = useKeyActions(); start({ name: "create" })` */
 export const useKeyActions = actions.useStart;
-/** Holds the dialogues of pre-auth keys for the page inside. */
+/** Provides the dialogues for pre-auth keys to the page inside. */
 export const KeyActionsProvider = actions.Provider;
 
-/** What can be done with one key. */
+/** The actions on one key. */
 export function KeyMenu({ of: key }: { of: PreAuthKey }) {
   const start = useKeyActions();
   const navigate = useNavigate();
@@ -62,7 +62,7 @@ export function KeyMenu({ of: key }: { of: PreAuthKey }) {
   );
 }
 
-/** Does it to all, and says which failed and why, with a way to try those again. */
+/** Applies the action to all keys, and reports which failed and why, with a way to retry those. */
 function useKeyBulk(action: "expire" | "delete", onClose: () => void) {
   const status = useStatus();
   const [busy, setBusy] = useState(false);

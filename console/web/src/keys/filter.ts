@@ -3,7 +3,7 @@ import type { Fields } from "@/filter";
 import { entry } from "@/text";
 import { keyName, keyState } from "./facts";
 
-/** What the words of a filter line mean for pre-auth keys, at a time. */
+/** What filter terms mean for pre-auth keys, at a given time. */
 export function keyFilter(now: number): Fields<PreAuthKey> {
   const kinds: Record<string, (key: PreAuthKey) => boolean> = {
     reusable: (key) => key.reusable,

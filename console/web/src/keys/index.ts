@@ -1,4 +1,4 @@
-/** Pre-auth keys: what they are, what can be done with them, and how long things that end live. */
+/** Pre-auth keys: what they are, the actions on them, and the lifetimes of things that expire. */
 export { type KeyAction, KeyActionsProvider, KeyMenu, useKeyActions } from "./actions";
 export { CreateKeyDialog } from "./CreateKeyDialog";
 export * from "./facts";

@@ -3,14 +3,14 @@ import type { Preferences } from "@/ui";
 export const units = { hours: 3600e3, days: 864e5, weeks: 7 * 864e5 };
 export type Unit = keyof typeof units;
 
-/** How long a key shall live: one of a page's usual times, by its length in hours, or a number of units. */
+/** The lifetime of a key: one of a page's presets, by its length in hours, or a number of units. */
 export interface Life {
   choice: string;
   count: string;
   unit: Unit;
 }
 
-/** When a key that is made now ends; null when what was typed is no length. */
+/** When a key created now expires; null if the typed length is invalid. */
 export function endOf(life: Life, now: number): number | null {
   if (life.choice !== "custom") return now + Number(life.choice) * units.hours;
   if (!/^\d{1,5}$/.test(life.count.trim())) return null;
@@ -18,7 +18,7 @@ export function endOf(life: Life, now: number): number | null {
   return length > 0 ? now + length : null;
 }
 
-/** "Sat 21 Nov 22:40", with the year when it is another one. */
+/** "Sat 21 Nov 22:40", with the year if it is not the current one. */
 export function momentWords(at: number, now: number, zone: Preferences["timeZone"]): string {
   const timeZone = zone === "utc" ? "UTC" : undefined;
   const year = (ms: number) => new Intl.DateTimeFormat("en-GB", { year: "numeric", timeZone }).format(ms);

@@ -6,7 +6,7 @@ import { isLongLived, keyState } from "./facts";
 
 const t = text.keys;
 
-/** Who owns the nodes that join with a key: a user or tags. */
+/** The owner of the nodes that join with a key: a user or tags. */
 export function KeyOwner({ of: key }: { of: PreAuthKey }) {
   if (key.aclTags.length > 0) return <Chips tags={key.aclTags} />;
   const name = key.user?.name ?? "";
@@ -24,7 +24,7 @@ export function KeyKind({
   now,
 }: {
   of: PreAuthKey;
-  /** Tags that a policy gives much to. */
+  /** Tags that have wide access in the policy. */
   powerful?: readonly string[];
   now: number;
 }) {

@@ -2,15 +2,15 @@ import { parse } from "jsonc-parser";
 import { useMemo } from "react";
 import { usePolicy } from "@/api";
 
-/** What a policy says of tags. */
+/** What a policy says about tags. */
 export interface PolicyTags {
-  /** Those that have owners, in order. */
+  /** Tags that have owners, sorted. */
   known: string[];
-  /** There is no policy: administrators may give any tag. */
+  /** There is no policy: administrators may assign any tag. */
   anyTag?: boolean;
-  /** Those with which a node reaches everything, or has its routes approved without anybody looking. */
+  /** Tags with which a node can reach everything, or has its routes approved automatically. */
   powerful: string[];
-  /** Those of which some rule speaks. With "*" among them, rules speak of every node. */
+  /** Tags that some rule names. With "*" among them, rules apply to every node. */
   ruled: string[];
 }
 
@@ -20,7 +20,7 @@ const members = (value: unknown): [string, unknown][] =>
   value !== null && typeof value === "object" ? Object.entries(value) : [];
 const isTag = (name: string) => name.startsWith("tag:");
 
-/** Reads the tags of a policy; what it cannot read it passes over. */
+/** Reads the tags of a policy; ignores what it cannot parse. */
 export function policyTags(policy: string): PolicyTags {
   const root = (parse(policy, [], { allowTrailingComma: true }) ?? {}) as Record<string, unknown>;
   const rules = [root.acls, root.grants].flatMap((list) => (Array.isArray(list) ? list : [])) as Record<
@@ -45,29 +45,29 @@ export function policyTags(policy: string): PolicyTags {
   };
 }
 
-/** The tag that an end of a rule names, with or without ports. */
+/** The tag that the source or destination of a rule names, with or without ports. */
 function ruledTag(end: string): string[] {
   if (end === "*" || end.startsWith("*:") || /^autogroup:(tagged|danger-all)(:|$)/.test(end)) return ["*"];
-  // Ports never begin with a letter, and the parts of a tag do.
+  // Ports never start with a letter, but the parts of a tag do.
   const tag = /^tag:[^:]+(:[a-zA-Z][^:]*)*/.exec(end)?.[0];
   return tag ? [tag] : [];
 }
 
-/** The tags, of those of a node, of which no rule speaks; none when some rule speaks of the node. */
+/** The tags of a node that no rule names; none if some rule applies to the node. */
 export const unruledTags = ({ ruled }: PolicyTags, tags: readonly string[]) =>
   ruled.includes("*") || tags.some((tag) => ruled.includes(tag)) ? [] : [...tags];
 
-/** What the policy in force says of tags; undefined while that is not known. */
+/** What the policy in force says about tags; undefined while that is unknown. */
 export function usePolicyTags(): PolicyTags | undefined {
   const { data } = usePolicy();
   return useMemo(() => {
     if (!data) return undefined;
-    // Without a policy there are no tags that it knows, and everybody reaches everybody.
+    // Without a policy, no tags are known and everyone can reach everyone.
     return data.policy ? policyTags(data.policy.policy) : { known: [], anyTag: true, powerful: [], ruled: ["*"] };
   }, [data]);
 }
 
-/** The tags that have owners; undefined while that is not known, and where any tag will do. */
+/** The tags that have owners; undefined while that is unknown, and where any tag is allowed. */
 export function useOwnedTags(): ReadonlySet<string> | undefined {
   const tags = usePolicyTags();
   return useMemo(() => (tags && !tags.anyTag ? new Set(tags.known) : undefined), [tags]);

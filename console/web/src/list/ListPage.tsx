@@ -5,17 +5,17 @@ import type { List } from "./useListPage";
 
 interface ToolbarProps<T, V extends string> {
   list: List<V>;
-  /** Of the tabs. */
+  /** The label of the tabs. */
   label: string;
   tabs: readonly Tab<V>[];
   onTab?(tab: V): void;
   columns: readonly Column<T>[];
   filter: { filterLabel: string; filterPlaceholder: string };
-  /** The menu that writes into the filter line. */
+  /** The menu that inserts terms into the filter line. */
   filterMenu: ReactNode;
 }
 
-/** The tabs of a list, its filter and its columns: beside each other, or below where there is no room. */
+/** The tabs of a list, its filter and its columns: side by side, or stacked where there is no room. */
 export function ListToolbar<T, V extends string>({
   list,
   label,
@@ -56,14 +56,14 @@ export function ListToolbar<T, V extends string>({
   );
 }
 
-/** The filter's terms, and what the tab shows. */
+/** The filter's terms, and the content of the tab. */
 export function ListPanel<V extends string>({
   list,
   beside,
   children,
 }: {
   list: List<V>;
-  /** Stands beside the terms. */
+  /** Shown next to the terms. */
   beside?: ReactNode;
   children: ReactNode;
 }) {
@@ -84,7 +84,7 @@ export function ListPanel<V extends string>({
   );
 }
 
-/** A page that is one list: its head with tabs and filter, the table, and what can be done with selected rows. */
+/** A page that is a single list: a head with tabs and filter, the table, and bulk actions for selected rows. */
 export function ListPage<T, V extends string>({
   title,
   actions,
@@ -96,13 +96,13 @@ export function ListPage<T, V extends string>({
   ...toolbar
 }: Omit<ToolbarProps<T, V>, "label"> & {
   title: string;
-  /** What can be done with the list as a whole. */
+  /** Actions on the list as a whole. */
   actions: ReactNode;
   besideTerms?: ReactNode;
-  /** Where the rows come from: an error stands in place of the table if there are none. */
+  /** The query for the rows: its error replaces the table if there are none. */
   query?: { data: unknown; error: unknown; refetch(): unknown };
   bulk: ReactNode;
-  /** The details of the row that is open. */
+  /** The details of the open row. */
   aside?: ReactNode;
   /** The table. */
   children: ReactNode;

@@ -4,17 +4,17 @@ import { text } from "@/text";
 import { useShortcuts } from "@/ui";
 
 interface Create {
-  /** Of the action in the palette. */
+  /** The ID of the action in the palette. */
   id: string;
   label: string;
-  /** What the palette calls it; the label by default. */
+  /** The title in the palette; the label by default. */
   title?: string;
-  /** Other words by which people look for it. */
+  /** Other words that people search for. */
   words?: string[];
   run(): void;
 }
 
-/** Offers to create what a page lists, with the key c and in the palette, to those who may. */
+/** Offers to create what a page lists, with the key c and in the palette, if the user may. */
 export function useCreate(may: boolean, { id, label, title = label, words, run }: Create) {
   useShortcuts(may ? [{ keys: "c", label, group: text.shell.groups.page, run }] : []);
   useActions(may ? [{ id, title, icon: Plus, keys: "c", words, run }] : []);

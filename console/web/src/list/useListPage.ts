@@ -3,25 +3,25 @@ import { type Term, useFilter } from "@/filter";
 import { oneOf, type Search, useSearchState } from "@/router/search";
 import type { Tab } from "@/ui";
 
-/** What every list keeps in the address. A page adds names of its own, such as the row that is open. */
+/** What every list keeps in the address. Pages add their own names, such as the open row. */
 interface ListSearch {
   tab: string;
   /** The filter line. */
   q: string;
   sort: string;
-  /** The columns, if they are not the usual ones. */
+  /** The columns, if not the default ones. */
   cols: string;
 }
 
-/** The rows that are selected, by their ids. */
+/** The selected rows, by ID. */
 export interface Selection {
   selected: ReadonlySet<string>;
   clearSelection(): void;
 }
 
-/** The state of a list page, as far as all of them have it. */
+/** The state that all list pages have in common. */
 export interface List<V extends string> extends Selection {
-  /** Of the tab panel, unique in the page. */
+  /** The ID of the tab panel, unique in the page. */
   id: string;
   search: ListSearch;
   setSearch(change: Partial<ListSearch>): void;
@@ -34,8 +34,8 @@ export interface List<V extends string> extends Selection {
 const rowId = (row: { id: string }) => row.id;
 
 /**
- * The tab, the filter, the order and the columns of a list, which are in the address, and the rows that are selected.
- * `usual` is what the address says if it says nothing; `tabs` and `fields` must not change. `table` is for the DataTable.
+ * The tab, filter, order and columns of a list, which are in the address, and the selected rows. `usual` holds the
+ * defaults of the address; `tabs` and `fields` must not change. `table` is for the DataTable.
  */
 export function useListPage<S extends Search & ListSearch, V extends string>({
   id,
@@ -57,7 +57,7 @@ export function useListPage<S extends Search & ListSearch, V extends string>({
   const commit = useCallback((q: string) => change({ q }), [change]);
   const { typed, setTyped, query, terms } = useFilter(search.q, commit, fields);
   const onSort = useCallback((sort: string) => change({ sort }), [change]);
-  /** For a page whose tab "all" leaves no row out. */
+  /** For a page whose tab "all" shows every row. */
   const showAll = useCallback(() => {
     setTyped("");
     change({ q: "", tab: "all" });
@@ -89,7 +89,7 @@ export function tabsOf<V extends string>(
   return (Object.keys(labels) as V[]).map((value) => ({ value, label: labels[value], ...more(value) }));
 }
 
-/** The rows that are selected, shown or not, and what the BulkBar says of them. */
+/** The selected rows, visible or not, and the text of the BulkBar about them. */
 export function useChosen<T extends { id: string }>(
   { selected, clearSelection }: Selection,
   all: readonly T[],

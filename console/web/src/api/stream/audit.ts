@@ -1,14 +1,14 @@
 import { compareRevisions, revisionOf } from "../revision";
 import type { Change } from "../types";
 
-/** Which changes a list has, as the server takes it. */
+/** Which changes a list contains, in the format of the server. */
 export interface AuditFilter {
-  /** Several with commas between. */
+  /** One or more, separated by commas. */
   kind?: string;
   object?: string;
-  /** A kind of actor, or one: `key:3`. */
+  /** A kind of actor, or a single one: `key:3`. */
   actor?: string;
-  /** Several with commas between. */
+  /** One or more, separated by commas. */
   verb?: string;
   from?: string;
   to?: string;
@@ -17,7 +17,7 @@ export interface AuditFilter {
 export interface AuditPage {
   entries: Change[];
   next: string;
-  /** What the server had read at least. The stream may have told more. */
+  /** The least that the server had read. The stream may have added more. */
   revision: string;
 }
 
@@ -26,7 +26,7 @@ export interface AuditPages {
   pageParams: unknown[];
 }
 
-/** Whether the server would list a change under a filter. Coming and going is not in the audit. */
+/** Whether the server would list a change under a filter. Presence is not in the audit log. */
 export function fits(filter: AuditFilter, change: Change): boolean {
   if (change.verb === "online" || change.verb === "offline") return false;
   const among = (list: string | undefined, word: string) => !list || list.split(",").includes(word);
@@ -41,7 +41,7 @@ export function fits(filter: AuditFilter, change: Change): boolean {
   );
 }
 
-/** Adds what the stream told after the server had read a page. */
+/** Adds what the stream reported after the server had read a page. */
 export function withRecent(page: AuditPage, filter: AuditFilter, recent: readonly Change[]): AuditPage {
   const known = new Set(page.entries.map((entry) => entry.id));
   const fresh = recent.filter(
@@ -52,7 +52,7 @@ export function withRecent(page: AuditPage, filter: AuditFilter, recent: readonl
   return { ...page, entries: [...fresh.reverse(), ...page.entries] };
 }
 
-/** Puts what the stream told before the newest that a list has. It is the same object when nothing was added. */
+/** Prepends changes from the stream to a list. Returns the same object if nothing was added. */
 export function addChanges(to: AuditPages, filter: AuditFilter, changes: readonly Change[]): AuditPages {
   const [first, ...rest] = to.pages;
   const page = first && withRecent(first, filter, changes);

@@ -31,7 +31,7 @@ test.each([0, 502, 504, -1])(
     expect(states).toEqual([{ name: "polled" }]);
     world.answer = status;
     await vi.advanceTimersByTimeAsync(beatEvery);
-    // Of a break that has only begun nothing is known but that it is short.
+    // A break that has only just started counts as a short one.
     expect(states.slice(1)).toEqual([{ name: "connecting", since: began + 2 * beatEvery - 3000 }]);
     await vi.advanceTimersByTimeAsync(3 * beatAway);
     expect(states).toHaveLength(2);

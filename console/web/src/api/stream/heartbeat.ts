@@ -1,20 +1,20 @@
 import { ApiError } from "../client";
 import type { LiveState } from "./stream";
 
-/** How often a tab without a stream asks whether the server answers, and how often while it does not. */
+/** How often a tab without a stream checks that the server answers, and how often while it does not. */
 export const beatEvery = 10_000;
 export const beatAway = 3000;
-/** One answer that is missing is told as a short break; only what lasts is an outage. */
+/** A single missing response is reported as a short break; only a longer one is an outage. */
 const shortBreak = 3000;
 
 interface Heart {
-  /** Asks something that every key may know. */
+  /** Requests something that every key may read. */
   ask(): Promise<unknown>;
   onState(state: LiveState): void;
   isHidden(): boolean;
 }
 
-/** Tells, for a key that may not follow what happens, whether the server answers. */
+/** Checks whether the server answers, for a key that may not follow the event stream. */
 export class Heartbeat {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #answered = Date.now();
@@ -40,7 +40,7 @@ export class Heartbeat {
     this.#timer = setTimeout(() => void this.beat(), wait);
   }
 
-  /** Asks now. */
+  /** Checks now. */
   async beat() {
     if (this.#asking || this.#stopped) return;
     if (!this.heart.isHidden()) {

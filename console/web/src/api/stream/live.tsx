@@ -20,7 +20,7 @@ const collections: { key: readonly string[]; kind: string; merge: Merge<{ id: st
   { key: keys.apiKeys, kind: "apikey", merge: replace },
 ];
 
-/** Puts changes into the cache, and marks what they leave out of date. */
+/** Applies changes to the cache, and invalidates what they do not cover. */
 export function patchCache(client: QueryClient, changes: Change[]) {
   for (const { key, kind, merge } of collections) {
     const own = changes.filter((change) => change.kind === kind);
@@ -36,9 +36,9 @@ export function patchCache(client: QueryClient, changes: Change[]) {
     const key = presence ? keys.nodePresence(change.object) : keys.node(change.object);
     outdate(client, key);
   }
-  // The share of the last day changes slowly; what shows it asks again in its own time.
+  // The presence of the last day changes slowly; the components that show it refetch it on their own schedule.
   outdated.delete("presence");
-  // The stream tells the audit whole.
+  // The stream reports the audit log completely.
   outdated.delete("audit");
   patchAudit(client, changes);
   for (const part of outdated) readAnew(client, part);
@@ -50,7 +50,7 @@ interface Owned {
   createdBy?: User | null;
 }
 
-/** Puts users that have changed where nodes and keys name them. */
+/** Updates changed users where nodes and keys name them. */
 function patchOwners(client: QueryClient, changes: readonly Change[]) {
   const users = new Map<string | undefined, User>();
   for (const { kind, object, after } of changes) if (kind === "user" && after) users.set(object, after as User);
@@ -72,7 +72,7 @@ function patchOwners(client: QueryClient, changes: readonly Change[]) {
     });
 }
 
-/** Changes what the cache holds under a key. What was out of date, or could not be read, stays so. */
+/** Changes the cached value under a key. A value that was invalidated or failed to load stays that way. */
 function patch<T extends object>(client: QueryClient, key: QueryKey, change: (cached: T) => T) {
   const query = client.getQueryCache().find<T>({ queryKey: key, exact: true });
   const before = query?.state.data;
@@ -84,8 +84,8 @@ function patch<T extends object>(client: QueryClient, key: QueryKey, change: (ca
 }
 
 /**
- * Reads anew what is under a key. What is being read already may show what was before: it comes to its end, and is
- * then read once more.
+ * Refetches everything under a key. A request in progress may return the earlier state, so it is left to finish and
+ * then repeated.
  */
 export function outdate(client: QueryClient, queryKey?: QueryKey) {
   for (const query of client.getQueryCache().findAll({ queryKey, fetchStatus: "fetching" })) {
@@ -96,11 +96,11 @@ export function outdate(client: QueryClient, queryKey?: QueryKey) {
   void client.invalidateQueries({ queryKey }, { cancelRefetch: false });
 }
 
-/** Where much happens, a part that the stream does not tell whole is read once in this time. */
+/** During frequent changes, data that the stream does not report completely is refetched once per this interval. */
 export const calm = 1000;
 const resting = new WeakMap<QueryClient, Map<string, { again: boolean }>>();
 
-/** Reads a part anew at once; what happens to it soon after is read together, later. */
+/** Refetches data at once. Changes soon after that are combined into one later refetch. */
 function readAnew(client: QueryClient, part: string) {
   const parts = resting.get(client) ?? new Map<string, { again: boolean }>();
   resting.set(client, parts);
@@ -120,7 +120,7 @@ function readAnew(client: QueryClient, part: string) {
 
 const recentMost = 2000;
 
-/** Adds changes to the lists of changes that they belong to. */
+/** Adds changes to the audit lists that they belong to. */
 function patchAudit(client: QueryClient, changes: Change[]) {
   client.setQueryData<Change[]>(keys.recentChanges, (before = []) => [...before, ...changes].slice(-recentMost));
   for (const [key] of client.getQueriesData<AuditPages>({ queryKey: keys.audit })) {
@@ -128,7 +128,7 @@ function patchAudit(client: QueryClient, changes: Change[]) {
   }
 }
 
-/** Reads anew what was read before the stream began, or is being read since. */
+/** Refetches what was read before the stream started, or is being read since. */
 export function refreshOlder(client: QueryClient, revision: string) {
   const older = (told: string | undefined) => told !== undefined && compareRevisions(told, revision) < 0;
   for (const { key } of collections) {
@@ -146,7 +146,7 @@ export function refreshOlder(client: QueryClient, revision: string) {
 
 export const pollEvery = 30_000;
 
-/** Reads what is shown anew from time to time, while somebody looks. It gives the way to end this. */
+/** Refetches what is shown periodically while the page is visible. Returns a function that stops it. */
 export function poll(client: QueryClient): () => void {
   const timer = setInterval(() => {
     if (!document.hidden) void client.invalidateQueries();
@@ -156,10 +156,10 @@ export function poll(client: QueryClient): () => void {
 
 const failed = (query: Query) => query.state.status === "error" || isPart(query);
 
-/** Reads what could not be read while the server was away, without anybody asking. */
+/** Refetches what failed to load while the server was down. */
 const readFailed = (client: QueryClient) => void client.refetchQueries({ type: "active", predicate: failed });
 
-/** Keeps what is shown true for a key that may not follow the stream. It gives the way to end this. */
+/** Keeps what is shown up to date for a key that may not follow the stream. Returns a function that stops it. */
 function withoutStream(client: QueryClient, setState: (state: LiveState) => void): () => void {
   const heartbeat = new Heartbeat({
     ask: async () => (await api.send("/admin/api/session", { signal: AbortSignal.timeout(beatEvery) })).text(),
@@ -182,10 +182,10 @@ function withoutStream(client: QueryClient, setState: (state: LiveState) => void
 
 const Context = createContext<LiveState>({ name: "connecting", since: 0 });
 
-/** Whether what is shown is what is. */
+/** Whether what is shown is up to date. */
 export const useLive = () => useContext(Context);
 
-/** Keeps the cache true by the event stream while somebody looks. It gives the way to end this. */
+/** Keeps the cache up to date with the event stream while the page is visible. Returns a function that stops it. */
 export function follow(client: QueryClient, onState: (state: LiveState) => void): () => void {
   let endPoll: (() => void) | undefined;
   const follower = new EventFollower({
@@ -224,7 +224,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   const { key } = useSession();
   const follows = useCan()("history:read");
   const [state, setState] = useState<LiveState>(() => ({ name: "connecting", since: Date.now() }));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a stream lives as long as the key that it was opened with
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a stream lives as long as the key it was opened with
   useEffect(() => {
     return follows ? follow(client, setState) : withoutStream(client, setState);
   }, [client, key.id, follows]);
@@ -233,7 +233,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
 
 export type Connection = { name: "live" | "reconnecting" | "asleep" | "polled" } | { name: "offline"; since: number };
 
-/** A short break is nothing to speak of, a longer one is told, and then nothing is written. */
+/** A short break is not reported. A longer one is, and after that writing is disabled. */
 const quietFor = 3000;
 const offlineAfter = 10_000;
 

@@ -1,8 +1,8 @@
 import type { Change, Node } from "../types";
 
 /**
- * What a change does to a node in the cache. The recorded node does not know whether its device is connected, so that
- * presence comes from the events of presence alone.
+ * How a change applies to a node in the cache. The recorded node does not say whether its device is connected, so
+ * presence comes only from presence events.
  */
 export function mergeNode(before: Node | undefined, change: Change): Node | null {
   if (change.verb === "online" || change.verb === "offline") {
@@ -15,7 +15,7 @@ export function mergeNode(before: Node | undefined, change: Change): Node | null
 
 type Part = "routes" | "logins" | "ssh" | "dns" | "policy" | "audit" | "webhooks" | "presence" | "users" | "access";
 
-/** What else is out of date after a change, of what the stream does not tell whole. */
+/** What else a change invalidates, among the data that the stream does not report completely. */
 export function outdatedBy(change: Change): Part[] {
   switch (change.kind) {
     case "node":
@@ -50,7 +50,7 @@ function nodeOutdates(change: Change): Part[] {
       n?.routePreferences ?? {},
     ]);
   if (routes(before) !== routes(after) || (before && before.givenName !== after?.givenName)) parts.push("routes");
-  // A user knows how many nodes it owns.
+  // A user includes the number of nodes it owns.
   if (before?.user?.id !== after?.user?.id || !before !== !after) parts.push("users");
   return parts;
 }

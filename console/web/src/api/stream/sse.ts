@@ -1,11 +1,14 @@
-/** One event of a text/event-stream. An id with no event tells only where to resume. */
+/** One event of a text/event-stream. An ID without an event only says where to resume. */
 export interface StreamEvent {
   id?: string;
   event: string;
   data: string;
 }
 
-/** Splits a stream's text into events, however it is cut. Feed it each piece; it gives back what has become whole. */
+/**
+ * Splits the text of a stream into events, however it is cut. Feed it each chunk; it returns the events that are
+ * complete.
+ */
 export class EventParser {
   #rest = "";
   #block: { id?: string; event: string; data: string[] } = { event: "", data: [] };

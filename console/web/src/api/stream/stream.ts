@@ -4,34 +4,34 @@ import { EventParser } from "./sse";
 
 export type LiveState =
   | { name: "live" }
-  /** Not connected; since is when it last was. Before the first connection too. */
+  /** Not connected; since is when it last was. Also before the first connection. */
   | { name: "connecting"; since: number }
-  /** Closed because nobody looks. */
+  /** Closed because the page is hidden. */
   | { name: "asleep" }
-  /** The key may not follow what happens, or too many tabs do: what is shown is read anew from time to time. */
+  /** The key may not follow the stream, or too many tabs do: what is shown is refetched periodically. */
   | { name: "polled" };
 
 export interface StreamHooks {
-  /** Opens the stream after an event, or now. */
+  /** Opens the stream after an event, or from now on. */
   open(after: string | null, signal: AbortSignal): Promise<Response>;
   onState(state: LiveState): void;
   onChanges(changes: Change[]): void;
-  /** The stream begins at this revision and knows nothing of what was before. */
+  /** The stream starts at this revision and does not cover anything before it. */
   onBegin(revision: string): void;
-  /** Some of what happened is no longer known: read everything anew. */
+  /** Some events are no longer available: refetch everything. */
   onReset(): void;
   onSessionEnded(): void;
 }
 
-/** A tab that nobody looks at gives its stream up after this time. */
+/** A hidden tab closes its stream after this time. */
 export const hiddenAfter = 60_000;
-/** Events that come together are shown together. */
+/** Events that arrive together are shown together. */
 const gather = 80;
 const longestWait = 10_000;
-/** The server says something every 15 seconds. */
+/** The server sends something every 15 seconds. */
 const silence = 40_000;
 
-/** Follows what happens on the server: reconnects, resumes, and sleeps while the tab is hidden. */
+/** Follows the server's event stream: reconnects, resumes, and sleeps while the tab is hidden. */
 export class EventFollower {
   #last: string | null = null;
   #abort: AbortController | null = null;
@@ -42,12 +42,12 @@ export class EventFollower {
   #failures = 0;
   #lastLive = Date.now();
   #stopped = false;
-  /** What is shown was read some time before the first stream. */
+  /** Whether what is shown was read some time before the first stream. */
   #late = false;
 
   constructor(private readonly hooks: StreamHooks) {}
 
-  /** A tab that is opened where nobody sees it takes no stream until somebody does. */
+  /** A tab that is opened in the background opens no stream until it is visible. */
   start(hidden = false) {
     this.#stopped = false;
     if (hidden) {
