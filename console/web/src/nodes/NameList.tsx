@@ -1,9 +1,9 @@
 import { text } from "@/text";
 
-/** As many as a dialog lists by name; it says how many more there are. */
+/** The most that a dialog lists by name; it says how many more there are. */
 export const mostListed = 8;
 
-/** What a dialog is about, by name. */
+/** The names of what a dialog is about. */
 export function NameList({ names }: { names: readonly string[] }) {
   return (
     <ul className="rounded-md bg-chip px-3 py-2 font-mono text-12 text-ink">

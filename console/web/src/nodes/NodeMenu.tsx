@@ -7,7 +7,7 @@ import { copyAloud, MenuItem, MenuLine, RowMenu, useWrites } from "@/ui";
 import { useNodeActions } from "./actions";
 import { fullName, ipv4Of, waitingRoutes } from "./facts";
 
-/** What can be done with one node; on its own page it is open already. */
+/** The actions on one node. `here` omits the link to the node's own page. */
 export function NodeMenu({ node, here = false }: { node: Node; here?: boolean }) {
   return (
     <RowMenu name={printable(node.givenName)}>
@@ -16,7 +16,7 @@ export function NodeMenu({ node, here = false }: { node: Node; here?: boolean })
   );
 }
 
-/** Lists have a menu in each row: what it needs to know is asked when it opens. */
+/** Lists have a menu in each row, so the data for its items is requested only when it opens. */
 function Items({ node, here }: { node: Node; here: boolean }) {
   const t = text.nodes.actions;
   const navigate = useNavigate();

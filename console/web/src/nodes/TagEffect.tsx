@@ -8,14 +8,14 @@ import { effectWords } from "./effect";
 
 const t = text.nodes.tagEffect;
 const mostLines = 6;
-/** A pause in typing. */
+/** Milliseconds without typing before the server is asked. */
 const pause = 400;
 
-/** What giving these tags to a node would change, before it is done. */
+/** A preview of what giving these tags to a node would change. */
 export function TagEffect({ nodeId, tags }: { nodeId: string; tags: readonly string[] }) {
   const asked = usePaused(tags.join(" "));
   const policy = usePolicyTags();
-  // Of tags that have no owner the field speaks already, and the server would refuse them.
+  // The field already warns about tags without an owner, and the server would refuse them.
   const known = asked !== "" && asked.split(" ").every((tag) => policy?.known.includes(tag));
   const { data, error } = useQuery({
     queryKey: [...keys.policy, "retag", nodeId, asked],
@@ -31,7 +31,7 @@ export function TagEffect({ nodeId, tags }: { nodeId: string; tags: readonly str
     gcTime: 0,
     retry: false,
   });
-  // What the server would refuse it says now.
+  // Show now what the server would refuse.
   if (error instanceof ApiError && !error.unreachable)
     return <p className="text-12 text-warn">{printable(error.detail, 400)}</p>;
   if (!data || !known) return null;

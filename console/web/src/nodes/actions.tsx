@@ -5,5 +5,5 @@ import type { NodeAction } from "./dialogs";
 const actions = actionsOf<NodeAction>(lazy(() => import("./dialogs")));
 /** `const start = useNodeActions(); start({ name: "rename", node })` */
 export const useNodeActions = actions.useStart;
-/** Holds the dialogues of nodes for the page inside. */
+/** Provides the dialogues for nodes to the page inside. */
 export const NodeActionsProvider = actions.Provider;

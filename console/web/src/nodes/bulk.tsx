@@ -5,16 +5,16 @@ import { ApiCall, useStatus } from "@/ui";
 import { useNodeWrites } from "./writes";
 
 interface Told {
-  /** Of one node, in place of how many were done. */
+  /** The message for a single node, instead of how many succeeded. */
   done?: string;
   failed?: string;
-  /** Takes it back, where that can be. */
+  /** Undoes it, where that is possible. */
   undo?(): void;
 }
 
 const mostReasons = 3;
 
-/** Does it to all, and says which failed and why, with a way to try those again. */
+/** Applies the action to all nodes, and reports which failed and why, with a way to retry those. */
 export function useBulk(onClose: () => void) {
   const writes = useNodeWrites();
   const status = useStatus();

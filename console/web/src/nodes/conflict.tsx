@@ -2,9 +2,9 @@ import { useLastChange } from "@/activity/lastChange";
 import { text } from "@/text";
 import { Button } from "@/ui";
 
-/** A write that found something else than the person saw. */
+/** A write that found a different value from the one the person saw. */
 export interface Conflict {
-  /** The node, and the member of it. */
+  /** The ID of the node, and the changed member. */
   of: string;
   member: string;
   mine: string;
@@ -28,7 +28,7 @@ export function ConflictView({ conflict, onMine, onTheirs }: { conflict: Conflic
   );
 }
 
-/** Whose is to stay. */
+/** Lets the person choose whose value to keep. */
 export function Choice({ onMine, onTheirs }: { onMine(): void; onTheirs(): void }) {
   return (
     <div className="flex gap-2">

@@ -10,7 +10,7 @@ import { RenameDialog } from "./rename";
 import { routesLostWith } from "./routes";
 import { AddTagsDialog, TagsDialog } from "./tags";
 
-/** Something that a person begins to do with nodes; a dialogue asks for the rest. */
+/** An action on nodes that a person starts; a dialogue asks for the rest. */
 export type NodeAction =
   | { name: "rename"; node: Node }
   | { name: "tags" | "neverExpire" | "setExpiry"; node: Node }
@@ -72,7 +72,7 @@ function Ask({ name, nodes, onClose }: { name: "expire" | "delete"; nodes: reado
   );
 }
 
-/** What becomes of the networks behind nodes that go. */
+/** What happens to the networks behind nodes that are being deleted. */
 function LostRoutes({ nodes }: { nodes: readonly Node[] }) {
   const { data } = useNodes();
   const t = text.nodes.remove;

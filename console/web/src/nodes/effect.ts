@@ -6,7 +6,7 @@ const mostNames = 3;
 
 type Shift = PolicyEffect["shifts"][number];
 
-/** What other tags of a node let others and itself do, a sentence for each change, the most pairs first. */
+/** The effect of other tags on a node's access in both directions: one sentence per change, most pairs first. */
 export function effectWords(effect: PolicyEffect, nodeId: string): { words: string; loss: boolean }[] {
   return effect.shifts.flatMap((shift) => [
     ...(shift.gained.length > 0 ? [{ words: sentence(shift, nodeId, "gained"), loss: false }] : []),

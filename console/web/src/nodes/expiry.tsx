@@ -4,7 +4,7 @@ import { printable, text } from "@/text";
 import { ApiCall, Button, Choices, Confirm, Dialog, relative, useStatus } from "@/ui";
 import { useNodeWrites } from "./writes";
 
-/** Changes when the key of a node ends. What somebody else changed of the node meanwhile does not matter to it. */
+/** Changes when the key of a node expires, regardless of other changes to the node in the meantime. */
 function useExpiry(node: Node, onClose: () => void) {
   const writes = useNodeWrites();
   const status = useStatus();
@@ -19,7 +19,7 @@ function useExpiry(node: Node, onClose: () => void) {
         if (!currentOf<Node>(error)) throw error;
         return writes.setExpiry(node, expiry);
       });
-      // What has expired cannot be taken back by a moment that is over.
+      // An expiry in the past cannot be restored by undo.
       const undo = node.expired
         ? undefined
         : () =>

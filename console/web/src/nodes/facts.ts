@@ -10,7 +10,7 @@ export function stateOf(node: Node): NodeState {
   return node.expired ? "expired" : node.online ? "online" : "offline";
 }
 
-/** Routes that the node offers and nobody has approved. An exit node is one thing, of two prefixes. */
+/** Advertised routes that are not approved. The two prefixes of an exit node count as one. */
 export function waitingRoutes(node: Node): string[] {
   const waiting = node.availableRoutes.filter((route) => !node.approvedRoutes.includes(route));
   return waiting.filter((route) => route !== "::/0" || !waiting.includes("0.0.0.0/0"));
@@ -36,7 +36,7 @@ const systems: Record<string, string> = {
   windows: "Windows",
 };
 
-/** A system as its maker writes it; one that is not known as the device does. */
+/** The system's name as its maker writes it; an unknown one as the device reports it. */
 export const systemName = (os: string) => entry(systems, os.toLowerCase()) ?? os;
 
 /** The owner is a user or tags, never both. */
@@ -50,24 +50,24 @@ export const ipv6Of = (node: Node) => node.ipAddresses.find((a) => a.includes(":
 
 export const byName = (a: Node, b: Node) => compareText(a.givenName, b.givenName);
 
-/** Whether being away is an outage: of servers, not of laptops that somebody closed. */
+/** Whether being offline is an outage: for servers it is, for a closed laptop it is not. */
 export const isServer = (node: Node) => node.tags.length > 0 && !node.ephemeral;
 
-/** How often a node went away within a summary of its presence. From how it is now follows how it began. */
+/** How often a node went offline within a presence summary. The current state tells how the period started. */
 export function outages(node: Node, presence: NodeBuckets | undefined): number {
   const pairs = (presence?.changes ?? 0) / 2;
   return node.online ? Math.floor(pairs) : Math.ceil(pairs);
 }
 
-/** What of a node is not in the node itself. */
+/** Data about nodes that is not part of the node itself. */
 export interface Around {
   presence: ReadonlyMap<string, NodeBuckets> | undefined;
-  /** Tags that have owners in the policy; undefined when that is not known, or when any tag will do. */
+  /** Tags that have owners in the policy; undefined while unknown, and where any tag is allowed. */
   owned: ReadonlySet<string> | undefined;
   now: number;
 }
 
-/** Whether a person should look: of servers also when they are away or unsteady. */
+/** Whether a person should look at the node. For servers, also if they are offline or unstable. */
 export function needsAttention(node: Node, { presence, owned, now }: Around): boolean {
   if (node.expired || waitingRoutes(node).length > 0) return true;
   if (owned && node.tags.some((tag) => !owned.has(tag))) return true;
@@ -76,7 +76,7 @@ export function needsAttention(node: Node, { presence, owned, now }: Around): bo
   return awayToday || outages(node, presence?.get(node.id)) > 1;
 }
 
-/** The newest version that any node runs: what an older one could be updated to. */
+/** The newest version that any node runs, to which older ones could be updated. */
 export function newestVersion(nodes: readonly Node[]): string {
   return nodes.reduce(
     (newest, { clientVersion }) =>
@@ -85,10 +85,10 @@ export function newestVersion(nodes: readonly Node[]): string {
   );
 }
 
-/** Without the marks of the build. */
+/** The version without build suffixes. */
 export const shortVersion = (version: string) => version.split("-")[0] ?? "";
 
-/** A name in the form that DNS takes: what a person types becomes it before their eyes. */
+/** Converts a typed name to a valid DNS label while it is being typed. */
 export function dnsName(typed: string): string {
   return typed
     .normalize("NFKD")
@@ -100,6 +100,6 @@ export function dnsName(typed: string): string {
     .slice(0, 63);
 }
 
-/** The name by which devices find a node: with the domain of the network, if it has one. */
+/** The name by which devices find a node, including the network's domain if there is one. */
 export const fullName = (name: string, dns: DNS | undefined) =>
   dns?.magicDNS && dns.baseDomain ? `${name}.${dns.baseDomain}` : name;

@@ -15,7 +15,7 @@ const kinds: Record<string, (node: Node) => boolean> = {
 
 export type Hosts = ReadonlyMap<string, NodeHost>;
 
-/** What the words of a filter line mean for nodes, at a time. */
+/** What filter terms mean for nodes, at a given time. */
 export function nodeFilter(now: number, hosts?: Hosts): Fields<Node> {
   return {
     text: (node, word) =>
@@ -39,10 +39,12 @@ export function nodeFilter(now: number, hosts?: Hosts): Fields<Node> {
   };
 }
 
-/** Whether a filter asks for what only the devices themselves tell. */
+/** Whether a filter needs what only the devices themselves report. */
 export const asksHosts = (terms: readonly Term[]) => terms.some(({ field }) => field === "relay");
 
-/** How many days a filter asks to be away at least, when that is so long that the device may be gone for good. */
+/**
+ * The minimum number of days offline that a filter asks for, if it is so long that the devices may be gone for good.
+ */
 export function staleAge(terms: readonly Term[]): number | null {
   const term = terms.find(({ field, op, negated }) => field === "seen" && op === ">" && !negated);
   const days = Number(/^(\d+)d$/.exec(term?.values[0] ?? "")?.[1] ?? 0);

@@ -1,4 +1,4 @@
-/** What the console knows about nodes, wherever they are shown: facts, filter words, marks, and what can be done. */
+/** What the console knows about nodes, wherever they are shown: facts, filter terms, marks and actions. */
 export { NodeActionsProvider, useNodeActions } from "./actions";
 export * from "./facts";
 export { asksHosts, type Hosts, nodeFilter, nodeFilterFields, staleAge } from "./filter";

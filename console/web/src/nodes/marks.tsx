@@ -38,7 +38,7 @@ export function Owner({ node }: { node: Node }) {
   );
 }
 
-/** What waits comes first, then what serves. */
+/** Pending routes first, then the active ones. */
 export function RouteBadges({ node }: { node: Node }) {
   const waiting = waitingRoutes(node);
   const subnets = subnetsOf(node);
@@ -70,7 +70,8 @@ const boxes = (runs: readonly { from: number; length: number }[], unit: number, 
   runs.map(({ from, length }) => `M${from * unit} ${top}h${length * unit}v${height}h${-length * unit}z`).join("");
 
 /**
- * The last day in a strip of 96 × 14: quiet while all is well. Only a server has outages; a closed laptop does not.
+ * Presence in the last day as a strip of 96 × 14 pixels, unobtrusive while all is well. Only servers have outages; a
+ * closed laptop does not.
  */
 export function Presence({ node, presence }: { node: Node; presence: NodeBuckets | undefined }) {
   if (!presence) return <span className="block h-3.5 w-24 shrink-0" />;

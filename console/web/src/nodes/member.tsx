@@ -7,30 +7,31 @@ import { useNodeWrites } from "./writes";
 interface Saving<M extends keyof Node> {
   node: Node;
   member: M;
-  /** What is to be saved, as it is typed now. */
+  /** The value to save, as currently typed. */
   value: Node[M];
   /** Whether it can be saved. */
   ready: boolean;
   call(value: Node[M], ifMatch: string | null | undefined): Promise<Answer<{ node: Node }>>;
   /** Equal values have equal texts. A conflict shows them. */
   textOf(value: Node[M]): string;
-  /** What the bottom of the page says, about what was there or is. Without `undone` there is no way back. */
+  /** Status messages about the value before or now. Without `undone` there is no undo. */
   words: { done(before: Node[M]): string; undone?(before: Node[M]): string; failed(shown: Node[M]): string };
   onClose(): void;
-  /** Whether it stays open after a failure, so that what was typed is not lost. */
+  /** Whether the editor stays open after a failure, so that what was typed is not lost. */
   stays?: boolean;
 }
 
 interface Saved<M extends keyof Node> {
-  /** Saves what is typed, or another value. */
+  /** Saves what was typed, or another value. */
   submit(other?: { value: Node[M] }): void;
-  /** What the person has to decide if somebody else changed the member meanwhile. */
+  /** The choice for the person if somebody else changed the member meanwhile. */
   conflict: ReactNode;
 }
 
 /**
- * Saves one member of a node, for a component that is mounted when somebody begins to change it. The node shows the value
- * at once, and what it had if the call fails. Another change since then is a conflict if it is one of the same member.
+ * Saves one member of a node, for a component that is mounted when somebody starts to change it. The node shows the new
+ * value at once, and the old one again if the call fails. Another change in the meantime is a conflict only if it
+ * changed the same member.
  */
 export function useSaveMember<M extends keyof Node>(saving: Saving<M>): Saved<M> {
   const { node, member, textOf, words, onClose } = saving;
@@ -38,7 +39,7 @@ export function useSaveMember<M extends keyof Node>(saving: Saving<M>): Saved<M>
   const status = useStatus();
   const etag = useEtag(() => writes.etag(node.id));
   const [conflict, setConflict] = useState<(Conflict & { other?: { value: Node[M] } }) | null>(null);
-  // A conflict is with what the person saw first, not with what the stream has told since.
+  // A conflict is with what the person saw first, not with what the stream has reported since.
   const [before] = useState(node[member]);
 
   const send = (ifMatch: IfMatch, other?: { value: Node[M] }) => {

@@ -7,7 +7,7 @@ import { useSaveMember } from "./member";
 
 const t = text.nodes.rename;
 
-/** What a person types as a name, what it becomes, and what is wrong with it before it is sent. */
+/** The state of a rename: the typed name, the resulting name, and what is wrong with it before it is sent. */
 export function useRename(node: Node, onClose: () => void) {
   const { data: nodes } = useNodes();
   const { data: dns } = useDNS();

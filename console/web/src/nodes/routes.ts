@@ -4,18 +4,18 @@ import { isExitRoute } from "./facts";
 
 export type RouteState = "waiting" | "serving" | "standby" | "offline" | "unoffered";
 
-/** Something that a node offers as one: a network, or the way to the internet in both families. */
+/** A route that a node offers as a unit: a network, or the exit route in both address families. */
 export interface NodeRoute {
   prefixes: readonly string[];
   exit: boolean;
   state: RouteState;
-  /** Other nodes by which the network can be reached too. */
+  /** Other nodes through which the network is also reachable. */
   others: readonly Node[];
 }
 
 const order: readonly RouteState[] = ["waiting", "serving", "standby", "offline", "unoffered"];
 
-/** What a node offers or may serve, with what waits for a person first. */
+/** The routes that a node advertises or may serve, pending ones first. */
 export function routesOf(node: Node, all: readonly Node[]): NodeRoute[] {
   const prefixes = [...new Set([...node.availableRoutes, ...node.approvedRoutes])];
   const exits = prefixes.filter(isExitRoute);
@@ -26,7 +26,7 @@ export function routesOf(node: Node, all: readonly Node[]): NodeRoute[] {
       prefixes: group,
       exit: isExitRoute(group[0] ?? ""),
       state: stateOfRoute(node, group),
-      // Each exit node is a way of its own: people choose among them.
+      // Exit nodes do not replace each other: people choose among them.
       others: isExitRoute(group[0] ?? "") ? [] : all.filter((other) => other.id !== node.id && serves(other, group)),
     }))
     .sort(
@@ -47,13 +47,13 @@ function stateOfRoute(node: Node, prefixes: readonly string[]): RouteState {
   return node.online && !node.expired ? "standby" : "offline";
 }
 
-/** What is approved after a switch was turned. */
+/** The approved routes after a switch was toggled. */
 export function withRoute(approved: readonly string[], prefixes: readonly string[], on: boolean): string[] {
   const others = approved.filter((prefix) => !prefixes.includes(prefix));
   return on ? [...others, ...prefixes] : others;
 }
 
-/** A route that goes with nodes that go, and the node by which it can still be reached. */
+/** A route that is lost with deleted nodes, and the node through which it is still reachable. */
 export interface LostRoute {
   prefix: string;
   exit: boolean;

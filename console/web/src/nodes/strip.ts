@@ -4,15 +4,16 @@ interface Run {
 }
 
 export interface Strip {
-  /** While it was there. */
+  /** While the node was online. */
   bars: Run[];
-  /** While it was away, between two times of being there. */
+  /** While it was offline, between two online times. */
   notches: Run[];
 }
 
 /**
- * The last day of a node in parts of the same length, of which a share was spent online. Before the first share it was
- * not there yet, and after the last it is away; what lacks in between are outages, however brief.
+ * The last day of a node as intervals of equal length, each with the fraction for which it was online. Before the first
+ * non-zero fraction it did not exist yet, and after the last it is offline; anything missing in between is an outage,
+ * however brief.
  */
 export function stripOf(shares: readonly number[], online: boolean): Strip {
   const first = shares.findIndex((share) => share > 0);
@@ -28,7 +29,8 @@ export function stripOf(shares: readonly number[], online: boolean): Strip {
     const edge = i === first || (i === last && !online);
     if (edge ? share > 0.5 : share > 0) add(strip.bars, i, 1);
     if (share === 1 || edge) continue;
-    // A part that alone lacks something shows it whole; among its like it shows how much, so that they stay apart.
+    // An isolated incomplete interval is drawn at full length; adjacent ones show how much is missing, so that they
+    // stay apart.
     const alone = shares[i - 1] === 1 && (shares[i + 1] ?? 1) === 1;
     const length = alone ? 1 : Math.max(0.5, 1 - share);
     add(strip.notches, shares[i + 1] === 0 ? i + 1 - length : i, length);

@@ -2,7 +2,7 @@ import type { Node } from "@/api";
 
 export type Tagging = "addTags" | "removeTags" | "setTags";
 
-/** The tags of a node after a change; null when the server will refuse it, because a node cannot lose its last tag. */
+/** The tags of a node after a change; null if the server will refuse it, because a node cannot lose its last tag. */
 export function tagsAfter(node: Node, how: Tagging, tags: readonly string[]): string[] | null {
   const after =
     how === "setTags"
@@ -13,26 +13,26 @@ export function tagsAfter(node: Node, how: Tagging, tags: readonly string[]): st
   return after.length === 0 && node.tags.length > 0 ? null : after.sort();
 }
 
-/** What a change of tags does to many nodes. */
+/** The effect of a tag change on many nodes. */
 export function taggingOf(nodes: readonly Node[], how: Tagging, tags: readonly string[]) {
   const changes = nodes.map((node) => ({ node, after: tagsAfter(node, how, tags) }));
   return {
     changed: changes.filter(({ node, after }) => after && after.join(" ") !== sorted(node.tags)),
     refused: changes.filter(({ after }) => after === null).length,
-    /** Those that a user owns until they get their first tag. */
+    /** Nodes that belong to a user until they get their first tag. */
     leaving: changes.filter(({ node, after }) => node.tags.length === 0 && after && after.length > 0).length,
   };
 }
 
-/** What became of the tags of a node. */
+/** The result of a tag change on one node. */
 export interface TagChange {
   node: Node;
   after: string[] | null;
 }
 
 /**
- * The nodes of a change that get back the tags that they had, those with the same tags together. One that had none
- * cannot, and what somebody has changed since stays.
+ * The nodes that get their previous tags back when a change is undone, grouped by those tags. A node that had no tags
+ * cannot get that state back, and changes that somebody has made since are kept.
  */
 export function takenBackBy(changed: readonly TagChange[], now: (id: string) => Node | undefined): Node[][] {
   const together = new Map<string, Node[]>();
@@ -40,7 +40,7 @@ export function takenBackBy(changed: readonly TagChange[], now: (id: string) => 
     const before = sorted(node.tags);
     const current = now(node.id);
     if (node.tags.length === 0 || !current) continue;
-    // What the change left may not have been heard of yet.
+    // The page may not have received the result of the change yet.
     if (![before, sorted(after ?? [])].includes(sorted(current.tags))) continue;
     together.set(before, [...(together.get(before) ?? []), node]);
   }

@@ -14,7 +14,7 @@ const t = text.nodes.tags;
 const textOf = (tags: readonly string[]) => [...tags].sort().join(" ");
 
 export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
-  // What was there when the dialogue opened, not what the stream has told since.
+  // Keep the tags from when the dialogue opened, not what the stream has reported since.
   const [before] = useState(node.tags);
   const [typed, setTyped] = useState(before.length > 0 ? `${before.join(" ")} ` : "");
   const tags = tagsOf(typed);
@@ -32,7 +32,7 @@ export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
     textOf,
     words: {
       done: () => t.done(name),
-      // The first tag takes the node from its user, which no tag brings back.
+      // The first tag takes the node from its user, and changing tags cannot give it back.
       undone: owned ? undefined : () => t.undone(name),
       failed: () => t.failed(name),
     },
@@ -63,7 +63,7 @@ export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
 
 const mostShown = 6;
 
-/** Adds, takes away or replaces tags of many nodes, and shows first what becomes of them. */
+/** Adds, removes or replaces the tags of many nodes, with a preview of the result. */
 export function AddTagsDialog({ nodes, onClose }: { nodes: readonly Node[]; onClose(): void }) {
   const run = useBulk(onClose);
   const writes = useNodeWrites();
@@ -80,7 +80,7 @@ export function AddTagsDialog({ nodes, onClose }: { nodes: readonly Node[]; onCl
         failed.length > 0 ? status.failed(t.undoFailed, failed[0]?.why) : status.done(t.undoneMany(done)),
       (error) => status.failed(t.undoFailed, error),
     );
-  // The first tag takes a node from its user, which no tag brings back.
+  // The first tag takes a node from its user, and changing tags cannot give it back.
   const undo = changed.some(({ node }) => node.tags.length > 0) ? () => void takeBack() : undefined;
   return (
     <Confirm

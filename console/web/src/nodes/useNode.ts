@@ -2,12 +2,12 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { ApiError, type Node, nodeQuery, useNodes } from "@/api";
 
-/** What a device says of itself makes no event. */
+/** What a device reports about itself causes no event, so it is refetched. */
 const askAgain = 60_000;
 
 /**
- * One node as it is now: what the list and the stream say of it, with what its device says of itself. A node that is
- * deleted meanwhile stays as it was.
+ * One node as it is now: from the list and the stream, with what its device reports about itself. A node that is
+ * deleted in the meantime is kept as it was.
  */
 export function useNode(id: string) {
   const one = useQuery({

@@ -8,7 +8,7 @@ afterEach(() => void vi.restoreAllMocks());
 
 const node = (...approvedRoutes: string[]) => ({ id: "1", approvedRoutes }) as unknown as Node;
 
-/** A server whose node somebody else changes just before each of the first writes. */
+/** A server on which somebody else changes the node just before each of the first writes. */
 function server(...others: string[]) {
   let approved: string[] = ["10.0.0.0/8"];
   let version = 0;
@@ -41,7 +41,7 @@ const shown = (client: QueryClient) => client.getQueryData<Collection<Node>>(key
 
 test("a route is switched at once, in the node as it is on the server", async () => {
   const at = server();
-  at.change(["10.0.0.0/8", "10.2.0.0/16"]); // which the page has not heard of
+  at.change(["10.0.0.0/8", "10.2.0.0/16"]); // the page does not know about this change
   const client = cacheWith("10.0.0.0/8");
   const done = writesOf(client).switchRoute(node("10.0.0.0/8"), ["10.1.0.0/16"], true);
   expect(shown(client)).toEqual(["10.0.0.0/8", "10.1.0.0/16"]);

@@ -16,7 +16,7 @@ import { putItem } from "@/api/collection";
 import { withRoute } from "./routes";
 import { type TagChange, takenBackBy } from "./tagging";
 
-/** Calls that change nodes. They put what the answer shows into the cache; the stream would a moment later. */
+/** Calls that change nodes. They put the response into the cache; the stream would do it a moment later. */
 export function useNodeWrites() {
   const client = useQueryClient();
   return useMemo(() => writesOf(client), [client]);
@@ -30,14 +30,14 @@ export function writesOf(client: QueryClient) {
   const cached = (id: string) =>
     client.getQueryData<Collection<Node>>(keys.nodes)?.items.find((node) => node.id === id);
 
-  /** Shows the node of an answer, which knows less of presence than the stream. */
+  /** Shows the node from a response, which has less presence information than the stream. */
   const shown = (node: Node, revision: string) => {
     const now = cached(node.id);
     put({ ...node, online: now?.online ?? node.online, lastSeen: now?.lastSeen ?? node.lastSeen }, revision);
     void client.invalidateQueries({ queryKey: keys.node(node.id) });
   };
 
-  /** Shows the node as it will be, and as it was if the call fails. It gives the ETag of what it left. */
+  /** Shows the node as it will be, and as it was if the call fails. Returns the ETag after the write. */
   const optimistic = async (
     node: Node,
     expected: Partial<Node>,
@@ -56,7 +56,7 @@ export function writesOf(client: QueryClient) {
     }
   };
 
-  /** The same to many; the answer says what became of each. */
+  /** The same for many nodes; the response has a result for each. */
   const bulk = async (nodes: readonly Node[], action: BulkAction, tags?: string[]) => {
     const failed: { node: Node; why: string }[] = [];
     for (let from = 0; from < nodes.length; from += 1000) {
@@ -76,7 +76,7 @@ export function writesOf(client: QueryClient) {
   return {
     bulk,
 
-    /** Gives nodes the tags that they had before a change, and says of how many and of which it did not. */
+    /** Restores the tags that nodes had before a change, and returns how many and which ones failed. */
     takeTagsBack: async (changed: readonly TagChange[]) => {
       const together = takenBackBy(changed, cached);
       const failed = [];
@@ -84,10 +84,10 @@ export function writesOf(client: QueryClient) {
       return { done: together.flat().length - failed.length, failed };
     },
 
-    /** The ETag of a node as it is now, for a dialogue that opens: what changes after that is a conflict. */
+    /** The current ETag of a node, for a dialogue that opens: changes after that are a conflict. */
     etag: async (id: string) => (await client.fetchQuery({ ...nodeQuery(id), staleTime: 0 })).etag,
 
-    /** Saves a member of a node by the call for it. It gives the ETag of what it left. */
+    /** Saves a member of a node with the call for it. Returns the ETag after the write. */
     save: <M extends keyof Node>(
       node: Node,
       member: M,
@@ -96,11 +96,11 @@ export function writesOf(client: QueryClient) {
       ifMatch?: IfMatch,
     ) => optimistic(node, { [member]: value } as Partial<Node>, async () => call(value, await ifMatch)),
 
-    /** Turns routes of a node on or off, and leaves what somebody else switches meanwhile. */
+    /** Approves or disables routes of a node, and keeps what somebody else switches meanwhile. */
     switchRoute: (node: Node, prefixes: readonly string[], on: boolean) => {
       const shows = cached(node.id) ?? node;
       return optimistic(shows, { approvedRoutes: withRoute(shows.approvedRoutes, prefixes, on) }, async () => {
-        // All routes are sent, so they are those of the node as it is, and only if it still is so.
+        // The call replaces all routes, so it starts from the node's current routes and is conditional on its ETag.
         for (let tries = 3; ; tries--) {
           const { data, etag } = await client.fetchQuery({ ...nodeQuery(node.id), staleTime: 0 });
           const routes = withRoute(data.node.approvedRoutes, prefixes, on);
@@ -117,7 +117,7 @@ export function writesOf(client: QueryClient) {
       });
     },
 
-    /** When the key of a node ends: a moment, or null for never. */
+    /** Sets when the key of a node expires: a time, or null for never. */
     setExpiry: async (node: Node, expiry: string | null, ifMatch?: IfMatch) => {
       const { data, revision } = await api.call("post", "/api/v1/node/{nodeId}/expire", {
         params: { nodeId: node.id },

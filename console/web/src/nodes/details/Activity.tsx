@@ -8,7 +8,7 @@ import { Section } from "./parts";
 const t = text.node.activity;
 const hours = { "24h": 24, "7d": 7 * 24, "30d": 30 * 24 };
 
-/** When a node was there, and what was done to it. */
+/** When a node was online, and what was changed on it. */
 export function Activity({ node }: { node: Node }) {
   const [search, setSearch] = useSearchState({ range: "24h" });
   const now = useNow();

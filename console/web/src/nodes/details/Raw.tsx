@@ -4,7 +4,7 @@ import { CopyButton } from "@/ui";
 
 const t = text.node.raw;
 
-/** The node as a script would read it. */
+/** The node as JSON, as a script would read it. */
 export function Raw({ node }: { node: Node }) {
   const json = JSON.stringify(node, null, 2);
   return (

@@ -15,7 +15,7 @@ const tones: Record<RouteState, Tone> = {
   unoffered: "plain",
 };
 
-/** What a node offers to lead to, each with a switch. */
+/** The routes that a node advertises, each with a switch. */
 export function NodeRoutes({ node, deleted }: { node: Node; deleted: boolean }) {
   const { data } = useNodes();
   const routes = routesOf(node, data?.items ?? []);

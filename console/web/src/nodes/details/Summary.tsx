@@ -6,12 +6,12 @@ import type { SummarySection } from "./parts";
 
 const t = text.node;
 
-/** Every file in sections, from top to bottom. */
+/** The sections from all files in ./sections, in order. */
 const sections = Object.values(
   import.meta.glob<SummarySection>("./sections/*.tsx", { eager: true, import: "default" }),
 ).sort((a, b) => a.order - b.order);
 
-/** Who a node is, what it runs on, and what it says of its network. */
+/** The identity of a node, its device, and what it reports about its network. */
 export function Summary({ node, deleted }: { node: Node; deleted: boolean }) {
   const column = (name: SummarySection["column"]) => (
     <div className="space-y-4">

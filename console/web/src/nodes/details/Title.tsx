@@ -9,7 +9,7 @@ import { useRename } from "../rename";
 
 const t = text.node;
 
-/** The name of a node, which can be changed in its place. */
+/** The name of a node, which can be edited in place. */
 export function NodeName({ node, deleted }: { node: Node; deleted: boolean }) {
   const [renaming, setRenaming] = useState(false);
   const { offered, now, why } = useWrites("nodes:write");
@@ -79,7 +79,7 @@ function RenameInPlace({ node, onClose }: { node: Node; onClose(): void }) {
   );
 }
 
-/** The state of a node and the names by which it is reached. */
+/** The state of a node and the names and addresses at which it is reached. */
 export function NodeNames({ node }: { node: Node }) {
   const { data: dns } = useDNS();
   const name = fullName(node.givenName, dns?.data);

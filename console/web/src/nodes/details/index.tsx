@@ -1,4 +1,4 @@
-/** All about one node, in the panel beside the list and on its own page. */
+/** Everything about one node, in the panel beside the list and on its own page. */
 import { type ReactNode, useId } from "react";
 import { NodeAccess } from "@/access";
 import { type Node, useCan } from "@/api";
@@ -23,7 +23,7 @@ const parts: Record<Tab, (props: { node: Node; deleted: boolean }) => ReactNode>
   activity: Activity,
   raw: Raw,
 };
-/** What a tab shows that a key may not see is not offered. */
+/** Tabs are hidden if the key lacks the right to see their content. */
 const needs: Partial<Record<Tab, Right>> = { access: "policy:read", activity: "history:read" };
 
 function useTabs(name: string): { tabs: Tab[]; value: Tab } {

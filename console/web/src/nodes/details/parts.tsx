@@ -3,15 +3,15 @@ import { type ReactNode, useId } from "react";
 import type { Node } from "@/api";
 import { Button } from "@/ui";
 
-/** A part of the summary. Each file in sections exports one as its default. */
+/** A section of the summary. Each file in ./sections exports one as its default. */
 export interface SummarySection {
   column: "left" | "right";
-  /** Its place in the column, from the top. */
+  /** Its position in the column, from the top. */
   order: number;
   Show(props: { node: Node; deleted: boolean }): ReactNode;
 }
 
-/** Facts that belong together, under a title. */
+/** Related facts under a title. */
 export function Section({
   title,
   note,

@@ -1,4 +1,4 @@
-/** One question, and its answer with the rules that make it. */
+/** A single access question, and its answer with the rules behind it. */
 import { useQuery } from "@tanstack/react-query";
 import { CircleCheck, CircleX, FileCode, FlaskConical, PencilLine, X } from "lucide-react";
 import { type FormEvent, useEffect, useId, useState } from "react";
@@ -20,7 +20,7 @@ import { destination, policyName, suggestions } from "./names";
 
 const t = accessMap.ask;
 
-/** From whom to whom, in the words of a sentence. */
+/** The form for a question, worded as a sentence. */
 export function AskForm({
   asked,
   onAsk,
@@ -32,7 +32,7 @@ export function AskForm({
 }) {
   const [form, setForm] = useState(asked);
   const port = useId();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what the address says wins when it changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the address wins when it changes
   useEffect(() => setForm(asked), [asked.from, asked.to, asked.port, asked.proto]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -129,7 +129,7 @@ function End({
   );
 }
 
-/** What the server says to a question. */
+/** The server's answer to a question. */
 export function Answer({ asked, draft, onClose }: { asked: Asked; draft: string | undefined; onClose(): void }) {
   const { data, error } = useQuery(whyQuery(asked, draft));
   const anyPort = !asked.port && asked.proto !== "icmp";
@@ -262,7 +262,7 @@ function Findings({ list }: { list: readonly PolicyFinding[] }) {
   );
 }
 
-/** Turns the question into a test, or into a rule, of the unsaved draft. */
+/** Adds the question to the unsaved draft, as a test or as a rule. */
 function Edits({ asked, allowed }: { asked: Asked; allowed: boolean }) {
   const may = useCan()("policy:write");
   const open = useOpenInEditor();

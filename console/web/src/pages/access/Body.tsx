@@ -12,7 +12,7 @@ import { Matrix } from "./Matrix";
 import { NodeChooser } from "./NodeChooser";
 import type { Search, SetSearch, View } from "./search";
 
-/** The map in the view that was chosen. */
+/** The map in the selected view. */
 export function Body({
   map,
   rows,

@@ -3,7 +3,7 @@ import { type AccessRow, type Change, changeOf } from "@/access";
 import { accessMap as t } from "@/text/access";
 import { Banner, Button, linkButton } from "@/ui";
 
-/** Says what the draft does to the map, or that it is not part of it. */
+/** Says what the draft changes on the map, or that the map ignores it. */
 export function DraftBanner({
   rows,
   hidden,

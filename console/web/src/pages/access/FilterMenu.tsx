@@ -8,7 +8,7 @@ const t = accessMap.filters;
 const mostNames = 15;
 const mostPorts = 6;
 
-/** Offers the words of the filter line that find something in these rows. */
+/** Offers filter terms that match some of these rows. */
 export function MapFilterMenu({
   rows,
   draft,
@@ -16,7 +16,7 @@ export function MapFilterMenu({
   onChange,
 }: {
   rows: readonly AccessRow[];
-  /** Whether the rows say what a draft changes. */
+  /** Whether the rows show what a draft changes. */
   draft: boolean;
   value: string;
   onChange(value: string): void;
@@ -34,10 +34,10 @@ export function MapFilterMenu({
   return <FilterMenu groups={groups} words={t.words} value={value} onChange={onChange} />;
 }
 
-/** Groups and tags alone: of people and nodes there may be thousands, and their names are typed. */
+/** Only groups and tags: there may be thousands of users and nodes, whose names can be typed. */
 const nameOf = ({ kind, name }: AccessPrincipal) => (kind === "group" || kind === "tag" ? [name] : []);
 
-/** The single ports that most rows open, in order. */
+/** The single ports that most rows open, sorted. */
 export function usualPorts(rows: readonly AccessRow[]): number[] {
   const count = new Map<number, number>();
   for (const row of rows) {

@@ -1,4 +1,4 @@
-/** Sources, the rules that let them, and where these lead: a drawing with a fixed layout of our own. */
+/** A drawing of sources, the rules that apply to them, and their destinations, with our own fixed layout. */
 import { clsx } from "clsx";
 import { type KeyboardEvent, type ReactNode, useMemo, useRef, useState } from "react";
 import { type AccessRow, ChangeSign, lineOf, PrincipalName } from "@/access";
@@ -24,10 +24,10 @@ export function Flow({
   chosen,
 }: {
   rows: readonly AccessRow[];
-  /** Where a node can be chosen, and whether one is. */
+  /** A chooser for a node, and whether one is selected. */
   chooser: ReactNode;
   chosen: boolean;
-  /** The id of the name whose paths stay; empty for all. */
+  /** The ID of the name whose paths stay visible; empty for all. */
   focus: string;
   onFocus(id: string): void;
   openRule: string;
@@ -141,7 +141,7 @@ function Item({
   );
 }
 
-/** A rule goes by its comment where it has one. */
+/** A rule is shown by its comment if it has one. */
 function itemName(item: FlowItem): string {
   if (item.principal) return printable(item.principal.name);
   const rule = item.rule;
@@ -151,7 +151,7 @@ function itemName(item: FlowItem): string {
 
 const strokes = { gained: "stroke-ok", lost: "stroke-bad", changed: "stroke-warn", "": "stroke-accent" };
 
-/** One stop of the Tab key; arrow keys go from path to path. */
+/** The paths: a single Tab stop, with arrow keys to move between them. */
 function Edges({
   edges,
   x,

@@ -1,4 +1,4 @@
-/** The map as rows: sorted, filtered, and taken away as a file. */
+/** The map as rows that can be sorted, filtered and exported. */
 import { type AccessRow, ChangeSign, changeOf, shortPorts } from "@/access";
 import { printable } from "@/text";
 import { accessMap } from "@/text/access";

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a table element cannot hold rows of which only some are there
 // biome-ignore-all lint/a11y/useFocusableInteractive: of a grid only the cells take the focus
-/** Who reaches whom at a glance: those who reach down the side, those who are reached along the top. */
+/** A matrix of who can reach whom: sources down the side, destinations along the top. */
 import { defaultRangeExtractor, type Range, useVirtualizer, type VirtualItem } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type PointerEvent, useCallback, useMemo, useRef, useState } from "react";
 import { type AccessRow, rowId } from "@/access";
@@ -18,7 +18,7 @@ export function Matrix({
 }: {
   map: AccessMap;
   rows: readonly AccessRow[];
-  /** The id of the row whose panel is open. */
+  /** The ID of the row whose panel is open. */
   open: string;
   onOpen(from: AccessPrincipal, to: AccessPrincipal): void;
 }) {
@@ -28,7 +28,7 @@ export function Matrix({
   const { at, setActive, down, along, onKeyDown } = useFocusedCell(map, scroller, onOpen);
   const width = size.side + map.to.length * size.column;
   return (
-    // The grid takes the keys; its cells are what has the focus.
+    // The grid handles the keys; its cells have the focus.
     <div
       ref={scroller}
       role="grid"
@@ -130,7 +130,7 @@ function TitleRow({
   );
 }
 
-/** The cell that has the focus, the keys that move it, and the rows and columns around it that are in the page. */
+/** The focused cell, the keys that move it, and the rows and columns to render around it. */
 function useFocusedCell(
   map: AccessMap,
   scroller: React.RefObject<HTMLDivElement | null>,
@@ -186,7 +186,7 @@ function steps(event: KeyboardEvent, map: AccessMap): Place | undefined {
   }[event.key];
 }
 
-/** Only what can be seen is in the page, and what has the focus. */
+/** Only the visible part and the focused cell are rendered. */
 function useAxis(
   scroller: React.RefObject<HTMLDivElement | null>,
   count: number,
@@ -214,7 +214,7 @@ function useAxis(
 
 const show = (band: HTMLDivElement | null, on: boolean) => band?.classList.toggle("hidden", !on);
 
-/** Two bands that cross under the pointer. They move without the matrix being drawn anew. */
+/** Two bands that cross under the pointer. They move without rendering the matrix again. */
 function useBands(scroller: React.RefObject<HTMLDivElement | null>) {
   const row = useRef<HTMLDivElement>(null);
   const column = useRef<HTMLDivElement>(null);

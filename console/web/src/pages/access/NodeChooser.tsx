@@ -5,7 +5,7 @@ import { Input } from "@/ui";
 
 const most = 40;
 
-/** A field that takes the name of a node, and says so when it is one. */
+/** A field for the name of a node. It calls onChange when the text is the name of a node. */
 export function NodeChooser({ value, onChange }: { value: string; onChange(name: string): void }) {
   const id = useId();
   const { data } = useNodes();

@@ -3,7 +3,7 @@ import { ruleId } from "./flow";
 import { CellPanel, RulePanel } from "./panels";
 import type { Search, SetSearch } from "./search";
 
-/** The details of the cell or the rule that the address names. */
+/** The details of the cell or rule in the address. */
 export function OpenPanel({
   search,
   setSearch,

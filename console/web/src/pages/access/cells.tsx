@@ -1,6 +1,6 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a table element cannot hold rows of which only some are there
 // biome-ignore-all lint/a11y/useFocusableInteractive: of a grid only the cells take the focus
-/** The titles and the cells of the matrix. */
+/** The headings and cells of the matrix. */
 import { clsx } from "clsx";
 import { memo, useEffect, useRef } from "react";
 import { type AccessRow, ChangeSign, changeOf, shortPorts, splitName } from "@/access";
@@ -60,7 +60,7 @@ export const RowHead = memo(function RowHead({ principal }: { principal: AccessP
   );
 });
 
-/** What a draft does to a cell. */
+/** How a draft changes a cell. */
 const changeWords = ({ gained, lost }: AccessCell) =>
   [
     gained.length > 0 && `${t.draft.gained} ${gained.join(", ")}`,
@@ -102,7 +102,7 @@ export const Cell = memo(function Cell({
   onOpen(from: AccessPrincipal, to: AccessPrincipal): void;
 }) {
   const shown = useRef<HTMLDivElement>(null);
-  // What opens beside the grid takes room of it.
+  // The panel that opens beside the grid takes space from it, so keep the cell in view.
   useEffect(() => {
     if (open) shown.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [open]);

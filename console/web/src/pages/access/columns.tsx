@@ -8,7 +8,7 @@ const t = accessMap;
 
 const names = (name: string, word: string) => name.toLowerCase() === word || name.toLowerCase().includes(word);
 
-/** What the words of the filter line mean for a row. */
+/** What filter terms mean for a row. */
 export const rowFilter: Fields<AccessRow> = {
   text: (row, word) =>
     names(row.from.name, word) || names(row.to.name, word) || row.cell.ports.join(" ").includes(word),
@@ -21,7 +21,7 @@ export const rowFilter: Fields<AccessRow> = {
   },
 };
 
-/** Whether a port is among "ports 22, 8000-8100", or with "all" whether every port is. */
+/** Whether a port is in "ports 22, 8000-8100"; for "all", whether every port is. */
 export function opens(ports: readonly string[], value: string): boolean {
   const wanted = Number(value);
   return ports.some(

@@ -27,7 +27,7 @@ export interface FlowLayout {
   items: FlowItem[];
   edges: FlowEdge[];
   height: number;
-  /** Rules that are not drawn. */
+  /** The number of rules that are not drawn. */
   more: number;
 }
 
@@ -35,7 +35,7 @@ export const itemHeight = 32;
 export const itemGap = 8;
 const mostRules = 60;
 const [thinnest, thickest] = [1, 10];
-/** How far names of a short column stand apart beside a long one. */
+/** The maximum gap between names in a short column next to a long one. */
 const widestGap = 28;
 
 export const ruleId = (rule: AccessRule) =>
@@ -49,7 +49,10 @@ interface Sum {
 const changeOfSum = ({ before, after }: Sum): Change =>
   before === after ? "" : before === 0 ? "gained" : after === 0 ? "lost" : "changed";
 
-/** Three columns in the order of the map and of the text, so that the drawing is the same at every visit. */
+/**
+ * Lays out three columns in the order of the map and of the policy text, so that the drawing is the same at every
+ * visit.
+ */
 export function layOutFlow(rows: readonly AccessRow[], focus: string): FlowLayout {
   const sums = new Map<string, Sum & { rule: AccessRule; from?: AccessPrincipal; to?: AccessPrincipal }>();
   const rules = new Map<string, AccessRule & Sum>();
@@ -107,7 +110,7 @@ export function layOutFlow(rows: readonly AccessRow[], focus: string): FlowLayou
   return { items: [...items.values()], edges, height, more: rules.size - drawn.length };
 }
 
-/** Those with the most pairs, in the order of the text. */
+/** The rules with the most pairs, in the order of the policy text. */
 function chosenRules(rules: ReadonlyMap<string, AccessRule & Sum>): (AccessRule & Sum)[] {
   const weight = (rule: Sum) => Math.max(rule.before, rule.after);
   return [...rules.values()]
@@ -116,7 +119,7 @@ function chosenRules(rules: ReadonlyMap<string, AccessRule & Sum>): (AccessRule 
     .sort((a, b) => lineOf(a) - lineOf(b) || a.change.localeCompare(b.change));
 }
 
-/** As thick as there are pairs, on a scale by which a few can still be seen beside thousands. */
+/** The width of a path for a number of pairs, on a scale that keeps a few visible next to thousands. */
 export const edgeWidth = (pairs: number, widest: number): number =>
   thinnest + Math.sqrt(pairs / widest) * (thickest - thinnest);
 
@@ -126,7 +129,7 @@ function orderOf(rows: readonly AccessRow[]): ReadonlyMap<string, number> {
   return order;
 }
 
-/** Gives each name its place; shorter columns are wider apart. */
+/** Sets the position of each name; shorter columns get wider gaps. */
 function place(items: FlowItem[], order: ReadonlyMap<string, number>): number {
   const columns = ([0, 1, 2] as const).map((column) =>
     items
@@ -143,7 +146,7 @@ function place(items: FlowItem[], order: ReadonlyMap<string, number>): number {
   return Math.max(tall, 0);
 }
 
-/** From the right end of one name to the left end of another. */
+/** The SVG path from the right end of one name to the left end of another. */
 export function path(x1: number, y1: number, x2: number, y2: number): string {
   const bend = (x2 - x1) / 2;
   return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;

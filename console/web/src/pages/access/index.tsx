@@ -1,4 +1,4 @@
-/** Who reaches what: a question, a matrix, a drawing and a table of one answer of the server. */
+/** Who can reach what: a question form, and a matrix, a drawing and a table of the server's access map. */
 import { type ReactNode, useCallback, useMemo } from "react";
 import { rowId } from "@/access";
 import type { AccessPrincipal } from "@/api";
@@ -38,7 +38,7 @@ export function AccessPage() {
   const [search, setSearch] = useSearchState(usual);
   const phone = useMedia("(max-width: 767px)");
   const view: View = phone ? "table" : search.view in t.views ? (search.view as View) : "matrix";
-  // A drawing of all nodes could not be read: it has one node at a time instead.
+  // A drawing of all nodes would be unreadable, so it shows one node at a time.
   const choices = Object.entries(t.byChoices).filter(([value]) => view !== "flow" || value !== "nodes");
   const by = (choices.some(([value]) => value === search.by) ? search.by : "groups") as Detail;
   const draftText = useDraftText();
@@ -142,7 +142,7 @@ export function AccessPage() {
 
 const none: readonly AccessPrincipal[] = [];
 
-/** The title with the views, the form that asks one question, and how much detail there is. */
+/** The title with the views, the question form, and the level of detail. */
 function Head({
   view,
   by,

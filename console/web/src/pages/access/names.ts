@@ -3,7 +3,7 @@ import type { AccessPrincipal, Node, User } from "@/api";
 import type { TestEntry } from "@/policy";
 import { addressIn, destinationOf, firstPort } from "@/policy/tests";
 
-/** How a policy names who was asked about: rules speak of tags and owners, not of nodes by name. */
+/** The name that policy rules use for what was asked about: they use tags and owners, not the names of nodes. */
 export function policyName(end: string, nodes: readonly Node[]): string {
   const wanted = end.toLowerCase();
   const node = nodes.find(
@@ -12,13 +12,13 @@ export function policyName(end: string, nodes: readonly Node[]): string {
   return node ? (node.tags[0] ?? node.user?.name ?? node.ipAddresses[0] ?? end) : end;
 }
 
-/** A place and a port as rules and tests write them. */
+/** A destination and a port in the format of rules and tests. */
 export const destination = (end: string, port: string, nodes: readonly Node[]) =>
   destinationOf(policyName(end, nodes), port);
 
 /**
- * A test that holds fast what a row says: what is reached must stay so, and what a draft takes away must not come back.
- * There is none where only some of its pairs reach each other, as a test is about all, nor of what has no port.
+ * A test that pins what a row shows: what is reachable must stay so, and what a draft removes must not come back. There
+ * is none if only some of its pairs have access, because a test covers all of them, and none without a port.
  */
 export function testOfRow({ from, to, cell, rules }: AccessRow, nodes: readonly Node[]): TestEntry | null {
   const kept = cell.pairs > 0;
@@ -46,7 +46,7 @@ export function testOfRow({ from, to, cell, rules }: AccessRow, nodes: readonly 
   return { src, ...proto, ...(kept ? { accept: ends } : { deny: ends }) };
 }
 
-/** How a test names one end, best by what the rules say of it; null for what it cannot name. */
+/** The name of one end in a test, preferably as the rules name it; null if it cannot be named. */
 function named({ kind, name, id }: AccessPrincipal, rules: readonly string[], nodes: readonly Node[]): string | null {
   if (kind === "others") return null;
   if (kind === "internet") return addressIn("0.0.0.0/0");
@@ -58,7 +58,7 @@ function named({ kind, name, id }: AccessPrincipal, rules: readonly string[], no
 
 const most = 40;
 
-/** What may be meant by what was typed so far: first what begins with it. */
+/** Suggestions for what was typed so far, starting with those that begin with it. */
 export function suggestions(
   typed: string,
   principals: readonly AccessPrincipal[],

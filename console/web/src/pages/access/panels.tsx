@@ -1,4 +1,4 @@
-/** Details beside the map: one pair of principals down to their nodes, or one rule with its text. */
+/** Details beside the map: a pair of principals down to their nodes, or a rule with its text. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
@@ -82,7 +82,7 @@ export function CellPanel({
   );
 }
 
-/** Makes tests of rows, for who may write the policy. */
+/** Creates tests from rows, if the user may edit the policy. */
 function useTests() {
   const may = useCan()("policy:write");
   const open = useOpenInEditor();
@@ -94,7 +94,7 @@ function useTests() {
   };
 }
 
-/** What `why` takes for an end: no prefix, no word of ours. */
+/** Whether `why` accepts a name: no prefixes and none of our own labels. */
 const askable = (name: string) => !name.includes("/") && !name.startsWith("autogroup:") && name !== "other users";
 
 function CellFacts({ row, onRule }: { row: AccessRow; onRule(rule: AccessRule): void }) {
@@ -176,7 +176,7 @@ function CellNodes({
   from: string;
   to: string;
   draft: string | undefined;
-  /** Tests are made of pairs, as none can be made of all. */
+  /** Offers a test for each pair, because there is none for all of them. */
   each: boolean;
 }) {
   const { data, error, refetch, isPlaceholderData } = useQuery(
@@ -227,7 +227,7 @@ function CellNodes({
   );
 }
 
-/** With which version a rule came, and who saved that. */
+/** The version that added a rule, and who saved it. */
 function Since({ rule, inForce }: { rule: string; inForce: string | undefined }) {
   const { data } = useQuery({ ...sinceQuery(rule, inForce ?? ""), enabled: inForce !== undefined });
   if (!data) return null;

@@ -1,6 +1,6 @@
 import type { accessMap } from "@/text/access";
 
-/** What the address says if it says nothing. */
+/** The defaults of the address. */
 export const usual = {
   view: "matrix",
   by: "groups",

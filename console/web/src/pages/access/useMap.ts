@@ -6,14 +6,14 @@ import { useDraft } from "@/policy";
 
 export type Detail = NonNullable<AccessQuestion["by"]>;
 
-/** The text of the unsaved draft, if it says something else than the policy in force. */
+/** The text of the unsaved draft, if it differs from the policy in force. */
 export function useDraftText(): string | undefined {
   const draft = useDraft();
   const { data } = usePolicy();
   return draft && data && draft.text !== (data.policy?.policy ?? "") ? draft.text : undefined;
 }
 
-/** The map, with the draft where there is one that can be read. */
+/** The map, according to the draft if there is a valid one. */
 export function useMap(by: Detail, draft: string | undefined) {
   const may = useCan()("policy:read");
   const drafted = useQuery({ ...accessQuery({ by, policy: draft }), enabled: may && draft !== undefined });
@@ -31,17 +31,17 @@ export function useMap(by: Detail, draft: string | undefined) {
   return {
     map,
     rows,
-    /** The text that the map is of; undefined for the policy in force. */
+    /** The text that the map is based on; undefined for the policy in force. */
     draft: text,
     broken: broken ? (drafted.error as ApiError) : undefined,
     error: used.data ? null : used.error,
-    /** It is of this text, and not of the one before while the answer comes. */
+    /** Whether the map is based on this text, not on the previous one while a request is in progress. */
     answered: used.data !== undefined && !used.isPlaceholderData,
     retry: () => void used.refetch(),
   };
 }
 
-/** What a node reaches and who reaches it, as rows of one map. */
+/** What a node can reach and who can reach it, as rows of one map. */
 export function useNodeRows(node: string, draft: string | undefined): AccessRow[] | undefined {
   const { data: policy } = usePolicy();
   const asked = { enabled: node !== "" };
@@ -54,7 +54,7 @@ export function useNodeRows(node: string, draft: string | undefined): AccessRow[
   }, [out, back, inForce, draft]);
 }
 
-/** A map without the routes from which nobody reaches anything: hardly a route is meant as a source. */
+/** A map without the routes that have no access to anything: routes are rarely meant as sources. */
 export function withoutIdle(map: AccessMap): AccessMap {
   const busy = new Set(map.cells.map((cell) => cell.from));
   const places = new Map<number, number>();

@@ -13,10 +13,10 @@ import { arrivals } from "./join";
 
 const t = text.device.waiting;
 const mostShown = 5;
-/** A person stands before the device now: what it asks should be here at once. */
+/** Somebody is at the device now, so its request should show up at once. */
 const askEvery = 3000;
 
-/** Listens until the device is there. */
+/** Waits until the device has joined. */
 export function Arrival({
   withKey,
   made,
@@ -107,7 +107,9 @@ function Arrived({ node }: { node: Node }) {
   );
 }
 
-/** Why a node sees nobody and is seen by nobody; empty where that is not so, or not known as there is nobody else. */
+/**
+ * Why a node neither sees other nodes nor is seen by them; empty if it does, or if there are no other nodes to tell.
+ */
 function useUnseen(node: Node): string {
   const policy = usePolicyTags();
   const others = useNodes().data?.items.some((other) => other.id !== node.id && !other.expired);
@@ -120,7 +122,7 @@ function useUnseen(node: Node): string {
   return alone ? text.device.noAccess : "";
 }
 
-/** Devices that ask to be let in: one of them may be the one. */
+/** Devices that wait for approval: one of them may be the new device. */
 function Asking() {
   const { data } = useQuery({ ...loginsQuery, enabled: useCan()("logins:read"), refetchInterval: askEvery });
   if (!data || data.length === 0) return null;

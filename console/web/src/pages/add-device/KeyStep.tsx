@@ -7,7 +7,7 @@ import { type Kind, keyOf } from "./join";
 
 const t = text.device;
 
-/** Makes the key with which servers join. Its value goes to the page that holds this, and nowhere else. */
+/** Creates the pre-auth key with which servers join. Its value is passed only to the parent page. */
 export function KeyStep({
   kind,
   made,
@@ -17,7 +17,7 @@ export function KeyStep({
   kind: Exclude<Kind, "person">;
   made: PreAuthKey | null;
   onMade(key: PreAuthKey): void;
-  /** Somebody copied it. */
+  /** The key was copied. */
   onTaken(): void;
 }) {
   const [typed, setTyped] = useState("");

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import { encode } from "uqr";
 
-/** A text as squares that a camera reads: dark on light in every theme, with the margin that readers need. */
+/** A QR code: dark on light in every theme, with the margin that readers need. */
 export function Qr({ value, label }: { value: string; label: string }) {
   const { size, path } = useMemo(() => {
     const code = encode(value, { border: 3 });

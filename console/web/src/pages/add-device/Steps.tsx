@@ -10,7 +10,7 @@ const t = text.device;
 const systems = Object.keys(t.systems) as System[];
 const isPhone = (system: System) => system === "ios" || system === "android";
 
-/** What to do on the device, for each system. */
+/** The steps on the device, for each system. */
 export function Steps({
   system,
   onSystem,
@@ -20,10 +20,10 @@ export function Steps({
 }: {
   system: System;
   onSystem(system: System): void;
-  /** Empty until it is there. */
+  /** Empty until the key exists. */
   keyValue: string;
   withKey: boolean;
-  /** Somebody copied the command, with the key in it. */
+  /** The command, which contains the key, was copied. */
   onTaken(): void;
 }) {
   const panel = useId();

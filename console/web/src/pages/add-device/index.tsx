@@ -1,4 +1,4 @@
-/** Adding a device: what kind it is, the steps on it, and waiting until it is there. */
+/** Adding a device: its kind, the steps on it, and waiting until it has joined. */
 import { clsx } from "clsx";
 import { Boxes, Laptop, type LucideIcon, Server } from "lucide-react";
 import { type ReactNode, useCallback, useState } from "react";
@@ -19,7 +19,7 @@ export function AddDevicePage() {
   const [search, setSearch] = useSearchState({ kind: "person", os: "" });
   const kind = mayCreate ? oneOf<Kind>(search.kind, t.kinds, "person") : "person";
   const system = oneOf<System>(search.os, t.systems, kind === "person" ? "macos" : "linux");
-  // The value of the key lives here alone, and goes with the page.
+  // The value of the key is held only here, and is lost when the page is left.
   const [made, setMade] = useState<PreAuthKey | null>(null);
   const [taken, setTaken] = useState(false);
   const take = useCallback(() => setTaken(true), []);
@@ -77,7 +77,7 @@ export function AddDevicePage() {
   );
 }
 
-/** Kind and system are in the address, and the page with its key stays when they change. */
+/** Kind and system are in the address; changing them keeps the page and its key. */
 const isElsewhere = (from: string, to: string) => from !== to;
 
 function Step({ number, title, children }: { number: number; title: string; children: ReactNode }) {

@@ -5,7 +5,7 @@ export type Kind = "person" | "server" | "many";
 export type System = "linux" | "macos" | "windows" | "ios" | "android";
 export type Computer = Exclude<System, "ios" | "android">;
 
-/** The key that servers join with; a person signs in. */
+/** The options of the key that servers join with. Devices of people sign in instead. */
 export const keyOf: Record<Exclude<Kind, "person">, { reusable: boolean; ephemeral: boolean; hours: number }> = {
   server: { reusable: false, ephemeral: false, hours: 1 },
   many: { reusable: true, ephemeral: true, hours: 24 },
@@ -24,7 +24,7 @@ const prefix =
 export const prefixesOf = (typed: string) => typed.split(/[\s,]+/).filter(Boolean);
 export const notAPrefix = (typed: string) => prefixesOf(typed).find((each) => !prefix.test(each));
 
-/** The command with which a computer joins. What cannot be part of it is left out. */
+/** The command with which a computer joins. Values that cannot be part of it are left out. */
 export function joinLine(system: Computer, server: string, key: string, options: JoinOptions): string {
   const name = dnsName(options.hostname);
   const routes = prefixesOf(options.routes).filter((each) => prefix.test(each));
@@ -34,14 +34,14 @@ export function joinLine(system: Computer, server: string, key: string, options:
     name && `--hostname=${name}`,
     routes.length > 0 && `--advertise-routes=${routes.join(",")}`,
     options.exit && "--advertise-exit-node",
-    // The client for Windows has no server for it.
+    // The Windows client has no SSH server.
     options.ssh && system !== "windows" && "--ssh",
   ];
   const line = words.filter(Boolean).join(" ");
   return system === "linux" ? `sudo ${line}` : line;
 }
 
-/** The nodes that came since, with the key if there is one, and otherwise without any. */
+/** The nodes that joined since: with the key if there is one, otherwise without any key. */
 export function arrivals(nodes: readonly Node[], before: ReadonlySet<string>, keyId: string | null): Node[] {
   return nodes.filter(
     (node) => !before.has(node.id) && (keyId ? node.preAuthKey?.id === keyId : node.preAuthKey === null),

@@ -1,13 +1,13 @@
 import { createContext, useContext } from "react";
 import type { ApiKey } from "@/api";
 
-/** Something that a person begins to do with API keys; a dialog asks for the rest. */
+/** An action on API keys that a person starts; a dialog asks for the rest. */
 export type Action =
   | { name: "create" }
   | { name: "rotate" | "revoke"; key: ApiKey }
   | { name: "delete"; keys: readonly ApiKey[] };
 
-/** Holds how the page begins an action. */
+/** Provides the function that starts an action. */
 export const Start = createContext<(action: Action) => void>(() => {});
 
 export const useApiKeyActions = () => useContext(Start);

@@ -13,7 +13,7 @@ const t = apiKeys;
 const expire = (key: ApiKey, at?: string) =>
   api.call("post", "/api/v1/apikey/expire", { body: { id: key.id, at }, once: newRequestName() });
 
-/** Ends a key now. The person's own signs them out. */
+/** Expires a key now. Revoking the session's own key signs the person out. */
 export function Revoke({ of: key, onClose }: { of: ApiKey; onClose(): void }) {
   const { key: session } = useSession();
   const status = useStatus();
@@ -51,7 +51,7 @@ export function Revoke({ of: key, onClose }: { of: ApiKey; onClose(): void }) {
   );
 }
 
-/** Takes keys from the list, and says which failed and why, with a way to try those again. */
+/** Deletes keys from the list, and reports which failed and why, with a way to retry those. */
 function useRemove(onClose: () => void) {
   const status = useStatus();
   const [busy, setBusy] = useState(false);
@@ -94,7 +94,7 @@ function reasonsOf(failed: readonly { key: ApiKey; error: unknown }[]): string {
   return told.join(" · ");
 }
 
-/** Asks before keys are taken from the list; those that still open something say so. */
+/** Asks before keys are deleted from the list, and points out those that are still valid. */
 export function Remove({ of: keys, onClose }: { of: readonly ApiKey[]; onClose(): void }) {
   const { busy, start } = useRemove(onClose);
   const now = useNow();
@@ -142,8 +142,8 @@ export function Remove({ of: keys, onClose }: { of: readonly ApiKey[]; onClose()
 }
 
 /**
- * Puts a new key in the place of one: makes it, goes on with it when it is this session's, shows it, and ends the old
- * one when the person has stored it. Whoever does not store the new one keeps the old one.
+ * Replaces a key: creates a new one, continues with it if it is this session's, shows it, and expires the old one when
+ * the person has stored the new one. If the new one is not stored, the old one stays valid.
  */
 export function Rotate({ of: key, onClose }: { of: ApiKey; onClose(): void }) {
   const client = useQueryClient();
@@ -196,7 +196,7 @@ export function Rotate({ of: key, onClose }: { of: ApiKey; onClose(): void }) {
   return (
     <Dialog
       title={t.rotate.title(name)}
-      sticky={busy} // the key that is being made is shown here alone
+      sticky={busy} // the new key is shown only here
       onClose={onClose}
       onSubmit={() => void submit()}
       footer={

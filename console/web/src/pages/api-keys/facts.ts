@@ -7,21 +7,21 @@ export type ApiKeyState = "usable" | "expired";
 export const apiKeyState = (key: ApiKey, now: number): ApiKeyState =>
   key.expired || Date.parse(key.expiration) <= now ? "expired" : "usable";
 
-/** The part of a key by which people know it. */
+/** The part of a key that identifies it to people. */
 export const apiKeyName = (prefix: string) => prefix.replace(/^flk_|_\*\*\*$/g, "");
 
 export const nouns = Object.keys(apiKeys.create.nouns) as (keyof typeof apiKeys.create.nouns)[];
 export type Noun = (typeof nouns)[number];
 
-/** What a key may do with a part: nothing, look, or all that its role may. */
+/** What a key may do with a resource: nothing, read, or everything that its role may do. */
 export type Grant = "" | "read" | "full";
 export type Grants = Partial<Record<Noun, Grant>>;
 
-/** The scopes of what was chosen, as the API takes them. */
+/** The scopes for the selection, in the format of the API. */
 export const scopesOf = (grants: Grants): string[] =>
   nouns.flatMap((noun) => (grants[noun] === "full" ? [noun] : grants[noun] === "read" ? [`${noun}:read`] : []));
 
-/** The most that a key with these scopes can give away of a part. A role that only looks has no more to give. */
+/** The most that a key with these scopes can grant for a resource. A read-only role can grant no more than that. */
 export function mostOf(noun: Noun, own: readonly string[], role: Role): Grant {
   if (own.length > 0 && !own.includes(noun)) return own.includes(`${noun}:read`) ? "read" : "";
   return role === "read" ? "read" : "full";

@@ -8,7 +8,7 @@ import { type Grant, type Grants, mostOf, nouns, scopesOf } from "./facts";
 const t = apiKeys.create;
 const roles = apiKeys.roles;
 
-/** What a new key shall be. */
+/** The properties of a new key. */
 export interface NewKey {
   role: Role;
   scopes: string[];
@@ -16,7 +16,7 @@ export interface NewKey {
   expiration: string;
 }
 
-/** Makes a key; the value of the answer is the only copy. */
+/** Creates a key and returns its only copy. */
 export async function createKey(body: NewKey): Promise<string> {
   return (await api.call("post", "/api/v1/apikey", { body, once: newRequestName() })).data.apiKey;
 }
@@ -33,7 +33,7 @@ export function CommentField({ value, onChange }: { value: string; onChange(valu
   );
 }
 
-/** Asks what an API key shall be good for, makes it, and shows it once. */
+/** Asks for the options of an API key, creates it, and shows it once. */
 export function CreateApiKey({ onClose }: { onClose(): void }) {
   const { key: own } = useSession();
   const [made, setMade] = useState<string | null>(null);
@@ -133,7 +133,7 @@ function ScopesField({
   );
 }
 
-/** A new API key, once, with a command that tries it. */
+/** A new API key, shown once, with a command to try it. */
 export function ApiKeyReveal({
   title,
   value,

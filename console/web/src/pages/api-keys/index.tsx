@@ -1,4 +1,4 @@
-/** Keys of the API, which open this console too. */
+/** API keys, which also sign in to this console. */
 import { useQuery } from "@tanstack/react-query";
 import { KeySquare, Plus, Trash2 } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
@@ -50,7 +50,7 @@ export function ApiKeysPage() {
   const all = data?.items ?? none;
   const asked = search.rotate ? all.find((key) => key.id === search.rotate) : undefined;
   const action: Action | null = begun ?? (asked && can("apikeys:write") ? { name: "rotate", key: asked } : null);
-  // What was begun since stays, such as a key that is shown once: a call of an earlier dialogue may end late.
+  // Keep whatever was opened since, such as a key that is shown once: a call from an earlier dialogue may end late.
   const close = useCallback(() => {
     setBegun((now) => (now === begun ? null : now));
     if (!begun) setSearch({ rotate: "" });
@@ -150,7 +150,7 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear(): void }) 
   );
 }
 
-/** What can be done with the chosen keys. That of the session is ended by itself only, with its name typed. */
+/** Bulk actions on the selected keys. The session's own key can only be revoked on its own, by typing its name. */
 function Bulk({ list, all, rows }: { list: Selection; all: readonly ApiKey[]; rows: readonly ApiKey[] }) {
   const start = useApiKeyActions();
   const { key: session } = useSession();

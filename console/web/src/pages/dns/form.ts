@@ -1,7 +1,7 @@
 import type { DNS } from "@/api";
 import { dnsPage } from "@/text/settings";
 
-/** The settings as a person edits them: lists as lines. */
+/** The settings as they are edited: lists as lines. */
 export interface DNSForm {
   magicDNS: boolean;
   nameservers: string;
@@ -12,7 +12,7 @@ export interface DNSForm {
 export type DNSField = Exclude<keyof DNSForm, "magicDNS">;
 export const dnsFields: readonly DNSField[] = ["nameservers", "searchDomains", "split", "extraRecords"];
 
-/** What a change sends; members that stay are not in it. */
+/** What a change sends; unchanged members are omitted. */
 export type DNSChange = Partial<Pick<DNS, "magicDNS" | DNSField>>;
 export type Problems = Partial<Record<DNSField | "magicDNS", string>>;
 
@@ -38,13 +38,13 @@ export const differing = (a: DNSForm, b: DNSForm): (keyof DNSForm)[] =>
     name === "magicDNS" ? a.magicDNS !== b.magicDNS : tidy(a[name]) !== tidy(b[name]),
   );
 
-/** The members that two people changed, each in another way. */
+/** The members that two people changed differently. */
 export const clashing = (from: DNSForm, mine: DNSForm, theirs: DNSForm): (keyof DNSForm)[] => {
   const both = [differing(from, theirs), differing(mine, theirs)];
   return differing(from, mine).filter((name) => both.every((names) => names.includes(name)));
 };
 
-/** What has to be sent to get from one form to the other, and the lines that are nothing. */
+/** What has to be sent to get from one form to the other, and the invalid lines. */
 export function changeOf(from: DNSForm, to: DNSForm): { change: DNSChange; problems: Problems } {
   const change: DNSChange = {};
   const problems: Problems = {};
@@ -80,7 +80,7 @@ function recordsOf(typed: string, problems: Problems): DNS["extraRecords"] {
   return records;
 }
 
-/** What the server found wrong, at the line where it stands. */
+/** The problems that the server found, at the lines they refer to. */
 export function serverProblems(
   errors: readonly { path: string; message: string }[],
   form: DNSForm,
@@ -102,7 +102,7 @@ export function serverProblems(
   return { problems, rest };
 }
 
-/** The line of the nth entry: empty lines are none. */
+/** The line of the nth entry; empty lines are not entries. */
 function lineOf(typed: string, entry: number): number {
   let seen = -1;
   return linesOf(typed).findIndex((line) => line !== "" && ++seen === entry) + 1;

@@ -1,4 +1,4 @@
-/** What devices are told about names. */
+/** The DNS settings that devices receive. */
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
@@ -44,7 +44,7 @@ export function DNSPage() {
   );
 }
 
-/** The state of the form: what it began from, what is typed, and what is wrong with it. */
+/** The state of the form: its initial values, what is typed, and what is wrong with it. */
 function useForm(dns: DNS, etag: string | null) {
   const client = useQueryClient();
   const status = useStatus();
@@ -55,7 +55,7 @@ function useForm(dns: DNS, etag: string | null) {
   const [theirs, setTheirs] = useState<DNS | null>(null);
   const [busy, setBusy] = useState(false);
   const changed = differing(begun.form, form);
-  // Nobody is typing: what somebody else saved is shown at once.
+  // Nobody is typing, so show at once what somebody else saved.
   if (changed.length === 0 && begun.etag !== etag && !busy) {
     const now = formOf(dns);
     setBegun({ form: now, etag });
@@ -74,7 +74,7 @@ function useForm(dns: DNS, etag: string | null) {
       error instanceof ApiError && error.stale ? (error.problem.current as unknown as DNS | undefined) : undefined;
     if (now) {
       void client.invalidateQueries({ queryKey: keys.dns });
-      // What somebody else did to other settings stays: only what the person changed is sent.
+      // Only the settings that the person changed are sent, so other people's changes to other settings are kept.
       return clashing(begun.form, form, formOf(now)).length > 0 ? setTheirs(now) : void save(null);
     }
     const found = error instanceof ApiError ? serverProblems(error.problem.errors ?? [], form) : undefined;

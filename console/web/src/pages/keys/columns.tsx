@@ -7,9 +7,9 @@ import { type Column, Time, textColumn, timeColumn } from "@/ui";
 const t = text.keys;
 
 export interface KeyFacts {
-  /** How many nodes joined with each, by its id. */
+  /** The number of nodes that joined with each key, by its ID. */
   nodes: ReadonlyMap<string, number>;
-  /** Who made each, by its id. */
+  /** The creator of each key, by its ID. */
   creators: ReadonlyMap<string, string> | undefined;
   powerful: readonly string[];
   now: number;

@@ -8,7 +8,7 @@ import { BulkBar, Button, type Column, ExportMenu, useWrites } from "@/ui";
 
 const t = text.nodes;
 
-/** What can be done with the selected nodes. */
+/** Bulk actions on the selected nodes. */
 export function Bulk({
   list,
   nodes,

@@ -26,7 +26,10 @@ const groups: [string, string[]][] = [
   [t.seen, ["seen:>30d", "seen:>90d"]],
 ];
 
-/** What there is among the nodes is looked for when the menu opens: of some thousands that is no work for a letter. */
+/**
+ * The menu's groups. They are computed when the menu opens: with thousands of nodes, that is too slow for every
+ * keystroke.
+ */
 function Groups({ nodes, value, onChange }: Props) {
   const { data: hosts } = useHosts(true);
   const { more, words } = useMemo(() => {
@@ -36,7 +39,7 @@ function Groups({ nodes, value, onChange }: Props) {
   return <FilterGroups groups={groups} more={more} words={words} value={value} onChange={onChange} />;
 }
 
-/** The words that find some of the nodes, and what they mean. */
+/** Filter terms that match some of the nodes, and what they mean. */
 export function offers(nodes: readonly Node[], relays: readonly string[]) {
   const systems = sorted(nodes.map((node) => node.os.toLowerCase()));
   const versions = sorted(nodes.map((node) => shortVersion(node.clientVersion))).reverse();

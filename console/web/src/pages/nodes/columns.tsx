@@ -22,14 +22,14 @@ import { type Column, CopyButton, Flash, Time, Tip, textColumn } from "@/ui";
 
 const t = text.nodes;
 const time = (at: string | null) => (at ? Date.parse(at) : Number.POSITIVE_INFINITY);
-/** Those that are here come last among the seen, so that the longest away come first. */
+/** Online nodes sort last, so that the nodes offline for the longest time come first. */
 const seen = (node: Node) => (node.online ? Number.POSITIVE_INFINITY : Date.parse(node.lastSeen));
 const soon = 14 * 864e5;
 
-/** Columns of what devices say of themselves. */
+/** Columns with what devices report about themselves. */
 export const hostColumns = ["relay", "nat"] as const;
 
-/** In one word; the page of the node has the sentence. */
+/** In one word; the node's page has a full sentence. */
 const natWord = (varies: boolean | null | undefined) => (varies == null ? "" : varies ? t.nat.hard : t.nat.easy);
 
 export interface NodeFacts {
@@ -40,7 +40,7 @@ export interface NodeFacts {
   onOpen(node: Node): void;
 }
 
-/** The name of a node, which opens it beside the list; in another tab it opens its page. */
+/** A link with the node's name. It opens the node beside the list; in another tab it opens the node's page. */
 export function NodeLink({ node, onOpen, className }: { node: Node; onOpen(node: Node): void; className: string }) {
   const open = (event: MouseEvent) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
@@ -48,7 +48,7 @@ export function NodeLink({ node, onOpen, className }: { node: Node; onOpen(node:
     onOpen(node);
   };
   return (
-    // A link of the router follows every change of the address, which here is every row at every letter.
+    // A router link would render again on every change of the address: here, every row at every keystroke.
     <a href={`/admin/nodes/${node.id}`} onClick={open} className={className}>
       {printable(node.givenName)}
     </a>
@@ -197,7 +197,7 @@ export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts)
   ];
 }
 
-/** The columns of a file: there the state is a word, and activity is when a node was seen last. */
+/** The columns of an exported file: the state is a word there, and activity is when a node was last seen. */
 export function exported(columns: readonly Column<Node>[]): Column<Node>[] {
   return columns.flatMap((column) => {
     if (column.id === "seen") return { ...column, title: t.columns.seen };
@@ -207,7 +207,7 @@ export function exported(columns: readonly Column<Node>[]): Column<Node>[] {
 
 const state: Column<Node> = plain("state", (node) => t.state[stateOf(node)]);
 
-/** A column that is there when it was asked for. */
+/** A column that is hidden by default. */
 function plain(
   id: keyof typeof t.columns,
   value: (node: Node) => string,

@@ -6,7 +6,10 @@ import type { Group } from "@/ui";
 const t = text.nodes.groups;
 const most = 8;
 
-/** Those that somebody should look at come first, at most eight of them until more are asked for; the rest has all others. */
+/**
+ * Splits rows into two groups: nodes that need attention, at most eight of them until more are requested, and all
+ * others.
+ */
 export function attentionGroups(
   rows: readonly Node[],
   around: Around,

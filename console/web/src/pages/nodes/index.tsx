@@ -89,7 +89,7 @@ function NodesList() {
     () => nodeColumns({ hosts, presence, newest, now, onOpen }),
     [hosts, presence, newest, now, onOpen],
   );
-  // In order before they are filtered: to compare thousands of names at each letter takes longer than a letter may.
+  // Sort before filtering: comparing thousands of names at every keystroke takes too long.
   const sorted = useMemo(() => sortRows(nodes, search.sort, columns, byName), [nodes, search.sort, columns]);
   const rows = useMemo(() => {
     const by = nodeFilter(now, hosts);
@@ -178,7 +178,7 @@ function useNodeKeys() {
   return { keys, start };
 }
 
-/** The details of the node that the address names. */
+/** The details of the node in the address. */
 function Panel({ search, setSearch }: { search: typeof usual; setSearch(change: Partial<typeof usual>): void }) {
   if (!search.node) return null;
   return (
@@ -193,7 +193,7 @@ function Panel({ search, setSearch }: { search: typeof usual; setSearch(change: 
   );
 }
 
-/** Nodes that were not seen for long are mostly devices that nobody has any more. */
+/** Nodes that have not been seen for a long time are mostly devices that no longer exist. */
 function StaleHelp({
   terms,
   rows,
@@ -218,7 +218,7 @@ function StaleHelp({
   );
 }
 
-/** A device joins with a key, or is let in by somebody: whoever may do neither cannot add one. */
+/** A device joins with a key or by approval: without the right to either, the user cannot add one. */
 function useMayAdd() {
   const can = useCan();
   return can("preauthkeys:write") || can("logins:write");

@@ -22,7 +22,7 @@ import { type AttentionLine, attentionLines } from "./attention";
 const t = overviewWords.attention;
 const most = 8;
 
-/** What waits for somebody, each with a way to deal with it. */
+/** What needs attention, each with a way to deal with it. */
 export function Attention() {
   const { lines, known, checkedAt } = useAttention();
   const [all, setAll] = useState(false);

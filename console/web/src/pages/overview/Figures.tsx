@@ -10,7 +10,7 @@ import { courseOf, isHealthy, millisecondWords, nearest, outline, routesInServic
 
 const t = overviewWords.figures;
 
-/** Six figures, each the way to the list behind it. Those that a key may not see are not there. */
+/** Six figures, each linked to the list behind it. Figures that a key may not see are omitted. */
 export function Figures() {
   const can = useCan();
   return (
@@ -67,7 +67,7 @@ function Figure({
   );
 }
 
-/** The last day as a line. */
+/** The last day as a sparkline. */
 function Spark({ values, label }: { values: readonly number[]; label: string }) {
   const path = outline(values, 56, 24);
   if (!path) return null;

@@ -9,12 +9,12 @@ import { healthLines } from "./health";
 
 const t = overviewWords.health;
 
-/** Every part of the service: how it is, since when, and what that means. */
+/** Every part of the server: its state, since when, and what that means. */
 export function Health() {
   const { data, error, refetch } = useQuery(serverQuery);
   const { coordinator, console: own } = useSession();
   const versions = { server: coordinator.productVersion, console: own.version };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the versions are those of the session
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the versions come from the session
   const lines = useMemo(() => data && healthLines(data, versions), [data, versions.server, versions.console]);
   return (
     <Section

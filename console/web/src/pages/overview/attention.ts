@@ -7,7 +7,7 @@ import { overviewWords } from "@/text/overview";
 const t = overviewWords.attention;
 const day = 864e5;
 
-/** One thing for somebody to do: who or what, what about it, and where it is done. */
+/** One thing to do: who or what it is about, what is wrong, and where to deal with it. */
 export interface AttentionLine {
   id: string;
   tone: "bad" | "warn" | "info";
@@ -18,7 +18,7 @@ export interface AttentionLine {
   search?: Record<string, string>;
 }
 
-/** What is known; what a key may not see is left out. */
+/** What is known; data that a key may not see is omitted. */
 export interface Known {
   now: number;
   nodes?: readonly Node[];
@@ -35,11 +35,11 @@ export interface Known {
     console: string;
   };
   relative(at: string): string;
-  /** Whether the person may do what a line asks for; who may not is led there to look. */
+  /** Whether the person may do what a line asks for. If not, the link is only for viewing. */
   may(right: Right): boolean;
 }
 
-/** What needs somebody, the weightiest first: what is broken, who waits, what will break. */
+/** What needs attention, most important first: what is broken, who is waiting, what will break. */
 export function attentionLines(known: Known): AttentionLine[] {
   return [
     ...ofServer(known),
@@ -117,9 +117,9 @@ function* ofPolicy({ policy, server }: Known): Generator<AttentionLine> {
   }
 }
 
-/** More than this many of a sort are one line. */
+/** More than this many of the same sort are combined into one line. */
 const apart = 3;
-/** As many as the timeline shows by itself. */
+/** The number of nodes that the timeline shows by default. */
 const mostStrips = 8;
 
 function* ofRoutes({ nodes = [], may }: Known): Generator<AttentionLine> {
@@ -215,7 +215,7 @@ function* ofKeys({ apiKeys = [], session, now, relative, may }: Known): Generato
   if (only)
     yield {
       ...at,
-      // Of several the person chooses in the list.
+      // If there are several, the person picks one in the list.
       ...(others.length === 1 ? rotate(only.id) : { verb: t.show, search: { sort: "expires" } }),
       id: "api keys",
       subject: t.apiKeys(others.length),

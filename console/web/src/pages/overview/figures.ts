@@ -2,7 +2,7 @@ import type { Node, NodeBuckets, PreAuthKey, ServerRelay } from "@/api";
 import { keyState } from "@/keys/facts";
 import { isExitRoute } from "@/nodes";
 
-/** How many nodes were online in each part of the last day, and of how many users. */
+/** How many nodes were online in each interval of the last day, and the number of users they belong to. */
 export function courseOf(nodes: readonly Node[], presence: ReadonlyMap<string, NodeBuckets>) {
   const parts = presence.values().next().value?.online.length ?? 0;
   const online = new Array<number>(parts).fill(0);
@@ -18,7 +18,7 @@ export function courseOf(nodes: readonly Node[], presence: ReadonlyMap<string, N
   return { online: online.map(Math.round), users: users.map((set) => set.size) };
 }
 
-/** The outline of values in a box: from zero when that is near, else from a little below the least. */
+/** The line through values in a box: from zero if that is close, otherwise from slightly below the minimum. */
 export function outline(values: readonly number[], width: number, height: number): string {
   if (values.length < 2) return "";
   const most = Math.max(...values, 1);
@@ -29,7 +29,7 @@ export function outline(values: readonly number[], width: number, height: number
   return values.map((value, i) => `${i === 0 ? "M" : "L"}${(i * step).toFixed(1)} ${y(value).toFixed(1)}`).join(" ");
 }
 
-/** Networks that peers use now; an exit node is one, of two prefixes. */
+/** Networks that peers use now. The two prefixes of an exit node count as one. */
 export function routesInService(nodes: readonly Node[]): number {
   const networks = new Set(nodes.flatMap((node) => node.subnetRoutes.filter((route) => !isExitRoute(route))));
   return networks.size + nodes.filter((node) => node.subnetRoutes.some(isExitRoute)).length;
@@ -40,10 +40,10 @@ export function usableKeys(keys: readonly PreAuthKey[], now: number): { usable: 
   return { usable: usable.length, ending: usable.filter((key) => Date.parse(key.expiration) - now < 864e5).length };
 }
 
-/** A relay is well when a node that is online has heard from it. */
+/** A relay is healthy if an online node has heard from it. */
 export const isHealthy = (relay: ServerRelay) => relay.measured > 0 || relay.homes > 0;
 
-/** The relay that is nearest to those who measured it. */
+/** The lowest median latency of the relays, in milliseconds; null if no node has measured one. */
 export function nearest(relays: readonly ServerRelay[]): number | null {
   const medians = relays.flatMap((relay) => relay.medianMilliseconds ?? []);
   return medians.length > 0 ? Math.min(...medians) : null;

@@ -9,12 +9,12 @@ export interface HealthLine {
   id: string;
   name: string;
   status: "pass" | "warn" | "fail";
-  /** Null when nobody has noted it. */
+  /** Null if unknown. */
   since: string | null;
   words: string;
 }
 
-/** Each part of the service in one sentence. */
+/** One sentence for each part of the server. */
 export function healthLines(server: ServerState, versions: { server: string; console: string }): HealthLine[] {
   const lines: HealthLine[] = server.checks.map((check) => ({
     id: check.part,

@@ -1,4 +1,7 @@
-/** What needs somebody now, six figures, health, and what happened last. An empty network is led to its first node. */
+/**
+ * What needs attention now, six figures, health, and recent changes. An empty network shows the steps to its first
+ * node.
+ */
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { ActivityList } from "@/activity";
@@ -18,7 +21,7 @@ export function OverviewPage() {
   const [first, setFirst] = useState(false);
   const empty = data?.complete === true && data.items.length === 0;
   useEffect(() => {
-    // It stays when the first node comes, to say so.
+    // Stay on the first-run page when the first node joins, to say so.
     if (empty) setFirst(true);
   }, [empty]);
   return (

@@ -5,7 +5,7 @@ import { Fact, Facts, Section, type SummarySection } from "../parts";
 
 const t = text.node;
 
-/** What a node runs on. */
+/** The device and system that a node runs on. */
 export default { column: "left", order: 2, Show: Device } satisfies SummarySection;
 
 function Device({ node }: { node: Node }) {

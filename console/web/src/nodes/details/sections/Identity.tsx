@@ -8,7 +8,7 @@ import { Fact, Facts, Section, SmallButton, type SummarySection } from "../parts
 
 const t = text.node;
 
-/** Who a node is, and since and until when. */
+/** The identity of a node, and when it was created and expires. */
 export default { column: "left", order: 1, Show: Identity } satisfies SummarySection;
 
 function Identity({ node, deleted }: { node: Node; deleted: boolean }) {

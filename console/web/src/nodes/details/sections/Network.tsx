@@ -7,7 +7,7 @@ import { Fact, Facts, Section, type SummarySection } from "../parts";
 const t = text.node;
 const mostRelays = 5;
 
-/** What a device says of the network that it is in. */
+/** What a device reports about the network it is in. */
 export default { column: "right", order: 1, Show: Network } satisfies SummarySection;
 
 function Network({ node: { host } }: { node: Node }) {

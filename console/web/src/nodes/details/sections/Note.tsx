@@ -9,7 +9,7 @@ import { Section, SmallButton, type SummarySection } from "../parts";
 const t = text.node.note;
 const longest = 1000;
 
-/** What administrators wrote down about a node. */
+/** The note that administrators wrote about a node. */
 export default { column: "left", order: 3, Show: Note } satisfies SummarySection;
 
 function Note({ node, deleted }: { node: Node; deleted: boolean }) {
@@ -60,7 +60,7 @@ function Editor({ node, onClose }: { node: Node; onClose(): void }) {
   const { submit, conflict } = useSaveMember({
     node,
     member: "note",
-    // The answer tells who wrote it.
+    // The author comes with the response.
     value: written ? { text: written, author: "", time: new Date().toISOString() } : undefined,
     ready: length <= longest,
     call: (note, ifMatch) =>
@@ -84,7 +84,7 @@ function Editor({ node, onClose }: { node: Node; onClose(): void }) {
       }}
       onKeyDown={(event) => {
         if (event.key !== "Escape") return;
-        event.stopPropagation(); // or the panel around it closes, with what is typed
+        event.stopPropagation(); // otherwise the surrounding panel closes and the typed text is lost
         if (typed === (node.note?.text ?? "")) onClose();
       }}
     >
@@ -117,7 +117,7 @@ function Editor({ node, onClose }: { node: Node; onClose(): void }) {
   );
 }
 
-/** The text as it is, but for what cannot be seen. */
+/** The text with invisible characters made visible. */
 const shown = (note: string) =>
   note
     .split("\n")
