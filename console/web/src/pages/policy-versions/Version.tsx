@@ -85,7 +85,7 @@ function Facts({ version }: { version: Policy }) {
   );
 }
 
-/** Brings the text back as a draft. It is looked at, and then saved, like any other. */
+/** Restores the text as a draft, which is reviewed and saved like any other. */
 function Restore({ version }: { version: Policy }) {
   const navigate = useNavigate();
   const status = useStatus();
@@ -173,7 +173,7 @@ const Waiting = () => (
   </Delayed>
 );
 
-/** With which version this one is compared: with the one before until somebody chooses. */
+/** Selects the version to compare with; the previous one by default. */
 function Compare({
   version,
   versions,
@@ -222,7 +222,7 @@ function useTextOf(version: string): string | undefined {
   return version === "0" ? "" : data?.policy;
 }
 
-/** What a version changed of the one before, or how it differs from another. */
+/** The effect of a version compared with the previous one, or with another. */
 function EffectThen({ version, other }: { version: string; other: string }) {
   const { data } = useStep(version, other || undefined);
   const nodes = useNodes().data?.items;

@@ -1,4 +1,4 @@
-/** The versions of the policy, and one of them. */
+/** The list of policy versions, and the details of one. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { ArrowLeft, History } from "lucide-react";

@@ -17,7 +17,7 @@ export function Standing({ version, inForce }: { version: PolicyVersion; inForce
   );
 }
 
-/** A gain and a loss, by sign and colour; heard in words. */
+/** Gains and losses, by sign and colour, and in words for screen readers. */
 function PlusMinus({ plus, minus, says }: { plus: number; minus: number; says: [string, string] }) {
   if (plus + minus === 0) return <span className="text-ink-3">{t.same}</span>;
   return (
@@ -38,7 +38,7 @@ function PlusMinus({ plus, minus, says }: { plus: number; minus: number; says: [
   );
 }
 
-/** Above this, who lost what is not asked for every version that is in sight. */
+/** Above this number of nodes, the effect is not requested for every visible version. */
 const manyNodes = 3000;
 
 export function useStep(version: string, from?: string) {

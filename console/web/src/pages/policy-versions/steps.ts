@@ -1,7 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, keys, type PolicyVersion } from "@/api";
 
-/** How many lines a diff of `diff -u` adds and takes away. */
+/** How many lines a unified diff adds and removes. */
 export function diffSize(diff: string): { added: number; removed: number } {
   const lines = diff.split("\n").slice(2);
   return {
@@ -25,8 +25,8 @@ export const versionsQuery = queryOptions({
 });
 
 /**
- * What a version changed of another, or of the one before. Its lines stay as they are; pairs are those of the nodes
- * there are.
+ * The difference between a version and another, by default the previous one. The changed lines are fixed; the pairs are
+ * computed for the current nodes.
  */
 export const stepQuery = (version: string, effect: boolean, from?: string) =>
   queryOptions({

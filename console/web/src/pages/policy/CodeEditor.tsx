@@ -31,11 +31,11 @@ import { meaningOf, type Network, suggestionsAt } from "./names";
 import { type Found, rangeInLine } from "./problems";
 
 export interface EditorHandle {
-  /** Puts the cursor there, in sight. */
+  /** Moves the cursor there and scrolls it into view. */
   goTo(line: number, column?: number): void;
 }
 
-/** What the names in the text mean, for completion and for words about them. */
+/** What the names in the text mean, for completion and for hints about them. */
 export interface Knowledge {
   document: Document;
   network: Network;
@@ -43,13 +43,13 @@ export interface Knowledge {
 
 interface CodeEditorProps {
   text: string;
-  /** What is in force, to mark what differs; null marks nothing. */
+  /** The policy in force, to mark differences; null marks nothing. */
   original: string | null;
   problems: readonly Found[];
   hints: readonly Found[];
   knowledge: RefObject<Knowledge>;
   onChange(text: string): void;
-  /** The string under the cursor, or none. */
+  /** The string under the cursor, or empty. */
   onLiteral(literal: string): void;
   onSave(): void;
   ref?: Ref<EditorHandle>;
@@ -64,7 +64,8 @@ export function CodeEditor(props: CodeEditorProps) {
   current.current = props;
   const narrow = useMedia("(max-width: 767px)");
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the view lives as long as the component; what changes is told to it below
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the view lives as long as the component; changes are
+  // applied below
   useEffect(() => {
     if (!host.current) return;
     const { diff, wrap } = parts.current;
@@ -86,7 +87,7 @@ export function CodeEditor(props: CodeEditorProps) {
   }, [text]);
   useEffect(() => {
     const { diff } = parts.current;
-    // The other text is a field of the state that only goes when the extension does.
+    // The original text is a state field that is removed only together with the extension.
     editor.current?.dispatch({ effects: diff.reconfigure([]) });
     if (original === null) return;
     editor.current?.dispatch({
@@ -166,7 +167,7 @@ function extensions(current: RefObject<CodeEditorProps>) {
   ];
 }
 
-/** Makes the text another one by the smallest change, so that the cursor stays and it can be undone. */
+/** Changes the text with the smallest edit, so that the cursor stays in place and it can be undone. */
 function replaceText(view: EditorView, text: string) {
   const old = view.state.doc.toString();
   if (old === text) return;
@@ -189,7 +190,7 @@ function diagnosticsOf(doc: Text, problems: readonly Found[], severity: Diagnost
   });
 }
 
-/** The string that a position is in, without its quotes. */
+/** The string literal at a position, without its quotes. */
 function literalAt(doc: Text, position: number): { from: number; to: number; text: string; closed: boolean } | null {
   const line = doc.lineAt(position);
   for (const found of line.text.matchAll(/\/\/.*|"((?:[^"\\]|\\.)*)("?)/g)) {

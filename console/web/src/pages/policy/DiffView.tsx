@@ -5,7 +5,7 @@ import { clsx } from "clsx";
 import { useEffect, useRef } from "react";
 import { codeLook, measureWithFonts } from "./codeLook";
 
-/** A text to read, with what differs from another marked; of what is equal only what is near. */
+/** A read-only text with differences from another marked. Unchanged parts are collapsed, except near changes. */
 export function DiffView({
   before,
   text,
@@ -13,7 +13,7 @@ export function DiffView({
   whole,
   className,
 }: {
-  /** Null shows the text alone. */
+  /** Null shows only the text. */
   before: string | null;
   text: string;
   label: string;

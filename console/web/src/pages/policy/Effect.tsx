@@ -7,7 +7,7 @@ import { words } from "@/text/policy";
 import { type EffectActions, RouteCard, ShellCard, ShiftCard } from "./EffectCards";
 import { changesNothing } from "./effectWords";
 
-/** Who gains and who loses access by an edit. */
+/** Who gains and who loses access through an edit. */
 export function Effect({
   effect,
   actions,
@@ -15,7 +15,10 @@ export function Effect({
 }: {
   effect: PolicyEffect;
   actions: EffectActions;
-  /** Notes are about a text that is being edited, and open connections about a change that is to come. */
+  /**
+   * What the effect is about: hints belong to a text being edited, open connections to a change that is about to be
+   * saved.
+   */
   of?: "edit" | "save" | "past";
 }) {
   const t = words.effect;
@@ -28,7 +31,7 @@ export function Effect({
       {effect.shifts.length > 0 && (
         <ul className="space-y-2">
           {effect.shifts.map((shift, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the list comes anew as a whole
+            // biome-ignore lint/suspicious/noArrayIndexKey: the list is always replaced as a whole
             <ShiftCard key={index} shift={shift} actions={actions} />
           ))}
         </ul>
@@ -40,7 +43,7 @@ export function Effect({
       {effect.shells.length > 0 && (
         <Section title={t.shells}>
           {effect.shells.map((shift, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the list comes anew as a whole
+            // biome-ignore lint/suspicious/noArrayIndexKey: the list is always replaced as a whole
             <ShellCard key={index} shift={shift} actions={actions} />
           ))}
           <More count={effect.moreShells} />
@@ -49,7 +52,7 @@ export function Effect({
       {effect.routes.length > 0 && (
         <Section title={t.routes}>
           {effect.routes.map((shift, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the list comes anew as a whole
+            // biome-ignore lint/suspicious/noArrayIndexKey: the list is always replaced as a whole
             <RouteCard key={index} shift={shift} actions={actions} />
           ))}
           <More count={effect.moreRoutes} />
@@ -60,7 +63,7 @@ export function Effect({
   );
 }
 
-/** What nobody should miss: a box for each kind of warning. */
+/** Warnings that nobody should miss: a box for each kind. */
 export function Guards({ guards }: { guards: PolicyEffect["guards"] }) {
   const kinds = [...new Set(guards.map((guard) => guard.kind))];
   return kinds.map((kind) => (

@@ -18,19 +18,19 @@ import {
   testOf,
 } from "./effectWords";
 
-/** What the parts of an effect can do beside being read. */
+/** What the user can do with the parts of an effect, besides reading them. */
 export interface EffectActions {
-  /** Shows a line of the text that is being written. */
+  /** Goes to a line of the text being edited. */
   goTo?(line: number): void;
-  /** Where a line of the text in force is in it. */
+  /** The line in the text being edited for a line of the policy in force. */
   lineNow?(line: number): number;
   addTest?(test: TestEntry): void;
-  /** The text of the rules on lines: of the text in force, and of the one that is being written. */
+  /** The text of the rules on these lines: of the policy in force, and of the text being edited. */
   rulesAt?(before: readonly number[], after: readonly number[]): string;
   node(id: string): Node | undefined;
 }
 
-/** Makes a test of a change; of the text of its rules only what the person has asked for. */
+/** Creates a test from a change, given the text of the rules that cause it. */
 type MakeTest = (rules: string) => TestEntry | null;
 
 function AddTest({
@@ -69,7 +69,7 @@ interface CardProps {
   children?: ReactNode;
 }
 
-/** One change: from whom to whom, what, by which lines. */
+/** One change: from whom to whom, what, and because of which lines. */
 function Card({ from, to, lost, gained, amount, lostLines, gainedLines, actions, children }: CardProps) {
   const t = words.effect;
   const tone = lost ? (gained ? "bg-warn" : "bg-bad") : "bg-tick";

@@ -14,7 +14,7 @@ import type { Verdict } from "./useVerdict";
 
 const place = "fairlead.policy-viewer";
 
-/** Who looks, as they said in this browser: the server does not know whose key it is. */
+/** The user who is looking, as selected in this browser: the server does not know who owns a key. */
 export function useViewer(): [string, (viewer: string) => void] {
   const [viewer, setViewer] = useState(() => {
     try {
@@ -30,13 +30,13 @@ export function useViewer(): [string, (viewer: string) => void] {
       try {
         localStorage.setItem(place, chosen);
       } catch {
-        // Then it holds as long as the page.
+        // Without storage it lasts as long as the page.
       }
     },
   ];
 }
 
-/** What the text would change, and whether its tests hold. */
+/** What the text would change, and whether its tests pass. */
 export function EffectPanel({
   verdict,
   dirty,
@@ -57,7 +57,7 @@ export function EffectPanel({
   const { effect, settled } = verdict;
   const broken = verdict.problems.length > 0;
   const failures: readonly PolicyTestFailure[] = effect?.tests ?? [];
-  // What keeps the text from being saved comes first.
+  // Results that prevent saving come first.
   const results = <Tests tests={tests} failures={failures} goTo={actions.goTo} />;
   return (
     <div className="space-y-3">

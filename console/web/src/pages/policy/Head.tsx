@@ -32,7 +32,7 @@ import type { Verdict } from "./useVerdict";
 
 export interface HeadState {
   readOnly: "file" | "role" | null;
-  /** Why it cannot be saved now; empty when it can. */
+  /** Why it cannot be saved now; empty if it can. */
   obstacle: string;
   review(): void;
 }
@@ -60,7 +60,7 @@ export function useHead(bench: Bench, policy: Policy | null, verdict: Verdict, o
   return { readOnly, obstacle, review };
 }
 
-/** The title of the page with what can be done with the text. */
+/** The title of the page, with the actions on the text. */
 export function Head({
   bench,
   head,
@@ -134,7 +134,7 @@ export function Head({
   );
 }
 
-/** What the text is beside the saved one; nothing of who cannot save is unsaved. */
+/** How the text relates to the saved one. For users who cannot save, nothing counts as unsaved. */
 export function standingOf({ dirty, draft }: Bench, { readOnly }: HeadState): string {
   if (!readOnly) return dirty ? words.unsaved : "";
   return draft ? words.tried : "";
@@ -186,7 +186,7 @@ function SaveButton({ bench, head, label }: { bench: Bench; head: HeadState; lab
   );
 }
 
-/** What holds for the text as a whole. */
+/** Banners that apply to the text as a whole. */
 export function Standing({
   bench,
   policy,

@@ -8,7 +8,7 @@ import { Button, Dialog, Skeleton } from "@/ui";
 import { type Choice, mergedText, mergeLines, outdented, type Part } from "./changes";
 import { DiffView } from "./DiffView";
 
-/** Brings a draft together with what somebody else saved meanwhile. Nothing of either is lost without a choice. */
+/** Merges a draft with what somebody else saved meanwhile. Nothing of either is lost without a choice. */
 export function MergeDialog({ draft, policy, onClose }: { draft: Draft; policy: Policy; onClose(): void }) {
   const t = words.moved;
   const fromNothing = draft.base === "0";
@@ -48,7 +48,7 @@ export function MergeDialog({ draft, policy, onClose }: { draft: Draft; policy: 
       {parts && <p>{conflicts.length === 0 ? t.clean : t.conflicts(conflicts.length)}</p>}
       {conflicts.map((part, index) => (
         <Conflict
-          // biome-ignore lint/suspicious/noArrayIndexKey: they keep their order
+          // biome-ignore lint/suspicious/noArrayIndexKey: the order never changes
           key={index}
           part={part}
           title={t.conflict(index + 1, conflicts.length)}

@@ -6,7 +6,7 @@ import type { Found } from "./problems";
 
 const most = 50;
 
-/** What is wrong with the text, under the editor; and what the name under the cursor means. */
+/** The problems of the text, below the editor, and what the name under the cursor means. */
 export function Problems({
   problems,
   hints,
@@ -16,7 +16,7 @@ export function Problems({
   goTo,
 }: {
   problems: readonly Found[];
-  /** What may be meant and probably is not. It keeps nothing from being saved. */
+  /** Valid, but probably unintended. These do not prevent saving. */
   hints: readonly Found[];
   settled: boolean;
   failed: boolean;

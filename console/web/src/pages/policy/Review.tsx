@@ -14,7 +14,9 @@ import type { Verdict } from "./useVerdict";
 
 const trial = "5m";
 
-/** What is about to be saved, what it does, and why. Nothing is saved that nobody could have read here. */
+/**
+ * Shows what is about to be saved and its effect, and asks for a reason. Nothing can be saved without being shown here.
+ */
 export function Review({
   text,
   saved,
@@ -38,7 +40,7 @@ export function Review({
   const { effect } = verdict;
   const removal = effect ? removalOf(effect) : null;
   const failing = new Set(effect?.tests.map((test) => test.line)).size;
-  // Of what could not be looked at, the worst is taken for granted.
+  // If the effect is unknown, assume the worst.
   const needed = removal ? removal.any : true;
   const known = verdict.settled && (effect !== null || verdict.error !== null);
   const ready = now && known && failing === 0 && !busy;
@@ -113,8 +115,8 @@ function useSave(policy: string, etag: string | null, onClose: () => void) {
   const status = useStatus();
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiError | null>(null);
-  // However often the button is pressed and the answer is lost, it is saved once: the same request has the same
-  // name, and counts on what it was reviewed against, though the page may have read anew what it saved.
+  // However often the button is pressed and the response lost, the policy is saved once: the same request has the same
+  // idempotency key, and its If-Match is what was reviewed, even if the page has since reloaded what it saved.
   const [base] = useState(etag);
   const names = useRef(new Map<string, string>());
   const save = async (reason: string, confirmWithin?: string) => {
@@ -133,7 +135,7 @@ function useSave(policy: string, etag: string | null, onClose: () => void) {
       status.done((confirmWithin ? words.save.tried : words.save.done)(answer.data.version));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      // Somebody was quicker: the page shows what they saved, and offers to merge.
+      // Somebody else saved first: the page shows their version and offers to merge.
       void client.invalidateQueries({ queryKey: keys.policy });
       if (error.stale) onClose();
       else setFailure(error);

@@ -7,7 +7,7 @@ import { words } from "@/text/policy";
 import { type TestLine, testResults } from "./document";
 import { failureWords } from "./effectWords";
 
-/** The tests that the text has, and which of them hold. */
+/** The tests in the text, and which of them pass. */
 export function Tests({
   tests,
   failures,
@@ -22,7 +22,7 @@ export function Tests({
   const [folded, setFolded] = useState<boolean | null>(null);
   const results = testResults(tests, failures);
   const failing = results.filter((result) => result.failures.length > 0).length;
-  // Failures open it, a person may close it again.
+  // Failures expand it; the user can collapse it again.
   const open = folded === null ? failing > 0 : !folded;
   return (
     <section className={clsx("rounded-lg border bg-surface text-12", failing > 0 ? "border-bad" : "border-line")}>

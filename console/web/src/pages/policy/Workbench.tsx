@@ -23,7 +23,7 @@ import { useVerdict } from "./useVerdict";
 
 const noHints: readonly Found[] = [];
 
-/** The editor, what its text would do, and the way to save it. It comes with CodeMirror, so that it is a part of its own. */
+/** The editor, the effect of its text, and saving. A separate component, because it comes with CodeMirror. */
 export default function Workbench({ policy, etag }: { policy: Policy | null; etag: string | null }) {
   const [search, setSearch] = useSearchState({ line: "", changes: "", panel: "" });
   const bench = useBench(policy);
@@ -109,7 +109,7 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
           </div>
         )}
       </div>
-      {/* What somebody else saves while this is open was not made part of the text: the banner asks to merge first. */}
+      {/* A version that somebody else saves in the meantime is not part of the text: the banner asks to merge first. */}
       {layer === "review" && !bench.moved && (
         <Review
           text={text}
@@ -147,7 +147,7 @@ function useEffectActions(bench: Bench, editor: RefObject<EditorHandle | null>, 
     lineNow: (line) => lineAfter(changes, line),
     goTo(line) {
       close();
-      // A drawer that closes gives the focus back first.
+      // A closing drawer returns the focus first.
       requestAnimationFrame(() => editor.current?.goTo(line));
     },
     rulesAt: (before, after) =>

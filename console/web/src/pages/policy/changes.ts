@@ -1,7 +1,7 @@
 import { Chunk } from "@codemirror/merge";
 import { Text } from "@codemirror/state";
 
-/** Lines of one text that are others in the other. Lines count from 0, and the ends do not belong to it. */
+/** Lines that differ between two texts. Lines count from 0, and the ends are exclusive. */
 export interface LineChange {
   fromA: number;
   toA: number;
@@ -22,7 +22,7 @@ export function lineChanges(before: string, after: string): LineChange[] {
   }));
 }
 
-/** Where a line of the text before is in the text after: the line itself, or the place where it was. From 1. */
+/** The position in the new text of a line of the old one: the line itself, or the place where it was. From 1. */
 export function lineAfter(changes: readonly LineChange[], line: number): number {
   const at = line - 1;
   let moved = 0;
@@ -35,12 +35,12 @@ export function lineAfter(changes: readonly LineChange[], line: number): number 
   return at + moved + 1;
 }
 
-/** A stretch of lines that both texts agree upon, or that they changed each in its own way. */
+/** Lines that both texts agree on, or that each of them changed differently. */
 export type Part = { lines: string[] } | { mine: string[]; theirs: string[] };
 
 export type Choice = "mine" | "theirs" | "both";
 
-/** Brings together what two people made of one text. Only where both changed the same lines somebody must choose. */
+/** Merges two people's edits of one text. A choice is needed only where both changed the same lines. */
 export function mergeLines(base: string, mine: string, theirs: string): Part[] {
   const [baseLines, myLines, theirLines] = [base, mine, theirs].map((text) => text.split("\n")) as [
     string[],
@@ -76,7 +76,7 @@ interface Region {
   right: LineChange[];
 }
 
-/** The changed stretches of the base, with the changes of both sides; those that touch are one. */
+/** The changed ranges of the base, with the changes of both sides. Adjacent ones are joined. */
 function regions(own: readonly LineChange[], others: readonly LineChange[]): Region[] {
   const all = [
     ...own.map((change) => ({ change, side: "left" as const })),
@@ -95,7 +95,7 @@ function regions(own: readonly LineChange[], others: readonly LineChange[]): Reg
   return found;
 }
 
-/** What one side has in place of a stretch of the base. */
+/** What one side has in place of a range of the base. */
 function cut(lines: string[], changes: readonly LineChange[], from: number, to: number): string[] {
   const first = changes[0];
   const last = changes.at(-1);
@@ -103,7 +103,7 @@ function cut(lines: string[], changes: readonly LineChange[], from: number, to: 
   return lines.slice(first.fromB - (first.fromA - from), last.toB + (to - last.toA));
 }
 
-/** The text that the parts and the choices make; of each conflict mine without a choice. */
+/** The merged text for these choices. A conflict without a choice uses mine. */
 export function mergedText(parts: readonly Part[], choices: readonly (Choice | undefined)[]): string {
   let conflict = 0;
   return parts
@@ -115,7 +115,7 @@ export function mergedText(parts: readonly Part[], choices: readonly (Choice | u
     .join("\n");
 }
 
-/** Lines without the space that all of them begin with. */
+/** Lines without their common indentation. */
 export function outdented(lines: readonly string[]): string {
   const depth = Math.min(...lines.filter((line) => line.trim()).map((line) => line.length - line.trimStart().length));
   return lines.map((line) => line.slice(Number.isFinite(depth) ? depth : 0)).join("\n");

@@ -115,7 +115,7 @@ const language = StreamLanguage.define({
   languageData: { commentTokens: { line: "//", block: { open: "/*", close: "*/" } } },
 });
 
-/** What every view of a policy has: its language, its colours, and leave to style itself. */
+/** The extensions of every policy view: its language, its colours, and the nonce for its styles. */
 export function codeLook(label: string): Extension {
   return [
     EditorView.cspNonce.of(getNonce() ?? ""),
@@ -134,7 +134,7 @@ export function codeLook(label: string): Extension {
   ];
 }
 
-/** Measures again when the fonts are there: before, the gutter is a few pixels off. */
+/** Measures again when the fonts are loaded: before that, the gutter is a few pixels off. */
 export function measureWithFonts(view: EditorView) {
   void document.fonts?.ready.then(() => view.requestMeasure());
 }

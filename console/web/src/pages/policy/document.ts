@@ -2,7 +2,7 @@ import { parseTree, type Node as Tree } from "jsonc-parser";
 import type { PolicyTestFailure } from "@/api";
 import { placesIn } from "./problems";
 
-/** What the text of a policy says, read as far as it can be read. */
+/** The content of a policy's text, as far as it can be parsed. */
 export interface Document {
   groups: Map<string, string[]>;
   hosts: Map<string, string>;
@@ -14,7 +14,7 @@ export interface Document {
 }
 
 interface Entry {
-  /** Without comments and spaces, to compare. */
+  /** Without comments and whitespace, for comparison. */
   meaning: string;
   list: string;
   line: number;
@@ -28,7 +28,7 @@ export interface TestLine {
   src: string;
   accept: string[];
   deny: string[];
-  /** Of a test of shells: where. */
+  /** The destinations of an SSH test. */
   dst: string[];
 }
 
@@ -96,7 +96,7 @@ function stringsIn(tree: Tree | undefined): { value: string; offset: number }[] 
   return (tree?.children ?? []).flatMap(stringsIn);
 }
 
-/** How many rules one text has otherwise than the other: changed, added and taken away. */
+/** How many rules differ between two texts: changed, added and removed. */
 export function rulesChanged(before: Document, after: Document): number {
   const counts = new Map<string, number>();
   for (const { meaning } of before.rules) counts.set(meaning, (counts.get(meaning) ?? 0) + 1);
@@ -110,7 +110,7 @@ export function rulesChanged(before: Document, after: Document): number {
   return Math.max(gone, come);
 }
 
-/** The tests of the text with what the server says of each. A test fails once, however many of its lines do. */
+/** The tests of the text with the server's result for each. A test fails once, however many of its lines do. */
 export function testResults(tests: readonly TestLine[], failures: readonly PolicyTestFailure[]) {
   return tests.map((test) => ({ ...test, failures: failures.filter((failure) => failure.line === test.line) }));
 }

@@ -10,7 +10,7 @@ export type ShellShift = PolicyEffect["shells"][number];
 export type RouteShift = PolicyEffect["routes"][number];
 type Principals = Shift["from"];
 
-/** "ana, goran +3". Who has several tags is named by all of them. */
+/** "ana, goran +3". A principal with several tags is named by all of them. */
 export function principalWords({ names, count }: Principals, most = 2): string {
   const all = names.length <= most + 1 && count === names.length;
   const shown = names.slice(0, all ? names.length : most).map((name) => printable(name, 80).replaceAll(", ", " "));
@@ -18,19 +18,19 @@ export function principalWords({ names, count }: Principals, most = 2): string {
   return shown.join(", ") + (rest > 0 ? ` +${rest.toLocaleString("en")}` : "");
 }
 
-/** What a failing test says, without the place, which stands beside it. */
+/** The message of a failing test without its line, which is shown beside it. */
 export const failureWords = (said: string) => printable(said.replace(/^(ssh )?test on line \d+: /i, ""), 600);
 
 export interface Removal {
-  /** Something that was allowed is not any more. */
+  /** Something that was allowed no longer is. */
   any: boolean;
-  /** Pairs that lose something; 0 when only shells or networks are concerned. */
+  /** Pairs that lose something; 0 if only SSH or routes are affected. */
   pairs: number;
-  /** There are more than are counted. */
+  /** There are more than were counted. */
   more: boolean;
 }
 
-/** What access an effect takes away, also from pairs that keep some. */
+/** The access that an effect removes, also from pairs that keep some. */
 export function removalOf(effect: PolicyEffect): Removal {
   const listed = effect.shifts.filter((shift) => shift.lost.length > 0).reduce((sum, shift) => sum + shift.pairs, 0);
   const pairs = Math.max(listed, effect.lost);
@@ -58,8 +58,8 @@ export function shellWords(users: ShellShift["lost"]): string {
 }
 
 /**
- * A test that holds a change fast: what is gained must stay reachable, what is lost must not come back. It names nodes as
- * the rules do that make the change, of which it is given the text.
+ * A test that pins a change: what is gained must stay reachable, what is lost must not come back. It names nodes the
+ * way the rules that cause the change do; `rules` is their text.
  */
 export function testOf(shift: Shift, from: Node | undefined, to: Node | undefined, rules = ""): TestEntry | null {
   const source = from && endOf(from, rules);
@@ -76,18 +76,18 @@ function claim(src: string, target: string, port: { proto: string; number: numbe
   return { src, ...proto, ...(kept ? { accept: destination } : { deny: destination }) };
 }
 
-/** The same of a network: one address of it speaks for all. */
+/** The same for a network, represented by one of its addresses. */
 export function routeTestOf({ from, prefix, lost, gained }: RouteShift, rules = ""): TestEntry | null {
   const name = from.names[0];
   const kept = lost.length === 0;
   const port = firstPort(kept ? gained : lost, isInternet(prefix) ? 443 : undefined);
   if (!name || !port) return null;
-  // Who has several tags is named by all of them.
+  // A principal with several tags is named by all of them.
   const source = name.startsWith("tag:") ? tagIn(name.split(", "), rules) : personOf(name);
   return source ? claim(source, addressIn(prefix), port, kept) : null;
 }
 
-/** The same of shells: as whom somebody is let in, must wait for an answer, or is refused. */
+/** The same for SSH: which users are accepted, need approval, or are denied. */
 export function shellTestOf(
   shift: ShellShift,
   from: Node | undefined,
@@ -97,7 +97,7 @@ export function shellTestOf(
   const source = from && endOf(from, rules);
   const target = shift.own ? "autogroup:self" : to && endOf(to, rules);
   if (!source || !target) return null;
-  // A test is about one user, and everybody but root is also this one.
+  // A test names single users, and every non-root user stands for autogroup:nonroot.
   const names = (users: ShellShift["lost"]) =>
     users.map(({ name }) => (name === "autogroup:nonroot" ? "nobody" : name));
   const accept = names(shift.gained.filter(({ check }) => !check));
@@ -107,11 +107,11 @@ export function shellTestOf(
   return claims.length > 0 ? { src: source, dst: [target], ...Object.fromEntries(claims) } : null;
 }
 
-/** Of the tags of a node the one that rules name, or the first. */
+/** The tag of a node that the rules name, or its first one. */
 const tagIn = (tags: readonly string[], rules: string) =>
   tags.find((tag) => rules.includes(`"${tag}"`) || rules.includes(`"${tag}:`)) ?? tags[0];
 
-/** How a policy names what a node is: by a tag, or by its owner. */
+/** The name of a node in a policy: a tag, or its owner. */
 function endOf(node: Node, rules: string): string | null {
   if (node.tags.length > 0) return tagIn(node.tags, rules) ?? null;
   return node.user?.name ? personOf(node.user.name) : null;

@@ -11,7 +11,7 @@ const network = {
   users: [{ name: "ana" }] as User[],
 };
 
-/** Lines and the first word of what is said, of rules one to a line from line 3. */
+/** The lines and the first words of the hints, for rules that start on line 3, one per line. */
 const hints = (rules: string[], list = "acls") =>
   hintsOf(readDocument(`{\n"${list}": [\n${rules.join(",\n")}\n]}`), network).map(
     ({ line, text }) => `${line} ${text.split(" ")[0]}`,

@@ -3,10 +3,10 @@ import type { Document } from "./document";
 import { fits, type Network, nameIn, nodesOf } from "./names";
 import type { Found } from "./problems";
 
-/** Of more rules than a person reads each is not compared with each while they type. */
+/** With more rules than this, pairs of rules are not compared while the user types. */
 const mostRules = 500;
 
-/** What is allowed and yet probably not meant: rules that do nothing, and people whom nobody knows. */
+/** What is valid but probably unintended: rules without effect, and unknown people. */
 export function hintsOf(document: Document, network: Network): Found[] {
   if (network.nodes.length === 0) return [];
   const found: Found[] = [];
@@ -31,15 +31,15 @@ export function hintsOf(document: Document, network: Network): Found[] {
 
 type Rule = Document["rules"][number];
 
-/** Whether one rule allows by its very words all that the other does. */
+/** Whether the text of one rule alone shows that it allows everything the other does. */
 function covers(one: Rule, other: Rule): boolean {
   const all = (part: readonly string[], whole: readonly string[], any: string) =>
     whole.includes(any) || part.every((name) => whole.includes(name));
-  // A rule that cannot be read covers nothing and is covered by nothing.
+  // A rule that cannot be parsed covers nothing and is covered by nothing.
   if (![one, other].every((rule) => rule.src.length > 0 && rule.dst.length > 0)) return false;
   const wide = one.list === "grants" ? one.proto === "*" : one.proto === "";
   if (!wide && one.proto !== other.proto) return false;
-  // Whoever asks for their own nodes asks for more than the names say.
+  // What autogroup:self means depends on the source, so the names alone do not compare.
   if (
     one.dst.some((name) => name.startsWith("autogroup:self")) !==
     other.dst.some((name) => name.startsWith("autogroup:self"))
@@ -48,7 +48,7 @@ function covers(one: Rule, other: Rule): boolean {
   return all(other.src, one.src, "*") && all(other.dst, one.dst, one.list === "grants" ? "*" : "*:*");
 }
 
-/** Whether all names are known, and mean no node that is there. */
+/** Whether all names are known, and match no existing node. */
 function meansNobody(names: readonly string[], document: Document, network: Network): boolean {
   return names.length > 0 && names.every((name) => nodesOf(nameIn(name), document, network)?.length === 0);
 }

@@ -2,7 +2,7 @@ import { StringStream } from "@codemirror/language";
 import { describe, expect, it } from "vitest";
 import { startState, token } from "./hujson";
 
-/** The tokens of a text as "sort:text", without plain text. */
+/** The tokens of a text as "type:text", without plain text. */
 function tokens(text: string): string[] {
   const state = startState();
   const found: string[] = [];

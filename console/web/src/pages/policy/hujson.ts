@@ -1,4 +1,4 @@
-/** What the tokenizer needs of the line that is read. CodeMirror's StringStream is one. */
+/** What the tokenizer needs from the current line. CodeMirror's StringStream implements it. */
 export interface Stream {
   match(pattern: RegExp): unknown;
   eatSpace(): boolean;
@@ -13,7 +13,7 @@ export interface TokenizerState {
 
 export const startState = (): TokenizerState => ({ inComment: false });
 
-/** The sort of the next token of JSON with comments and trailing commas. Null is plain text. */
+/** The type of the next token of JSON with comments and trailing commas. Null is plain text. */
 export function token(stream: Stream, state: TokenizerState): string | null {
   if (state.inComment) return blockComment(stream, state);
   if (stream.eatSpace()) return null;
@@ -23,7 +23,7 @@ export function token(stream: Stream, state: TokenizerState): string | null {
     return blockComment(stream, state);
   }
   if (stream.match(/^"(?:[^"\\]|\\.)*"(?=\s*:)/)) return "propertyName";
-  // A string that is not closed ends with its line.
+  // An unclosed string ends with its line.
   if (stream.match(/^"(?:[^"\\]|\\.)*(?:"|\\?$)/)) return "string";
   if (stream.match(/^-?\d[\d.eE+-]*/)) return "number";
   if (stream.match(/^(?:true|false|null)\b/)) return "bool";

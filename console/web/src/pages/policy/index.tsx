@@ -1,4 +1,4 @@
-/** The editor of the policy and the effect of the edit. CodeMirror belongs to the workbench, in a chunk of its own. */
+/** The policy editor and the effect of an edit. CodeMirror is part of the workbench, in a separate chunk. */
 import { lazy, Suspense } from "react";
 import { usePolicy } from "@/api";
 import { text } from "@/text";
@@ -19,7 +19,7 @@ export function PolicyPage() {
   );
 }
 
-/** The shape of what comes: lines of text, and the panel beside them. */
+/** A placeholder for the editor: lines of text, and the panel beside them. */
 function Waiting() {
   return (
     <div className="flex h-full flex-col">
@@ -28,7 +28,7 @@ function Waiting() {
         <div className="flex min-h-0 flex-1">
           <div className="flex-1 space-y-2.5 bg-surface px-16 py-4">
             {[40, 8, 22, 52, 60, 10, 24, 38, 38, 8, 20, 58, 66].map((width, index) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: nothing moves here
+              // biome-ignore lint/suspicious/noArrayIndexKey: the list never changes
               <span key={index} className="skeleton block h-2.5" style={{ width: `${width}%` }} />
             ))}
           </div>

@@ -3,7 +3,7 @@ import { entry } from "@/text";
 import { words } from "@/text/policy";
 import type { Document } from "./document";
 
-/** The network that the names of a policy speak of. */
+/** The network that the names in a policy refer to. */
 export interface Network {
   nodes: readonly Node[];
   users: readonly User[];
@@ -18,14 +18,14 @@ const autogroups = [
   "autogroup:nonroot",
 ];
 
-/** How a policy writes a user: a name that is no address of mail ends in @. */
+/** A user in the format of a policy: a name that is not an e-mail address ends in @. */
 export const personOf = (name: string) => (name.includes("@") ? name : `${name}@`);
 
-/** Whether a policy means this user by a name. */
+/** Whether a name in a policy refers to this user. */
 export const fits = (user: { name: string; email?: string }, name: string) =>
   personOf(user.name) === name || user.name === name || (!!user.email && user.email === name);
 
-/** The nodes that a name of the policy means now; undefined when it names no nodes. */
+/** The nodes that a name in the policy refers to now; undefined if it does not refer to nodes. */
 export function nodesOf(name: string, document: Document, { nodes }: Network): Node[] | undefined {
   if (name === "*") return [...nodes];
   if (name.startsWith("tag:")) return nodes.filter((node) => node.tags.includes(name));
@@ -37,13 +37,13 @@ export function nodesOf(name: string, document: Document, { nodes }: Network): N
   );
 }
 
-/** The name in a string of the policy, without its ports: "tag:db:5432" means tag:db. */
+/** The name in a string of the policy, without its ports: tag:db for "tag:db:5432". */
 export function nameIn(literal: string): string {
   const found = /^((?:tag|group|autogroup):[^:]+|\*|[^:]*@[^:]*|[\w.-]+)(?::[\d*,-]+)?$/.exec(literal);
   return found?.[1] ?? literal;
 }
 
-/** Whom a string of the policy means now, in words; null when nothing can be said. */
+/** What a string of the policy refers to now, in words; null if there is nothing to say. */
 export function meaningOf(
   literal: string,
   document: Document,
@@ -70,7 +70,7 @@ export function meaningOf(
 export interface Suggestion {
   label: string;
   detail?: string;
-  /** Members are written with their colon. */
+  /** Members are inserted with their colon. */
   member?: boolean;
 }
 
@@ -97,7 +97,7 @@ const members: Record<string, string[]> = {
   autoApprovers: ["routes", "exitNode"],
 };
 
-/** Ports that people know by name. */
+/** Ports with well-known names. */
 const ports: [string, string][] = [
   ["22", "SSH"],
   ["53", "DNS"],
@@ -111,7 +111,9 @@ const ports: [string, string][] = [
   ["*", ""],
 ];
 
-/** What may stand at a place of the policy. The path is of names and indexes, the last of what is being written. */
+/**
+ * Completions for a position in the policy. The path consists of names and indexes; the last is what is being written.
+ */
 export function suggestionsAt(
   path: readonly (string | number)[],
   atMember: boolean,

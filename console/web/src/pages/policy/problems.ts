@@ -2,10 +2,10 @@ import { type ParseError, parse, printParseErrorCode } from "jsonc-parser";
 import type { PolicyProblem } from "@/api";
 import { words } from "@/text/policy";
 
-/** Something wrong with the text, at a place. Lines and columns count from 1; line 0 is the text as a whole. */
+/** A problem at a position in the text. Lines and columns count from 1; line 0 is the text as a whole. */
 export type Found = PolicyProblem;
 
-/** What keeps the text from being JSON with comments. It is known at once, without asking the server. */
+/** Why the text is not valid JSON with comments. Known immediately, without asking the server. */
 export function syntaxProblems(text: string): Found[] {
   const errors: ParseError[] = [];
   parse(text, errors, { allowTrailingComma: true });
@@ -13,14 +13,14 @@ export function syntaxProblems(text: string): Found[] {
   const placeAt = placesIn(text);
   for (const { error, offset } of errors) {
     const place = placeAt(offset);
-    // One slip makes the parser stumble on; the first of a line says what it is.
+    // One mistake causes further errors on its line, so only the first of a line is reported.
     if (found.at(-1)?.line === place.line) continue;
     found.push({ ...place, text: words.syntax[printParseErrorCode(error)] ?? words.syntaxOther });
   }
   return found;
 }
 
-/** Tells the line and the column of offsets in a text, of thousands in a text of a megabyte too. */
+/** Returns a function from offsets to lines and columns that is fast for thousands of offsets in a megabyte of text. */
 export function placesIn(text: string): (offset: number) => { line: number; column: number } {
   const starts = [0];
   for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
@@ -35,12 +35,12 @@ export function placesIn(text: string): (offset: number) => { line: number; colu
   };
 }
 
-/** The part of a line that a problem is about: the string or the word that begins there. Columns count characters. */
+/** The range in a line that a problem refers to: the string or word that starts there. Columns count characters. */
 export function rangeInLine(line: string, column: number): { from: number; to: number } {
   if (column <= 0) return { from: line.length - line.trimStart().length, to: line.trimEnd().length };
   const from = Math.min([...line].slice(0, column - 1).join("").length, line.length);
   const token = /^(?:"(?:[^"\\]|\\.)*"?|[\w.:@*/-]+|.)/.exec(line.slice(from))?.[0] ?? "";
   if (token) return { from, to: from + token.length };
-  // At the end of the line there is nothing to mark but what is before it.
+  // At the end of the line, only the character before it can be marked.
   return { from: Math.max(0, from - 1), to: from };
 }

@@ -5,8 +5,8 @@ const open = "{[";
 const close = "}]";
 
 /**
- * The text in order: every line as far in as it is deep, no spaces at the ends of lines, one empty line at most. What
- * stands on a line stays on it, and comments stay as they are. Text that is all on one line is broken first.
+ * The formatted text: lines indented by their depth, no trailing spaces, at most one empty line in a row. Line breaks
+ * and comments stay as they are. Text that is all on one line is broken up first.
  */
 export function tidied(text: string): string {
   const unit = unitOf(text);
@@ -17,7 +17,7 @@ export function tidied(text: string): string {
   for (const line of broken.split(/\r?\n/)) {
     const words = line.trim();
     if (inComment) {
-      // The inside of a comment is a picture of its author's.
+      // The layout inside a comment is its author's choice.
       lines.push(line.trimEnd());
     } else {
       const closing = /^[}\]]+/.exec(words.replace(/[\s,]/g, ""))?.[0].length ?? 0;
@@ -31,7 +31,7 @@ export function tidied(text: string): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** How much deeper it is after a line, and whether a comment goes on behind it. */
+/** The change of depth after a line, and whether a comment continues after it. */
 function readLine(line: string, inComment: boolean): { deeper: number; inComment: boolean } {
   let rest = line;
   if (inComment) {
@@ -49,7 +49,7 @@ function readLine(line: string, inComment: boolean): { deeper: number; inComment
   return { deeper, inComment: false };
 }
 
-/** One line for each member and each rule; what a rule holds stays together. */
+/** One line for each member and each rule; the content of a rule stays together. */
 function brokenUp(text: string, unit: string): string {
   const scanner = createScanner(text, false);
   let out = "";

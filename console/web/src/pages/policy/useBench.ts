@@ -10,17 +10,17 @@ export interface Bench {
   text: string;
   saved: string;
   draft: Draft | null;
-  /** The text is another than the one in force. */
+  /** The text differs from the policy in force. */
   dirty: boolean;
-  /** Somebody saved another version since the draft was begun. */
+  /** Somebody saved another version since the draft was started. */
   moved: boolean;
   document: Document;
   change(text: string): void;
-  /** The same, with the way back. */
+  /** The same, returning a function that undoes it. */
   replace(text: string): () => boolean;
 }
 
-/** The text that is being written, and what it began as. */
+/** The text being edited, and the text it started from. */
 export function useBench(policy: Policy | null): Bench {
   const draft = useDraft();
   const saved = policy?.policy ?? "";
@@ -45,7 +45,7 @@ export function useBench(policy: Policy | null): Bench {
   };
 }
 
-/** Says what was done to the text, with a way to undo it while the text is the same. */
+/** Reports what was done to the text, with an undo that works while the text is unchanged. */
 export function useDoneWithUndo() {
   const status = useStatus();
   return (done: string, back: () => boolean) =>

@@ -2,22 +2,22 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { ApiError, api, type PolicyEffect, useConnection } from "@/api";
 import { type Found, syntaxProblems } from "./problems";
 
-/** What is known of a text: what is wrong with it, and what it would change. */
+/** What is known about a text: its problems, and what it would change. */
 export interface Verdict {
   problems: readonly Found[];
-  /** Of this text, or while it is being looked at of the one before; null when none is known. */
+  /** For this text, or for the previous one while a check is in progress; null if unknown. */
   effect: PolicyEffect | null;
-  /** Nothing of it is of an earlier text. */
+  /** Whether all of it is about the current text. */
   settled: boolean;
-  /** The server was not asked what changes: it has many nodes, and this takes a while. */
+  /** The effect was not requested automatically: there are many nodes, and it takes a while. */
   onRequest: boolean;
   error: unknown;
-  /** Asks the server again, and for the effect. */
+  /** Asks the server again, including for the effect. */
   ask(): void;
 }
 
 const pause = 400;
-/** Above this the effect is shown when it is asked for. */
+/** Above this number of nodes, the effect is shown only on request. */
 export const manyNodes = 3000;
 
 interface Answered {
@@ -27,7 +27,7 @@ interface Answered {
   error: unknown;
 }
 
-/** Asks the server about a text when typing pauses. What the browser finds wrong itself is there at once. */
+/** Checks a text on the server when typing pauses. Problems that the browser finds itself are reported immediately. */
 export function useVerdict(text: string, version: string, viewer: string, nodes: number): Verdict {
   const syntax = useMemo(() => syntaxProblems(text), [text]);
   const [answered, setAnswered] = useState<Answered | null>(null);
@@ -81,7 +81,7 @@ async function look(
   } catch (error) {
     const problems = error instanceof ApiError ? error.problem.problems : undefined;
     if (problems?.length) return { problems, effect: null, error: null };
-    // Who was chosen as the viewer may be gone since.
+    // The selected viewer may have been deleted.
     if (viewer && error instanceof ApiError && error.status === 404) return look(policy, "", effect, signal);
     return { problems: [], effect: null, error };
   }

@@ -9,7 +9,7 @@ import { deviceName } from "./facts";
 
 const t = requestWords;
 
-/** Something that a person begins to do with what waits. */
+/** An action on a waiting request that a person starts. */
 export type RequestAction =
   | { name: "approve"; login: PendingLogin | null }
   | { name: "reject"; login: PendingLogin }
@@ -26,7 +26,7 @@ export function RequestDialogs({ action, onClose }: { action: RequestAction; onC
   }
 }
 
-/** Sends once, keeps the dialogue with the server's words when it is refused, and reads the list anew. */
+/** Sends a decision once, keeps the dialogue open with the server's message if it fails, and refetches the list. */
 function useAnswer(queryKey: readonly string[], onClose: () => void) {
   const client = useQueryClient();
   const status = useStatus();
@@ -126,7 +126,7 @@ function Approve({ login, onClose }: { login: PendingLogin | null; onClose(): vo
   );
 }
 
-/** Who will own the node. Without the right to see users the name is typed. */
+/** The future owner of the node. Without the right to see users, the name is typed. */
 function OwnerField({ value, onChange, missing }: { value: string; onChange(name: string): void; missing: boolean }) {
   const words = t.approve;
   const can = useCan();

@@ -2,11 +2,11 @@ import type { PendingLogin } from "@/api";
 import { printable } from "@/text";
 import { requestWords } from "@/text/requests";
 
-/** What a device calls itself; nobody has checked it. */
+/** The hostname that a device reports; it is not verified. */
 export const deviceName = (login: Pick<PendingLogin, "hostname">) =>
   printable(login.hostname, 60) || requestWords.devices.unnamed;
 
-/** New ones come at the end, so that nothing moves under the pointer. */
+/** New ones are added at the end, so that nothing moves under the pointer. */
 export function oldestFirst<T extends { since: string }>(all: readonly T[] | undefined): T[] {
   return [...(all ?? [])].sort((a, b) => Date.parse(a.since) - Date.parse(b.since));
 }

@@ -1,4 +1,4 @@
-/** Who waits for an answer: devices that ask to join without a key, and SSH sessions of rules that ask. */
+/** Requests that wait for approval: devices that join without a key, and SSH sessions whose rule requires it. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Hash, Inbox, SquareTerminal } from "lucide-react";
@@ -27,7 +27,7 @@ import { type RequestAction, RequestDialogs } from "./dialogs";
 import { deviceName, oldestFirst } from "./facts";
 
 const t = requestWords;
-/** Somebody stands at the device and waits. */
+/** Somebody is at the device and waiting. */
 const often = { refetchInterval: 3000 };
 
 export function RequestsPage() {
@@ -87,7 +87,7 @@ export function RequestsPage() {
   );
 }
 
-/** Says that more wait than before. */
+/** Announces when more requests are waiting than before. */
 function useArrivals(waiting: number) {
   const before = useRef(waiting);
   useEffect(() => {

@@ -10,7 +10,7 @@ import { ApiSteps, Button, Input, Time, useStatus, useWrites } from "@/ui";
 import { AutoApproved, labelOf, RouteSwitch, StateBadge } from "./columns";
 import { type AutoApprovers, approverOf } from "./facts";
 
-/** All about one network or exit node: its routers, what the policy says, and who served it. */
+/** Everything about one network or exit node: its routers, what the policy says, and who served it. */
 export function RoutePanel({
   row,
   rows,
@@ -77,7 +77,7 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-/** Routes as the server keeps them, for their ids and preferences. */
+/** Routes as the server stores them, for their IDs and preferences. */
 function useRecorded(prefix: string): Route[] | undefined {
   return useQuery({
     queryKey: [...keys.routes, prefix],
@@ -86,7 +86,7 @@ function useRecorded(prefix: string): Route[] | undefined {
   }).data;
 }
 
-/** What the switches, preferences and buttons of the routers send. */
+/** The API calls behind the switches, preferences and buttons of the routers. */
 function Calls({ routers, recorded }: { routers: readonly RouteRow[]; recorded: readonly Route[] }) {
   if (!useWrites("routes:write").offered) return null;
   const steps = routers.flatMap((row) => {

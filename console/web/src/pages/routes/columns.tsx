@@ -17,7 +17,7 @@ export const tones: Record<RouteState, Tone> = {
   unoffered: "plain",
 };
 
-/** What a switch leads to, in words. */
+/** The label of a route's switch. */
 export const labelOf = (row: RouteRow) => (row.route.exit ? t.exit : row.prefix);
 
 export function StateBadge({ state }: { state: RouteState }) {
@@ -30,7 +30,7 @@ export function StateBadge({ state }: { state: RouteState }) {
   );
 }
 
-/** Approves the route or takes that back; it is not there without the right. */
+/** A switch that approves or disables the route; hidden without the right. */
 export function RouteSwitch({ row }: { row: RouteRow }) {
   const { offered, why } = useWrites("routes:write");
   const turn = useTurnRoutes();
@@ -81,15 +81,15 @@ export function AutoApproved({ row, approver }: { row: RouteRow; approver: { pre
 interface RouteFacts {
   exits: boolean;
   by: AutoApprovers;
-  /** Of several routers of a network only the first names it loudly. */
+  /** Rows whose network is shown muted, because the first router of the network already shows it. */
   repeated: ReadonlySet<string>;
-  /** Whether the person may turn switches at all. */
+  /** Whether the person may use the switches at all. */
   switches: boolean;
-  /** How many nodes may use each exit node, where that is known. */
+  /** How many nodes may use each exit node, if known. */
   users: ReadonlyMap<string, number> | undefined;
 }
 
-/** How many may use an exit node by the policy. One that waits serves nobody yet. */
+/** How many nodes may use an exit node according to the policy. A pending one serves nobody yet. */
 export const usersOf = (row: RouteRow, users: ReadonlyMap<string, number> | undefined) =>
   row.route.exit && row.route.state !== "waiting" ? users?.get(row.node.id) : undefined;
 

@@ -4,7 +4,7 @@ import { type Fields, prefixContains } from "@/filter";
 import { byNetwork, isWaiting, type RouteRow } from "@/routes";
 import { internet, usersOf } from "@/routes/losers";
 
-/** All but the first row of each network, in their usual order. */
+/** All rows except the first of each network, in default order. */
 export function repeatedIn(rows: readonly RouteRow[]): ReadonlySet<string> {
   const seen = new Set<string>();
   const repeated = new Set<string>();
@@ -15,7 +15,7 @@ export function repeatedIn(rows: readonly RouteRow[]): ReadonlySet<string> {
   return repeated;
 }
 
-/** Those that a person has to decide, with all routers of their networks. */
+/** Splits off the routes that wait for approval, with all routers of their networks. */
 export function splitWaiting(rows: readonly RouteRow[]): { waiting: RouteRow[]; rest: RouteRow[] } {
   const keys = new Set(rows.filter(isWaiting).map(groupOf));
   return {
@@ -25,7 +25,7 @@ export function splitWaiting(rows: readonly RouteRow[]): { waiting: RouteRow[]; 
 }
 const groupOf = (row: RouteRow) => (row.route.exit ? row.id : row.prefix);
 
-/** Whom a policy approves without anybody looking. */
+/** Whose routes a policy approves automatically. */
 export interface AutoApprovers {
   routes: [prefix: string, by: string[]][];
   exitNode: string[];
@@ -49,7 +49,7 @@ export function autoApprovers(policy: string): AutoApprovers {
   };
 }
 
-/** The part of the policy that approves a route, whoever offers it. */
+/** The part of the policy that auto-approves a route, whoever advertises it. */
 export function approverOf(row: RouteRow, by: AutoApprovers): { prefix: string; by: string[] } | null {
   if (row.route.exit) return by.exitNode.length > 0 ? { prefix: row.prefix, by: by.exitNode } : null;
   const found = by.routes.find(([prefix]) => prefixContains(prefix, row.prefix));
@@ -72,8 +72,8 @@ export const routeFilter: Fields<RouteRow> = {
 };
 
 /**
- * How many nodes may use each exit node, by its id, as a map of nodes and the internet says it; undefined where the map
- * does not have all nodes.
+ * How many nodes may use each exit node, by its ID, according to an access map of nodes and the internet; undefined if
+ * the map does not include all nodes.
  */
 export function exitUsers(map: AccessMap, exits: readonly Node[]): ReadonlyMap<string, number> | undefined {
   const users = exits.map((exit) => ({ id: exit.id, ...usersOf(map, internet, exit) }));

@@ -1,4 +1,4 @@
-/** Networks behind nodes, and exit nodes: who leads there, who waits for approval, and who served. */
+/** Networks behind nodes, and exit nodes: their routers, which ones wait for approval, and which ones served. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Ban, Check, Route } from "lucide-react";
@@ -38,7 +38,7 @@ type Tab = keyof typeof t.tabs;
 const rowName = (row: RouteRow) => `${labelOf(row)} ${printable(row.node.givenName)}`;
 const none: ReadonlySet<string> = new Set();
 
-/** What waits comes first, with all routers of the same network. */
+/** Pending routes first, with all routers of the same network. */
 function group(rows: readonly RouteRow[]) {
   const { waiting, rest } = splitWaiting(rows);
   return [
@@ -127,7 +127,7 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
   );
 }
 
-/** How many nodes may use each exit node, asked for where exit nodes are shown. */
+/** How many nodes may use each exit node, requested only where exit nodes are shown. */
 function useExitUsers(all: readonly RouteRow[], shown: boolean): ReadonlyMap<string, number> | undefined {
   const exits = useMemo(() => all.filter((row) => row.route.exit).map((row) => row.node), [all]);
   const { data } = useQuery({
@@ -137,7 +137,7 @@ function useExitUsers(all: readonly RouteRow[], shown: boolean): ReadonlyMap<str
   return useMemo(() => data && exitUsers(data, exits), [data, exits]);
 }
 
-/** Each kind of route with how many wait for approval. */
+/** The kinds of routes, each with the number that wait for approval. */
 const routeTabs = (all: readonly RouteRow[]) =>
   tabsOf(t.tabs, (tab) => {
     const waiting = all.filter((row) => row.route.exit === (tab === "exits") && isWaiting(row)).length;
@@ -155,7 +155,7 @@ function ApproveAllButton({ rows }: { rows: readonly RouteRow[] }) {
   );
 }
 
-/** What can be done with the chosen rows of a tab. */
+/** Bulk actions on the selected rows of a tab. */
 function Bulk({ list, all, rows }: { list: Selection; all: readonly RouteRow[]; rows: readonly RouteRow[] }) {
   const turn = useTurnRoutes();
   const { offered, why } = useWrites("routes:write");

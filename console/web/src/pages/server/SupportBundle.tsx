@@ -7,7 +7,7 @@ import { serverPage as t } from "@/text/settings";
 import { Button, copyText, download, Fold, Section, useStatus } from "@/ui";
 import { supportBundle } from "./bundle";
 
-/** What to attach to a request for help, shown before it is sent. */
+/** What to attach to a support request, shown before it is sent. */
 export function SupportBundle({ server }: { server: ServerState }) {
   const session = useSession();
   const status = useStatus();

@@ -1,7 +1,7 @@
 import type { DNS, Node, Policy, ServerState } from "@/api";
 import type { Session } from "@/api/session";
 
-/** What a support bundle is made of. */
+/** The data in a support bundle. */
 export interface BundleParts {
   at: string;
   browser: string;
@@ -13,7 +13,7 @@ export interface BundleParts {
   users: number | undefined;
 }
 
-/** Counts by a word of each. */
+/** Counts items by a key. */
 function countBy<T>(items: readonly T[], word: (item: T) => string): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const item of items) counts[word(item) || "unknown"] = (counts[word(item) || "unknown"] ?? 0) + 1;
@@ -21,8 +21,8 @@ function countBy<T>(items: readonly T[], word: (item: T) => string): Record<stri
 }
 
 /**
- * What helps to answer a question about an installation, and nothing that tells who uses it: no keys, no names and
- * addresses of nodes, people and networks, no text of the policy.
+ * Data that helps to answer a question about an installation, without anything that identifies its users: no keys, no
+ * names or addresses of nodes, people or networks, no policy text.
  */
 export function supportBundle({ at, browser, session, server, dns, policy, nodes, users }: BundleParts) {
   return {

@@ -1,4 +1,4 @@
-/** What the server is, how it is, and what to send when it is not. */
+/** The server's details, its health, and what to send when something is wrong. */
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { dnsQuery, type ServerState, serverQuery, useCan, usePolicy, useSession } from "@/api";
@@ -105,7 +105,7 @@ function Health({ server }: { server: ServerState }) {
 
 const cell = "border-t border-hair px-4 py-2 align-top";
 
-/** A table that scrolls sideways where there is no room for its columns. */
+/** A table that scrolls horizontally where there is no room for its columns. */
 function ScrollingTable({
   label,
   titles,

@@ -21,9 +21,9 @@ export function SettingsPage({
   title: string;
   actions?: ReactNode;
   children: ReactNode;
-  /** What is inside takes all the room, as a list does. */
+  /** The content takes all the space, as a list does. */
   fill?: boolean;
-  /** What stays at the bottom while the rest scrolls. */
+  /** Stays at the bottom while the rest scrolls. */
   footer?: ReactNode;
 }) {
   usePageTitle(title, text.settings.title);

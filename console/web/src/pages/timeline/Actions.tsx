@@ -7,7 +7,7 @@ import type { useTimelineEvents } from "./state";
 
 const t = text.timeline;
 
-/** Takes away what is shown: as a link, or as a file. */
+/** Copies a link to what is shown, or exports it as a file. */
 export function Actions({
   events,
   fits,
@@ -15,14 +15,14 @@ export function Actions({
   to,
 }: {
   events: ReturnType<typeof useTimelineEvents>;
-  /** Whether the filter line lets an event through. */
+  /** Whether an event matches the filter line. */
   fits(told: Told): boolean;
   from: number;
   to: number;
 }) {
   const status = useStatus();
   const copyLink = async () => {
-    // To the moment, so that who follows it sees the same and not what is last then.
+    // Use exact times, so that people who follow the link see the same period and not the latest one.
     const url = new URL(location.href);
     url.searchParams.set("from", new Date(from).toISOString());
     url.searchParams.set("to", new Date(to).toISOString());

@@ -7,7 +7,7 @@ import { momentWords, tickWords } from "./range";
 
 const t = text.timeline;
 
-/** The axis. It has the marker, which the arrow keys move; with Shift they choose a time, which Enter shows. */
+/** The axis with the marker. Arrow keys move the marker; with Shift they select a period, and Enter shows it. */
 export function Axis({
   from,
   to,

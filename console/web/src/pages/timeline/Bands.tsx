@@ -17,10 +17,10 @@ const t = text.timeline;
 interface BandsProps {
   from: number;
   to: number;
-  /** Follows the time: the right edge is now. */
+  /** Follows the current time: the right edge is now. */
   live: boolean;
   told: readonly Told[];
-  /** Before this nothing is known, though there is something. */
+  /** Earlier events exist, but are not loaded. */
   knownFrom: number;
   lanes: readonly Lane[];
   onlyLane: Lane | null;
@@ -36,7 +36,7 @@ interface BandsProps {
   compact: boolean;
 }
 
-/** Events above and presence below, on one axis that a marker crosses. */
+/** Events above and presence below, on a common axis with a marker across both. */
 export function Bands(props: BandsProps) {
   const { from, to, told, nodes, compact } = props;
   const lanes = useMemo(() => (compact ? (["all"] as const) : props.lanes), [compact, props.lanes]);
@@ -126,7 +126,7 @@ function Scene({
     if (right - left >= shortest / 2) onPeriod(left, Math.min(Math.max(right, left + shortest), to));
   };
   return (
-    // The axis does the same by keyboard.
+    // The axis does the same with the keyboard.
     <div
       className="absolute inset-0 cursor-crosshair"
       onPointerMove={(event) => {
@@ -185,7 +185,7 @@ function Scene({
   );
 }
 
-/** A moment across both bands, with its time at the top. */
+/** A vertical line across both bands, with its time at the top. */
 function Line({ x, at, faint, width }: { x: number; at: number; faint?: boolean; width: number }) {
   const { timeZone } = usePreferences();
   return (
@@ -207,7 +207,7 @@ function Line({ x, at, faint, width }: { x: number; at: number; faint?: boolean;
   );
 }
 
-/** Lines between lanes, round moments, and what is not known. */
+/** Lines between lanes and at ticks, and the range that is not loaded. */
 const Ground = memo(function Ground({
   width,
   height,

@@ -11,7 +11,7 @@ const t = text.timeline;
 /** Many rows make a page slow, and nobody reads them all. */
 const rowStep = 100;
 
-/** The events as a table, or why there are none. */
+/** The events as a table, or the reason why there are none. */
 export function EventList({
   events,
   told,

@@ -14,7 +14,7 @@ interface FilterProps {
 
 const verbs = Object.keys(t.verb) as (keyof typeof t.verb)[];
 
-/** Which events are shown. The server leaves the others out. */
+/** Selects which events are shown. The server omits the others. */
 export function FilterMenu({ search, onChange }: FilterProps) {
   const shown = lanesOf(search.lane);
   const chosen = search.verb ? search.verb.split(",") : verbs;
@@ -56,7 +56,7 @@ export function FilterMenu({ search, onChange }: FilterProps) {
   );
 }
 
-/** What is left out, each with a way to have it back. */
+/** The active filters, each with a button to remove it. */
 export function FilterChips({ search, onChange }: FilterProps) {
   const chips: { words: string; clear: Partial<TimelineSearch> }[] = [];
   if (search.lane)

@@ -7,7 +7,7 @@ import { momentWords } from "./range";
 
 const t = text.timeline;
 
-/** The events in their lanes. They are one stop for Tab; arrow keys go from one to the next. */
+/** The events in their lanes. They are a single Tab stop; arrow keys move between them. */
 export const Marks = memo(function Marks({
   marks,
   lanes,
@@ -95,7 +95,7 @@ export const Marks = memo(function Marks({
   );
 });
 
-/** One event is a disc, or a ring when something ended; several are a larger disc with their number. */
+/** One event is a disc, or a ring if something ended; several are a larger disc with their number. */
 function Shape({ mark, x, y }: { mark: EventMark; x: number; y: number }) {
   const count = mark.told.length;
   const ended = mark.told.every((each) => each.words.ended);

@@ -43,7 +43,7 @@ export function PresenceLabels({
   );
 }
 
-/** How much of the time a server was there, when that was not all of it. It gives way to the button over it. */
+/** A server's uptime, if it was not always online. Hidden while the button over it is shown. */
 function Uptime({ node, from, to, live }: { node: Node; from: number; to: number; live: boolean }) {
   const { data } = useSpans(node.id, from, live ? undefined : to, to);
   const share = data && isServer(node) && data.some((span) => span.gap) ? shareOnline(data) : null;
@@ -90,7 +90,7 @@ function RemoveNode({
   );
 }
 
-/** Which nodes these are, and a way to others. */
+/** Names the shown nodes, and lets the user select others. */
 export function PresenceControls({
   nodes,
   usual,
@@ -100,7 +100,7 @@ export function PresenceControls({
   nodes: readonly Node[];
   usual: boolean;
   onNodes(ids: string[] | null): void;
-  /** Where there is little room the strips are shown when they are asked for. */
+  /** Where there is little room, the strips are shown on request. */
   fold?: { open: boolean; toggle(): void };
 }) {
   const [adding, setAdding] = useState(false);
@@ -146,7 +146,7 @@ export function PresenceControls({
 
 const most = 50;
 
-/** A field that completes names of nodes and adds the one that is named. */
+/** A field that completes names of nodes and adds the named one. */
 function AddNode({ nodes, onAdd, onClose }: { nodes: readonly Node[]; onAdd(id: string): void; onClose(): void }) {
   const id = useId();
   const { data } = useNodes();
@@ -214,7 +214,7 @@ export const PresenceRows = memo(function PresenceRows({
   to: number;
   live: boolean;
   width: number;
-  /** Without labels at the side: each has its own above. */
+  /** Without labels at the side: each strip has its own above. */
   compact: boolean;
   onNodes(ids: string[] | null): void;
 }) {

@@ -5,7 +5,7 @@ import { printable, text } from "@/text";
 
 const t = text.timeline;
 
-/** The strips in figures. */
+/** The strips as numbers. */
 export function PresenceTable({
   nodes,
   from,

@@ -7,7 +7,7 @@ import { fieldMoment, fieldValue, longest, momentWords, type Period, type RangeN
 
 const t = text.timeline;
 
-/** The time that everything on the page is about. */
+/** Selects the period that everything on the page is about. */
 export function RangeBar({
   period,
   end,
@@ -17,9 +17,9 @@ export function RangeBar({
   onShift,
 }: {
   period: Period;
-  /** The end of the period, which is now when it has none. */
+  /** The end of the period; now if it is open-ended. */
   end: number;
-  /** Empty when two moments are chosen. */
+  /** Empty if the period is given by two times. */
   range: RangeName | "";
   onRange(range: RangeName): void;
   onPeriod(period: Period): void;

@@ -26,7 +26,7 @@ const columns: Column<Told>[] = [
 
 export const mostExported = 10_000;
 
-/** Writes all events of a filter to a file, not only those that are shown. Answers whether that was all. */
+/** Writes all events of a filter to a file, not only the visible ones. Returns whether the file is complete. */
 export async function exportEvents(filter: AuditFilter, keep: (each: Told) => boolean): Promise<boolean> {
   const all: Change[] = [];
   for (let cursor: string | undefined; ; ) {

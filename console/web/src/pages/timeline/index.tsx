@@ -1,4 +1,4 @@
-/** Changes and presence on one axis of time. */
+/** Changes and presence on a common time axis. */
 import { type ComponentProps, useCallback, useMemo } from "react";
 import { EventDetails, lanes, useKeyComments } from "@/activity";
 import type { AuditFilter } from "@/api";

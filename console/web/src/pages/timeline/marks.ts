@@ -10,7 +10,7 @@ export interface Told {
 
 export const tell = (entry: Change): Told => ({ entry, words: eventWords(entry), at: Date.parse(entry.at) });
 
-/** What the words of the filter line mean for events: anything that a row or its details call it by. */
+/** What filter terms mean for events: any name that a row or its details show. */
 export const eventFilter = (commentOf: KeyComments): Fields<Told> => {
   const names = ({ entry, words }: Told) => [words.actor, commentOf(entry)];
   const includes = (all: readonly string[], word: string) => all.some((each) => each.toLowerCase().includes(word));
@@ -22,7 +22,7 @@ export const eventFilter = (commentOf: KeyComments): Fields<Told> => {
 };
 export const eventFilterFields = ["by"];
 
-/** Which kinds of object a part of the timeline is about. Routes are a matter of nodes. */
+/** The kinds of objects in each lane. Routes belong to nodes. */
 const kinds: Record<Lane, string> = {
   nodes: "node",
   routes: "node",
@@ -33,20 +33,20 @@ const kinds: Record<Lane, string> = {
   signins: "login,sshgrant",
 };
 
-/** The parts that the address names; all when it names none. */
+/** The lanes named in the address; all if it names none. */
 export function lanesOf(word: string): readonly Lane[] {
   const named = word.split(",");
   const found = lanes.filter((lane) => named.includes(lane));
   return found.length > 0 ? found : lanes;
 }
 
-/** What the server is asked for, so that it need not send the rest; undefined for all. */
+/** The kinds to request, so that the server need not send the rest; undefined for all. */
 export function kindsOf(shown: readonly Lane[]): string | undefined {
   if (shown.length === lanes.length) return undefined;
   return [...new Set(shown.map((lane) => kinds[lane]))].join(",");
 }
 
-/** Events of a lane that lie too close to be apart. */
+/** Events of a lane that are too close to be drawn separately. */
 export interface EventMark {
   id: string;
   lane: Lane | "all";
@@ -55,12 +55,13 @@ export interface EventMark {
   told: Told[];
 }
 
-/** As far apart as two fingers need. */
+/** The minimum distance for touch targets. */
 export const cell = 24;
 
 /**
- * The marks of a lane: each event by itself where there is room, those that would touch as one. Events come newest
- * first; x gives their place; "all" is one lane for everything. Marks are from left to right and never closer than a cell.
+ * The marks of a lane: single events where there is room, one mark for events that would touch. Events are newest
+ * first; x returns their position; "all" is one lane for everything. Marks are sorted from left to right and never
+ * closer than a cell.
  */
 export function marksOf(told: readonly Told[], lane: EventMark["lane"], x: (at: number) => number): EventMark[] {
   const marks: (EventMark & { right: number })[] = [];
@@ -76,7 +77,7 @@ export function marksOf(told: readonly Told[], lane: EventMark["lane"], x: (at: 
   return marks.reverse();
 }
 
-/** Which mark has the focus after a key: along its lane, or the nearest of the next lane that has any. */
+/** The mark that gets the focus after a key: along its lane, or the nearest in the next lane that has any. */
 export function moved(marks: readonly EventMark[], from: EventMark, key: string): EventMark | undefined {
   const own = marks.filter((mark) => mark.lane === from.lane);
   const at = own.indexOf(from);
@@ -103,8 +104,8 @@ export function moved(marks: readonly EventMark[], from: EventMark, key: string)
 
 const radius = { one: 4, most: 11 };
 
-/** A group is as large as it has events, up to what fits beside its neighbours. */
+/** The radius of a group grows with its number of events, up to what fits next to its neighbours. */
 export const radiusOf = (count: number) => (count === 1 ? radius.one : Math.min(radius.most, 7 + Math.log2(count)));
 
-/** How many there are, in the room of a mark. */
+/** The number of events, short enough for a mark. */
 export const countWords = (count: number) => (count > 99 ? "99+" : String(count));

@@ -7,11 +7,11 @@ export const lengths = { "1h": hour, "24h": day, "7d": 7 * day, "30d": 30 * day 
 export type RangeName = keyof typeof lengths;
 export const rangeNames = Object.keys(lengths) as RangeName[];
 
-/** What the server answers for at once. */
+/** The longest period that the server accepts. */
 export const longest = 31 * day;
 export const shortest = 60e3;
 
-/** The time that a page shows. Without an end it follows the time. */
+/** The period that a page shows. Without an end it follows the current time. */
 export interface Period {
   from: number;
   to: number | null;
@@ -19,11 +19,11 @@ export interface Period {
 
 const moment = (word: string) => {
   const at = Date.parse(word);
-  // Years of four digits: further out there are moments that cannot be written in another zone.
+  // Years have four digits: later times cannot be written in every time zone.
   return at >= 0 && at < 253_402_300_800_000 ? at : null;
 };
 
-/** What the address asks for: two moments, a moment and now, or one of the ranges up to now. */
+/** The period in the address: two times, a time until now, or one of the ranges until now. */
 export function periodOf(search: { range: string; from: string; to: string }, now: number): Period {
   const from = moment(search.from);
   const to = moment(search.to);
@@ -33,13 +33,13 @@ export function periodOf(search: { range: string; from: string; to: string }, no
   return { from: now - lengths[name], to: null };
 }
 
-/** A period moved by half of its length; null when it would reach now, where the time is followed instead. */
+/** A period moved by half its length; null if it would reach now, because the page then follows the current time. */
 export function shifted(from: number, to: number, direction: 1 | -1, now: number): Period | null {
   const step = ((to - from) / 2) * direction;
   return to + step >= now - shortest ? null : { from: from + step, to: to + step };
 }
 
-/** A period around moments, with room at its sides, and not too short to be looked at. */
+/** A period around some times, with a margin on both sides and a minimum length. */
 export function around(first: number, last: number, now: number): Period {
   const room = Math.max((last - first) * 0.15, shortest);
   return { from: first - room, to: Math.min(last + room, Math.max(now, last + 1)) };
@@ -48,7 +48,7 @@ export function around(first: number, last: number, now: number): Period {
 type Zone = Preferences["timeZone"];
 const offsetOf = (at: number, zone: Zone) => (zone === "utc" ? 0 : -new Date(at).getTimezoneOffset() * 60e3);
 
-/** A moment as a field of date and time has it. */
+/** A time as the value of a datetime-local input. */
 export const fieldValue = (at: number, zone: Zone) => new Date(at + offsetOf(at, zone)).toISOString().slice(0, 16);
 
 export function fieldMoment(value: string, zone: Zone): number | null {
@@ -74,12 +74,12 @@ const steps = [
   7 * day,
 ];
 
-/** Round moments with room between them, and whether each begins a day. */
+/** Round times with enough space between them, and whether each starts a day. */
 export function ticks(from: number, to: number, width: number, zone: Zone, room = 88): { at: number; day: boolean }[] {
   const least = ((to - from) / Math.max(1, width)) * room;
   const step = steps.find((each) => each >= least) ?? 14 * day;
   const all: { at: number; day: boolean }[] = [];
-  // Days begin in the zone that is shown, and the offset may change between two ticks.
+  // Days start in the displayed time zone, whose offset may change between two ticks.
   for (let local = Math.ceil((from + offsetOf(from, zone)) / step) * step; ; local += step) {
     const at = local - offsetOf(local - offsetOf(local, zone), zone);
     if (at > to) return all;
@@ -87,7 +87,7 @@ export function ticks(from: number, to: number, width: number, zone: Zone, room 
   }
 }
 
-/** "14:00", at the beginning of a day "12 Nov". */
+/** "14:00", or "12 Nov" at the start of a day. */
 export function tickWords({ at, day: begins }: { at: number; day: boolean }, zone: Zone): string {
   const timeZone = zone === "utc" ? "UTC" : undefined;
   const format: Intl.DateTimeFormatOptions = begins
@@ -96,7 +96,7 @@ export function tickWords({ at, day: begins }: { at: number; day: boolean }, zon
   return new Intl.DateTimeFormat("en-GB", format).format(at);
 }
 
-/** "14 Nov, 18:50", with seconds where the period is short. */
+/** "14 Nov, 18:50", with seconds if the period is short. */
 export function momentWords(at: number, zone: Zone, seconds = false): string {
   return new Intl.DateTimeFormat("en-GB", {
     day: "numeric",

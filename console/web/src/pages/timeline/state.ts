@@ -7,7 +7,7 @@ import { useNow } from "@/ui";
 import { kindsOf, lanesOf, type Told, tell } from "./marks";
 import { type Period, periodOf, type RangeName, rangeNames } from "./range";
 
-/** The address is the state of the page. */
+/** The state of the page, which is in the address. */
 export function useTimelineSearch() {
   return useSearchState({
     range: "24h",
@@ -26,12 +26,12 @@ export function useTimelineSearch() {
 }
 export type TimelineSearch = ReturnType<typeof useTimelineSearch>[0];
 
-/** The time that the address asks for, as it was when it was asked: it moves on without being read again. */
+/** The period in the address, as of when it was requested: the current time moves on without a refetch. */
 export function useAsked({ range, from, to }: TimelineSearch): Period {
   return useMemo(() => periodOf({ range, from, to }, Date.now()), [range, from, to]);
 }
 
-/** The time that is shown: what follows the time ends now, or with the newest event. */
+/** The displayed period: a live one ends now, or at the newest event. */
 export function useShown(asked: Period, { range, from }: TimelineSearch, newest: number) {
   const minute = useNow();
   const live = asked.to === null;
@@ -42,7 +42,7 @@ export function useShown(asked: Period, { range, from }: TimelineSearch, newest:
 }
 
 const pageSize = 250;
-/** As much as is read by itself; older events come when they are asked for. */
+/** How many events are loaded automatically; older ones are loaded on request. */
 const readAhead = 1000;
 
 export function useTimelineEvents(search: TimelineSearch, asked: Period) {
@@ -72,7 +72,7 @@ export function useTimelineEvents(search: TimelineSearch, asked: Period) {
   return { ...query, told, lanes, filter };
 }
 
-/** The event that the address names, though it may lie before what was read. */
+/** The event in the address, even if it is older than what is loaded. */
 export function useOpenEvent(id: string, told: readonly Told[]): Told | null {
   const can = useCan()("history:read");
   const here = useMemo(() => told.find((each) => each.entry.id === id) ?? null, [told, id]);
@@ -81,7 +81,7 @@ export function useOpenEvent(id: string, told: readonly Told[]): Told | null {
   const { data } = useQuery({
     queryKey: ["event", id],
     queryFn: async ({ signal }) => {
-      // What lies before the next position is this one, if it is kept.
+      // The entry before the next position is this one, if it is still stored.
       const cursor = `${revision}-${Number(index) + 1}`;
       const page = await api.get("/api/v1/audit", { query: { cursor, limit: 1 }, signal });
       return page.entries.find((entry) => entry.id === id) ?? null;
@@ -93,11 +93,11 @@ export function useOpenEvent(id: string, told: readonly Told[]): Told | null {
 
 const usualMost = 8;
 
-/** The nodes whose presence is shown: those that are chosen, or routers, exit nodes and nodes with outages. */
+/** The nodes whose presence is shown: the selected ones, or routers, exit nodes and nodes with outages. */
 export function usePresenceNodes(chosen: string): { nodes: Node[]; usual: boolean } {
   const { data: all } = useNodes();
   const { data: presence } = usePresence();
-  // What is usual is decided once: strips that come and go by themselves cannot be read.
+  // The default is decided once: strips that appear and disappear on their own are unreadable.
   const [usual, setUsual] = useState<string[] | null>(null);
   const ready = all?.complete && presence !== undefined;
   useEffect(() => {
@@ -111,7 +111,7 @@ export function usePresenceNodes(chosen: string): { nodes: Node[]; usual: boolea
   }, [chosen, usual, all]);
 }
 
-/** Those with outages first, then those that others depend on. */
+/** Nodes with outages first, then nodes that others depend on. */
 export function usualNodes(nodes: readonly Node[], presence: ReadonlyMap<string, NodeBuckets>): Node[] {
   const weight = (node: Node) => {
     const gone = isServer(node) ? outages(node, presence.get(node.id)) : 0;

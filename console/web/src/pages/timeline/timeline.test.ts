@@ -189,7 +189,7 @@ test("usual strips are of servers with outages, then of routers and exit nodes",
     ({ id: givenName, givenName, tags: ["tag:x"], approvedRoutes: [], availableRoutes: [], ...more }) as Node;
   const routes = { approvedRoutes: ["10.0.0.0/8"], availableRoutes: ["10.0.0.0/8"] };
   const nodes = [node("quiet"), node("router", routes), node("shaky"), node("laptop", { tags: [] })];
-  // Away for ten minutes of each half hour.
+  // Offline for ten minutes of each half hour.
   const flapping = (nodeId: string) => ({ nodeId, online: [0.67, 0.67, 0.67], changes: 6 });
   const presence = new Map([
     ["shaky", flapping("shaky")],

@@ -3,7 +3,7 @@ import type { EventMark, Told } from "./marks";
 import { around, lengths, type Period, shifted } from "./range";
 import type { TimelineSearch } from "./state";
 
-/** Ways to another time, and to an event. They change the address; Back undoes them. */
+/** Navigation to another time or to an event. It changes the address, so Back undoes it. */
 export function useMoves(
   search: TimelineSearch,
   setSearch: (change: Partial<TimelineSearch>, how?: "replace" | "push") => void,
@@ -19,7 +19,7 @@ export function useMoves(
   const shift = (direction: 1 | -1) => {
     const next = shifted(start, end, direction, Date.now());
     if (next) return showPeriod(next);
-    // Beyond now there is only now.
+    // A period cannot go beyond now, so follow the current time.
     const length = end - start;
     const same = Object.entries(lengths).find(([, each]) => Math.abs(each - length) < 1000);
     if (same) showRange(same[0]);

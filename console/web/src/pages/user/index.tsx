@@ -1,4 +1,4 @@
-/** One user: facts, nodes, keys, groups with their lines in the policy, and what the user can reach. */
+/** One user: details, nodes, keys, groups with their lines in the policy, and what the user can reach. */
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { KeyRound, UserRound } from "lucide-react";
 import { type ReactNode, useMemo, useRef } from "react";
@@ -42,7 +42,7 @@ export function UserPage() {
   const { id } = useParams({ from: "/users/$id" });
   const { data, error, refetch } = useUsers();
   const user = data?.items.find((each) => each.id === id);
-  // A user that goes while it is looked at stays readable.
+  // A user that is deleted while being viewed stays readable.
   const last = useRef<User | undefined>(undefined);
   if (user) last.current = user;
   const shown = user ?? (last.current?.id === id ? last.current : undefined);

@@ -1,4 +1,4 @@
-/** The parts of a user's summary. */
+/** The sections of a user's summary. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";

@@ -12,7 +12,7 @@ export interface UserFacts {
   mentions: Mentions | undefined;
 }
 
-/** Those who are here now come first, then the latest. */
+/** Users who are online come first, then the most recently seen. */
 const lastSeen = ({ online, lastSeen }: Holdings) => (online > 0 ? "~" : (lastSeen ?? ""));
 const sourceWords = (user: User) => (isLocal(user) ? t.local : user.provider);
 
