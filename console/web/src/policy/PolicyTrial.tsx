@@ -4,7 +4,7 @@ import { policyTrialQuery, useCan } from "@/api";
 
 const TrialBar = lazy(() => import("./TrialBar"));
 
-/** The bar over every page while a version of the policy waits to be kept. At other times it is one small question. */
+/** The bar on every page while a policy version waits for confirmation. At other times it costs one small request. */
 export function PolicyTrial() {
   const { data } = useQuery({ ...policyTrialQuery, enabled: useCan()("policy:read") });
   if (!data?.confirmBy) return null;

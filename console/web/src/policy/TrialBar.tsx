@@ -8,7 +8,7 @@ import { ApiSteps, clock, usePreferences, useStatus, WriteButton } from "@/ui";
 import { authorWords } from "./author";
 import { countdown } from "./countdown";
 
-/** Counts down to when a version gives way, for everyone who is signed in, with the two ways to end it. */
+/** Counts down until a version reverts, for everyone who is signed in, with buttons to keep or revert it. */
 export default function TrialBar({ version, until, author }: { version: string; until: string; author: string }) {
   const { timeZone } = usePreferences();
   const left = useSecondsUntil(Date.parse(until));
@@ -48,7 +48,7 @@ export default function TrialBar({ version, until, author }: { version: string; 
   );
 }
 
-/** What ends the trial, and nothing if another version is in force by then. */
+/** The call that ends the trial; it fails if another version is in force by then. */
 const call = (how: "confirm" | "revert", version: string) => ({
   method: "post" as const,
   path: `/api/v1/policy/${how}`,
@@ -71,7 +71,7 @@ function useEnd(version: string) {
   const end = async (how: "confirm" | "revert") => {
     setBusy(true);
     try {
-      // Named by its version, so that nobody keeps or undoes one that they have not seen.
+      // Check the version, so that nobody confirms or reverts one that they have not seen.
       const { policy, etag } = await client.fetchQuery({ ...policyQuery, staleTime: 0 });
       if (policy?.version !== version) return status.failed(t.failed(version), t.another);
       await api.call("post", `/api/v1/policy/${how}`, { ifMatch: etag });

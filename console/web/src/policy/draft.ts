@@ -7,16 +7,16 @@ import type { RuleEntry, TestEntry } from "./edits";
 
 export type { RuleEntry, TestEntry };
 
-/** A policy that is being written. There is one for each tab, and it outlives a reload and signing in again. */
+/** An unsaved policy. Each tab has one, and it survives a reload and signing in again. */
 export interface Draft {
-  /** The version that it was made from; "0" when there was no policy. */
+  /** The version that it is based on; "0" if there was no policy. */
   base: string;
   text: string;
 }
 
 const place = "policy-draft";
 const listeners = new Set<() => void>();
-/** Undefined until it is read. It is the truth even where the browser keeps nothing. */
+/** Undefined until it is read. This is authoritative even if the browser stores nothing. */
 let current: Draft | null | undefined;
 
 function stored(): Draft | null {
@@ -44,12 +44,14 @@ export function writeDraft(draft: Draft | null) {
     if (draft) sessionStorage.setItem(place, JSON.stringify(draft));
     else sessionStorage.removeItem(place);
   } catch {
-    // No room: the draft lives as long as the page, and leaving asks.
+    // Storage is full or disabled: the draft lasts as long as the page, and leaving the page asks.
   }
   for (const tell of listeners) tell();
 }
 
-/** Puts another draft in place, and gives the way back. It is refused, with false, once somebody has written on. */
+/**
+ * Replaces the draft and returns an undo function, which returns false without effect if the draft was edited since.
+ */
 export function replaceDraft(next: Draft | null): () => boolean {
   const before = readDraft();
   writeDraft(next);
@@ -62,7 +64,7 @@ export function replaceDraft(next: Draft | null): () => boolean {
 
 export const discardDraft = () => writeDraft(null);
 
-/** The draft as it is being written, or null. */
+/** The current draft, updated as it is edited, or null. */
 export function useDraft(): Draft | null {
   return useSyncExternalStore((tell) => {
     listeners.add(tell);
@@ -71,11 +73,11 @@ export function useDraft(): Draft | null {
 }
 
 export interface EditorVisit {
-  /** Where the cursor goes. */
+  /** The line for the cursor. */
   line?: number;
-  /** An acl that is written at the end of its list, into the draft. Nothing is saved. */
+  /** An ACL rule to append to the draft. Nothing is saved. */
   insertRule?: RuleEntry;
-  /** The same for a test. */
+  /** A test to append to the draft. */
   insertTest?: TestEntry;
 }
 

@@ -1,6 +1,6 @@
 import { createScanner, type Node, parseTree } from "jsonc-parser";
 
-/** Edits of the text of a policy that leave all else as it stands: comments, order, members that nobody here knows. */
+/** Edits of a policy's text that leave everything else as it is: comments, order, unknown members. */
 
 export interface RuleEntry {
   src: string[];
@@ -11,7 +11,7 @@ export interface RuleEntry {
 export interface TestEntry {
   src: string;
   proto?: string;
-  /** Of a test of SSH alone: then accept, check and deny name users of the system there. */
+  /** Only for an SSH test: then accept, check and deny name system users on the destination. */
   dst?: string[];
   accept?: string[];
   check?: string[];
@@ -20,11 +20,11 @@ export interface TestEntry {
 
 export interface Edit {
   text: string;
-  /** Where what was written stands, from 1. */
+  /** The line of the inserted text, from 1. */
   line: number;
 }
 
-/** What a network without a policy does, written down, to begin with. */
+/** The behaviour of a network without a policy, written as a first policy. */
 export const firstPolicy = `{
   // Everyone may reach everyone. Narrow it down, and watch the effect.
   "acls": [
@@ -37,7 +37,7 @@ const lenient = { allowTrailingComma: true };
 
 export function addRule(text: string, rule: RuleEntry): Edit {
   const root = parseTree(text, [], lenient);
-  // A policy that speaks in grants alone goes on in grants.
+  // A policy that uses only grants gets another grant.
   if (!memberOf(root, "acls") && memberOf(root, "grants")) {
     const targets = [...new Set(rule.dst.map((dst) => splitPorts(dst)[0]))];
     const ports = [...new Set(rule.dst.flatMap((dst) => splitPorts(dst)[1].split(",")))];
@@ -59,13 +59,13 @@ export function addTest(text: string, { src, proto, dst, accept, check, deny }: 
   });
 }
 
-/** The target and the ports of an acl's destination: "tag:db:5432" is tag:db and 5432. */
+/** The target and ports of an ACL destination: tag:db and 5432 for "tag:db:5432". */
 export function splitPorts(dst: string): [target: string, ports: string] {
   const colon = dst.lastIndexOf(":");
   return colon < 0 ? [dst, "*"] : [dst.slice(0, colon), dst.slice(colon + 1)];
 }
 
-/** In the layout of one rule to a line, as people write policies. */
+/** A value on one line, as people usually write rules. */
 function inOneLine(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(inOneLine).join(", ")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
@@ -88,7 +88,7 @@ function addEntry(text: string, list: string, entry: unknown): Edit {
   return { ...edit, line: edit.line + 1 };
 }
 
-/** Writes an item at the end of a list or an object, on a line of its own unless all stands on one line. */
+/** Inserts an item at the end of a list or an object, on its own line unless everything is on one line. */
 function insertLast(text: string, parent: Node, item: string, unit: string): Edit {
   const close = parent.offset + parent.length - 1;
   const last = parent.children?.at(-1);
@@ -101,7 +101,7 @@ function insertLast(text: string, parent: Node, item: string, unit: string): Edi
     const space = last ? " " : "";
     return { text: `${head}${space}${item}${text.slice(close)}`, line: lineAt(head) };
   }
-  // What follows the last item on its line, its comment, stays with it.
+  // A comment after the last item on its line stays with it.
   const kept = between.trimEnd();
   const indent = last ? indentAt(text, last.offset) : indentAt(text, parent.offset) + unit;
   const head = `${text.slice(0, end)}${comma}${kept}\n`;
@@ -124,7 +124,7 @@ function indentAt(text: string, offset: number): string {
   return /^[ \t]*/.exec(line)?.[0] ?? "";
 }
 
-/** By how much the text moves in: tabs, four spaces where all lines agree upon them, or two. */
+/** The indentation unit of a text: tabs, four spaces if all lines use multiples of them, or two. */
 export function unitOf(text: string): string {
   const indents = Array.from(text.matchAll(/\n([ \t]+)[^\s]/g), ([, indent = ""]) => indent);
   if (indents[0]?.startsWith("\t")) return "\t";

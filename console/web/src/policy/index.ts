@@ -1,4 +1,4 @@
-/** What other pages need of the policy: the unsaved draft, and ways into the editor. The editor itself is a page. */
+/** What other pages need of the policy: the unsaved draft, and links to the editor. The editor itself is a page. */
 export {
   type Draft,
   discardDraft,

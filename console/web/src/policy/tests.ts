@@ -1,6 +1,6 @@
-/** What a test of the policy says, found in what the server says of access. */
+/** Conversion of the server's access descriptions to the entries of policy tests. */
 
-/** The first port that words such as "UDP ports 53, 60000-61000" speak of; of all ports the usual one, that of SSH. */
+/** The first port in descriptions such as "UDP ports 53, 60000-61000"; the usual one, SSH, if all ports are meant. */
 export function firstPort(access: readonly string[], usual = 22): { proto: string; number: number } | null {
   for (const said of access) {
     if (/^all ports$/i.test(said)) return { proto: "tcp", number: usual };
@@ -12,10 +12,10 @@ export function firstPort(access: readonly string[], usual = 22): { proto: strin
 
 export const isInternet = (prefix: string) => prefix === "0.0.0.0/0" || prefix === "::/0";
 
-/** Addresses that are in no private network, and that everybody knows. */
+/** Well-known addresses outside all private networks. */
 const internet: Record<string, string> = { "0.0.0.0/0": "1.1.1.1", "::/0": "2606:4700:4700::1111" };
 
-/** One address of a network, as a test is about one connection: the first that a device may have. */
+/** One address of a network, because a test is about one connection: the first that a device may have. */
 export function addressIn(prefix: string): string {
   const [base = "", length] = prefix.split("/");
   if (internet[prefix]) return internet[prefix];
@@ -23,6 +23,6 @@ export function addressIn(prefix: string): string {
   return length === "32" || base.includes(":") ? base : base.replace(/\d+$/, (last) => String(Number(last) | 1));
 }
 
-/** Where a test leads: an address with colons stands in brackets. */
+/** The destination of a test: IPv6 addresses are put in brackets. */
 export const destinationOf = (name: string, port: number | string) =>
   `${name.includes(":") && /^[0-9a-f:]+$/i.test(name) ? `[${name}]` : name}:${port}`;

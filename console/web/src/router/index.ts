@@ -1,2 +1,2 @@
-/** Which address shows which page. Pages take what they need of the address from ./search: this module imports them all. */
+/** The mapping of addresses to pages. Pages import from ./search instead, because this module imports all of them. */
 export { router } from "./tree";

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 export type Search = Record<string, string>;
 
-/** Search parameters are plain words: what a person reads in the address is what it says. */
+/** Parses search parameters as plain strings, so that the address stays readable. */
 export function readSearch(text: string): Search {
   return Object.fromEntries(new URLSearchParams(text));
 }
@@ -18,8 +18,8 @@ export function writeSearch(search: Record<string, unknown>): string {
 }
 
 /**
- * The state of a page, in its address. What is at its default is not there. By default a change replaces the entry in
- * the history, as for typing; with `push` the back button undoes it, as for opening a panel.
+ * The state of a page, kept in its address. Default values are omitted. By default a change replaces the history entry,
+ * as for typing; with `push` the back button undoes it, as for opening a panel.
  */
 export function useSearchState<S extends Search>(
   defaults: S,
@@ -50,13 +50,13 @@ export function useSearchState<S extends Search>(
 }
 
 /**
- * Begins what an address asks for, once, such as `/keys?create=1`. It is taken from the address first, so that neither
- * Back nor a reload begins it again.
+ * Starts an action that the address asks for, such as `/keys?create=1`, once. The parameter is removed from the address
+ * first, so that neither Back nor a reload starts it again.
  */
 export function useBegun(name: string, begin: () => void) {
   const [search, setSearch] = useSearchState<Search>({ [name]: "" });
   const asked = search[name] !== "";
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it begins when the address begins to ask
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it runs when the address starts to ask
   useEffect(() => {
     if (!asked) return;
     setSearch({ [name]: "" });
@@ -64,12 +64,12 @@ export function useBegun(name: string, begin: () => void) {
   }, [asked]);
 }
 
-/** The word of an address when it is one of these, and the usual one otherwise. Anybody can write anything there. */
+/** A word from the address if it is one of these, otherwise the default. Anybody can write anything there. */
 export function oneOf<W extends string>(word: string, among: Readonly<Record<W, unknown>>, usual: W): W {
   return Object.hasOwn(among, word) ? (word as W) : usual;
 }
 
-/** What is being typed, at once; the address follows when typing pauses. A change of the address wins. */
+/** The typed text, immediately; the address follows when typing pauses. A change of the address wins. */
 export function useTyped(value: string, commit: (value: string) => void): [string, (typed: string) => void] {
   const [typed, setTyped] = useState(value);
   const sent = useRef(value);

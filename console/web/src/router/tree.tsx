@@ -21,11 +21,11 @@ const root = createRootRoute({
 
 const under = { getParentRoute: () => root };
 
-/** A page that shows nothing without a right says so. It is loaded ahead as pages are. */
+/** A page that requires a right, and says so without it. It is preloaded like other pages. */
 const needs = (right: Right, Page: AsyncRouteComponent<object>) =>
   Object.assign(() => (useCan()(right) ? <Page /> : <NotAllowed scope={right} />), { preload: Page.preload });
 
-/** The pages. The console has the same list, to answer others with 404 (console/bff). Each folder is one chunk. */
+/** The pages. The console has the same list, to answer other paths with 404 (console/bff). Each folder is one chunk. */
 const pages = [
   createRoute({ ...under, path: "/", component: lazyRouteComponent(() => import("@/pages/overview"), "OverviewPage") }),
   createRoute({
@@ -152,7 +152,7 @@ export const router = createRouter({
   parseSearch: readSearch,
   stringifySearch: writeSearch,
   defaultPreload: "intent",
-  // A page that threw leaves the rail beside it.
+  // If a page throws, the rail stays.
   defaultErrorComponent: PageFailed,
   scrollRestoration: false,
 });

@@ -8,7 +8,7 @@ import { type Asked, callsOf, dangersOf, lossOf, type RouteRow } from "./facts";
 import { internet, type Users, usersOf } from "./losers";
 import { labelOf, namesOf, routerOf, useTurn } from "./turn";
 
-/** Asks before routes are turned, with what follows for each. */
+/** Asks before routes are approved or disabled, with the consequences for each. */
 export default function Question({ asked, onClose }: { asked: Asked; onClose(): void }) {
   const { on, rows } = asked;
   const turn = useTurn();
@@ -16,7 +16,7 @@ export default function Question({ asked, onClose }: { asked: Asked; onClose(): 
   const only = rows.length === 1 ? rows[0] : undefined;
   const submit = async () => {
     setBusy(true);
-    // One switch shows at once what it will be; many take their time.
+    // A single switch shows its future state at once; several take their time.
     if (only) onClose();
     await turn(asked);
     onClose();
@@ -101,7 +101,7 @@ function Disabling({ asked: { rows, all }, busy }: { asked: Asked; busy: boolean
 
 const List = ({ rows, note }: { rows: readonly RouteRow[]; note(row: RouteRow): ReactNode }) => (
   <ul
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
     tabIndex={0}
     className="max-h-72 space-y-1.5 overflow-y-auto rounded-md bg-chip px-3 py-2 text-12 text-ink"
   >
@@ -117,13 +117,13 @@ const List = ({ rows, note }: { rows: readonly RouteRow[]; note(row: RouteRow): 
   </ul>
 );
 
-/** As many as the server takes in one question; what is beyond it is told without names. */
+/** The most that the server accepts in one request; users of further paths are not named. */
 const mostAsked = 100;
 const targetOf = (row: RouteRow) => (row.route.exit ? internet : row.prefix);
 
 /**
- * Who may use the paths that are lost; it gives nothing while that is not known, or may not be. Of paths that are being
- * lost it is not asked again.
+ * Who may use the paths that are lost; undefined while unknown, or without the right to see it. It is not requested
+ * again once the paths are being disabled.
  */
 function useUsers(lost: readonly RouteRow[], asks: boolean): (row: RouteRow) => Users | undefined {
   const to = [...new Set(lost.map(targetOf))].slice(0, mostAsked);
@@ -136,7 +136,7 @@ function useUsers(lost: readonly RouteRow[], asks: boolean): (row: RouteRow) => 
 
 const mostNames = 5;
 
-/** What follows for those who use a route. */
+/** The consequences for the users of a route. */
 export function lossWords(
   row: RouteRow,
   rows: readonly RouteRow[],

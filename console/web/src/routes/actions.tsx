@@ -15,8 +15,8 @@ const Context = createContext<Start>(() => {});
 export const useTurnRoutes = () => useContext(Context);
 
 /**
- * Approves and disables routes for the page inside, wherever its switches and buttons are. One route is turned at once
- * unless a path is lost or another one bends; several are listed first.
+ * Approves and disables routes for the page inside, wherever its switches and buttons are. A single route is switched
+ * at once unless that cuts off a path or affects another; several are listed first.
  */
 export function RouteActionsProvider({ children }: { children: ReactNode }) {
   const [asked, setAsked] = useState<Asked | null>(null);
@@ -27,7 +27,7 @@ export function RouteActionsProvider({ children }: { children: ReactNode }) {
   const start = useCallback<Start>(
     (on, which) => {
       const begin = async () => {
-        // A part of the nodes does not tell who takes over, nor what overlaps.
+        // Only the complete list of nodes shows who takes over and what overlaps.
         const held = client.getQueryData(nodesQuery.queryKey);
         const all = routeRows((held?.complete ? held : await client.fetchQuery(nodesQuery)).items);
         const rows = all.filter((row) => which(row) && isWaiting(row) === on).sort(byNetwork);
@@ -44,7 +44,7 @@ export function RouteActionsProvider({ children }: { children: ReactNode }) {
       {children}
       {asked && (
         <Suspense>
-          {/* What was asked since stays: a call may end late. */}
+          {/* Keep a question that was asked since: a call may end late. */}
           <Question asked={asked} onClose={() => setAsked((now) => (now === asked ? null : now))} />
         </Suspense>
       )}
@@ -52,7 +52,7 @@ export function RouteActionsProvider({ children }: { children: ReactNode }) {
   );
 }
 
-/** Whether a person has to be asked before. */
+/** Whether the person has to confirm first. */
 export function asks({ on, rows, all, own }: Asked): boolean {
   const [row] = rows;
   if (!row || rows.length > 1) return rows.length > 1;
@@ -61,7 +61,10 @@ export function asks({ on, rows, all, own }: Asked): boolean {
   return dangers.inUse.length > 0 || dangers.own;
 }
 
-/** From where this session's key was last used. Who may not read keys is not warned of it. */
+/**
+ * The address from which this session's key was last used. Without the right to read keys, there is no warning about
+ * it.
+ */
 function useOwnAddress(): () => Promise<string> {
   const { key } = useSession();
   const client = useQueryClient();

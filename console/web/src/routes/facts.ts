@@ -8,13 +8,13 @@ export interface RouteRow {
   id: string;
   node: Node;
   route: NodeRoute;
-  /** The network; of an exit node 0.0.0.0/0. */
+  /** The network; 0.0.0.0/0 for an exit node. */
   prefix: string;
   /** Other networks in the list that share addresses with it. */
   overlaps: readonly string[];
 }
 
-/** The routes that somebody wants to approve or disable, and all routes there are. */
+/** The routes that somebody wants to approve or disable, and all existing routes. */
 export interface Asked {
   on: boolean;
   rows: readonly RouteRow[];
@@ -25,7 +25,7 @@ export interface Asked {
 
 const advertises = (node: Node) => node.availableRoutes.length > 0 || node.approvedRoutes.length > 0;
 
-/** All that nodes offer or may serve. */
+/** All routes that nodes advertise or may serve. */
 export function routeRows(nodes: readonly Node[]): RouteRow[] {
   const routers = nodes.filter(advertises);
   const rows = routers.flatMap((node) =>
@@ -45,15 +45,15 @@ export const isWaiting = (row: RouteRow) => row.route.state === "waiting";
 
 const overlap = (a: string, b: string) => a !== b && (prefixContains(a, b) || prefixContains(b, a));
 
-/** By network and name, so that no row moves when its switch is turned. */
+/** Sorts by network and name, so that no row moves when its switch is toggled. */
 export const byNetwork = (a: RouteRow, b: RouteRow) =>
   compareText(a.prefix, b.prefix) || compareText(a.node.givenName, b.node.givenName);
 
-/** What approving a route would bend. */
+/** What approving a route would affect. */
 export interface Dangers {
-  /** Networks that it shares addresses with, in use now or approved together with it. */
+  /** Networks that share addresses with it, and are in use now or being approved together with it. */
   inUse: string[];
-  /** Whether it holds the address of the person. */
+  /** Whether it contains the person's own address. */
   own: boolean;
 }
 
@@ -68,17 +68,17 @@ export function dangersOf(row: RouteRow, all: readonly RouteRow[], own: string, 
 const noRows: readonly RouteRow[] = [];
 const isServing = (row: RouteRow) => row.route.state === "serving";
 
-/** What becomes of a path whose router no longer may serve it. */
+/** What happens to a path whose router may no longer serve it. */
 export interface Loss {
-  /** Routers of the same network of which one takes over; other exit nodes that can be chosen. */
+  /** Other routers of the same network, one of which takes over; or other exit nodes to choose from. */
   next: readonly Node[];
-  /** A greater network in service, into which its traffic goes when there is no other router. */
+  /** A larger network in service that gets its traffic if there is no other router. */
   wider?: RouteRow;
-  /** Whether those who use it are cut off, for a while at least. */
+  /** Whether its users are cut off, at least for a while. */
   cuts: boolean;
 }
 
-/** What follows when routes are disabled together; null where nothing goes through the route now. */
+/** The consequences of disabling routes together; null if no traffic uses the route now. */
 export function lossOf(row: RouteRow, all: readonly RouteRow[], going: readonly RouteRow[]): Loss | null {
   if (!isServing(row)) return null;
   const gone = new Set(going.map(({ id }) => id));
@@ -97,21 +97,21 @@ export function lossOf(row: RouteRow, all: readonly RouteRow[], going: readonly 
 const nodeOf = (row: RouteRow) => row.node;
 const lengthOf = (prefix: string) => Number(prefix.split("/")[1]);
 
-/** Routes of the same node together, since they are changed by one call. */
+/** Groups routes by node, since the routes of a node are changed in one call. */
 export function byNode(rows: readonly RouteRow[]): RouteRow[][] {
   const groups = new Map<string, RouteRow[]>();
   for (const row of rows) groups.set(row.node.id, [...(groups.get(row.node.id) ?? []), row]);
   return [...groups.values()];
 }
 
-/** What turning routes of one node sends: all that is approved afterwards. */
+/** The call that switches routes of one node: it sends everything that is approved afterwards. */
 export const turnCall = (node: Node, prefixes: readonly string[], on: boolean) => ({
   method: "post" as const,
   path: `/api/v1/node/${node.id}/approve_routes`,
   body: { routes: withRoute(node.approvedRoutes, prefixes, on) },
 });
 
-/** The same for routes of several. */
+/** The calls for routes of several nodes. */
 export const callsOf = (rows: readonly RouteRow[], on: boolean) =>
   byNode(rows).flatMap((group) => {
     const prefixes = group.flatMap((row) => row.route.prefixes);

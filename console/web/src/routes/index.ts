@@ -1,3 +1,3 @@
-/** Routes wherever they are approved or disabled: what they are, and what is asked before a switch is turned. */
+/** Routes wherever they are approved or disabled: facts about them, and the questions before a switch is toggled. */
 export { RouteActionsProvider, useTurnRoutes } from "./actions";
 export * from "./facts";

@@ -3,15 +3,15 @@ import { compareText, printable } from "@/text";
 
 export const internet = "autogroup:internet";
 
-/** Nodes that the policy lets use a path; of a large network maybe not all of them. */
+/** Nodes that may use a path according to the policy; in a large network, possibly not all of them. */
 export interface Users {
   names: readonly string[];
   complete: boolean;
 }
 
 /**
- * Who may use a network or the internet through a router, by an answer that tells all nodes apart. The router itself
- * needs no path; a rule may lead through the routers of some tags alone.
+ * Who may use a network or the internet through a router, according to an access map by node. The router itself needs
+ * no path, and a rule may be limited to routers with certain tags (via).
  */
 export function usersOf(map: AccessMap, target: string, router: Node): Users {
   const leads = (via: readonly string[]) => via.length === 0 || via.some((tag) => router.tags.includes(tag));

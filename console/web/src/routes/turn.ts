@@ -11,7 +11,7 @@ export const routerOf = (row: RouteRow) => printable(row.node.givenName);
 export const labelOf = (row: RouteRow) => (row.route.exit ? t.exit : row.prefix);
 export const namesOf = (nodes: readonly { givenName: string }[]) => nodes.map((node) => printable(node.givenName));
 
-/** Turns switches, says which failed and why with a way to try those again, and offers to turn the others back. */
+/** Switches routes, reports which failed and why with a way to retry those, and offers to undo the others. */
 export function useTurn() {
   const writes = useNodeWrites();
   const status = useStatus();
@@ -56,7 +56,7 @@ export function useTurn() {
 const undoneWords = (rows: readonly RouteRow[]) =>
   rows.length === 1 && rows[0] ? t.undone(routerOf(rows[0])) : t.undoneMany(rows.length);
 
-/** What has become of routes that were turned. */
+/** Describes the result of switching routes. */
 export function turnedWords(rows: readonly RouteRow[], on: boolean, all: readonly RouteRow[]): string {
   const [row] = rows;
   if (!row || rows.length > 1) return on ? t.approvedMany(rows.length) : t.disabledMany(rows.length);
@@ -67,7 +67,7 @@ export function turnedWords(rows: readonly RouteRow[], on: boolean, all: readonl
   return next.length > 0 ? t.takesOver(row.prefix, name, next) : t.disabled(row.prefix, name);
 }
 
-/** Each route that failed, with why. */
+/** Each failed route, with the reason. */
 export function reasons(failed: readonly { row: RouteRow; error: unknown }[]): string {
   const told = failed
     .slice(0, mostReasons)

@@ -2,7 +2,7 @@ import { text } from "@/text";
 import { Banner, Dialog, Kbd, usePreferences } from "@/ui";
 import { useAllShortcuts } from "@/ui/shortcuts";
 
-/** Every key that does something now. */
+/** All keyboard shortcuts that work now. */
 export function KeyHelp({ onClose }: { onClose(): void }) {
   const all = useAllShortcuts();
   const { singleKeys } = usePreferences();
@@ -38,7 +38,7 @@ export function KeyHelp({ onClose }: { onClose(): void }) {
   );
 }
 
-/** "g n" is two keys, "X" is Shift and x, "Mod+K" is Ctrl and K. */
+/** The keys of a shortcut: "g n" is two keys, "X" is Shift and x, "Mod+K" is Ctrl and K. */
 export function shown(keys: string): string[] {
   return keys.split(" ").flatMap((key) => {
     if (key.startsWith("Mod+")) return ["Ctrl", key.slice(4)];

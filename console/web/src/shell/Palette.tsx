@@ -19,7 +19,9 @@ import { nodeWork } from "./work";
 
 const place = "fairlead.recent";
 
-/** Goes to any node, user, tag, rule, key or page and runs any action. What was used lately comes first. */
+/**
+ * The command palette: goes to any node, user, tag, rule, key or page and runs any action. Recently used entries first.
+ */
 export default function Palette({ onClose }: { onClose(): void }) {
   const [typed, setTyped] = useState("");
   const query = useDeferredValue(typed.trim().toLowerCase());
@@ -32,7 +34,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
   }, [entries, query, recent, work]);
   const first = groups[0] ? markOf(groups[0][0], groups[0][1][0]) : "";
   const [chosen, setChosen] = useState(first);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what was typed chooses the first anew
+  // biome-ignore lint/correctness/useExhaustiveDependencies: typing selects the first entry again
   useEffect(() => setChosen(first), [first, query]);
   return (
     <Dialog.Root open onOpenChange={(open) => !open && onClose()}>
@@ -105,7 +107,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
   );
 }
 
-/** One entry may stand in two groups. */
+/** A unique mark, because an entry may be in two groups. */
 const markOf = (group: string, entry: Entry | undefined) => `${group} ${entry?.id ?? ""}`.toLowerCase();
 
 function useEntries(): Entry[] {
@@ -118,7 +120,7 @@ function useEntries(): Entry[] {
   const keysAndRules = useKeysAndRules();
   return useMemo(() => {
     const groups = text.shell.paletteGroups;
-    // What the page offers itself does it in its place; what is offered everywhere comes last.
+    // An action that the page offers itself replaces the general one; actions offered everywhere come last.
     const more = creates.filter((each) => !here.some((action) => action.id === each.id));
     const actions = [...here.filter((a) => !a.rank), ...more, ...here.filter((a) => a.rank)];
     const tags = [...new Set(nodes?.items.flatMap((node) => node.tags))].sort();
@@ -184,7 +186,7 @@ function useEntries(): Entry[] {
   }, [here, creates, nodes, users, keysAndRules, can, navigate]);
 }
 
-/** What can be made, from wherever one is. */
+/** What can be created, from any page. */
 function useCreates(): Action[] {
   const navigate = useNavigate();
   const can = useCan();
@@ -213,7 +215,7 @@ function useCreates(): Action[] {
   }, [may, navigate]);
 }
 
-/** What can be done with the nodes that were typed, by the dialogues of their menus. */
+/** Actions on the nodes that match the query, which open the dialogues of their menus. */
 function useNodeWork(query: string): Entry[] {
   const { data } = useNodes();
   const start = useNodeActions();
@@ -222,7 +224,7 @@ function useNodeWork(query: string): Entry[] {
   return useMemo(() => (may ? nodeWork(data?.items ?? [], query, start) : []), [may, data, query, start]);
 }
 
-/** What is read when the palette opens: few look for it. */
+/** Entries that are loaded only when the palette opens, because few people look for them. */
 function useKeysAndRules(): Entry[] {
   const navigate = useNavigate();
   const can = useCan();
@@ -282,6 +284,6 @@ function remember(id: string) {
   try {
     sessionStorage.setItem(place, JSON.stringify([id, ...recall().filter((each) => each !== id)].slice(0, 5)));
   } catch {
-    // Without storage there is nothing recent.
+    // Without storage there are no recent entries.
   }
 }

@@ -9,7 +9,7 @@ import { Mark } from "@/ui";
 import { returnFocus } from "@/ui/focus";
 import { accessPages, mainPages, type PageLink } from "./pages";
 
-/** The way around the console. Badges stand only where something waits for a person. */
+/** The main navigation. Badges appear only where something waits for a person. */
 export function Rail() {
   return (
     <aside className="flex min-h-0 flex-col border-r border-line bg-surface max-md:hidden">
@@ -18,7 +18,7 @@ export function Rail() {
   );
 }
 
-/** The rail of a phone, over the page. */
+/** The navigation on a phone, over the page. */
 export function RailSheet({ onClose }: { onClose(): void }) {
   return (
     <Dialog.Root open onOpenChange={(open) => !open && onClose()}>

@@ -22,7 +22,7 @@ const Palette = lazy(loadPalette);
 export function Shell() {
   const [layer, setLayer] = useState<"palette" | "help" | "menu" | null>(null);
   const close = () => setLayer(null);
-  // It is there before somebody types into it: what is typed in vain would be shortcuts of the page.
+  // Load the palette before somebody opens it: until it is there, typed characters would be shortcuts of the page.
   useEffect(() => {
     const soon = setTimeout(() => void loadPalette().catch(() => {}), 1000);
     return () => clearTimeout(soon);
@@ -33,7 +33,7 @@ export function Shell() {
     () => setLayer("help"),
   );
   const path = useRouterState({ select: (state) => state.location.pathname });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu
+  // biome-ignore lint/correctness/useExhaustiveDependencies: navigating to another page closes the menu
   useEffect(() => setLayer((open) => (open === "menu" ? null : open)), [path]);
   return (
     <div className="grid h-dvh grid-cols-[216px_minmax(0,1fr)] grid-rows-[minmax(0,1fr)] bg-canvas text-ink max-md:grid-cols-[minmax(0,1fr)]">
@@ -119,7 +119,7 @@ function OfflineBanner() {
   );
 }
 
-/** Some rows look like all of them: that they are not has to be said. */
+/** An incomplete list looks like a complete one, so a banner has to say that it is not. */
 function PartBanner() {
   const { names, error, retry } = usePartLists();
   const offline = useConnection().name === "offline";

@@ -1,16 +1,19 @@
 import type { LucideIcon } from "lucide-react";
 import { useEffect, useRef, useSyncExternalStore } from "react";
 
-/** Something that the palette offers. */
+/** An action that the palette offers. */
 export interface Action {
-  /** Stays the same, so that the palette can put what was used lately first. */
+  /** Stable, so that the palette can show recently used actions first. */
   id: string;
   title: string;
   icon?: LucideIcon;
-  /** Other words by which people look for it. */
+  /** Other words that people search for. */
   words?: string[];
   keys?: string;
-  /** Offered everywhere (1), or an end (2): after what the page offers, so that Enter does neither by accident. */
+  /**
+   * Offered everywhere (1), or ending something (2): listed after the page's own actions, so that Enter runs neither by
+   * accident.
+   */
   rank?: 1 | 2;
   run(): void;
 }
@@ -23,7 +26,7 @@ function set(next: typeof lists) {
   for (const tell of listeners) tell();
 }
 
-/** Offers actions in the palette while a component is there. */
+/** Offers actions in the palette while a component is mounted. */
 export function useActions(list: readonly Action[]) {
   const current = useRef(list);
   current.current = list;

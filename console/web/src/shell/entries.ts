@@ -1,28 +1,28 @@
 import type { LucideIcon } from "lucide-react";
 
-/** Something that the palette goes to or does. */
+/** A palette entry: a destination or an action. */
 export interface Entry {
-  /** Stays the same, so that what was used lately comes first. */
+  /** Stable, so that recently used entries come first. */
   id: string;
   title: string;
   note?: string;
-  /** Other words by which people look for it. */
+  /** Other words that people search for. */
   words: string;
   icon: LucideIcon;
   keys?: string;
   group: string;
-  /** Is not remembered as used lately. */
+  /** Not remembered as recently used. */
   passing?: true;
   run(): void;
 }
 
-/** Of each group; more would be read by nobody. */
+/** The most entries of each group; nobody would read more. */
 const most = 8;
 
 /**
- * What fits what was typed, by group: names that begin with it, then those that hold it, then other words; of equals
- * what was used lately first. The group with the best stands first. With nothing typed, what was used lately and then
- * everything.
+ * The entries that match the query, by group: titles that start with it, then titles that contain it, then other words;
+ * among equals, recently used ones first. The group with the best match comes first. Without a query: recently used
+ * entries, then all others.
  */
 export function found(
   entries: readonly Entry[],

@@ -21,7 +21,7 @@ export function NotFound() {
   );
 }
 
-/** A page that threw. After an update of the console old parts are gone, which only a reload mends. */
+/** Shown when a page throws. After an update of the console, old chunks are gone, and only a reload helps. */
 export function PageFailed({ error }: ErrorComponentProps) {
   const stale = error instanceof Error && /dynamically imported module|importing a module/i.test(error.message);
   return (

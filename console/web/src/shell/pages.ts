@@ -17,12 +17,12 @@ export interface PageLink {
   to: "/" | "/nodes" | "/users" | "/routes" | "/keys" | "/requests" | "/policy" | "/access" | "/timeline";
   title: string;
   icon: LucideIcon;
-  /** After g. */
+  /** The key after g. */
   key: string;
   right?: Right;
 }
 
-/** The rail, and where `g` and the palette go. */
+/** The pages in the navigation, which `g` and the palette also use. */
 export const mainPages: PageLink[] = [
   { to: "/", title: text.shell.pages.overview, icon: LayoutDashboard, key: "o" },
   { to: "/nodes", title: text.shell.pages.nodes, icon: Server, key: "n", right: "nodes:read" },

@@ -1,6 +1,6 @@
 import { type Node as Json, parseTree } from "jsonc-parser";
 
-/** A rule of the policy, as the palette shows it. */
+/** A rule of the policy, as shown in the palette. */
 export interface Rule {
   /** From 1. */
   line: number;
@@ -10,7 +10,7 @@ export interface Rule {
 
 const sections = ["acls", "grants", "ssh"];
 
-/** The rules of a policy in their order. Of a text that cannot be read there are those that can. */
+/** The rules of a policy in their order. If the text has syntax errors, the rules that can be parsed. */
 export function rulesOf(policy: string): Rule[] {
   const root = parseTree(policy);
   return sections.flatMap((section) => {

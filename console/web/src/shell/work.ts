@@ -8,7 +8,7 @@ import type { Entry } from "./entries";
 interface Verb {
   name: keyof typeof text.shell.work;
   icon: LucideIcon;
-  /** Whether there is something of it to do with this node. */
+  /** Whether the action applies to this node. */
   fits(node: Node): boolean;
   action(node: Node): NodeAction;
 }
@@ -37,13 +37,13 @@ const verbs: Verb[] = [
   { name: "delete", icon: Trash2, fits: () => true, action: (node) => ({ name: "delete", nodes: [node] }) },
 ];
 
-/** Fewer letters could be the beginning of a name just as well. */
+/** Fewer letters could just as well be the start of a name. */
 const leastOfVerb = 3;
 const most = 8;
 
 /**
- * What can be done with the nodes that were typed: "rename db" offers it for each node of such a name; the name or the
- * address of one node alone offers all that can be done with it.
+ * Actions on the nodes in the query: "rename db" offers it for each node with a matching name; the name or address of a
+ * single node offers all its actions.
  */
 export function nodeWork(nodes: readonly Node[], query: string, start: (action: NodeAction) => void): Entry[] {
   const [first = "", ...rest] = query.split(/\s+/);

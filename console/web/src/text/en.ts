@@ -1,6 +1,6 @@
 /**
- * One file for each page, so that pages can be written at the same time. Each goes where it is used: the words of a page
- * come with the page.
+ * One file for each page, so that pages can be written in parallel. Each file is imported where it is used, so the
+ * texts of a page are loaded with the page.
  */
 export { access } from "./en/access";
 export { activity } from "./en/activity";

@@ -1,7 +1,7 @@
 /**
- * Every word that the console shows, in one catalogue: `text.nodes.title`. A text with a number is a function that
- * picks its plural form. Another language is another module with the same exports, chosen here. Parts are named where
- * they are used and never looked up by a name, so that a page brings its own words and no others.
+ * Every text that the console shows, in one catalogue: `text.nodes.title`. A text with a number is a function that
+ * picks its plural form. Another language is another module with the same exports, selected here. Texts are referenced
+ * statically, never looked up by a computed name, so that a page loads only its own texts.
  */
 
 export { compareText } from "./compare";

@@ -1,2 +1,2 @@
-/** The words of a part of the console, which only its pages load. */
+/** Texts of a part of the console that only its pages load. */
 export { overviewWords } from "./en/overviewWords";

@@ -1,2 +1,2 @@
-/** The words of the policy pages, apart from the others so that only these pages load them. */
+/** Texts of the policy pages, separate so that only these pages load them. */
 export { editor as words } from "./en/editor";

@@ -1,2 +1,2 @@
-/** The words of the routes page. They come with it: the first load has only the words that every page needs. */
+/** Texts of the routes page. They are loaded with it: the first load has only the texts that every page needs. */
 export { routesPage as words } from "./en/routesPage";

@@ -7,17 +7,17 @@ import { FoldButton, useFold } from "./fold";
 
 interface Call {
   method: "get" | "post" | "put" | "patch" | "delete";
-  /** Filled in, from /api/ on. */
+  /** With its parameters filled in, from /api/ on. */
   path: string;
   body?: unknown;
-  /** The ETag of what it may change. */
+  /** The ETag of the object that it may change. */
   ifMatch?: string;
 }
 
-/** A word of a shell, whatever it holds. */
+/** Quotes a word for a POSIX shell. */
 const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
 
-/** The call as a line for a shell. The key stays with the person: the line has the name of a variable in its place. */
+/** The call as a curl command. The API key stays with the person: the command refers to a variable instead. */
 export function curlOf(server: string, { method, path, body, ifMatch }: Call): string {
   const words = ["curl", "--fail-with-body"];
   if (method !== "get") words.push("-X", method.toUpperCase());
@@ -29,14 +29,14 @@ export function curlOf(server: string, { method, path, body, ifMatch }: Call): s
   return words.join(" ");
 }
 
-/** A step by its words, for a place that has several. */
+/** A call with a title, for a place that has several. */
 interface Step extends Call {
   title: string;
 }
 
 /**
- * What a dialogue is about to send, for those who would rather write a script. It stands first in a footer: a fold at
- * the left of the buttons, whose content is above them.
+ * The API call that a dialogue is about to send, for people who would rather write a script. It goes first in a footer:
+ * the toggle is to the left of the buttons, and its content above them.
  */
 export const ApiCall = (call: Call) => (
   <Fold>
@@ -44,7 +44,7 @@ export const ApiCall = (call: Call) => (
   </Fold>
 );
 
-/** The same for what is sent in several calls, as lines of one script. */
+/** The same for several calls, as lines of one script. */
 export function ApiScript({ calls }: { calls: readonly Call[] }) {
   const { coordinator } = useSession();
   const [only] = calls;
@@ -59,7 +59,10 @@ export function ApiScript({ calls }: { calls: readonly Call[] }) {
   );
 }
 
-/** What each of the switches and buttons of a place sends. It stands in a row that wraps, and unfolds at its end. */
+/**
+ * The calls behind the switches and buttons of a section. Place it in a row that wraps; it expands at the end of the
+ * row.
+ */
 export const ApiSteps = ({ steps }: { steps: readonly Step[] }) => (
   <Fold below>
     {steps.map(({ title, ...call }) => (
@@ -103,7 +106,7 @@ function Detail(call: Call) {
       </div>
       {call.body !== undefined && (
         <pre
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
           tabIndex={0}
           className="max-h-40 overflow-auto rounded-md bg-chip px-2.5 py-1.5 text-ink"
         >
@@ -118,7 +121,7 @@ function Detail(call: Call) {
 const Line = ({ value, what }: { value: string; what: string }) => (
   <div className="flex items-start gap-1 rounded-md bg-chip py-1.5 pr-1.5 pl-2.5">
     <code
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
       tabIndex={0}
       className="max-h-40 min-w-0 flex-1 overflow-y-auto py-0.5 break-all whitespace-pre-wrap text-ink"
     >

@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 const listeners = new Set<() => void>();
 let said = { polite: "", assertive: "" };
 
-/** Tells people who listen to the page: counts politely, failures at once. */
+/** Announces something to screen readers: counts politely, failures at once. */
 export function announce(words: string, how: "polite" | "assertive" = "polite") {
   said = { ...said, [how]: words };
   for (const tell of listeners) tell();
@@ -14,7 +14,7 @@ function subscribe(tell: () => void) {
   return () => listeners.delete(tell);
 }
 
-/** The two regions of the page in which announcements are read out. */
+/** The two live regions of the page for announcements. */
 export function LiveRegions() {
   const { polite, assertive } = useSyncExternalStore(subscribe, () => said);
   return (

@@ -35,7 +35,7 @@ export function Badge({
   );
 }
 
-/** Tags: the first two, then how many more. The prefix steps back. */
+/** Tags: the first two, then how many more. The prefix is de-emphasised. */
 export function Chips({ tags, most = 2 }: { tags: readonly string[]; most?: number }) {
   const rest = tags.slice(most);
   return (
@@ -72,7 +72,7 @@ export function Avatar({ name }: { name: string }) {
   );
 }
 
-/** A state without words beside it needs a label: a filled disc is on, a ring is off, a red ring is bad. */
+/** A state without text beside it needs a label: a filled disc is on, a ring is off, a red ring is bad. */
 export function Mark({ state, label }: { state: "on" | "off" | "bad" | "warn"; label?: string }) {
   return (
     <span

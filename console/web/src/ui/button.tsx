@@ -15,7 +15,10 @@ export interface ButtonProps extends ComponentProps<"button"> {
   look?: keyof typeof looks;
   icon?: LucideIcon;
   busy?: boolean;
-  /** Why it does nothing now; empty when it does. It can be reached and says so, as nothing that is merely grey does. */
+  /**
+   * Why it is disabled; empty if it is enabled. It stays focusable and says why, unlike a button that is merely greyed
+   * out.
+   */
   why?: string;
 }
 
@@ -48,13 +51,13 @@ export function Button({
   );
 }
 
-/** What makes a control do nothing, for a reason. */
+/** The properties that disable a control for a reason. */
 const idle = (why: string | undefined) => (why ? { "aria-disabled": true, onClick: undefined } : undefined);
 
-/** The look of a button for a link. */
+/** The style of a button, for a link. */
 export const linkButton = (look: keyof typeof looks = "plain") => clsx(shape, looks[look]);
 
-/** A button of one picture. The label is its name and its tooltip. */
+/** A button with only an icon. The label is its accessible name and its tooltip. */
 export function IconButton({
   label,
   icon: Icon,

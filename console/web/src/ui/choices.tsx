@@ -1,7 +1,7 @@
 import { clsx } from "clsx";
 import { useId } from "react";
 
-/** One of a few, side by side. Arrow keys move between them, as between all radio buttons. */
+/** One choice out of a few, side by side. Arrow keys move between them, as with radio buttons. */
 export function Choices<V extends string>({
   label,
   hideLabel,

@@ -1,6 +1,6 @@
 import { CopyButton } from "./copy";
 
-/** A command to copy. Long ones break between their words where they can; what is copied does not. */
+/** A command to copy. Long ones break between words where possible; the copied text has no line breaks. */
 export function Command({ value, what, onCopied }: { value: string; what: string; onCopied?(): void }) {
   return (
     <div className="flex items-start gap-2 rounded-md bg-chip py-1.5 pr-1.5 pl-3">
@@ -9,7 +9,7 @@ export function Command({ value, what, onCopied }: { value: string; what: string
           index % 2 === 1 ? (
             part
           ) : (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the parts have no other name
+            // biome-ignore lint/suspicious/noArrayIndexKey: the parts have no other key
             <span key={index} className="inline-block max-w-full align-top break-all">
               {part}
             </span>

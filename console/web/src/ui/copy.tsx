@@ -5,7 +5,7 @@ import { text } from "@/text";
 import { announce } from "./announce";
 import { Tip } from "./tip";
 
-/** Puts text on the clipboard, on plain HTTP too, where the browser has no clipboard to ask. */
+/** Copies text to the clipboard, also over plain HTTP, where the browser has no clipboard API. */
 export async function copyText(value: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(value);
@@ -16,7 +16,7 @@ export async function copyText(value: string): Promise<boolean> {
     field.readOnly = true;
     field.className = "fixed top-0 left-0 opacity-0";
     const focused = document.activeElement;
-    // Inside an open dialogue, which lets the focus go nowhere else.
+    // Inside an open dialogue, which traps the focus.
     (focused?.closest('[role="dialog"]') ?? document.body).append(field);
     field.select();
     const done = document.execCommand("copy");
@@ -26,7 +26,7 @@ export async function copyText(value: string): Promise<boolean> {
   }
 }
 
-/** The same for a menu, which is closed by then: it is said aloud whether it worked. */
+/** The same for a menu, which is closed by then: announces whether it worked. */
 export async function copyAloud(value: string) {
   announce((await copyText(value)) ? text.common.copied : text.common.copyByHand);
 }

@@ -11,17 +11,17 @@ import { busy } from "./shortcuts";
 interface DialogProps {
   title: ReactNode;
   children: ReactNode;
-  /** What the buttons are, the one that does it last. */
+  /** The buttons, with the primary one last. */
   footer?: ReactNode;
   onClose(): void;
-  /** Outside clicks and Esc do nothing; the dialogue closes by its own buttons. */
+  /** Clicks outside and Esc do nothing; only its own buttons close the dialogue. */
   sticky?: boolean;
   wide?: boolean;
   /** Makes it a form: Enter submits. */
   onSubmit?(): void;
 }
 
-/** A layer over the page. It is open while it is rendered, holds the focus, and gives it back. */
+/** A modal dialogue. It is open while it is rendered, traps the focus, and returns it. */
 export function Dialog({ title, children, footer, onClose, sticky, wide, onSubmit }: DialogProps) {
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -38,7 +38,7 @@ export function Dialog({ title, children, footer, onClose, sticky, wide, onSubmi
           aria-describedby={undefined}
           tabIndex={-1}
           onOpenAutoFocus={(event) => {
-            // A field may have taken the focus already; no button gets it by chance.
+            // A field may already have taken the focus; otherwise no button should get it by chance.
             const content = event.currentTarget as HTMLElement;
             event.preventDefault();
             if (!content.contains(document.activeElement)) content.focus();
@@ -79,8 +79,8 @@ export function Dialog({ title, children, footer, onClose, sticky, wide, onSubmi
 }
 
 /**
- * Asks before something that cannot be taken back. The body names what follows; the button repeats the verb and the
- * object. With `word` the person types it first.
+ * Asks before something that cannot be undone. The body names the consequences; the button repeats the verb and the
+ * object. With `word`, the person has to type it first.
  */
 export function Confirm({
   title,
@@ -103,7 +103,7 @@ export function Confirm({
   word?: string;
   danger?: boolean;
   busy?: boolean;
-  /** Something is still missing. */
+  /** Something required is still missing. */
   disabled?: boolean;
   error?: ReactNode;
   /** An ApiCall with what it sends. */
@@ -142,8 +142,8 @@ export function Confirm({
 }
 
 /**
- * Details beside a list, which stays in use. Over everything on a phone. Esc closes it from inside, and from anywhere when
- * nothing lies over it and nobody types.
+ * Details beside a list, which stays usable. Full-screen on a phone. Esc closes it from inside, and from anywhere if
+ * nothing is on top of it and nobody is typing.
  */
 export function SidePanel({
   title,

@@ -28,7 +28,7 @@ export function TextArea({ className, mono, ...rest }: ComponentProps<"textarea"
   );
 }
 
-/** The system's own list of choices, which every device knows how to show. */
+/** A native select, which every device knows how to show. */
 export function Select({ className, children, ...rest }: ComponentProps<"select">) {
   return (
     <span className={clsx("relative inline-flex", className)}>
@@ -40,7 +40,7 @@ export function Select({ className, children, ...rest }: ComponentProps<"select"
   );
 }
 
-/** A label, a control, a hint and what is wrong. The control gets the ids. */
+/** A label, a control, a hint and an error. The control gets the IDs. */
 export function Field({
   label,
   hint,
@@ -89,7 +89,7 @@ export function Checkbox({
 }) {
   const id = useId();
   const control = (
-    // Lists have one in each row: a button is all that it takes.
+    // Lists have one in each row, so it is just a button.
     // biome-ignore lint/a11y/useSemanticElements: no input shows three states in our colours
     <button
       type="button"
@@ -100,7 +100,7 @@ export function Checkbox({
       disabled={disabled}
       aria-label={hideLabel ? label : undefined}
       onClick={(event) => onChange(checked !== true, event)}
-      // As in every browser, Enter does not tick a box.
+      // As in every browser, Enter does not toggle a checkbox.
       onKeyDown={(event) => event.key === "Enter" && event.preventDefault()}
       className="relative grid size-4 shrink-0 place-items-center rounded border border-control bg-surface text-on-accent not-pointer-coarse:after:absolute not-pointer-coarse:after:-inset-1 disabled:opacity-55 data-[state=checked]:border-accent data-[state=checked]:bg-accent data-[state=indeterminate]:border-accent data-[state=indeterminate]:bg-accent"
     >
@@ -134,7 +134,7 @@ export function Switch({
   onChange(on: boolean): void;
   label?: string;
   disabled?: boolean;
-  /** Why it does nothing now; empty when it does. */
+  /** Why it is disabled; empty if it is enabled. */
   why?: string;
   id?: string;
 }) {

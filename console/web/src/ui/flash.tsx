@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
 
-/** Lights up for a moment when its value has changed, at most once in 5 seconds. */
+/** Highlights its content for a moment when the value changes, at most once in 5 seconds. */
 export function Flash({ value, children, className }: { value: unknown; children: ReactNode; className?: string }) {
   const before = useRef(value);
   const last = useRef(0);

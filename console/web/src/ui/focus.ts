@@ -1,4 +1,4 @@
-/** The control that last had the focus outside of layers: where it goes back to when a layer closes. */
+/** The control outside of layers that last had the focus: the focus returns to it when a layer closes. */
 let last: HTMLElement | null = null;
 
 if (typeof document !== "undefined") {
@@ -7,7 +7,7 @@ if (typeof document !== "undefined") {
   });
 }
 
-/** For onCloseAutoFocus of a layer that has no trigger of its own. */
+/** For onCloseAutoFocus of a layer without a trigger of its own. */
 export function returnFocus(event: Event) {
   event.preventDefault();
   const to = last?.isConnected ? last : document.getElementById("main");

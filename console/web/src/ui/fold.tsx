@@ -4,12 +4,12 @@ import { type ReactNode, useId, useState } from "react";
 
 interface FoldState {
   open: boolean;
-  /** For the element that is there while it is open. */
+  /** The ID of the element that is shown while it is open. */
   id: string;
   toggle(): void;
 }
 
-/** Whether something is shown that a FoldButton shows and hides. */
+/** The state of something that a FoldButton shows and hides. */
 export function useFold(): FoldState {
   const [open, setOpen] = useState(false);
   return { open, id: useId(), toggle: () => setOpen(!open) };
@@ -47,7 +47,7 @@ export function FoldButton({
   );
 }
 
-/** What few people need: there when its title is pressed. */
+/** Content that few people need, shown when its title is pressed. */
 export function Fold({ title, children }: { title: string; children: ReactNode }) {
   const fold = useFold();
   return (

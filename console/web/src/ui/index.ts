@@ -1,6 +1,6 @@
 /**
- * The parts that pages are made of. They know the visual language and nothing of nodes or users; what writes knows the
- * session and the connection (write). A page that needs a part that is not here asks first whether two pages do.
+ * The components that pages are made of. They implement the design and know nothing about nodes or users; components
+ * that write know the session and the connection (write). Before adding a component, check that two pages need it.
  */
 export { ApiCall, ApiScript, ApiSteps } from "./ApiCall";
 export { announce, LiveRegions } from "./announce";

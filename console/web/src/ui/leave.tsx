@@ -5,13 +5,13 @@ import { text } from "@/text";
 import { Confirm } from "./dialog";
 
 /**
- * Stands beside a secret that is shown once while nobody has stored it. It asks before another page takes the secret
- * away, and lets the browser ask before a reload, or the end of the tab, does.
+ * Guards a secret that is shown once, until somebody has stored it. It asks before navigation discards the secret, and
+ * makes the browser ask before a reload or closing the tab does.
  */
 export function SecretGuard({
   takes = () => true,
 }: {
-  /** Whether the way from one path to another, or within one, takes the secret away. */
+  /** Whether navigating from one path to another, or within one, discards the secret. */
   takes?(from: string, to: string): boolean;
 }) {
   useEffect(() => {
@@ -27,7 +27,7 @@ export function SecretGuard({
   return <AskToDrop onDrop={way.proceed} onKeep={way.reset} />;
 }
 
-/** Asks whether a secret that is shown once may go unstored. */
+/** Asks whether to discard a secret that was not stored. */
 export function AskToDrop({ onDrop, onKeep }: { onDrop(): void; onKeep(): void }) {
   return (
     <Confirm

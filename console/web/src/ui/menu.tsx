@@ -7,8 +7,8 @@ import { Kbd } from "./badge";
 import { Tip } from "./tip";
 
 /**
- * A button with a list of what to do. The trigger is one element that takes a ref. Lists have one in each row, so that it
- * is no more than its button until somebody comes near.
+ * A button with a menu of actions. The trigger is one element that takes a ref. Lists have one in each row, so it
+ * renders only the button until somebody comes near.
  */
 export function Menu({
   trigger,
@@ -75,7 +75,7 @@ export function MenuItem({
   onSelect(): void;
   danger?: boolean;
   keyHint?: string;
-  /** Why it does nothing now; empty when it does. */
+  /** Why it is disabled; empty if it is enabled. */
   why?: string;
 }) {
   return (
@@ -97,7 +97,7 @@ export function MenuItem({
   );
 }
 
-/** Stays open, so that several can be ticked. */
+/** Stays open, so that several can be toggled. */
 export function MenuCheck({
   checked,
   onChange,
@@ -166,7 +166,7 @@ export function MenuGroup({ label, children }: { label: string; children: ReactN
   );
 }
 
-/** A group that is folded until somebody wants it. The count says how much of it is chosen. */
+/** A collapsed group. The count says how many of its items are selected. */
 export function MenuFold({ label, count, children }: { label: string; count: number; children: ReactNode }) {
   const [open, setOpen] = useState(false);
   return (
@@ -193,7 +193,7 @@ export function MenuFold({ label, count, children }: { label: string; count: num
 
 export const MenuLine = () => <M.Separator className="my-1 h-px bg-line" />;
 
-/** What can be done with the thing of that name: the three dots at the end of its row. */
+/** The actions menu of a row, for the object with this name. */
 export function RowMenu({ name, children }: { name: string; children: ReactNode }) {
   return (
     <Menu

@@ -12,7 +12,7 @@ export function usePageTitle(...parts: (string | undefined | false)[]) {
   }, [title]);
 }
 
-/** The title of a page and what can be done on it. */
+/** The title of a page and its actions. */
 export function PageHead({
   title,
   children,
@@ -22,10 +22,10 @@ export function PageHead({
 }: {
   title: ReactNode;
   children?: ReactNode;
-  /** The way back. */
+  /** A link back. */
   above?: ReactNode;
   below?: ReactNode;
-  /** Ends where the text below it does, which a list does not. */
+  /** As wide as the text below it, unlike the head of a list. */
   narrow?: boolean;
 }) {
   return (
@@ -48,14 +48,14 @@ export function PageHead({
   );
 }
 
-/** The way from one of many back to the list of them, above the title. */
+/** The link from a details page back to its list, above the title. */
 export const BackLink = ({ to, children }: { to: "/nodes" | "/users"; children: ReactNode }) => (
   <Link to={to} className="-ml-1 inline-flex h-6 items-center gap-1 rounded pr-1 text-12 text-ink-2 hover:text-ink">
     <ChevronLeft className="size-3.5" aria-hidden /> {children}
   </Link>
 );
 
-/** A page of text and forms: it scrolls as a whole and is no wider than can be read. Lists fill the window instead. */
+/** A page of text and forms: it scrolls as a whole and has a readable width. Lists fill the window instead. */
 export function Page({
   title,
   actions,

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-/** What a person set for this browser. Nothing of the network is kept here. */
+/** The settings for this browser. No data about the network is stored here. */
 export interface Preferences {
   theme: "system" | "light" | "dark";
   density: "comfortable" | "compact";
@@ -23,7 +23,7 @@ function read(): Preferences {
 
 const dark = typeof matchMedia === "function" ? matchMedia("(prefers-color-scheme: dark)") : null;
 
-/** Puts the theme on the page. */
+/** Applies the theme to the page. */
 export function applyTheme() {
   const theme = current.theme === "system" ? (dark?.matches ? "dark" : "light") : current.theme;
   document.documentElement.dataset.theme = theme;
@@ -35,7 +35,7 @@ export function setPreference<K extends keyof Preferences>(name: K, value: Prefe
   try {
     localStorage.setItem(place, JSON.stringify(current));
   } catch {
-    // A browser that keeps nothing forgets it with the tab.
+    // Without storage, the setting lasts as long as the tab.
   }
   applyTheme();
   for (const tell of listeners) tell();
@@ -43,7 +43,7 @@ export function setPreference<K extends keyof Preferences>(name: K, value: Prefe
 
 const themes: Preferences["theme"][] = ["system", "light", "dark"];
 
-/** As the system, light, dark, and around again. */
+/** Cycles through the system's theme, light and dark. */
 export function nextTheme() {
   setPreference("theme", themes[(themes.indexOf(current.theme) + 1) % themes.length] ?? "system");
 }

@@ -9,9 +9,9 @@ import { Checkbox } from "./field";
 import { SecretGuard } from "./leave";
 
 /**
- * Shows a secret once. The value lives in the props of this component alone: hand it over from the answer of the call,
- * never through the query cache, the address or storage. It closes when the person says that it is stored, or says
- * that it need not be; until then whatever else would take it away asks first.
+ * Shows a secret once. The value exists only in the props of this component: pass it on from the response, never
+ * through the query cache, the address or storage. It closes when the person confirms that it is stored or need not be;
+ * until then, anything else that would discard it asks first.
  */
 export function SecretReveal({
   title,
@@ -25,7 +25,7 @@ export function SecretReveal({
   /** Its name in a .env file. */
   variable: string;
   children?: ReactNode;
-  /** Says whether the person has stored it. */
+  /** Called with whether the person has stored it. */
   onClose(stored: boolean): void;
 }) {
   const [stored, setStored] = useState(false);

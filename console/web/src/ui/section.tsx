@@ -1,7 +1,7 @@
 import { clsx } from "clsx";
 import { type ReactNode, useId } from "react";
 
-/** A titled part of a page, on a surface of its own. */
+/** A titled section of a page, on its own surface. */
 export function Section({
   title,
   note,
@@ -10,7 +10,7 @@ export function Section({
   className,
 }: {
   title: string;
-  /** Beside the title, quieter: a count, a time. */
+  /** Muted text beside the title: a count, a time. */
   note?: ReactNode;
   action?: ReactNode;
   children: ReactNode;

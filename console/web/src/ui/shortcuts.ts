@@ -2,7 +2,7 @@ import { useEffect, useRef, useSyncExternalStore } from "react";
 import { usePreferences } from "./preferences";
 
 export interface Shortcut {
-  /** "j", "X" for Shift and x, "g n" for one after the other, "Mod+K" for Ctrl or ⌘. */
+  /** "j", "X" for Shift and x, "g n" for a sequence, "Mod+K" for Ctrl or ⌘. */
   keys: string;
   label: string;
   group: string;
@@ -20,14 +20,14 @@ function changed() {
   for (const tell of listeners) tell();
 }
 
-/** The name of a key press, as shortcuts have it. */
+/** The name of a key press in the notation of shortcuts. */
 export function keyName(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "altKey">): string {
   if (event.altKey) return "";
   const key = event.key === "Backspace" ? "Delete" : event.key;
   return event.ctrlKey || event.metaKey ? `Mod+${key.toUpperCase()}` : key;
 }
 
-/** What a press means after what was pressed before: a shortcut, or the beginning of one. */
+/** The meaning of a key after the keys before it: a shortcut, or the start of one. */
 export function resolve(list: readonly Shortcut[], before: string, key: string): { found?: Shortcut; begun: string } {
   const sequence = before ? `${before} ${key}` : key;
   const found = list.findLast((s) => s.keys === sequence);
@@ -36,10 +36,10 @@ export function resolve(list: readonly Shortcut[], before: string, key: string):
   return before ? resolve(list, "", key) : { begun: "" };
 }
 
-/** Whether a dialogue lies over the page: it takes the keys. */
+/** Whether a dialogue is open over the page, which then gets the keys. */
 const covered = () => document.querySelector('[role="dialog"], [role="alertdialog"]') !== null;
 
-/** Whether plain keys belong to what has the focus, or to a layer over the page. */
+/** Whether plain keys belong to the focused element, or to a layer over the page. */
 export function busy(target: EventTarget | null): boolean {
   if (!(target instanceof Element)) return false;
   if (target.closest("input:not([type=checkbox]), textarea, select, [contenteditable=true]")) return true;
@@ -60,11 +60,11 @@ function onKey(event: KeyboardEvent, singleKeys: boolean) {
   }, 1200);
   if (!result.found) return;
   event.preventDefault();
-  // What a dialogue holds, such as a secret that nobody has stored, is not lost by a key of the page under it.
+  // A shortcut of the page below must not discard what a dialogue holds, such as a secret that nobody has stored.
   if (!covered()) result.found.run?.();
 }
 
-/** The one listener of the page. */
+/** Installs the only key listener of the page. */
 export function useKeyboard() {
   const { singleKeys } = usePreferences();
   useEffect(() => {
@@ -74,7 +74,7 @@ export function useKeyboard() {
   }, [singleKeys]);
 }
 
-/** Keys that hold while a component is there. Of two with the same keys the one that came last counts. */
+/** Shortcuts that are active while a component is mounted. If two have the same keys, the later one wins. */
 export function useShortcuts(list: readonly Shortcut[]) {
   const current = useRef(list);
   current.current = list;
@@ -89,7 +89,7 @@ export function useShortcuts(list: readonly Shortcut[]) {
   }, []);
 }
 
-/** All keys that hold now, for the list of them. */
+/** All active shortcuts, for the list of them. */
 export function useAllShortcuts(): Shortcut[] {
   useSyncExternalStore(
     (tell) => {

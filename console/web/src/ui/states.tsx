@@ -6,7 +6,7 @@ import type { Right } from "@/api/session";
 import { text } from "@/text";
 import { Button } from "./button";
 
-/** Shows what it holds after 150 ms: what is there sooner needs no placeholder. */
+/** Shows its children after 150 ms: content that loads faster needs no placeholder. */
 export function Delayed({ children }: { children: ReactNode }) {
   const [due, setDue] = useState(false);
   useEffect(() => {
@@ -16,12 +16,12 @@ export function Delayed({ children }: { children: ReactNode }) {
   return due ? children : null;
 }
 
-/** A box in the place and size of what is coming. */
+/** A placeholder in the place and size of the content. */
 export const Skeleton = ({ className }: { className?: string }) => (
   <span className={clsx("skeleton block h-3", className)} aria-hidden />
 );
 
-/** Lines in place of what is loading, each as wide as it is told. */
+/** Placeholder lines of the given widths. */
 export const LoadingLines = ({ widths, className }: { widths: readonly string[]; className?: string }) => (
   <Delayed>
     <div role="status" aria-label={text.common.loading} className={className}>
@@ -32,7 +32,7 @@ export const LoadingLines = ({ widths, className }: { widths: readonly string[];
   </Delayed>
 );
 
-/** Nothing is here, what would be, and how it gets here. */
+/** An empty state: that nothing is here, what would be, and how to add it. */
 export function Empty({
   icon: Icon,
   title,
@@ -58,7 +58,7 @@ export function Empty({
   );
 }
 
-/** What failed, why in the server's words, what to do, and the number that its log has. */
+/** What failed, the server's message, what to do, and the request ID in its log. */
 export function ErrorState({ title, error, onRetry }: { title: string; error: unknown; onRetry?(): void }) {
   const id = error instanceof ApiError ? error.requestId : "";
   return (
@@ -78,7 +78,7 @@ export function ErrorState({ title, error, onRetry }: { title: string; error: un
   );
 }
 
-/** What the session's key may not look at. */
+/** Shown instead of content that the session's key may not see. */
 export function NotAllowed({ scope }: { scope: Right }) {
   return (
     <Empty icon={LockKeyhole} title={text.common.notAllowedTitle}>
@@ -93,7 +93,7 @@ const bannerLooks = {
   bad: ["bg-bad-soft text-bad", CircleAlert],
 } as const;
 
-/** A line that stays while something holds. */
+/** A line that stays while a condition lasts. */
 export function Banner({
   tone = "info",
   children,

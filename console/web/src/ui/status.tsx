@@ -8,13 +8,13 @@ import { IconButton } from "./button";
 interface Message {
   id: number;
   words: string;
-  /** Of a failure. It stays until it is dismissed. */
+  /** For a failure. It stays until it is dismissed. */
   failure?: { why: string; requestId: string };
   action?: { label: string; run(): void };
 }
 
 const undoTime = 6000;
-/** Of what was done; what failed stays until it is dismissed, however much there is of it. */
+/** The maximum number of success messages. Failures stay until they are dismissed, however many there are. */
 const mostDone = 3;
 const listeners = new Set<() => void>();
 let messages: readonly Message[] = [];
@@ -27,19 +27,19 @@ function change(next: readonly Message[]) {
 const dismiss = (id: number) => change(messages.filter((m) => m.id !== id));
 const add = (message: Omit<Message, "id">) => change(kept([...messages, { ...message, id: ++count }]));
 
-/** The messages that still stand when a new one came. */
+/** The messages that remain when a new one arrives. */
 export function kept<M extends Pick<Message, "failure">>(all: readonly M[]): M[] {
   const done = all.filter((message) => !message.failure).slice(-mostDone);
   return all.filter((message) => message.failure || done.includes(message));
 }
 
 const status = {
-  /** Something was done; with undo it can be taken back for 6 seconds. */
+  /** Something succeeded; with undo, it can be undone for 6 seconds. */
   done(words: string, undo?: () => void) {
     add({ words, action: undo && { label: text.common.undo, run: undo } });
     announce(words);
   },
-  /** Something was not done. */
+  /** Something failed. */
   failed(words: string, error: unknown, action?: Message["action"]) {
     const why = error instanceof Error ? error.message : typeof error === "string" ? error : "";
     if (error instanceof ApiError && error.sessionEnded) return;
@@ -48,7 +48,7 @@ const status = {
   },
 };
 
-/** Says at the bottom of the page what became of what a person did. */
+/** Reports the result of an action at the bottom of the page. */
 export const useStatus = () => status;
 
 export function StatusLine() {

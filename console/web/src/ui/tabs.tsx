@@ -9,7 +9,7 @@ export interface Tab<V extends string> {
   tone?: Tone;
 }
 
-/** Parts of a page of which one is shown. `panel` is the id of the element that shows it, with role tabpanel. */
+/** Tabs. `panel` is the ID of the element that shows the selected one, with role tabpanel. */
 export function Tabs<V extends string>({
   label,
   tabs,

@@ -21,7 +21,7 @@ function subscribe(tell: () => void) {
   };
 }
 
-/** The time to the minute; all that show one change together. */
+/** The current time to the minute. All components that show it update together. */
 export const useNow = () => useSyncExternalStore(subscribe, () => now);
 
 const steps: [number, number, string][] = [
@@ -43,7 +43,7 @@ export function relative(at: string, from: number): string {
   return distance < 0 ? `${count}${name} ago` : `in ${count}${name}`;
 }
 
-/** The moment in full, in the zone that the person chose and in UTC. */
+/** The full date and time, in the person's chosen time zone and in UTC. */
 export function absolute(at: string, zone: Preferences["timeZone"]): string {
   const moment = new Date(at);
   const utc = `${moment.toISOString().slice(0, 16).replace("T", " ")} UTC`;
@@ -52,13 +52,13 @@ export function absolute(at: string, zone: Preferences["timeZone"]): string {
   return `${local} (${utc})`;
 }
 
-/** The hour and minute of today. */
+/** Hours and minutes of a time today. */
 export function clock(at: number, zone: Preferences["timeZone"]): string {
   const timeZone = zone === "utc" ? "UTC" : undefined;
   return new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone }).format(at);
 }
 
-/** A moment, relative; in full on hover and on focus. */
+/** A relative time; the full one on hover and focus. */
 export function Time({
   at,
   format = (words) => words,

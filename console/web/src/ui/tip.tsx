@@ -3,15 +3,15 @@ import { type MouseEvent, type PointerEvent, type ReactNode, useEffect, useId, u
 import { createPortal } from "react-dom";
 
 const delay = 400;
-/** Time for the pointer to reach the words, which can be read and selected. */
+/** Time for the pointer to reach the tooltip, whose text can be read and selected. */
 const grace = 120;
 /** How long a finger rests on a control that it does not want to use. */
 const rest = 500;
 
 /**
- * Words about a control, on hover and on focus; a finger gets them by a tap where a tap does nothing else, and by resting on
- * what it would use. They repeat or add; nothing is said here alone that must be known. Lists have hundreds of these, so
- * that one at rest is no more than its control.
+ * A tooltip, on hover and focus. On touch screens a tap shows it where a tap does nothing else, and a long press on
+ * other controls. It repeats or adds; it never contains the only copy of something that must be known. Lists have
+ * hundreds of these, so an inactive one renders only its control.
  */
 export function Tip({ label, children }: { label: ReactNode; children: ReactNode }) {
   const [at, setAt] = useState<DOMRect | null>(null);
@@ -43,11 +43,11 @@ export function Tip({ label, children }: { label: ReactNode; children: ReactNode
     told.current = Boolean(label);
     later(event.currentTarget.getBoundingClientRect(), 0);
   };
-  // A finger that has got the words wants nothing else: not the control, and not the row around it.
+  // A touch that showed the tooltip must not also activate the control or the row around it.
   const click = (event: MouseEvent) => {
     const words = told.current;
     told.current = false;
-    // Of a finger that rested there may be no click; one without a pointer is by a key or a screen reader.
+    // A long press may cause no click; a click without a pointer comes from a key or a screen reader.
     if (!words || event.detail === 0) return;
     event.preventDefault();
     event.stopPropagation();
@@ -116,7 +116,7 @@ function Bubble({ id, at, children, onHide, onStay, onLeave }: BubbleProps) {
     const key = (event: KeyboardEvent) => event.key === "Escape" && onHide();
     document.addEventListener("keydown", key, true);
     document.addEventListener("scroll", onHide, true);
-    // A finger leaves nothing that it has touched; it touches something else.
+    // On touch screens there is no pointer leave, so hide it when something else is touched.
     const touch = (event: globalThis.PointerEvent) => {
       if (event.pointerType !== "mouse" && !box.current?.contains(event.target as Element)) onHide();
     };

@@ -1,6 +1,6 @@
 import { type RefObject, useLayoutEffect, useState } from "react";
 
-/** The width of an element, as it changes; 0 until it is known. The element may come and go. */
+/** The width of an element, updated as it changes; 0 until it is known. The element may be mounted and unmounted. */
 export function useWidth(element: RefObject<HTMLElement | null>): number {
   const [watched, setWatched] = useState<HTMLElement | null>(null);
   const [width, setWidth] = useState(0);

@@ -5,8 +5,8 @@ import { text } from "@/text";
 import { Button, type ButtonProps } from "./button";
 
 /**
- * Whether something that writes is offered: not at all without the right, and not now without a connection. What is not
- * now takes `why`, and says it.
+ * Whether a control that writes is offered: not at all without the right, and disabled without a connection. A disabled
+ * control takes `why` and shows it.
  */
 export function useWrites(right: Right): { offered: boolean; now: boolean; why: string } {
   const can = useCan();
@@ -15,7 +15,10 @@ export function useWrites(right: Right): { offered: boolean; now: boolean; why: 
   return { offered: can(right), now, why: now ? "" : text.common.offlineWrite };
 }
 
-/** A button for what needs a right. It is not there without it, and says why when there is no connection. */
+/**
+ * A button that requires a right. It is hidden without the right, and says why it is disabled if there is no
+ * connection.
+ */
 export function WriteButton({ right, ...rest }: ButtonProps & { right: Right }) {
   const { offered, why } = useWrites(right);
   return offered && <Button {...rest} why={why} />;

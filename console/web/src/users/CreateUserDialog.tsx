@@ -6,7 +6,7 @@ import { ApiCall, Button, Dialog, Field, Input, useStatus } from "@/ui";
 import { isUserName } from "./facts";
 import { useUserWrites } from "./writes";
 
-/** Makes a local user. */
+/** Creates a local user. */
 export function CreateUserDialog({ onClose, onCreated }: { onClose(): void; onCreated?(user: User): void }) {
   const t = userWords.create;
   const writes = useUserWrites();

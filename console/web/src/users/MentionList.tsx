@@ -5,7 +5,7 @@ import type { Mention } from "./mentions";
 
 const t = userWords.mentions;
 
-/** Where the policy names a user, each with a way to its line. */
+/** Where the policy names a user, each with a link to its line. */
 export function MentionList({ mentions, most = 6 }: { mentions: readonly Mention[]; most?: number }) {
   return (
     <ul className="mt-1 space-y-0.5">

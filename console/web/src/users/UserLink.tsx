@@ -4,7 +4,7 @@ import { useCan } from "@/api";
 import { printable } from "@/text";
 import { Avatar } from "@/ui";
 
-/** A user by name, with a way to its page. Without an id, or the right to see users, it is the name alone. */
+/** A user's name, linked to the user's page. Without an ID, or the right to see users, only the name. */
 export function UserLink({ id, name, className }: { id?: string; name: string; className?: string }) {
   const can = useCan();
   return (

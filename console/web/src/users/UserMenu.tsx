@@ -7,7 +7,7 @@ import { MenuItem, MenuLine, RowMenu, useWrites } from "@/ui";
 import { useUserActions } from "./actions";
 import { isLocal } from "./facts";
 
-/** What can be done with one user. */
+/** The actions on one user. */
 export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean; onDeleted?(): void }) {
   const t = userWords.actions;
   const navigate = useNavigate();

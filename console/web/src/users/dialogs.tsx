@@ -24,7 +24,7 @@ import { MentionList } from "./MentionList";
 import { usePolicyMentions } from "./usePolicyMentions";
 import { removal, useUserWrites } from "./writes";
 
-/** Something that a person begins to do with users; a dialogue asks for the rest. */
+/** An action on users that a person starts; a dialogue asks for the rest. */
 export type UserAction =
   | { name: "create" }
   | { name: "rename" | "key"; user: User }
@@ -55,7 +55,7 @@ function Rename({ user, onClose }: { user: User; onClose(): void }) {
   const name = typed.trim();
   const clash = data?.items.some((other) => other.id !== user.id && other.name.toLowerCase() === name.toLowerCase());
   const problem = clash ? userWords.create.taken(printable(name)) : isUserName(name) ? undefined : userWords.create.bad;
-  // By e-mail the policy still means this user.
+  // References by e-mail address stay valid after a rename.
   const named = useMemo(() => mentions?.all({ name: user.name, email: "" }) ?? [], [mentions, user.name]);
   const changes = name.toLowerCase() !== user.name.toLowerCase();
 
@@ -124,7 +124,7 @@ function Rename({ user, onClose }: { user: User; onClose(): void }) {
   );
 }
 
-/** Somebody else was quicker. */
+/** Shown if somebody else renamed the user first. */
 function Renamed({ user, theirs, onMine, onTheirs }: { user: User; theirs: string; onMine(): void; onTheirs(): void }) {
   const t = userWords.rename;
   const last = useLastChange({ kind: "user", object: user.id, members: ["name"] });

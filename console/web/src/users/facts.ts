@@ -1,19 +1,21 @@
 import type { Node, User } from "@/api";
 
-/** Made by hand; others come from a sign-in provider, which decides their name. */
+/** Whether a user was created by hand. Others come from a sign-in provider, which decides their name. */
 export const isLocal = (user: User) => user.provider === "";
 
-/** What a user's nodes say of the user. Nodes with tags belong to their tags. */
+/** A summary of a user's nodes. Tagged nodes belong to their tags. */
 export interface Holdings {
   total: number;
   online: number;
-  /** When one of them was last there; null without nodes. */
+  /** When one of them was last online; null without nodes. */
   lastSeen: string | null;
 }
 
 const nothing: Holdings = { total: 0, online: 0, lastSeen: null };
 
-/** What each user has. While a part of the nodes is missing the server's own count stands for theirs. */
+/**
+ * Returns a function from users to their holdings. While part of the nodes is missing, the server's own count is used.
+ */
 export function holdingsOf(nodes: readonly Node[], complete = true): (user: User) => Holdings {
   const all = new Map<string, Holdings>();
   for (const node of nodes) {
@@ -39,7 +41,7 @@ export const nodesOf = (nodes: readonly Node[], user: User) =>
 export const taggedBy = (nodes: readonly Node[], user: User) =>
   nodes.filter((node) => node.tags.length > 0 && node.createdBy?.id === user.id);
 
-/** Whether a user has a node that is online, or was within 24 hours. */
+/** Whether a user has a node that is online, or was within the last 24 hours. */
 export function isActive({ online, lastSeen }: Holdings, now: number): boolean {
   return online > 0 || (lastSeen !== null && now - Date.parse(lastSeen) < 864e5);
 }

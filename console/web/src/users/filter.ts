@@ -4,7 +4,7 @@ import { entry } from "@/text";
 import { type Holdings, isActive, isLocal } from "./facts";
 import type { Mentions } from "./mentions";
 
-/** What the words of a filter line mean for users, at a time. */
+/** What filter terms mean for users, at a given time. */
 export function userFilter(of: (user: User) => Holdings, mentions: Mentions | undefined, now: number): Fields<User> {
   const kinds: Record<string, (user: User) => boolean> = {
     active: (user) => isActive(of(user), now),

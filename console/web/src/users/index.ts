@@ -1,4 +1,4 @@
-/** What the console knows about users, wherever they are shown: facts, where the policy names them, what can be done. */
+/** What the console knows about users, wherever they are shown: facts, where the policy names them, and actions. */
 export { UserActionsProvider, useUserActions } from "./actions";
 export { CreateUserDialog } from "./CreateUserDialog";
 export * from "./facts";

@@ -4,7 +4,7 @@ import { type Node as Json, parseTree } from "jsonc-parser";
 export interface Mention {
   /** The part of the policy: groups, acls, ssh and so on. */
   section: string;
-  /** Of a group or a tag, its name. */
+  /** The name of the group or tag, if it is one. */
   name: string;
   /** From 1. */
   line: number;
@@ -18,18 +18,18 @@ interface Named {
 export interface Mentions {
   /** The groups that list a user. */
   groups(user: Named): Mention[];
-  /** All that names a user itself, once for each rule, group or tag. */
+  /** Everything that names a user directly, once for each rule, group or tag. */
   all(user: Named): Mention[];
 }
 
-/** The members of a rule that hold principals. The users of an SSH rule are those of the target's system. */
+/** The members of a rule that contain principals. The users of an SSH rule are users of the destination's system. */
 const principals = new Set(["src", "dst", "accept", "deny", "target", "ports"]);
-/** Members of these are lists of principals by name. */
+/** The members of these are lists of principals by name. */
 const byName = new Set(["groups", "tagOwners"]);
 
 /**
- * Reads who is named where in a policy. `ana`, `ana@` and her e-mail address are the same person, with or without
- * ports after them, in any case. A text that cannot be read names nobody.
+ * Reads who is named where in a policy. `ana`, `ana@` and her e-mail address are the same person, with or without ports
+ * after them, case-insensitively. A text that cannot be parsed names nobody.
  */
 export function readMentions(policy: string): Mentions {
   const found = new Map<string, Mention[]>();
@@ -67,7 +67,7 @@ export function readMentions(policy: string): Mentions {
   return { all, groups: (user) => all(user).filter((mention) => mention.section === "groups") };
 }
 
-/** What a principal may be called by: itself, and itself without ports, both without the closing @. */
+/** The keys of a principal: its text, and its text without ports, both without the trailing @. */
 function keysOf(text: string): string[] {
   const whole = text.toLowerCase();
   const before = whole.replace(/:[^:]*$/, "");

@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import { api, type Collection, type IfMatch, keys, newRequestName, takenBack, type User } from "@/api";
 import { putItem } from "@/api/collection";
 
-/** Calls that change users. They put what the answer shows into the cache; the stream would a moment later. */
+/** Calls that change users. They put the response into the cache; the stream would do it a moment later. */
 export function useUserWrites() {
   const client = useQueryClient();
   return useMemo(() => writesOf(client), [client]);
@@ -35,10 +35,10 @@ function writesOf(client: QueryClient) {
       return data.user;
     },
 
-    /** The ETag of a user as it is now: what changes after that is a conflict. */
+    /** The current ETag of a user: changes after that are a conflict. */
     etag: async (user: User) => (await api.call("get", "/api/v1/user/{id}", { params: { id: user.id } })).etag,
 
-    /** Shows the new name, and the old one if the call fails. It gives the ETag of what it left. */
+    /** Shows the new name, and the old one again if the call fails. Returns the ETag after the write. */
     rename: async (user: User, name: string, ifMatch?: IfMatch) => {
       const before = cached(user.id) ?? user;
       put({ ...before, name });
@@ -48,7 +48,7 @@ function writesOf(client: QueryClient) {
           ifMatch: await ifMatch,
         });
         put(data.user, revision);
-        // Nodes and keys carry their owner by name.
+        // Nodes and keys include the name of their owner.
         void client.invalidateQueries({ queryKey: keys.nodes });
         void client.invalidateQueries({ queryKey: keys.preAuthKeys });
         return etag;

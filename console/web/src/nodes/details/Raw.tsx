@@ -14,7 +14,7 @@ export function Raw({ node }: { node: Node }) {
         <CopyButton value={json} what={t.what} />
       </div>
       <pre
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
         tabIndex={0}
         className="overflow-x-auto px-4 py-3 font-mono text-12 leading-5 -outline-offset-2"
       >

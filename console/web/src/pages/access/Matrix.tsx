@@ -1,5 +1,5 @@
-// biome-ignore-all lint/a11y/useSemanticElements: a table element cannot hold rows of which only some are there
-// biome-ignore-all lint/a11y/useFocusableInteractive: of a grid only the cells take the focus
+// biome-ignore-all lint/a11y/useSemanticElements: a table element cannot be virtualized
+// biome-ignore-all lint/a11y/useFocusableInteractive: only the cells of a grid take the focus
 /** A matrix of who can reach whom: sources down the side, destinations along the top. */
 import { defaultRangeExtractor, type Range, useVirtualizer, type VirtualItem } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type PointerEvent, useCallback, useMemo, useRef, useState } from "react";

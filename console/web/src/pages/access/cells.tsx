@@ -1,5 +1,5 @@
-// biome-ignore-all lint/a11y/useSemanticElements: a table element cannot hold rows of which only some are there
-// biome-ignore-all lint/a11y/useFocusableInteractive: of a grid only the cells take the focus
+// biome-ignore-all lint/a11y/useSemanticElements: a table element cannot be virtualized
+// biome-ignore-all lint/a11y/useFocusableInteractive: only the cells of a grid take the focus
 /** The headings and cells of the matrix. */
 import { clsx } from "clsx";
 import { memo, useEffect, useRef } from "react";
@@ -107,7 +107,7 @@ export const Cell = memo(function Cell({
     if (open) shown.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [open]);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the grid takes the keys
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the grid handles the keys
     <div
       ref={shown}
       id={id}

@@ -125,7 +125,7 @@ export function Remove({ of: keys, onClose }: { of: readonly ApiKey[]; onClose()
       )}
       {!one && (
         <ul
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
           tabIndex={0}
           className="max-h-40 overflow-y-auto rounded-md bg-chip px-3 py-2 text-12 text-ink"
         >

@@ -52,7 +52,7 @@ export function SupportBundle({ server }: { server: ServerState }) {
         </div>
         <Fold title={t.bundle.show}>
           <pre
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
             tabIndex={0}
             className="max-h-80 overflow-auto rounded-md bg-chip p-3 font-mono text-12"
           >

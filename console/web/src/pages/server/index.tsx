@@ -118,7 +118,7 @@ function ScrollingTable({
   return (
     <div
       className="overflow-x-auto"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
       tabIndex={0}
     >
       <table className="w-full text-13" aria-label={label}>

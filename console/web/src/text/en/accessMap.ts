@@ -2,7 +2,10 @@ import { plural } from "../plural";
 
 const pairs = plural({ one: "# pair", other: "# pairs" });
 
-/** Words of the access map and of the parts that show access elsewhere. They come with these, not with the first page. */
+/**
+ * Texts of the access map and of the components that show access elsewhere. They are loaded with these, not with the
+ * first page.
+ */
 export const accessMap = {
   views: { matrix: "Matrix", flow: "Flow", table: "Table" },
   by: "Tell apart",

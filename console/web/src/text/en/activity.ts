@@ -1,6 +1,6 @@
 import { plural } from "../plural";
 
-/** What a list of changes is about when all of it has the same tag: "12 ci nodes joined". */
+/** The subject of a group of changes; sort is the tag that all nodes have in common: "12 ci nodes joined". */
 const nodesOf = (n: number, sort: string) => `${n.toLocaleString("en")} ${sort ? `${sort} ` : ""}nodes`;
 
 export const activity = {
@@ -97,7 +97,7 @@ export const activity = {
   },
   other: (kind: string, id: string, verb: string) => `${kind} ${id}: ${verb}`,
 
-  /** Several of one sort. */
+  /** Several changes of the same sort. */
   many: {
     joined: (n: number, sort: string) => `${nodesOf(n, sort)} joined`,
     deleted: (n: number, sort: string) => `${nodesOf(n, sort)} were deleted`,

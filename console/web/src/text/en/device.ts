@@ -1,6 +1,6 @@
 import { plural } from "../plural";
 
-/** Adding a device, from what it is to its arrival. */
+/** Adding a device, from choosing its kind to its arrival. */
 export const device = {
   what: "What do you add?",
   kinds: {

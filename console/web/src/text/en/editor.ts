@@ -4,7 +4,7 @@ const pairs = plural({ one: "# pair", other: "# pairs" });
 const nodes = plural({ one: "# node", other: "# nodes" });
 const people = plural({ one: "# person", other: "# people" });
 
-/** The words of the policy pages. */
+/** Texts of the policy pages. */
 export const editor = {
   label: "Policy text",
   unsaved: "unsaved",

@@ -1,6 +1,6 @@
 import { plural } from "../plural";
 
-/** What only the pages of it load. */
+/** Texts that only the overview page loads. */
 export const overviewWords = {
   attention: {
     title: "Needs attention",

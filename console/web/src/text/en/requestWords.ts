@@ -1,6 +1,6 @@
 import { plural } from "../plural";
 
-/** What only the pages of it load. */
+/** Texts that only the requests page loads. */
 export const requestWords = {
   byHand: "Let in by code",
   emptyTitle: "Nobody is waiting",

@@ -2,7 +2,10 @@ export const shell = {
   skip: "Skip to content",
   mainNav: "Main",
   access: "Access",
-  /** What the pages are called in the rail. The words of a page come with the page, and the rail is there before. */
+  /**
+   * The page titles in the navigation. The texts of a page are loaded with the page, but the navigation is there
+   * before.
+   */
   pages: {
     overview: "Overview",
     nodes: "Nodes",
@@ -42,7 +45,7 @@ export const shell = {
     key: "Create a pre-auth key",
     apiKey: "Create an API key",
   },
-  /** What can be done with a node, and the words that ask for it. */
+  /** Actions on a node, and the words in the palette that match them. */
   work: {
     rename: { words: ["rename"], title: (name: string) => `Rename ${name}` },
     tags: { words: ["tags", "edit"], title: (name: string) => `Edit tags of ${name}` },

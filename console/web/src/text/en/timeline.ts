@@ -43,7 +43,7 @@ export const timeline = {
   events: "Events",
   eventsOf: plural({ one: "# event", other: "# events" }),
   marks: "Events on the time axis",
-  /** What stands in the mark comes first, so that people who speak to their computer can name it. */
+  /** The visible text of the mark comes first, so that users of voice control can name it. */
   markMany: (shown: string, words: string, from: string, to: string) =>
     `${words.startsWith(shown) ? words : `${shown}: ${words}`}, ${from} to ${to}. Show this time`,
   notLoaded: "Older events are not loaded",

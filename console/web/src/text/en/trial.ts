@@ -1,4 +1,4 @@
-/** The words of the bar that counts down to when a version of the policy gives way. */
+/** Texts of the bar that counts down until a policy version reverts. */
 export const trial = {
   label: "Policy on trial",
   says: (version: string, author: string, time: string) =>

@@ -1,6 +1,6 @@
 import { plural } from "../plural";
 
-/** What only the pages of it load. */
+/** Texts that only the user pages load. */
 export const userWords = {
   list: "User list",
   emptyTitle: "No users yet",

@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { text } from "@/text";
 import { IconButton } from "../button";
 
-/** What can be done with the chosen rows. Rows stay chosen when a filter hides them, and this says so. */
+/** The actions on the selected rows. Rows stay selected when a filter hides them, and this says so. */
 export function BulkBar({
   label,
   selected,

@@ -18,12 +18,12 @@ import { useRowFocus } from "./useRowFocus";
 import { WideTable } from "./WideTable";
 
 const heights = { comfortable: 40, compact: 32, phone: 61 };
-/** The row of titles, which stays on top and takes this from the room for rows. */
+/** The height of the sticky header row, which is not available for rows. */
 const headRow = 36;
 
 /**
- * The one list of the console. Only rows that can be seen are in the page. It is rendered again when a property
- * changes: one that is not stable costs a render for each letter that is typed into a filter.
+ * The list component of the console. Only visible rows are rendered. It renders again when a property changes: an
+ * unstable one costs a render for every letter typed into a filter.
  */
 export const DataTable = memo(Table) as typeof Table;
 
@@ -74,7 +74,7 @@ function Table<T>(props: DataTableProps<T>) {
         ref={scroller}
         role="region"
         aria-label={text.table.scrollable(props.label)}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must scroll by keyboard too
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
         tabIndex={0}
         onPointerEnter={(e) => e.pointerType === "mouse" && hold("pointer")}
         onPointerLeave={() => release("pointer")}
@@ -82,7 +82,7 @@ function Table<T>(props: DataTableProps<T>) {
         onBlur={(e) => !e.currentTarget.contains(e.relatedTarget) && release("focus")}
         className={clsx(
           "min-h-0 flex-1 overflow-auto bg-surface -outline-offset-2",
-          // The bar of the chosen rows covers none that can be scrolled to.
+          // The bar of the selected rows must not cover the last rows.
           (selected?.size ?? 0) > 0 && (phone ? "pb-28" : "pb-20"),
         )}
       >
@@ -110,7 +110,7 @@ function Table<T>(props: DataTableProps<T>) {
   );
 }
 
-/** Which rows are in the page: those that can be seen, and a few around them. */
+/** The rows to render: the visible ones, and a few around them. */
 function useVisible<T>(
   entries: readonly Entry<T>[],
   height: number,
@@ -127,7 +127,7 @@ function useVisible<T>(
     scrollPaddingEnd: phone ? 0 : headRow,
     getItemKey: useCallback((index: number) => entries[index]?.id ?? index, [entries]),
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the size of a row is what is measured
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the row height is what is measured
   useEffect(() => virtual.measure(), [height, virtual]);
 
   const items = virtual.getVirtualItems();
@@ -162,7 +162,7 @@ function Waiting({ phone, height }: { phone: boolean; height: number }) {
     <div role="status" aria-label={text.common.loading}>
       {!phone && <div className="h-9 border-b border-line" />}
       {Array.from({ length: 12 }, (_, i) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: they are all the same
+        // biome-ignore lint/suspicious/noArrayIndexKey: all items are identical
         <div key={i} className="flex items-center gap-6 border-b border-hair px-6 max-md:px-4" style={{ height }}>
           <Skeleton className="w-4 max-md:hidden" />
           <Skeleton className="w-40" />

@@ -2,7 +2,7 @@ import { X } from "lucide-react";
 import type { ReactNode } from "react";
 import { text } from "@/text";
 
-/** What a list is filtered by, in a line above it. */
+/** The filters of a list, in a line above it. */
 export const FilterChipLine = ({ children }: { children: ReactNode }) => (
   <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line bg-surface px-6 py-2 max-md:px-4">
     {children}

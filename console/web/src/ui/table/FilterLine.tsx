@@ -6,7 +6,7 @@ import { Kbd } from "../badge";
 import { useShortcuts } from "../shortcuts";
 import { FilterChip, FilterChipLine } from "./FilterChip";
 
-/** The line in which a list is filtered. Pair it with useTyped. `/` brings the focus here. */
+/** The filter input of a list. Use it with useTyped. `/` moves the focus here. */
 export function FilterLine({
   label,
   placeholder,
@@ -62,7 +62,7 @@ export function FilterLine({
   );
 }
 
-/** The words with a field in a filter line, each with a button that takes it out. */
+/** The terms with a field in a filter line, each with a button that removes it. */
 export function FilterChips({
   terms,
   value,

@@ -1,7 +1,7 @@
 import { text } from "@/text";
 import type { Group } from "./order";
 
-/** The title of rows that stand together. */
+/** The heading of a group of rows. */
 export function GroupHead<T>({ group }: { group: Group<T> }) {
   const total = group.total ?? group.rows.length;
   return (

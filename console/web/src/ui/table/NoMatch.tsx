@@ -3,7 +3,7 @@ import { text } from "@/text";
 import { Button } from "../button";
 import { Empty } from "../states";
 
-/** For a list that its filter left empty. */
+/** Shown when the filter matches no rows. */
 export function NoMatch({ onClear }: { onClear(): void }) {
   return (
     <Empty

@@ -4,7 +4,7 @@ import { Button } from "../button";
 import { Checkbox } from "../field";
 import type { Column } from "./columns";
 
-/** What the row of titles is on a wide screen: the order of a list, and the choice of its rows. */
+/** The phone's counterpart of the header row: the sort order of a list, and the selection of its rows. */
 export function PhoneBar<T>({
   columns,
   sort,
@@ -17,7 +17,7 @@ export function PhoneBar<T>({
   columns: readonly Column<T>[];
   sort: string;
   onSort(sort: string): void;
-  /** Whether rows have boxes; undefined where nothing is chosen. */
+  /** Whether rows have checkboxes; undefined if rows cannot be selected. */
   choosing?: boolean;
   onChoosing(on: boolean): void;
   all: boolean | "indeterminate";

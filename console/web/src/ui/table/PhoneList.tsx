@@ -22,7 +22,7 @@ export function PhoneList<T>({
 }: Pick<DataTableProps<T>, "label" | "selected" | "onOpen" | "rowName" | "phone"> & {
   visible: Visible<T>;
   height: number;
-  /** Whether rows can be selected now: then a tap does it. */
+  /** Whether rows can be selected now, by a tap. */
   boxes: boolean;
   onToggle(id: string, range: boolean): void;
 }) {
@@ -75,11 +75,11 @@ function PhoneItem({
   children: ReactNode;
 }) {
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: what it holds opens it by keyboard
+    // biome-ignore lint/a11y/useKeyWithClickEvents: its content opens it by keyboard
     <li
       onPointerDown={notePress}
       onClickCapture={(event) => {
-        // The name is a link as wide as the row: while rows are chosen it chooses too.
+        // The name is a link as wide as the row: in selection mode, a tap on it selects the row too.
         if (!boxes || !isTapOnLink(event)) return;
         event.preventDefault();
         event.stopPropagation();

@@ -10,11 +10,11 @@ import type { DataTableProps, Visible } from "./props";
 import { selectionOf } from "./selection";
 
 interface WideTableProps<T> extends DataTableProps<T> {
-  /** The columns for which there is room. */
+  /** The columns that fit. */
   shown: readonly Column<T>[];
-  /** Of all rows in their order, those that cannot be seen included. */
+  /** The IDs of all rows in order, including those that are not visible. */
   ids: readonly string[];
-  /** How many rows and titles of groups there are. */
+  /** The number of rows and group headings. */
   rowCount: number;
   visible: Visible<T>;
   height: number;
@@ -24,7 +24,7 @@ interface WideTableProps<T> extends DataTableProps<T> {
   onFocus(id: string): void;
 }
 
-/** The rows with their columns, below a row of titles that stays on top. */
+/** The rows with their columns, below a sticky header row. */
 export function WideTable<T>(props: WideTableProps<T>) {
   const { label, chosen, shown, rowCount, visible, height, selected, openId, rowName, menu } = props;
   const { isActive, onSelect, onToggle, onFocus, onOpen } = props;

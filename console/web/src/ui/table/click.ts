@@ -4,26 +4,26 @@ import type { MouseEvent } from "react";
 let closed = false;
 const isMenuOpen = () => document.querySelector('[role="menu"]') !== null;
 
-/** Takes note of a press on a row, before a menu that it closes is gone. */
+/** Records a press on a row, before a menu that it closes is gone. */
 export function notePress() {
   closed = isMenuOpen();
 }
 
 /**
- * Whether a click is for the row: not for something in it that has a meaning of its own, not in a layer that a menu of
- * the row has opened, not to close a menu, and not at the end of marking words.
+ * Whether a click is meant for the row: not for a control in it, not in a layer that a menu of the row opened, not to
+ * close a menu, and not at the end of selecting text.
  */
 export function isForRow(event: MouseEvent): boolean {
   const { target, currentTarget } = event;
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return false;
   if (!(target instanceof Element) || !currentTarget.contains(target)) return false;
   if (target.closest("a, button, input, select, textarea, label, summary, [data-apart]")) return false;
-  // A finger closes a menu at its click only.
+  // On touch screens, a menu closes only on click.
   if (closed || isMenuOpen()) return false;
   return getSelection()?.isCollapsed !== false;
 }
 
-/** Whether a pointer, not a key or a screen reader, was used on a link of the row. */
+/** Whether a pointer, not a key or a screen reader, activated a link in the row. */
 export function isTapOnLink({ target, currentTarget, detail }: MouseEvent): boolean {
   return detail > 0 && target instanceof Element && currentTarget.contains(target) && target.closest("a") !== null;
 }

@@ -2,7 +2,7 @@ import { compareText, printable, text } from "@/text";
 import { Time } from "../time";
 import type { Column } from "./columns";
 
-/** A column whose order and file follow from a text, which is also its cell unless that is given. */
+/** A column sorted and exported by a text, which is also its cell by default. */
 export function textColumn<T>({
   value,
   ...column

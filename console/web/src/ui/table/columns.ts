@@ -6,30 +6,30 @@ export interface Column<T> {
   cell(row: T): ReactNode;
   /** Ascending order; without it the column cannot be sorted. */
   sort?(a: T, b: T): number;
-  /** What stands in a file; without it the column is not exported. */
+  /** The text in an exported file; without it the column is not exported. */
   csv?(row: T): string;
-  /** In pixels. One column has none and takes the rest. */
+  /** In pixels. One column has none and takes the remaining width. */
   width?: number;
-  /** When there is no room, the column with the greatest gives way first. */
+  /** If there is no room, the column with the highest value is hidden first. */
   yields?: number;
-  /** Cannot be taken away. */
+  /** Cannot be hidden. */
   fixed?: boolean;
-  /** Not there unless somebody chose it. */
+  /** Hidden by default. */
   extra?: boolean;
 }
 
-/** The columns to show: those that the address names, or the usual ones. */
+/** The columns to show: the ones in the address, or the default ones. */
 export function columnsShown<T>(columns: readonly Column<T>[], chosen: string): Column<T>[] {
   if (!chosen) return columns.filter((column) => !column.extra);
   const names = chosen.split(",");
   return columns.filter((column) => column.fixed || names.includes(column.id));
 }
 
-/** What the column without a width has at least, and the boxes and menus at the sides. */
+/** The minimum width of the column without a width, and the widths of the checkboxes and menus at the sides. */
 export const leastWidth = 148;
 export const sideWidths = { select: 48, menu: 56 };
 
-/** The columns for which there is room. Those that somebody chose all stay, and the list scrolls. */
+/** The columns that fit. Columns that the user selected all stay, and the list scrolls. */
 export function columnsFitting<T>(columns: readonly Column<T>[], chosen: string, room: number): Column<T>[] {
   const shown = columnsShown(columns, chosen);
   if (chosen || room === 0) return shown;

@@ -1,7 +1,9 @@
 import { download } from "../download";
 import type { Column } from "./columns";
 
-/** A cell of a file. Names come from devices: what a spreadsheet would calculate gets an apostrophe first. */
+/**
+ * A cell of a CSV file. Names come from devices: text that a spreadsheet would evaluate is prefixed with an apostrophe.
+ */
 export function csvCell(value: string): string {
   const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

@@ -1,4 +1,4 @@
-/** Lists: rows that are many, sorted, chosen, filtered and taken away as a file. The address holds all of it. */
+/** Lists with many rows that can be sorted, selected, filtered and exported. Their state is in the address. */
 export { BulkBar } from "./BulkBar";
 export { ColumnHead } from "./ColumnHead";
 export { textColumn, timeColumn } from "./columnKinds";

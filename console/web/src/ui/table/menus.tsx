@@ -8,7 +8,7 @@ import { setPreference, usePreferences } from "../preferences";
 import { type Column, columnsShown } from "./columns";
 import { downloadCSV, downloadJSON } from "./csv";
 
-/** Which columns a list has, and how dense it is. */
+/** Selects the columns of a list and its density. */
 export function ViewMenu<T>({
   columns,
   chosen,
@@ -57,7 +57,7 @@ export function ViewMenu<T>({
   );
 }
 
-/** Takes the rows that are shown, or that are selected, away as a file. What names the file. */
+/** Exports the visible or the selected rows as a file. `what` is its name. */
 export function ExportMenu<T>({
   what,
   columns,
@@ -91,21 +91,21 @@ type Terms = readonly (readonly [title: string, terms: readonly string[]])[];
 
 interface Offered {
   groups: Terms;
-  /** Groups that have many terms: they are folded. */
+  /** Groups with many terms, which are collapsed. */
   more?: Terms;
   words: Readonly<Record<string, string>>;
   value: string;
   onChange(value: string): void;
 }
 
-/** Writes words into the filter line, so that people learn them. Those without a wording are shown as they are. */
+/** Inserts terms into the filter line, so that people learn them. Terms without a description are shown as they are. */
 export const FilterMenu = (props: Offered) => (
   <FilterButton>
     <FilterGroups {...props} />
   </FilterButton>
 );
 
-/** A FilterMenu whose groups are found out only when it is opened: by what is inside, which ends in FilterGroups. */
+/** A FilterMenu whose groups are computed when it is opened, by its children, which render FilterGroups. */
 export const FilterButton = ({ children }: { children: ReactNode }) => (
   <Menu trigger={<Button icon={ListFilter}>{text.table.filter}</Button>} label={text.table.filterBy}>
     {children}

@@ -2,13 +2,13 @@ import type { Column } from "./columns";
 
 export type Entry<T> = { id: string; row: T } | { id: string; head: Group<T> };
 
-/** Rows that stand together under a title. */
+/** Rows under a common heading. */
 export interface Group<T> {
   id: string;
   title: string;
   note?: string;
   rows: readonly T[];
-  /** How many there are, when not all are shown. */
+  /** The total number of rows, if not all are shown. */
   total?: number;
   onShowAll?(): void;
 }
@@ -21,8 +21,8 @@ export function layOut<T>(groups: readonly Group<T>[], rowId: (row: T) => string
 }
 
 /**
- * New rows in the old order, for a list that is being read: what went is left out, what came is at the end. Moved says
- * how many rows stand elsewhere than they would.
+ * New rows in the old order, for a list that is being read: removed rows are dropped, new ones are at the end. `moved`
+ * is how many rows are not where they would be.
  */
 export function freeze<T>(
   before: readonly string[],
@@ -37,7 +37,7 @@ export function freeze<T>(
   return moved === 0 ? { entries: after, moved } : { entries: places.flatMap((at) => after[at] ?? []), moved };
 }
 
-/** The length of the longest part in rising order: the rest is out of place. */
+/** The length of the longest increasing subsequence: the rest is out of place. */
 function longestRise(numbers: readonly number[]): number {
   const tails: number[] = [];
   for (const n of numbers) {

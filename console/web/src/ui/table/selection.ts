@@ -1,6 +1,6 @@
 import { useCallback, useRef } from "react";
 
-/** Selects a row, or with Shift all from the last one to it. */
+/** Selects a row, or with Shift all rows from the last one to it. */
 export function useToggle(
   ids: readonly string[],
   selected: ReadonlySet<string> | undefined,
@@ -26,7 +26,7 @@ export function useToggle(
   }, []);
 }
 
-/** Whether all rows are selected, and the way to select all or none. */
+/** Whether all rows are selected, and a function that selects all or none. */
 export function selectionOf(
   ids: readonly string[],
   selected: ReadonlySet<string> | undefined,

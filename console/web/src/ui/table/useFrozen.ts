@@ -1,7 +1,10 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type Entry, freeze } from "./order";
 
-/** Keeps the order while the pointer or the focus is in the list; other reasons to reorder than new data are obeyed. */
+/**
+ * Keeps the order while the pointer or the focus is in the list. Only new data is held back; other reasons to reorder
+ * apply.
+ */
 export function useFrozen<T>(laidOut: readonly Entry<T>[], key: string) {
   const [held, setHeld] = useState<{ pointer: boolean; focus: boolean }>({ pointer: false, focus: false });
   const [fresh, setFresh] = useState(0);

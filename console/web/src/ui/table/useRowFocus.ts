@@ -4,7 +4,7 @@ import { type Shortcut, useShortcuts } from "../shortcuts";
 import type { Entry } from "./order";
 import type { DataTableProps } from "./props";
 
-/** One row can be reached by Tab; j and k move from row to row. */
+/** One row is a Tab stop; j and k move from row to row. */
 export function useRowFocus<T>(
   { onOpen, onSelect, rowKeys = [], rowId }: DataTableProps<T>,
   entries: readonly Entry<T>[],

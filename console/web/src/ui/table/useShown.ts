@@ -4,7 +4,9 @@ import { text } from "@/text";
 import { announce } from "../announce";
 import { usePageTitle } from "../page";
 
-/** Says in the title of the page how many rows a list shows, and aloud while a filter changes it. Undefined: not known yet. */
+/**
+ * Puts the number of rows into the page title, and announces it while a filter changes it. Undefined: not known yet.
+ */
 export function useShown(title: string, rows: number | undefined, terms: readonly Term[]) {
   usePageTitle(title, rows !== undefined && text.table.shown(rows));
   useEffect(() => {
