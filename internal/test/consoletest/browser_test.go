@@ -111,8 +111,7 @@ func (s suite) name() string {
 	return name
 }
 
-// passed also returns false if a test of the suite did not run, because nobody would notice that
-// otherwise.
+// passed also returns false if a test of the suite did not run, because nobody would notice that otherwise.
 func (s suite) passed() bool {
 	for _, result := range s.AssertionResults {
 		if result.Status != "passed" {

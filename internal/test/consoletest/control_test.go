@@ -259,8 +259,7 @@ func (s *scene) virtual(name string) (*device, error) {
 	return nil, fmt.Errorf("there is no device %q", name)
 }
 
-// session opens an SSH session from one virtual device to another and waits until it is approved or
-// rejected.
+// session opens an SSH session from one virtual device to another and waits until it is approved or rejected.
 func (s *scene) session(ctx context.Context, body io.Reader) (any, error) {
 	var wish struct{ From, To, User string }
 	if err := json.NewDecoder(body).Decode(&wish); err != nil {

@@ -275,8 +275,7 @@ func (s *stage) online() (count int) {
 	return count
 }
 
-// live makes some devices connect and disconnect, and two others wait for approval, until the
-// context ends.
+// live makes some devices connect and disconnect, and two others wait for approval, until the context ends.
 func (s *stage) live(ctx context.Context) {
 	var wait sync.WaitGroup
 	defer wait.Wait()

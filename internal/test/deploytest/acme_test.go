@@ -30,9 +30,8 @@ type acme struct {
 	program, conf string
 }
 
-// newACME creates an authority that issues certificates with this lifetime. The host must be able
-// to resolve the names it is asked to certify; the authority fetches challenges from port 80 of
-// those names.
+// newACME creates an authority that issues certificates with this lifetime. The host must be able to
+// resolve the names it is asked to certify; the authority fetches challenges from port 80 of those names.
 func newACME(t *testing.T, host *clienttest.Namespace, lifetime time.Duration) *acme {
 	t.Helper()
 	dir := t.TempDir()

@@ -55,8 +55,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue creates a certificate for a name or an address. responder is the URL of its OCSP responder,
-// or empty.
+// issue creates a certificate for a name or an address. responder is the URL of its OCSP responder, or empty.
 func (a *authority) issue(t *testing.T, name, responder string) pair {
 	t.Helper()
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}

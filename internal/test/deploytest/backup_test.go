@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// The backup of a stack with PostgreSQL is restored into a stack with SQLite, which is then reset
-// to an earlier backup. Both use the commands from docs/backup.md, in containers with a read-only
-// file system.
+// The backup of a stack with PostgreSQL is restored into a stack with SQLite, which is then reset to an
+// earlier backup. Both use the commands from docs/backup.md, in containers with a read-only file system.
 func TestBackupOfAStackIsRestoredIntoAnother(t *testing.T) {
 	t.Parallel()
 	key := func(s *Stack) string { return content(t, "http://"+s.Addr("PROXY_DEV_PUBLISH")+"/key?v=109") }

@@ -13,8 +13,7 @@ import (
 )
 
 // testDisk checks the deployment's disk targets under 100 writes per second for ten seconds: server
-// and database together transfer less than 10 MB/s to and from the disk, and no query takes a
-// second.
+// and database together transfer less than 10 MB/s to and from the disk, and no query takes a second.
 func testDisk(t *testing.T, s *Stack) {
 	s = s.In(t)
 	const rate, length = 100, 10 * time.Second
@@ -47,10 +46,9 @@ func testDisk(t *testing.T, s *Stack) {
 	}
 }
 
-// diskBytes returns how many bytes the processes of the containers have read from the disk and
-// written since they started. The kernel's write_bytes is useless here, because it counts a whole
-// run of cached pages for every byte changed in it. The wchar used instead also includes writes to
-// sockets.
+// diskBytes returns how many bytes the processes of the containers have read from the disk and written
+// since they started. The kernel's write_bytes is useless here, because it counts a whole run of
+// cached pages for every byte changed in it. The wchar used instead also includes writes to sockets.
 func diskBytes(t *testing.T, s *Stack, services ...string) (sum int64) {
 	t.Helper()
 	for _, service := range services {

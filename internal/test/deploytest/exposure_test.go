@@ -17,8 +17,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
-// published returns the port bindings of all containers of a stack, as "fairlead 9090/tcp
-// 127.0.0.1".
+// published returns the port bindings of all containers of a stack, as "fairlead 9090/tcp 127.0.0.1".
 func published(s *Stack) []string {
 	var found []string
 	for _, service := range s.Services() {
@@ -57,8 +56,7 @@ func reaches(t *testing.T, from *clienttest.Namespace, address string) bool {
 	return true
 }
 
-// testExposure checks that in development only the relay's UDP port is reachable from other
-// machines.
+// testExposure checks that in development only the relay's UDP port is reachable from other machines.
 func testExposure(t *testing.T, s *Stack) {
 	s = s.In(t)
 	want := []string{

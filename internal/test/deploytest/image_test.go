@@ -116,8 +116,7 @@ func TestImagesAreBuiltFromSource(t *testing.T) {
 		wantPages(t, source.name("console"))
 		return
 	}
-	// Without prebuilt binaries, setup.sh builds all images, as it does in a fresh clone of the
-	// repository.
+	// Without prebuilt binaries, setup.sh builds all images, as it does in a fresh clone of the repository.
 	s := NewStack(t, map[string]string{"IMAGE_TAG": source.tag})
 	// Debian's Docker client comes first, because it has BuildKit.
 	s.run(s.Dir, "env", "PATH=/usr/bin:/bin:/usr/sbin:/sbin", "scripts/setup.sh", "--dev", "--sqlite")

@@ -25,8 +25,7 @@ const (
 	publicURL  = "https://" + publicName + ":443"
 )
 
-// outside is a network of hosts that reach a deployment only by its public name and published
-// ports.
+// outside is a network of hosts that reach a deployment only by its public name and published ports.
 type outside struct {
 	*clienttest.Lab
 	Addr netip.Addr // the deployment's address
@@ -51,8 +50,7 @@ func (o *outside) host(name string) *clienttest.Namespace {
 	return n
 }
 
-// handshake opens a TLS connection to port 443, trusting the roots in a file, and returns the
-// connection state.
+// handshake opens a TLS connection to port 443, trusting the roots in a file, and returns the connection state.
 func (o *outside) handshake(ctx context.Context, from *clienttest.Namespace, roots string) (tls.ConnectionState, error) {
 	text, err := os.ReadFile(roots)
 	if err != nil {
@@ -85,8 +83,7 @@ func trusting(roots string) []string {
 	return []string{"TS_DEBUG_USE_DERP_HTTP=0", "SSL_CERT_FILE=" + roots, "SSL_CERT_DIR=/nonexistent"}
 }
 
-// ping makes one client ping another by name until the output contains path, a text such as "via
-// DERP".
+// ping makes one client ping another by name until the output contains path, a text such as "via DERP".
 func ping(ctx context.Context, t *testing.T, d *clienttest.Daemon, target, path string) {
 	t.Helper()
 	eventually(t, patience, func() error {

@@ -155,8 +155,7 @@ func (p *proxy) write(name, text string, mode os.FileMode) {
 	}
 }
 
-// address returns where a port of the container is published. It changes when the container
-// restarts.
+// address returns where a port of the container is published. It changes when the container restarts.
 func (p *proxy) address(ctx context.Context, port int) (string, error) {
 	out, err := command(ctx, root, docker, "port", p.published, strconv.Itoa(port)+"/tcp")
 	return strings.TrimSpace(out), err
@@ -184,8 +183,7 @@ func (p *proxy) trusting() *tls.Config {
 	return &tls.Config{ServerName: proxyHost, RootCAs: pool}
 }
 
-// client returns an HTTP client that speaks HTTP/1.1, or HTTP/2 where TLS offers it, and follows no
-// redirects.
+// client returns an HTTP client that speaks HTTP/1.1, or HTTP/2 where TLS offers it, and follows no redirects.
 func (p *proxy) client(http2 bool) *http.Client {
 	p.t.Helper()
 	transport := &http.Transport{

@@ -325,8 +325,7 @@ func testPasswordMismatch(t *testing.T, s *Stack) {
 	s.WriteFile(".env", env, 0o600)
 	s.WriteFile("config.yaml", good, 0o600)
 	s.Compose("restart", "fairlead")
-	// After the proxy had no server to talk to, Docker repeats its health check only after 30
-	// seconds.
+	// After the proxy had no server to talk to, Docker repeats its health check only after 30 seconds.
 	s.WaitHealthy()
 	if out, err := s.Run("scripts/setup.sh", "--check"); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -31,8 +31,7 @@ import (
 
 var bareRelay = flag.String("bare-relay", "", "be nothing but a relay, at this address; the tests start it so")
 
-// serveBareRelay runs a minimal relay on the package that our relay uses, in a process of its own
-// like ours.
+// serveBareRelay runs a minimal relay on the package that our relay uses, in a process of its own like ours.
 func serveBareRelay(addr string) error {
 	mux := http.NewServeMux()
 	mux.Handle("/derp", derpserver.Handler(derpserver.New(key.NewNode(), logger.Discard)))
@@ -46,8 +45,7 @@ func serveBareRelay(addr string) error {
 	return (&http.Server{Addr: addr, Handler: mux, ReadHeaderTimeout: time.Minute}).ListenAndServe()
 }
 
-// startBareRelay starts a bare relay next to a server and returns a relay map that contains only
-// it.
+// startBareRelay starts a bare relay next to a server and returns a relay map that contains only it.
 func startBareRelay(t *testing.T, l *lab) (mapFile string) {
 	t.Helper()
 	program, err := os.Executable()
@@ -159,8 +157,7 @@ func throughput(ctx context.Context, t *testing.T, l *lab) float64 {
 }
 
 // TestFigurePolicyIsFeltSoon measures how long after the response to a save three hosts accept and
-// refuse new connections according to the new policy. Two of them run the oldest client, one the
-// newest.
+// refuse new connections according to the new policy. Two of them run the oldest client, one the newest.
 func TestFigurePolicyIsFeltSoon(t *testing.T) {
 	const (
 		changes = 20

@@ -239,8 +239,7 @@ func seesOnline(names ...string) func(*ipnstate.Status) bool {
 	}
 }
 
-// ping makes a client ping a node by address or name until the output contains path, a text such as
-// "via DERP".
+// ping makes a client ping a node by address or name until the output contains path, a text such as "via DERP".
 func ping(ctx context.Context, t *testing.T, d *clienttest.Daemon, target, path string) {
 	t.Helper()
 	eventually(ctx, t, func() error {

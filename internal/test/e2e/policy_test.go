@@ -63,8 +63,7 @@ func newTown(t *testing.T) *town {
 	return w
 }
 
-// startTown joins all hosts. The destinations of rules run this client version, the others the
-// newest.
+// startTown joins all hosts. The destinations of rules run this client version, the others the newest.
 func startTown(ctx context.Context, t *testing.T, version string) *town {
 	t.Helper()
 	w := newTown(t)
@@ -384,8 +383,7 @@ func (w *town) seeEachOther(ctx context.Context, t *testing.T) {
 	}
 }
 
-// trial is a server with two clients. One connects to the other for as long as the policy allows
-// it.
+// trial is a server with two clients. One connects to the other for as long as the policy allows it.
 type trial struct {
 	network
 	viewer *clienttest.Daemon

@@ -87,8 +87,7 @@ func tellSource(ctx context.Context, t *testing.T, host *clienttest.Namespace) (
 	return l.Addr().String()
 }
 
-// askSource connects from a host and returns the connection and the source address that the other
-// end sees.
+// askSource connects from a host and returns the connection and the source address that the other end sees.
 func askSource(ctx context.Context, from *clienttest.Namespace, target string, limit time.Duration) (net.Conn, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -106,8 +105,7 @@ func askSource(ctx context.Context, from *clienttest.Namespace, target string, l
 	return conn, strings.TrimSpace(line), nil
 }
 
-// through opens a connection from the traveller to the office and returns the router that it went
-// through.
+// through opens a connection from the traveller to the office and returns the router that it went through.
 func (o *office) through(ctx context.Context, limit time.Duration) (string, error) {
 	conn, source, err := askSource(ctx, o.hosts["traveller"], o.printer, limit)
 	if err != nil {
@@ -134,8 +132,7 @@ func (o *office) awaitThrough(ctx context.Context, t *testing.T, router string) 
 // stays checks that every connection goes through a router until done.
 func (o *office) stays(ctx context.Context, t *testing.T, router string, done func() bool) {
 	t.Helper()
-	// A port stays in use for a minute after its connection, so at full speed we would run out of
-	// ports.
+	// A port stays in use for a minute after its connection, so at full speed we would run out of ports.
 	pace := time.NewTicker(10 * time.Millisecond)
 	defer pace.Stop()
 	for ; !done(); <-pace.C {

@@ -84,8 +84,7 @@ type unit func(ctx context.Context, a *attacker) (outcome string)
 // pacing is how precisely units are spread over time.
 const pacing = 5 * time.Millisecond
 
-// run keeps as many units in progress as ordered, starting no more than ordered per second, until
-// ctx ends.
+// run keeps as many units in progress as ordered, starting no more than ordered per second, until ctx ends.
 func (a *attacker) run(ctx context.Context, do unit) {
 	var all sync.WaitGroup
 	slots, started := make(chan struct{}, a.Conns), time.Now()

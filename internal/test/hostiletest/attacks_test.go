@@ -20,8 +20,7 @@ type attack struct {
 	rate     int // maximum number of units per second
 	conns    int // maximum number of concurrent units
 	networks int // number of networks that the units come from
-	// kept is the longest that the server may keep a silent connection; zero for attacks that do
-	// not wait.
+	// kept is the longest that the server may keep a silent connection; zero for attacks that do not wait.
 	kept time.Duration
 	// weight multiplies the attack's share of the time; zero means one.
 	weight int

@@ -27,8 +27,7 @@ import (
 	"tailscale.com/types/key"
 )
 
-// units returns the units that attacks consist of, by name. Their number, rate and origin are in
-// attacks_test.go.
+// units returns the units that attacks consist of, by name. Their number, rate and origin are in attacks_test.go.
 func units() map[string]unit {
 	const brokenHandshake = "?" + controlhttpcommon.HandshakeHeaderName + "=AAAA"
 	return map[string]unit{
@@ -100,9 +99,8 @@ func (a *attacker) sendAndHold(ctx context.Context, text string) string {
 	return a.hold(c)
 }
 
-// upgradeAndHold is sendAndHold for a request that may get a plain response instead of an upgrade.
-// It does not wait any longer after a plain response, because nginx decides what happens to that
-// connection.
+// upgradeAndHold is sendAndHold for a request that may get a plain response instead of an upgrade. It
+// does not wait any longer after a plain response, because nginx decides what happens to that connection.
 func (a *attacker) upgradeAndHold(ctx context.Context, text string) (outcome string) {
 	c, err := a.dial(ctx)
 	if err != nil {
@@ -311,8 +309,7 @@ func healthRequest(ctx context.Context, a *attacker) string {
 	return a.request(ctx, http.MethodGet, "/health", "", "")
 }
 
-// consoleLogin fetches the login form and submits it with a key that has the right format but does
-// not exist.
+// consoleLogin fetches the login form and submits it with a key that has the right format but does not exist.
 func consoleLogin(ctx context.Context, a *attacker) string {
 	return strconv.Itoa(signIn(ctx, a.Target, a.source(), unknownAPIKey))
 }
