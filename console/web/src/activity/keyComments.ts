@@ -2,10 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { apiKeysQuery, type Change, useCan } from "@/api";
 
-/**
- * The comment of the API key that made a change, which often says whose key it is; "" if no key made it or the comment
- * is unknown.
- */
+/** The comment of the API key that made a change, which often names its owner; "" if there is none or it is unknown. */
 export type KeyComments = (entry: Pick<Change, "actor">) => string;
 
 export function useKeyComments(): KeyComments {

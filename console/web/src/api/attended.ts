@@ -12,8 +12,5 @@ export function watchUse(page: EventTarget) {
     page.addEventListener(deed, note, { capture: true, passive: true });
 }
 
-/**
- * Whether somebody is using this page. Only then do its requests keep the session alive; automatic requests alone do
- * not.
- */
+/** Whether somebody is using this page. Only then do its requests, including automatic ones, keep the session alive. */
 export const isAttended = () => Date.now() - used < attendedFor;

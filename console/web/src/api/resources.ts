@@ -175,8 +175,7 @@ export const presenceQuery = queryOptions({
 });
 
 /**
- * What devices report about themselves, by node ID. Several times larger than the list, so it is read only where it is
- * shown.
+ * What devices report about themselves, by node ID. Much larger than the list, so it is read only where it is shown.
  */
 export const hostsQuery = queryOptions({
   queryKey: keys.hosts,

@@ -31,8 +31,7 @@ export type Right = `${Noun}:${"read" | "write"}`;
 const adminNouns: readonly string[] = ["preauthkeys", "apikeys", "policy", "webhooks"];
 
 /**
- * Whether a key with this role and these scopes has a right. The server decides in the end; this hides what it would
- * refuse.
+ * Whether a key with this role and these scopes has a right. This hides what the server, which decides, would refuse.
  */
 export function allows(role: Role, scopes: readonly string[], right: Right): boolean {
   const [noun = "", act] = right.split(":");

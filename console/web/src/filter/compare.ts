@@ -1,9 +1,6 @@
 import type { Term } from "./parse";
 
-/**
- * Compares versions part by part. With "=", the wanted version may be a prefix: 1.90 matches 1.90.8, but 1.9 does not
- * match 1.90.
- */
+/** Compares versions part by part. With "=", a prefix is enough: 1.90 matches 1.90.8, but 1.9 does not match 1.90. */
 export function comparesVersion(version: string, op: Term["op"], wanted: string): boolean {
   const own = version.split(/[.-]/).map(Number);
   const want = wanted.split(/[.-]/).map(Number);

@@ -39,10 +39,7 @@ function unquote(text: string): string {
 /** The most that a menu can offer; others can be typed. */
 const mostTerms = 30;
 
-/**
- * Filter terms that match the values of a field, each value once. Values that cannot be written as one term are left
- * out.
- */
+/** Filter terms for the values of a field, each value once. Values that cannot be written as one term are left out. */
 export const termsOf = (field: string, values: Iterable<string>): string[] =>
   [...new Set(values)]
     .filter((value) => value !== "" && !/[",]/.test(value))

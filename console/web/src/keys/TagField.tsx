@@ -7,10 +7,7 @@ import { usePolicyTags } from "./policyTags";
 
 const most = 12;
 
-/**
- * A field for tags, with completion from the tags that have owners in the policy. Other tags cause a warning, but are
- * accepted.
- */
+/** A field for tags that completes tags with owners in the policy. Other tags are accepted with a warning. */
 export function TagField({
   value,
   onChange,

@@ -3,8 +3,7 @@ import type { Node, PreAuthKey } from "@/api";
 export type KeyState = "usable" | "used" | "expired";
 
 /**
- * Whether a node can still join with the key. A single-use key that was used counts as used, even if it has expired
- * since.
+ * Whether a node can still join with the key. A single-use key that was used counts as used, even if it has expired.
  */
 export function keyState(key: PreAuthKey, now: number): KeyState {
   if (key.used && !key.reusable) return "used";

@@ -62,8 +62,7 @@ export function asks({ on, rows, all, own }: Asked): boolean {
 }
 
 /**
- * The address from which this session's key was last used. Without the right to read keys, there is no warning about
- * it.
+ * The address from which this session's key was last used; empty, and so without a warning, if keys may not be read.
  */
 function useOwnAddress(): () => Promise<string> {
   const { key } = useSession();

@@ -59,10 +59,7 @@ export function ApiScript({ calls }: { calls: readonly Call[] }) {
   );
 }
 
-/**
- * The calls behind the switches and buttons of a section. Place it in a row that wraps; it expands at the end of the
- * row.
- */
+/** The calls behind the switches and buttons of a section. Place it in a row that wraps; it expands at the end. */
 export const ApiSteps = ({ steps }: { steps: readonly Step[] }) => (
   <Fold below>
     {steps.map(({ title, ...call }) => (

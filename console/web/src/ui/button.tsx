@@ -15,10 +15,7 @@ export interface ButtonProps extends ComponentProps<"button"> {
   look?: keyof typeof looks;
   icon?: LucideIcon;
   busy?: boolean;
-  /**
-   * Why it is disabled; empty if it is enabled. It stays focusable and says why, unlike a button that is merely greyed
-   * out.
-   */
+  /** Why it is disabled; empty if it is enabled. Unlike a greyed-out button, it stays focusable and says why. */
   why?: string;
 }
 

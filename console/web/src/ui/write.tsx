@@ -15,10 +15,7 @@ export function useWrites(right: Right): { offered: boolean; now: boolean; why: 
   return { offered: can(right), now, why: now ? "" : text.common.offlineWrite };
 }
 
-/**
- * A button that requires a right. It is hidden without the right, and says why it is disabled if there is no
- * connection.
- */
+/** A button that requires a right: hidden without it, and disabled with a reason if there is no connection. */
 export function WriteButton({ right, ...rest }: ButtonProps & { right: Right }) {
   const { offered, why } = useWrites(right);
   return offered && <Button {...rest} why={why} />;

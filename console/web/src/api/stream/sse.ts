@@ -5,10 +5,7 @@ export interface StreamEvent {
   data: string;
 }
 
-/**
- * Splits the text of a stream into events, however it is cut. Feed it each chunk; it returns the events that are
- * complete.
- */
+/** Splits the text of a stream into events, however it is cut. Feed it each chunk; it returns the complete events. */
 export class EventParser {
   #rest = "";
   #block: { id?: string; event: string; data: string[] } = { event: "", data: [] };

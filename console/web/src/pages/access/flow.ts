@@ -49,10 +49,7 @@ interface Sum {
 const changeOfSum = ({ before, after }: Sum): Change =>
   before === after ? "" : before === 0 ? "gained" : after === 0 ? "lost" : "changed";
 
-/**
- * Lays out three columns in the order of the map and of the policy text, so that the drawing is the same at every
- * visit.
- */
+/** Lays out three columns in the order of the map and of the policy text, so that it is the same at every visit. */
 export function layOutFlow(rows: readonly AccessRow[], focus: string): FlowLayout {
   const sums = new Map<string, Sum & { rule: AccessRule; from?: AccessPrincipal; to?: AccessPrincipal }>();
   const rules = new Map<string, AccessRule & Sum>();

@@ -58,7 +58,7 @@ function named({ kind, name, id }: AccessPrincipal, rules: readonly string[], no
 
 const most = 40;
 
-/** Suggestions for what was typed so far, starting with those that begin with it. */
+/** Suggestions for what was typed so far, prefix matches first. */
 export function suggestions(
   typed: string,
   principals: readonly AccessPrincipal[],

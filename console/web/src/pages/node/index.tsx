@@ -1,4 +1,4 @@
-/** One node on a page of its own. */
+/** The page of one node. */
 import { Link, useParams } from "@tanstack/react-router";
 import { Server, Tag, Trash2 } from "lucide-react";
 import type { ReactNode } from "react";

@@ -26,10 +26,7 @@ const groups: [string, string[]][] = [
   [t.seen, ["seen:>30d", "seen:>90d"]],
 ];
 
-/**
- * The menu's groups. They are computed when the menu opens: with thousands of nodes, that is too slow for every
- * keystroke.
- */
+/** The menu's groups, computed when it opens: with thousands of nodes, that is too slow for every keystroke. */
 function Groups({ nodes, value, onChange }: Props) {
   const { data: hosts } = useHosts(true);
   const { more, words } = useMemo(() => {

@@ -6,10 +6,7 @@ import type { Group } from "@/ui";
 const t = text.nodes.groups;
 const most = 8;
 
-/**
- * Splits rows into two groups: nodes that need attention, at most eight of them until more are requested, and all
- * others.
- */
+/** Two groups: nodes that need attention, at most eight of them until more are requested, and all others. */
 export function attentionGroups(
   rows: readonly Node[],
   around: Around,

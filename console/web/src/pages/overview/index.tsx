@@ -1,7 +1,4 @@
-/**
- * What needs attention now, six figures, health, and recent changes. An empty network shows the steps to its first
- * node.
- */
+/** What needs attention now, six figures, health, and recent changes. An empty network shows the first steps. */
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { ActivityList } from "@/activity";

@@ -15,10 +15,7 @@ export function Effect({
 }: {
   effect: PolicyEffect;
   actions: EffectActions;
-  /**
-   * What the effect is about: hints belong to a text being edited, open connections to a change that is about to be
-   * saved.
-   */
+  /** What the effect is about: hints belong to a text being edited, open connections to a change about to be saved. */
   of?: "edit" | "save" | "past";
 }) {
   const t = words.effect;

@@ -3,8 +3,7 @@ import { plural } from "../plural";
 const pairs = plural({ one: "# pair", other: "# pairs" });
 
 /**
- * Texts of the access map and of the components that show access elsewhere. They are loaded with these, not with the
- * first page.
+ * Texts of the access map and of components that show access elsewhere, loaded with these and not with the first page.
  */
 export const accessMap = {
   views: { matrix: "Matrix", flow: "Flow", table: "Table" },

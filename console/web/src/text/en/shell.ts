@@ -2,10 +2,7 @@ export const shell = {
   skip: "Skip to content",
   mainNav: "Main",
   access: "Access",
-  /**
-   * The page titles in the navigation. The texts of a page are loaded with the page, but the navigation is there
-   * before.
-   */
+  /** The page titles in the navigation, which is there before the texts of a page are loaded. */
   pages: {
     overview: "Overview",
     nodes: "Nodes",

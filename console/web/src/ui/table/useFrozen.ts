@@ -2,8 +2,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type Entry, freeze } from "./order";
 
 /**
- * Keeps the order while the pointer or the focus is in the list. Only new data is held back; other reasons to reorder
- * apply.
+ * Keeps the order while the pointer or the focus is in the list. This holds back only new data, not other reorderings.
  */
 export function useFrozen<T>(laidOut: readonly Entry<T>[], key: string) {
   const [held, setHeld] = useState<{ pointer: boolean; focus: boolean }>({ pointer: false, focus: false });
