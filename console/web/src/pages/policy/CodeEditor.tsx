@@ -64,8 +64,7 @@ export function CodeEditor(props: CodeEditorProps) {
   current.current = props;
   const narrow = useMedia("(max-width: 767px)");
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the view lives as long as the component; changes are
-  // applied below
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the view lives as long as the component; see the effects below
   useEffect(() => {
     if (!host.current) return;
     const { diff, wrap } = parts.current;
