@@ -220,7 +220,7 @@ func TestErrorsOfTheServiceStayAndOthersAreReplaced(t *testing.T) {
 	c.must(http.StatusOK, http.MethodGet, "/admin/api/v1/node", "")
 }
 
-// A service, or what stands before it, may end a connection as it is used again.
+// The server, or a proxy in front of it, may close an idle connection at the moment it is reused.
 func TestWhatChangesNothingIsAskedAgainOverAnotherConnection(t *testing.T) {
 	t.Parallel()
 	f := startFaults(t)
@@ -231,7 +231,7 @@ func TestWhatChangesNothingIsAskedAgainOverAnotherConnection(t *testing.T) {
 		{"policy/check", `{"policy":"{}"}`}: true,
 		{"user", `{"name":"once"}`}:         false,
 	} {
-		c.must(http.StatusOK, http.MethodGet, "/admin/api/v1/user", "") // leaves a connection to use again
+		c.must(http.StatusOK, http.MethodGet, "/admin/api/v1/user", "") // leaves an idle connection for reuse
 		var asked atomic.Int32
 		f.set(func(w http.ResponseWriter, r *http.Request) {
 			asked.Add(1)

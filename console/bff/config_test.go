@@ -131,7 +131,7 @@ func TestTheEnvironmentWinsOverTheFile(t *testing.T) {
 
 func TestAFileThatOthersCanReadIsWarnedOf(t *testing.T) {
 	file := configFile(t, "coordinator_url: http://f\ncookie_secret: "+cookieSecret+"\napi_key: nonsense")
-	for mode, want := range map[os.FileMode]int{0o600: 1, 0o640: 1, 0o644: 2, 0o660: 2} { // one is about the key
+	for mode, want := range map[os.FileMode]int{0o600: 1, 0o640: 1, 0o644: 2, 0o660: 2} { // one warning is always about api_key
 		if err := os.Chmod(file, mode); err != nil {
 			t.Fatal(err)
 		}

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// stream is an event stream that a browser reads.
+// stream is an event stream as a browser reads it.
 type stream struct {
 	t      *testing.T
 	status int
 	header http.Header
-	lines  chan string // closed at its end
+	lines  chan string // closed when the stream ends
 	close  context.CancelFunc
 }
 
@@ -34,7 +34,7 @@ func (b *browser) stream(headers ...string) *stream {
 		name, text, _ := strings.Cut(h, ": ")
 		r.Header.Set(name, text)
 	}
-	resp, err := (&http.Client{Jar: b.http.Jar}).Do(r) //nolint:bodyclose // whoever reads it below closes it
+	resp, err := (&http.Client{Jar: b.http.Jar}).Do(r) //nolint:bodyclose // the goroutine below closes it
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func (b *browser) stream(headers ...string) *stream {
 	return s
 }
 
-// await reads until a line begins so, and returns it.
+// await reads until a line starts with prefix, and returns that line.
 func (s *stream) await(prefix string, within time.Duration) string {
 	s.t.Helper()
 	deadline := time.After(within)
@@ -76,8 +76,8 @@ func (s *stream) await(prefix string, within time.Duration) string {
 	}
 }
 
-// ends wants no word of the console and no half event before the end. Events of
-// other tests may come.
+// ends waits for the end of the stream and fails the test if the console sends a
+// session-ended event or a partial event first. Events of other tests may arrive.
 func (s *stream) ends() {
 	s.t.Helper()
 	for deadline := time.After(patience); ; {
@@ -118,7 +118,7 @@ func TestEventsReachThePageAndResume(t *testing.T) {
 	}
 }
 
-// TestARevokedKeyEndsItsStreamWithin15Seconds: the page learns it without a click.
+// TestARevokedKeyEndsItsStreamWithin15Seconds: the page finds out without a click.
 func TestARevokedKeyEndsItsStreamWithin15Seconds(t *testing.T) {
 	t.Parallel()
 	c := start(t, service().url, nil)
@@ -135,7 +135,7 @@ func TestARevokedKeyEndsItsStreamWithin15Seconds(t *testing.T) {
 	}
 }
 
-// TestAStreamEndsWithItsKeyThoughTheServiceHoldsItOpen: the console looks itself.
+// TestAStreamEndsWithItsKeyThoughTheServiceHoldsItOpen: the console checks the key itself.
 func TestAStreamEndsWithItsKeyThoughTheServiceHoldsItOpen(t *testing.T) {
 	t.Parallel()
 	f := startFaults(t)
@@ -178,8 +178,9 @@ func TestAStreamThatIsCutEndsWithoutEndingTheSession(t *testing.T) {
 	s.await("retry:", patience)
 }
 
-// TestAStreamOutlivesNoSession: one that was idle may have been renewed since, so
-// the browser comes back and shows; one that is over is over.
+// TestAStreamOutlivesNoSession: an idle session may have been renewed in the
+// meantime, so its stream just ends and the browser reconnects. A session past its
+// maximum age cannot be renewed, so its stream ends with a session-ended event.
 func TestAStreamOutlivesNoSession(t *testing.T) {
 	t.Parallel()
 	c := start(t, service().url, nil)

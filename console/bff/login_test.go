@@ -54,7 +54,7 @@ func TestCookiesAreClosedToScriptsAndBoundToTLS(t *testing.T) {
 	if !plain.HttpOnly || plain.Secure || plain.SameSite != http.SameSiteLaxMode || plain.Path != "/admin/" || len(plain.Value) > 1000 || plain.MaxAge <= 0 {
 		t.Errorf("over plain HTTP: %+v", plain)
 	}
-	// The jar does not send Secure cookies to plain HTTP, so this goes by hand.
+	// The jar does not send Secure cookies over plain HTTP, so set the headers by hand.
 	page := c.get("/admin/", "X-Forwarded-Proto: https", "Cookie: none=1")
 	word := find(page, "__Secure-fairlead_login")
 	form := url.Values{"token": {formToken(t, page.text)}, "key": {key}}.Encode()
@@ -63,7 +63,7 @@ func TestCookiesAreClosedToScriptsAndBoundToTLS(t *testing.T) {
 	if !secure.HttpOnly || !secure.Secure || secure.SameSite != http.SameSiteLaxMode || secure.Path != "/admin/" {
 		t.Errorf("over TLS: %+v", secure)
 	}
-	// A session of plain HTTP is none under the other name.
+	// A session cookie issued over plain HTTP is invalid under the __Secure- name.
 	for _, value := range []string{plain.Value, secure.Value[1:], "x", ""} {
 		a := c.get("/admin/api/session", "X-Forwarded-Proto: https", "Cookie: __Secure-fairlead_session="+value)
 		if a.StatusCode != http.StatusUnauthorized {
@@ -200,7 +200,7 @@ func TestABrowserThatWasLoggedInIsNotSlowedDownByItsNeighbours(t *testing.T) {
 	key := newKey(t)
 	c.login(key)
 	c.must(http.StatusNoContent, http.MethodPost, "/admin/logout", "")
-	stranger := newBrowser(t, c.base) // with the same address
+	stranger := newBrowser(t, c.base) // from the same address
 	for range freeTries {
 		stranger.tryLogin("/admin/", "wrong")
 	}
@@ -223,7 +223,7 @@ func TestAServiceThatIsAwayIsToldApartFromAWrongKey(t *testing.T) {
 	c := start(t, f.URL, nil)
 	key := newKey(t)
 	f.set(hangUp)
-	for range freeTries + 2 { // these do not count
+	for range freeTries + 2 { // attempts during an outage do not count
 		a := c.tryLogin("/admin/", key)
 		if a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.text, "does not answer") || strings.Contains(a.text, textRefused) {
 			t.Fatalf("%s: %s", a.Status, a.text)
@@ -253,14 +253,14 @@ func TestLogAndLoginPageTellOfAServerThatIsUnreachable(t *testing.T) {
 	f.set(nil)
 	page(false)
 	wantText(t, c.log.String(), "the server is reachable again")
-	f.set(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }) // a proxy between
+	f.set(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }) // as a proxy in between answers
 	page(true)
 	if n := strings.Count(c.log.String(), "the server is unreachable"); n != 2 {
 		t.Errorf("the log tells of two outages %d times", n)
 	}
 }
 
-// TestAConsoleWarnsAtItsStartOfAServerThatIsUnreachable: before anyone visits it.
+// TestAConsoleWarnsAtItsStartOfAServerThatIsUnreachable: before the first visitor.
 func TestAConsoleWarnsAtItsStartOfAServerThatIsUnreachable(t *testing.T) {
 	t.Parallel()
 	config := Config{CoordinatorURL: "http://" + freeAddr(t), CookieSecret: cookieSecret, ListenAddr: "127.0.0.1:0"}
@@ -323,12 +323,12 @@ func TestLogAndLoginPageTellOfTheOwnKey(t *testing.T) {
 	} {
 		c := start(t, service().url, func(config *Config) { config.APIKey = own })
 		page := c.get("/admin/").text
-		wantText(t, page, want[1], "Fairlead ", "Console of 127.0.0.1<") // as server_url names it, not as the console reaches it
+		wantText(t, page, want[1], "Fairlead ", "Console of 127.0.0.1<") // the host of server_url, not the address that the console connects to
 		wantText(t, c.log.String(), want[0])
 		if own != "" && (strings.Contains(c.log.String(), own) || strings.Contains(page, own)) {
 			t.Error("the own key is shown")
 		}
-		c.login(newKey(t)) // all the same
+		c.login(newKey(t)) // signing in works in all three cases
 	}
 }
 

@@ -30,8 +30,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// The tests of this package run the console before a real service. Faults come
-// from a proxy between the two.
+// The tests of this package run the console against a real server. A proxy between
+// the two injects faults.
 
 const (
 	cookieSecret = "k3J9x0QmZt7Lw2Rv8NcYb5Ha1Ds6Fg4e"
@@ -41,10 +41,10 @@ const (
 
 var (
 	update = flag.Bool("update", false, "write the golden files anew")
-	shared *fairlead // the service of all tests, once one of them needs it
+	shared *fairlead // used by all tests; started by the first one that needs it
 )
 
-// service starts it for the first test. Tests make keys of their own.
+// service starts the shared server on first use. Tests create their own keys.
 var service = sync.OnceValue(func() *fairlead {
 	dir, err := os.MkdirTemp("", "fl")
 	if err != nil {
@@ -58,7 +58,7 @@ var service = sync.OnceValue(func() *fairlead {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// The tests mostly wait, so more of them than processors may run at once.
+	// The tests mostly wait, so run more of them in parallel than there are CPUs.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
@@ -70,7 +70,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// fairlead is a service that runs.
+// fairlead is a running server.
 type fairlead struct {
 	binary string
 	env    []string
@@ -82,7 +82,7 @@ type fairlead struct {
 func startService(dir string) (*fairlead, error) {
 	f := &fairlead{binary: filepath.Join(dir, "fairlead"), log: &waittest.Transcript{}}
 	build := exec.CommandContext(context.Background(), "go", "build", "-o", f.binary, "../../cmd/fairlead")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is delivered, whatever the tests are built with
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as released, whatever flags the tests are built with
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building fairlead: %w\n%s", err, out)
 	}
@@ -114,7 +114,7 @@ func (f *fairlead) stop() {
 	_ = f.cmd.Wait()
 }
 
-// run is a command of the command line.
+// run executes a command of the CLI.
 func (f *fairlead) run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), f.binary, args...)
@@ -135,7 +135,7 @@ func newKey(t *testing.T, args ...string) string {
 	return service().run(t, append([]string{"apikeys", "create"}, args...)...)
 }
 
-// newName is one that no user has yet.
+// newName returns a name that no user has yet.
 func newName() string { return "u" + strings.ToLower(rand.Text()) }
 
 func revoke(t *testing.T, key string) {
@@ -143,7 +143,7 @@ func revoke(t *testing.T, key string) {
 	service().run(t, "apikeys", "expire", "--key", strings.Split(key, "_")[1])
 }
 
-// faults is a proxy before the service. Its fault is what happens to requests.
+// faults is a proxy in front of the server. Its fault, if any, answers all requests.
 type faults struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -187,7 +187,7 @@ func (f *faults) set(fault http.HandlerFunc) {
 	f.fault = fault
 }
 
-// requests returns what reached the service since the last call.
+// requests returns the requests that reached the proxy since the last call.
 func (f *faults) requests() []*http.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,10 +196,10 @@ func (f *faults) requests() []*http.Request {
 	return seen
 }
 
-// hangUp is a service that is away.
+// hangUp simulates an unreachable server.
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// testBundle is small and has all that a built one has.
+// testBundle is small, but has everything that a built bundle has.
 func testBundle() fs.FS {
 	return fstest.MapFS{
 		"index.html": {Data: []byte(`<meta name="csrf" content="__CSRF__"><meta name="nonce" content="__CSP_NONCE__"><script type="module" nonce="__CSP_NONCE__" src="/admin/assets/app-1a2b.js"></script>`)},
@@ -210,14 +210,14 @@ func testBundle() fs.FS {
 	}
 }
 
-// console is a running console and a browser before it.
+// console is a running console and a browser that uses it.
 type console struct {
 	*browser
 	server *Server
 	log    *waittest.Transcript
 }
 
-// start runs a console that speaks to the service at this address.
+// start runs a console for the server at this address.
 func start(t *testing.T, coordinator string, change func(*Config)) *console {
 	t.Helper()
 	config := Config{CoordinatorURL: coordinator, CookieSecret: cookieSecret, LogLevel: slog.LevelDebug, TrustedProxies: loopback()}
@@ -233,7 +233,7 @@ func start(t *testing.T, coordinator string, change func(*Config)) *console {
 	front.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	front.Start()
 	t.Cleanup(front.Close)
-	t.Cleanup(func() { // streams of a test that failed would keep the server open
+	t.Cleanup(func() { // streams left open by a failed test would keep the server from closing
 		select {
 		case <-c.server.stopping:
 		default:
@@ -249,18 +249,18 @@ func start(t *testing.T, coordinator string, change func(*Config)) *console {
 	return c
 }
 
-// loopback is what trusted_proxies is by default.
+// loopback is the default of trusted_proxies.
 func loopback() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
 
-// browser keeps cookies and says what browsers say.
+// browser keeps cookies and sends the headers that browsers send.
 type browser struct {
 	t    *testing.T
 	base string
 	http *http.Client
 	csrf string
-	key  string // with which it logged in, and which no answer may hold
+	key  string // signed in with; no answer may contain it
 }
 
 func newBrowser(t *testing.T, base string) *browser {
@@ -274,13 +274,13 @@ func newBrowser(t *testing.T, base string) *browser {
 	}}
 }
 
-// answer is read to its end.
+// answer is a response with its body already read.
 type answer struct {
 	*http.Response
 	text string
 }
 
-// do sends a request; headers are "Name: value", and without a value not sent.
+// do sends a request. Headers are "Name: value"; one without a value is not sent.
 func (b *browser) do(method, path, body string, headers ...string) answer {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), method, b.base+path, strings.NewReader(body))
@@ -320,7 +320,7 @@ func (b *browser) get(path string, headers ...string) answer {
 	return b.do(http.MethodGet, path, "", headers...)
 }
 
-// must wants a status.
+// must sends a request and fails the test if the answer has another status.
 func (b *browser) must(status int, method, path, body string, headers ...string) answer {
 	b.t.Helper()
 	a := b.do(method, path, body, headers...)
@@ -339,14 +339,14 @@ func formToken(t *testing.T, page string) string {
 	return found[1]
 }
 
-// tryLogin fills in the form of a page.
+// tryLogin fills in and submits the sign-in form of a page.
 func (b *browser) tryLogin(path, key string, headers ...string) answer {
 	b.t.Helper()
 	form := url.Values{"token": {formToken(b.t, b.get(path).text)}, "key": {key}}
 	return b.do(http.MethodPost, "/admin/login", form.Encode(), append([]string{"Content-Type: application/x-www-form-urlencoded"}, headers...)...)
 }
 
-// login must succeed.
+// login signs in and fails the test if that fails.
 func (b *browser) login(key string) {
 	b.t.Helper()
 	b.key = key
@@ -373,7 +373,7 @@ func wantText(t *testing.T, text string, phrases ...string) {
 	}
 }
 
-// freeAddr is an address that nobody listens on.
+// freeAddr returns an address that nobody listens on.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

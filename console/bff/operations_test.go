@@ -73,8 +73,8 @@ func TestAQueryPassesByItsNames(t *testing.T) {
 	}
 }
 
-// FuzzPath: whatever is asked, what is sent is the path of one operation, with
-// parameters that each stay within their part.
+// FuzzPath: whatever path is requested, the one sent upstream is that of exactly one
+// operation, and each parameter stays within its own segment.
 func FuzzPath(f *testing.F) {
 	for _, escaped := range []string{"node/7", "node/7/rename/web", "node/%2e%2e/user", "apikey/flk_7Qd0XhVb2mTa_***", "policy/versions/1", "user/1/rename/%E2%80%AE"} {
 		f.Add(http.MethodGet, escaped)

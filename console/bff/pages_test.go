@@ -79,7 +79,7 @@ func TestEachAddressHasItsStatusAndUnknownOnesAreLogged(t *testing.T) {
 	c.must(http.StatusMethodNotAllowed, http.MethodPost, "/admin/nodes", "")
 }
 
-// TestHeadersAreTheGoldenOnes holds what every kind of answer carries, to the letter.
+// TestHeadersAreTheGoldenOnes pins the exact headers of every kind of answer.
 func TestHeadersAreTheGoldenOnes(t *testing.T) {
 	t.Parallel()
 	c := start(t, service().url, nil)
@@ -163,7 +163,7 @@ func TestWithoutABundleThePageSaysSo(t *testing.T) {
 	if c.server.bundle, err = readBundle(fstest.MapFS{".keep": {}}); err != nil {
 		t.Fatal(err)
 	}
-	wantText(t, c.get("/admin/").text, "API key") // people log in all the same
+	wantText(t, c.get("/admin/").text, "API key") // people can still sign in
 	c.tryLogin("/admin/", newKey(t))
 	page := c.must(http.StatusOK, http.MethodGet, "/admin/nodes", "").text
 	wantText(t, page, "web bundle is missing", "Sign out")

@@ -65,7 +65,7 @@ func TestASessionEndsWhenIdleWhenOldAndWithItsKey(t *testing.T) {
 	}
 }
 
-// TestASessionIsRenewedNotMoreOftenThanNeeded looks at the cookie that a page sets.
+// TestASessionIsRenewedNotMoreOftenThanNeeded checks the cookie that a page sets.
 func TestASessionIsRenewedNotMoreOftenThanNeeded(t *testing.T) {
 	t.Parallel()
 	c := start(t, service().url, nil)
@@ -90,16 +90,16 @@ func TestASessionIsRenewedNotMoreOftenThanNeeded(t *testing.T) {
 	}
 }
 
-// movedClock is by how much the console's clock is ahead. It must be called before
-// the first request.
+// movedClock returns how far the console's clock is ahead; tests add to it. It must
+// be called before the first request.
 func (c *console) movedClock() *atomic.Int64 {
 	var moved atomic.Int64
 	c.server.now = func() time.Time { return time.Now().Add(time.Duration(moved.Load())) }
 	return &moved
 }
 
-// TestOnlyAPersonKeepsASessionAlive lets an open page poll through the night, and
-// a person use another one.
+// TestOnlyAPersonKeepsASessionAlive leaves one page open to poll overnight while a
+// person uses another.
 func TestOnlyAPersonKeepsASessionAlive(t *testing.T) {
 	t.Parallel()
 	c := start(t, service().url, nil)
@@ -133,7 +133,7 @@ func TestOnlyAPersonKeepsASessionAlive(t *testing.T) {
 		}
 	}
 	wantText(t, unattended.get("/admin/nodes").text, textIdle, `name="token"`)
-	wantText(t, unattended.get("/admin/users").text, textIdle) // another tab
+	wantText(t, unattended.get("/admin/users").text, textIdle) // in another tab
 	used.must(http.StatusOK, http.MethodGet, polled[0], "")
 
 	for moved.Load() < int64(longestTime) {
@@ -153,7 +153,7 @@ func TestASessionThatEndedWithItsKeySaysSo(t *testing.T) {
 	wantText(t, c.get("/admin/nodes").text, textExpired)
 }
 
-// FuzzCookie: nothing opens but what was sealed.
+// FuzzCookie: only what was sealed can be opened.
 func FuzzCookie(f *testing.F) {
 	s := sealsOf(f, cookieSecret)
 	want := session{ID: "id", Key: "key"}

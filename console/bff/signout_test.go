@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// stolen is a copy of a browser's session cookie, elsewhere.
+// stolen returns a copy of a browser's session cookie, as a Cookie header.
 func stolen(t *testing.T, b *browser) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.base+adminPath, nil)
@@ -25,8 +25,8 @@ func stolen(t *testing.T, b *browser) string {
 	return ""
 }
 
-// TestACopiedCookieIsWorthNothingAfterSignOut signs out at one replica of three
-// that share a directory, one of which starts later.
+// TestACopiedCookieIsWorthNothingAfterSignOut signs out at one of three replicas
+// that share a directory. The third starts only after the sign-out.
 func TestACopiedCookieIsWorthNothingAfterSignOut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func TestACopiedCookieIsWorthNothingAfterSignOut(t *testing.T) {
 	other := newBrowser(t, first.base)
 	other.login(key)
 
-	// Going on with another key keeps what belongs to the same login together.
+	// Continuing with another key stays within the same login: signing out ends both cookies.
 	info := first.must(http.StatusOK, http.MethodPost, "/admin/api/session", fmt.Sprintf(`{"key":%q}`, newKey(t)))
 	first.csrf = decode[sessionInfo](t, info).CSRF
 	late := stolen(t, first.browser)
@@ -85,7 +85,7 @@ func TestSigningOutEndsTheStreamOfACopiedCookie(t *testing.T) {
 	s := thief.stream(stolen(t, c.browser))
 	s.await("retry:", patience)
 	c.must(http.StatusNoContent, http.MethodPost, "/admin/logout", "")
-	newKey(t) // lets the console look again now, not after 15 seconds
+	newKey(t) // makes the console check now instead of in 15 seconds
 	s.await("event: session-ended", patience)
 }
 
@@ -114,8 +114,8 @@ func TestSignOutsAreForgottenWhenTheirSessionsAreTooOld(t *testing.T) {
 	}
 }
 
-// TestADirectoryThatCannotBeWrittenIsAnErrorAndMemoryCounts: the person is signed
-// out, and the caller can tell the log.
+// TestADirectoryThatCannotBeWrittenIsAnErrorAndMemoryCounts: the person is still
+// signed out in this process, and the caller gets an error to log.
 func TestADirectoryThatCannotBeWrittenIsAnErrorAndMemoryCounts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// transport answers in place of the network, which has no place where time is
-// made up.
+// transport answers in place of the network, which cannot be used in a synctest
+// bubble.
 type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// readOnSlowLine asks for the list of nodes, of which each part takes a while,
-// and returns what arrived of it and when.
+// readOnSlowLine requests the list of nodes over a connection that delays each
+// part, and returns what arrived and how long it took.
 func readOnSlowLine(t *testing.T, body []byte, each time.Duration) (got []byte, took time.Duration, err error) {
 	t.Helper()
 	s, err := New(Config{CoordinatorURL: "http://service", CookieSecret: cookieSecret}, "v1", testBundle(), slog.New(slog.DiscardHandler))
@@ -41,7 +41,7 @@ func readOnSlowLine(t *testing.T, body []byte, each time.Duration) (got []byte, 
 	near, listener := waittest.Caller()
 	defer near.Close()
 	server := &http.Server{Handler: s.Handler(), WriteTimeout: writeTimeout}
-	go server.Serve(listener) //nolint:errcheck // it ends with Close
+	go server.Serve(listener) //nolint:errcheck // returns on Close
 	defer server.Close()
 	began := time.Now()
 	request := "GET /admin/api/v1/node HTTP/1.1\r\nHost: console\r\nConnection: close\r\nCookie: " + cookieName + "=" + cookie + "\r\n\r\n"
@@ -60,7 +60,7 @@ func readOnSlowLine(t *testing.T, body []byte, each time.Duration) (got []byte, 
 
 func TestASlowLineGetsAllOfAnAnswerAndOneThatStandsStillIsLetGo(t *testing.T) {
 	t.Parallel()
-	body := bytes.Repeat([]byte(`{"node":"1"}`), 120_000) // as a page of a thousand nodes
+	body := bytes.Repeat([]byte(`{"node":"1"}`), 120_000) // the size of a page of a thousand nodes
 	synctest.Test(t, func(t *testing.T) {
 		got, took, _ := readOnSlowLine(t, body, 5*time.Second)
 		if took < writeTimeout+bodyTimeout {
