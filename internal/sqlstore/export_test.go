@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Settings returns what the server says of settings on a connection of the pool
-// and on one made for beating or listening.
+// Settings returns the server's values of the named settings, on a pooled connection
+// and on a dedicated one as used for heartbeats and for listening.
 func (p *Postgres) Settings(ctx context.Context, names ...string) (pooled, own map[string]string, err error) {
 	pooled = map[string]string{}
 	err = p.use(ctx, answerTimeout, func(ctx context.Context, conn *pgx.Conn) error {

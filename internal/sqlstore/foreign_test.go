@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 )
 
-// foreign are databases that other programs have made, with what is said of them.
+// foreign returns databases created by other programs, with the error expected for each.
 func foreign() map[string]struct{ statements, said string } {
 	const headscale = "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE nodes (id INTEGER PRIMARY KEY); CREATE TABLE routes (id INTEGER); " +
 		"CREATE TABLE pre_auth_keys (id INTEGER); CREATE TABLE api_keys (id INTEGER); CREATE TABLE policies (id INTEGER); CREATE TABLE migrations (id TEXT PRIMARY KEY); INSERT INTO users VALUES (1, 'ada');"
@@ -33,7 +33,7 @@ func mustRefuse(t *testing.T, err error, said, setting string) {
 	}
 }
 
-// Headscale refuses to start on a database in which it finds an unknown table.
+// Our tables must not be added: Headscale refuses to start on a database with unknown tables.
 func TestDatabaseOfAnotherProgramIsLeftAloneOnSQLite(t *testing.T) {
 	for name, c := range foreign() {
 		for _, mode := range []string{"DELETE", "WAL"} {
@@ -43,7 +43,7 @@ func TestDatabaseOfAnotherProgramIsLeftAloneOnSQLite(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer db.Close() // the other program still runs, with what it wrote last in its log
+				defer db.Close() // the other program still runs, and its last writes are in the WAL
 				if _, err := db.ExecContext(t.Context(), c.statements); err != nil {
 					t.Fatal(err)
 				}
@@ -62,8 +62,8 @@ func TestDatabaseOfAnotherProgramIsLeftAloneOnSQLite(t *testing.T) {
 	}
 }
 
-// contents returns a digest of each file except SQLite's index of its log, in which
-// readers count themselves.
+// contents returns a digest of each file except the -shm file, SQLite's index of the
+// WAL, in which readers register themselves.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files, err := os.ReadDir(dir)

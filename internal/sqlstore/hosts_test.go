@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// silent listens on an address of the loopback network at the port of the server
-// and answers nothing.
+// silent listens on a loopback address at the server's port, accepts connections and
+// never answers.
 func silent(t *testing.T, host string) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, fmt.Sprint(pg.Port)))
@@ -26,8 +26,8 @@ func silent(t *testing.T, host string) string {
 	return host
 }
 
-// Hosts that accept connections and say nothing, before the one that is the
-// primary, cost a moment and not the whole timeout of each.
+// Unresponsive hosts listed before the primary cost a short delay, not the full
+// timeout of each.
 func TestSilentHostsDoNotKeepFromThePrimary(t *testing.T) {
 	hosts := []string{silent(t, "127.0.0.11"), silent(t, "127.0.0.12"), silent(t, "127.0.0.13"), pg.Host}
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
@@ -43,7 +43,7 @@ func TestSilentHostsDoNotKeepFromThePrimary(t *testing.T) {
 	if _, err := s.Load(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// The primary is known now: nobody waits for the others.
+	// The primary is known now, so connecting does not wait for the other hosts.
 	began := time.Now()
 	if _, err := s.Beat(ctx, store.Report{ID: "a"}); err != nil {
 		t.Fatal(err)

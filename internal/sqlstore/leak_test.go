@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store/storetest"
 )
 
-// This test does not run beside others, whose goroutines it would find.
+// This test must not run in parallel with others: it would find their goroutines.
 func TestCloseLeavesNoGoroutine(t *testing.T) {
 	for _, s := range []store.Store{
 		openPostgres(t, pgConfig(pg.Database(t))),
@@ -41,7 +41,7 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 	eventually(t, func() error {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		_, others, _ := strings.Cut(string(stacks), "\n\n") // the first is this one
+		_, others, _ := strings.Cut(string(stacks), "\n\n") // the first stack is our own
 		for stack := range strings.SplitSeq(others, "\n\n") {
 			if drivers.MatchString(stack) {
 				return errors.New(stack)

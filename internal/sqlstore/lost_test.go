@@ -19,8 +19,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// A connection that is lost during COMMIT leaves the outcome open, whichever
-// way it went; the log tells by the batch.
+// A connection lost during COMMIT leaves the outcome unknown. Whether the server
+// committed or not, the log tells: it either contains the batch or does not.
 func TestLostCommitIsUnknownUntilTheLogTells(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -78,7 +78,7 @@ func TestConnectionLostBetweenRowsWritesNothing(t *testing.T) {
 			between := newProxy(t, pg)
 			s := openPostgres(t, between.config(pgConfig(pg.Database(t))))
 			storetest.Append(t, s, user(1)) // from now on all statements are prepared
-			executed := 0                   // BEGIN, head and log are the first three
+			executed := 0                   // the first three are BEGIN, head and log
 			between.obey(func(kind byte, _ []byte) verdict {
 				if kind == 'E' {
 					executed++
@@ -104,7 +104,7 @@ func TestConnectionLostBetweenRowsWritesNothing(t *testing.T) {
 }
 
 func TestServerThatFallsSilentIsGivenUp(t *testing.T) {
-	t.Parallel() // waits for a long time limit
+	t.Parallel() // waits for a long timeout
 	between := newProxy(t, pg)
 	s := openPostgres(t, between.config(pgConfig(pg.Database(t))))
 	storetest.Append(t, s, user(1))
@@ -167,13 +167,13 @@ func TestServerCrashInsideLockWritesNothingAndHeals(t *testing.T) {
 		t.Fatal("the batch is in the log")
 	}
 	select {
-	case <-s.Changed(): // listens again
+	case <-s.Changed(): // listening again
 	case <-time.After(time.Minute):
 		t.Fatal("no hint after the server came back")
 	}
 }
 
-// user is a command that makes one user.
+// user returns the event that creates one user.
 func user(id mesh.UserID) []mesh.Event { return []mesh.Event{mesh.UserPut{User: meshgen.User(id)}} }
 
 func appendUser(ctx context.Context, s store.Store, after mesh.Revision, batch store.BatchID, id mesh.UserID) error {
@@ -183,8 +183,8 @@ func appendUser(ctx context.Context, s store.Store, after mesh.Revision, batch s
 	})
 }
 
-// logHolds asks as the ledger would, in a Lock of its own. It tries again:
-// what was cut off may still be on its way out.
+// logHolds checks for the batch as the ledger would, in a Lock of its own. It retries,
+// because the server may not have ended the severed connection yet.
 func logHolds(t *testing.T, s store.Store, after mesh.Revision, batch store.BatchID) (held bool) {
 	t.Helper()
 	eventually(t, func() error {
@@ -203,7 +203,7 @@ func eventually(t *testing.T, try func() error) {
 	waittest.Eventually(t, time.Minute, 20*time.Millisecond, try)
 }
 
-// says fails the test unless err is ErrUnavailable and holds all phrases.
+// says fails the test unless err is ErrUnavailable and contains all phrases.
 func says(t *testing.T, err error, phrases ...string) {
 	t.Helper()
 	if !errors.Is(err, store.ErrUnavailable) {

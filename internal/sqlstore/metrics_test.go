@@ -22,8 +22,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// statements uses every method of a store, with the number of statements that
-// each means to SQLite.
+// statements returns operations that cover every method of a store, each with the
+// number of statements it takes on SQLite.
 func statements(t *testing.T, s store.Store) []operation {
 	check := func(err error) {
 		t.Helper()
@@ -57,7 +57,7 @@ func statements(t *testing.T, s store.Store) []operation {
 			_, err := s.(history.Store).Audit(ctx, history.AuditQuery{Limit: 10})
 			check(err)
 		}},
-		{"audit after a position", 2, func(ctx context.Context) { // rows, how far they reach
+		{"audit after a position", 2, func(ctx context.Context) { // rows, position reached
 			_, err := s.(history.Store).Audit(ctx, history.AuditQuery{After: history.Position{Rev: 1}, Limit: 10})
 			check(err)
 		}},
@@ -65,7 +65,7 @@ func statements(t *testing.T, s store.Store) []operation {
 			_, err := s.(history.Store).Presence(ctx, nil, 1, 2)
 			check(err)
 		}},
-		{"forget", 6, func(ctx context.Context) { // how far and rows, twice; leaders; dead letters
+		{"forget", 6, func(ctx context.Context) { // position and rows, twice; leaders; dead letters
 			_, err := s.(history.Store).Forget(ctx, time.Hour, time.Hour)
 			check(err)
 		}},
@@ -86,7 +86,7 @@ func statements(t *testing.T, s store.Store) []operation {
 			_, err := s.Beat(ctx, store.Report{ID: "a"})
 			check(err)
 		}},
-		{"probe", 4, func(ctx context.Context) { // time limit, put, drop, time limit
+		{"probe", 4, func(ctx context.Context) { // timeout, put, delete, timeout
 			check(s.Probe(ctx, "a"))
 		}},
 		{"prune", 1, func(ctx context.Context) {
@@ -143,7 +143,7 @@ func TestEveryStatementOfSQLiteIsTimed(t *testing.T) {
 	}
 }
 
-// The truth here is the server's own log of statements.
+// The expected number comes from the server's own statement log.
 func TestEveryStatementOfPostgresIsTimed(t *testing.T) {
 	t.Parallel()
 	server := startPostgres(t, pgtest.Options{Args: []string{
@@ -163,13 +163,13 @@ func TestEveryStatementOfPostgresIsTimed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range line.FindAllStringSubmatch(string(text), -1) {
-			if m[1] != "-- ping" { // the pool asks whether a connection lives
+			if m[1] != "-- ping" { // the pool's liveness check
 				found = append(found, m[1])
 			}
 		}
 		return found
 	}
-	// The server writes its log a little later: a marker shows that it is there.
+	// The server writes its log with a delay, so run a marker statement and wait until it appears.
 	beside := session(t, server.URL("postgres")+"&application_name=fairlead")
 	marker := 0
 	settled := func() []string {
@@ -186,7 +186,7 @@ func TestEveryStatementOfPostgresIsTimed(t *testing.T) {
 		return found
 	}
 	for _, op := range statements(t, s) {
-		for range 2 { // prepared the first time
+		for range 2 { // the first run prepares the statements
 			from, before := len(settled()), metric(t, reg, durations)
 			op.do(t.Context())
 			found := settled()

@@ -49,7 +49,7 @@ func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
 	}
 }
 
-// Both engines end with the same tables, column by column.
+// Both engines must end up with the same tables, column by column.
 func TestSchemasOfBothEnginesAgree(t *testing.T) {
 	name := pg.Database(t)
 	openPostgres(t, pgConfig(name))
@@ -64,7 +64,7 @@ func TestSchemasOfBothEnginesAgree(t *testing.T) {
 	}
 }
 
-// Rows written before actors had columns are found by their actors.
+// Audit rows written before the actor had its own columns can be found by actor.
 func TestOldAuditRowsKnowTheirActors(t *testing.T) {
 	name := pg.Database(t)
 	path := filepath.Join(t.TempDir(), "db.sqlite")
@@ -121,7 +121,7 @@ func TestOldAuditRowsKnowTheirActors(t *testing.T) {
 	}
 }
 
-// migrationPaths are the files of an engine and of both, in the order of their numbers.
+// migrationPaths lists the files of one engine and those shared by both, ordered by number.
 func migrationPaths(t *testing.T, engine string) []string {
 	t.Helper()
 	own, err := filepath.Glob(filepath.Join("migrations", engine, "*.sql"))
@@ -137,8 +137,8 @@ func migrationPaths(t *testing.T, engine string) []string {
 	return files
 }
 
-// columnLine describes a column in words that both engines share. Columns of a
-// primary key are never null, whatever the engine says of them.
+// columnLine describes a column in terms that both engines share. Primary key columns
+// are never null, whatever the engine reports about them.
 func columnLine(table string, position int, column, typ string, notNull bool, key int, value string) string {
 	family := map[string]string{"bigint": "integer", "INTEGER": "integer", "text": "text", "TEXT": "text", "bytea": "blob", "BLOB": "blob"}[typ]
 	line := fmt.Sprintf("%s %d %s %s", table, position, column, family)

@@ -23,11 +23,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// Every test here provokes a failure for real, at start and in a store that is
-// open, looks for the words of the specification, takes the cause away and
-// expects the same store to work again.
+// Every test here provokes a real failure, both at startup and in an open store. It
+// checks for the phrases of the specification, removes the cause and expects the same
+// store to recover.
 
-// openFails opens a store in vain and returns why, which must not take long.
+// openFails opens a store, expects that to fail quickly, and returns the error.
 func openFails(t *testing.T, c sqlstore.PostgresConfig) error {
 	t.Helper()
 	start := time.Now()
@@ -46,8 +46,8 @@ func openFails(t *testing.T, c sqlstore.PostgresConfig) error {
 	return err
 }
 
-// fails waits until s fails as an outage and says all phrases: connections
-// that were idle when it began may be found broken first.
+// fails waits until s reports an outage whose error contains all phrases. The first
+// errors may differ: idle connections may be found broken first.
 func fails(t *testing.T, s store.Store, phrases ...string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -67,7 +67,7 @@ func fails(t *testing.T, s store.Store, phrases ...string) {
 	})
 }
 
-// heals waits until s takes a commit again.
+// heals waits until s accepts a commit again.
 func heals(t *testing.T, s store.Store) {
 	t.Helper()
 	eventually(t, func() error {
@@ -79,7 +79,7 @@ func heals(t *testing.T, s store.Store) {
 	})
 }
 
-// session is a connection beside the store.
+// session opens a connection independent of the store.
 func session(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -179,8 +179,8 @@ func TestTooManyClientsAreNamed(t *testing.T) {
 	storetest.Append(t, s, user(1))
 
 	var others []*pgx.Conn
-	// Ours are in the way until they are ended, and then until their processes
-	// have gone.
+	// The store's own connections take up slots until they are terminated and their
+	// server processes have exited.
 	take := func(n int) {
 		for range n {
 			eventually(t, func() error {
@@ -197,7 +197,7 @@ func TestTooManyClientsAreNamed(t *testing.T) {
 	}
 	take(9)
 	run(t, others[0], endOurs)
-	says(t, openFails(t, plain), "failed to connect to database", "too many clients already") // the last three are reserved
+	says(t, openFails(t, plain), "failed to connect to database", "too many clients already") // the last three are reserved for superusers
 	take(3)
 	says(t, openFails(t, plain), "failed to connect to database", "too many clients already")
 	fails(t, s, "failed to connect to database", "too many clients already")
@@ -242,7 +242,7 @@ func TestFullDiskOfPostgresIsNamed(t *testing.T) {
 	server := startPostgres(t, pgtest.Options{Dir: dir})
 	s := openPostgres(t, configOf(server, server.Database(t)))
 	storetest.Append(t, s, user(1))
-	if err := s.Probe(t.Context(), "a"); err != nil { // needs room each time
+	if err := s.Probe(t.Context(), "a"); err != nil { // takes up space each time
 		t.Fatal(err)
 	}
 	filler := disktest.Fill(t, dir)
@@ -267,8 +267,8 @@ func TestFullDiskOfPostgresIsNamed(t *testing.T) {
 	heals(t, s)
 }
 
-// appendLarge makes users whose rows need far more than the room that is left
-// in the files of either engine.
+// appendLarge creates users whose rows need far more space than is left in the files
+// of either engine.
 func appendLarge(ctx context.Context, s store.Store, after mesh.Revision, batch store.BatchID) error {
 	var users []mesh.Event
 	for id := range mesh.UserID(100) {
@@ -319,7 +319,7 @@ func TestDamagedPageOfPostgresIsNamed(t *testing.T) {
 	heals(t, s)
 }
 
-// damage overwrites n bytes of a file and returns how to undo it.
+// damage overwrites n bytes of a file and returns a function that undoes it.
 func damage(t *testing.T, file string, offset int64, n int) (repair func()) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
@@ -345,7 +345,7 @@ func damage(t *testing.T, file string, offset int64, n int) (repair func()) {
 	return func() { write(before) }
 }
 
-// noise is text that does not compress.
+// noise returns text that does not compress.
 func noise(n int) string {
 	var b strings.Builder
 	for b.Len() < n {

@@ -14,18 +14,18 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// verdict is what a proxy does with a message of the client.
+// verdict is what the proxy does with a message of the client.
 type verdict int
 
 const (
 	forward verdict = iota
-	cut             // the server never sees it
-	swallow         // the server answers, and the client never sees that
-	silence         // nothing moves any more in either direction, and nobody says so
+	cut             // the server never receives it
+	swallow         // the server answers, but the client never receives the answer
+	silence         // nothing moves in either direction any more, and neither side is told
 )
 
-// proxy stands between client and server and asks its rule about each message
-// that a client sends after the handshake: kind is the message's letter.
+// proxy sits between client and server. It asks its rule about each message that a
+// client sends after the handshake; kind is the message's type byte.
 type proxy struct {
 	target string
 	listen net.Listener
@@ -73,7 +73,7 @@ func (p *proxy) obey(rule func(kind byte, body []byte) verdict) {
 	p.rule = rule
 }
 
-// hangUp ends all connections, also those that fell silent.
+// hangUp closes all connections, including silenced ones.
 func (p *proxy) hangUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *proxy) ask(kind byte, body []byte) verdict {
 	return p.rule(kind, body)
 }
 
-// config sends a store through the proxy.
+// config routes a store through the proxy.
 func (p *proxy) config(c sqlstore.PostgresConfig) sqlstore.PostgresConfig {
 	c.Port = p.listen.Addr().(*net.TCPAddr).Port
 	return c
@@ -136,7 +136,7 @@ func (l *link) decided() verdict {
 	return l.last
 }
 
-// requests forwards what the client says, message by message.
+// requests forwards the client's messages, one by one.
 func (l *link) requests(p *proxy) {
 	in := bufio.NewReader(l.client)
 	start := make([]byte, 4)
@@ -173,7 +173,7 @@ func (l *link) requests(p *proxy) {
 	}
 }
 
-// answers forwards what the server says.
+// answers forwards the server's messages.
 func (l *link) answers(ended <-chan struct{}) {
 	defer l.end()
 	buf := make([]byte, 1<<16)

@@ -18,9 +18,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// Loading a large mesh costs at most three times what reading the same columns
-// into variables costs, with keys and addresses parsed and all indexes built.
-// The race detector would slow only the former.
+// Loading a large mesh takes at most three times as long as scanning the same columns
+// into variables, although Load also parses keys and addresses and builds all indexes.
+// Not run under the race detector, which would slow only the former.
 func TestRatioLoadKeepsUpWithPlainScan(t *testing.T) {
 	const nodes, online, most, tries = 50_000, 10_000, 3, 15
 	server := startPostgres(t, pgtest.Options{Durable: true})
@@ -31,7 +31,7 @@ func TestRatioLoadKeepsUpWithPlainScan(t *testing.T) {
 
 	queries := plainQueries(t)
 	var ratios []float64
-	for range tries { // in turns, so that both meet the same machine
+	for range tries { // alternating, so that both see the same load on the machine
 		start := time.Now()
 		snap, err := s.Load(t.Context())
 		load := time.Since(start)
@@ -54,7 +54,7 @@ func TestRatioLoadKeepsUpWithPlainScan(t *testing.T) {
 	}
 }
 
-// seed makes one user with many nodes, all with a place in the network.
+// seed creates one user with many nodes, all with network information.
 func seed(t *testing.T, s store.Store, nodes, online mesh.NodeID) {
 	t.Helper()
 	rev := storetest.Append(t, s, user(1))
@@ -78,8 +78,8 @@ func seed(t *testing.T, s store.Store, nodes, online mesh.NodeID) {
 	}
 }
 
-// plainQueries read the columns that Load reads, of the tables that have rows, each
-// into variables.
+// plainQueries returns, for the tables that have rows, queries of the columns that
+// Load reads, each with the variables to scan into.
 func plainQueries(t *testing.T) map[string][]any {
 	t.Helper()
 	newest, err := sqlstore.NewestSchema()

@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// Each column that the migrations make holds exactly one field, and each field has a
-// column. The tables named here are written by statements of their own.
+// Each column created by the migrations holds exactly one field, and each field has a
+// column. The tables named here are excluded: they have hand-written statements.
 func TestEveryColumnHoldsOneField(t *testing.T) {
 	newest, err := NewestSchema()
 	if err != nil {
@@ -49,7 +49,7 @@ func TestEveryColumnHoldsOneField(t *testing.T) {
 	}
 }
 
-// An event that no table keeps would be lost when the log is pruned.
+// An event that no table stores would be lost when the log is pruned.
 func TestEveryEventIsKept(t *testing.T) {
 	s := newSchema()
 	for _, e := range mesh.Events() {
@@ -74,7 +74,7 @@ func TestUnknownTypesAreNotStored(t *testing.T) {
 	bind("x", struct{ Share float64 }{})
 }
 
-// Rows from before a migration have the empty text that it gives to a new column.
+// In rows older than a migration, a new column holds the migration's default, the empty text.
 func TestUnsetStructsAreStoredAsEmptyText(t *testing.T) {
 	type remark struct {
 		Text string `json:"text"`
@@ -94,8 +94,8 @@ func TestUnsetStructsAreStoredAsEmptyText(t *testing.T) {
 	}
 }
 
-// A migration beside the folders of the engines is a step of both, in its place among
-// those of each.
+// A migration outside the engines' folders is applied by both engines, in order of its
+// number among those of each.
 func TestMigrationsOfBothEnginesAreWrittenOnce(t *testing.T) {
 	all := fstest.MapFS{
 		"migrations/0002_both.sql":         {Data: []byte("ADD a INTEGER; ADD b BLOB;\n-- +goose Down\nDROP a;")},

@@ -26,7 +26,7 @@ func TestFullDiskOfSQLiteIsNamed(t *testing.T) {
 	filler := disktest.Fill(t, dir)
 	batch, rev := storetest.Batch(), mesh.Revision(1)
 	err := error(nil)
-	for ; err == nil; rev++ { // there is some room inside the files
+	for ; err == nil; rev++ { // the files have some free space inside
 		err = appendUser(t.Context(), s, rev, batch, 2)
 	}
 	rev--
@@ -62,7 +62,7 @@ func TestMalformedFileOfSQLiteIsNamed(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	openSQLite(t, path) // nothing of the failure holds the file
+	openSQLite(t, path) // nothing left over from the failure locks the file
 }
 
 func TestDamagedPageOfSQLiteIsNamed(t *testing.T) {
@@ -71,7 +71,7 @@ func TestDamagedPageOfSQLiteIsNamed(t *testing.T) {
 	if err := appendLarge(t.Context(), s, 0, storetest.Batch()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil { // moves all pages into the file
+	if err := s.Close(); err != nil { // checkpoints all pages into the file
 		t.Fatal(err)
 	}
 	s = openSQLite(t, path)
@@ -141,7 +141,7 @@ func TestSecondProcessOnSQLiteIsRefused(t *testing.T) {
 	}
 }
 
-// rootPage is the number of the page at which a table begins.
+// rootPage returns the number of the root page of a table.
 func rootPage(t *testing.T, path, table string) (n int64) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path)
@@ -196,8 +196,8 @@ func TestOrphanedLogOfSQLiteIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// A process that is killed while it makes the file leaves a journal that only a
-// writer can roll back.
+// A process killed while creating the file leaves a journal that only a writer can
+// roll back.
 func TestFileOfSQLiteThatWasBeingMadeIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "db.sqlite")

@@ -40,8 +40,8 @@ func revision(t *testing.T, s store.Store) mesh.Revision {
 	return snap.Rev
 }
 
-// A log that is deleted or replaced under a running server stops writes and
-// beats; what was acknowledged before is not lost.
+// If the WAL is deleted or replaced under a running server, writes and heartbeats
+// fail, and nothing acknowledged before is lost.
 func TestLogThatVanishesIsNoticed(t *testing.T) {
 	for name, harm := range map[string]func(wal string) error{
 		"deleted": os.Remove,
@@ -68,7 +68,7 @@ func TestLogThatVanishesIsNoticed(t *testing.T) {
 					t.Errorf("a beat: %v", err)
 				}
 			}
-			main, err := os.ReadFile(path) // as a kill would leave it
+			main, err := os.ReadFile(path) // the file as a kill would leave it
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,11 +83,11 @@ func TestLogThatVanishesIsNoticed(t *testing.T) {
 	}
 }
 
-// What is gone with the log of a database is not taken for a state of it.
+// A database that has lost its WAL is not mistaken for an older state of it.
 func TestDatabaseWithoutItsLogDoesNotOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	s := openFile(t, path)
-	early, err := os.ReadFile(path) // the log has all that follows
+	early, err := os.ReadFile(path) // everything that follows is in the WAL
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestDatabaseWithoutItsLogDoesNotOpen(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// As a kill leaves it, without the log.
+	// Restore the file as a kill would leave it, without the WAL.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,8 @@ func TestDatabaseWithoutItsLogDoesNotOpen(t *testing.T) {
 	}
 }
 
-// The file alone is a database from the start, and not much older than its log.
+// The main file on its own is a valid database from the start, and never much older
+// than its WAL.
 func TestCopyOfAYoungDatabaseIsADatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	s := openFile(t, path)
@@ -134,7 +135,7 @@ func TestCopyOfAYoungDatabaseIsADatabase(t *testing.T) {
 			for id := range mesh.UserID(3) {
 				addUser(t, s, id+1)
 			}
-			if _, err := s.Prune(t.Context(), 0, time.Hour); err != nil { // which comes every minute
+			if _, err := s.Prune(t.Context(), 0, time.Hour); err != nil { // runs every minute in production
 				t.Fatal(err)
 			}
 		}
@@ -162,8 +163,8 @@ func TestCopyOfAYoungDatabaseIsADatabase(t *testing.T) {
 	}
 }
 
-// A new database in the place of one that was removed is not held to what that
-// one had.
+// A new database in place of a deleted one is not checked against what the old one
+// contained.
 func TestNewDatabaseForgetsTheOneBefore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	s := openFile(t, path)

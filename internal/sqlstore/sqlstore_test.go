@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m, pgtest.Options{}, func(s *pgtest.Server) { pg = s }))
 }
 
-// Deployments run on one version of PostgreSQL, and CI tests that one. Elsewhere the
-// tests take the newest that is installed.
+// All deployments use one version of PostgreSQL, and CI tests that one. Elsewhere the
+// tests use the newest version installed.
 func TestPostgresIsThatOfTheDeployments(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/compose/postgres.yaml")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 )
 
-// Every table of either engine is copied, but for those named here.
+// Every table of either engine is copied, except those named here.
 func TestOnlyTheseTablesAreNotCopied(t *testing.T) {
 	name := pg.Database(t)
 	openPostgres(t, pgConfig(name))
@@ -39,7 +39,7 @@ func TestOnlyTheseTablesAreNotCopied(t *testing.T) {
 	}
 }
 
-// What Rebuild makes in one transaction is what the migrations make.
+// Rebuild, which creates all tables in one transaction, must produce the same schema as the migrations.
 func TestRebuiltTablesAreThoseOfTheMigrations(t *testing.T) {
 	newest, err := sqlstore.NewestSchema()
 	if err != nil {
