@@ -323,7 +323,7 @@ func TestLogAndLoginPageTellOfTheOwnKey(t *testing.T) {
 	} {
 		c := start(t, service().url, func(config *Config) { config.APIKey = own })
 		page := c.get("/admin/").text
-		wantText(t, page, want[1], "Fairlead ", "Console of 127.0.0.1<") // the host of server_url, not the address that the console connects to
+		wantText(t, page, want[1], "Fairlead ", "Console of 127.0.0.1<") // the host of server_url, not of coordinator_url
 		wantText(t, c.log.String(), want[0])
 		if own != "" && (strings.Contains(c.log.String(), own) || strings.Contains(page, own)) {
 			t.Error("the own key is shown")
