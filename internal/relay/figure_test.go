@@ -19,8 +19,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/relay"
 )
 
-// TestFigureThroughput holds that two clients get at least nine tenths of what
-// they get from the bare DERP server, and at least 100 Mbit/s.
+// TestFigureThroughput checks that two clients get at least 90% of the throughput of
+// the bare DERP server, and at least 100 Mbit/s.
 func TestFigureThroughput(t *testing.T) {
 	const rounds, floor, share = 5, 100.0, 0.9
 	ours := start(t, relay.ServerConfig{Verify: func(context.Context, key.NodePublic) bool { return true }}).url
@@ -31,7 +31,7 @@ func TestFigureThroughput(t *testing.T) {
 	web := httptest.NewServer(mux)
 	defer web.Close()
 
-	// What else the machine does can only spoil an attempt.
+	// Other load on the machine can only make an attempt worse, so take the best of three.
 	var best, ratio float64
 	for attempt := 0; attempt < 3 && (best < floor || ratio < share); attempt++ {
 		var rates, ratios []float64
@@ -52,11 +52,11 @@ func TestFigureThroughput(t *testing.T) {
 	}
 }
 
-// throughput returns the Mbit/s that arrive. A relay drops what its queue of 32
-// packets has no room for; the sender stays below that, as TCP would.
+// throughput returns the Mbit/s that arrive. A relay drops packets when its queue of
+// 32 is full; the sender stays below that, as TCP would.
 func throughput(t *testing.T, url string) float64 {
 	t.Helper()
-	const size, during = 1400, time.Second // a full packet of the mesh
+	const size, during = 1400, time.Second // a full-size packet of the mesh
 	target := key.NewNode()
 	from, to := connected(t, url, key.NewNode()), connected(t, url, target)
 	defer from.Close()
@@ -67,7 +67,7 @@ func throughput(t *testing.T, url string) float64 {
 		for {
 			m, err := to.Recv()
 			if err != nil {
-				return // closed below
+				return // the connection was closed below
 			}
 			if p, ok := m.(derp.ReceivedPacket); ok {
 				received += len(p.Data)

@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for something that must happen.
 const patience = 20 * time.Second
 
 type running struct {
@@ -28,9 +28,9 @@ type running struct {
 	key     key.NodePrivate
 	web     *httptest.Server
 	metrics *prometheus.Registry
-	guard   *prometheus.Registry // of the guard in front of it
+	guard   *prometheus.Registry // metrics of the guard in front of the relay
 	log     *waittest.Transcript
-	// stop ends Run and waits for it.
+	// stop makes Run return and waits for it.
 	stop func()
 }
 
@@ -66,7 +66,7 @@ func start(t testing.TB, c relay.ServerConfig) *running {
 	return r
 }
 
-// newServer returns a relay that nobody uses.
+// newServer returns a relay that has no clients.
 func newServer(t *testing.T, stunAddr string) *relay.Server {
 	t.Helper()
 	s, err := relay.NewServer(relay.ServerConfig{
@@ -94,7 +94,7 @@ func (r *running) value(t *testing.T, name string) float64 {
 	return 0
 }
 
-// client is the relay client that mesh clients use.
+// client returns a relay client, the one that Tailscale clients use.
 func client(t *testing.T, url string, k key.NodePrivate) *derphttp.Client {
 	t.Helper()
 	c, err := derphttp.NewClient(k, url, logger.Discard, netmon.NewStatic())
@@ -105,7 +105,7 @@ func client(t *testing.T, url string, k key.NodePrivate) *derphttp.Client {
 	return c
 }
 
-// connected returns a client that the relay serves.
+// connected returns a client that the relay has accepted.
 func connected(t *testing.T, url string, k key.NodePrivate) *derphttp.Client {
 	t.Helper()
 	c := client(t, url, k)
@@ -115,8 +115,8 @@ func connected(t *testing.T, url string, k key.NodePrivate) *derphttp.Client {
 	return c
 }
 
-// served tells why a client is not served. What a relay refuses is closed only
-// after the client believes that it is connected.
+// served returns an error if the relay does not serve a client. A relay closes a
+// rejected connection only after the client believes it is connected.
 func served(t *testing.T, c *derphttp.Client) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

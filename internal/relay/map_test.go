@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/relay"
 )
 
-// relayMap returns a map of regions with these numbers that passes Check.
+// relayMap returns a map with these region IDs that passes Check.
 func relayMap(ids ...int) *tailcfg.DERPMap {
 	m := &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}}
 	for _, id := range ids {

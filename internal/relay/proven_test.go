@@ -12,7 +12,7 @@ import (
 
 const unproven = "mesh_unauthenticated_connections"
 
-// counted waits until so many connections count as those of strangers.
+// counted waits until this number of connections counts as unauthenticated.
 func (r *running) counted(t *testing.T, want float64) {
 	t.Helper()
 	eventually(t, func() error {
@@ -32,11 +32,11 @@ func TestClientIsAStrangerUntilItHasShownItsKey(t *testing.T) {
 	}})
 	frame := clientInfo(known.Public(), known.SealTo(r.key.Public(), []byte(`{"version":2}`)))
 	conn, _ := upgrade(t, r, "")
-	if _, err := conn.Write(frame[:50]); err != nil { // the key of a node is public; the proof is in the rest
+	if _, err := conn.Write(frame[:50]); err != nil { // a node's key is public; the proof is in the rest
 		t.Fatal(err)
 	}
 	<-asked
-	for range 100 { // it would be proven right after the answer
+	for range 100 { // the key alone would have been accepted by now
 		r.counted(t, 1)
 	}
 	if _, err := conn.Write(frame[50:]); err != nil {
@@ -69,7 +69,7 @@ func TestNodeHasAFewConnections(t *testing.T) {
 	}
 	connected(t, r.url, one)
 	for {
-		if _, err := first.Recv(); err != nil { // closed
+		if _, err := first.Recv(); err != nil { // the connection was closed
 			break
 		}
 	}

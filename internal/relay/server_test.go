@@ -69,7 +69,7 @@ func TestPacketsAreCountedToTheByte(t *testing.T) {
 	if err := a.Send(key.NewNode().Public(), make([]byte, 500)); err != nil {
 		t.Fatal(err)
 	}
-	check(2, total+500, total) // nobody was there to take it
+	check(2, total+500, total) // sent, but not received: no such client
 	_ = b.Close()
 	check(1, total+500, total)
 }
@@ -93,7 +93,7 @@ func TestOnlyKnownKeysAreServed(t *testing.T) {
 	}
 	k := stranger.Public()
 	registered.Store(&k)
-	connected(t, r.url, stranger) // at once: nothing remembers the refusal
+	connected(t, r.url, stranger) // accepted at once: the rejection is not cached
 }
 
 func TestDeletedNodeLosesItsConnection(t *testing.T) {
@@ -127,12 +127,12 @@ func TestKnownKeyMustBeProved(t *testing.T) {
 		if _, err := conn.Write(frame); err != nil {
 			t.Fatal(err)
 		}
-		rest, _ := io.ReadAll(buf) // ends by a reset where the relay has not read all
+		rest, _ := io.ReadAll(buf) // may end with a reset if the relay has not read everything
 		if got := rest; !bytes.Equal(got, serverKey(r)) {
 			t.Errorf("%s: the relay sends %q", name, got)
 		}
 	}
-	// The same by the book is served.
+	// The correct frame for the same key is served.
 	conn, buf := upgrade(t, r, "")
 	if _, err := conn.Write(clientInfo(known.Public(), known.SealTo(r.key.Public(), []byte(`{"version":2}`)))); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestWebSocketClientsAreServed(t *testing.T) {
 		t.Errorf("a stranger receives %T", m)
 	}
 	for _, protocols := range [][]string{nil, {"chat"}} {
-		_, res, err := websocket.Dial(t.Context(), r.url, &websocket.DialOptions{Subprotocols: protocols}) //nolint:bodyclose // Dial says that nobody must
+		_, res, err := websocket.Dial(t.Context(), r.url, &websocket.DialOptions{Subprotocols: protocols}) //nolint:bodyclose // not needed, says Dial
 		if err == nil || res == nil || res.StatusCode != http.StatusBadRequest {
 			t.Errorf("subprotocols %v: %v", protocols, err)
 		}
@@ -197,8 +197,8 @@ func TestRequestsThatAreNoClient(t *testing.T) {
 		{"GET", "/derp", "h2c", 426},
 		{"POST", "/derp", "", 405},
 		{"GET", "/derp/other", "", 404},
-		{"GET", "/derp", "DERP", 505},      // the recorder is no connection, as a stream of HTTP/2 is none
-		{"GET", "/derp", "websocket", 400}, // without a subprotocol
+		{"GET", "/derp", "DERP", 505},      // the recorder cannot be hijacked, like an HTTP/2 stream
+		{"GET", "/derp", "websocket", 400}, // no subprotocol
 	} {
 		req := httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
 		req.Header.Set("Upgrade", c.upgrade)
@@ -286,21 +286,21 @@ func TestMetricsAreZeroWithoutRelay(t *testing.T) {
 	}
 }
 
-// clientInfo is the frame by which a client says who it is.
+// clientInfo returns the frame with which a client identifies itself.
 func clientInfo(k key.NodePublic, box []byte) []byte {
 	n := derp.KeyLen + len(box)
 	frame := []byte{byte(derp.FrameClientInfo), byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
 	return append(k.AppendTo(frame), box...)
 }
 
-// serverKey is the frame by which the relay says who it is.
+// serverKey returns the frame with which the relay identifies itself.
 func serverKey(r *running) []byte {
 	frame := []byte{byte(derp.FrameServerKey), 0, 0, 0, byte(len(derp.Magic) + derp.KeyLen)}
 	return r.key.Public().AppendTo(append(frame, derp.Magic...))
 }
 
-// upgrade sends a client's request and early after it, and reads the response,
-// if there is one.
+// upgrade sends a client's upgrade request, followed by the early bytes, and reads the
+// response, if there is one.
 func upgrade(t *testing.T, r *running, header string, early ...byte) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.web.Listener.Addr().String())
@@ -328,7 +328,7 @@ func upgrade(t *testing.T, r *running, header string, early ...byte) (net.Conn, 
 
 func openWebSocket(t *testing.T, r *running, protocol string) *websocket.Conn {
 	t.Helper()
-	ws, _, err := websocket.Dial(t.Context(), r.url, &websocket.DialOptions{Subprotocols: []string{protocol}}) //nolint:bodyclose // Dial says that nobody must
+	ws, _, err := websocket.Dial(t.Context(), r.url, &websocket.DialOptions{Subprotocols: []string{protocol}}) //nolint:bodyclose // not needed, says Dial
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func openWebSocket(t *testing.T, r *running, protocol string) *websocket.Conn {
 	return ws
 }
 
-// webSocketClient is what a client in a browser is.
+// webSocketClient returns a client that connects as one in a browser does.
 func webSocketClient(t *testing.T, r *running, k key.NodePrivate) *derp.Client {
 	t.Helper()
 	conn := wsconn.NetConn(context.Background(), openWebSocket(t, r, "derp"), websocket.MessageBinary, r.url)

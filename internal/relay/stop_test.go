@@ -19,7 +19,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/relay"
 )
 
-// This test does not run beside others, whose goroutines it would find.
+// This test must not run in parallel with others: it would find their goroutines.
 func TestStopLeavesNobodyBehind(t *testing.T) {
 	undecided := key.NewNode()
 	r := start(t, relay.ServerConfig{STUNListenAddr: "127.0.0.1:0", Verify: func(ctx context.Context, k key.NodePublic) bool {
@@ -38,7 +38,7 @@ func TestStopLeavesNobodyBehind(t *testing.T) {
 	if _, err := web.Recv(); err != nil {
 		t.Fatal(err)
 	}
-	_, silent := upgrade(t, r, "") // says nothing
+	_, silent := upgrade(t, r, "") // sends nothing
 	waiting, _ := upgrade(t, r, "")
 	if _, err := waiting.Write(clientInfo(undecided.Public(), undecided.SealTo(r.key.Public(), []byte("{}")))); err != nil {
 		t.Fatal(err)
@@ -50,10 +50,10 @@ func TestStopLeavesNobodyBehind(t *testing.T) {
 		t.Errorf("the stop took %v", took)
 	}
 	relays := regexp.MustCompile(`derpserver|internal/relay\.`)
-	eventually(t, func() error { // the last step of a handler comes after it has told that it is done
+	eventually(t, func() error { // a handler returns shortly after it reports that it is done
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		_, others, _ := strings.Cut(string(stacks), "\n\n") // the first is this one
+		_, others, _ := strings.Cut(string(stacks), "\n\n") // the first stack is our own
 		for stack := range strings.SplitSeq(others, "\n\n") {
 			if relays.MatchString(stack) {
 				return errors.New(stack)
@@ -110,7 +110,7 @@ func TestSTUNTellsTheAddressOfClientsOnly(t *testing.T) {
 		}
 		_ = conn.SetReadDeadline(time.Now().Add(patience))
 		answer := make([]byte, 1500)
-		n, err := conn.Read(answer) // the first answer is to the last datagram
+		n, err := conn.Read(answer) // the malformed datagrams get no answer, so the first is to the last one
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// script answers the n-th request with the n-th text, and with the last from
-// then on. A text that is no JSON is a failure on the way.
+// script answers the n-th request with the n-th text, and further requests with the
+// last one. A text that is not JSON is returned as a transport error.
 type script struct {
 	answers []string
 	asked   []time.Duration // since start
@@ -41,7 +41,7 @@ type world struct {
 	err       error
 }
 
-// follow runs an updater for a time of the bubble's clock.
+// follow runs an updater for the given time of the bubble's clock.
 func follow(t *testing.T, frequency, during time.Duration, w *world, answers ...string) (*script, *running) {
 	t.Helper()
 	s, r := &script{answers: answers, start: time.Now()}, &running{metrics: prometheus.NewRegistry(), log: &waittest.Transcript{}}

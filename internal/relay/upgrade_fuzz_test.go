@@ -17,8 +17,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/relay"
 )
 
-// FuzzRelayUpgrade: whatever a stranger sends to the relay, the connection ends when the
-// stranger is done.
+// FuzzRelayUpgrade: whatever a stranger sends to the relay, the connection ends once
+// the stranger has finished sending.
 func FuzzRelayUpgrade(f *testing.F) {
 	r := start(f, relay.ServerConfig{Verify: func(context.Context, key.NodePublic) bool { return false }})
 	f.Add("DERP", "", false, []byte{})
@@ -56,7 +56,7 @@ func FuzzRelayUpgrade(f *testing.F) {
 	})
 }
 
-// printable drops what would end a header line.
+// printable drops characters that would end a header line.
 func printable(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {
