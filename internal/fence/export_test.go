@@ -6,11 +6,11 @@ import (
 	"net/http"
 )
 
-// Via makes a fence ask through a transport of the test.
+// Via makes a fence send its requests through a transport of the test.
 func (f *Fence) Via(t http.RoundTripper) { f.http.client.Transport = t }
 
-// Asked asks the first peer and returns why it is not believed to have the
-// database.
+// Asked asks the first peer. It returns an error that says why the peer is not
+// believed to have the database, or nil if it is.
 func (f *Fence) Asked(ctx context.Context) error {
 	peers := f.config.Peers()
 	a, err := f.http.ask(ctx, f.config.Key, peers[0])

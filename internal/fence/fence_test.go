@@ -23,22 +23,22 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 )
 
-// replica is a fence, whether it has the database, and whether others reach it.
+// replica is a fence with the simulated state of its database and network connections.
 type replica struct {
 	*fence.Fence
-	id     string      // as published to the others; also its address
-	old    atomic.Bool // it publishes no URL
-	away   atomic.Bool // the database
-	hidden atomic.Bool // from other replicas
+	id     string      // its ID and address, as published to the others
+	old    atomic.Bool // publishes no URL
+	away   atomic.Bool // it cannot reach the database
+	hidden atomic.Bool // other replicas cannot reach it
 	cutOff atomic.Bool
 	state  atomic.Pointer[string]
-	stop   func() // ends its loop
+	stop   func() // stops its loop
 
 	mu    sync.Mutex
 	fresh ledger.Freshness // guarded by mu
 }
 
-// cluster connects replicas in memory, so that tests need not wait.
+// cluster connects replicas in memory, so that tests need not wait in real time.
 type cluster struct {
 	t        *testing.T
 	key      *identity.ReplicaKey
@@ -60,7 +60,7 @@ func newCluster(t *testing.T, names ...string) *cluster {
 	return c
 }
 
-// fence returns a new fence of a replica.
+// fence returns a new fence for a replica.
 func (c *cluster) fence(r *replica, self string) *fence.Fence {
 	f := fence.New(fence.Config{
 		Self: self, Fresh: r.freshness, State: func() string { return *r.state.Load() }, Peers: func() []fence.Peer { return c.peers(r.id) }, CutOff: r.cutOff.Load, Key: c.key,
@@ -70,7 +70,7 @@ func (c *cluster) fence(r *replica, self string) *fence.Fence {
 	return f
 }
 
-// restart gives a replica another ID, of which the others do not hear.
+// restart gives a replica a new ID that the others do not learn.
 func (c *cluster) restart(r *replica) {
 	r.stop()
 	r.Fence = c.fence(r, r.id+" restarted")
@@ -90,10 +90,10 @@ func (r *replica) start(t *testing.T) (stop func()) {
 	return stop
 }
 
-// show gives a replica another state.
+// show sets the state of a replica.
 func (r *replica) show(state string) { r.state.Store(&state) }
 
-// pause makes a replica find that it did not run until now.
+// pause makes a replica detect that it was suspended until now.
 func (r *replica) pause() {
 	r.away.Store(true)
 	r.mu.Lock()
@@ -101,14 +101,14 @@ func (r *replica) pause() {
 	r.fresh.Paused = time.Now()
 }
 
-// outage makes a replica have lost the database a while ago and found it again.
+// outage makes it look as if a replica lost the database a while ago and then recovered.
 func (r *replica) outage(ago time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fresh.Last = r.fresh.Last.Add(-ago)
 }
 
-// freshness follows the database once a second while it is there.
+// freshness is updated on every call while the database is reachable.
 func (r *replica) freshness() ledger.Freshness {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +146,7 @@ func (c *cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 	return rec.Result(), nil
 }
 
-// after lets time pass and wants a state of the first replica.
+// after lets time pass and then checks the state of the first replica.
 func (c *cluster) after(d time.Duration, closed, leave bool) {
 	c.t.Helper()
 	<-time.After(d)
@@ -156,12 +156,12 @@ func (c *cluster) after(d time.Duration, closed, leave bool) {
 	}
 }
 
-// A pause can be too short for the fence to close by itself, and long enough for
-// others to change anything.
+// A pause can be too short for the fence to close by itself, but long enough for
+// other replicas to make changes.
 func TestReplicaThatWasPausedIsClosedUntilItKnowsThatNobodyChangedAnything(t *testing.T) {
 	for name, c := range map[string]struct {
 		others func(b *replica)
-		opens  bool // when the others have answered
+		opens  bool // once the others have answered
 		hides  bool // the others stop answering
 	}{
 		"another has the database":              {others: func(*replica) {}},
@@ -176,7 +176,7 @@ func TestReplicaThatWasPausedIsClosedUntilItKnowsThatNobodyChangedAnything(t *te
 				cluster := newCluster(t, "a", "b")
 				a, b := cluster.replicas[0], cluster.replicas[1]
 				cluster.after(time.Minute, false, false)
-				a.away.Store(true) // it last read the log then
+				a.away.Store(true) // the time of its last read of the log
 				cluster.after(100*time.Millisecond, false, false)
 				c.others(b)
 				b.freshness()
@@ -184,7 +184,7 @@ func TestReplicaThatWasPausedIsClosedUntilItKnowsThatNobodyChangedAnything(t *te
 				a.pause()
 				cluster.after(0, true, false)
 				switch {
-				case c.opens: // a replica that lost the database says so after 6 seconds
+				case c.opens: // a replica that lost the database reports that after 6 seconds
 					cluster.after(10*time.Second, false, false)
 				case c.hides:
 					cluster.after(10*time.Second, true, true)
@@ -221,15 +221,15 @@ func TestOutageForAllClosesNobody(t *testing.T) {
 		<-time.After(time.Minute)
 		a.away.Store(true)
 		b.away.Store(true)
-		a.cutOff.Store(true) // all answered, so there is nowhere to go
+		a.cutOff.Store(true) // all replicas answered, so there is nowhere to go
 		for range 100 {
 			c.after(3*time.Second, false, false)
 		}
-		b.away.Store(false) // it finds the database first
+		b.away.Store(false) // b recovers the database first
 		for range 5 {
 			c.after(time.Second, false, false)
 		}
-		c.after(5*time.Second, true, true) // and the other one not at all
+		c.after(5*time.Second, true, true) // and a does not recover it at all
 		b.away.Store(true)
 		c.after(10*time.Second, false, false)
 	})
@@ -251,7 +251,7 @@ func TestReplicaThatReachesNobodyServesOn(t *testing.T) {
 		for range 100 {
 			c.after(700*time.Millisecond, false, false)
 		}
-		a.cutOff.Store(true) // after a minute clients may try another
+		a.cutOff.Store(true) // after a minute clients may try another replica
 		c.after(time.Second, false, true)
 		b.hidden.Store(false)
 		c.after(5*time.Second, true, true)
@@ -278,17 +278,17 @@ func TestFenceStaysClosedWhenAnswersAreLost(t *testing.T) {
 			c.after(4*time.Second, true, true)
 		}
 
-		b.hidden.Store(true) // for good
+		b.hidden.Store(true) // permanently
 		c.after(25*time.Second, true, true)
 		c.after(15*time.Second, false, false)
 		b.hidden.Store(false)
 		c.after(5*time.Second, true, true)
-		b.away.Store(true) // which it says six seconds later
+		b.away.Store(true) // reported six seconds later
 		c.after(10*time.Second, false, false)
 	})
 }
 
-// What others claimed during one outage says nothing about the next one.
+// Claims that peers made during one outage do not count in the next one.
 func TestFenceOpensAtOnceWhenTheDatabaseIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
@@ -308,7 +308,7 @@ func TestFenceOpensAtOnceWhenTheDatabaseIsBack(t *testing.T) {
 	})
 }
 
-// A single claim closes the fence, but answers that are lost do not make it two.
+// A single claim closes the fence. Lost answers must not turn it into two, which would send clients away.
 func TestLostAnswersSendNobodyAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
@@ -323,7 +323,7 @@ func TestLostAnswersSendNobodyAway(t *testing.T) {
 	})
 }
 
-// A replica without the database cannot learn the new IDs of the others.
+// A replica without the database cannot learn the new IDs of its peers.
 func TestReplicaThatRestartsIsStillAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
@@ -335,7 +335,7 @@ func TestReplicaThatRestartsIsStillAsked(t *testing.T) {
 		c.after(10*time.Second, true, true)
 		c.restart(b)
 		b.hidden.Store(false)
-		for range 600 { // also while it has not had the database for long
+		for range 600 { // also while b has not had the database for long
 			c.after(100*time.Millisecond, true, true)
 		}
 		if got := a.Unreachable(); len(got) > 0 {
@@ -368,8 +368,8 @@ func TestLoneReplicaNeverCloses(t *testing.T) {
 	})
 }
 
-// A process that was stopped knows at once that it may have missed something,
-// but sends nobody away before it has asked.
+// A process that was suspended knows at once that it may have missed changes, but
+// sends nobody away before it has asked its peers.
 func TestReplicaThatWasStoppedClosesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
@@ -400,7 +400,7 @@ func TestOnlyReplicasAreAnsweredAndBelieved(t *testing.T) {
 	defer b.Close()
 	self := httptest.NewServer(open(own, "a"))
 	defer self.Close()
-	var recorded atomic.Pointer[httptest.ResponseRecorder] // the first answer, which is replayed
+	var recorded atomic.Pointer[httptest.ResponseRecorder] // the first answer, replayed from then on
 	replayed := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		first := httptest.NewRecorder()
 		open(own, "b").ServeHTTP(first, r)
