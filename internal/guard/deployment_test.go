@@ -14,7 +14,7 @@ import (
 )
 
 // Every deployment that we ship lets 5,000 nodes behind one address reconnect at
-// once, with the memory and the files that it gives the server.
+// once, within the memory and the file descriptors that it gives the server.
 func TestShippedDeploymentsAdmitManyNodesOfOneNetwork(t *testing.T) {
 	const nodes, perNetwork, unlimited = 5000, 6000, 1 << 20
 	var compose struct {
@@ -74,7 +74,7 @@ func read(t *testing.T, name string, into any) {
 	}
 }
 
-// size reads an amount of memory as Compose, Kubernetes and Go write it.
+// size parses an amount of memory in the notation of Compose, Kubernetes or Go.
 func size(t *testing.T, text string) int64 {
 	t.Helper()
 	digits := strings.TrimRight(text, "mMiB")

@@ -26,7 +26,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// server answers /health to everybody, and /prove to those who authenticate by it.
+// server answers /health for everyone; a request for /prove authenticates its connection.
 type server struct {
 	t     *testing.T
 	guard *guard.Guard
@@ -58,7 +58,7 @@ func serve(t *testing.T, c guard.Config) *server {
 	return s
 }
 
-// conn opens a connection and asks for paths on it, on behalf of an address.
+// conn opens a connection and requests the paths on it, on behalf of an address.
 func (s *server) conn(forwarded string, paths ...string) net.Conn {
 	s.t.Helper()
 	c, err := (&net.Dialer{}).DialContext(s.t.Context(), "tcp", s.addr)
@@ -88,14 +88,14 @@ func ask(c net.Conn, forwarded, path string) error {
 	return err
 }
 
-// closed says whether the server has closed a connection within a while.
+// closed reports whether the server closes a connection within 20 seconds.
 func closed(c net.Conn) bool {
 	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
 	_, err := c.Read(make([]byte, 1))
 	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// alive says whether a connection still answers.
+// alive reports whether a connection still answers.
 func alive(c net.Conn) bool { return ask(c, "192.0.2.250", "/health") == nil }
 
 func (s *server) metric(name, label string) (v float64) {
@@ -122,7 +122,7 @@ func TestNewConnectionsAreServedWhileStrangersHoldTheirShare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, c)
-			known := s.conn("", "/prove") // older and quieter than all strangers
+			known := s.conn("", "/prove") // older and idle for longer than any stranger
 			var strangers []net.Conn
 			for range 60 {
 				strangers = append(strangers, s.conn(""))
@@ -157,8 +157,8 @@ func TestForwardedAddressCountsBehindAProxy(t *testing.T) {
 	if !closed(first) {
 		t.Error("one address has more connections than it may have")
 	}
-	// The proxy uses a connection for somebody else: what was proven on it does
-	// not count for the next.
+	// When a proxy reuses a connection for another client, the authentication of the
+	// first one does not count for the second.
 	if !alive(other) {
 		t.Error("another address lost its connection")
 	}
@@ -174,11 +174,11 @@ func TestForwardedAddressCountsBehindAProxy(t *testing.T) {
 	}
 }
 
-// It runs out for real: no descriptor is left in this process.
+// This test exhausts the file descriptors of this process for real.
 func TestRunningOutOfDescriptorsIsReportedAndRecovers(t *testing.T) {
 	s := serve(t, guard.Config{Unproven: 1000, UnprovenOfOne: 1000, Open: 1000})
 	idle := s.conn("", "/health")
-	for range 3 { // one of them makes room for the next call of accept, which takes a descriptor first
+	for range 3 { // closing one makes room for the next accept, which takes a descriptor first
 		s.conn("", "/health")
 	}
 	limit := unix.Rlimit{}
@@ -195,7 +195,7 @@ func TestRunningOutOfDescriptorsIsReportedAndRecovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) }()
-	// The one that is left is taken by our end of the connection.
+	// The last free descriptor is taken by our end of the connection.
 	waiting := s.conn("")
 	if !closed(idle) {
 		t.Error("nobody made room")
