@@ -19,7 +19,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// writeCertificate writes a certificate with a serial number, and its key.
+// writeCertificate writes a certificate with this serial number, and its key.
 func writeCertificate(t *testing.T, dir string, serial int64, lifetime time.Duration) (certPath, keyPath string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -42,7 +42,7 @@ func writeCertificate(t *testing.T, dir string, serial int64, lifetime time.Dura
 	return certPath, keyPath
 }
 
-// replace does what tools that renew certificates do.
+// replace replaces a file the way certificate renewal tools do.
 func replace(t *testing.T, path string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
@@ -84,7 +84,7 @@ func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replace(t, certPath, text) // its key is still to come
+	replace(t, certPath, text) // its key has not been replaced yet
 	served(1, 2, 0)
 	if strings.Contains(log.String(), "ERROR") {
 		t.Errorf("an error before the key could be replaced: %s", log)
@@ -107,7 +107,7 @@ func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
 	}
 }
 
-// servedSerial is the serial number of the certificate that a client is shown.
+// servedSerial returns the serial number of the certificate that a client receives.
 func servedSerial(t *testing.T, c *certificate) int64 {
 	t.Helper()
 	near, far := net.Pipe()
@@ -115,7 +115,7 @@ func servedSerial(t *testing.T, c *certificate) int64 {
 	defer far.Close()
 	done := make(chan error, 1)
 	go func() { done <- tls.Server(far, c.config()).HandshakeContext(t.Context()) }()
-	client := tls.Client(near, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is looked at
+	client := tls.Client(near, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the test inspects the certificate itself
 	if err := client.HandshakeContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}

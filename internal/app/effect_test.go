@@ -18,9 +18,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
-// These tests show that configuration keys are not only read, but take effect.
+// These tests check that configuration keys are not just parsed, but take effect.
 
-// load returns the configuration from an environment, for the test to change.
+// load returns the configuration from an environment, which the test may then change.
 func load(t *testing.T, more ...string) *config.Config {
 	t.Helper()
 	c, err := config.Load("/dev/null", settings(t, more...))
@@ -30,7 +30,7 @@ func load(t *testing.T, more ...string) *config.Config {
 	return c
 }
 
-// free returns an unused address of this network.
+// free returns an unused address on this network.
 func free(t *testing.T, network string) string {
 	t.Helper()
 	if network == "udp" {
@@ -68,7 +68,7 @@ func TestListenersAreWhereTheConfigurationSays(t *testing.T) {
 	}
 }
 
-// relayOf is a relay as GET /api/v1/server shows it.
+// relayOf is a relay as returned by GET /api/v1/server.
 type relayOf struct {
 	Region struct {
 		ID   int
@@ -146,7 +146,7 @@ func TestRelayMapIsDownloadedAgainOnlyWithAutoUpdate(t *testing.T) {
 		}))
 		t.Cleanup(source.Close)
 		c := load(t, "FAIRLEAD_DERP_URLS="+source.URL, fmt.Sprintf("FAIRLEAD_DERP_AUTO_UPDATE_ENABLED=%t", autoUpdate))
-		c.DERP.UpdateFrequency = 20 * time.Millisecond // files allow a minute or more
+		c.DERP.UpdateFrequency = 20 * time.Millisecond // configuration files allow a minute or more
 		return runConfig(t, c), &asked
 	}
 	once, askedOnce := start(false)
@@ -197,7 +197,7 @@ func TestNodesAreCheckedAsOftenAsTheConfigurationSays(t *testing.T) {
 	}
 }
 
-// call posts over the local socket.
+// call sends a POST request over the local socket.
 func call(t *testing.T, s *service, path, body string) (answer map[string]any) {
 	t.Helper()
 	status, text := send(t, "unix", s.Socket, http.MethodPost, path, body)

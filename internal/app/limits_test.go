@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Strangers who hold all the connections they can get harm neither health, nor
-// the local socket, nor metrics.
+// Strangers who hold as many connections as they can get affect neither the health
+// check nor the local socket nor metrics.
 func TestHealthAnswersWhileStrangersHoldTheirShare(t *testing.T) {
 	s := run(t, settings(t, "FAIRLEAD_LIMITS_CONNECTIONS=50"))
 	for i := range 200 {
 		text := ""
 		if i%2 == 0 {
-			text = "GET /ts2021 HTTP/1.1\r\nHost: a\r\n" // not finished
+			text = "GET /ts2021 HTTP/1.1\r\nHost: a\r\n" // an unfinished request
 		}
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.API)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_, _ = c.Write([]byte(text)) // closed already, perhaps
+		_, _ = c.Write([]byte(text)) // the server may have closed the connection already
 	}
 	eventually(t, func() error {
 		if status, text := fetch(t, "tcp", s.API, "/health"); status != 200 || !strings.Contains(text, "unauthenticated connections are open") {
@@ -45,8 +45,7 @@ func TestHealthAnswersWhileStrangersHoldTheirShare(t *testing.T) {
 	}
 }
 
-// The memory of a connection that has not authenticated is bounded, also while it
-// sends headers.
+// The memory of an unauthenticated connection is bounded, even while it sends headers.
 func TestLongHeadersAreRefused(t *testing.T) {
 	s := run(t, settings(t))
 	for length, want := range map[int]string{15 << 10: "HTTP/1.1 200", 24 << 10: "HTTP/1.1 431"} {
@@ -55,7 +54,7 @@ func TestLongHeadersAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_, _ = c.Write([]byte("GET /health HTTP/1.1\r\nHost: a\r\nX-Long: " + strings.Repeat("a", length) + "\r\n\r\n")) // the answer counts
+		_, _ = c.Write([]byte("GET /health HTTP/1.1\r\nHost: a\r\nX-Long: " + strings.Repeat("a", length) + "\r\n\r\n")) // the answer tells
 		answer := make([]byte, len(want))
 		if _, err := io.ReadFull(c, answer); err != nil || string(answer) != want {
 			t.Errorf("%d bytes: %q, %v; want %s", length, answer, err, want)

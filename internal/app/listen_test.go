@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// dial serves h on one connection, by the clock of the test.
+// dial serves h on one connection in memory, using the test's clock.
 func dial(t *testing.T, h http.HandlerFunc) (*http.Server, net.Conn) {
 	t.Helper()
 	caller, l := waittest.Caller()
@@ -40,7 +40,7 @@ func ok(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "ok")
 }
 
-// send returns whether the connection ends with the answer.
+// send sends a request and reports whether the connection closes after the answer.
 func send(t *testing.T, c net.Conn, request string) bool {
 	t.Helper()
 	if _, err := io.WriteString(c, request); err != nil {
@@ -79,7 +79,7 @@ func TestBodyThatWasReadKeepsTheConnection(t *testing.T) {
 			if send(t, c, "POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}") {
 				t.Error("the connection ends")
 			}
-			// Longer than a request may take, and shorter than a connection may idle.
+			// Longer than the request timeout, but shorter than the idle timeout.
 			<-time.After(requestTimeout + time.Minute)
 		}
 		send(t, c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -33,7 +33,7 @@ func TestEachLevelShowsItselfAndWorse(t *testing.T) {
 		}
 		for line := range strings.Lines(lines.String()) {
 			var record struct{ Level, Msg string }
-			line, _, _ = strings.Cut(line, `,"level":"INFO"}`) // the attribute
+			line, _, _ = strings.Cut(line, `,"level":"INFO"}`) // cut off the attribute named level
 			if err := json.Unmarshal([]byte(line+"}"), &record); err != nil || record.Msg != "route enabled" {
 				t.Errorf("json: %s (%v)", line, err)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// metricsOf lists the metrics of the service itself by name and type.
+// metricsOf lists the server's own metrics by name and type.
 func metricsOf(text string) []string {
 	var found []string
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`).FindAllStringSubmatch(text, -1) {
@@ -35,7 +35,7 @@ func TestEveryMetricIsDescribed(t *testing.T) {
 	slices.Sort(described)
 	for _, env := range [][]string{settings(t), settings(t, postgres(pg.Database(t))...)} {
 		s := run(t, env)
-		fetch(t, "tcp", s.API, "/health") // a label exists once it was counted
+		fetch(t, "tcp", s.API, "/health") // a label exists only once something was counted
 		_, text := fetch(t, "tcp", s.Metrics, "/metrics")
 		if diff := cmp.Diff(described, metricsOf(text)); diff != "" {
 			t.Errorf("docs/metrics.md and the service differ (-described +served):\n%s", diff)

@@ -30,10 +30,10 @@ func TestMain(m *testing.M) {
 
 const patience = 20 * time.Second
 
-// settings are a complete configuration, as variables of the environment.
+// settings returns a complete configuration as environment variables.
 func settings(t *testing.T, more ...string) []string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fl") // short enough for a socket
+	dir, err := os.MkdirTemp("", "fl") // short enough for a socket path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +41,8 @@ func settings(t *testing.T, more ...string) []string {
 	return append([]string{
 		"FAIRLEAD_SERVER_URL=http://127.0.0.1", "FAIRLEAD_LISTEN_ADDR=127.0.0.1:0", "FAIRLEAD_METRICS_LISTEN_ADDR=127.0.0.1:0",
 		"FAIRLEAD_UNIX_SOCKET=" + filepath.Join(dir, "sock"), "FAIRLEAD_DATABASE_SQLITE_PATH=" + filepath.Join(dir, "db.sqlite"),
-		"FAIRLEAD_NOISE_PRIVATE_KEY_PATH=" + filepath.Join(filepath.Dir(t.TempDir()), "noise.key"), // one for all replicas of a test
-		"FAIRLEAD_DERP_SERVER_ENABLED=false", // only one server per machine can use its STUN port
+		"FAIRLEAD_NOISE_PRIVATE_KEY_PATH=" + filepath.Join(filepath.Dir(t.TempDir()), "noise.key"), // the same for all replicas of a test
+		"FAIRLEAD_DERP_SERVER_ENABLED=false", // only one server per machine can bind its STUN port
 	}, more...)
 }
 
@@ -53,7 +53,7 @@ func postgres(name string) []string {
 	}
 }
 
-// service is one that runs in this process.
+// service is a server that runs in this process.
 type service struct {
 	app.Addrs
 	log    *waittest.Transcript
@@ -70,7 +70,7 @@ func run(t *testing.T, env []string) *service {
 	return runConfig(t, c)
 }
 
-// runConfig runs a service with settings that a file could not have.
+// runConfig runs a server with settings that a configuration file could not contain.
 func runConfig(t *testing.T, c *config.Config) *service {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -102,13 +102,13 @@ func (s *service) stop(t *testing.T) {
 	}
 }
 
-// fetch asks one of the listeners.
+// fetch sends a GET request to one of the listeners.
 func fetch(t *testing.T, network, address, path string) (int, string) {
 	t.Helper()
 	return send(t, network, address, http.MethodGet, path, "")
 }
 
-// send sends a request over a connection of its own.
+// send sends a request over a new connection.
 func send(t *testing.T, network, address, method, path, body string) (int, string) {
 	t.Helper()
 	client := http.Client{Timeout: patience, Transport: &http.Transport{
@@ -147,7 +147,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 		t.Run(engine.name, func(t *testing.T) {
 			env := settings(t, engine.env...)
 			before := runtime.NumGoroutine()
-			for range 2 { // a second run in one process finds nothing of the first
+			for range 2 { // the second run in one process must not find anything left by the first
 				s := run(t, env)
 				for network, address := range map[string]string{"tcp": s.API, "unix": s.Socket} {
 					if status, body := fetch(t, network, address, "/health"); status != 200 || !strings.HasSuffix(body, `"status":"pass"}`) {
@@ -208,8 +208,8 @@ func TestFailedStartLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// Two replicas run in one process, so nothing of theirs is global. They warn
-// about a difference that would confuse clients, and stay healthy.
+// Two replicas run in one process, which also shows that they share no global state.
+// They warn about a difference that would confuse clients, but stay healthy.
 func TestReplicasWarnOfAnotherConfiguration(t *testing.T) {
 	name := pg.Database(t)
 	first := run(t, settings(t, postgres(name)...))
@@ -220,7 +220,7 @@ func TestReplicasWarnOfAnotherConfiguration(t *testing.T) {
 	first.stop(t)
 }
 
-// warns waits until the service is healthy and has one warning about a part.
+// warns waits until the server is healthy and has one warning from this check.
 func (s *service) warns(t *testing.T, part, text string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -265,7 +265,7 @@ func TestReplicaWhoseRelayRegionIsTakenServesAndWarns(t *testing.T) {
 		return nil
 	})
 	second := start()
-	// The holder may be this service before its restart.
+	// No warning yet: the region may be held by this server's own process from before a restart.
 	if _, body := fetch(t, "tcp", second.API, "/health"); strings.Contains(body, "relay") {
 		t.Errorf("warns at once: %s", body)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// hold opens a connection, sends the text and leaves it at that.
+// hold opens a connection, sends the text and leaves the connection open.
 func hold(t *testing.T, network, address, text string) net.Conn {
 	t.Helper()
 	c, err := (&net.Dialer{}).DialContext(t.Context(), network, address)
@@ -30,7 +30,7 @@ func hold(t *testing.T, network, address, text string) net.Conn {
 
 const (
 	hostAndLength = " HTTP/1.1\r\nHost: fairlead\r\nContent-Length: 1000\r\n\r\n{"
-	enough        = 10 * time.Second // far less than a request may take
+	enough        = 10 * time.Second // far less than the request timeout
 )
 
 func TestRefusedRequestDoesNotKeepItsConnection(t *testing.T) {
@@ -70,7 +70,7 @@ func TestStrangersDoNotDelayAStop(t *testing.T) {
 		if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		// The answers fill what is between, and then nothing moves.
+		// The unread answers fill all buffers, and then nothing moves.
 		if _, err := io.WriteString(c, strings.Repeat("GET "+request+" HTTP/1.1\r\nHost: fairlead\r\n\r\n", 1<<20)); err == nil {
 			t.Fatal("all was read")
 		}
