@@ -39,8 +39,8 @@ func TestKeyHasKindPrefixAndSecret(t *testing.T) {
 	}
 }
 
-// Each of the 62 characters comes about as often as the others: the deviation of
-// 120,000 draws stays within six sigma.
+// All 62 characters must be equally likely: over 120,000 draws, the deviation stays
+// within six sigma.
 func TestPrefixPrefersNoCharacter(t *testing.T) {
 	const keys = 10_000
 	counts := map[rune]float64{}
@@ -81,11 +81,11 @@ func TestKeysAreNamedByNumberPrefixMaskOrText(t *testing.T) {
 		"12":                           {ID: 12, Prefix: "12"},
 		"0":                            {Prefix: "0"},
 		"-3":                           {Prefix: "-3"},
-		"012345678901":                 {Prefix: "012345678901"}, // twelve digits are a prefix
+		"012345678901":                 {Prefix: "012345678901"}, // twelve digits are a prefix, not an ID
 		"":                             {},
 		"flk_":                         {},
 		"_":                            {},
-		"flp_" + prefix + "_***":       {Prefix: "flp"}, // a key of the other kind names none
+		"flp_" + prefix + "_***":       {Prefix: "flp"}, // a key of the other kind refers to nothing
 		"99999999999999999999":         {Prefix: "99999999999999999999"},
 	} {
 		if diff := cmp.Diff(want, identity.ParseRef(identity.KindAPI, text)); diff != "" {
@@ -94,7 +94,7 @@ func TestKeysAreNamedByNumberPrefixMaskOrText(t *testing.T) {
 	}
 }
 
-// world is a snapshot with one key of each kind, valid until 1000.
+// world returns a snapshot with one key of each kind, valid until 1000.
 func world(api, preAuth identity.Issued) *mesh.Snapshot {
 	s, _ := mesh.Apply(mesh.Empty(), 1,
 		mesh.APIKeyPut{Key: &mesh.APIKey{ID: 1, Prefix: api.Prefix, Hash: api.Hash, Expiry: 1000, CreatedAt: 1}},
@@ -134,7 +134,7 @@ func TestOnlyTheWholeKeyOpens(t *testing.T) {
 	}
 }
 
-// An all-zero hash is what a comparison with no key at all uses.
+// When no key is found, the comparison uses an all-zero hash, which no text may match.
 func TestNoKeyMatchesNothing(t *testing.T) {
 	s := mesh.Empty()
 	for _, text := range []string{"", "flk__", "flk_AAAAAAAAAAAA_" + strings.Repeat("\x00", 32)} {
@@ -144,8 +144,8 @@ func TestNoKeyMatchesNothing(t *testing.T) {
 	}
 }
 
-// The same steps are taken for every key, found or not, so they take no more
-// memory for one than for another.
+// Every lookup takes the same steps, whether the key exists or not, so all of them
+// allocate the same amount of memory.
 func TestInvalidKeysTakeEqualSteps(t *testing.T) {
 	api := identity.NewKey(identity.KindAPI)
 	s := world(api, identity.NewKey(identity.KindPreAuth))
@@ -177,8 +177,7 @@ func FuzzAPIKey(f *testing.F) {
 	})
 }
 
-// A key is ended by the clock of the database; the clock of this machine may be
-// behind it.
+// Keys expire by the clock of the database. The clock of this machine may be behind it.
 func TestEndedKeyStaysEndedWhateverThisClockSays(t *testing.T) {
 	issued := identity.NewKey(identity.KindAPI)
 	const ended = mesh.Time(2_000_000)
