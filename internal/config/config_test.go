@@ -107,7 +107,7 @@ func TestHashMovesOnlyWithSharedSettings(t *testing.T) {
 		}
 		seen[h] = other
 	}
-	// Each replica may have an address of its own, for its relay.
+	// server_url does not affect the hash: each replica may have its own, for its relay.
 	if a, b := hash("server_url: https://a.example"), hash("server_url: https://b.example"); a != b {
 		t.Error("server_url moves the hash")
 	}

@@ -74,7 +74,7 @@ func TestFormerKeyNamesItsReplacement(t *testing.T) {
 	})
 }
 
-// Only lines that make a difference may stand at the end.
+// The warnings that matter come last, after those about ignored keys.
 func TestWarningsAboutIgnoredKeysAreFoldedAndComeFirst(t *testing.T) {
 	c := mustLoad(t, `server_url: https://mesh.example.org
 policy: {mode: file, path: ""}

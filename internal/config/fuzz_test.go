@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzLoad checks that no file and no variable makes Load panic, that every
-// refusal has a problem with a text, and that what is accepted is accepted with
-// the same result again.
+// FuzzLoad checks that no file and no variable makes Load panic, that every rejection
+// reports a problem with a text, and that loading an accepted configuration again
+// gives the same result.
 func FuzzLoad(f *testing.F) {
 	example, err := os.ReadFile("../../deploy/config.example.yaml")
 	if err != nil {

@@ -14,11 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// minimal answers the one warning that an empty file causes.
+// minimal avoids the only warning that an empty file causes.
 const minimal = "server_url: https://mesh.example.org\n"
 
-// load writes text to a file and loads it. In the error the file is called
-// config.yaml.
+// load writes text to a file and loads it. Errors name the file config.yaml.
 func load(t testing.TB, text string, env ...string) (*Config, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
@@ -372,8 +371,8 @@ func TestMissingDefaultFileLeavesEnvironment(t *testing.T) {
 	}
 }
 
-// A password that begins with an exclamation mark must not become empty without
-// a word.
+// YAML takes a value that starts with an exclamation mark for a tag. A password like
+// that must not silently become empty.
 func TestValueThatLooksLikeATagIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	text := "database:\n  type: postgres\n  postgres:\n    host: db\n    pass: !hunter2\n"

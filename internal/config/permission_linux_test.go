@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The test may run as root, whom no mode stops: it gives up root's rights over
-// files on one thread, which ends with the goroutine that is bound to it.
+// Root can read files of any mode, and the test may run as root. It therefore drops
+// root's file capabilities on one thread, which exits with the goroutine locked to it.
 func TestUnreadableFileSaysPermissionDenied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(minimal), 0o000); err != nil {
@@ -42,7 +42,7 @@ func TestSecretInAFileThatEveryoneCanReadIsWarnedOf(t *testing.T) {
 	}{
 		{secret, 0o644, nil, true},
 		{secret, 0o604, nil, true},
-		{secret, 0o640, nil, false}, // as packages have it
+		{secret, 0o640, nil, false}, // as installed by packages
 		{secret, 0o600, nil, false},
 		{minimal, 0o644, nil, false},
 		{minimal, 0o644, []string{"FAIRLEAD_DATABASE_POSTGRES_PASS=hunter2"}, false},
@@ -51,7 +51,7 @@ func TestSecretInAFileThatEveryoneCanReadIsWarnedOf(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), c.mode); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(path, c.mode); err != nil { // whatever the umask is
+		if err := os.Chmod(path, c.mode); err != nil { // regardless of the umask
 			t.Fatal(err)
 		}
 		config, err := Load(path, c.env)

@@ -111,7 +111,7 @@ func reference() string {
 	return b.String()
 }
 
-// signs are the marks of a key, as the introduction explains them.
+// signs returns the footnote marks of a key, which the introduction explains.
 func signs(k key) (s string) {
 	if k.has(shared) {
 		s += " ¹"
@@ -158,8 +158,8 @@ func warnsOfPlaceholder(t *testing.T, c *Config) {
 	}
 }
 
-// In the example "#" and one space begin a remark; any other "#" at the start of
-// a line switches a setting off.
+// In the example, "#" followed by one space starts a comment; any other "#" at the
+// start of a line comments out a setting.
 func TestExampleLoadsWithEverySettingOn(t *testing.T) {
 	text, err := os.ReadFile(exampleFile)
 	if err != nil {

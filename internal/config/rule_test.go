@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// refused loads each text alone and wants exactly one problem with the other.
+// refused loads each text separately and expects exactly one problem, the one given.
 func refused(t *testing.T, problems map[string]string) {
 	t.Helper()
 	for text, want := range problems {
@@ -195,7 +195,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// specified is a file of exactly the keys in the specification's table, with its examples.
+// specified contains exactly the keys in the specification's table, with its example values.
 const specified = `
 server_url: https://mesh.example.org:443
 listen_addr: 0.0.0.0:8080
