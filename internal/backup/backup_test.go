@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m, pgtest.Options{}, func(s *pgtest.Server) { pg = s }))
 }
 
-// engines make an empty database of each engine.
+// engines create an empty database of each engine.
 var engines = map[string]func(t testing.TB) Database{
 	"sqlite": func(t testing.TB) Database {
 		return Database{SQLite: filepath.Join(t.TempDir(), "db.sqlite")}
@@ -43,7 +43,7 @@ var engines = map[string]func(t testing.TB) Database{
 	},
 }
 
-// eachPair runs a test from each engine to each.
+// eachPair runs a test for every combination of source and target engine.
 func eachPair(t *testing.T, test func(t *testing.T, from, to Database)) {
 	for a, from := range engines {
 		for b, to := range engines {
@@ -83,8 +83,8 @@ func load(t testing.TB, d Database) *mesh.Snapshot {
 	return snap
 }
 
-// rebuild fills all tables of a version with rows that nothing but their types
-// tells apart from others, so that a table of a later migration is not left out.
+// rebuild fills all tables of a schema version with generated rows. It relies only on
+// column types, so it also covers tables added by later migrations.
 func rebuild(t testing.TB, d Database, version int64, rows int) {
 	t.Helper()
 	raw, err := sqlstore.OpenRaw(t.Context(), d, sqlstore.Fill)
@@ -194,8 +194,8 @@ func TestEveryTableComesBackInEitherEngine(t *testing.T) {
 	})
 }
 
-// Under load a backup is of one revision: what it restores is exactly the state
-// that the network had then.
+// A backup taken under load is consistent: restoring it gives exactly the state of
+// the mesh at one revision.
 func TestBackupUnderLoadIsOfOneMoment(t *testing.T) {
 	eachPair(t, func(t *testing.T, from, to Database) {
 		s := openStore(t, from)
@@ -285,7 +285,7 @@ func TestFullDatabaseIsNotReplacedUnasked(t *testing.T) {
 		if !errors.Is(err, no) {
 			t.Fatalf("got %v", err)
 		}
-		// What fails in the middle leaves what was there.
+		// A restore that fails halfway leaves the existing data in place.
 		for _, cut := range []int{len(backup) / 2, len(backup) - 1} {
 			_, err = Restore(t.Context(), bytes.NewReader(backup[:cut]), nil, Target{Database: to, Replace: replace})
 			if !errors.Is(err, ErrDamaged) {
@@ -300,8 +300,8 @@ func TestFullDatabaseIsNotReplacedUnasked(t *testing.T) {
 	})
 }
 
-// A replica that slept through a restore finds another batch at the revision it
-// knows, and so reads the tables anew.
+// A replica that was asleep during a restore finds another batch at the revision it
+// knows, and therefore reloads the tables.
 func TestRestoredHistoryIsAnother(t *testing.T) {
 	for name, fresh := range engines {
 		t.Run(name, func(t *testing.T) {
@@ -330,8 +330,8 @@ func TestRestoredHistoryIsAnother(t *testing.T) {
 	}
 }
 
-// What was given after a backup was taken is not given to somebody else after it
-// was restored in the same place.
+// IDs assigned after the backup was taken are not assigned to something else after
+// that backup was restored in the same place.
 func TestRestoreGivesNothingAgain(t *testing.T) {
 	for name, fresh := range engines {
 		t.Run(name, func(t *testing.T) {
@@ -399,7 +399,7 @@ func TestDatabaseInUseIsNotFilledOrMoved(t *testing.T) {
 			rest()
 			heart.Wait()
 			s.Close()
-			restore(t, backup, Target{Database: d, Replace: replace}) // it has just stopped
+			restore(t, backup, Target{Database: d, Replace: replace}) // works right after the server stopped
 		})
 	}
 }
@@ -408,7 +408,7 @@ func TestMoveLeavesTheSourceAndCopiesAll(t *testing.T) {
 	eachPair(t, func(t *testing.T, from, to Database) {
 		rows := 40
 		if (from.SQLite == "") != (to.SQLite == "") {
-			rows = 600 // more than one batch
+			rows = 600 // more than one batch of inserts
 		}
 		rebuild(t, from, newest(t), rows)
 		_, before := take(t, from, Options{})

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 )
 
-// lines begins a backup that ends after its header.
+// lines returns a backup that ends after its header.
 func lines(t testing.TB, h Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -38,7 +38,7 @@ func compressed(t testing.TB, text []byte) []byte {
 	return z.EncodeAll(text, nil)
 }
 
-// small is a whole backup of a few rows.
+// small returns a complete backup of a few rows.
 func small(t testing.TB, o Options) []byte {
 	t.Helper()
 	d := engines["sqlite"](t)
@@ -64,7 +64,7 @@ func TestCutBackupIsRecognised(t *testing.T) {
 	}
 }
 
-// A flipped bit is noticed wherever it is, unless it changes nothing.
+// A flipped bit is detected anywhere in the file, unless it changes nothing.
 func TestDamagedBackupIsRecognised(t *testing.T) {
 	key, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -84,7 +84,7 @@ func TestDamagedBackupIsRecognised(t *testing.T) {
 			}
 		}
 	}
-	// Lines that were changed by somebody who compresses them anew.
+	// Lines that someone changed and then recompressed.
 	var b bytes.Buffer
 	z, err := zstd.NewReader(bytes.NewReader(small(t, Options{})))
 	if err != nil {
@@ -113,7 +113,7 @@ func TestOtherFilesAreNoBackups(t *testing.T) {
 	}
 }
 
-// A file of some kilobytes can hold lines of many megabytes, whose values would
+// A file of a few kilobytes can contain lines of many megabytes, whose values would
 // take gigabytes.
 func TestSmallFileDoesNotFillTheMemory(t *testing.T) {
 	var header bytes.Buffer
@@ -140,7 +140,7 @@ func TestSmallFileDoesNotFillTheMemory(t *testing.T) {
 	}
 }
 
-// What a backup says of its tables is no part of a statement.
+// Table names in a backup never become part of an SQL statement.
 func TestUnknownTableIsNotMade(t *testing.T) {
 	var b bytes.Buffer
 	w := newWriter(&b)
@@ -223,7 +223,7 @@ func TestFileIsWholeOrNotThere(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("left: %v (%v)", entries, err)
 	}
-	// As one that was killed would leave it, with rights that others had.
+	// The partial file that a killed process leaves, readable by others.
 	if err := os.WriteFile(name+partial, []byte("much longer than what comes"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestKeyFilesComeBackAndNoneIsLost(t *testing.T) {
 	if err != nil || len(found) != 2 {
 		t.Errorf("found %v (%v)", found, err)
 	}
-	// The key that was there before the first restore is still there after a second.
+	// A second restore must not overwrite the saved copy of the original key.
 	backup = small(t, Options{KeyFiles: []KeyFile{{Key: "relay", Content: []byte("another")}}})
 	if _, err := Restore(t.Context(), bytes.NewReader(backup), nil, to); err == nil || !strings.Contains(err.Error(), "earlier key") {
 		t.Errorf("got %v", err)
@@ -292,7 +292,7 @@ func TestKeyFilesComeBackAndNoneIsLost(t *testing.T) {
 	}
 }
 
-// A server that found no key would make one that no client knows.
+// If the server found no key, it would create a new one that no client knows.
 func TestFailedRestoreLeavesEveryKeyInItsPlace(t *testing.T) {
 	dir := t.TempDir()
 	paths := map[string]string{"a": filepath.Join(dir, "a.key"), "b": filepath.Join(dir, "b.key"), "c": filepath.Join(dir, "gone", "c.key")}
@@ -314,8 +314,8 @@ func TestFailedRestoreLeavesEveryKeyInItsPlace(t *testing.T) {
 	}
 }
 
-// In a directory that others can write to, what waits under the name that a
-// backup has before it is whole is not written to.
+// In a directory that others can write to, a file or link planted under the name of
+// the partial backup is not written to.
 func TestPartialFileOfAnotherIsNotWritten(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
@@ -340,8 +340,8 @@ func TestPartialFileOfAnotherIsNotWritten(t *testing.T) {
 	}
 }
 
-// Nothing makes the reader panic, and what it takes for a backup is one: written
-// again it reads the same.
+// FuzzRead: no input makes the reader panic, and whatever it accepts as a backup reads
+// the same after it is written again.
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
 	w := newWriter(&b)

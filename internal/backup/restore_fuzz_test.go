@@ -61,8 +61,9 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// signed gives the lines of a backup the counts and checksums that fit: nothing that was
-// changed would ever be accepted without. It fails if text does not even begin like one.
+// signed recomputes the counts and checksums of a backup's lines, because without that
+// no mutated input would ever be accepted. It returns false if text does not even start
+// like a backup.
 func signed(t testing.TB, text []byte) ([]byte, bool) {
 	t.Helper()
 	r, err := openLines(bytes.NewReader(text))

@@ -9,9 +9,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// A database of an earlier version holds the same objects as when it was written,
-// on both engines. The backup was made of one with tables of version 10 in which
-// every column holds something.
+// A database of an earlier version still yields the same objects as when it was
+// written, on both engines. The backup is of a database with schema version 10 in
+// which every column holds a value.
 func TestEarlierDatabasesLoadAsTheyWere(t *testing.T) {
 	want, err := os.ReadFile("../mesh/testdata/objects-2026-11.jsonl")
 	if err != nil {
