@@ -28,7 +28,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
 
-// initiation is the first message of a handshake.
+// initiation returns the first message of a handshake.
 func (s *service) initiation(machine key.MachinePrivate) ([]byte, controlbase.HandshakeContinuation) {
 	s.t.Helper()
 	init, finish, err := controlbase.ClientDeferred(machine, s.noise.Public(), uint16(tailcfg.CurrentCapabilityVersion))
@@ -85,8 +85,8 @@ func TestConnectionOfHTTP2CannotBeTakenOver(t *testing.T) {
 	}
 }
 
-// Whoever repeats the first message of another cannot read or say anything: the
-// keys of the connection follow from secrets that were never sent.
+// Replaying another client's first message gives no access: the connection's keys
+// are derived from secrets that were never sent.
 func TestReplayedHandshakeGivesNoAccess(t *testing.T) {
 	s, _ := open(t, options{})
 	s.user("alice")
@@ -100,7 +100,7 @@ func TestReplayedHandshakeGivesNoAccess(t *testing.T) {
 	if status != http.StatusSwitchingProtocols {
 		t.Fatal(status)
 	}
-	frame := make([]byte, 3+64) // what an encrypted record looks like
+	frame := make([]byte, 3+64) // has the form of an encrypted record
 	frame[0] = 4
 	binary.BigEndian.PutUint16(frame[1:], 64)
 	_, _ = replay.Write(frame)
@@ -182,14 +182,14 @@ func TestOtherRequestsOfClientsAreAnswered(t *testing.T) {
 	}
 }
 
-// webSocket is the connection of a client in a browser.
+// webSocket is the connection of a browser client.
 type webSocket struct {
 	net.Conn
-	rest []byte // of a frame
+	rest []byte // the unread part of a frame
 }
 
 func (w *webSocket) Write(b []byte) (int, error) {
-	frame := []byte{0x82, 0x80 | 126, 0, 0, 0, 0, 0, 0} // final, binary; masked by zeros
+	frame := []byte{0x82, 0x80 | 126, 0, 0, 0, 0, 0, 0} // final, binary; masked with zeros
 	binary.BigEndian.PutUint16(frame[2:], uint16(len(b)))
 	_, err := w.Conn.Write(append(frame, b...))
 	return len(b), err
@@ -238,7 +238,7 @@ func TestClientInABrowserRegisters(t *testing.T) {
 	s.only()
 }
 
-// next reads one message of a map stream.
+// next reads one message from a map stream.
 func next(t testing.TB, r io.Reader) tailcfg.MapResponse {
 	t.Helper()
 	var size [4]byte
@@ -314,7 +314,7 @@ func TestMapFollowsRegistration(t *testing.T) {
 	}
 }
 
-// A client that vanished without a word is noticed by its silence.
+// A client that vanished without closing its connection is detected by a ping timeout.
 func TestFrozenClientIsNoticed(t *testing.T) {
 	s, _ := open(t, options{wire: func(c *wire.Config) { c.ReadIdleTimeout, c.PingTimeout = 50*time.Millisecond, 50*time.Millisecond }})
 	init, finish := s.initiation(key.NewMachine())
@@ -323,13 +323,13 @@ func TestFrozenClientIsNoticed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The preface and empty settings, and then nothing.
+	// Send the preface and empty settings, and then nothing.
 	if _, err := io.WriteString(noise, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the connection is dropped", func() bool { n, _ := s.metric("mesh_wire_connections"); return n == 0 })
 	alive := s.client()
-	<-time.After(300 * time.Millisecond) // several times the limit
+	<-time.After(300 * time.Millisecond) // several times the timeout
 	if status, _, _ := alive.post("/machine/audit-log", "{}"); status != 200 {
 		t.Error(status)
 	}
@@ -400,15 +400,15 @@ func TestReplicaThatIsCutOffSendsEachClientAwayOnce(t *testing.T) {
 	loop.Go(func() { _ = s.wire.Run(ctx) })
 	defer loop.Wait()
 	defer cancel()
-	const many = 25 // more than go at once
+	const many = 25 // more than are disconnected at once
 	for range many {
 		s.client()
 	}
 	connected := func() float64 { n, _ := s.metric("mesh_wire_connections"); return n }
-	until(t, "all are there", func() bool { return connected() == many }) // who comes later has come back
+	until(t, "all are there", func() bool { return connected() == many }) // a client that connects later counts as one that came back
 	cutOff.Store(true)
 	until(t, "all are sent away", func() bool { return connected() == 0 })
-	back := s.client() // all replicas may be cut off
+	back := s.client() // it must be served: all replicas may be cut off
 	<-time.After(300 * time.Millisecond)
 	if status, _, _ := back.post("/machine/audit-log", "{}"); status != 200 {
 		t.Errorf("a client that came back is sent away again: %d", status)

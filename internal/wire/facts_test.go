@@ -69,8 +69,8 @@ func TestWhatAClientMeasuresIsKnown(t *testing.T) {
 	}
 }
 
-// A client that comes back tells its stream what it measured, and no more is taken
-// from there: the rest may be old.
+// A reconnecting client reports its measurements when it opens its stream. The server
+// takes nothing else from that request, because the rest may be outdated.
 func TestStreamTellsWhatTheClientMeasured(t *testing.T) {
 	s, _ := open(t, options{})
 	s.user("alice")

@@ -19,18 +19,18 @@ import (
 const (
 	webSocketUpgrade = " HTTP/1.1\r\nHost: control\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
 	rightProtocol    = "Sec-WebSocket-Protocol: tailscale-control-protocol\r\n"
-	endless          = "\x82\xff\x00\x00\x00\x00\x40\x00\x00\x00\x00\x00\x00\x00" // the head of a binary frame of 1 GiB
+	endless          = "\x82\xff\x00\x00\x00\x00\x40\x00\x00\x00\x00\x00\x00\x00" // the header of a binary frame of 1 GiB
 )
 
-// initiationText is the client's part of a handshake, as it is sent.
+// initiationText returns the client's first handshake message, encoded as it is sent.
 func (s *service) initiationText() string {
 	s.t.Helper()
 	init, _ := s.initiation(key.NewMachine())
 	return base64.StdEncoding.EncodeToString(init)
 }
 
-// Whoever is waited for holds nothing that others need to get in. Each attack
-// opens three times as many connections as there are turns.
+// A stranger that the server waits for must not hold anything others need to connect.
+// Each attack opens three times as many connections as there are handshake turns.
 func TestStrangersWhoAreWaitedForDelayNoHandshake(t *testing.T) {
 	const many = 48
 	s, _ := open(t, options{})
@@ -58,7 +58,7 @@ func TestStrangersWhoAreWaitedForDelayNoHandshake(t *testing.T) {
 				}
 				defer conn.Close()
 				if _, err := io.WriteString(conn, request()); err != nil && !errors.Is(err, net.ErrClosed) {
-					t.Log(err) // answered and closed already
+					t.Log(err) // already answered and closed
 				}
 			}
 			begin := time.Now()
@@ -71,8 +71,8 @@ func TestStrangersWhoAreWaitedForDelayNoHandshake(t *testing.T) {
 	}
 }
 
-// pipes accepts connections in memory: nothing is written to them that the other
-// end does not read.
+// pipes accepts in-memory connections without buffers: a write blocks until the other
+// end reads.
 type pipes struct{ new, ended chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -121,7 +121,7 @@ func TestStrangersWhoDoNotReadDelayNoHandshakeAndAreCutOff(t *testing.T) {
 			if took := time.Since(begin); took > time.Second {
 				t.Errorf("a client got in after %v", took)
 			}
-			for _, c := range all { // what is written fails when the server has closed its end
+			for _, c := range all { // a write fails once the server has closed its end
 				_ = c.SetWriteDeadline(time.Now().Add(20 * time.Second))
 				if _, err := io.WriteString(c, strings.Repeat("x", 1<<16)); !errors.Is(err, io.ErrClosedPipe) {
 					t.Fatalf("still open: %v", err)
@@ -134,7 +134,7 @@ func TestStrangersWhoDoNotReadDelayNoHandshakeAndAreCutOff(t *testing.T) {
 	}
 }
 
-// A network that floods the server with handshakes waits for itself.
+// A network that floods the server with handshakes delays only itself.
 func TestOneNetworkHasNotAllTurns(t *testing.T) {
 	s, _ := open(t, options{})
 	took := make(chan func(), wire.HandshakesAtOnce)

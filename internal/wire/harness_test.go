@@ -41,10 +41,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
 
-// admin is who acts for the administrator in tests.
+// admin is the actor of administrative changes in tests.
 var admin = mesh.Actor{Kind: mesh.ActorServer}
 
-// service is what clients meet: wire over all that is below it, on SQLite,
+// service is a server as clients see it: wire and everything below it, on SQLite,
 // behind an HTTP server.
 type service struct {
 	*control.Service
@@ -58,7 +58,7 @@ type service struct {
 	url    string
 }
 
-// fault makes the database go away.
+// fault simulates a database outage.
 type fault struct {
 	store.Store
 	away atomic.Bool
@@ -78,7 +78,7 @@ func (f *fault) Tail(ctx context.Context, after store.Point) ([]store.Entry, err
 	return f.Store.Tail(ctx, after)
 }
 
-// journal keeps the log lines.
+// journal collects log lines.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu
@@ -90,7 +90,7 @@ func (j *journal) Write(b []byte) (int, error) {
 	return j.buf.Write(b)
 }
 
-// lines returns the lines with this message.
+// lines returns the log lines with this message.
 func (j *journal) lines(t testing.TB, msg string) (found []map[string]any) {
 	t.Helper()
 	j.mu.Lock()
@@ -108,18 +108,18 @@ func (j *journal) lines(t testing.TB, msg string) (found []map[string]any) {
 }
 
 type options struct {
-	path  string // of the database; a new one unless told
+	path  string // of the database; a new one by default
 	noise key.MachinePrivate
 	wire  func(*wire.Config)
 }
 
-// nobody hears of streams.
+// nobody ignores the opening and closing of streams.
 type nobody struct{}
 
 func (nobody) Opened(mesh.NodeID, int64) {}
 func (nobody) Closed(mesh.NodeID, int64) {}
 
-// open runs a service; stop ends it, at the end of the test at the latest.
+// open runs a server. stop ends it, and is also called at the end of the test.
 func open(t testing.TB, o options) (s *service, stop func()) {
 	t.Helper()
 	if o.path == "" {
@@ -179,7 +179,7 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	return s, stop
 }
 
-// wrapped hides the connection as middleware does.
+// wrapped hides the connection behind a wrapper, as middleware does.
 func wrapped(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(wrapper{w}, r) })
 }
@@ -206,7 +206,7 @@ func (s *service) key(k control.NewPreAuthKey) string {
 	return text
 }
 
-// commit changes what no use case of this test would.
+// commit writes events that no use case in the test would produce.
 func (s *service) commit(evs ...mesh.Event) {
 	s.t.Helper()
 	if _, err := s.ledger.Commit(s.t.Context(), admin, func(*policy.World, mesh.Time) ([]mesh.Event, error) { return evs, nil }); err != nil {
@@ -214,7 +214,7 @@ func (s *service) commit(evs ...mesh.Event) {
 	}
 }
 
-// metric is the value of a metric, for a histogram the sum, and the number of
+// metric returns the value of a metric, and for a histogram its sum and number of
 // observations.
 func (s *service) metric(name string) (value float64, observed int) {
 	s.t.Helper()
@@ -233,7 +233,7 @@ func (s *service) metric(name string) (value float64, observed int) {
 	return 0, 0
 }
 
-// only returns the one node that there is.
+// only returns the only node.
 func (s *service) only() *mesh.Node {
 	s.t.Helper()
 	if n := s.ledger.World().Nodes.Len(); n != 1 {
@@ -245,7 +245,7 @@ func (s *service) only() *mesh.Node {
 	return nil
 }
 
-// client is a device with the clients' own transport.
+// client is a device that uses the Tailscale clients' own transport.
 type client struct {
 	s       *service
 	machine key.MachinePrivate
@@ -262,7 +262,7 @@ func (s *service) client() *client {
 	return c
 }
 
-// handshake opens a connection and asks for the upgrade with any initiation.
+// handshake opens a connection and requests the upgrade with the given initiation.
 func (s *service) handshake(init string) (conn net.Conn, status int) {
 	s.t.Helper()
 	return s.handshakeFrom("192.0.2.7", init)
@@ -274,7 +274,7 @@ func (s *service) handshakeFrom(addr, init string) (conn net.Conn, status int) {
 		"X-Tailscale-Handshake: " + init + "\r\nX-Forwarded-For: " + addr + "\r\nContent-Length: 0\r\n\r\n")
 }
 
-// upgrade sends a request and returns the connection after the answer's head.
+// upgrade sends a request and returns the connection after the response header.
 func (s *service) upgrade(request string) (conn net.Conn, status int) {
 	s.t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
@@ -295,7 +295,7 @@ func (s *service) upgrade(request string) (conn net.Conn, status int) {
 	return netutil.NewDrainBufConn(conn, br), res.StatusCode
 }
 
-// outside asks outside of Noise.
+// outside sends a request outside of Noise.
 func (s *service) outside(method, path, body string) (status int, header http.Header, answer string) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
@@ -315,7 +315,7 @@ func (s *service) outside(method, path, body string) (status int, header http.He
 	return res.StatusCode, res.Header, string(text)
 }
 
-// connect opens the connection of a client anew.
+// connect opens a new connection for a client.
 func (c *client) connect() {
 	t := c.s.t
 	t.Helper()
@@ -352,7 +352,7 @@ func (c *client) speak(noise net.Conn) {
 	c.s.t.Cleanup(func() { c.http.Close() })
 }
 
-// ask sends a request inside of Noise.
+// ask sends a request inside Noise.
 func (c *client) ask(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "https://control"+path, body)
 	if err != nil {
@@ -384,10 +384,10 @@ func (c *client) post(path string, body any) (int, string, http.Header) {
 	return res.StatusCode, string(answer), res.Header
 }
 
-// object is JSON in the making.
+// object is a JSON object under construction.
 type object = map[string]any
 
-// registration is what a client sends, with changes.
+// registration returns the registration request of a client, with changes.
 func (c *client) registration(changes object) object {
 	r := object{
 		"Version": tailcfg.CurrentCapabilityVersion, "NodeKey": c.node.Public(), "OldNodeKey": key.NodePublic{}, "Expiry": time.Time{}, "Followup": "",
@@ -399,7 +399,7 @@ func (c *client) registration(changes object) object {
 
 func withKey(text string) object { return object{"Auth": object{"AuthKey": text}} }
 
-// register registers and returns the answer, which always has status 200.
+// register registers and returns the response, whose status is always 200.
 func (c *client) register(changes object) tailcfg.RegisterResponse {
 	c.s.t.Helper()
 	status, text, _ := c.post("/machine/register", c.registration(changes))
@@ -410,7 +410,7 @@ func (c *client) register(changes object) tailcfg.RegisterResponse {
 	return out
 }
 
-// joins registers and demands success.
+// joins registers and fails the test if the node is not accepted.
 func (c *client) joins(changes object) tailcfg.RegisterResponse {
 	c.s.t.Helper()
 	out := c.register(changes)
@@ -420,7 +420,7 @@ func (c *client) joins(changes object) tailcfg.RegisterResponse {
 	return out
 }
 
-// until polls for what another goroutine does.
+// until polls until another goroutine has done something.
 func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)

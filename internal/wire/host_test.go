@@ -33,8 +33,8 @@ func TestHostDescriptionIsKeptForPeers(t *testing.T) {
 	}
 }
 
-// A description is in the map of every peer: one that a client cannot read would
-// keep all of them from their map.
+// A host description is part of every peer's map. One that clients cannot decode
+// would cost all of them their map.
 func TestHostDescriptionThatPeersCannotReadIsCutDown(t *testing.T) {
 	least := `{"OS":"linux","Hostname":"h"}`
 	for _, members := range []string{

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
 
-// fetch asks once for the map of a node that is to see so many peers.
+// fetch requests the map of a node until it contains the expected number of peers.
 func (c *client) fetch(peers int) (m tailcfg.MapResponse) {
 	c.s.t.Helper()
 	until(c.s.t, "the map is whole", func() bool {
@@ -34,7 +34,7 @@ func (c *client) fetch(peers int) (m tailcfg.MapResponse) {
 	return m
 }
 
-// What one node says of itself is in the map of all others.
+// What a node reports about itself ends up in the map of all others.
 func TestNothingThatANodeSaysCostsOthersTheirMap(t *testing.T) {
 	s, _ := open(t, options{})
 	s.user("alice")
@@ -43,7 +43,7 @@ func TestNothingThatANodeSaysCostsOthersTheirMap(t *testing.T) {
 	victim := s.client()
 	victim.joins(withKey(text))
 	for peers, changes := range []object{
-		{"Expiry": "9999-12-31T23:59:59-12:00"}, // the year 10000, which has no text form
+		{"Expiry": "9999-12-31T23:59:59-12:00"}, // the year 10000 in UTC, which has no text form
 		{"Version": int64(1) << 40},
 		{"Hostinfo": object{"Hostname": "x", "Location": object{"Priority": int64(1) << 40}}},
 		{"Hostinfo": object{"Hostname": strings.Repeat("x", 10_000), "Services": "none"}},
@@ -62,13 +62,13 @@ func TestNothingThatANodeSaysCostsOthersTheirMap(t *testing.T) {
 			}
 		}
 	}
-	n := meshgen.Node(100, 1) // stored by an older version, or damaged
+	n := meshgen.Node(100, 1) // as stored by an older version, or damaged
 	n.Host = `{"Hostname":`
 	s.commit(mesh.NodePut{Node: n})
 	victim.fetch(5)
 }
 
-// A stranger who begins many requests and finishes none holds little, and not
+// A stranger who starts many requests and finishes none uses little memory, and not
 // for long.
 func TestRequestsThatAreNotFinishedEnd(t *testing.T) {
 	s, _ := open(t, options{wire: func(c *wire.Config) { c.RequestTimeout = 300 * time.Millisecond }})
@@ -80,7 +80,7 @@ func TestRequestsThatAreNotFinishedEnd(t *testing.T) {
 	for range 30 {
 		r, w := io.Pipe()
 		defer w.Close()
-		go func() { // ends with the connection
+		go func() { // returns when the connection closes
 			if res, err := c.ask(t.Context(), "POST", "/machine/register", r); err == nil {
 				res.Body.Close()
 			}
@@ -94,7 +94,7 @@ func TestRequestsThatAreNotFinishedEnd(t *testing.T) {
 	}
 }
 
-// Two devices with one copied state must not keep the server busy.
+// Two devices that run on copies of one state must not keep the server busy.
 func TestDevicesThatTakeTheirNodeFromEachOtherAreHeldBack(t *testing.T) {
 	s, _ := open(t, options{})
 	s.user("alice")
@@ -115,7 +115,7 @@ func TestDevicesThatTakeTheirNodeFromEachOtherAreHeldBack(t *testing.T) {
 				if err != nil {
 					break
 				}
-				_, _ = io.Copy(io.Discard, res.Body) // until the other has taken over
+				_, _ = io.Copy(io.Discard, res.Body) // until the other device takes over
 				res.Body.Close()
 			}
 			streams <- count

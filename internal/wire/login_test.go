@@ -25,7 +25,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
 
-// asks begins an interactive login and returns the link.
+// asks starts an interactive login and returns the link.
 func (c *client) asks() string {
 	c.s.t.Helper()
 	out := c.register(nil)
@@ -52,7 +52,7 @@ func (c *client) follows(link string) <-chan tailcfg.RegisterResponse {
 		}
 		res, err := conn.RoundTrip(req)
 		if err != nil {
-			return // the connection ended
+			return // the connection was closed
 		}
 		defer res.Body.Close()
 		var out tailcfg.RegisterResponse
@@ -63,7 +63,7 @@ func (c *client) follows(link string) <-chan tailcfg.RegisterResponse {
 	return answer
 }
 
-// waits follows a link, and returns once the device is listed.
+// waits follows a link, and returns once the device is listed as waiting.
 func (c *client) waits(link string) <-chan tailcfg.RegisterResponse {
 	c.s.t.Helper()
 	answer := c.follows(link)
@@ -116,7 +116,7 @@ func TestApprovedDeviceJoins(t *testing.T) {
 	s.counted(1)
 }
 
-// Conformance item 2: a refusal shows the error.
+// Conformance item 2: a rejection shows the error.
 func TestRejectedDeviceIsToldWhy(t *testing.T) {
 	s, _ := open(t, options{})
 	c := s.client()
@@ -138,7 +138,7 @@ func TestRejectedDeviceIsToldWhy(t *testing.T) {
 	}
 }
 
-// Conformance item 2: the service is restarted during the wait.
+// Conformance item 2: the server is restarted during the wait.
 func TestLoginOutlivesTheService(t *testing.T) {
 	o := options{path: filepath.Join(t.TempDir(), "db"), noise: key.NewMachine()}
 	s, stop := open(t, o)
@@ -162,8 +162,8 @@ func TestLoginOutlivesTheService(t *testing.T) {
 	}
 }
 
-// answers puts the answer of an administrator there, as the use cases do, and
-// does not wait for the device.
+// answers stores an administrator's decision, as the use cases do, without waiting
+// for the device.
 func (s *service) answers(c *client, l mesh.Login) {
 	s.t.Helper()
 	l.ID, l.MachineKey, l.NodeKey = 1, c.machine.Public(), c.node.Public()
@@ -213,7 +213,7 @@ func TestLinkOfAnotherDeviceIsNotFollowed(t *testing.T) {
 
 func TestCrowdOfStrangersDoesNotFillTheList(t *testing.T) {
 	s, _ := open(t, options{})
-	const ofOne, requests = 64, 4 // from one address, and at once on a connection
+	const ofOne, requests = 64, 4 // per address, and concurrent per connection
 	c, sealer := s.client(), identity.NewLoginSealer(s.noise)
 	link := func() string {
 		c.node = key.NewNode()

@@ -18,7 +18,7 @@ import (
 
 const badKey = "Node registration rejected: Authentication failed: invalid key "
 
-// counted demands how many registrations were counted and logged.
+// counted checks how many registrations were counted and logged.
 func (s *service) counted(want int) {
 	s.t.Helper()
 	value, _ := s.metric("mesh_node_registrations_total")
@@ -115,7 +115,7 @@ func TestClientKeepsItsPlaceThroughItsLife(t *testing.T) {
 
 	rev := s.ledger.World().Rev
 	c.connect()
-	c.joins(nil) // the daemon is restarted
+	c.joins(nil) // as after a restart of the daemon
 	c.joins(withKey(once))
 	c.joins(withKey("whatever it was"))
 	if s.ledger.World().Rev != rev {
@@ -123,7 +123,7 @@ func TestClientKeepsItsPlaceThroughItsLife(t *testing.T) {
 	}
 	s.counted(1)
 
-	// A new login changes nothing before it is allowed.
+	// A new login changes nothing until it is authorized.
 	old := c.node
 	c.node = key.NewNode()
 	relogin := object{"OldNodeKey": old.Public()}
@@ -140,7 +140,7 @@ func TestClientKeepsItsPlaceThroughItsLife(t *testing.T) {
 		t.Errorf("born %+v\nnow %+v", born, *n)
 	}
 	s.counted(2)
-	c.joins(relogin) // the old key is sent for ever
+	c.joins(relogin) // clients keep sending the old key
 
 	logout := object{"Expiry": time.Unix(123, 0)}
 	if out := c.register(logout); out.Error != "" || !out.NodeKeyExpired {
@@ -166,7 +166,7 @@ func TestLoggedOutEphemeralNodeIsGone(t *testing.T) {
 	s.user("alice")
 	c := s.client()
 	c.joins(withKey(s.key(control.NewPreAuthKey{User: "alice", Ephemeral: true})))
-	for range 2 { // the answer may be lost
+	for range 2 { // clients retry, because the response may be lost
 		if out := c.register(object{"Expiry": time.Unix(123, 0)}); out.Error != "" {
 			t.Errorf("logout: %+v", out)
 		}
@@ -230,8 +230,8 @@ func TestUnknownNodeHasNoMap(t *testing.T) {
 	}
 }
 
-// The allowance is that of control: 30 registrations that change something, and one
-// more every 5 minutes.
+// The limit is that of package control: 30 registrations that change something, and
+// one more every 5 minutes.
 func TestMachineThatRegistersTooOftenIsToldWhenToRetry(t *testing.T) {
 	s, _ := open(t, options{})
 	s.user("alice")
@@ -310,7 +310,7 @@ func TestLatencyIsCountedOncePerNodeAndMinute(t *testing.T) {
 		t.Errorf("%+v", n.Net)
 	}
 	sum, count := s.metric("mesh_connection_latency_seconds")
-	if count < 1 || count > 2 || sum/float64(count) != 0.01 { // a minute may end in between
+	if count < 1 || count > 2 || sum/float64(count) != 0.01 { // a minute boundary may fall in between
 		t.Errorf("%d observations, %v s in all", count, sum)
 	}
 	if got, _ := s.metric("mesh_wire_connections"); got != 1 {

@@ -21,21 +21,22 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
 
-// sshPolicy lets alice open shells on her own nodes after an approval, as deploy
-// for one session at a time, and as guest without any.
+// sshPolicy lets alice open shells on her own nodes: as guest without approval, as
+// deploy with an approval for each session, and as any other non-root user with an
+// approval that is valid for an hour.
 const sshPolicy = `{"ssh": [
 	{"action": "accept", "src": ["alice@"], "dst": ["alice@"], "users": ["guest"]},
 	{"action": "check", "src": ["alice@"], "dst": ["alice@"], "users": ["deploy"], "checkPeriod": "always"},
 	{"action": "check", "src": ["alice@"], "dst": ["alice@"], "users": ["autogroup:nonroot"], "checkPeriod": "1h"},
 ]}`
 
-// target is a node on which sessions of another begin.
+// target is a node that SSH sessions of another node connect to.
 type target struct {
 	*client
 	src, dst mesh.NodeID
 }
 
-// newTarget joins two nodes of alice under sshPolicy.
+// newTarget lets two nodes of alice join under sshPolicy.
 func newTarget(s *service) target {
 	s.t.Helper()
 	s.user("alice")
@@ -49,7 +50,7 @@ func newTarget(s *service) target {
 	return target{to, src.ID, dst.ID}
 }
 
-// delegate is what a client makes of the URL that it is told to ask.
+// delegate expands the URL that the server gave a client to ask, as clients do.
 func (c target) delegate(action, user string) string {
 	_, path, _ := strings.Cut(strings.TrimPrefix(action, "https://"), "/")
 	return "/" + strings.NewReplacer(
@@ -58,7 +59,7 @@ func (c target) delegate(action, user string) string {
 	).Replace(path)
 }
 
-// action asks what to do, as a client does.
+// action asks the server for the SSH action, as a client does.
 func (c *client) action(ctx context.Context, path string) (a tailcfg.SSHAction, status int, err error) {
 	res, err := c.ask(ctx, "GET", path, nil)
 	if err != nil {
@@ -72,7 +73,7 @@ func (c *client) action(ctx context.Context, path string) (a tailcfg.SSHAction, 
 	return a, res.StatusCode, json.Unmarshal(text, &a)
 }
 
-// begins asks for the first time.
+// begins makes the first request of a session.
 func (c target) begins(user string) tailcfg.SSHAction {
 	c.s.t.Helper()
 	a, status, err := c.action(c.s.t.Context(), c.delegate(netmap.Ask("").HoldAndDelegate, user))
@@ -82,7 +83,7 @@ func (c target) begins(user string) tailcfg.SSHAction {
 	return a
 }
 
-// holds begins a session that must wait, and returns where the answer will come.
+// holds starts a session that must wait for approval. The decision arrives on answer.
 func (c target) holds(user string) (code string, answer <-chan tailcfg.SSHAction) {
 	c.s.t.Helper()
 	first := c.begins(user)
@@ -112,7 +113,7 @@ func TestCheckedSessionBeginsWhenItIsApproved(t *testing.T) {
 	select {
 	case a := <-held:
 		t.Fatalf("nobody has answered: %+v", a)
-	case <-time.After(300 * time.Millisecond): // longer than other requests may take
+	case <-time.After(300 * time.Millisecond): // longer than the timeout of other requests
 	}
 	if list := s.SSH.Pending(); len(list) != 1 || list[0].Code != code {
 		t.Errorf("pending: %+v", list)
@@ -218,7 +219,7 @@ func TestSessionThatWaitsOutlivesTheServer(t *testing.T) {
 	s, _ = open(t, options{path: path, noise: noise})
 	c.s = s
 	c.connect()
-	held = c.follow(first, "ana") // clients try the same again
+	held = c.follow(first, "ana") // clients repeat the same request
 	until(t, "it waits again", func() bool { return len(s.SSH.Waiting()) == 1 })
 	if _, err := s.SSH.Approve(t.Context(), admin, s.SSH.Waiting()[0].Code); err != nil {
 		t.Fatal(err)
@@ -236,5 +237,5 @@ func TestSessionWhoseConnectionEndsLeavesNothingBehind(t *testing.T) {
 	if a, ok := <-held; ok {
 		t.Errorf("answered: %+v", a)
 	}
-	stop() // waits for all who serve
+	stop() // waits for all handlers
 }

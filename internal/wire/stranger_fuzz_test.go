@@ -29,11 +29,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// fuzzPatience is far longer than the server waits for a silent peer.
+// fuzzPatience is far longer than the server's timeout for a silent peer.
 const fuzzPatience = 20 * time.Second
 
-// during returns the service for one input of a fuzz target, which must not use the
-// target's own methods.
+// during returns the service for one input of a fuzz target, because the fuzz function
+// must use its own t, not the target's f.
 func (s *service) during(t *testing.T) *service {
 	c := *s
 	c.t = t
@@ -41,7 +41,7 @@ func (s *service) during(t *testing.T) *service {
 }
 
 // dialAsStranger connects from a random loopback address, so that neither local ports nor
-// limits per network run out.
+// per-network limits run out.
 func (s *service) dialAsStranger() *net.TCPConn {
 	t := s.t
 	t.Helper()
@@ -58,8 +58,8 @@ func (s *service) dialAsStranger() *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// mustEnd sends the rest of what a stranger says, ends that direction, and fails unless
-// the server then ends the connection without a panic.
+// mustEnd sends the rest of a stranger's input, closes the sending direction, and fails
+// unless the server then closes the connection without a panic.
 func (s *service) mustEnd(conn *net.TCPConn, w io.Writer, rest []byte) {
 	s.t.Helper()
 	_, _ = w.Write(rest) // the server may have closed the connection already
@@ -79,13 +79,13 @@ func (s *service) mustNotPanic() {
 	}
 }
 
-// encodedInitiation is the first message of a new machine, as the header has it.
+// encodedInitiation returns the first message of a new machine, encoded for the header.
 func (s *service) encodedInitiation() (init string, finish controlbase.HandshakeContinuation) {
 	message, finish := s.initiation(key.NewMachine())
 	return base64.StdEncoding.EncodeToString(message), finish
 }
 
-// headerSafe drops what would end a header line: net/http parses those.
+// headerSafe drops characters that would end a header line: net/http parses those.
 func headerSafe(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -101,8 +101,8 @@ func upgradeRequest(method, protocol, subprotocol, init string) string {
 		method, headerSafe(protocol), headerSafe(subprotocol), headerSafe(init))
 }
 
-// FuzzUpgrade: whatever a stranger asks for at /ts2021 and sends afterwards, the
-// connection ends when the stranger is done.
+// FuzzUpgrade: whatever a stranger requests at /ts2021 and sends afterwards, the
+// connection ends once the stranger has finished sending.
 func FuzzUpgrade(f *testing.F) {
 	s, _ := open(f, options{})
 	init, _ := s.encodedInitiation()
@@ -124,7 +124,7 @@ func FuzzUpgrade(f *testing.F) {
 	})
 }
 
-// FuzzNoise: whatever follows a correct first message.
+// FuzzNoise sends arbitrary bytes after a valid first message.
 func FuzzNoise(f *testing.F) {
 	s, _ := open(f, options{})
 	f.Add([]byte{})
@@ -139,7 +139,7 @@ func FuzzNoise(f *testing.F) {
 	})
 }
 
-// FuzzHTTP2InsideNoise: whatever a machine that nobody knows sends after its handshake.
+// FuzzHTTP2InsideNoise sends arbitrary bytes from an unknown machine after its handshake.
 func FuzzHTTP2InsideNoise(f *testing.F) {
 	s, _ := open(f, options{})
 	frames := func(write func(*http2.Framer) error) []byte {
@@ -192,9 +192,9 @@ func FuzzHTTP2InsideNoise(f *testing.F) {
 	})
 }
 
-// saysGoodbye reads what the server sends until it announces the end of the connection,
-// which HTTP/2 then keeps for a second to let the peer read that: too long to wait for
-// thousands of times.
+// saysGoodbye reads until the server sends GOAWAY. HTTP/2 then keeps the connection open
+// for another second so that the peer can read it, which is too long to wait for in
+// thousands of runs.
 func saysGoodbye(conn io.Reader) bool {
 	r := bufio.NewReader(conn)
 	if early, err := r.Peek(9); err == nil && string(early[:5]) == "\xff\xff\xffTS" {
@@ -214,8 +214,8 @@ func saysGoodbye(conn io.Reader) bool {
 	}
 }
 
-// FuzzMachineCalls: no request inside Noise fails on the server's side, neither from a
-// machine that nobody knows nor from a node.
+// FuzzMachineCalls: no request inside Noise causes a server error, whether it comes from
+// an unknown machine or from a node.
 func FuzzMachineCalls(f *testing.F) {
 	s, _ := open(f, options{})
 	s.user("alice")
@@ -245,13 +245,13 @@ func FuzzMachineCalls(f *testing.F) {
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, method, target.String(), strings.NewReader(body))
 		if err != nil {
-			t.Skip() // the client's side cannot send it
+			t.Skip() // the client cannot send it
 		}
 		res, err := c.http.RoundTrip(req)
 		if err != nil {
 			t.Fatalf("%s %q with %q: %v", method, path, body, err)
 		}
-		res.Body.Close() // a stream of maps would not end by itself
+		res.Body.Close() // a map stream would not end by itself
 		if res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented {
 			t.Errorf("%s %q with %q: %s", method, path, body, res.Status)
 		}
@@ -259,8 +259,8 @@ func FuzzMachineCalls(f *testing.F) {
 	})
 }
 
-// FuzzLoginPage: no link and no device makes a login page fail, or speak in the name of
-// the server.
+// FuzzLoginPage: no link and no device description breaks a login page or injects markup
+// into it.
 func FuzzLoginPage(f *testing.F) {
 	s, _ := open(f, options{})
 	mux := http.NewServeMux()

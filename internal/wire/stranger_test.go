@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
 
-// unproven is how many connections count as those of strangers.
+// unproven returns the number of connections that count as unauthenticated.
 func (s *service) unproven() float64 {
 	n, _ := s.metric("mesh_unauthenticated_connections")
 	return n
@@ -31,7 +31,7 @@ func TestConnectionCountsUntilItsMachineIsKnown(t *testing.T) {
 	if status, _, _ := c.post("/machine/audit-log", "{}"); status != 200 || s.unproven() != 0 {
 		t.Errorf("status %d, %v connections count", status, s.unproven())
 	}
-	// Whoever repeats the first message of a known machine has proved nothing.
+	// Replaying the first message of a known machine proves nothing.
 	init, finish := s.initiation(c.machine)
 	first, _ := s.handshake(base64.StdEncoding.EncodeToString(init))
 	if _, err := finish(t.Context(), first); err != nil {
@@ -98,7 +98,7 @@ func TestUnknownMachinesOfOneNetworkLeaveRoomForOthers(t *testing.T) {
 	s, _ := open(t, options{})
 	s.user("alice")
 	const connections, each = 80, 4
-	body := strings.Repeat("x", 8<<10+1) // for which 16 KiB are held
+	body := strings.Repeat("x", 8<<10+1) // reserves 16 KiB
 	statuses := make(chan int, connections*each)
 	var writers []*io.PipeWriter
 	for range connections {
@@ -106,7 +106,7 @@ func TestUnknownMachinesOfOneNetworkLeaveRoomForOthers(t *testing.T) {
 		for range each {
 			r, w := io.Pipe()
 			writers = append(writers, w)
-			go func() { _, _ = io.WriteString(w, body) }() // ends with the request
+			go func() { _, _ = io.WriteString(w, body) }() // returns when the request ends
 			go func() {
 				res, err := c.ask(t.Context(), "POST", "/machine/register", r)
 				if err != nil {
@@ -118,7 +118,7 @@ func TestUnknownMachinesOfOneNetworkLeaveRoomForOthers(t *testing.T) {
 			}()
 		}
 	}
-	for range 50 { // 320 requests ask for 5 MiB
+	for range 50 { // 320 requests need 5 MiB
 		if status := <-statuses; status != http.StatusServiceUnavailable {
 			t.Fatalf("one network holds all it wants: %d", status)
 		}
@@ -189,7 +189,7 @@ func TestMachineHasAFewConnections(t *testing.T) {
 	if !asks(other) || !asks(first) {
 		t.Fatal("a client is not served")
 	}
-	// Handshakes do not count, because they can be copied.
+	// Handshakes alone do not count, because they can be replayed.
 	for range 20 {
 		(&client{s: s, machine: first.machine, node: first.node}).connect()
 	}
