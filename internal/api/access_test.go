@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// limited makes a key that opens less than everything.
+// limited creates an API key with this role and these scopes.
 func (s *service) limited(role mesh.Role, scopes ...string) string {
 	s.t.Helper()
 	_, key, err := s.control.APIKeys.Create(s.t.Context(), mesh.Actor{Kind: mesh.ActorServer}, control.NewAPIKey{Access: mesh.Access{Role: role, Scopes: scopes}})
@@ -26,8 +26,8 @@ func (s *service) limited(role mesh.Role, scopes ...string) string {
 	return "Authorization: Bearer " + key
 }
 
-// leastRoles are the operations of the document by the least role that may use them;
-// those that ask for none have "".
+// leastRoles returns the least role that each operation of the document requires, or ""
+// if it requires none.
 func leastRoles(doc document) map[string]string {
 	least := map[string]string{}
 	for name, op := range doc.operations() {
@@ -61,8 +61,9 @@ func TestEveryOperationAsksForItsRole(t *testing.T) {
 	}
 }
 
-// unreadable calls an operation with what cannot be read, which is refused only after the
-// role and the scope were looked at. An empty stream would never end.
+// unreadable calls an operation with malformed parameters and body, which are rejected
+// only after the role and scope were checked. With valid ones, an event stream would never
+// end.
 func (s *service) unreadable(operation, key string) *answer {
 	method, path, _ := strings.Cut(operation, " ")
 	return s.call(method, filled(path)+"?limit=x&kinds=x&after=x", `{"no such": "member"`, key, "Last-Event-ID: x")
@@ -70,7 +71,7 @@ func (s *service) unreadable(operation, key string) *answer {
 
 func TestEveryOperationAsksForItsScope(t *testing.T) {
 	s := sqlite(t).listen()
-	others := map[string]string{} // keys with all scopes but one
+	others := map[string]string{} // keys with all scopes except one
 	for _, noun := range mesh.Nouns() {
 		var scopes []string
 		for _, other := range mesh.Nouns() {
@@ -91,10 +92,10 @@ func TestEveryOperationAsksForItsScope(t *testing.T) {
 	}
 }
 
-// The console hides from operators what this rule denies them.
+// The console hides from operators what these rules deny them.
 func TestOnlyAdministratorsChangeWhoMayDoWhat(t *testing.T) {
 	guarded := []string{"preauthkeys", "apikeys", "policy", "webhooks"}
-	// These send an event once more to a receiver that an administrator chose.
+	// These only resend an event to a receiver that an administrator chose.
 	harmless := []string{"testWebhook", "redeliverEvent"}
 	for name, op := range readDocument(t).operations() {
 		id, role, scope := op["operationId"].(string), op["x-role"].(string), op["x-scope"]
@@ -102,7 +103,7 @@ func TestOnlyAdministratorsChangeWhoMayDoWhat(t *testing.T) {
 		want := "operator"
 		switch {
 		case !changes && id != "debugProfile":
-			continue // TestReadKeyChangesNothing
+			continue // covered by TestReadKeyChangesNothing
 		case !changes, slices.Contains(guarded, scope.(string)) && !slices.Contains(harmless, id):
 			want = "admin"
 		}
@@ -120,7 +121,7 @@ func all(pattern, text string) (found []string) {
 	return found
 }
 
-// The page names paths for each noun; one stands for all below it that no other names.
+// The page lists paths for each noun. A path covers everything below it that has no path of its own.
 func TestPageOfTheAPITellsWhichScopeOpensWhat(t *testing.T) {
 	page, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
@@ -150,8 +151,8 @@ func TestPageOfTheAPITellsWhichScopeOpensWhat(t *testing.T) {
 	}
 }
 
-// Every operation is called as it succeeds for an administrator, who also prepares
-// what it needs.
+// Every operation is called so that it would succeed for an administrator, who also
+// prepares what it needs.
 func TestReadKeyChangesNothing(t *testing.T) {
 	s := sqlite(t)
 	doc := readDocument(t)
@@ -172,7 +173,7 @@ func TestReadKeyChangesNothing(t *testing.T) {
 		a := calls[op](f)
 		s.dressed = nil
 		after := s.ledger.World().Rev
-		s.call("POST", "/api/v1/policy/revert", nil) // if one waits to be confirmed
+		s.call("POST", "/api/v1/policy/revert", nil) // if a policy awaits confirmation
 		if before == 0 || after != before {
 			t.Errorf("%s: a reader brought the service from revision %d to %d", op, before, after)
 		}
@@ -242,8 +243,8 @@ func TestDeletingAUserNeedsTheScopesOfWhatGoesToo(t *testing.T) {
 	s.call("DELETE", "/api/v1/user/alice", nil, s.limited(mesh.RoleOperator)).ok()
 }
 
-// Whom the policy means is part of the policy: who cannot change it cannot give a name
-// that it mentions to another user, or take it away.
+// Who the policy applies to is part of the policy. A key that cannot change the policy
+// must not be able to assign a name that it mentions to another user, or to free it.
 func TestUserWhomThePolicyMentionsNeedsThePolicyScope(t *testing.T) {
 	s := sqlite(t)
 	user := func(name, email string) object { return object{"name": name, "email": email} }
@@ -277,18 +278,18 @@ func TestUserWhomThePolicyMentionsNeedsThePolicyScope(t *testing.T) {
 	refused("erin", "DELETE", "/api/v1/user/erin", nil)
 	refused("carol@example.com", "DELETE", "/api/v1/user/carol", nil)
 	refused("boss", "POST", "/api/v1/user/bulk", object{"ids": []string{id("mallory"), id("boss")}, "action": "delete"})
-	made := 24 // API keys
+	made := 24 // API keys created meanwhile
 	if now := s.ledger.World().Rev; int(now-before) != made {
 		t.Errorf("%d commits, want only the %d keys", now-before, made)
 	}
 
 	operator := s.limited(mesh.RoleOperator, "users")
-	s.call("POST", "/api/v1/user/carol/rename/caroline", nil, operator).ok() // the policy knows her by her e-mail address
-	s.call("POST", "/api/v1/user/Erin/rename/erin", nil, operator).ok()      // it is the same name
+	s.call("POST", "/api/v1/user/carol/rename/caroline", nil, operator).ok() // the policy refers to her by e-mail address
+	s.call("POST", "/api/v1/user/Erin/rename/erin", nil, operator).ok()      // the same name, as names ignore case
 	s.call("POST", "/api/v1/user", user("gina", ""), operator).ok()
 	s.call("DELETE", "/api/v1/user/mallory", nil, operator).ok()
 
-	// On trial, the policy that would come back counts too.
+	// While a policy awaits confirmation, the one it would revert to counts too.
 	s.call("PUT", "/api/v1/policy", object{"policy": `{"acls": [{"action": "accept", "src": ["fred"], "dst": ["*:*"]}]}`, "confirmWithin": "1h"}).ok()
 	refused("boss", "POST", "/api/v1/user/boss/rename/former-boss", nil)
 	refused("fred", "DELETE", "/api/v1/user/fred", nil)

@@ -18,14 +18,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// auditor reads the audit as it grows.
+// auditor reads the audit log as it grows.
 type auditor struct {
 	*service
 	seen int
 }
 
-// wrote demands that a request succeeded and that it recorded these changes, as
-// "verb kind id", by this actor. It returns before and after of each.
+// wrote checks that a request succeeded and recorded these changes, as "verb kind id",
+// by this actor. It returns each change's before and after.
 func (u *auditor) wrote(by mesh.Actor, a *answer, want ...string) (changes []object) {
 	u.t.Helper()
 	a.ok()
@@ -54,7 +54,7 @@ func (u *auditor) wrote(by mesh.Actor, a *answer, want ...string) (changes []obj
 	return changes
 }
 
-// shape decodes what the audit keeps of an object: what the API shows of it.
+// shape decodes an object in the audit log, which has the form that the API shows.
 func (u *auditor) shape(kind string, data []byte) (shape object) {
 	u.t.Helper()
 	if err := json.Unmarshal(data, &shape); err != nil {
@@ -67,7 +67,8 @@ func (u *auditor) shape(kind string, data []byte) (shape object) {
 	return shape
 }
 
-// TestAPreferenceIsShownInTheAudit: it changes the node, and nothing else of it.
+// TestAPreferenceIsShownInTheAudit: a preference is recorded as a change of the node, and
+// nothing else of the node changes.
 func TestAPreferenceIsShownInTheAudit(t *testing.T) {
 	s := sqlite(t)
 	routers(s, 1, "10.1.0.0/16", "10.2.0.0/16")
@@ -87,8 +88,8 @@ func TestAPreferenceIsShownInTheAudit(t *testing.T) {
 	}
 }
 
-// TestWhatTheServiceChangesUnseenIsNoNews: of what people do there is a row, even
-// if nothing shows it.
+// TestWhatTheServiceChangesUnseenIsNoNews: an invisible change is recorded only if a
+// person made it, not if the server did.
 func TestWhatTheServiceChangesUnseenIsNoNews(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {
 		routers(s, 1, "10.1.0.0/16")
@@ -97,7 +98,7 @@ func TestWhatTheServiceChangesUnseenIsNoNews(t *testing.T) {
 			_, err := s.ledger.Commit(t.Context(), mesh.Actor{Kind: kind, ID: "1"}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
 				n, _ := w.Nodes.Get(1)
 				c := *n
-				c.Net, c.Presence = mesh.Net{}, mesh.Presence{} // no part of a NodePut
+				c.Net, c.Presence = mesh.Net{}, mesh.Presence{} // not part of a NodePut
 				c.Unhealthy = !n.Unhealthy
 				return []mesh.Event{mesh.NodePut{Node: &c}}, nil
 			})
@@ -111,7 +112,7 @@ func TestWhatTheServiceChangesUnseenIsNoNews(t *testing.T) {
 	})
 }
 
-// Every write is recorded: who, what, before and after in the shapes of the API.
+// Every write is recorded: who made it, what changed, and the object before and after as the API shows it.
 func TestEveryWriteIsAudited(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {
 		u := &auditor{service: s, seen: len(s.audit())}
@@ -141,8 +142,8 @@ func TestEveryWriteIsAudited(t *testing.T) {
 		if rows[1]["before"].(object)["used"] != false || rows[1]["after"].(object)["used"] != true || rows[0]["after"].(object)["givenName"] != "host-1" {
 			t.Errorf("%v", rows)
 		}
-		enrol(2, "created node 2") // the key was used before
-		enrol(2)                   // the same again changes nothing
+		enrol(2, "created node 2") // the pre-auth key does not change: it was used before
+		enrol(2)                   // repeating the request changes nothing
 
 		rows = u.wrote(admin, call("POST", "/api/v1/node/1/rename/web", nil), "changed node 1")
 		if rows[0]["before"].(object)["givenName"] != "host-1" || rows[0]["after"].(object)["givenName"] != "web" {
@@ -182,16 +183,16 @@ func TestEveryWriteIsAudited(t *testing.T) {
 	})
 }
 
-// A secret is shown once and then found nowhere: not in the database, the log,
-// the metrics or the audit. What is there, the public part, shows that the
-// search would have found it.
+// A secret is shown once and stored nowhere: not in the database, the log, the metrics
+// or the audit log. The public part of each key is found there, which shows that the
+// search works.
 func TestSecretsAreKeptNowhere(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		dir := t.TempDir()
 		s := start(t, openSQLiteAt(t, filepath.Join(dir, "db")))
 		hunt(t, s, func() (content string) {
 			files, err := filepath.Glob(filepath.Join(dir, "*"))
-			if err != nil || len(files) < 3 { // the database, its lock and its write-ahead log
+			if err != nil || len(files) < 3 { // the database, its lock and its WAL
 				t.Fatalf("%v %v", files, err)
 			}
 			for _, name := range files {
@@ -216,7 +217,7 @@ func hunt(t *testing.T, s *service, stored func() string) {
 	_, apiKey := s.newKey()
 	spent, open := s.preAuthKey(object{"user": "alice"}), s.preAuthKey(object{"user": "alice", "reusable": true, "aclTags": []string{"tag:a"}})
 	keys := []string{s.key, apiKey, spent, open}
-	// Use them, rightly and wrongly, in all the places where one can appear.
+	// Use the keys, correctly and incorrectly, everywhere that one can appear.
 	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+apiKey).ok()
 	s.enrol(machine(1, spent)).ok()
 	s.enrol(machine(2, spent))

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// entries lists the audit by a query, each entry as "verb kind object".
+// entries queries the audit log and returns each entry as "verb kind object".
 func (s *service) entries(query string) (list []string, next string) {
 	s.t.Helper()
 	body := s.call("GET", "/api/v1/audit?"+query, nil).ok()

@@ -102,9 +102,9 @@ func TestKeyInAPathIsMaskedInTheLog(t *testing.T) {
 	}
 }
 
-// The same calls in the same order reach the database for every key that is not
-// valid, so that neither answer nor time tells one from another. In a bubble the
-// clock stands still, so that nothing else asks the database meanwhile.
+// Every invalid key causes the same database calls in the same order, so that neither
+// the answer nor the timing distinguishes one from another. In a synctest bubble the
+// clock stands still, so nothing else queries the database meanwhile.
 func TestInvalidKeysTakeEqualWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sqlite(t)
@@ -127,7 +127,7 @@ func TestInvalidKeysTakeEqualWork(t *testing.T) {
 			"deleted": issue(func(id string) { s.direct(s.handler, "DELETE", "/api/v1/apikey/"+id, nil).ok() }),
 		}
 		for name, key := range invalidKeys {
-			time.Sleep(time.Second / 7) //nolint:forbidigo // the bubble's clock: the next look at the log need not wait
+			time.Sleep(time.Second / 7) //nolint:forbidigo // the bubble's clock: the next read of the log is not rate-limited
 			synctest.Wait()
 			locks, tails := s.store.locks.Load(), s.store.tails.Load()
 			call(key).fails(401, "Unauthorized", invalid, "")
@@ -136,7 +136,7 @@ func TestInvalidKeysTakeEqualWork(t *testing.T) {
 			}
 		}
 
-		// One look serves all who ask, beside the one that is due each second.
+		// Concurrent requests share one read of the log, besides the one made every second.
 		tails := s.store.tails.Load()
 		var wg sync.WaitGroup
 		for range 100 {
@@ -167,21 +167,21 @@ func TestForwardedAddressCountsOnlyFromTrustedProxies(t *testing.T) {
 		want      string
 	}{
 		{"203.0.113.9:1234", nil, "203.0.113.9"},
-		{"203.0.113.9:1234", []string{"198.51.100.1"}, "203.0.113.9"},                          // a stranger who claims to be somebody
-		{"203.0.113.9:1234", []string{"192.0.2.1"}, "203.0.113.9"},                             // or to be a proxy
-		{"192.0.2.1:1234", nil, "192.0.2.1"},                                                   // a proxy for itself
-		{"192.0.2.1:1234", []string{"198.51.100.1"}, "198.51.100.1"},                           // for a caller
-		{"192.0.2.1:1234", []string{"10.0.0.1, 198.51.100.1"}, "198.51.100.1"},                 // a caller who forged the beginning
+		{"203.0.113.9:1234", []string{"198.51.100.1"}, "203.0.113.9"},                          // a stranger with a forged header
+		{"203.0.113.9:1234", []string{"192.0.2.1"}, "203.0.113.9"},                             // a stranger who claims to be a proxy
+		{"192.0.2.1:1234", nil, "192.0.2.1"},                                                   // a proxy on its own behalf
+		{"192.0.2.1:1234", []string{"198.51.100.1"}, "198.51.100.1"},                           // a proxy for a caller
+		{"192.0.2.1:1234", []string{"10.0.0.1, 198.51.100.1"}, "198.51.100.1"},                 // a caller who forged the first entry
 		{"192.0.2.1:1234", []string{"198.51.100.1, 192.0.2.7"}, "198.51.100.1"},                // a chain of proxies
-		{"192.0.2.1:1234", []string{"198.51.100.1", "192.0.2.7, 2001:db8::7"}, "198.51.100.1"}, // in several headers
-		{"192.0.2.1:1234", []string{"192.0.2.6, 192.0.2.7"}, "192.0.2.6"},                      // proxies all the way
-		{"192.0.2.1:1234", []string{"198.51.100.1, unknown"}, "192.0.2.1"},                     // what cannot be read ends the chain
+		{"192.0.2.1:1234", []string{"198.51.100.1", "192.0.2.7, 2001:db8::7"}, "198.51.100.1"}, // the same in several headers
+		{"192.0.2.1:1234", []string{"192.0.2.6, 192.0.2.7"}, "192.0.2.6"},                      // only proxies
+		{"192.0.2.1:1234", []string{"198.51.100.1, unknown"}, "192.0.2.1"},                     // an invalid entry ends the chain
 		{"192.0.2.1:1234", []string{"198.51.100.1, \"evil\", 192.0.2.7"}, "192.0.2.7"},
 		{"192.0.2.1:1234", []string{"198.51.100.1:4711"}, "192.0.2.1"},
 		{"192.0.2.1:1234", []string{"::ffff:198.51.100.1"}, "198.51.100.1"},
 		{"[::ffff:192.0.2.1]:1234", []string{"198.51.100.1"}, "198.51.100.1"},
 		{"[2001:db8::1]:1234", []string{"2001:db9::1"}, "2001:db9::1"},
-		{"@", []string{"198.51.100.1"}, "@"}, // no address at all
+		{"@", []string{"198.51.100.1"}, "@"}, // not an address
 	} {
 		id := fmt.Sprintf("case-%d", i)
 		req := newRequest(t, "GET", "/api/v1/user")

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// several changes many nodes and returns, for each, its tags or why it was refused.
+// several changes many nodes and returns, for each, its tags or why the change failed.
 func (s *service) several(action string, tags []string, ids ...string) (became []string) {
 	s.t.Helper()
 	body := object{"ids": ids, "action": action}
@@ -186,7 +186,7 @@ func TestAThousandNodesAreOneChangeThatIsRemembered(t *testing.T) {
 	s := crowded(t, 1)
 	ids := make([]string, 1000)
 	for i := range ids {
-		ids[i] = fmt.Sprint(i + 500) // half of them are not there
+		ids[i] = fmt.Sprint(i + 500) // half of them do not exist
 	}
 	rev := s.ledger.World().Rev
 	var first string

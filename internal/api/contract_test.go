@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// document is openapi.yaml as it is delivered.
+// document is openapi.yaml as the server serves it.
 type document struct{ root object }
 
 func readDocument(t testing.TB) document {
@@ -45,7 +45,7 @@ func (d document) follow(v any) object {
 	}
 }
 
-// operations yields every operation by "METHOD path".
+// operations returns every operation by "METHOD path".
 func (d document) operations() map[string]object {
 	ops := map[string]object{}
 	for path, item := range d.root["paths"].(object) {
@@ -58,7 +58,7 @@ func (d document) operations() map[string]object {
 	return ops
 }
 
-// fixture is a service with one of everything.
+// fixture is a service with one object of each kind.
 type fixture struct {
 	*service
 	user, preAuth, apiKey, node string // ids
@@ -75,18 +75,18 @@ func populated(t testing.TB, s *service) fixture {
 	return f
 }
 
-// machine is a request to enrol the n-th machine.
+// machine returns a request to register the n-th machine.
 func machine(n uint64, preAuthKey string) object {
 	return object{
 		"preAuthKey": preAuthKey, "machineKey": machineKey(n), "nodeKey": nodeKey(n), "hostname": fmt.Sprintf("host-%d", n),
 	}
 }
 
-// tagged is a policy that also knows a tag.
+// tagged returns the policy with a declared tag added.
 func tagged(text string) string { return `{"tagOwners": {"tag:web": []}, ` + text[1:] }
 
-// examples is one request for each operation that succeeds on a fixture. A GET without
-// an entry of its own is called with the ids of the fixture alone.
+// examples returns, for each operation, a request that succeeds on a fixture. A GET
+// without an entry of its own is called with just the IDs of the fixture.
 //
 // long: it has an entry for each operation that needs more
 func examples(doc document) map[string]func(f fixture) *answer {
@@ -265,7 +265,7 @@ func examples(doc document) map[string]func(f fixture) *answer {
 	return calls
 }
 
-// That the answers keep to the document is seen to by every call.
+// call itself checks that every answer conforms to the document.
 func TestEveryOperationAnswersAsDocumented(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {
 		doc := readDocument(t)
@@ -274,7 +274,7 @@ func TestEveryOperationAnswersAsDocumented(t *testing.T) {
 			t.Fatalf("operations of the document and examples (-document +examples):\n%s", diff)
 		}
 		f := populated(t, s)
-		// What removes things comes last.
+		// In reverse order, deletions come last.
 		names := slices.SortedFunc(maps.Keys(ops), func(a, b string) int { return -strings.Compare(a, b) })
 		for _, name := range names {
 			a := calls[name](f)
@@ -292,7 +292,7 @@ func TestEveryOperationAnswersAsDocumented(t *testing.T) {
 	})
 }
 
-// filled replaces the parameters of a path.
+// filled fills in the parameters of a path.
 func filled(path string) string {
 	return regexp.MustCompile(`\{\w+\}`).ReplaceAllString(strings.ReplaceAll(path, "{newName}", "bob"), "1")
 }
@@ -333,7 +333,8 @@ func TestHeadAnswersAsGetWithoutBody(t *testing.T) {
 	route := f.route("10.9.0.0/16")
 	for name, op := range examples(readDocument(t)) {
 		method, path, _ := strings.Cut(name, " ")
-		// The digest may change with the next beat, presence with the time, a profile always, a key with its use.
+		// Skip answers that may differ between two calls: the digest changes with each heartbeat,
+		// presence with time, a profile always, and an API key with its use.
 		if method != http.MethodGet || strings.Contains(path, "/debug/") || strings.HasSuffix(path, "/presence") || strings.HasSuffix(path, "/apikey") {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 )
 
-// bodies makes one of each request body.
+// bodies returns one value of each request body type.
 func bodies() []any {
 	return []any{
 		new(openapi.UserCreation), new(openapi.PreAuthKeyCreation), new(openapi.PreAuthKeySelection),
@@ -40,9 +40,9 @@ func TestSnakeCaseOfEveryMember(t *testing.T) {
 	}
 }
 
-// FuzzBody holds for every request body: whatever the bytes, decoding ends with
-// a value or with an answer for the caller, and the value survives being encoded
-// and decoded again.
+// FuzzBody checks every request body type: whatever the bytes, decoding ends with a value
+// or with an error for the caller, and the value survives a round trip of encoding and
+// decoding.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		``, `null`, `{}`, `[]`, `{"name":"alice","displayName":"A","email":null,"picture_url":"x"}`,

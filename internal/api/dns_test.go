@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// configuredDNS gives the service a configuration of DNS.
+// configuredDNS sets the DNS settings of the service's configuration.
 func (s *service) configuredDNS(dns mesh.DNS, pinned bool) *service {
 	s.t.Helper()
 	if err := s.control.DNS.Configure(s.t.Context(), dns, pinned); err != nil {
@@ -111,7 +111,7 @@ func TestPinnedDNSIsRefusedWithTheReason(t *testing.T) {
 	}
 	s.setDNS(object{"nameservers": []string{}}).fails(http.StatusConflict, "Conflict",
 		"the configuration pins the settings of dns; change them there, or remove dns.pinned and restart", "")
-	s.call("DELETE", "/api/v1/dns", nil).ok() // they are those of the configuration
+	s.call("DELETE", "/api/v1/dns", nil).ok() // allowed, as they already equal the configuration
 }
 
 func TestStaleDNSIsAnsweredWithTheCurrentOne(t *testing.T) {
@@ -157,7 +157,7 @@ func TestChangesOfDNSAreAudited(t *testing.T) {
 	if diff := cmp.Diff(object{"before": before, "after": changed.ok()}, row); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	u.wrote(admin, s.setDNS(object{"nameservers": []string{"9.9.9.9"}}, "X-Request-Id: r1")) // is so already
+	u.wrote(admin, s.setDNS(object{"nameservers": []string{"9.9.9.9"}}, "X-Request-Id: r1")) // unchanged, so not recorded
 	u.wrote(admin, s.call("DELETE", "/api/v1/dns", nil, "X-Request-Id: r1"), "changed dns dns")
 }
 
@@ -168,7 +168,7 @@ func TestDNSOfOneReplicaHoldsOnAnother(t *testing.T) {
 	if diff := cmp.Diff(set.ok(), b.call("GET", "/api/v1/dns", nil, rev).ok()); diff != "" {
 		t.Errorf("set on one and read on the other (-set +read):\n%s", diff)
 	}
-	b.configuredDNS(mesh.DNS{SearchDomains: []string{"b.example"}}, false) // as at a start
+	b.configuredDNS(mesh.DNS{SearchDomains: []string{"b.example"}}, false) // as at startup
 	if got := b.call("GET", "/api/v1/dns", nil).ok(); !cmp.Equal(got, set.ok()) {
 		t.Errorf("a start undid what was set: %v", got)
 	}

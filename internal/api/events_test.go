@@ -25,10 +25,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// patience is far longer than any event takes.
+// patience is far longer than any event should take.
 const patience = 20 * time.Second
 
-// consumer reads one event stream.
+// consumer reads an event stream.
 type consumer struct {
 	t      testing.TB
 	status int
@@ -43,7 +43,7 @@ type received struct {
 	data     object
 }
 
-// consume opens an event stream; close ends it.
+// consume opens an event stream; call close to end it.
 func (s *service) consume(headers ...string) *consumer {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
@@ -52,7 +52,7 @@ func (s *service) consume(headers ...string) *consumer {
 		s.t.Fatal(err)
 	}
 	s.dress(req, headers)
-	res, err := s.client.Do(req) //nolint:bodyclose // close does
+	res, err := s.client.Do(req) //nolint:bodyclose // close closes it
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func (s *service) consume(headers ...string) *consumer {
 	return c
 }
 
-// next waits for an event; false means that the stream has ended.
+// next waits for an event. It returns false if the stream has ended.
 func (c *consumer) next() (e received, ok bool) {
 	c.t.Helper()
 	for c.lines.Scan() {
@@ -98,7 +98,7 @@ func (c *consumer) keepsToTheDocument(e received) {
 	}
 }
 
-// begun waits until the stream has told where it begins.
+// begun waits until the stream has reported its start position.
 func (c *consumer) begun() *consumer {
 	c.t.Helper()
 	for c.last == "" && c.lines.Scan() {
@@ -208,7 +208,7 @@ func TestEventsBeginAnewWhereTheyAreForgotten(t *testing.T) {
 		if _, err := s.store.Store.(history.Store).Forget(t.Context(), 0, 0); err != nil {
 			t.Fatal(err)
 		}
-		for _, id := range []string{"1-0", "99999999-0"} { // too old, and of another history
+		for _, id := range []string{"1-0", "99999999-0"} { // too old, and from another history
 			c := s.consume("Last-Event-ID: " + id)
 			e, ok := c.next()
 			if rev := fmt.Sprint(s.ledger.World().Rev); !ok || e.name != "reset" || e.data["revision"] != rev || !strings.HasPrefix(e.id, rev+"-") {
@@ -313,8 +313,8 @@ func TestOneReplicaServesSixtyFourStreamsAndEightOfThemToEachKeyAndLocally(t *te
 	}
 }
 
-// A consumer that is killed again and again, and resumes on any replica, sees
-// everything once and in order, while both replicas write.
+// A consumer that is killed repeatedly and resumes on either replica sees every event
+// once and in order, while both replicas write.
 func TestKilledConsumerMissesNothingAndSeesNothingTwice(t *testing.T) {
 	a, b := replicas(t)
 	a.newUser("alice")
@@ -377,7 +377,7 @@ func TestKilledConsumerMissesNothingAndSeesNothingTwice(t *testing.T) {
 	for _, row := range rows {
 		missed[row.Position.String()] = true
 	}
-	for _, m := range moves { // those that were merged since may have been seen too
+	for _, m := range moves { // transitions merged since then may have been seen too
 		missed[m.Position.String()] = true
 	}
 	for id := range seen {

@@ -37,8 +37,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/webhook"
 )
 
-// pg is started by the first test that wants it: most do not, and each worker
-// of a fuzz target runs this package anew.
+// pg is started by the first test that needs it: most tests do not, and each fuzz worker
+// runs this package again.
 var pg struct {
 	once   sync.Once
 	server *pgtest.Server
@@ -116,7 +116,7 @@ func (c *counted) Tail(ctx context.Context, after store.Point) ([]store.Entry, e
 	return c.Store.Tail(ctx, after)
 }
 
-// contract is what every answer of a service is held to.
+// contract validates every answer of a service.
 var contract = sync.OnceValue(func() *apitest.Contract {
 	c, err := apitest.Load(apispec.Document)
 	if err != nil {
@@ -125,7 +125,7 @@ var contract = sync.OnceValue(func() *apitest.Contract {
 	return c
 })
 
-// journal keeps the log lines of a service.
+// journal collects the log lines of a service.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu
@@ -158,13 +158,13 @@ func (j *journal) lines(t testing.TB, msg string) (found []map[string]any) {
 	return found
 }
 
-// sealer makes and opens the login links of all tests.
+// sealer creates and opens the login links of all tests.
 var sealer = identity.NewLoginSealer(key.NewMachine())
 
-// hookSecrets are those of the webhooks of all tests.
+// hookSecrets derives the webhook secrets of all tests.
 var hookSecrets = identity.NewWebhookSecrets(key.NewMachine())
 
-// service is the API over a real ledger, on a port of its own.
+// service is the API over a real ledger, on its own port.
 type service struct {
 	t       testing.TB
 	url     string
@@ -172,8 +172,8 @@ type service struct {
 	handler http.Handler
 	local   http.Handler
 	client  *http.Client
-	key     string              // an API key, sent unless a request says otherwise
-	dressed func(*http.Request) // has the last word on a request, if there is one
+	key     string              // an API key, sent by default
+	dressed func(*http.Request) // if set, may change each request last
 	ledger  *ledger.Ledger
 	control *control.Service
 	courier *webhook.Sender
@@ -182,13 +182,13 @@ type service struct {
 	metrics *prometheus.Registry
 }
 
-// config changes what start takes as given.
+// config changes the defaults of start.
 type config struct {
 	api     func(*api.Config)
 	control func(*control.Config)
 }
 
-// start runs a service over st; it ends with the test.
+// start runs a service over st until the test ends.
 func start(t testing.TB, st store.Store, changes ...config) *service {
 	t.Helper()
 	s := &service{t: t, store: &counted{Store: st}, log: &journal{}, metrics: prometheus.NewRegistry()}
@@ -251,7 +251,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	return s
 }
 
-// run keeps loops going until the test ends.
+// run runs loops until the test ends.
 func run(t testing.TB, loops ...func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -271,14 +271,14 @@ func sqlite(t testing.TB, changes ...config) *service {
 	return start(t, openSQLite(t), changes...)
 }
 
-// engines runs a test on a service over each engine: for what reads the history, and for every
-// operation once. What decides on the snapshot alone is the same on both.
+// engines runs a test on both engines. Use it for operations that read the history, and
+// once for every operation; whatever depends on the snapshot alone is the same on both.
 func engines(t *testing.T, test func(t *testing.T, s *service)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, sqlite(t)) })
 	t.Run("postgres", func(t *testing.T) { test(t, start(t, openPostgres(t, postgres(t).Database(t)))) })
 }
 
-// listen gives the service a port.
+// listen makes the service listen on a port.
 func (s *service) listen() *service {
 	server := httptest.NewServer(s.handler)
 	s.t.Cleanup(server.Close)
@@ -287,7 +287,7 @@ func (s *service) listen() *service {
 	return s
 }
 
-// answer is a response with its body read.
+// answer is a response whose body has been read.
 type answer struct {
 	t      testing.TB
 	status int
@@ -295,10 +295,10 @@ type answer struct {
 	body   []byte
 }
 
-// noKey as a header leaves the API key out.
+// noKey is a header that makes call omit the API key.
 const noKey = "Authorization: "
 
-// call sends a request; body is text as it is, or a value to encode; headers
+// call sends a request. body is sent as is if it is text, and encoded otherwise; headers
 // are lines.
 func (s *service) call(method, path string, body any, headers ...string) *answer {
 	s.t.Helper()
@@ -322,7 +322,7 @@ func (s *service) call(method, path string, body any, headers ...string) *answer
 	return &answer{s.t, res.StatusCode, res.Header, data}
 }
 
-// direct calls a handler without a network between.
+// direct calls a handler without a network in between.
 func (s *service) direct(h http.Handler, method, path string, body any, headers ...string) *answer {
 	s.t.Helper()
 	req := httptest.NewRequestWithContext(s.t.Context(), method, path, reader(s.t, body))
@@ -368,7 +368,7 @@ func reader(t testing.TB, body any) io.Reader {
 // object is a JSON object.
 type object = map[string]any
 
-// ok demands success and returns the body.
+// ok fails the test unless the request succeeded, and returns the body.
 func (a *answer) ok() object {
 	a.t.Helper()
 	if a.status != http.StatusOK || a.header.Get("Content-Type") != "application/json" {
@@ -385,8 +385,8 @@ func (a *answer) decoded() (body object) {
 	return body
 }
 
-// fails demands a problem with this status, title and detail; path, if not
-// empty, is the member to blame.
+// fails checks that the answer is a problem with this status, title and detail. path, if
+// not empty, is the member at fault.
 func (a *answer) fails(status int, title, detail, path string) {
 	a.t.Helper()
 	want := object{
@@ -429,7 +429,7 @@ func serve(h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 	return rec
 }
 
-// audit returns all that was recorded for people to read.
+// audit returns all entries of the audit log.
 func (s *service) audit() []history.AuditRow {
 	s.t.Helper()
 	rows, err := s.store.Store.(history.Store).Audit(s.t.Context(), history.AuditQuery{Limit: 10_000})

@@ -15,14 +15,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// write is a change to the one node or user of a fixture.
+// write is a change to the only node or user of a fixture.
 type write struct {
 	method, path string
 	body         any
 }
 
-// nodeWrites are all that change one node, the last removes it. Each differs from
-// the one before.
+// nodeWrites are all operations that change one node. Each makes a new change; the last
+// deletes the node.
 var nodeWrites = []write{
 	{"POST", "/rename/web", nil},
 	{"POST", "/rename", nil},
@@ -47,7 +47,7 @@ func TestEveryWriteOnANodeOrUserTakesIfMatch(t *testing.T) {
 	f.ifMatch("user", "/api/v1/user/"+f.user, userWrites)
 }
 
-// A condition that is not kept must not be taken.
+// An operation that does not enforce If-Match must reject it.
 func TestIfMatchIsTakenWhereTheDocumentSaysSo(t *testing.T) {
 	s, doc := sqlite(t), readDocument(t)
 	placeholder := regexp.MustCompile(`\{\w+\}`)
@@ -92,8 +92,8 @@ func TestAChangeOfARouteIsBoundToItsNode(t *testing.T) {
 	}
 }
 
-// ifMatch makes each write from a stale version, from the current one, and shows
-// that the answer names the next.
+// ifMatch tries each write with stale versions and with the current one, and checks that
+// the answer contains the next version.
 func (f fixture) ifMatch(kind, path string, writes []write) {
 	f.t.Helper()
 	for _, w := range writes {

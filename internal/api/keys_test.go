@@ -15,10 +15,10 @@ func (s *service) preAuthKey(body object) string {
 	return s.call("POST", "/api/v1/preauthkey", body).ok()["preAuthKey"].(object)["key"].(string)
 }
 
-// masked is how a key is shown after its creation.
+// masked returns a key as it is shown after its creation.
 func masked(key string) string { return key[:len("flk_")+12] + "_***" }
 
-// prefixOf is the public part of a key.
+// prefixOf returns the public part of a key.
 func prefixOf(key string) string { return key[len("flk_") : len("flk_")+12] }
 
 func moment(t *testing.T, v any) time.Time {
@@ -51,7 +51,7 @@ func TestPreAuthKeyIsShownOnceAndMaskedAfter(t *testing.T) {
 	}
 }
 
-// As in Headscale. No rule can name such a tag, so it allows nothing by itself.
+// Headscale allows this too. No rule can name such a tag, so on its own it allows nothing.
 func TestPreAuthKeyMayHaveTagsThatThePolicyDoesNotDeclare(t *testing.T) {
 	s := sqlite(t)
 	s.setPolicy(`{"tagOwners": {"tag:web": []}, "acls": [{"action": "accept", "src": ["tag:web"], "dst": ["tag:web:*"]}]}`).ok()
@@ -70,7 +70,7 @@ func TestPreAuthKeyMayHaveTagsThatThePolicyDoesNotDeclare(t *testing.T) {
 			t.Errorf("%s: %v", path, why)
 		}
 	}
-	// Nodes that exist get only tags that the policy declares.
+	// Existing nodes can only get tags that the policy declares.
 	s.call("POST", "/api/v1/node/"+web["id"].(string)+"/tags", object{"tags": []string{"tag:mail"}}).
 		fails(400, "Bad Request", "unknown tag: the policy's tagOwners has no tag:mail; add it there first", "tags")
 }
@@ -269,7 +269,7 @@ func TestAPIKeysExpireByIDKeyOrPrefix(t *testing.T) {
 		func(_, key string) object { return object{"prefix": prefixOf(key)[:8]} },
 	} {
 		id, key := s.newKey()
-		for range 2 { // again changes nothing and gives the same answer
+		for range 2 { // repeating it changes nothing and gives the same answer
 			if diff := cmp.Diff([]any{masked(key)}, expire(body(id, key)).ok()["expired"]); diff != "" {
 				t.Errorf("%v (-want +got):\n%s", body(id, key), diff)
 			}

@@ -21,7 +21,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// crowded is a service with this many thousand nodes.
+// crowded returns a service with this many thousand nodes.
 func crowded(t *testing.T, thousands int) *service {
 	t.Helper()
 	s := sqlite(t)
@@ -40,7 +40,7 @@ func crowded(t *testing.T, thousands int) *service {
 	return s
 }
 
-// stalled takes what it is given and looks at the memory in use.
+// stalled is a response writer that measures the memory in use at the first write.
 type stalled struct {
 	*httptest.ResponseRecorder
 	heap uint64
@@ -85,7 +85,7 @@ func TestListThatCannotBeWrittenIsCutOff(t *testing.T) {
 	req := newRequest(t, "GET", "/api/v1/node")
 	s.dress(req, nil)
 	defer func() {
-		if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+		if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // net/http compares with ==
 			t.Errorf("recovered %v", p)
 		}
 	}()
@@ -118,7 +118,7 @@ func TestLargeListArrivesOverASlowLine(t *testing.T) {
 	})
 }
 
-// slowLine lets 4 KiB through in a second.
+// slowLine lets 4 KiB through per second.
 type slowLine struct{ net.Conn }
 
 func (l *slowLine) Read(b []byte) (int, error) {

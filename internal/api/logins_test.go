@@ -16,8 +16,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// arrive lets the n-th device ask to join without a key, and wait. It returns
-// the link that the device shows.
+// arrive makes the n-th device ask to join without a key, and wait for approval. It
+// returns the link that the device shows.
 func (s *service) arrive(n uint64) (link string) {
 	s.t.Helper()
 	device := mesh.Actor{Kind: mesh.ActorNode, Addr: "192.0.2.7"}
@@ -31,7 +31,7 @@ func (s *service) arrive(n uint64) (link string) {
 	}
 	ask.Followup = first.Link
 	run(s.t, func(ctx context.Context) error {
-		_, _ = s.control.Joins.Join(ctx, device, ask) // ends with the test at the latest
+		_, _ = s.control.Joins.Join(ctx, device, ask) // returns when the test ends at the latest
 		return nil
 	})
 	waits := func() bool {

@@ -23,14 +23,14 @@ func (s *service) enrol(body any) *answer {
 	return s.call("POST", "/api/v1/machine", body, noKey)
 }
 
-// with returns a copy of o with other values.
+// with returns a copy of o with changes.
 func with(o object, changes object) object {
 	o = maps.Clone(o)
 	maps.Copy(o, changes)
 	return o
 }
 
-// rejected demands the one answer to a key that does not fit, and one log line.
+// rejected checks for the uniform answer to an invalid key, and for the reason in the log.
 func (s *service) rejected(a *answer, reason string) {
 	s.t.Helper()
 	a.fails(401, "Node registration rejected", "Authentication failed: invalid key", "")
@@ -98,9 +98,9 @@ func TestSameEnrolmentAgainIsTheSameAnswer(t *testing.T) {
 			t.Error("something changed")
 		}
 	}
-	again() // the key can be used once and was used
+	again() // although the key can be used once and was used
 	s.call("POST", "/api/v1/preauthkey/expire", object{"id": made["id"]}).ok()
-	again() // and has expired
+	again() // although the key has also expired
 
 	s.rejected(s.enrol(with(request, object{"nodeKey": nodeKey(2)})), keyExpired)
 	valid := s.preAuthKey(object{"user": "alice", "reusable": true})
@@ -120,7 +120,7 @@ func TestSameEnrolmentAgainIsTheSameAnswer(t *testing.T) {
 	if lines := s.log.lines(t, "registration conflicts with an existing node"); len(lines) != 3 || lines[0]["reason"] != known {
 		t.Errorf("logged %v", lines)
 	}
-	if lines := s.log.lines(t, "forbidden"); len(lines) > 0 { // which is what 403 says
+	if lines := s.log.lines(t, "forbidden"); len(lines) > 0 { // that message is for status 403
 		t.Errorf("logged %v", lines)
 	}
 }
@@ -272,7 +272,7 @@ func TestEnrolmentThatCannotBeReadIsRefused(t *testing.T) {
 	raw := strings.NewReplacer("KEY", key, "MACHINE", machineKey(1), "NODE", nodeKey(1))
 	for hostname, detail := range map[string]string{
 		"a\xffb":       "the body is not valid UTF-8",
-		"\xed\xa0\x80": "the body is not valid UTF-8", // half a character, as some encoders write it
+		"\xed\xa0\x80": "the body is not valid UTF-8", // half of a surrogate pair, as some encoders write it
 		"a\x00b":       "the body is not JSON: invalid character '\\x00' in string literal at byte 210",
 	} {
 		a := s.enrol(raw.Replace(`{"preAuthKey":"KEY","machineKey":"MACHINE","nodeKey":"NODE","hostname":"`) + hostname + `"}`)
@@ -411,7 +411,7 @@ func encode(t *testing.T, body object) []byte {
 	return data
 }
 
-// Whoever knows an address can send these without a key, as often as they like.
+// Anyone who knows the server's address can send these without a key, as often as they like.
 func TestStrangersBodyCostsLittle(t *testing.T) {
 	s := sqlite(t)
 	fill := func(head, piece, tail string, size int) string {

@@ -77,7 +77,7 @@ func TestPanicIsAnsweredAndLogged(t *testing.T) {
 	s.call("GET", "/version", nil).ok()
 }
 
-// cutOff panics in the middle of an answer.
+// cutOff is a response writer that panics in the middle of an answer.
 type cutOff struct {
 	*httptest.ResponseRecorder
 	reason any
@@ -90,7 +90,7 @@ func TestPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
 	for _, reason := range []any{"boom", http.ErrAbortHandler} {
 		func() {
 			defer func() {
-				if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+				if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // net/http compares with ==
 					t.Errorf("recovered %v", p)
 				}
 			}()
@@ -179,7 +179,7 @@ func TestLargeBodyIsRefused(t *testing.T) {
 		return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 	}
 	s.call("POST", "/api/v1/user", body(1<<20+1)).fails(413, "Request Entity Too Large", "the body is larger than 1024 KiB", "")
-	// Without a length the size shows only at the end.
+	// Without a Content-Length, the size is known only after reading.
 	s.call("POST", "/api/v1/user", io.MultiReader(strings.NewReader(body(1<<20+1)))).
 		fails(413, "Request Entity Too Large", "the body is larger than 1024 KiB", "")
 	for _, h := range []http.Handler{s.handler, s.local} {
@@ -266,7 +266,7 @@ func TestFailureOfTheDatabaseIsAnAnswer(t *testing.T) {
 	if len(lines) != 1 || lines[0]["error"] != "page 7 is upside down" || lines[0]["req"] != "r1" || lines[0]["path"] != "/api/v1/user" {
 		t.Errorf("%v", lines)
 	}
-	// Nobody can tell whether another replica knows them.
+	// During an outage, nothing can be called unknown: another replica may have created it.
 	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer flk_a_b").fails(503, "Service Unavailable", unavailable, "")
 	s.call("GET", "/api/v1/node/1", nil).fails(503, "Service Unavailable", unavailable, "")
 	s.call("GET", "/api/v1/node?user=alice", nil).fails(503, "Service Unavailable", unavailable, "")
@@ -314,7 +314,7 @@ func TestReplicaThatMustNotServeRefusesKeysButNotPeopleOnTheMachine(t *testing.T
 	closed.Store(true)
 	const detail = "this replica lost the database and another one has it: it cannot tell whether the API key is still valid; use another replica"
 	s.call("GET", "/api/v1/user", nil).fails(503, "Service Unavailable", detail, "")
-	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer flk_a_b").fails(503, "Service Unavailable", detail, "") // also to those who guess
+	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer flk_a_b").fails(503, "Service Unavailable", detail, "") // even for wrong keys
 	s.call("GET", "/api/v1/events", nil).fails(503, "Service Unavailable", detail, "")
 	if a := s.direct(s.local, "GET", "/api/v1/user", nil, noKey); a.status != http.StatusOK {
 		t.Errorf("on the local socket: %d", a.status)
@@ -330,7 +330,7 @@ func TestReplicaThatMustNotServeRefusesKeysButNotPeopleOnTheMachine(t *testing.T
 
 func TestMetricsEqualWhatWasSent(t *testing.T) {
 	s := sqlite(t)
-	// Failures count from zero: Prometheus sees no increase in a series that begins.
+	// Failure counters start at zero: Prometheus sees no increase when a series first appears.
 	counted, total := map[string]int{"500": 0, "503": 0}, 0
 	call := func(h http.Handler, method, path string, body any, headers ...string) {
 		a := s.direct(h, method, path, body, headers...)
@@ -360,7 +360,7 @@ func TestMetricsEqualWhatWasSent(t *testing.T) {
 	}
 }
 
-// counts reads a counter, or how often a histogram was fed, by label.
+// counts returns a counter's values, or a histogram's number of observations, by label.
 func (s *service) counts(name string) map[string]int {
 	s.t.Helper()
 	families, err := s.metrics.Gather()

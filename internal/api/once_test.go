@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// naming gives each change that passes a key of its own, and keeps the last one.
+// naming adds a unique Idempotency-Key to each change, and keeps the last request.
 type naming struct {
 	http.RoundTripper
 	n    int
@@ -35,7 +35,7 @@ func (c *naming) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// again sends the last change once more, with something more in its query.
+// again repeats the last change, with more appended to its query.
 func (c *naming) again(s *service, more string) *answer {
 	u := *c.last.URL
 	u.RawQuery += more
@@ -43,7 +43,7 @@ func (c *naming) again(s *service, more string) *answer {
 		"Authorization: "+c.last.Header.Get("Authorization"), "Idempotency-Key: "+c.last.Header.Get("Idempotency-Key"))
 }
 
-// secret operations answer with what is kept nowhere.
+// secret reports whether an operation returns a secret, which is not stored anywhere.
 func secret(operation object) bool {
 	return slices.Contains([]any{"PreAuthKey", "APIKey", "WebhookSecret"}, operation["x-replay"])
 }
@@ -101,7 +101,7 @@ func doneOnce(t *testing.T, s *service, client *naming, secret bool, first *answ
 	}
 }
 
-// Those who enrol machines are strangers to each other.
+// Machines that register are strangers to each other, so their keys may collide.
 func TestIdempotencyKeyMeansNothingToMachines(t *testing.T) {
 	s := sqlite(t)
 	s.newUser("alice")
@@ -193,7 +193,7 @@ func TestReplayShowsTheObjectAsItIsNow(t *testing.T) {
 	if gone.status != http.StatusGone || gone.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("status %d: %s", gone.status, gone.body)
 	}
-	s.newUser("alice") // so the name was free, and the user was not created again
+	s.newUser("alice") // the name is free, so the replay did not create the user again
 }
 
 func TestKeysOfTwoCallersDoNotMeet(t *testing.T) {
@@ -233,7 +233,7 @@ func TestMalformedIdempotencyKeyIsABadRequest(t *testing.T) {
 		a.fails(400, "Bad Request", "Idempotency-Key must be one text of 1 to 255 bytes without control characters", "Idempotency-Key")
 	}
 	s.call("POST", "/api/v1/user", object{"name": "alice"}, "Idempotency-Key: "+strings.Repeat("k", 255)).ok()
-	s.call("GET", "/api/v1/user", nil, "Idempotency-Key: "+strings.Repeat("k", 256)).ok() // it means nothing there
+	s.call("GET", "/api/v1/user", nil, "Idempotency-Key: "+strings.Repeat("k", 256)).ok() // ignored for GET
 }
 
 func TestExpiryOfManyNodesIsRememberedWhenItIsComplete(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// A key that names more requests than can be remembered is told to wait; what
-// it asked for moments ago is not done a second time.
+// A caller that sends more idempotency keys than can be stored is told to wait. Recent
+// keys are not dropped, so a retry of a recent request is not executed a second time.
 func TestYoungRequestsAreNotForgottenForNewOnes(t *testing.T) {
 	s := sqlite(t).listen()
 	s.call("POST", "/api/v1/user", `{"name": "ada"}`, "Idempotency-Key: first").ok()
@@ -36,5 +36,5 @@ func TestYoungRequestsAreNotForgottenForNewOnes(t *testing.T) {
 	if repeat := s.call("POST", "/api/v1/user", `{"name": "ada"}`, "Idempotency-Key: first"); repeat.header.Get("Idempotency-Replayed") != "true" {
 		t.Error("the first request was forgotten")
 	}
-	s.call("POST", "/api/v1/user", `{"name": "carol"}`).ok() // without a key there is nothing to remember
+	s.call("POST", "/api/v1/user", `{"name": "carol"}`).ok() // without a key, nothing needs to be stored
 }

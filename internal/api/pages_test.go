@@ -11,12 +11,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// lists are those that come in pages, with the member that holds the elements.
+// lists are the paginated lists, with the member that holds the elements.
 var lists = map[string]string{
 	"/api/v1/user": "users", "/api/v1/node": "nodes", "/api/v1/preauthkey": "preAuthKeys", "/api/v1/apikey": "apiKeys", "/api/v1/routes": "routes",
 }
 
-// ids are those of the elements of a list, and the cursor of what follows.
+// ids returns the IDs of the elements of a list, and the cursor of the next page.
 func (s *service) ids(path, query string) (ids []string, next string) {
 	s.t.Helper()
 	body := s.call("GET", path+query, nil).ok()
@@ -27,7 +27,7 @@ func (s *service) ids(path, query string) (ids []string, next string) {
 	return ids, next
 }
 
-// pages reads a list page by page and calls between after each.
+// pages reads a list page by page and calls between after each page.
 func (s *service) pages(path, query string, limit int, between func()) (ids []string) {
 	s.t.Helper()
 	for next := ""; ; {
@@ -42,8 +42,8 @@ func (s *service) pages(path, query string, limit int, between func()) (ids []st
 	}
 }
 
-// furnished has seven of everything that is listed, and of nodes some in every
-// state that filters tell apart.
+// furnished returns a service with at least seven objects of every listed kind. Its nodes
+// cover every state that filters distinguish.
 func furnished(t *testing.T) *service {
 	s := sqlite(t)
 	for i := range 7 {
@@ -88,7 +88,7 @@ func TestPagesTogetherAreTheWholeList(t *testing.T) {
 
 func TestPagesLeaveNothingOutWhileObjectsComeAndGo(t *testing.T) {
 	s := furnished(t)
-	gone := []string{"2", "6", "7"} // the last of a page, one to come, and the last again
+	gone := []string{"2", "6", "7"} // the last of a page, one still to come, and the last again
 	joined := uint64(100)
 	got := s.pages("/api/v1/node", "", 2, func() {
 		if len(gone) > 0 {
@@ -170,7 +170,7 @@ func TestListOfNodesFollowsEveryChange(t *testing.T) {
 		t.Helper()
 		for _, n := range s.call("GET", "/api/v1/node", nil).ok()["nodes"].([]any) {
 			shown := s.call("GET", "/api/v1/node/"+n.(object)["id"].(string), nil).ok()["node"].(object)
-			delete(shown, "host") // lists have it where asked for
+			delete(shown, "host") // lists contain it only on request
 			if diff := cmp.Diff(any(shown), n); diff != "" {
 				t.Errorf("%s (-shown +listed):\n%s", what, diff)
 			}
@@ -189,7 +189,7 @@ func TestListOfNodesFollowsEveryChange(t *testing.T) {
 		same(c.method + " " + c.path)
 	}
 	s.call("POST", "/api/v1/preauthkey/expire", object{"id": "6"}).ok()
-	s.enrol(machine(50, s.preAuthKey(object{"user": "user7"}))).ok() // one more of its nodes
+	s.enrol(machine(50, s.preAuthKey(object{"user": "user7"}))).ok() // gives the user one more node
 	s.moveAt(1, false, time.Now())
 	same("at last")
 }

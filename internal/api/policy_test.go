@@ -48,7 +48,7 @@ func TestPolicyIsReadAsItWasSaved(t *testing.T) {
 	})
 }
 
-// Tools that know another server look for these words.
+// Tools written for Headscale look for this text.
 func TestToolsAreToldInTheirWordsThatThereIsNoPolicy(t *testing.T) {
 	s := sqlite(t)
 	a := s.call("GET", "/api/v1/policy", nil)
@@ -73,7 +73,7 @@ func TestRuleWithoutSourcesOrDestinationsAllowsNothing(t *testing.T) {
 		`{"acls": [{"action": "accept", "src": ["*"]}]}`:                       false,
 		`{"acls": [{"action": "accept", "dst": ["*:*"]}]}`:                     false,
 		`{"acls": [{"action": "accept", "src": [], "dst": ["*:*"]}]}`:          false,
-		`{"acls": [{"action": "accept", "src": ["alice@"], "dst": ["*:22"]}]}`: true, // so that the check can fail
+		`{"acls": [{"action": "accept", "src": ["alice@"], "dst": ["*:22"]}]}`: true, // shows that the check can fail
 	} {
 		s.setPolicy(text).ok()
 		if why := s.call("GET", "/api/v1/policy/why?from=1&to=2&port=22", nil).ok(); why["allowed"] != allowed {
@@ -113,7 +113,7 @@ func TestEmptyPolicyMeansNoPolicyAndIsAVersion(t *testing.T) {
 	})
 }
 
-// What was not meant to remove the policy does not open the network to everyone.
+// A body that was not meant to remove the policy must not open the network to everyone.
 func TestMistakenBodyDoesNotRemoveThePolicy(t *testing.T) {
 	s := sqlite(t)
 	s.setPolicy(allowNone).ok()
@@ -205,7 +205,7 @@ func TestOfTwoSavesFromOneVersionOneWins(t *testing.T) {
 	oneWins(t, func(i int) int { return s.setPolicy(allowAll+strings.Repeat("\n", i), "If-Match: "+etag).status })
 }
 
-// oneWins makes changes at once that were all made from one version.
+// oneWins makes concurrent changes that all start from the same version.
 func oneWins(t *testing.T, change func(i int) (status int)) {
 	t.Helper()
 	var wins, stale atomic.Int64
@@ -305,7 +305,7 @@ func TestDiffOfPoliciesTellsTheirEffectOnTheNodesThereAre(t *testing.T) {
 	}
 }
 
-// TestAllThatLooksAtADraftTakesATurn asks for each of it with a key that has none left.
+// TestAllThatLooksAtADraftTakesATurn calls each such operation with a key that has no turns left.
 func TestAllThatLooksAtADraftTakesATurn(t *testing.T) {
 	s := sqlite(t)
 	s.setPolicy(allowAll).ok()
@@ -325,13 +325,13 @@ func TestAllThatLooksAtADraftTakesATurn(t *testing.T) {
 			t.Errorf("%s: %d %s", call, a.status, a.body)
 		}
 	}
-	s.call("GET", "/api/v1/policy/diff", nil).ok() // the texts alone are compared in no time
+	s.call("GET", "/api/v1/policy/diff", nil).ok() // comparing only the texts is cheap, so it needs no turn
 }
 
 func TestPolicyMayBeAMebibyteHoweverItIsEscaped(t *testing.T) {
 	s := sqlite(t)
 	text := allowNone + " //" + strings.Repeat("<", 1<<20-len(allowNone)-4) + "\n"
-	s.call("PUT", "/api/v1/policy", object{"policy": text}).ok() // each < is written in six characters
+	s.call("PUT", "/api/v1/policy", object{"policy": text}).ok() // each < is escaped as six characters
 	if a := s.setPolicy(text + " "); a.status != http.StatusBadRequest {
 		t.Errorf("a byte more: %d", a.status)
 	}
@@ -478,7 +478,7 @@ func TestUsersWhoDoNotExistAreWarnedOf(t *testing.T) {
 		warnings = append(warnings, object{"line": 0.0, "column": 0.0, "text": "there is no user " + name})
 	}
 	draft := object{"policy": typo}
-	for range 2 { // the second time from what is remembered
+	for range 2 { // the second save is a replay
 		for call, got := range map[string]object{
 			"check": s.call("POST", "/api/v1/policy/check", draft).ok(),
 			"save":  s.call("PUT", "/api/v1/policy", draft, "Idempotency-Key: typo").ok(),

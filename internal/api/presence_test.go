@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// moveAt brings a node online or takes it offline at a time that has passed.
+// moveAt brings a node online or takes it offline at a time in the past.
 func (s *service) moveAt(node mesh.NodeID, online bool, at time.Time) {
 	s.t.Helper()
 	var e mesh.Event = mesh.Offline{ID: node, At: mesh.TimeOf(at)}

@@ -21,9 +21,9 @@ const (
 	ratioRounds  = 3
 )
 
-// TestRatioListUsers holds, in one run at concurrency 16: an authenticated list
-// of 25 users reaches at least half the requests per second of a bare handler
-// that writes the same bytes, and asks the database nothing.
+// TestRatioListUsers checks, in one run at concurrency 16, that an authenticated list of
+// 25 users reaches at least half the requests per second of a bare handler that writes
+// the same bytes, and makes no database queries.
 func TestRatioListUsers(t *testing.T) {
 	s := sqlite(t).listen()
 	for i := range 25 {
@@ -47,7 +47,7 @@ func TestRatioListUsers(t *testing.T) {
 	if ours < theirs/2 {
 		t.Errorf("the list reaches only %.0f %% of a bare handler", 100*ours/theirs)
 	}
-	// The ledger itself looks at the log once a second.
+	// The ledger itself reads the log once a second.
 	if l, n := s.store.locks.Load()-locks, s.store.tails.Load()-tails; l != 0 || n > 1+int64(time.Since(begin)/time.Second) {
 		t.Errorf("%d transactions and %d reads of the log in %v", l, n, time.Since(begin))
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// replicas starts two services over one database.
+// replicas starts two services on one database.
 func replicas(t *testing.T) (a, b *service) {
 	t.Helper()
 	name := postgres(t).Database(t)
@@ -53,7 +53,7 @@ func TestOwnWriteIsReadOnAnotherReplica(t *testing.T) {
 	}
 }
 
-// What is not committed travels with the heartbeat.
+// Observations are not committed; replicas exchange them with the heartbeat.
 func TestObservationsOfOneReplicaAreShownByAnother(t *testing.T) {
 	a, b := replicas(t)
 	a.newUser("alice")

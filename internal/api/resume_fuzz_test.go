@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/history"
 )
 
-// FuzzResumeEvents: a position that can be read is resumed after, or answered with a
-// reset; any other is a bad request.
+// FuzzResumeEvents: a stream resumes after a valid position or answers with a reset; an
+// invalid position is a bad request.
 func FuzzResumeEvents(f *testing.F) {
 	s := sqlite(f)
 	for i := range 10 {
@@ -28,7 +28,7 @@ func FuzzResumeEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, query bool) {
 		after, err := history.ParsePosition(text)
 		if text == "" {
-			t.Skip() // no position: the stream begins now
+			t.Skip() // without a position, the stream starts now
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
@@ -68,7 +68,7 @@ func FuzzResumeEvents(f *testing.F) {
 	})
 }
 
-// brief ends a stream soon after its first write.
+// brief ends a stream shortly after its first write.
 type brief struct {
 	*httptest.ResponseRecorder
 	end func()

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// route approves a prefix of the fixture's node, which does not advertise it,
-// beside what it has, and returns the route's id.
+// route approves one more prefix for the fixture's node, which does not advertise it,
+// and returns the ID of the route.
 func (f fixture) route(prefix string) (id string) {
 	f.t.Helper()
 	path := "/api/v1/node/" + f.node
@@ -21,7 +21,7 @@ func (f fixture) route(prefix string) (id string) {
 	return id
 }
 
-// routers enrols nodes that advertise these routes each.
+// routers registers nodes that each advertise these routes.
 func routers(s *service, nodes uint64, advertised ...string) {
 	s.t.Helper()
 	s.newUser("alice")
@@ -33,7 +33,7 @@ func routers(s *service, nodes uint64, advertised ...string) {
 	}
 }
 
-// listed writes routes as the API has them: id, node, prefix and what holds.
+// listed formats routes as returned by the API: ID, node, prefix and what is true of them.
 func (s *service) listed(query string) string {
 	s.t.Helper()
 	var lines []string
@@ -78,7 +78,7 @@ func TestRoutesAreEnabledAndDisabled(t *testing.T) {
 	if got := s.listed("routes?primary=true"); got != "1 host-0 10.1.0.0/16 advertised enabled isPrimary" {
 		t.Errorf("the other takes over: %s", got)
 	}
-	s.call("POST", "/api/v1/routes/2/disable", nil).ok() // nothing changes, so nothing is logged
+	s.call("POST", "/api/v1/routes/2/disable", nil).ok() // changes nothing, so nothing is logged
 	var lines []string
 	for _, phrase := range []string{"route enabled", "route disabled"} {
 		for _, l := range s.log.lines(t, phrase) {
@@ -91,7 +91,6 @@ func TestRoutesAreEnabledAndDisabled(t *testing.T) {
 	}
 }
 
-// A route names who approved it.
 func TestRouteNamesItsApprover(t *testing.T) {
 	s := sqlite(t)
 	routers(s, 1, "10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16")
@@ -205,7 +204,7 @@ func TestRoutesThatCannotBeChanged(t *testing.T) {
 	}
 }
 
-// Nobody approves a route to addresses of the mesh, and no policy does.
+// Neither a person nor a policy can approve a route that overlaps addresses of the mesh.
 func TestRoutesOverTheMeshAreRefused(t *testing.T) {
 	s := sqlite(t)
 	routers(s, 1, "10.1.0.0/16", "0.0.0.0/0", "::/0")
@@ -246,7 +245,7 @@ func TestPolicyEnablesRoutesAndTheLogSaysSo(t *testing.T) {
 	}
 }
 
-// Who leads to a network, and since when, is in the audit.
+// The audit log shows which node served a network, and since when.
 func TestAuditSaysWhoServedWhen(t *testing.T) {
 	s := sqlite(t)
 	routers(s, 2, "10.1.0.0/16")

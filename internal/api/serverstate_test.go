@@ -28,7 +28,7 @@ func TestTheServerSaysWhatOnlineNodesMeasureOfRelays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n < 4 { // the last has gone, and says no more of the relay
+		if n < 4 { // the last one is offline, so it no longer counts
 			s.commit(mesh.Online{ID: mesh.NodeID(n), Replica: "a"})
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// session lets a session from node 901 to 902 as a user begin to wait, and
-// returns its code.
+// session starts an SSH session from node 901 to 902 as a user, which waits for
+// approval, and returns its code.
 func (s *service) session(user string) string {
 	s.t.Helper()
 	const rules = `{"tagOwners": {"tag:web": [], "tag:a": []}, "ssh": [{"action": "check", "src": ["user900@"], "dst": ["user900@"], "users": ["autogroup:nonroot"], "checkPeriod": "1h"}]}`

@@ -13,21 +13,21 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
-// Consoles and providers that were written for the older API of the same paths
-// keep working. The tables of this file are the calls that they make, in the
-// forms of all their versions, and what they read in the answers.
+// Consoles and providers written for Headscale's API, which has the same paths, must keep
+// working. The tables of this file list the calls that they make, in the forms of all
+// their versions, and what they read from the answers.
 
-// toolCall is one call. WORDS in capitals stand for things that are made for it;
-// things lists them.
+// toolCall is one call. WORDS in capitals are placeholders for objects created for the
+// call; see makeThing.
 type toolCall struct {
-	operation string // of the document, with its parameters
+	operation string // as in the document, with its parameters
 	query     string
 	body      string
 	status    int
-	reads     string // members and their kinds; kinds lists them
+	reads     string // members and their kinds; see kinds
 }
 
-// What the tools read of each object.
+// What the tools read from each object.
 const (
 	userMembers       = "id=id name=text createdAt=time displayName=any email=any providerId=any provider=any profilePicUrl=any"
 	nodeMembers       = "id=id machineKey=mkey nodeKey=nodekey discoKey=any ipAddresses=texts name=text givenName=text user=owner lastSeen=time? expiry=time? preAuthKey=key? createdAt=time registerMethod=method online=bool approvedRoutes=texts availableRoutes=texts subnetRoutes=texts tags=texts forcedTags=texts validTags=texts invalidTags=texts"
@@ -50,7 +50,7 @@ var (
 	thing     = regexp.MustCompile(`[A-Z][A-Z_]+[A-Z]`)
 )
 
-// kinds tell whether a value is what a tool expects at a place.
+// kinds check whether a value is what a tool expects in its place.
 func kinds() map[string]func(v any) bool {
 	text := func(pattern *regexp.Regexp) func(any) bool {
 		return func(v any) bool { s, ok := v.(string); return ok && pattern.MatchString(s) }
@@ -87,7 +87,7 @@ func kinds() map[string]func(v any) bool {
 	return known
 }
 
-// unread lists the members of v, as "name=kind", that are not what is expected.
+// unread lists the members of v, as "name=kind", that are not what the tools expect.
 // "name[]=kind" is a list with at least one item.
 func unread(v any, members string) (wrong []string) {
 	o, ok := v.(object)
@@ -116,8 +116,8 @@ func unread(v any, members string) (wrong []string) {
 	return wrong
 }
 
-// calls are all that the tools ask for. A comment names those who send a form;
-// forms without one are sent by all.
+// calls returns all calls that the tools make. A comment names the tools or versions that
+// send a form; forms without a comment are sent by all.
 //
 // long: it is the table
 func calls() []toolCall {
@@ -154,9 +154,9 @@ func calls() []toolCall {
 		{"POST /api/v1/preauthkey", "", `{"reusable":true,"expiration":"LATER","aclTags":["tag:web"]}`, 200, key},                               // from 0.28
 		{"POST /api/v1/preauthkey", "", `{"aclTags":["tag:web"],"ephemeral":false,"expiration":"LATER","reusable":false,"user":"0"}`, 200, key}, // the headscale CLI from 0.30, without --user
 		{"GET /api/v1/preauthkey", "user=9999", "", 200, "preAuthKeys=list"},
-		{"POST /api/v1/preauthkey", "", `{"user":"USER","expiration":"2001-01-01T00:00:00Z"}`, 400, problemMembers}, // born expired
+		{"POST /api/v1/preauthkey", "", `{"user":"USER","expiration":"2001-01-01T00:00:00Z"}`, 400, problemMembers}, // already expired
 		{"POST /api/v1/preauthkey/expire", "", `{"user":"OWNER_OF_KEY","key":"WHOLE_KEY"}`, 200, ""},                // up to 0.25
-		{"POST /api/v1/preauthkey/expire", "", `{"user":"OWNER_OF_KEY","key":"MASKED_KEY"}`, 200, ""},               // what lists show
+		{"POST /api/v1/preauthkey/expire", "", `{"user":"OWNER_OF_KEY","key":"MASKED_KEY"}`, 200, ""},               // as shown in lists
 		{"POST /api/v1/preauthkey/expire", "", `{"user":OWNER_ID,"key":"MASKED_KEY"}`, 200, ""},                     // 0.26, 0.27
 		{"POST /api/v1/preauthkey/expire", "", `{"id":"KEY_ID"}`, 200, ""},                                          // from 0.28
 		{"POST /api/v1/preauthkey/expire", "", `{"id":KEY_ID}`, 200, ""},                                            //
@@ -205,7 +205,7 @@ func calls() []toolCall {
 		{"POST /api/v1/node/register", "user=USERNAME&key=234567892345678923456789", "", 404, problemMembers},
 		{"POST /api/v1/node/register", "user=USERNAME&key=garbage", "", 400, problemMembers},
 
-		{"GET /api/v1/routes", "", "", 200, routes}, // headscale-admin, as all of these
+		{"GET /api/v1/routes", "", "", 200, routes}, // headscale-admin; also all of the following
 		{"POST /api/v1/routes/ROUTE/enable", "", "", 200, ""},
 		{"POST /api/v1/routes/ROUTE/disable", "", "", 200, ""},
 		{"POST /api/v1/routes/999999/enable", "", "", 404, problemMembers},
@@ -242,7 +242,7 @@ func calls() []toolCall {
 		{"PUT /api/v1/policy", "", `{"policy":"{\"tagOwners\": {\"tag:terra_form\": [], \"tag:terraform:tests\": []}, \"acls\": []}"}`, 200, "policy=text updatedAt=time"},
 		{"POST /api/v1/preauthkey", "", `{"user":"USER","expiration":"LATER","aclTags":["tag:terra_form","tag:terraform:tests"]}`, 200, key},
 		{"POST /api/v1/node/NODE/tags", "", `{"tags":["tag:terraform:tests"]}`, 200, node},
-		{"PUT /api/v1/policy", "", `{}`, 200, "policy=any updatedAt=time"}, // Terraform destroys
+		{"PUT /api/v1/policy", "", `{}`, 200, "policy=any updatedAt=time"}, // sent by terraform destroy
 		{"GET /api/v1/policy", "", "", 404, problemMembers},
 		{"PUT /api/v1/policy", "", `{"policy":"POLICY"}`, 200, "policy=text updatedAt=time"},
 		{"PUT /api/v1/policy", "", `{"policy":""}`, 200, "policy=any updatedAt=time"},
@@ -251,11 +251,11 @@ func calls() []toolCall {
 	}
 }
 
-// workshop makes what calls speak of, anew for each.
+// workshop creates the objects that calls refer to, new ones for each call.
 type workshop struct {
 	*service
 	made int
-	// things that the call at hand speaks of.
+	// things are the objects that the current call refers to, by placeholder.
 	things map[string]string
 }
 
@@ -264,7 +264,7 @@ func (w *workshop) fresh() string {
 	return fmt.Sprintf("thing-%d", w.made)
 }
 
-// need makes a thing unless the call has it already.
+// need returns an object, and creates it unless the current call already has it.
 func (w *workshop) need(name string) string {
 	w.t.Helper()
 	if w.things[name] == "" {
@@ -320,7 +320,7 @@ func (w *workshop) makeThing(name string) {
 	}
 }
 
-// node enrols one that advertises a route.
+// node registers a node that advertises routes.
 func (w *workshop) node(key object) string {
 	w.t.Helper()
 	w.made++
@@ -329,7 +329,7 @@ func (w *workshop) node(key object) string {
 	return w.enrol(m).ok()["node"].(object)["id"].(string)
 }
 
-// operationOf a path with its parameters filled in, as the document has it.
+// operationOf returns the documented operation for a path with its parameters filled in.
 func operationOf(operation string, documented []string) string {
 	method, path, _ := strings.Cut(operation, " ")
 	parts := strings.Split(path, "/")
@@ -351,14 +351,14 @@ func operationOf(operation string, documented []string) string {
 	return best
 }
 
-// errorTypes are the media types of errors by the Accept header of the request.
+// errorTypes returns the media types of errors by the request's Accept header.
 func errorTypes() map[string]string {
 	const problem, plain = "application/problem+json", "application/json"
 	return map[string]string{
-		"":                                  problem, // HeadControl, the headscale CLI from 0.30, our own
+		"":                                  problem, // HeadControl, the headscale CLI from 0.30, our own clients
 		"*/*":                               problem, // curl
 		"application/json":                  plain,   // Terraform, headscale-admin
-		"application/json, text/plain, */*": plain,   // consoles that use axios
+		"application/json, text/plain, */*": plain,   // consoles based on axios
 		"text/html, Application/JSON;q=0.9": plain,
 		"application/problem+json, application/json": problem,
 		"application/json, application/problem+json": problem,
@@ -390,8 +390,8 @@ func TestExistingToolsKeepWorking(t *testing.T) {
 				body = fill(c.body)
 			}
 			accepts := []string{""}
-			if c.status >= http.StatusBadRequest { // changes nothing, so it can be sent again
-				accepts = append(accepts, "application/json") // TestToolsAreToldThatTheirKeyIsWrong has all forms
+			if c.status >= http.StatusBadRequest { // nothing was changed, so send it again
+				accepts = append(accepts, "application/json") // TestToolsAreToldThatTheirKeyIsWrong covers all forms
 			}
 			for _, accept := range accepts {
 				a := s.call(method, path, body, "Accept: "+accept)
@@ -418,7 +418,7 @@ func TestDocumentHasWhatToolsCall(t *testing.T) {
 	}
 }
 
-// Tools tell a wrong key by the word Unauthorized, either as the whole body or as
+// Tools recognise a wrong key by the word Unauthorized, either as the whole body or as
 // the title of the problem.
 func TestToolsAreToldThatTheirKeyIsWrong(t *testing.T) {
 	s := sqlite(t)
@@ -453,8 +453,8 @@ func TestToolsAreToldThatTheirKeyIsWrong(t *testing.T) {
 	}
 }
 
-// The specification fixes the text of this refusal, and no existing tool calls the
-// operation: it keeps its body whatever the request accepts.
+// The specification fixes the text of this rejection, and no existing tool calls the
+// operation, so the body is the same whatever the request accepts.
 func TestRefusedEnrolmentSaysWhyAlsoToToolsThatReadOnlyJSON(t *testing.T) {
 	s := sqlite(t)
 	a := s.call("POST", "/api/v1/machine", machine(1, "flp_aaaaaaaaaaaa_b"), noKey, "Accept: application/json")
@@ -463,7 +463,7 @@ func TestRefusedEnrolmentSaysWhyAlsoToToolsThatReadOnlyJSON(t *testing.T) {
 	}
 }
 
-// A console finds the key that a person logged in with by its masked form.
+// A console uses the masked form to find the key that a person signed in with.
 func TestToolsFindTheirOwnKeyInTheList(t *testing.T) {
 	s := sqlite(t)
 	for _, k := range s.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any) {

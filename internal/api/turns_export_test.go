@@ -2,7 +2,7 @@ package api
 
 import "github.com/fairlead-mesh/fairlead/internal/mesh"
 
-// WithoutTurn lets a caller wait for as many drafts as it may.
+// WithoutTurn makes a caller wait for as many drafts as it is allowed to.
 func (s *Server) WithoutTurn(kind mesh.ActorKind, id string) {
 	s.handlers.turns.callers[string(kind)+" "+id] = &caller{own: make(chan struct{}, 1), here: maxKeyDrafts}
 }

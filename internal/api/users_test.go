@@ -16,7 +16,7 @@ func (s *service) newUser(name string) string {
 	return s.call("POST", "/api/v1/user", object{"name": name}).ok()["user"].(object)["id"].(string)
 }
 
-// names lists the users that a query finds.
+// names lists the names of the users that match a query.
 func (s *service) names(query string) []string {
 	s.t.Helper()
 	found := []string{}
@@ -186,7 +186,7 @@ func TestUserIsDeletedWithNodesAndKeys(t *testing.T) {
 
 	name := s.call("GET", "/api/v1/node/3", nil).ok()["node"].(object)["givenName"]
 	want := object{"deletedNodes": 2.0, "taggedNodes": []any{object{"id": "3", "name": name, "tags": []any{"tag:web"}}}}
-	for range 2 { // the second time from what is remembered
+	for range 2 { // the second request is a replay
 		got := s.call("DELETE", "/api/v1/user/ALICE", nil, "Idempotency-Key: gone").ok()
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -245,7 +245,7 @@ func TestTaggedNodesGoWithTheirUserWhenAsked(t *testing.T) {
 		t.Fatalf("nodes that stay (-want +got):\n%s", diff)
 	}
 
-	// A key that cannot see nodes learns that one stays, and cannot delete it.
+	// A key that cannot see nodes learns that one remains, but cannot delete it.
 	users := s.limited(mesh.RoleOperator, "users", "preauthkeys")
 	s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"2"}, "action": "delete", "deleteTagged": true}, users).
 		fails(403, "Forbidden", "Forbidden: user bob has nodes, which are deleted with the user; this needs the scope nodes too; the key has [users preauthkeys]", "")

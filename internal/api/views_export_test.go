@@ -2,18 +2,18 @@ package api
 
 import "github.com/fairlead-mesh/fairlead/internal/mesh"
 
-// NodeCache is for tests that take snapshots and times of their own.
+// NodeCache exposes the cache to tests that use their own snapshots and times.
 type NodeCache struct{ cache nodeCache }
 
-// Encoded is a node as lists show it.
+// Encoded returns a node as lists show it, cached if possible.
 func (c *NodeCache) Encoded(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) []byte {
 	return c.cache.encoded(s, n, at)
 }
 
-// Len is the number of nodes that are kept.
+// Len returns the number of cached nodes.
 func (c *NodeCache) Len() int { return len(c.cache.entries) }
 
-// EncodedNode is a node made anew.
+// EncodedNode returns a node encoded without the cache.
 func EncodedNode(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) []byte {
 	return encoded(nodeShape(s, n, at))
 }

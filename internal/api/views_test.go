@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// Readers hold different snapshots of one history and have different clocks.
+// Readers hold different snapshots of the same history and read different clocks.
 func TestCachedNodesEqualThoseMadeAnew(t *testing.T) {
 	for seed := range uint64(5) {
 		r := rand.New(rand.NewPCG(seed, 0))

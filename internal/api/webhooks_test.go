@@ -18,14 +18,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// hook makes a webhook and returns its path.
+// hook creates a webhook and returns its path.
 func (f fixture) hook(url string) string {
 	f.t.Helper()
 	made := f.call("POST", "/api/v1/webhooks", object{"url": url, "events": []string{"node.*"}, "description": "chat"}).ok()
 	return "/api/v1/webhooks/" + made["webhook"].(object)["id"].(string)
 }
 
-// letter makes a failed event of a webhook, the creation of the first user.
+// letter creates a dead letter for a webhook: the event that the first user was created.
 func (f fixture) letter(path string) {
 	f.t.Helper()
 	rows := f.call("GET", "/api/v1/audit?kind=user&verb=created", nil).ok()["entries"].([]any)
@@ -207,7 +207,7 @@ func TestReceiverIsTestedAndAskedAgain(t *testing.T) {
 	}
 }
 
-// Whoever adds a kind to the audit makes it known to webhooks.
+// Every kind that is added to the audit log must also be available to webhooks.
 func TestEveryChangeCanBeAskedFor(t *testing.T) {
 	s, r := mesh.Empty(), rand.New(rand.NewPCG(5, 5))
 	for range 3000 {
