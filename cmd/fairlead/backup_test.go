@@ -20,8 +20,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/disktest"
 )
 
-// other returns a configuration over an empty database of the other engine, with
-// the key files of s.
+// other returns a configuration with an empty database of the other engine and the key
+// files of s.
 func other(t *testing.T, s settings) settings {
 	t.Helper()
 	o := onSQLite(t)
@@ -31,7 +31,7 @@ func other(t *testing.T, s settings) settings {
 	return o.with("noise.private_key_path", s["noise.private_key_path"])
 }
 
-// configFile writes s where --to can read it.
+// configFile writes s to a file that --to can read.
 func (s settings) configFile(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -62,7 +62,7 @@ func (s settings) configFile(t *testing.T) string {
 	return file
 }
 
-// populate makes a few of everything.
+// populate creates a few objects of each kind.
 func populate(t *testing.T, s settings, users int) {
 	t.Helper()
 	for i := range users {
@@ -73,7 +73,7 @@ func populate(t *testing.T, s settings, users int) {
 	mustCommand(t, s, "dns", "record", "add", "printer.example.com", "10.0.0.7")
 }
 
-// served is what a server knows, in its own words.
+// served returns a server's objects, as its own commands list them.
 func served(t *testing.T, s settings) string {
 	t.Helper()
 	var all []string
@@ -83,7 +83,7 @@ func served(t *testing.T, s settings) string {
 	return strings.Join(all, "\n")
 }
 
-// noiseKey is what clients know the service by.
+// noiseKey returns the public key by which clients recognise the server.
 func noiseKey(t *testing.T, p *process) string {
 	t.Helper()
 	return p.fastClient("none").must(t, 200, "GET", "/key?v=109", "")
@@ -123,8 +123,8 @@ func TestBackupBesideTheServerIsRestoredIntoTheOtherEngine(t *testing.T) {
 	})
 }
 
-// An encrypted backup holds the key files, so that a new machine needs nothing
-// else but the configuration.
+// An encrypted backup includes the key files, so that a new machine needs nothing but
+// the backup and the configuration.
 func TestEncryptedBackupBringsTheKeysAlong(t *testing.T) {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -176,7 +176,7 @@ func TestMovedDatabaseServesTheSame(t *testing.T) {
 		}
 		p.stop(t)
 		says(t, mustCommand(t, s, "db", "move", "--to", o.configFile(t)), "both hold the same")
-		for _, here := range []settings{o, s} { // the source serves on if the move is undone
+		for _, here := range []settings{o, s} { // the source still works, in case the move is undone
 			p = serve(t, here)
 			if diff := cmp.Diff(want, served(t, here)); diff != "" {
 				t.Errorf("before (-) and after (+):\n%s", diff)
@@ -189,8 +189,8 @@ func TestMovedDatabaseServesTheSame(t *testing.T) {
 	})
 }
 
-// As in a container: to standard output, by a user who owns nothing but the
-// database, and with a root that cannot be written.
+// As in a container with a read-only root, whose user owns nothing but the database: the
+// backup goes to standard output, and the working directory is not writable.
 func TestBackupToStandardOutputWritesNothingElse(t *testing.T) {
 	s := onSQLite(t)
 	serve(t, s)
@@ -205,8 +205,8 @@ func TestBackupToStandardOutputWritesNothingElse(t *testing.T) {
 	}
 }
 
-// Whenever a backup or a restore is killed, what has the name of a backup is one,
-// and a database is as before or complete.
+// Whenever a backup or a restore is killed, a file with the name of a backup is complete,
+// and the target database is either unchanged or complete.
 func TestKilledAnywhereLeavesNothingHalf(t *testing.T) {
 	onBoth(t, func(t *testing.T, s settings) {
 		p := serve(t, s)
@@ -246,8 +246,8 @@ func TestKilledAnywhereLeavesNothingHalf(t *testing.T) {
 	})
 }
 
-// A backup that waits in the middle, because somebody holds a table, can be
-// interrupted and killed: no file has its name, and the next one succeeds.
+// A backup blocked halfway by a lock on a table can be interrupted and killed. It leaves
+// no file with the final name, and the next backup succeeds.
 func TestBackupEndedInTheMiddleHasNoName(t *testing.T) {
 	t.Parallel()
 	s := onPostgres(t, pg)
@@ -274,7 +274,7 @@ func TestBackupEndedInTheMiddleHasNoName(t *testing.T) {
 			if err == nil && waiting == 0 {
 				err = errors.New("it does not wait yet")
 			}
-			if err == nil { // what waits may still be the one before
+			if err == nil { // the blocked query may still be the previous one's
 				_, err = os.Stat(name + ".partial")
 			}
 			return err
@@ -309,7 +309,7 @@ func pgQuery(t *testing.T, s settings, query string, into ...any) error {
 	return conn.QueryRow(t.Context(), query).Scan(into...)
 }
 
-// The service could not open what root makes in its directory.
+// The server could not open files that root creates in its directory.
 func TestRootRestoresNothingForOthers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it runs as another user")

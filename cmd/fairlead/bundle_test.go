@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A bundle goes to strangers. It is searched for every secret that the server,
-// its database and its operator have.
+// A support bundle is sent to strangers, so it is searched for every secret that the
+// server, its database and its operator have.
 func TestBundleHasNoSecret(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s settings) {
@@ -60,7 +60,7 @@ func TestBundleHasNoSecret(t *testing.T) {
 				t.Errorf("metrics:\n%s", files["fairlead/README.txt"])
 			}
 			for what, secret := range secrets {
-				if secret == "" || name == "away" && what == "database password" { // nobody knows it there
+				if secret == "" || name == "away" && what == "database password" { // not known there
 					continue
 				}
 				for file, text := range files {
@@ -76,7 +76,7 @@ func TestBundleHasNoSecret(t *testing.T) {
 	})
 }
 
-// bundle collects one and unpacks it.
+// bundle creates a support bundle and unpacks it.
 func bundle(t *testing.T, s settings, args ...string) map[string]string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")

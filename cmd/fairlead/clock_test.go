@@ -12,7 +12,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// setTime dates the newest change of a database.
+// setTime sets the time of the newest change in a database.
 func setTime(t *testing.T, s settings, at time.Time) {
 	t.Helper()
 	statement := fmt.Sprintf("UPDATE head SET at = %d", at.UnixMicro())
@@ -30,9 +30,9 @@ func setTime(t *testing.T, s settings, at time.Time) {
 	}
 }
 
-// One change that was made while a clock was a year ahead refuses valid keys
-// until db repair-clock; the service starts meanwhile and says why it writes
-// nothing.
+// A single change made while the clock was a year ahead makes the server reject valid
+// keys until db repair-clock is run. Meanwhile the server starts, and explains why it
+// does not write.
 func TestClockThatWasAheadIsRepaired(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s settings) {
@@ -50,7 +50,7 @@ func TestClockThatWasAheadIsRepaired(t *testing.T) {
 			t.Errorf("a user was created, or the refusal does not help: %+v", r)
 		}
 		second := p
-		if s["database.type"] == "postgres" { // a second replica, and both stay up
+		if s["database.type"] == "postgres" { // with a second replica; both keep running
 			second = serve(t, s.with("unix_socket", s["unix_socket"]+"2"))
 		} else {
 			if r := command(t, s, "db", "repair-clock", "--force"); r.status == 0 || !strings.Contains(r.stderr, "in use by another") {

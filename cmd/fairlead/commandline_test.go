@@ -21,14 +21,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected outputs in testdata")
 
-// session writes what a person sees who types commands.
+// session records what a person who types commands sees.
 type session struct {
 	settings settings
-	global   []string // flags of every command
+	global   []string // flags for every command
 	text     strings.Builder
 }
 
-// types runs one command line, in which words are separated by one space.
+// types runs one command line, whose words are separated by single spaces.
 func (s *session) types(t *testing.T, line string) result {
 	t.Helper()
 	r := command(t, s.settings, append(slices.Clone(s.global), strings.Split(line, " ")...)...)
@@ -50,8 +50,8 @@ var (
 	anyKey    = regexp.MustCompile(`\b(mkey|nodekey|discokey):[0-9a-f]{64}`)
 )
 
-// masked is the text without times and keys. The masks are as wide as what they
-// hide, so that tables stay straight.
+// masked replaces times and keys in the text. The masks are as wide as what they hide,
+// so that tables stay aligned.
 func masked(text string) string {
 	text = anyTime.ReplaceAllStringFunc(text, func(at string) string {
 		if strings.Contains(at, ".") {
@@ -81,15 +81,15 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestCommandLine runs one long session, on each engine by another road: both
-// look the same to the person who types.
+// TestCommandLine runs one long session twice: on SQLite over the local socket, and on
+// PostgreSQL over the network with an API key. Both must look the same.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite, local socket", func(t *testing.T) {
 		t.Parallel()
 		s := onSQLite(t)
 		p := serve(t, s)
-		p.client(newKey(t, s)).must(t, 200, "GET", "/api/v1/user", "") // the first id, and used, as on the other road
+		p.client(newKey(t, s)).must(t, 200, "GET", "/api/v1/user", "") // creates and uses the first API key, as the other session does
 		golden(t, "session.txt", typeAll(t, p, &session{settings: s}))
 	})
 	t.Run("postgres, from elsewhere with a key", func(t *testing.T) {

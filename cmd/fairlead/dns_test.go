@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// shown waits until the settings of DNS are shown with a text: the service takes
-// its configuration after it is ready.
+// shown waits until dns show contains a text, because the server applies its
+// configuration only after it is ready.
 func shown(t *testing.T, s settings, text string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -18,8 +18,8 @@ func shown(t *testing.T, s settings, text string) {
 	})
 }
 
-// The configuration gives the start, the command line the rest, and a restart
-// nothing: until the configuration pins it.
+// The configuration sets the initial values, and the command line changes them. A
+// restart does not undo that, unless the configuration pins the values.
 func TestDNSOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, configured settings) {
@@ -44,7 +44,7 @@ func TestDNSOnTheCommandLine(t *testing.T) {
 		types("dns show", "dns split remove corp.example.com", "dns reset --force", "dns show -o json")
 		p.kill(t)
 		serve(t, configured.with("dns.pinned", "true"))
-		shown(t, configured, "pinned") // once the killed one no longer counts as a replica
+		shown(t, configured, "pinned") // once the killed process no longer counts as a replica
 		types("dns show", "dns set --magic-dns=false", "dns record add a.example.com 10.0.0.9")
 		golden(t, "dns.txt", masked(s.text.String()))
 	})

@@ -19,8 +19,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// onBothDisks runs a figure on each engine, one after the other: it wants the
-// machine to itself. Everything reaches the disk.
+// onBothDisks runs a figure on each engine in turn, because it needs the machine to
+// itself. All writes are durable.
 func onBothDisks(t *testing.T, figure func(*testing.T, settings)) {
 	t.Run("sqlite", func(t *testing.T) { figure(t, onSQLite(t)) })
 	t.Run("postgres", func(t *testing.T) {
@@ -29,11 +29,11 @@ func onBothDisks(t *testing.T, figure func(*testing.T, settings)) {
 	})
 }
 
-// TestFigureHealthUnderLoad holds the health check under 10 ms at the 99th
-// percentile while 64 callers commit 1,000 times a second, ten times what is
-// promised. Without a pause, the callers would measure how the system shares the
-// processor between them and the service. The best of three runs counts: other work on the machine can only
-// make it look worse.
+// TestFigureHealthUnderLoad checks that /health takes less than 10 ms at the 99th
+// percentile while 64 callers make 1,000 commits per second, ten times the promised rate.
+// The callers pause between requests; otherwise the test would measure how the system
+// shares the CPU between them and the server. The best of three runs counts, because
+// other load on the machine can only make the result worse.
 func TestFigureHealthUnderLoad(t *testing.T) {
 	const runs, limit, perSecond = 3, 10 * time.Millisecond, 100
 	onBothDisks(t, func(t *testing.T, s settings) {
@@ -84,14 +84,13 @@ func healthUnderLoad(t *testing.T, p *process, key string) (p99 time.Duration, r
 	return percentile(health, 99), rate
 }
 
-// favoured lets a process have the processor before the callers that load it:
-// in life they are on other machines. Only root may do so; for others it
-// changes nothing.
+// favoured gives a process priority over the callers that load it, which in production
+// run on other machines. This needs root and has no effect otherwise.
 func favoured(cmd *exec.Cmd) {
 	cmd.Path, cmd.Args = "/usr/bin/nice", append([]string{"nice", "-n", "-10", cmd.Path}, cmd.Args[1:]...)
 }
 
-// probeElsewhere asks an address from another process.
+// probeElsewhere measures response times of an address from another process.
 func probeElsewhere(t *testing.T, url string, lasting time.Duration) (took []time.Duration) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -159,10 +158,9 @@ func TestFigureRegistration(t *testing.T) {
 	})
 }
 
-// TestFigureIdleMemory looks at a service that has had nothing to do for a
-// minute.
+// TestFigureIdleMemory measures the memory of a server that has been idle for a minute.
 func TestFigureIdleMemory(t *testing.T) {
-	t.Parallel() // it only waits
+	t.Parallel() // it mostly waits
 	const idle, limit = 20 * time.Second, 64 << 10
 	onBoth(t, func(t *testing.T, s settings) {
 		p := serve(t, s)

@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// bridge carries connections to PostgreSQL, until it is frozen: then nothing
-// moves any more and nobody says so, as behind a firewall that forgot them.
+// bridge forwards connections to PostgreSQL until it is frozen. Then nothing moves any
+// more and neither side is told, as behind a firewall that dropped its state.
 type bridge struct {
 	net.Listener
 	target string
@@ -65,7 +65,7 @@ func (b *bridge) carry(from, to net.Conn) {
 	for buffer := make([]byte, 32<<10); ; {
 		n, err := from.Read(buffer)
 		b.gate.RLock()
-		b.gate.RUnlock() //nolint:staticcheck // passing through the gate is all
+		b.gate.RUnlock() //nolint:staticcheck // it only waits for the gate to open
 		if _, writeErr := to.Write(buffer[:n]); err != nil || writeErr != nil {
 			return
 		}

@@ -21,23 +21,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A configuration of Headscale is the first thing that somebody who comes from it
-// tries. The files are those of its releases, one for each minor version: between
-// the patches of one they are the same.
+// A Headscale configuration is the first thing that people migrating from Headscale try.
+// The files are those of its releases, one per minor version, because patch releases do
+// not change them.
 
-// headscaleVersions are those whose example configuration starts the server.
+// headscaleVersions are the versions whose example configuration starts the server.
 func headscaleVersions() []string {
 	return []string{"v0.23.0", "v0.24.2", "v0.25.1", "v0.26.1", "v0.27.1", "v0.28.0", "v0.29.2"}
 }
 
-// formerHeadscale is the newest version whose keys were named otherwise.
+// formerHeadscale is the newest version that used other names for its keys.
 const formerHeadscale = "v0.22.3"
 
-// downloadLimit is for 50 MB over a slow line.
+// downloadLimit allows for 50 MB over a slow connection.
 const downloadLimit = 3 * time.Minute
 
-// headscaleSources downloads the sources into the module cache and returns where
-// each version is. Nothing of them is compiled or kept in the repository.
+// headscaleSources downloads the sources into the module cache and returns the directory
+// of each version. They are neither compiled nor stored in the repository.
 var headscaleSources = sync.OnceValues(func() (map[string]string, error) {
 	args := []string{"mod", "download", "-json"}
 	for _, v := range append(headscaleVersions(), formerHeadscale) {
@@ -48,7 +48,7 @@ var headscaleSources = sync.OnceValues(func() (map[string]string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out, failure := cmd.Output() // it fails if one of them does; which one, the output says
+	out, failure := cmd.Output() // fails if any download does; the output says which
 	found := map[string]string{}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
 		var module struct{ Version, Dir, Error string }
@@ -66,7 +66,7 @@ var headscaleSources = sync.OnceValues(func() (map[string]string, error) {
 	return found, nil
 })
 
-// stockConfig is the example configuration of a version of Headscale.
+// stockConfig returns the path of the example configuration of a Headscale version.
 func stockConfig(t *testing.T, version string) string {
 	t.Helper()
 	sources, err := headscaleSources()
@@ -76,8 +76,8 @@ func stockConfig(t *testing.T, version string) string {
 	return filepath.Join(sources[version], "config-example.yaml")
 }
 
-// ownPaths are the only settings of a stock file that change, besides the form of
-// the log, which the tests read.
+// ownPaths returns the only settings that override a stock file: paths, and the log
+// format, because the tests parse the log.
 func ownPaths(t *testing.T) settings {
 	t.Helper()
 	all, own := onSQLite(t), settings{}
@@ -87,8 +87,8 @@ func ownPaths(t *testing.T) settings {
 	return own
 }
 
-// offline runs a process in a network of its own, which has loopback and no way
-// out. Its ports are its own, too.
+// offline runs a process in its own network namespace, with its own ports, a loopback
+// interface and no other network.
 func offline(t *testing.T) func(*exec.Cmd) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -106,8 +106,8 @@ func offline(t *testing.T) func(*exec.Cmd) {
 
 const noPolicyFile = "policy.path: no policy file: everyone may reach everyone"
 
-// The chapter on policies has whole ones and single rules. Newer versions have
-// another chapter, with examples that leave out what they name.
+// Headscale's chapter on ACLs contains complete policies and single rules. Newer versions
+// have another chapter, whose examples omit definitions that they refer to.
 func TestExamplePoliciesOfHeadscalePassTheCheck(t *testing.T) {
 	t.Parallel()
 	block := regexp.MustCompile("(?ms)^```json[^\n]*\n(\\{.*?)^```")
@@ -116,7 +116,7 @@ func TestExamplePoliciesOfHeadscalePassTheCheck(t *testing.T) {
 			t.Parallel()
 			docs := filepath.Join(filepath.Dir(stockConfig(t, version)), "docs")
 			text, err := os.ReadFile(filepath.Join(docs, "ref", "acls.md"))
-			if errors.Is(err, fs.ErrNotExist) { // before 0.24
+			if errors.Is(err, fs.ErrNotExist) { // versions before 0.24
 				text, err = os.ReadFile(filepath.Join(docs, "acls.md"))
 			}
 			if err != nil {
@@ -193,7 +193,7 @@ func TestStockConfigurationsOfHeadscaleStartWithoutAWayOut(t *testing.T) {
 			})
 			says(t, p.log.String(), noPolicyFile)
 			says(t, p.client("").must(t, 200, "GET", "/health", ""), "no relay map was loaded from derp.urls or derp.paths")
-			// The policy is then kept in the database. This one has what Headscale's examples have.
+			// The policy is stored in the database in that case. This one uses what Headscale's examples use.
 			p.client("").must(t, 200, "PUT", "/api/v1/policy", `{"policy": "{\"hosts\": {\"web\": \"10.9.8.1/29\"}, \"acls\": [{\"action\": \"accept\", \"src\": [\"*\"], \"dst\": [\"web:443\"]}]}"}`)
 			p.stop(t)
 		})
@@ -227,7 +227,7 @@ func TestStockConfigurationLeavesTheDatabaseOfHeadscaleAlone(t *testing.T) {
 	}
 }
 
-// contents are the files of a directory.
+// contents returns the files of a directory.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

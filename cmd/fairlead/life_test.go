@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// slowRequest is a request of which the server waits for the rest.
+// slowRequest is a request that is only half sent, so that the server waits for the rest.
 type slowRequest struct {
 	net.Conn
 	rest string
@@ -37,14 +37,14 @@ func beginUser(t *testing.T, p *process, key, name string) *slowRequest {
 		key, len(body)); err != nil {
 		t.Fatal(err)
 	}
-	// The handler asks for the body: it is at work.
+	// The handler asks for the body, so it is running.
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
 		t.Fatalf("got %q (%v)", line, err)
 	}
 	return &slowRequest{conn, body}
 }
 
-// finish sends the other half and returns the status of the answer.
+// finish sends the second half and returns the status of the answer.
 func (r *slowRequest) finish(t *testing.T) int {
 	t.Helper()
 	if _, err := io.WriteString(r, r.rest); err != nil {
@@ -75,7 +75,7 @@ func TestStopFinishesWhatWasBegun(t *testing.T) {
 			}
 			return nil
 		})
-		public.must(t, 200, "POST", "/api/v1/user", `{"name": "bob"}`) // a balancer has not noticed yet
+		public.must(t, 200, "POST", "/api/v1/user", `{"name": "bob"}`) // from a load balancer that has not noticed yet
 		eventually(t, func() error {
 			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.api)
 			if err == nil {
@@ -198,7 +198,7 @@ func TestSystemdIsTold(t *testing.T) {
 	}
 	p := start(t, s, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+path) }, "serve")
 	told("READY=1")
-	mustCommand(t, s, "health") // ready means that it answers
+	mustCommand(t, s, "health") // ready means that the server answers
 	p.signal(t, syscall.SIGTERM)
 	told("STOPPING=1")
 	if status := p.status(t, patience); status != 0 {

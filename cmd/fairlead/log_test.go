@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// registration is the body that enrols a new node.
+// registration returns a request body that registers a new node.
 func registration(key, hostname string) string {
 	random := func() string {
 		b := make([]byte, 32)
@@ -24,8 +24,8 @@ func registration(key, hostname string) string {
 	return fmt.Sprintf(`{"preAuthKey": %q, "machineKey": "mkey:%s", "nodeKey": "nodekey:%s", "hostname": %q, "os": "linux"}`, key, random(), random(), hostname)
 }
 
-// provoke makes the service write one line of each kind that operators search
-// for, and returns the secrets it has seen.
+// provoke makes the server log one line of each kind that operators search for, and
+// returns the secrets that the server has seen.
 func provoke(t *testing.T, p *process, s settings) (secrets []string) {
 	t.Helper()
 	apiKey := newKey(t, s)
@@ -42,7 +42,7 @@ func provoke(t *testing.T, p *process, s settings) (secrets []string) {
 	return []string{apiKey, authKey, stranger.key}
 }
 
-// phrases are the messages in the order in which provoke causes them.
+// phrases are the messages that provoke causes, in order.
 var phrases = []string{"authentication failed", "unauthorized", "node registered", "authentication failed"}
 
 func TestMessagesAreThePhrasesOperatorsSearchFor(t *testing.T) {
@@ -95,7 +95,7 @@ func (p *process) metricsText(t *testing.T) string {
 	return c.must(t, 200, "GET", "/metrics", "")
 }
 
-// stored is all that the database holds, as text.
+// stored returns the whole content of the database as text.
 func stored(t *testing.T, s settings) string {
 	t.Helper()
 	var all strings.Builder
@@ -132,7 +132,7 @@ func stored(t *testing.T, s settings) string {
 	return all.String()
 }
 
-// serveUnread starts a service whose log does not say where it listens.
+// serveUnread starts a server whose log does not tell the test where it listens.
 func serveUnread(t *testing.T, s settings) *process {
 	t.Helper()
 	address := "127.0.0.1:" + freePort(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A log that is deleted under the service stops writes and fails /health.
+// If the WAL is deleted under a running server, writes stop and /health fails.
 func TestDeletedLogTurnsHealthRed(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
@@ -35,8 +35,7 @@ func TestDeletedLogTurnsHealthRed(t *testing.T) {
 	}
 }
 
-// A service that was killed, and whose log is gone, does not start with what is
-// left.
+// A server that was killed and has lost its WAL does not start with what is left.
 func TestKilledWithoutItsLogDoesNotStart(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)

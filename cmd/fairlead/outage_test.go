@@ -18,14 +18,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// Every test here takes something away from a running service, looks at what
-// its operator sees, gives it back and expects the service to recover by itself.
+// Every test here takes something away from a running server, checks what the operator
+// sees, gives it back and expects the server to recover by itself.
 
-// quiet is how long a state has to last before it counts as steady: several
-// heartbeats.
+// quiet is how long a state has to last to count as stable: several heartbeats.
 const quiet = 7 * time.Second
 
-// outage is a running service that is about to lose something.
+// outage is a running server that is about to lose something.
 type outage struct {
 	*process
 	client *client
@@ -41,8 +40,8 @@ func beforeOutage(t *testing.T, s settings) *outage {
 	return o
 }
 
-// during waits until the health check fails and says why, and holds what must
-// be true as long as the outage lasts.
+// during waits until the health check fails with this reason, and then checks what must
+// hold for as long as the outage lasts.
 func (o *outage) during(t *testing.T, reason string, logged ...string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -54,7 +53,7 @@ func (o *outage) during(t *testing.T, reason string, logged ...string) {
 		if err := json.Unmarshal([]byte(body), &got); err != nil {
 			return err
 		}
-		delete(got.Checks, "relay") // there is none
+		delete(got.Checks, "relay") // no relay is configured
 		want := healthBody{Status: "fail", Checks: map[string][]check{"database": {{Status: "fail", Output: reason}}}}
 		if diff := cmp.Diff(want, got); status != 503 || diff != "" {
 			return fmt.Errorf("status %d (-want +got):\n%s", status, diff)
@@ -84,7 +83,7 @@ func (o *outage) during(t *testing.T, reason string, logged ...string) {
 	}
 }
 
-// after waits until the service is well and stays so.
+// after waits until the server is healthy and checks that it stays so.
 func (o *outage) after(t *testing.T) {
 	t.Helper()
 	eventually(t, func() error {
@@ -112,7 +111,7 @@ type healthBody struct {
 	Checks map[string][]check
 }
 
-// monitor notes the changes of the health check.
+// monitor records changes of the health status.
 type monitor struct {
 	mu       sync.Mutex
 	statuses []int // guarded by mu
@@ -132,7 +131,7 @@ func (m *monitor) changes() []int {
 	return slices.Clone(m.statuses)
 }
 
-// watchHealth asks all the time until the test ends.
+// watchHealth polls the health check until the test ends.
 func watchHealth(t *testing.T, c *client) *monitor {
 	m, stop, ended := &monitor{}, make(chan struct{}), make(chan struct{})
 	look := func() {
@@ -140,7 +139,7 @@ func watchHealth(t *testing.T, c *client) *monitor {
 			m.note(status)
 		}
 	}
-	look() // before whatever the test does next
+	look() // before the test continues
 	go func() {
 		defer close(ended)
 		for {
@@ -159,7 +158,7 @@ func watchHealth(t *testing.T, c *client) *monitor {
 	return m
 }
 
-// largeUser is the body of a new user that needs space on the disk.
+// largeUser returns a request body that creates a user who takes up disk space.
 func largeUser() string {
 	return fmt.Sprintf(`{"name": %q, "displayName": %q, "pictureUrl": %q}`,
 		"u"+rand.Text(), strings.Repeat(rand.Text(), 18), "https://example.com/"+strings.Repeat(rand.Text(), 18))
@@ -194,11 +193,11 @@ func TestServiceOutlivesFullDiskOfSQLite(t *testing.T) {
 	o.fillDisk(t, dir)
 }
 
-// fillDisk takes all space, then gives it back.
+// fillDisk fills the disk, and then frees it again.
 func (o *outage) fillDisk(t *testing.T, dir string) {
 	t.Helper()
 	filler := disktest.Fill(t, dir)
-	for status := 200; status == 200; { // there is some room inside the files
+	for status := 200; status == 200; { // the files have some free space inside
 		var err error
 		if status, _, err = o.client.do("POST", "/api/v1/user", largeUser()); err != nil {
 			t.Fatal(err)

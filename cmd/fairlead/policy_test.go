@@ -26,7 +26,7 @@ func writePolicy(t *testing.T, file, text string) string {
 	return file
 }
 
-// inForce waits until a text is the policy.
+// inForce waits until this text is the active policy.
 func inForce(t *testing.T, s settings, text string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -37,7 +37,7 @@ func inForce(t *testing.T, s settings, text string) {
 	})
 }
 
-// Whoever saved it and whatever became of that process: nobody confirmed.
+// An unconfirmed policy reverts even if the process that saved it was killed.
 func TestUnconfirmedPolicyOfAKilledServiceGivesWay(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s settings) {
@@ -83,7 +83,7 @@ func TestHangupReadsThePolicyFile(t *testing.T) {
 		return nil
 	})
 	p.stop(t)
-	serve(t, s) // with a file that is wrong, what was in force last stays
+	serve(t, s) // the file is invalid, so the last policy stays active
 	inForce(t, s, opened)
 }
 

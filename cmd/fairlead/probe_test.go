@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// probeVariable makes this test binary ask an address for some time and print
-// how long each answer took. A process of its own measures the service and not
-// the callers that load it.
+// probeVariable makes this test binary poll an address for some time and print how long
+// each answer took. Polling from a separate process measures the server, not the callers
+// that load it.
 const (
 	probeVariable = "FAIRLEAD_TEST_PROBE"
 	probeEvery    = 5 * time.Millisecond

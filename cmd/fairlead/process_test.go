@@ -25,15 +25,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// The tests of this package run the binary as its operator does: real
-// processes, listeners, signals and databases.
+// The tests of this package run the binary as an operator does, with real processes,
+// listeners, signals and databases.
 
 var (
 	binary string         // the fairlead under test
-	pg     *pgtest.Server // for tests that do not harm it
+	pg     *pgtest.Server // shared by tests that do not break it
 )
 
-// contract is what every answer of the API is held to.
+// contract validates every answer of the API.
 var contract = sync.OnceValue(func() *apitest.Contract {
 	c, err := apitest.Load(apispec.Document)
 	if err != nil {
@@ -59,19 +59,19 @@ func mainStatus(m *testing.M) int {
 	binary = filepath.Join(dir, "fairlead")
 	args := []string{"build", "-o", binary}
 	if raceDetector {
-		args = append(args, "-race", "-gcflags=modernc.org/...=-race=false") // as the tests are built
+		args = append(args, "-race", "-gcflags=modernc.org/...=-race=false") // like the tests
 	}
 	build := exec.CommandContext(context.Background(), "go", append(args, ".")...)
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building fairlead: %v\n%s", err, out)
 		return 1
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { // other users run it too
+	if err := os.Chmod(dir, 0o755); err != nil { // tests also run it as other users
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// The tests mostly wait for a process, so more of them than processors may
-	// run at once.
+	// The tests mostly wait for a process, so run more of them in parallel than there are
+	// CPUs.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -82,19 +82,19 @@ func mainStatus(m *testing.M) int {
 
 const (
 	nobody = 65534
-	// patience is for what takes an instant unless the machine is busy.
+	// patience is the timeout for operations that take an instant unless the machine is busy.
 	patience = 20 * time.Second
 	pollTime = 20 * time.Millisecond
-	// shownLines of its log tell why a process failed a test.
+	// shownLines is how many lines of its log are shown when a process fails a test.
 	shownLines = 50
 )
 
-// settings are keys of the configuration by their path. They reach the process
-// by its environment.
+// settings are configuration keys by path. They are passed to the process in its
+// environment.
 type settings map[string]string
 
 func (s settings) environ() []string {
-	// The race detector would let every process wait for a second at its end.
+	// By default, the race detector makes every process wait for a second before it exits.
 	env := []string{"PATH=" + os.Getenv("PATH"), "FAIRLEAD_CONFIG=/dev/null", "GORACE=atexit_sleep_ms=0"}
 	for key, value := range s {
 		env = append(env, "FAIRLEAD_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))+"="+value)
@@ -102,8 +102,7 @@ func (s settings) environ() []string {
 	return env
 }
 
-// with returns a copy of s in which some keys, given as pairs, have other
-// values.
+// with returns a copy of s with some keys changed, given as pairs of key and value.
 func (s settings) with(pairs ...string) settings {
 	changed := settings{}
 	for key, value := range s {
@@ -115,7 +114,7 @@ func (s settings) with(pairs ...string) settings {
 	return changed
 }
 
-// onSQLite is a complete configuration with all files in a new directory.
+// onSQLite returns a complete configuration with all files in a new directory.
 func onSQLite(t *testing.T) settings {
 	t.Helper()
 	return sqliteIn(disktest.Open(t))
@@ -128,11 +127,11 @@ func sqliteIn(dir string) settings {
 		"database.type": "sqlite", "database.sqlite.path": filepath.Join(dir, "db.sqlite"),
 		"noise.private_key_path":       filepath.Join(dir, "noise.key"),
 		"derp.server.private_key_path": filepath.Join(dir, "relay.key"),
-		"derp.server.enabled":          "false", // only one server per machine can use its STUN port
+		"derp.server.enabled":          "false", // only one server per machine can bind its STUN port
 	}
 }
 
-// onPostgres is the same over a new database of server.
+// onPostgres returns the same configuration with a new database on server.
 func onPostgres(t *testing.T, server *pgtest.Server) settings {
 	t.Helper()
 	return onSQLite(t).with("database.type", "postgres", "database.sqlite.path", "",
@@ -140,7 +139,7 @@ func onPostgres(t *testing.T, server *pgtest.Server) settings {
 		"database.postgres.name", server.Database(t), "database.postgres.user", server.User, "database.postgres.pass", server.Pass)
 }
 
-// startPostgres starts a server that the test may harm.
+// startPostgres starts a server that the test may break.
 func startPostgres(t *testing.T, o pgtest.Options) *pgtest.Server {
 	t.Helper()
 	server, err := pgtest.Start(o)
@@ -167,7 +166,7 @@ func onBoth(t *testing.T, test func(*testing.T, settings)) {
 	})
 }
 
-// process is a fairlead that was started.
+// process is a started fairlead process.
 type process struct {
 	*exec.Cmd
 	t        *testing.T
@@ -175,12 +174,12 @@ type process struct {
 	out, log *transcript
 	ended    chan struct{}
 
-	// Known once it is ready.
+	// Set once the server is ready.
 	api, metrics string
 }
 
-// start begins "fairlead args…" and does not wait for anything. The process ends
-// with the test.
+// start starts "fairlead args…" without waiting for anything. The process is killed when
+// the test ends.
 func start(t *testing.T, s settings, change func(*exec.Cmd), args ...string) *process {
 	t.Helper()
 	p := &process{
@@ -197,7 +196,7 @@ func start(t *testing.T, s settings, change func(*exec.Cmd), args ...string) *pr
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.Wait() // the tests look at ProcessState
+		_ = p.Wait() // the tests check ProcessState
 	}()
 	t.Cleanup(func() {
 		_ = p.Process.Kill()
@@ -209,7 +208,7 @@ func start(t *testing.T, s settings, change func(*exec.Cmd), args ...string) *pr
 	return p
 }
 
-// serve starts the service and waits until it says that it is ready.
+// serve starts the server and waits until it reports that it is ready.
 func serve(t *testing.T, s settings) *process {
 	t.Helper()
 	p := start(t, s, nil, "serve")
@@ -235,7 +234,7 @@ func (p *process) awaitReady(t *testing.T) {
 	})
 }
 
-// status waits for the end and returns the exit status.
+// status waits for the process to exit and returns its exit status.
 func (p *process) status(t *testing.T, within time.Duration) int {
 	t.Helper()
 	select {
@@ -253,7 +252,7 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// stop ends the service in order.
+// stop shuts the server down gracefully.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	p.signal(t, syscall.SIGTERM)
@@ -268,15 +267,15 @@ func (p *process) kill(t *testing.T) {
 	<-p.ended
 }
 
-// client speaks to the API or, without a key, over the local socket. What it is
-// answered must keep to the contract.
+// client uses the API with a key or, without one, over the local socket. It checks that
+// every answer conforms to the contract.
 func (p *process) client(key string) *client {
 	c := p.fastClient(key)
 	c.http.Transport = contract().Transport(p.t, c.http.Transport)
 	return c
 }
 
-// fastClient does not look at what it is answered, for tests that take the time.
+// fastClient does not check answers, for tests that measure time.
 func (p *process) fastClient(key string) *client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	if key == "" {
@@ -293,7 +292,7 @@ type client struct {
 	key  string
 }
 
-// do returns the status of the answer, or an error when there was none.
+// do returns the status and body of the answer, or an error if there was none.
 func (c *client) do(method, path, body string) (int, string, error) {
 	req, err := http.NewRequestWithContext(context.Background(), method, c.base+path, strings.NewReader(body))
 	if err != nil {
@@ -311,7 +310,7 @@ func (c *client) do(method, path, body string) (int, string, error) {
 	return resp.StatusCode, string(answer), err
 }
 
-// must wants this status.
+// must sends a request and fails the test if the answer has another status.
 func (c *client) must(t *testing.T, status int, method, path, body string) string {
 	t.Helper()
 	got, answer, err := c.do(method, path, body)
@@ -321,20 +320,20 @@ func (c *client) must(t *testing.T, status int, method, path, body string) strin
 	return answer
 }
 
-// result is how a command of the command line ended.
+// result is the outcome of a command.
 type result struct {
 	stdout, stderr string
 	status         int
 }
 
-// command runs one to its end.
+// command runs a command to completion.
 func command(t *testing.T, s settings, args ...string) result {
 	t.Helper()
 	p := start(t, s, nil, args...)
 	return result{status: p.status(t, patience), stdout: p.out.String(), stderr: p.log.String()}
 }
 
-// mustCommand returns the standard output of one that succeeds.
+// mustCommand returns the standard output of a command that must succeed.
 func mustCommand(t *testing.T, s settings, args ...string) string {
 	t.Helper()
 	r := command(t, s, args...)
@@ -344,13 +343,13 @@ func mustCommand(t *testing.T, s settings, args ...string) string {
 	return r.stdout
 }
 
-// newKey makes an API key over the socket.
+// newKey creates an API key over the socket.
 func newKey(t *testing.T, s settings) string {
 	t.Helper()
 	return strings.TrimSpace(mustCommand(t, s, "apikeys", "create"))
 }
 
-// transcript is what a process wrote so far.
+// transcript is the output of a process so far.
 type transcript struct{ waittest.Transcript }
 
 func (w *transcript) tail(n int) string {
@@ -358,7 +357,7 @@ func (w *transcript) tail(n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "")
 }
 
-// records are the log lines written as json.
+// records returns the log lines, which are JSON.
 func (w *transcript) records() []map[string]any {
 	var all []map[string]any
 	for line := range strings.Lines(w.String()) {

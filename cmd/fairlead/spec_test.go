@@ -13,23 +13,23 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
-// The tables of the specification, one row one test, on both engines. A row has
-// its id from internal/test/speccheck.
+// The tables of the specification, with one test per row, on both engines. The IDs of the
+// rows are those of internal/test/speccheck.
 
-// world is a running service for the rows.
+// world is a running server for the rows.
 type world struct {
 	t *testing.T
 	p *process
 	s settings
-	// made counts what was made, for names that nobody has yet.
+	// made counts created objects, to derive unused names.
 	made int
 }
 
-// row proves one statement.
+// row proves one statement of the specification.
 type row func(w *world)
 
-// TestSpecification proves the tables of endpoints, commands, states, errors,
-// fields, log lines and metrics.
+// TestSpecification proves the tables of endpoints, commands, states, errors, fields, log
+// lines and metrics.
 func TestSpecification(t *testing.T) {
 	t.Parallel()
 	worlds := map[string]*world{"sqlite": {s: onSQLite(t)}, "postgres": {s: onPostgres(t, pg)}}
@@ -51,19 +51,19 @@ func TestSpecification(t *testing.T) {
 	}
 }
 
-// name is one that nobody has.
+// name returns an unused name.
 func (w *world) name(kind string) string {
 	w.made++
 	return fmt.Sprintf("%s-%d", kind, w.made)
 }
 
-// run is the standard output of a command that succeeds.
+// run returns the standard output of a command that must succeed.
 func (w *world) run(line string) string {
 	w.t.Helper()
 	return mustCommand(w.t, w.s, strings.Split(line, " ")...)
 }
 
-// read is what a command prints as JSON.
+// read returns the decoded JSON output of a command.
 func (w *world) read(line string) any {
 	w.t.Helper()
 	return parsed(w.t, w.run(line+" --output json"))
@@ -77,7 +77,7 @@ func parsed(t *testing.T, text string) (v any) {
 	return v
 }
 
-// get is what the API answers over the socket.
+// get returns the API's answer over the socket.
 func (w *world) get(path string) map[string]any {
 	w.t.Helper()
 	return parsed(w.t, w.p.client("").must(w.t, 200, "GET", path, "")).(map[string]any)
@@ -90,13 +90,13 @@ func (w *world) user() string {
 	return name
 }
 
-// preAuthKey of a new user, with flags.
+// preAuthKey creates a pre-auth key with these flags, for a new user.
 func (w *world) preAuthKey(flags string) string {
 	w.t.Helper()
 	return strings.TrimSpace(w.run(strings.TrimSpace("preauthkeys create --user " + w.user() + " " + flags)))
 }
 
-// enrols tells with which status a new machine is answered.
+// enrols registers a new machine and returns the answer.
 func (w *world) enrols(key string) (status int, body string) {
 	w.t.Helper()
 	status, body, err := w.p.client("").do("POST", "/api/v1/machine", registration(key, w.name("host")))
@@ -106,7 +106,7 @@ func (w *world) enrols(key string) (status int, body string) {
 	return status, body
 }
 
-// node enrols one that advertises routes and returns its id.
+// node registers a node that advertises routes and returns its ID.
 func (w *world) node(routes ...string) string {
 	w.t.Helper()
 	list, err := json.Marshal(append([]string{}, routes...))
@@ -118,7 +118,7 @@ func (w *world) node(routes ...string) string {
 	return answer.(map[string]any)["node"].(map[string]any)["id"].(string)
 }
 
-// onlineNode returns the id of a node that is connected until the row ends.
+// onlineNode returns the ID of a node that stays connected until the row ends.
 func (w *world) onlineNode() string {
 	w.t.Helper()
 	n := meshtest.NewCrowd(w.t, "http://"+w.p.api).Node(w.name("host"))
@@ -148,7 +148,7 @@ func (w *world) nodeNow(id string) map[string]any {
 	return w.get("/api/v1/node/" + id)["node"].(map[string]any)
 }
 
-// route of a new node that advertises it alone.
+// route returns the only route of a new node that advertises it.
 func (w *world) route() (id, prefix string) {
 	w.t.Helper()
 	w.made++
@@ -183,8 +183,7 @@ func (w *world) demand(holds bool, format string, args ...any) {
 	}
 }
 
-// logged waits until the log has a line whose message is this phrase and that
-// has these values.
+// logged waits until the log has a line with this message and these values.
 func (w *world) logged(phrase string, values ...string) {
 	w.t.Helper()
 	eventually(w.t, func() error {

@@ -80,8 +80,7 @@ func states() map[string]row {
 	}
 }
 
-// refusals are the errors of a running service; those of one that cannot start
-// have tests of their own.
+// refusals are the errors of a running server. Startup errors have their own tests.
 func refusals() map[string]row {
 	return map[string]row{
 		"error-key-missing": func(w *world) {
@@ -104,7 +103,7 @@ func refusals() map[string]row {
 	}
 }
 
-// listed is the element of a list of the API that has a value.
+// listed returns the element of an API list in which a member has this value.
 func (w *world) listed(path, list, member, value string) map[string]any {
 	w.t.Helper()
 	for _, o := range w.get(path)[list].([]any) {
@@ -145,7 +144,7 @@ func fields() map[string]row {
 		"fields-preauthkey": func(w *world) {
 			key := w.preAuthKey("--tags tag:web")
 			w.enrols(key)
-			k := w.listed("/api/v1/preauthkey", "preAuthKeys", "key", key[:17]+"***") // all that lists show of it
+			k := w.listed("/api/v1/preauthkey", "preAuthKeys", "key", key[:17]+"***") // the part of it that lists show
 			w.has(k, "key", "user", "createdAt", "expiration", "reusable", "ephemeral", "aclTags", "used")
 			w.demand(k["used"] == true && k["reusable"] == false && k["ephemeral"] == false && fmt.Sprint(k["aclTags"]) == "[tag:web]", "%v", k)
 			unused := w.preAuthKey("--reusable --ephemeral")

@@ -20,12 +20,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// Every test here makes the start fail for real.
+// Every test here makes startup fail for real.
 
-// startLimit is how long a service that cannot start may take to say so.
+// startLimit is how long a server that cannot start may take to say so.
 const startLimit = time.Minute
 
-// refuses starts the service in vain and looks at the only line it writes.
+// refuses starts the server, expects that to fail, and checks the only line it logs.
 func refuses(t *testing.T, s settings, change func(*exec.Cmd), phrases ...string) {
 	t.Helper()
 	p := start(t, s, change, "serve")
@@ -45,7 +45,7 @@ func TestStartNamesRefusedDatabase(t *testing.T) {
 	refuses(t, s, nil, "failed to connect to database", "connection refused", "database.postgres.host")
 }
 
-// freePort is one that nobody listens on.
+// freePort returns a port that nobody listens on.
 func freePort(t *testing.T) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(listen(t, "tcp", "127.0.0.1:0", false).Addr().String())
@@ -55,7 +55,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// listen takes an address and, if keep is set, holds it until the test ends.
+// listen listens on an address and, if keep is set, holds it until the test ends.
 func listen(t *testing.T, network, address string, keep bool) net.Listener {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), network, address)
@@ -119,7 +119,7 @@ func TestStartNamesDamagedPageOfPostgres(t *testing.T) {
 	refuses(t, s, nil, "invalid page header", "restore a backup")
 }
 
-// overwrite puts garbage at the beginning of a file.
+// overwrite writes garbage to the start of a file.
 func overwrite(t *testing.T, path string, n int) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -166,7 +166,7 @@ func TestStartNamesDirectoryThatIsNotWritable(t *testing.T) {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	}
 	if os.Getuid() != 0 {
-		asNobody = nil // root alone can write everywhere
+		asNobody = nil // only root can write everywhere
 	}
 	s := onSQLite(t)
 	dir := filepath.Dir(s["database.sqlite.path"])
@@ -246,8 +246,8 @@ func TestStartReportsEveryProblemOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// The file has exactly the keys of the specification's table. The environment moves
-// what belongs to the test: ports, paths and the throwaway database.
+// The file contains exactly the keys in the specification's table. The environment
+// overrides what depends on the test: ports, paths and the throwaway database.
 func TestStartWithAFileOfTheSpecificationsKeys(t *testing.T) {
 	t.Parallel()
 	dir := disktest.Open(t)
@@ -271,7 +271,7 @@ policy: {mode: database, path: /etc/fairlead/policy.json}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(file, 0o644); err != nil { // which it should not have
+	if err := os.Chmod(file, 0o644); err != nil { // too permissive
 		t.Fatal(err)
 	}
 	r := command(t, settings{}, "config", "check", "--config", file)
@@ -312,7 +312,7 @@ func TestStopDuringTheStartIsNoFailure(t *testing.T) {
 	t.Parallel()
 	silent := listen(t, "tcp", "127.0.0.1:0", true)
 	p := start(t, onPostgres(t, pg).with("database.postgres.port", fmt.Sprint(silent.Addr().(*net.TCPAddr).Port)), nil, "serve")
-	if _, err := silent.Accept(); err != nil { // it is waiting for an answer
+	if _, err := silent.Accept(); err != nil { // the server is waiting for an answer now
 		t.Fatal(err)
 	}
 	p.signal(t, syscall.SIGTERM)

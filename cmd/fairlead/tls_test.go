@@ -26,8 +26,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// newCertificate writes a certificate for 127.0.0.1, which is its own
-// authority, and its key.
+// newCertificate writes a self-signed certificate for 127.0.0.1 and its key.
 func newCertificate(t *testing.T, dir string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -98,7 +97,7 @@ func TestTLSIsModernOnly(t *testing.T) {
 		t.Errorf("a stranger's certificate: exit status %d", r.status)
 	}
 
-	newCertificate(t, filepath.Dir(certFile)) // takes the place of the other, without a restart
+	newCertificate(t, filepath.Dir(certFile)) // replaces the first one, without a restart
 	if authority, err = os.ReadFile(certFile); err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +112,8 @@ func TestTLSIsModernOnly(t *testing.T) {
 	})
 }
 
-// TestRenewedCertificateDropsNoStream replaces the certificate twice while an event stream is open and requests
-// are made, on connections that stay open and on new ones.
+// TestRenewedCertificateDropsNoStream replaces the certificate twice while an event stream
+// is open and requests are made, both on persistent and on new connections.
 func TestRenewedCertificateDropsNoStream(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)

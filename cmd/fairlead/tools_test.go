@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What existing tools and clients ask for beside the API, without a key.
+// What existing tools and clients request outside the API, without a key.
 func TestToolsFindWhatIsBesideTheAPI(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
@@ -33,8 +33,8 @@ func TestToolsFindWhatIsBesideTheAPI(t *testing.T) {
 		{"GET", "/bootstrap-dns", "", 200, "{"},
 		{"GET", "/swagger", "", 404, "/api/v1/docs"},
 		{"GET", "/swagger/v1/openapiv2.json", "", 404, "/api/v1/docs"}, // Headplane 0.6
-		{"GET", "/apple/ios", "", 404, "/api/v1/docs"},                 // configuration profiles
-		{"POST", "/register/confirm/unknown", "", 404, "/api/v1/docs"}, // after OIDC
+		{"GET", "/apple/ios", "", 404, "/api/v1/docs"},                 // for configuration profiles
+		{"POST", "/register/confirm/unknown", "", 404, "/api/v1/docs"}, // for OIDC
 		{"GET", "/metrics", "", 404, "metrics_listen_addr"},
 	} {
 		status, body, err := stranger.do(c.method, c.path, c.body)
@@ -42,7 +42,7 @@ func TestToolsFindWhatIsBesideTheAPI(t *testing.T) {
 			t.Errorf("%s %s: %d (%v) %.300s", c.method, c.path, status, err, body)
 		}
 	}
-	// What Headscale has and this server does not: the names of 0.22, nodes that exist only for tests, OAuth clients.
+	// Headscale has these and we do not: the names of 0.22, nodes that exist only for tests, OAuth clients.
 	for _, call := range []string{"GET /api/v1/machine", "POST /api/v1/debug/node", "GET /api/v2/tailnet/-/keys"} {
 		method, path, _ := strings.Cut(call, " ")
 		status, body, err := p.client("").do(method, path, "")
@@ -52,8 +52,8 @@ func TestToolsFindWhatIsBesideTheAPI(t *testing.T) {
 	}
 }
 
-// The headscale command line speaks HTTP from 0.30 on. These are its calls on the
-// server's own host: over the local socket, without a key.
+// From 0.30 on, the headscale CLI uses HTTP. These are its calls on the server's own host:
+// over the local socket, without a key.
 func TestNextHeadscaleCommandLineWorksOverTheSocket(t *testing.T) {
 	t.Parallel()
 	p := serve(t, onSQLite(t))
@@ -112,7 +112,7 @@ func TestNextHeadscaleCommandLineWorksOverTheSocket(t *testing.T) {
 	}
 }
 
-// between is what stands in text after one word and before another.
+// between returns the part of text between two words.
 func between(text, after, before string) string {
 	_, text, _ = strings.Cut(text, after)
 	text, _, _ = strings.Cut(text, before)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A list that is watched follows the server through its death and return.
+// A watched list keeps following the server after it is killed and restarted.
 func TestWatchedListFollowsTheServer(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s settings) {

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// unpacked has the files of a bundle by their names.
+// unpacked returns the files of a bundle by name.
 func unpacked(t *testing.T, bundle io.Reader) map[string]string {
 	t.Helper()
 	compressed, err := gzip.NewReader(bundle)
@@ -178,7 +178,7 @@ func TestAddressesAreShortenedToTheirHosts(t *testing.T) {
 	}
 }
 
-// remote is the address of a server that is reached over the network.
+// remote returns the address of a server reached over the network.
 func remote(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(cannedServer())

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 )
 
-// canned answers each operation with one fixed value that fills every column.
-// It proves how values are shown, nothing about the server.
+// canned answers each operation with one fixed value that fills every column. It tests
+// how values are displayed, and nothing about the server.
 type canned struct{}
 
 func cannedServer() http.Handler { return openapi.Handler(canned{}) }
@@ -224,7 +224,7 @@ func (canned) ListPendingLogins(w http.ResponseWriter, _ *http.Request) {
 
 func (canned) ApproveLogin(w http.ResponseWriter, r *http.Request) {
 	approval := openapi.LoginApproval{Login: login()}
-	if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), "https://") { // its device is away
+	if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), "https://") { // given a link, its device is not connected
 		approval.Node = &nodes()[0]
 	}
 	reply(w, approval)

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 )
 
-// cannedBulk refuses what has the id 12 and does all else.
+// cannedBulk refuses the ID 12 and accepts all others.
 func cannedBulk(r *http.Request, done func(id string, refused *openapi.BulkError)) {
 	var in struct{ Ids []string }
 	_ = json.NewDecoder(r.Body).Decode(&in)

@@ -27,7 +27,7 @@ func (canned) ListAudit(w http.ResponseWriter, _ *http.Request, _ openapi.ListAu
 	reply(w, openapi.AuditList{Entries: changes(), Next: "9-0"})
 }
 
-// StreamEvents tells everything once and revokes the key.
+// StreamEvents sends all changes once, and then rejects the key.
 func (canned) StreamEvents(w http.ResponseWriter, _ *http.Request, p openapi.StreamEventsParams) {
 	if p.LastEventID != nil {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -55,7 +55,7 @@ func (canned) ShowNodePresence(w http.ResponseWriter, _ *http.Request, _ string,
 	})
 }
 
-// ListPresence has one node in each of two answers.
+// ListPresence returns one node in each of two pages.
 func (canned) ListPresence(w http.ResponseWriter, _ *http.Request, p openapi.ListPresenceParams) {
 	summary := openapi.PresenceSummary{From: at("2026-02-28T09:30:00Z"), To: at("2026-03-01T09:30:00Z"), Next: "1"}
 	summary.Nodes = []openapi.NodeBuckets{{NodeID: "1", Online: []float64{0, 0.01, 0.5, 1}, Changes: 3}}

@@ -31,8 +31,8 @@ func TestDNSCommandsChangeTheirPartAlone(t *testing.T) {
 	}
 }
 
-// contested is a server on which somebody else changes the settings between a
-// look and a change, as often as it says.
+// contested is a server on which someone else changes the settings between a read and a
+// write, as many times as left says.
 type contested struct {
 	canned
 	left    *int

@@ -31,7 +31,7 @@ func TestEventsResumeAfterTheLastOneWhateverBreaks(t *testing.T) {
 			event(w, 1)
 		case 2:
 			event(w, 2)
-			fmt.Fprint(w, "id: 3-0\nevent: user.created\ndata: {") // breaks off
+			fmt.Fprint(w, "id: 3-0\nevent: user.created\ndata: {") // the connection breaks here
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		case 3:

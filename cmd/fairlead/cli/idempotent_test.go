@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// dropping loses the answers to the first requests, some after half of it was sent.
+// dropping drops the answers to the first requests. With more than one, half of each answer is sent.
 func dropping(times int, next http.Handler, keys *[]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*keys = append(*keys, r.Header.Get("Idempotency-Key"))

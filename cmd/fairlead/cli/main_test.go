@@ -21,14 +21,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected outputs in testdata")
 
-// run is one call of the command line in a test.
+// run is one invocation of the command line in a test.
 type run struct {
 	stdout, stderr bytes.Buffer
 	status         int
 }
 
-// fairlead calls the command line against the server on socket, at a fixed
-// time and without a terminal; with may change that.
+// fairlead runs the command line against the server on socket, at a fixed time and
+// without a terminal. The with functions may change that.
 func fairlead(t *testing.T, socket string, args []string, with ...func(*Env)) *run {
 	t.Helper()
 	r := &run{}
@@ -47,7 +47,7 @@ func fairlead(t *testing.T, socket string, args []string, with ...func(*Env)) *r
 	return r
 }
 
-// transcript is the call and what came of it, as testdata keeps it.
+// transcript returns the command and its result, in the format of testdata.
 func (r *run) transcript(args []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "$ fairlead %s\n%s", strings.Join(args, " "), &r.stdout)
@@ -60,7 +60,7 @@ func (r *run) transcript(args []string) string {
 	return b.String()
 }
 
-// golden compares got with a file of testdata, or writes it with -update.
+// golden compares got with a file in testdata, or writes that file with -update.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -78,7 +78,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// request is what a server saw of one call.
+// request is what a server received in one call.
 type request struct {
 	Method, Path, Body, Authorization string
 }
@@ -95,7 +95,7 @@ func (l *requestLog) requests() []request {
 	return slices.Clone(l.seen)
 }
 
-// wrap returns next with its requests added to l.
+// wrap returns a handler that adds requests to l before it calls next.
 func (l *requestLog) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -110,7 +110,7 @@ func (l *requestLog) wrap(next http.Handler) http.Handler {
 // listen serves handler on a socket and records the requests.
 func listen(t *testing.T, handler http.Handler) (socket string, log *requestLog) {
 	t.Helper()
-	// The directories of t.TempDir can be too long for the name of a socket.
+	// The directories of t.TempDir can be too long for a socket path.
 	dir, err := os.MkdirTemp("", "fairlead")
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func listen(t *testing.T, handler http.Handler) (socket string, log *requestLog)
 	return socket, log
 }
 
-// answering is a server that has one answer to everything.
+// answering is a server that gives the same answer to everything.
 func answering(status int, contentType, body string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)

@@ -12,7 +12,7 @@ import (
 	apispec "github.com/fairlead-mesh/fairlead/api"
 )
 
-// commandOf has a command line for every operation of the API.
+// commandOf returns a command line for every operation of the API.
 func commandOf() map[string]string {
 	return map[string]string{
 		"listUsers": "users list", "showUser": "users show alice", "createUser": "users create alice", "renameUser": "users rename alice bob", "deleteUser": "users delete alice --force",
@@ -42,7 +42,7 @@ func commandOf() map[string]string {
 	}
 }
 
-// withoutCommand has the operations that need none, and why.
+// withoutCommand returns the operations that need no command, and why.
 func withoutCommand() map[string]string {
 	return map[string]string{
 		"checkPolicy":     "policy check finds the same without a server",

@@ -16,8 +16,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 )
 
-// growing is a server with as many users as revisions, up to three. Of its two
-// streams each has two events and breaks; then the key is revoked.
+// growing is a server with as many users as revisions, up to three. It serves two event
+// streams that break after two events each, and then rejects the key.
 func growing(t *testing.T) (socket string, log *requestLog) {
 	looked := make(chan struct{}, 1)
 	var revision, streams atomic.Int64
@@ -46,7 +46,7 @@ func growing(t *testing.T) (socket string, log *requestLog) {
 			_ = http.NewResponseController(w).Flush()
 			<-looked
 			fmt.Fprintf(w, "id: %d-0\nevent: user.created\ndata: {}\n\n", revision.Add(1))
-			_, _ = io.WriteString(w, "id: 1-0\nevent: user.created\ndata: {}\n\n") // seen long ago
+			_, _ = io.WriteString(w, "id: 1-0\nevent: user.created\ndata: {}\n\n") // an old event
 			fmt.Fprintf(w, "id: %d-0\n\n", revision.Load())
 		}
 		_ = http.NewResponseController(w).Flush()
@@ -72,9 +72,9 @@ func TestWatchDrawsInPlaceOnATerminal(t *testing.T) {
 	r := fairlead(t, socket, strings.Fields("users list --watch"), screenOf(80, 4), func(env *Env) { env.Environ = append(env.Environ, "NO_COLOR=1") })
 	const header = "ID  NAME    E-MAIL  NODES  CREATED\n"
 	row := func(i int) string { return fmt.Sprintf("%d   user-%d  -       0      -\n", i, i) }
-	three := header + row(3) + "lines 3 to 3 of 3\n" // what is new, and as much as fits
+	three := header + row(3) + "lines 3 to 3 of 3\n" // the newest rows, as many as fit
 	want := header + row(1) + "\x1b[2A\r\x1b[J" + header + row(1) + row(2) + "\x1b[3A\r\x1b[J" + three +
-		three // below the note that the connection broke
+		three // below the note that the connection was lost
 	if diff := cmp.Diff(want, r.stdout.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
