@@ -15,8 +15,8 @@ import (
 //go:embed released.yaml
 var released []byte
 
-// releasedBy is the first line of released.yaml, as make release writes it. What does not
-// begin with it, such as a copy of openapi.yaml, was written by something else.
+// releasedBy matches the first line of released.yaml, as written by make release. A file
+// without it, such as a copy of openapi.yaml, was written by something else.
 var releasedBy = regexp.MustCompile(
 	`^# openapi\.yaml (?:before the first release|of v(\S+), the last release)\. Only make release writes this file\.\n`)
 

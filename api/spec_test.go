@@ -45,7 +45,7 @@ func parse(t *testing.T) document {
 	return doc
 }
 
-// operations lists all operations by method and path.
+// operations returns all operations by method and path.
 func operations(t *testing.T, doc document) map[string]operation {
 	t.Helper()
 	ops := map[string]operation{}
@@ -78,9 +78,9 @@ func TestExactlyThreeAPIOperationsNeedNoKey(t *testing.T) {
 	}
 }
 
-// Clients rely on unset values being sent, not left out, so every member of an answer is required.
+// Clients rely on unset values being sent rather than omitted, so every member of an answer is required.
 func TestAnswersLeaveNoMemberOut(t *testing.T) {
-	page := []string{"next"} // for those who ask for pages
+	page := []string{"next"} // for clients that ask for pages
 	optional := map[string][]string{
 		"Health": {"checks"}, "PolicyDiff": {"effect"}, "Problem": {"errors", "problems", "current"}, "Node": {"host", "note"},
 		"BulkResults": {"taggedNodes"}, "Policy": {"warnings"}, "PolicyVerdict": {"warnings"}, // Headscale's tools expect {} from a check without problems

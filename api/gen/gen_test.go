@@ -133,7 +133,7 @@ func TestPublicOperationsAreListed(t *testing.T) {
 	}
 }
 
-// Nothing is generated from a document that leaves open who may call an operation.
+// No code is generated from a document that does not say who may call an operation.
 func TestAttributesAreCompleteAndRight(t *testing.T) {
 	const key = `        - { $ref: "#/components/parameters/IdempotencyKey" }` + "\n"
 	for _, c := range []struct{ name, old, new, want string }{
