@@ -1,4 +1,4 @@
-# Everything a contributor or CI runs. `make` alone lists the targets.
+# All tasks of contributors and CI. `make` alone lists the targets.
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -6,11 +6,11 @@ MAKEFLAGS   += --no-builtin-rules
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# Only the race detector needs C. One setting for all else lets builds and tests share a cache.
+# Only the race detector needs cgo. Disabling it everywhere else lets builds and tests share a cache.
 export CGO_ENABLED := 0
 
 PKG       ?= ./...
-# Inputs, not seconds: a worker that is cut off by the clock counts as a failure.
+# A number of inputs, not a time: a worker that is cut off by a time limit counts as a failure.
 FUZZTIME  ?= 10000x
 BENCHTIME ?= 1s
 CHAOS     ?= 60s
@@ -18,18 +18,18 @@ ROUNDS    ?= 1
 HOLD      ?= 10m
 HOSTILE   ?= 10m
 
-# The build time is the time of the commit, so that one commit gives one binary.
+# The build time is the time of the commit, so that builds of one commit are identical.
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT     ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 BUILD_TIME ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null || echo unknown)
 LDFLAGS     = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.buildTime=$(BUILD_TIME)
 
-# Each run leaves its events in dist/test, from which .ci/run counts its summary.
+# Each run writes its events to dist/test, from which .ci/run computes its summary.
 BIN     := $(CURDIR)/.bin
 RESULTS := dist/test
 FORMAT  ?= pkgname
 SUM      = mkdir -p $(RESULTS) && $(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(RESULTS)/$@
-# The linters vet all packages, so that these need not.
+# The linters vet all packages, so the tests need not.
 GOTEST   = $(SUM)$(1).json -- -vet=off
 
 .PHONY: help
@@ -83,15 +83,15 @@ test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
 	$(SUM).json -- -skip='^Test(Ratio|Figure)' $(PKG)
 
 .PHONY: race
-# SQLite, translated from C, and zstd are large loops over memory that nobody shares: to watch them takes ten times as long.
+# SQLite (translated from C) and zstd are large loops over unshared memory: the race detector would make them ten times slower.
 UNWATCHED = $(foreach code,modernc.org github.com/klauspost/compress,-gcflags='$(code)/...=-race=false')
-# One more than processors: tests wait for databases and timers a third of their time.
+# One more than CPUs: tests spend a third of their time waiting for databases and timers.
 RACE_PACKAGES = $(shell echo $$(($$(nproc) + 1)))
-# Code that starts no goroutines, much of it tried with thousands of random inputs: the race detector finds nothing there.
+# Packages that start no goroutines, so the race detector has nothing to find. Many of them test thousands of random inputs.
 PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/... ./internal/config ./internal/identity \
 	./internal/spelling ./internal/textdiff ./internal/apidocs ./internal/test/archtest ./internal/test/doccheck ./internal/test/speccheck ./internal/test/apitest \
 	./internal/test/monitortest ./internal/test/packagetest ./api/... ./deploy/package/...)
-# These test processes, containers or browsers, which the race detector does not reach, and have targets of their own.
+# These test processes, containers or browsers, which the race detector does not cover. They have their own targets.
 SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest) %/bench/load
 RACED = $(filter-out $(PURE) $(SUITES),$(shell go list ./...))
 race: $(BIN)/gotestsum ## run the product's tests under the race detector, those of pure functions without it (PKG=./internal/ledger for one package)
@@ -101,9 +101,9 @@ race: $(BIN)/gotestsum ## run the product's tests under the race detector, those
 	exit $$status
 
 .PHONY: fuzz
-# Each package is linked once, not once for each of its targets. Restoring a backup takes a tenth of a
-# second, so it gets a tenth of the inputs. CI tries few inputs: there, coverage guidance would cost a
-# build of everything with instrumentation and find nothing more.
+# Each package is linked once, not once per fuzz target. Restoring a backup takes a tenth of a second, so FuzzRestore gets a
+# tenth of the inputs. CI builds without coverage guidance: instrumenting everything would cost a full build and find nothing
+# more with so few inputs.
 fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME inputs, one after the other (PKG=./internal/wire for one package)
 	@mkdir -p dist/fuzz; status=0; \
 	for dir in $(if $(filter ./...,$(PKG)),$(call having,Fuzz),$(PKG)); do \
@@ -119,7 +119,7 @@ fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME inputs, one after th
 		done; \
 	done; exit $$status
 
-# having lists the packages with a test function of this name: each of the others would be linked for nothing.
+# having lists the packages with a test function of this name, so that no others are linked for nothing.
 having = $(sort $(dir $(shell grep -rlE --include='*_test.go' --exclude-dir=node_modules '^func $(1)' .)))
 
 .PHONY: bench
@@ -132,8 +132,8 @@ packets: ## a million random packets: the clients' own filter agrees with the po
 
 .PHONY: figures
 figures: FORMAT = standard-verbose
-# Measurements are the only tests that may run twice: in CI up to three that fail are measured once more, alone, and
-# the summary names those that passed only then.
+# Only measurements may run twice: in CI, up to three failed ones are measured once more, alone, and the summary names those
+# that passed only then.
 figures: web $(BIN)/gotestsum ## hold the promised ratios and figures, without the race detector and with nothing else running
 	$(SUM).json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=3) --packages='$(strip $(call having,Test(Ratio|Figure)))' -- \
 		-vet=off -p=1 -count=1 -v -timeout=20m -run='^Test(Ratio|Figure)'
@@ -210,7 +210,7 @@ fmt: $(BIN)/golangci-lint ## format the code
 	$(BIN)/golangci-lint fmt
 
 .PHONY: check check-rest gen-check
-# The tests wait for databases and timers; lint and the pages take the time that they leave. The pages are built before:
+# The tests mostly wait for databases and timers, so lint and web-check run beside them. The pages are built first, because
 # the console's tests embed them.
 check: ## what to run before sending a change: generated code, lint, race tests of the product, the console's pages
 	@$(MAKE) --no-print-directory gen-check
@@ -218,7 +218,7 @@ check: ## what to run before sending a change: generated code, lint, race tests 
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target race check-rest
 check-rest:
 	@$(MAKE) --no-print-directory --jobs=1 --keep-going lint web-check
-# Compared with the tree as it was, so that the check also serves a tree with uncommitted work.
+# Compares with the state before, so that the check also works in a tree with uncommitted changes.
 gen-check: ## check that the generated code is current
 	@changes() { git status --porcelain && git diff; }; before=$$(changes) && $(MAKE) --no-print-directory gen gen-ts && \
 		[ "$$(changes)" = "$$before" ] || { git diff --stat; echo "run make gen gen-ts and commit the result" >&2; exit 1; }
@@ -248,7 +248,7 @@ packages-test: $(BIN)/nfpm $(BIN)/gotestsum web ## build a release and try its p
 	$(call GOTEST) -timeout=30m -count=1 -parallel=4 ./internal/test/packagetest -packages $(if $(filter no,$(ARM64)),-arm64=false)
 
 .PHONY: gen-ts
-# A file that stays as it was keeps its time: the pages are not built again for it.
+# An unchanged file keeps its timestamp, so that the pages are not rebuilt.
 gen-ts: api/node_modules/.package-lock.json ## write the TypeScript types anew, with npm
 	@mkdir -p dist && cp --preserve=timestamps api/types.d.ts dist/types.before
 	npm --prefix api run --silent generate
@@ -276,7 +276,7 @@ $(BIN)/helm:          tool = helm.sh/helm/v3/cmd/helm@v3.22.0
 $(BIN)/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.14.0
 $(BIN)/nfpm:          tool = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
 
-# A tool is installed when it is missing or when the binary names another version.
+# A tool is installed if it is missing or has another version.
 $(BIN)/%: FORCE
 	@have=$$(go version -m $@ 2>/dev/null | awk '$$1 == "mod" { print $$3 }') || true; \
 	test "$$have" = "$(lastword $(subst @, ,$(tool)))" || GOBIN=$(BIN) go install -trimpath $(tool)
