@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The parts of setup.sh --check. setup.sh reads this file, which uses its functions and variables.
+# The parts of setup.sh --check. setup.sh sources this file, which uses its functions and variables.
 
 problems=0
 problem() { error "$@"; problems=$((problems + 1)); }
@@ -15,12 +15,12 @@ check_file() { # FILE MODE USER
   fi
 }
 
-# What counts is the password the database was made with, not the one in the files.
+# Checks that the database accepts the password in .env: it keeps the one that it was created with.
 database_accepts() {
   local container
   [ -z "$sqlite" ] || return 0
   container=$(container_of db)
-  # One that does not run refuses nothing.
+  # A database that is not running cannot reject a password.
   [ -n "$container" ] && docker exec "$container" pg_isready --quiet --username=fairlead --dbname=fairlead >/dev/null 2>&1 || return 0
   PGPASSWORD=$(setting POSTGRES_PASSWORD) docker exec -e PGPASSWORD "$container" \
     psql --host=db --username=fairlead --dbname=fairlead --command='SELECT 1' >/dev/null 2>&1 ||
@@ -28,7 +28,7 @@ database_accepts() {
       "docker compose exec db psql --username=fairlead --command=\"ALTER ROLE fairlead PASSWORD '...'\""
 }
 
-# The services that .env chooses. Older versions of Compose also name those of profiles that are off.
+# Lists the services that .env selects. Older versions of Compose also list those of disabled profiles.
 services() {
   local service
   for service in $(compose config --services); do
@@ -46,7 +46,7 @@ check_console_key() {
   local api_key container
   api_key=$(read_private console.yaml | yaml_value api_key)
   container=$(container_of fairlead)
-  # A service that does not answer refuses nothing.
+  # A server that does not answer cannot reject a key.
   [ -n "$api_key" ] && [ -n "$container" ] && docker exec "$container" fairlead health >/dev/null 2>&1 || return 0
   key_works "$api_key" || problem "the service refuses the console's API key in console.yaml: run scripts/setup.sh, which creates another"
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# How the scripts beside this one speak. They read it from the root of the repository.
+# Output functions of the scripts in this directory, which source it from the root of the repository.
 
-# say STREAM COLOUR PREFIX TEXT...: in colour where the stream is a terminal.
+# say STREAM COLOUR PREFIX TEXT... prints a line, in colour if the stream is a terminal.
 say() {
   local stream=$1 colour=$2 prefix=$3
   shift 3

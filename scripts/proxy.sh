@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Looks after the proxy container. `scripts/proxy.sh help` lists the commands.
+# Manages the proxy container. `scripts/proxy.sh help` lists the commands.
 set -euo pipefail
 CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -34,7 +34,7 @@ END
 
 need() { command -v "$1" >/dev/null || die "$1 is needed for this and is not installed"; }
 
-# Found by the labels that every version of Compose sets, so that none has to be installed.
+# Finds the container by the labels that every version of Compose sets, so that Compose need not be installed.
 find_container() {
   need docker
   local project=${COMPOSE_PROJECT_NAME:-} found
@@ -54,7 +54,7 @@ find_container() {
   fi
 }
 
-# published PORT prints where the host reaches a port of the container, or nothing.
+# published PORT prints the host address of a port of the container, or nothing.
 published() {
   local address
   address=$(docker port "$container" "$1/tcp" 2>/dev/null | head -n 1) || true
@@ -65,7 +65,7 @@ published() {
 }
 in_production() { [ -n "$(published 443)" ]; }
 
-# unread: what ran before was ended by a reader who had enough, such as head or a pager.
+# unread succeeds if the last command was ended by SIGPIPE, because its reader, such as head or a pager, had quit.
 unread() { [ $? -eq 141 ]; }
 
 lines() { [[ $1 =~ ^[1-9][0-9]*$ ]] || wrong_usage "not a number of lines: $1"; }
@@ -106,7 +106,7 @@ do_restart() {
   docker restart "$container" >/dev/null || die "the container cannot be restarted"
   local try
   for ((try = 0; try < 50; try++)); do
-    # Any answer will do: whether the service behind it is well is the business of health.
+    # Any answer will do: checking the server behind the proxy is the job of health.
     if docker exec "$container" curl -s -o /dev/null http://127.0.0.1:8080/health 2>/dev/null; then
       info "restarted"
       return
@@ -127,7 +127,7 @@ do_health() {
     [ "$url" != http:// ] || die "the proxy publishes neither 8080 nor 443"
     url+=/health
   fi
-  # The certificate is for the domain and not for localhost; ssl-test is what checks it.
+  # The certificate is for the domain, not for localhost; ssl-test verifies it.
   status=$(curl --silent --insecure --noproxy '*' --max-time 10 --output /dev/null --write-out '%{http_code}' "$url") || true
   case $status in
     200) info "$url: HTTP 200, pass"; return ;;
@@ -139,7 +139,7 @@ do_health() {
 
 do_stats() { docker stats --no-stream "$container" || die "Docker cannot measure the proxy"; }
 
-# Docker needs about 2 seconds to measure, and the pause runs meanwhile.
+# Measuring takes Docker about 2 seconds, so the pause runs at the same time.
 do_top() {
   trap 'exit 0' INT
   while true; do
@@ -151,7 +151,7 @@ do_top() {
   done
 }
 
-# Fields 2 and 3 are the local and the remote address, in hexadecimal as the port (8080 is 1F90); state 01 is ESTABLISHED.
+# Fields 2 and 3 are the local and the remote address, with the port in hexadecimal (8080 is 1F90); state 01 is ESTABLISHED.
 do_connections() {
   local count
   count=$(docker exec "$container" sh -c 'cat /proc/net/tcp /proc/net/tcp6 2>/dev/null || true' |

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Sets up Fairlead with Docker Compose in this directory and starts it: see usage below.
 #
-# It may be run again at any time, after an interruption too. What is there stays: secrets, keys and
-# whatever was changed in config.yaml; only server_url follows the domain. Images from another commit are rebuilt.
+# It can be run again at any time, even after an interruption. Existing secrets, keys and changes in config.yaml are kept;
+# only server_url follows the domain. Images from another commit are rebuilt.
 set -euo pipefail
 readonly called_from=$PWD
 CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -26,7 +26,7 @@ Needs Docker with Compose, and root or membership in the group docker.
 END
 }
 
-# Users inside the containers. They own the files that hold their secrets.
+# Users inside the containers. They own the files that contain their secrets.
 readonly service_user=10001 console_user=10002 proxy_user=10003
 readonly patience=120 # seconds for a service to become healthy
 
@@ -36,7 +36,7 @@ readonly patience=120 # seconds for a service to become healthy
 . scripts/check.sh
 
 domain='' email='' mode='' sqlite='' cert='' key='' base_domain='' check=''
-acme='' # an authority is asked for certificates
+acme='' # set if certificates come from an ACME authority
 parse() {
   local name
   while [ $# -gt 0 ]; do
@@ -70,7 +70,7 @@ setting() { # NAME [DEFAULT]
 }
 
 set_setting() { # NAME VALUE
-  # Not by grep: every user of the machine sees the arguments of commands.
+  # Does not use grep, because every user of the machine can see the arguments of commands.
   if [ -e .env ] && [[ $'\n'$(<.env)$'\n' == *$'\n'"$1=$2"$'\n'* ]]; then return; fi
   (
     umask 077
@@ -91,7 +91,7 @@ ask() { # QUESTION
   echo "$answer"
 }
 
-# Whatever was not told stays as .env has it.
+# Decides on mode, domain and database. Anything not given as an option stays as it is in .env.
 decide() {
   if [ -z "$mode$domain" ] && overlay dev; then mode=dev; fi
   if [ -z "$mode" ]; then
@@ -138,12 +138,12 @@ write_env() {
     set_setting DOMAIN "$domain"
     set_setting ACME_EMAIL "$email"
   elif [ -z "$(setting RELAY_PUBLISH)" ] && [[ $(setting PROXY_DEV_PUBLISH 127.0.0.1:8000) == 127.* ]]; then
-    set_setting RELAY_PUBLISH 127.0.0.1:3478 # other machines do not reach the service either
+    set_setting RELAY_PUBLISH 127.0.0.1:3478 # other machines cannot reach the server either
   fi
   if [ -z "$sqlite" ] && [ -z "$(setting POSTGRES_PASSWORD)" ]; then set_setting POSTGRES_PASSWORD "$(random 32)"; fi
-  # Grafana keeps the password of its first start, so only set one if Grafana cannot have started yet.
+  # Grafana keeps the password of its first start, so set one only if Grafana cannot have started yet.
   if [[ ,$profiles, != *,grafana,* ]] && [ -z "$(setting GRAFANA_PASSWORD)" ]; then set_setting GRAFANA_PASSWORD "$(random 32)"; fi
-  # Last, so that a file which has it has all.
+  # Written last, so that an .env with this setting is complete.
   set_setting COMPOSE_FILE "$files"
   chmod 600 .env
 }
@@ -162,7 +162,7 @@ find_docker() {
   else
     die "Docker Compose is missing: https://docs.docker.com/compose/install/"
   fi
-  # Docker before 23 builds the old way unless told.
+  # Docker before version 23 does not use BuildKit by default.
   export DOCKER_BUILDKIT=1 COMPOSE_DOCKER_CLI_BUILD=1
 }
 
@@ -171,7 +171,7 @@ container_of() { # SERVICE; by the labels that every version of Compose sets
     --filter "label=com.docker.compose.service=$1" --filter label=com.docker.compose.oneoff=False
 }
 
-# Another directory's containers would be replaced by ones with other secrets.
+# Refuses to replace the containers of another directory with ones that have other secrets.
 own_project() {
   local project dir
   project=$(setting COMPOSE_PROJECT_NAME fairlead)
@@ -182,7 +182,7 @@ own_project() {
   done
 }
 
-# Compose takes the environment before .env, and this script does not.
+# Compose prefers the environment to .env, but this script reads only .env, so the two must not differ.
 same_environment() {
   local name
   while read -r name; do
@@ -197,12 +197,12 @@ built_here() { # the images that this deployment uses
   ! profile acme || echo certbot
 }
 
-# Without .git, as in an unpacked archive, git would look in the directories above. Root may read anybody's clone:
-# it runs this script from it.
+# Without .git, as in an unpacked archive, git would search the parent directories. It is safe for root to trust anyone's
+# clone: root is running this script from it.
 from_git() { [ -e .git ] && git -c safe.directory='*' "$@" 2>/dev/null; }
 head_commit() { from_git rev-parse HEAD || echo unknown; }
 
-# Git before 2.38 refuses root in a clone of somebody else.
+# Git before version 2.38 refuses to work for root in another user's clone.
 check_git() {
   [ ! -e .git ] || [ "$(head_commit)" != unknown ] ||
     warn "git does not say which commit is checked out here, so images are not compared with it: install git, or run this as the owner of the directory"
@@ -212,11 +212,11 @@ built_from() { # IMAGE or container; prints the commit, or nothing if it does no
   docker inspect -f '{{index .Config.Labels "org.opencontainers.image.revision"}}' "$1" 2>/dev/null || true
 }
 
-# Images kept for a rollback are not rebuilt.
+# Reports whether the images in use are those kept for a rollback, which are not rebuilt.
 kept_images() { [[ $(setting IMAGE_TAG) == *before ]]; }
 
 # keep_image NAME tags the image of the running container for a rollback. An image that never ran, or is not healthy,
-# does not replace the one that was kept before.
+# does not replace the one kept before.
 keep_image() {
   local container running=''
   container=$(container_of "$(service_of "$1")")
@@ -246,13 +246,13 @@ build_images() {
   for name in $missing $outdated; do services+=("$(service_of "$name")"); done
   [ -z "$outdated" ] || info "upgrading to commit ${commit:0:12}; previous images are kept under the tag $(setting IMAGE_TAG dev)-before"
   info "building images:$missing$outdated (this takes a few minutes)"
-  # The time of the commit, so that one commit gives one image.
+  # SOURCE_TIME is the time of the commit, so that builds of one commit are identical.
   SOURCE_COMMIT=$commit SOURCE_VERSION=$(from_git describe --tags --always --dirty || setting IMAGE_TAG dev) \
     SOURCE_TIME=$(TZ=UTC from_git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd || echo unknown) compose build "${services[@]}"
 }
 
-# as_owner SCRIPT [ARG...] runs a script of sh in this directory as root of a container. So files get
-# the users of the containers as owners without root on this machine.
+# as_owner SCRIPT [ARG...] runs an sh script in this directory as root in a container. That way files can be owned by
+# the users of the containers without root on this machine.
 as_owner() {
   local script=$1
   shift
@@ -327,7 +327,7 @@ log:
 END
 }
 
-# Asks the server whether it accepts its configuration. If not, the reason is on stderr and what to do on stdout.
+# Asks the server whether it accepts its configuration. If not, prints the reason on stderr and what to do on stdout.
 accept_config() {
   local report
   ! report=$(compose run --rm --no-deps -T fairlead config check 2>&1 </dev/null) || return 0
@@ -339,7 +339,7 @@ accept_config() {
   return 1
 }
 
-# outdated SERVICE FILE: it runs since before its configuration was written, in this run or in one that was interrupted.
+# outdated SERVICE FILE succeeds if the service started before its configuration was written, in this or an interrupted run.
 outdated() {
   local container started
   container=$(container_of "$1")
@@ -351,7 +351,7 @@ write_config() {
   local config url
   config=$(read_private config.yaml)
   if [ -z "$config" ]; then
-    # It stands in YAML and in .env, whose rules of quoting differ.
+    # The password is written to YAML and to .env, whose quoting rules differ.
     [ -n "$sqlite" ] || [[ $(setting POSTGRES_PASSWORD) =~ ^[A-Za-z0-9._-]+$ ]] || die "POSTGRES_PASSWORD in .env may have letters, digits, and . _ - only"
     info "writing config.yaml"
     new_config | write_private config.yaml $service_user
@@ -386,7 +386,7 @@ write_certificate() {
   fi
   ! read_pair | pair_fits || return 0
   [ -n "$acme" ] || die "tls/ holds no certificate: scripts/setup.sh --cert FILE --key FILE, or --email ADDRESS to have one issued"
-  # nginx does not start without a certificate, and without nginx no authority gives one.
+  # nginx does not start without a certificate, and the authority issues none unless nginx runs.
   info "making a certificate of two days, until the authority gives one"
   # shellcheck disable=SC2016 # for the shell in the container
   as_owner '
@@ -407,7 +407,7 @@ pair_fits() { # certificate and key from stdin
     [ "$of_cert" = "$of_key" ]'
 }
 
-# certificate_faults prints why devices would refuse the certificate on stdin.
+# certificate_faults prints why devices would reject the certificate on stdin.
 certificate_faults() {
   # shellcheck disable=SC2016 # for the shell in the container
   as_owner '
@@ -420,19 +420,19 @@ certificate_faults() {
     fi' "$domain"
 }
 
-# self_signed: no authority signed the certificate, such as the temporary one that this script makes.
+# self_signed succeeds if no authority signed the certificate, as with the temporary one that this script makes.
 self_signed() {
   # shellcheck disable=SC2016 # for the shell in the container
   as_owner '[ "$(openssl x509 -in tls/fullchain.pem -noout -subject_hash)" = "$(openssl x509 -in tls/fullchain.pem -noout -issuer_hash)" ]' </dev/null
 }
 
-# Issuing it fails most often on the first day: the name does not resolve to this machine, or port 80 is closed.
+# Issuing the first certificate is what fails most often: the name does not resolve to this machine, or port 80 is closed.
 await_certificate() {
   local begin=$SECONDS certbot
   [ -n "$acme" ] || return 0
   info "waiting for the certificate of $domain"
   certbot=$(container_of certbot)
-  # It failed before this run and would wait before it tries again.
+  # If certbot failed before this run, it would wait before it retries.
   ! docker exec "$certbot" test -e /tmp/failed || docker exec "$certbot" certificate now >/dev/null 2>&1 || true
   until docker exec "$certbot" test -e /tmp/good; do
     if docker exec "$certbot" test -e /tmp/failed || [ $((SECONDS - begin)) -ge $patience ]; then
@@ -444,7 +444,7 @@ await_certificate() {
   done
 }
 
-# Otherwise it would go on, and put its own certificate in the place of yours.
+# A certbot left running would replace your certificate with its own.
 remove_certbot() { container_of certbot | xargs --no-run-if-empty docker rm --force >/dev/null; }
 
 # --- services
@@ -469,7 +469,7 @@ key_works() { # KEY
     fairlead users list --server http://127.0.0.1:8080 >/dev/null 2>&1
 }
 
-# The console's own key reads only: people log in with keys of their own.
+# The console's own key is read-only: people sign in with their own keys.
 write_console() {
   local config secret api_key
   config=$(read_private console.yaml)
@@ -552,7 +552,7 @@ main() {
   parse "$@"
   local file advice
   for file in .env config.yaml console.yaml; do
-    # It would be replaced, and what it leads to is not seen from a container.
+    # A link would be replaced, and its target is not visible from a container.
     [ ! -L "$file" ] || die "$file is a link: put the file itself here"
   done
   [ ! -e .env ] || [ -r .env ] || die ".env belongs to $(stat -c %U .env): run this as that user, or as root"
@@ -563,7 +563,7 @@ main() {
   write_env
   same_environment
   build_images
-  # For the users of containers, after a clone under a strict umask.
+  # Makes these readable for the users of the containers, in case of a clone made under a strict umask.
   as_owner 'chmod -R a+rX deploy/nginx/local deploy/monitoring deploy/postgres' </dev/null
   write_config
   advice=$(accept_config) || die "$advice, then run this again"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# scripts/proxy.sh against real proxy containers, in development and in production, running and stopped.
-# Needs Docker and the image that PROXY_IMAGE names; run as root, who may give the key to the proxy's user.
+# Tests scripts/proxy.sh with real proxy containers, in development and production, running and stopped. Needs Docker and the
+# image named by PROXY_IMAGE. Needs root, to give the key to the proxy's user.
 
 bats_require_minimum_version 1.5.0
 script=$BATS_TEST_DIRNAME/../proxy.sh
@@ -9,7 +9,7 @@ setup_file() {
   export PROXY_IMAGE=${PROXY_IMAGE:-fairlead/proxy:dev}
   export NAME=fairlead-bats-$$ FILES=$BATS_FILE_TMPDIR
   unset PROXY_CONTAINER COMPOSE_PROJECT_NAME NO_COLOR
-  # The service, as far as the script cares.
+  # A stand-in for the server with everything that the script needs.
   cat >"$FILES/service.conf" <<'END'
 daemon off; pid /tmp/service.pid; error_log /dev/stderr; events {}
 http {
@@ -58,15 +58,15 @@ answers() {
 
 in_production() { PROXY_CONTAINER=$NAME-prod; }
 
-# workers that were ever started.
+# workers counts the worker processes started so far.
 workers() { docker exec "$NAME-dev" grep -c 'start worker process ' /var/log/nginx/error.log; }
 
-# has TEXT: the output contains it.
+# has TEXT checks that the output contains it.
 has() {
   [[ $output == *"$1"* ]] || { printf 'no "%s" in:\n%s\n' "$1" "$output"; return 1; }
 }
 
-# said PREFIX TEXT: a line of the output begins with the prefix and contains the text.
+# said PREFIX TEXT checks that a line of the output starts with the prefix and contains the text.
 said() {
   local line
   for line in "${lines[@]}"; do
@@ -76,7 +76,7 @@ said() {
   return 1
 }
 
-# without TOOL: a PATH of all that the script uses, but for one tool.
+# without TOOL prints a PATH with everything that the script uses except one tool.
 without() {
   local tool
   mkdir "$BATS_TEST_TMPDIR/no-$1"
@@ -247,7 +247,7 @@ without() {
 }
 
 @test "top refreshes every 2 seconds until Ctrl+C" {
-  # The time of each refresh is noted as the script asks Docker. Docker needs longer than a moment on a busy machine.
+  # Records the time of each refresh when the script calls Docker, which may take long to answer on a busy machine.
   export BEGUN=$BATS_TEST_TMPDIR/begun DOCKER
   DOCKER=$(command -v docker)
   mkdir "$BATS_TEST_TMPDIR/bin"
@@ -357,7 +357,7 @@ END
   has "$NAME-dev"
   COMPOSE_PROJECT_NAME=$NAME-other run -1 "$script" status
   said ERROR "is not running"
-  # One that was left behind is newer.
+  # A leftover container that is newer.
   docker create --name "$NAME-left" --label com.docker.compose.project="$NAME" --label com.docker.compose.service=proxy \
     --label com.docker.compose.oneoff=False "$PROXY_IMAGE"
   COMPOSE_PROJECT_NAME=$NAME run "$script" status
@@ -368,7 +368,7 @@ END
   echo "COMPOSE_PROJECT_NAME=\"$NAME\"" >"$BATS_TEST_TMPDIR/.env"
   run -0 "$BATS_TEST_TMPDIR/scripts/proxy.sh" status
   has "$NAME-dev"
-  # CDPATH leads nobody to the .env of another directory.
+  # CDPATH must not lead to the .env of another directory.
   mkdir -p "$BATS_TEST_TMPDIR/other/scripts"
   cd "$BATS_TEST_TMPDIR"
   CDPATH=$BATS_TEST_TMPDIR/other run -0 scripts/proxy.sh status

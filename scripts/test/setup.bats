@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# What scripts/setup.sh does before it needs Docker. What it sets up is tested in internal/test/deploytest.
+# Tests what scripts/setup.sh does before it needs Docker. What it sets up is tested in internal/test/deploytest.
 
 bats_require_minimum_version 1.5.0
 
 setup() {
-  # A copy, so that nothing is written beside the script; and a Docker that answers and does nothing.
+  # Use a copy, so that nothing is written next to the script, and a Docker that answers and does nothing.
   mkdir -p "$BATS_TEST_TMPDIR/bin" "$BATS_TEST_TMPDIR/scripts"
   cp "$BATS_TEST_DIRNAME"/../{setup,lines,check}.sh "$BATS_TEST_TMPDIR/scripts/"
   cd "$BATS_TEST_TMPDIR" || exit
@@ -87,10 +87,10 @@ setup() {
   run scripts/setup.sh --dev
   grep -qx RELAY_PUBLISH=127.0.0.1:3478 .env
   run scripts/setup.sh --domain mesh.example.test --email ops@example.test
-  sed -i 's/^RELAY_PUBLISH=.*/RELAY_PUBLISH=127.0.0.1:3478/' .env # the operator's
+  sed -i 's/^RELAY_PUBLISH=.*/RELAY_PUBLISH=127.0.0.1:3478/' .env # as set by an operator
   run scripts/setup.sh --dev
   grep -qx RELAY_PUBLISH=127.0.0.1:3478 .env
-  # In a development that other machines reach, they need it too.
+  # If other machines can reach the development server, they need the relay too.
   sed -i 's/^RELAY_PUBLISH=.*/PROXY_DEV_PUBLISH=0.0.0.0:8000/' .env
   run scripts/setup.sh --dev
   run ! grep RELAY_PUBLISH=127 .env
@@ -139,7 +139,7 @@ setup() {
   run ! grep -F "$password" arguments
 }
 
-# docker_with_images IMAGE_COMMIT: all images are there, built from that commit; building ends with status 9.
+# docker_with_images IMAGE_COMMIT simulates that all images exist, built from that commit; building exits with status 9.
 docker_with_images() {
   # shellcheck disable=SC2016 # of the script
   printf '#!/bin/sh\n[ "$1" != inspect ] || echo "%s"\n[ "$2" != build ] || exit 9\n[ "$1" != run ] || exit 8\n' "$1" >bin/docker
@@ -171,7 +171,7 @@ docker_with_images() {
   echo IMAGE_TAG=dev-before >>.env
   docker_with_images another
   run -8 scripts/setup.sh --dev
-  # In a subdirectory of another repository's clone.
+  # Unpacked in a subdirectory of another repository's clone.
   mkdir unpacked
   cp -r scripts unpacked
   run -8 unpacked/scripts/setup.sh --dev
