@@ -37,7 +37,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  \033[1m%-11s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: dev
-dev: build ## run a server on SQLite, all its files in dist/dev
+dev: build ## run a server on SQLite, with all its files in dist/dev
 	@mkdir -p dist/dev
 	@test -e dist/dev/config.yaml || printf '%s\n' \
 		'server_url: http://127.0.0.1:8080' \
@@ -68,14 +68,14 @@ console/web/dist/index.html: console/web/node_modules/.package-lock.json api/typ
 .PHONY: console-demo
 NODES ?= 200
 PORT  ?= 3000
-console-demo: web ## the console with NODES=200 connected virtual nodes and a past, on PORT=3000, until Ctrl-C (NODES=0: unused; PG=1: PostgreSQL)
+console-demo: web ## run the console with NODES=200 virtual nodes and a history, on PORT=3000, until Ctrl-C (NODES=0: empty; PG=1: PostgreSQL)
 	go test -c -o dist/console-demo ./internal/test/consoletest
 	exec dist/console-demo -test.run='^TestDemo$$' -test.timeout=0 -demo -nodes=$(NODES) -port=$(PORT) $(if $(PG),-postgres)
 
 .PHONY: console-test screens
-console-test: web $(BIN)/gotestsum ## use the console in a browser, on the real server, PostgreSQL and nginx (ONLY=login: one file)
+console-test: web $(BIN)/gotestsum ## test the console in a browser, with a real server, PostgreSQL and nginx (ONLY=login: one file)
 	$(call GOTEST) -timeout=40m -count=1 -run='^TestBrowser$$' ./internal/test/consoletest -browser -only=$(ONLY)
-screens: web $(BIN)/gotestsum ## take pictures of every screen into dist/screens (SCREENS=few: as CI does)
+screens: web $(BIN)/gotestsum ## take screenshots of every screen into dist/screens (SCREENS=few: as CI does)
 	$(call GOTEST) -timeout=60m -count=1 -run='^TestScreens$$' ./internal/test/consoletest -screens=$(or $(SCREENS),all) -only=$(ONLY)
 
 .PHONY: test
@@ -94,7 +94,7 @@ PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/
 # These test processes, containers or browsers, which the race detector does not cover. They have their own targets.
 SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest) %/bench/load
 RACED = $(filter-out $(PURE) $(SUITES),$(shell go list ./...))
-race: $(BIN)/gotestsum ## run the product's tests under the race detector, those of pure functions without it (PKG=./internal/ledger for one package)
+race: $(BIN)/gotestsum ## run the product's tests, with the race detector except for pure functions (PKG=./internal/ledger for one package)
 	@status=0; \
 	(export CGO_ENABLED=1; $(call GOTEST) -race $(UNWATCHED) -p=$(RACE_PACKAGES) -timeout=15m $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))) || status=1; \
 	$(if $(filter ./...,$(PKG)),$(call GOTEST,-pure) -skip='^Test(Ratio|Figure)' $(PURE) || status=1;) \
@@ -104,7 +104,7 @@ race: $(BIN)/gotestsum ## run the product's tests under the race detector, those
 # Each package is linked once, not once per fuzz target. Restoring a backup takes a tenth of a second, so FuzzRestore gets a
 # tenth of the inputs. CI builds without coverage guidance: instrumenting everything would cost a full build and find nothing
 # more with so few inputs.
-fuzz: $(BIN)/gotestsum ## run each fuzz target for FUZZTIME inputs, one after the other (PKG=./internal/wire for one package)
+fuzz: $(BIN)/gotestsum ## run each fuzz target in turn for FUZZTIME inputs (PKG=./internal/wire for one package)
 	@mkdir -p dist/fuzz; status=0; \
 	for dir in $(if $(filter ./...,$(PKG)),$(call having,Fuzz),$(PKG)); do \
 		bin=$(CURDIR)/dist/fuzz/$$(basename $$dir).test; \
@@ -127,19 +127,19 @@ bench: ## run the benchmarks (BENCHTIME=1x: once each)
 	go test -vet=off -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(call having,Benchmark)
 
 .PHONY: packets
-packets: ## a million random packets: the clients' own filter agrees with the policy; the tests run a part
+packets: ## check with a million random packets that the clients' own filter agrees with the policy (the tests use fewer)
 	go test ./internal/netmap -count=1 -run ClientsAllow -packets 1000000 -v
 
 .PHONY: figures
 figures: FORMAT = standard-verbose
 # Only measurements may run twice: in CI, up to three failed ones are measured once more, alone, and the summary names those
 # that passed only then.
-figures: web $(BIN)/gotestsum ## hold the promised ratios and figures, without the race detector and with nothing else running
+figures: web $(BIN)/gotestsum ## check the promised ratios and figures, without the race detector and with nothing else running
 	$(SUM).json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=3) --packages='$(strip $(call having,Test(Ratio|Figure)))' -- \
 		-vet=off -p=1 -count=1 -v -timeout=20m -run='^Test(Ratio|Figure)'
 
 .PHONY: speccheck
-speccheck: $(BIN)/gotestsum ## after all other tests: check that a test that ran proves each statement of the specification
+speccheck: $(BIN)/gotestsum ## after all other tests: check that each statement of the specification was proved by a test that ran
 	$(call GOTEST) -count=1 ./internal/test/speccheck -results=$(CURDIR)/$(RESULTS)
 
 .PHONY: chaos
@@ -148,7 +148,7 @@ chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, th
 
 .PHONY: hostile
 hostile: FORMAT = standard-verbose
-hostile: $(BIN)/gotestsum ## attack a server as strangers do for HOSTILE while 300 nodes keep working (HOSTILE=35s: as CI does)
+hostile: $(BIN)/gotestsum ## attack a server as a stranger for HOSTILE while 300 nodes keep working (HOSTILE=35s: as CI does)
 	$(call GOTEST) -timeout=0 -count=1 -v ./internal/test/hostiletest -hostile=$(HOSTILE)
 
 .PHONY: mesh
@@ -156,13 +156,13 @@ mesh: clients $(BIN)/gotestsum ## run servers, real clients and hundreds of virt
 	$(call GOTEST) -timeout=60m -count=1 -skip='^Test(Ratio|Figure)' ./internal/test/meshtest -rounds=$(ROUNDS)
 
 .PHONY: clients clients-all
-clients: ## build the oldest and the newest Tailscale client for the tests, once for all runs
+clients: ## build the oldest and the newest Tailscale client for the tests; later runs reuse them
 	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/test/clienttest
 clients-all: ## build all supported Tailscale clients
 	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/test/clienttest -all-clients
 
 .PHONY: clients-test
-clients-test: $(BIN)/gotestsum ## test what the tests of real clients are built on: networks, devices, isolation
+clients-test: $(BIN)/gotestsum ## test the harness for real clients: networks, devices, isolation
 	$(call GOTEST) -timeout=10m -count=1 ./internal/test/clienttest
 
 .PHONY: e2e e2e-matrix
@@ -174,11 +174,11 @@ e2e e2e-matrix: $(BIN)/gotestsum
 	$(call GOTEST) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' ./internal/test/e2e -clients=$(CLIENTS)
 
 .PHONY: deploy deploy-hold deploy-source
-deploy: $(BIN)/gotestsum ## start whole deployments with Docker, as root, and look at them
+deploy: $(BIN)/gotestsum ## start complete deployments with Docker, as root, and check them
 	$(call GOTEST) -timeout=60m -count=1 -parallel=6 -skip='^TestStreamStaysOpenThroughTheProxy$$' ./internal/test/deploytest -deploy
 deploy-source: $(BIN)/gotestsum ## let setup.sh compile every image from source; the tests of deploy compile one
 	$(call GOTEST) -timeout=60m -count=1 -run='^TestImagesAreBuiltFromSource$$' ./internal/test/deploytest -deploy -from-source
-deploy-hold: $(BIN)/gotestsum ## hold a device's stream open through the proxy for HOLD; may run beside all else
+deploy-hold: $(BIN)/gotestsum ## hold a device's stream open through the proxy for HOLD; can run beside everything else
 	$(call GOTEST) -timeout=0 -count=1 -run='^TestStreamStaysOpenThroughTheProxy$$' ./internal/test/deploytest -deploy -hold=$(HOLD)
 
 .PHONY: load load-10k load-lists quiet load-short
@@ -188,16 +188,16 @@ load-lists: LOAD = -run='^TestFigureLists$$' ./bench/load -nodes=2000 -lists=15s
 quiet:      LOAD = -run='^TestFigureQuietNodes$$' ./bench/load -nodes=1000 -idle=10m
 load-short: LOAD = ./bench/load
 load: ## compare CPU and memory under 2,000 nodes with the reference (N=500 ROUNDS=3)
-load-10k: ## connect 10,000 nodes and measure them at rest
-load-lists: ## read lists of 2,000 nodes for 60 seconds, alone and beside changes
-quiet: ## measure 1,000 quiet nodes for 10 minutes
+load-10k: ## connect 10,000 nodes and measure them while idle
+load-lists: ## read lists of 2,000 nodes for 60 seconds, with and without concurrent changes
+quiet: ## measure 1,000 idle nodes for 10 minutes
 load-short: ## the same with 200 nodes and in two minutes, as part of figures
 quiet load load-10k load-lists load-short: FORMAT = standard-verbose
 quiet load load-10k load-lists load-short: $(BIN)/gotestsum
 	$(call GOTEST) -timeout=60m -count=1 -v $(LOAD)
 
 .PHONY: chart
-chart: build $(BIN)/helm $(BIN)/gotestsum ## check the Helm chart: what it renders, and that the service accepts it
+chart: build $(BIN)/helm $(BIN)/gotestsum ## check the Helm chart: what it renders, and that the server accepts it
 	mkdir -p $(RESULTS) && cd deploy/helm/charttest && \
 		$(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(CURDIR)/$(RESULTS)/$@.json -- -count=1 ./...
 
@@ -224,16 +224,16 @@ gen-check: ## check that the generated code is current
 		[ "$$(changes)" = "$$before" ] || { git diff --stat; echo "run make gen gen-ts and commit the result" >&2; exit 1; }
 
 .PHONY: gen
-gen: $(BIN)/oapi-codegen ## write the generated Go code and docs/cli.md anew
+gen: $(BIN)/oapi-codegen ## regenerate the Go code and docs/cli.md
 	go generate ./...
 
 .PHONY: man
-man: build ## write the manual's pages into dist/man/man1
+man: build ## write the man pages into dist/man/man1
 	dist/fairlead man --dir dist/man/man1
 
 .PHONY: packages release packages-test
 packages: ## build .deb and .rpm of server and console for amd64 and arm64 into dist/packages
-release: ## build archives, packages, lists of parts and checksums into dist/release; at the tag of a version also write api/released.yaml
+release: ## build archives, packages, SBOMs and checksums into dist/release; at the tag of a version also write api/released.yaml
 packages release: export VERSION := $(VERSION)
 packages release: export BUILD_TIME := $(BUILD_TIME)
 packages release: export LDFLAGS := $(LDFLAGS)
@@ -244,12 +244,12 @@ packages release: $(BIN)/nfpm web
 		sed "1i# openapi.yaml of $$VERSION, the last release. Only make release writes this file." api/openapi.yaml >api/released.yaml; \
 		echo "commit api/released.yaml: from now on the API is compared with that of $$VERSION"; \
 	fi
-packages-test: $(BIN)/nfpm $(BIN)/gotestsum web ## build a release and try its packages in containers, one with systemd (ARM64=no: without packages for arm64, as CI does)
+packages-test: $(BIN)/nfpm $(BIN)/gotestsum web ## build a release and test its packages in containers, one with systemd (ARM64=no: without packages for arm64, as CI does)
 	$(call GOTEST) -timeout=30m -count=1 -parallel=4 ./internal/test/packagetest -packages $(if $(filter no,$(ARM64)),-arm64=false)
 
 .PHONY: gen-ts
 # An unchanged file keeps its timestamp, so that the pages are not rebuilt.
-gen-ts: api/node_modules/.package-lock.json ## write the TypeScript types anew, with npm
+gen-ts: api/node_modules/.package-lock.json ## regenerate the TypeScript types, with npm
 	@mkdir -p dist && cp --preserve=timestamps api/types.d.ts dist/types.before
 	npm --prefix api run --silent generate
 	@! cmp --silent dist/types.before api/types.d.ts || touch --reference=dist/types.before api/types.d.ts
@@ -259,7 +259,7 @@ api/node_modules/.package-lock.json: api/package-lock.json
 	@touch $@
 
 .PHONY: dashboards
-dashboards: ## hold the dashboards to the types that Grafana publishes, with npm
+dashboards: ## check the dashboards against the types that Grafana publishes, with npm
 	npm --prefix internal/test/monitortest/schema ci --silent --no-audit --no-fund
 	npm --prefix internal/test/monitortest/schema run --silent check
 
