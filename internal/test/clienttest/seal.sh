@@ -13,7 +13,7 @@ group=64123
 both() { iptables -w "$@" && ip6tables -w "$@"; }
 matches="-m owner --gid-owner $group ! -o lo"
 
-# The second rule has no target. It counts packets that leave all the same.
+# The second rule has no target. It counts packets that get out in spite of the first.
 install_rules() {
   for table in iptables ip6tables; do
     # shellcheck disable=SC2086 # words of a rule
@@ -24,7 +24,7 @@ install_rules() {
   done
 }
 
-# Prints the packets that matched the rules of a chain, summed over IPv4 and IPv6.
+# Prints the number of packets that matched the rules of a chain, over IPv4 and IPv6.
 count() {
   both -t "$1" -nvxL "$2" | awk -v group="$group" '
     /owner GID match/ && $0 ~ "owner GID match " group "( |$)" { rules++; packets += $1 }
@@ -46,7 +46,7 @@ check() {
 case ${1-} in
 check) check ;;
 *)
-  # Several test processes may start at the same moment.
+  # Several test processes may start at the same time.
   exec 9>"${TMPDIR:-/tmp}/fairlead-seal.lock"
   flock 9
   install_rules
