@@ -1,21 +1,20 @@
 #!/usr/bin/env bash
-# Makes what a release consists of, for each architecture; `make packages` and
-# `make release` call it, with the pages of the console built. The same commit, Go
-# and Node.js give the same bytes, wherever and whenever it runs.
+# Builds the files of a release for each architecture. `make packages` and `make release` call it, after the console's
+# pages were built. Builds are reproducible: the same commit, Go and Node.js give the same bytes.
 #
 #   build.sh packages DIR     .deb and .rpm
-#   build.sh release DIR      these, archives, the list of all parts (SBOM), checksums
-#   build.sh version VERSION  VERSION as packages spell it
+#   build.sh release DIR      the same, and archives, SBOMs and checksums
+#   build.sh version VERSION  print VERSION in the form that packages use
 #
-# From the environment: VERSION (as git describe says it), BUILD_TIME, LDFLAGS, NFPM, and
-# ARCHITECTURES, amd64 and arm64 unless told.
+# Environment: VERSION (as printed by git describe), BUILD_TIME, LDFLAGS, NFPM, and ARCHITECTURES (default amd64 and
+# arm64).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 umask 022
 export LC_ALL=C TZ=UTC
 
-# v1.2.0-rc.1 comes before 1.2.0, and the 14th commit after it behind: dpkg and
-# rpm order by ~ and +. Without a tag the time is all there is to order by.
+# v1.2.0-rc.1 sorts before 1.2.0, and the 14th commit after a tag sorts after it: dpkg and rpm use ~ and + for that.
+# Without a tag, versions can only be ordered by time.
 package_version() {
   local version=${1#v} after='' dirty=''
   [[ $version != *-dirty ]] || { version=${version%-dirty} dirty=+dirty; }
@@ -26,7 +25,7 @@ package_version() {
   echo "${version/-/\~}$after$dirty"
 }
 
-# stage ARCH lays out what archives and packages are made of.
+# stage ARCH prepares the files for archives and packages.
 stage() {
   rm -rf "$STAGE"
   mkdir -p "$STAGE/man" "$STAGE/completions"
@@ -41,7 +40,7 @@ stage() {
   gzip -9n "$STAGE"/man/*.1 "$STAGE"/changelog
 }
 
-# describe PROGRAM [OPTION...] writes down what a program is made of.
+# describe PROGRAM [OPTION...] writes the SBOM, licences and changelog of a program.
 describe() {
   local name=$1
   go run ./deploy/package/sbom -version "$PACKAGE_VERSION" -time "$BUILD_TIME" "${@:2}" \
@@ -84,7 +83,7 @@ if [ "${1-}" = version ]; then
 fi
 
 : "${VERSION:?}" "${BUILD_TIME:?}" "${LDFLAGS:?}" "${NFPM:?}"
-# What the caller has set for his own builds must not show in these.
+# The caller's own build settings must not affect these builds.
 unset GOFLAGS GOEXPERIMENT GOAMD64 GOARM64
 export CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
 [ -e console/web/dist/index.html ] || { echo "build.sh: the console has no pages: make web" >&2; exit 1; }
@@ -94,7 +93,7 @@ export PACKAGE_VERSION SOURCE_DATE_EPOCH
 out=$2
 rm -rf "$out"
 mkdir -p "$out"
-# Writes manual and completions, which are the same for all.
+# Generates man pages and completions, which are the same for all architectures.
 native=dist/stage/native
 go build -ldflags "$LDFLAGS" -o $native ./cmd/fairlead
 for arch in ${ARCHITECTURES:-amd64 arm64}; do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Chooses the configuration by the environment and becomes nginx. Beside it runs a loop that loads
-# certificates when they change and rotates the logs.
+# Selects the configuration according to the environment and then becomes nginx. A loop beside it loads changed
+# certificates and rotates the logs.
 set -eu
 
 logs=/var/log/nginx
@@ -16,8 +16,8 @@ choose() {
   ln -sfn "/etc/nginx/$3-$2.conf" "/run/nginx/chosen/$3.conf"
 }
 
-# Callers whose address Docker hides, as it does with IPv6, come from its gateway: a private address that
-# says nothing about them. The kernel writes it in hexadecimal, last byte first.
+# Docker hides the address of some callers, such as those over IPv6: they appear to come from its gateway, a private
+# address that says nothing about them. The kernel writes it in hexadecimal, last byte first.
 deny_gateway() {
   while read -r _ destination gateway _; do
     [ "$destination" = 00000000 ] || continue
@@ -26,8 +26,8 @@ deny_gateway() {
   done </proc/net/route >/run/nginx/chosen/gateway.conf
 }
 
-# Port 80 redirects to this name and to no other that a caller sends as Host. Without DOMAIN, as outside of
-# Compose, it has to be that of the request.
+# Port 80 redirects to this name, not to whatever a caller sends as Host. Without DOMAIN, as outside of Compose, it has
+# to use the Host of the request.
 name_domain() {
   case ${DOMAIN:-} in
     '') domain=\$host ;;
@@ -37,10 +37,10 @@ name_domain() {
   echo "map \"\" \$domain { default $domain; }" >/run/nginx/chosen/domain.conf
 }
 
-# Replaced or rewritten, chmod or chown: each changes the inode or its time of change.
+# Replacing or rewriting a file, chmod and chown all change its inode or its ctime.
 certificates() { stat -Lc '%n %i %z' /etc/nginx/tls/*.pem 2>/dev/null || true; }
 
-# With files that cannot be loaded nginx says so in its error log and serves the old ones.
+# If the files cannot be loaded, nginx logs an error and keeps serving the old ones.
 load_changed_certificates() {
   now=$(certificates)
   [ "$now" != "$loaded" ] || return 0
@@ -61,11 +61,11 @@ rotate() {
   kill -USR1 $$
 }
 
-# Here too $$ is this process, which becomes nginx. Signals reach it even while its configuration
-# is broken; nginx -s would not send them then.
+# Even in this subshell, $$ is the main process, which becomes nginx. Signals reach it even while its configuration is
+# broken; nginx -s would not send them then.
 watch() {
   loaded=$1
-  set +e # whatever fails now is tried again
+  set +e # whatever fails is retried
   while sleep "$every"; do
     load_changed_certificates
     rotate "$logs/access.log"
