@@ -13,15 +13,15 @@ metadata:
     app.kubernetes.io/component: {{ .component }}
     {{- with $v.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
   annotations:
-    # A changed configuration starts new pods.
+    # Restarts the pods when the configuration changes.
     checksum/config: {{ include (print $.Template.BasePath "/config.yaml") $ | sha256sum }}
     {{- with $v.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:
   automountServiceAccountToken: false
-  # Kubernetes would set FAIRLEAD_PORT and the like for a Service of that name, and the service
-  # does not start on a variable that it does not know.
+  # For a Service named fairlead, Kubernetes would set variables such as FAIRLEAD_PORT, and the server
+  # refuses to start with unknown variables.
   enableServiceLinks: false
-  # Five seconds before and one after the signal, fifteen for requests under way, and some.
+  # Five seconds before the signal and one after it, fifteen for running requests, and a reserve.
   terminationGracePeriodSeconds: 45
   {{- with $v.serviceAccountName }}
   serviceAccountName: {{ . }}
@@ -37,7 +37,7 @@ spec:
     runAsUser: 10001
     runAsGroup: 10001
     fsGroup: 10001
-    # Once: the keys that the service writes stay its own.
+    # Only on the first mount, so that keys that the server writes stay private to it.
     fsGroupChangePolicy: OnRootMismatch
     seccompProfile: {type: RuntimeDefault}
   containers:
@@ -54,7 +54,7 @@ spec:
         {{- if $isRelay }}
         - {name: stun, containerPort: 3478, protocol: UDP}
         {{- end }}
-      # The first start after an upgrade may change large tables.
+      # The first start after an upgrade may migrate large tables.
       startupProbe:
         httpGet: {path: /version, port: http, scheme: {{ $scheme }}}
         periodSeconds: 2
@@ -66,15 +66,15 @@ spec:
         periodSeconds: 3
         timeoutSeconds: 3
         failureThreshold: 2
-      # Not /health, which fails while the database is away: a restart would not bring it back,
-      # and would throw out the devices that are still served meanwhile.
+      # Not /health, which fails while the database is down: a restart would not bring it back,
+      # and would disconnect the devices that are still being served.
       livenessProbe:
         httpGet: {path: /version, port: http, scheme: {{ $scheme }}}
         periodSeconds: 10
         timeoutSeconds: 5
         failureThreshold: 6
       lifecycle:
-        # Until everybody knows that this pod takes no more connections.
+        # Leaves time for everyone to learn that this pod accepts no new connections.
         preStop: {sleep: {seconds: 5}}
       resources: {{- toYaml $v.resources | nindent 8 }}
       securityContext:
@@ -110,7 +110,7 @@ spec:
           {{- end }}
     - name: data
       {{- if $postgres }}
-      emptyDir: {sizeLimit: 16Mi} # the relay's key, which may change
+      emptyDir: {sizeLimit: 16Mi} # for the relay's key, which may change
       {{- else }}
       persistentVolumeClaim: {claimName: {{ default (printf "%s-data" $name) $v.database.sqlite.existingClaim }}}
       {{- end }}
