@@ -1,4 +1,4 @@
-{{/* The configuration of every pod; what only the relay has comes from its environment. */}}
+{{/* The configuration of every pod. Settings of the relay alone are in its environment. */}}
 {{- define "fairlead.config" -}}
 {{- $v := .Values -}}
 {{- range $key := list "server_url" "listen_addr" "metrics_listen_addr" "unix_socket" "trusted_proxies" "tls_cert_path" "tls_key_path" "secrets_key_file" "noise" -}}
@@ -31,7 +31,7 @@
 {{- mustMergeOverwrite $given $own | toYaml -}}
 {{- end -}}
 
-{{/* What no schema can say of the values. */}}
+{{/* Checks of the values that a JSON schema cannot express. */}}
 {{- define "fairlead.checkValues" -}}
 {{- $v := .Values -}}
 {{- if eq $v.database.type "postgres" -}}

@@ -25,22 +25,22 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end -}}
 
-{{/* The component whose pod is the relay. */}}
+{{/* The component whose pod runs the relay. */}}
 {{- define "fairlead.relayComponent" -}}
 {{- eq .Values.database.type "sqlite" | ternary "server" "relay" -}}
 {{- end -}}
 
-{{/* Not empty when the relay has a pod of its own. */}}
+{{/* Not empty if the relay has its own pod. */}}
 {{- define "fairlead.relayApart" -}}
 {{- if and .Values.relay.enabled (eq .Values.database.type "postgres") }}yes{{ end -}}
 {{- end -}}
 
-{{/* The type of the Service that leads to the relay. */}}
+{{/* The type of the relay's Service. */}}
 {{- define "fairlead.relayServiceType" -}}
 {{- eq .Values.database.type "sqlite" | ternary .Values.service.type .Values.relay.service.type -}}
 {{- end -}}
 
-{{/* Not empty when devices reach STUN by a port of the nodes. */}}
+{{/* Not empty if devices reach STUN through a node port. */}}
 {{- define "fairlead.stunNodePort" -}}
 {{- if and .Values.relay.enabled (ne (include "fairlead.relayServiceType" .) "LoadBalancer") (eq .Values.relay.stun.type "NodePort") }}yes{{ end -}}
 {{- end -}}
