@@ -39,10 +39,10 @@ func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	return out.String(), problems.String(), err
 }
 
-// valuesFiles are the examples and the corners.
+// valuesFiles returns the examples and the edge cases.
 func valuesFiles(t *testing.T) []string {
 	t.Helper()
-	examples, _ := filepath.Glob(chart + "/examples/*.yaml") // the patterns are ours
+	examples, _ := filepath.Glob(chart + "/examples/*.yaml") // the pattern is constant
 	corners, _ := filepath.Glob("testdata/*.yaml")
 	if len(examples) < 3 || len(corners) < 3 {
 		t.Fatalf("found only %v and %v", examples, corners)
@@ -53,10 +53,10 @@ func valuesFiles(t *testing.T) []string {
 // release is what the chart renders, by kind and name.
 type release struct {
 	objects map[string]meta.Object
-	pods    map[string]core.PodTemplateSpec // by the name of what makes them
+	pods    map[string]core.PodTemplateSpec // by the name of the workload that creates them
 }
 
-// object returns a new value of the type that apiVersion and kind name, or nil.
+// object returns a new value of the type for apiVersion and kind, or nil.
 func object(apiVersion, kind string) meta.Object {
 	switch apiVersion + " " + kind {
 	case "v1 Secret":
@@ -85,8 +85,7 @@ func object(apiVersion, kind string) meta.Object {
 	return nil
 }
 
-// render decodes strictly: a field that Kubernetes does not know, or one that is
-// there twice, is a failure.
+// render decodes strictly: unknown and duplicate fields fail the test.
 func render(t *testing.T, values string, more ...string) release {
 	t.Helper()
 	out, problems, err := helm(t, append([]string{"template", "mesh", chart, "--namespace=net", "--kube-version=" + oldest, "--values=" + values}, more...)...)
@@ -100,7 +99,7 @@ func render(t *testing.T, values string, more ...string) release {
 			t.Fatalf("%v in:\n%s", err, text)
 		}
 		if kind.Kind == "" {
-			continue // comments alone
+			continue // only comments
 		}
 		o := object(kind.APIVersion, kind.Kind)
 		if o == nil {
@@ -134,7 +133,7 @@ func (r release) addPods(t *testing.T, name string, pods core.PodTemplateSpec, s
 	r.pods[name] = pods
 }
 
-// replicas are how many pods of each kind there shall be.
+// replicas returns the number of pods of each workload.
 func (r release) replicas() map[string]int32 {
 	n := map[string]int32{}
 	for name, o := range r.objects {
@@ -172,14 +171,14 @@ func everyRelease(t *testing.T, check func(*testing.T, release)) {
 	}
 }
 
-// Replicas of the server spread over nodes whatever else runs there.
+// Replicas of the server spread over nodes, whatever else runs there.
 func TestReplicasSpreadAmongThemselves(t *testing.T) {
 	seen := 0
 	everyRelease(t, func(t *testing.T, r release) {
 		for name, pods := range r.pods {
 			for _, c := range pods.Spec.TopologySpreadConstraints {
 				if c.LabelSelector == nil {
-					continue // the operator's
+					continue // set by the operator
 				}
 				seen++
 				for other, p := range r.pods {
@@ -217,8 +216,8 @@ func TestPodsAreRestricted(t *testing.T) {
 	})
 }
 
-// The service does not start on a variable that begins with FAIRLEAD_ and means
-// nothing, and Kubernetes makes such variables for a Service named fairlead.
+// The server refuses to start with unknown variables that start with FAIRLEAD_, and
+// Kubernetes sets such variables for a Service named fairlead.
 func TestPodsHaveNoVariablesOfServices(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
 		for name, pods := range r.pods {
@@ -229,7 +228,7 @@ func TestPodsHaveNoVariablesOfServices(t *testing.T) {
 	})
 }
 
-// services are the pods of the release that run the service.
+// services returns the pods of the release that run the server.
 func (r release) services(t *testing.T) map[string]core.PodTemplateSpec {
 	t.Helper()
 	found := maps.Clone(r.pods)
@@ -240,8 +239,8 @@ func (r release) services(t *testing.T) map[string]core.PodTemplateSpec {
 	return found
 }
 
-// While the database is away /health fails on all replicas, and /ready on none.
-// When /ready fails, devices should go elsewhere soon.
+// While the database is down, /health fails on all replicas and /ready on none. If /ready
+// fails, devices should go elsewhere soon.
 func TestPodsOutliveTheirDatabase(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
 		for name, pods := range r.services(t) {
@@ -287,7 +286,7 @@ func TestPartsFindEachOther(t *testing.T) {
 	})
 }
 
-// leads checks that exactly one kind of pods answers on a port.
+// leads checks that exactly one kind of pod answers on a port.
 func (r release) leads(t *testing.T, name string, selector map[string]string, port core.ServicePort) {
 	t.Helper()
 	found := 0
@@ -303,8 +302,8 @@ func (r release) leads(t *testing.T, name string, selector map[string]string, po
 	}
 }
 
-// hasVolumes checks that what is mounted is there: by name, and of Secrets and
-// claims of the release the object.
+// hasVolumes checks that everything mounted exists: the volume, and for Secrets and claims
+// of the release also the object.
 func (r release) hasVolumes(t *testing.T, name string, spec core.PodSpec) {
 	t.Helper()
 	for _, m := range spec.Containers[0].VolumeMounts {
@@ -329,8 +328,8 @@ func (r release) hasVolumes(t *testing.T, name string, spec core.PodSpec) {
 	}
 }
 
-// The files and the environment of each pod are laid out as in the pod, and the
-// service itself says whether it would start on them.
+// The files and environment of each pod are recreated, and the server itself checks
+// whether it would start with them.
 func TestServiceAcceptsItsConfiguration(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
 		for name, pods := range r.services(t) {
@@ -378,7 +377,7 @@ func TestSecretsKeyIsMadeOnceAndForEver(t *testing.T) {
 	}
 }
 
-// A relay knows only the devices that are connected to itself.
+// A relay knows only the devices that are connected to it.
 func TestThereIsOneRelay(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
 		var relays []string
@@ -393,7 +392,7 @@ func TestThereIsOneRelay(t *testing.T) {
 	})
 }
 
-// STUN tells a device the address it is seen with.
+// STUN tells a device its public address.
 func TestSTUNSeesTheAddressOfTheDevice(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
 		for name, o := range r.objects {
@@ -422,8 +421,8 @@ func TestReplicasMayBeInterruptedOneAtATime(t *testing.T) {
 	}
 }
 
-// A StatefulSet that starts pods in order waits for ever for one that does not
-// become ready, also when it was told to go back.
+// A StatefulSet that starts pods in order waits forever for one that does not become
+// ready, even after a rollback.
 func TestPodThatNeverBecomesReadyIsReplaced(t *testing.T) {
 	s, ok := render(t, chart+"/examples/home.yaml").objects["StatefulSet mesh-fairlead"].(*apps.StatefulSet)
 	if !ok {
@@ -434,8 +433,8 @@ func TestPodThatNeverBecomesReadyIsReplaced(t *testing.T) {
 	}
 }
 
-// The files are links to those of deploy/monitoring, which a clone without links
-// would have as text.
+// The files are symbolic links to those in deploy/monitoring, which a clone without
+// symlink support would contain as text.
 func TestChartBringsTheAlerts(t *testing.T) {
 	r, ok := render(t, chart+"/examples/company.yaml").objects["PrometheusRule mesh-fairlead"].(*monitoring.PrometheusRule)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// cluster is as much of Kubernetes as Helm asks before it renders: what kinds there
-// are, and the Secrets of one namespace.
+// cluster simulates the part of the Kubernetes API that Helm queries before it renders:
+// the available kinds, and the Secrets of one namespace.
 func cluster(t *testing.T, secrets ...core.Secret) (address string) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -47,7 +47,7 @@ func cluster(t *testing.T, secrets ...core.Secret) (address string) {
 	return s.URL
 }
 
-// Another secret would sign everybody out.
+// A new secret would sign everyone out.
 func TestUpgradeKeepsTheSecretOfTheConsole(t *testing.T) {
 	secretIn := func(address string) string {
 		r := render(t, chart+"/examples/home.yaml", "--set=console.enabled=true", "--dry-run=server", "--kube-apiserver="+address)
@@ -92,7 +92,7 @@ func TestConsoleStartsAgainWithAnotherSecret(t *testing.T) {
 	}
 }
 
-// An upgrade that made another key would cut all replicas off from the one that
+// An upgrade that generated a new key would cut all replicas off from the key that
 // devices know.
 func TestUpgradeKeepsTheSecretsKey(t *testing.T) {
 	keyIn := func(r release) string {

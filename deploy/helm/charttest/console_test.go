@@ -10,8 +10,8 @@ import (
 	networking "k8s.io/api/networking/v1"
 )
 
-// The console itself says whether it would start on the environment of its pod:
-// it gets as far as asking the health of one that does not run.
+// The console itself checks whether it would start with the environment of its pod: it
+// gets as far as asking for the health of a console that is not running.
 func TestConsoleAcceptsItsEnvironment(t *testing.T) {
 	seen := 0
 	everyRelease(t, func(t *testing.T, r release) {
@@ -41,19 +41,19 @@ func TestConsoleAcceptsItsEnvironment(t *testing.T) {
 	}
 }
 
-// hasSecret checks that the Secret which the chart makes has what a variable wants.
+// hasSecret checks that the Secret created by the chart contains what a variable refers to.
 func (r release) hasSecret(t *testing.T, deployment string, e core.EnvVar) {
 	t.Helper()
 	want := e.ValueFrom.SecretKeyRef
 	if "Deployment "+want.Name != deployment {
-		return // one of the operator's
+		return // one of the operator's Secrets
 	}
 	if s, ok := r.objects["Secret "+want.Name].(*core.Secret); !ok || len(s.Data[want.Key]) != 32 {
 		t.Errorf("%s: there is no %s of 32 characters in the Secret %s", deployment, want.Key, want.Name)
 	}
 }
 
-// Where callers are limited, the console is one of them.
+// Where callers are restricted, the console is one of those allowed.
 func TestConsoleMayCallTheService(t *testing.T) {
 	r := render(t, "testdata/everything.yaml")
 	p, ok := r.objects["NetworkPolicy fairlead"].(*networking.NetworkPolicy)
@@ -74,8 +74,8 @@ func TestConsoleMayCallTheService(t *testing.T) {
 	}
 }
 
-// The console believes the proxies that its own value names, else those of the
-// service, else private ones, so that an Ingress works without either.
+// The console trusts the proxies in its own value, or else those of the server, or else
+// private networks, so that an Ingress works without either setting.
 func TestConsoleTrustsTheIngressController(t *testing.T) {
 	for file, want := range map[string]string{
 		"testdata/everything.yaml":          "10.244.0.0/16,fd00::/8",

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// documents that tell people to use the chart.
+// documents returns the documents that tell people to use the chart.
 func documents(t *testing.T) (all string) {
 	t.Helper()
 	for _, name := range []string{"install", "kubernetes", "operating", "upgrade"} {
@@ -27,7 +27,7 @@ func documents(t *testing.T) (all string) {
 	return strings.ReplaceAll(all, "\\\n", " ")
 }
 
-// What documents install is rendered, with the examples as the values.
+// Every documented install command is rendered, with the examples as values.
 func TestDocumentedCommandsOfHelmWork(t *testing.T) {
 	found := regexp.MustCompile(`(?m)^helm (?:install|upgrade) fairlead deploy/helm/fairlead (.*)$`).FindAllStringSubmatch(documents(t), -1)
 	if len(found) < 2 {
@@ -69,7 +69,7 @@ func TestDocumentedObjectsExist(t *testing.T) {
 	}
 }
 
-// The pod that restores a backup is made of the template of the others.
+// The pod that restores a backup is derived from the pod template of the others.
 func TestDocumentedRestoreMakesAPod(t *testing.T) {
 	program := regexp.MustCompile(`(?s) \| jq '([^']+)' \|`).FindStringSubmatch(documents(t))
 	if program == nil {

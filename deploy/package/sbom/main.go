@@ -1,8 +1,7 @@
-// Command sbom says what a Go binary is made of: a list of its modules in the
-// form of CycloneDX, and the texts of their licences. It reads what the linker
-// wrote into the binary, so the list is of what was linked, not of what go.mod
-// allows. Of pages in the binary it lists the packages that their lock file names
-// for use at run time. It knows nothing of known vulnerabilities.
+// Command sbom lists what a Go binary is made of: its modules, in CycloneDX format, and
+// the texts of their licences. It reads what the linker wrote into the binary, so it lists
+// what was linked, not what go.mod allows. For pages embedded in the binary, it lists the
+// runtime packages in their lock file. It does not check for known vulnerabilities.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 	"strings"
 )
 
-// document is the part of CycloneDX 1.6 that is written here.
+// document is the part of CycloneDX 1.6 that sbom writes.
 type document struct {
 	Schema      string      `json:"$schema"`
 	Format      string      `json:"bomFormat"`
@@ -121,7 +120,7 @@ func describe(info *buildinfo.BuildInfo, version, timestamp string) document {
 	return d
 }
 
-// linked is the module whose code is in the binary.
+// linked returns the module whose code is in the binary.
 func linked(m *debug.Module) *debug.Module {
 	if m.Replace != nil {
 		return m.Replace
@@ -134,8 +133,8 @@ func library(path, version string) component {
 	return component{Type: "library", Ref: purl, Name: path, Version: version, PURL: purl}
 }
 
-// licenceTexts are those of Go and of every module in the binary. A module that
-// has none is an error: we may not distribute it.
+// licenceTexts returns the licences of Go and of every module in the binary. A module
+// without a licence is an error: we may not distribute it.
 func licenceTexts(info *buildinfo.BuildInfo) (string, error) {
 	root, err := goCommand("env", "GOROOT")
 	if err != nil {
@@ -188,7 +187,7 @@ func appendTexts(b *strings.Builder, title, dir string) error {
 	return nil
 }
 
-// goCommand returns the lines that the go command prints.
+// goCommand returns the output lines of the go command.
 func goCommand(args ...string) ([]string, error) {
 	cmd := exec.CommandContext(context.Background(), "go", args...)
 	cmd.Stderr = os.Stderr

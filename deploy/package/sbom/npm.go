@@ -12,20 +12,20 @@ import (
 
 // npmPackage is an entry of a package-lock.json.
 type npmPackage struct {
-	Path      string `json:"-"` // below the directory of the lock file
+	Path      string `json:"-"` // relative to the directory of the lock file
 	Version   string `json:"version"`
 	Integrity string `json:"integrity"`
 	Licence   string `json:"license"`
 	Dev       bool   `json:"dev"`
 }
 
-// name is the last part of the path, with its scope.
+// name returns the last part of the path, with its scope.
 func (p npmPackage) name() string {
 	const modules = "node_modules/"
 	return p.Path[strings.LastIndex(p.Path, modules)+len(modules):]
 }
 
-// lockedPackages are those that are not there for development alone.
+// lockedPackages returns the packages that are not needed only for development.
 func lockedPackages(dir string) (found []npmPackage, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
 	if err != nil {
@@ -56,8 +56,8 @@ func components(packages []npmPackage) (list []component) {
 	return list
 }
 
-// packageLicences are the texts that the packages bring. One that brings none
-// says in its package.json what it is under; that must do.
+// packageLicences returns the licence texts that the packages contain. For a package
+// without one, it uses the licence named in package.json.
 func packageLicences(dir string, packages []npmPackage) (string, error) {
 	var b strings.Builder
 	for _, p := range packages {
