@@ -54,7 +54,7 @@ func TestLongHeadersAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_, _ = c.Write([]byte("GET /health HTTP/1.1\r\nHost: a\r\nX-Long: " + strings.Repeat("a", length) + "\r\n\r\n")) // the answer tells
+		_, _ = c.Write([]byte("GET /health HTTP/1.1\r\nHost: a\r\nX-Long: " + strings.Repeat("a", length) + "\r\n\r\n")) // checked below
 		answer := make([]byte, len(want))
 		if _, err := io.ReadFull(c, answer); err != nil || string(answer) != want {
 			t.Errorf("%d bytes: %q, %v; want %s", length, answer, err, want)
