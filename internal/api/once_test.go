@@ -101,7 +101,7 @@ func doneOnce(t *testing.T, s *service, client *naming, secret bool, first *answ
 	}
 }
 
-// Machines that register are strangers to each other, so their keys may collide.
+// Machines that register are strangers to each other, so their idempotency keys may collide.
 func TestIdempotencyKeyMeansNothingToMachines(t *testing.T) {
 	s := sqlite(t)
 	s.newUser("alice")
