@@ -103,7 +103,7 @@ race: $(BIN)/gotestsum ## run the product's tests, with the race detector except
 .PHONY: fuzz
 # Each package is linked once, not once per fuzz target. Restoring a backup takes a tenth of a second, so FuzzRestore gets a
 # tenth of the inputs. CI builds without coverage guidance: instrumenting everything would cost a full build and find nothing
-# more with so few inputs.
+# more with so few inputs. Databases are in memory, because a busy disk would make an input look hung.
 fuzz: $(BIN)/gotestsum ## run each fuzz target in turn for FUZZTIME inputs (PKG=./internal/wire for one package)
 	@mkdir -p dist/fuzz; status=0; \
 	for dir in $(if $(filter ./...,$(PKG)),$(call having,Fuzz),$(PKG)); do \
@@ -113,7 +113,7 @@ fuzz: $(BIN)/gotestsum ## run each fuzz target in turn for FUZZTIME inputs (PKG=
 			inputs=$(FUZZTIME); [[ $$name != FuzzRestore || $$inputs != *0x ]] || inputs=$${inputs%0x}x; \
 			echo "fuzz $$dir $$name $$inputs"; \
 			(cd $$dir && mkdir -p $(CURDIR)/$(RESULTS) && \
-				$(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(CURDIR)/$(RESULTS)/fuzz-$$name.json --raw-command -- \
+				TMPDIR=$(or $(wildcard /dev/shm),/tmp) $(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(CURDIR)/$(RESULTS)/fuzz-$$name.json --raw-command -- \
 				go tool test2json -t -p $$dir $$bin -test.v=test2json -test.run='^$$' -test.fuzz="^$$name\$$" -test.fuzztime=$$inputs \
 				-test.fuzzminimizetime=1x -test.fuzzcachedir=$$(go env GOCACHE)/fuzz/$$(go list .) -test.timeout=10m) || status=1; \
 		done; \
