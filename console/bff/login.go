@@ -33,13 +33,13 @@ const (
 	textOldForm = "This form was too old, or was not sent from this page. Try again."
 )
 
-// loginForm is sealed into the login form. A browser that sends both the form and a cookie with the same word
+// loginForm is sealed into the login form. A browser that sends both the form and a cookie with the same nonce
 // has proved that this console rendered the form for it. The sealed form also holds the path to open after
 // the login, so that path cannot be forged through a URL.
 type loginForm struct {
-	Word string    `json:"word"`
-	Path string    `json:"path"`
-	Made time.Time `json:"made"`
+	Nonce string    `json:"word"`
+	Path  string    `json:"path"`
+	Made  time.Time `json:"made"`
 }
 
 // login handles a submitted login form, and shows the form for a GET.
@@ -142,24 +142,24 @@ func (s *Server) checkForm(r *http.Request, v visitor, now time.Time) (path stri
 	if err != nil || r.ParseForm() != nil || s.seals.open(formPurpose, r.PostForm.Get("token"), &form) != nil {
 		return "", false
 	}
-	same := subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(form.Word)) == 1
-	return form.Path, same && form.Word != "" && now.Sub(form.Made) < formTime
+	same := subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(form.Nonce)) == 1
+	return form.Path, same && form.Nonce != "" && now.Sub(form.Made) < formTime
 }
 
 // loginPage shows the login form, with a message above it.
 func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, status int, path, message string) {
-	word := rand.Text()
-	if cookie, err := r.Cookie(cookieFor(loginName, v.secure)); err == nil && len(cookie.Value) == len(word) {
-		word = cookie.Value // another tab has a form with this word, which must stay valid
+	nonce := rand.Text()
+	if cookie, err := r.Cookie(cookieFor(loginName, v.secure)); err == nil && len(cookie.Value) == len(nonce) {
+		nonce = cookie.Value // keep the form in another tab valid
 	}
 	if len(path) > maxPath {
 		path = adminPath
 	}
-	token, err := s.seals.seal(formPurpose, loginForm{Word: word, Path: path, Made: s.now()})
+	token, err := s.seals.seal(formPurpose, loginForm{Nonce: nonce, Path: path, Made: s.now()})
 	if err != nil {
 		s.log.Error("a login form cannot be made", "err", err)
 	}
-	s.setCookie(w, v, loginName, word, formTime)
+	s.setCookie(w, v, loginName, nonce, formTime)
 	known := s.upstream.known(r.Context())
 	// Browsers send the Origin of a form only where the referrer policy allows the referrer.
 	w.Header().Set("Referrer-Policy", "same-origin")

@@ -368,8 +368,8 @@ func TestDatabaseInUseIsNotFilledOrMoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			beating, rest := context.WithCancel(t.Context())
-			var heart sync.WaitGroup
-			heart.Go(func() {
+			var heartbeats sync.WaitGroup
+			heartbeats.Go(func() {
 				for beating.Err() == nil {
 					_, _ = s.Beat(beating, store.Report{ID: "replica-1"})
 					select {
@@ -397,7 +397,7 @@ func TestDatabaseInUseIsNotFilledOrMoved(t *testing.T) {
 				t.Error("a backup beside the server failed")
 			}
 			rest()
-			heart.Wait()
+			heartbeats.Wait()
 			s.Close()
 			restore(t, backup, Target{Database: d, Replace: replace}) // works right after the server stopped
 		})

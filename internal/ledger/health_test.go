@@ -131,7 +131,7 @@ func TestUnhealthyUntilACommitSucceeds(t *testing.T) {
 			if _, err := l.Commit(t.Context(), server, addUser("alice")); !errors.Is(err, store.ErrUnavailable) {
 				t.Fatalf("a commit while nothing can be written: %v", err)
 			}
-			eventually(t, "the heart tries to write", func() bool {
+			eventually(t, "a heartbeat tries to write", func() bool {
 				if l.Status().Health() == nil {
 					t.Fatal("healthy while nothing can be written")
 				}

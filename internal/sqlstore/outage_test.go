@@ -229,7 +229,7 @@ func TestExhaustedPoolIsNamed(t *testing.T) {
 		t.Errorf("waited for %v, want 5 s", waited)
 	}
 	if _, err := s.Beat(t.Context(), store.Report{ID: "a"}); err != nil {
-		t.Errorf("a busy pool stopped the heart: %v", err)
+		t.Errorf("a busy pool stopped the heartbeats: %v", err)
 	}
 	close(done)
 	says(t, <-ended) // it held the head row for too long

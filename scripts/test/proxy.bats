@@ -93,7 +93,7 @@ without() {
   has "Up "
 }
 
-@test "logs shows 50 lines unless told" {
+@test "logs shows 50 lines by default" {
   docker exec "$NAME-dev" sh -c 'for i in $(seq 60); do curl -s -o /dev/null http://127.0.0.1:8080/robots.txt?$i; done'
   run -0 "$script" logs
   [ "${#lines[@]}" = 50 ]

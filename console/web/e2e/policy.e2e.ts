@@ -63,7 +63,7 @@ describe("the policy", () => {
     await eventually(async () => expect([await reached("ana"), await reached("bob")]).toEqual([true, true]), 60_000);
   });
 
-  test("that is no policy is marked where it is wrong, and cannot be saved", async () => {
+  test("with mistakes is marked where they are, and cannot be saved", async () => {
     await write(policy(anaOnly).replace('"src"', '"src'));
     const problem = problems()
       .getByRole("button", { name: /^Line 4:\d+/ })

@@ -232,7 +232,7 @@ func TestFigureOtherRouterTakesOver(t *testing.T) {
 	o.awaitOnline(ctx, t, "east", false)
 	o.Reconnect(o.hosts["east"])
 	for leaver, heir := "west", "east"; ; leaver, heir = heir, leaver {
-		o.anew(t, heir)
+		o.restart(t, heir)
 		o.run(ctx, t, heir, "up")
 		o.stays(ctx, t, leaver, func() bool { return o.online(ctx, heir) })
 		took := o.leave(ctx, t, leaver, heir)

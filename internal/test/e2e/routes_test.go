@@ -200,7 +200,7 @@ func TestOtherRouterTakesOver(t *testing.T) {
 	o.awaitThrough(ctx, t, "west")
 	o.awaitOnline(ctx, t, "east", false)
 	o.Reconnect(o.hosts["east"])
-	o.anew(t, "east")
+	o.restart(t, "east")
 	o.stays(ctx, t, "west", func() bool { return o.online(ctx, "east") })
 
 	o.leave(ctx, t, "west", "east")
@@ -234,7 +234,7 @@ func (o *office) comeAndGo(ctx context.Context, t *testing.T, router, other stri
 	began, rounds := time.Now(), 0
 	for ; rounds < 3 || time.Since(began) < *flapping; rounds++ {
 		half := time.Now().Add(min(*flapping, flapEvery/2))
-		o.anew(t, router)
+		o.restart(t, router)
 		o.run(ctx, t, router, "up")
 		o.stays(ctx, t, other, func() bool { return o.online(ctx, router) && time.Now().After(half) })
 		half = half.Add(min(*flapping, flapEvery/2))
@@ -244,9 +244,9 @@ func (o *office) comeAndGo(ctx context.Context, t *testing.T, router, other stri
 	t.Logf("came and went %d times in %v, and moved nothing", rounds, time.Since(began).Round(time.Second))
 }
 
-// anew restarts a client. A client that lost its server retries only with TLS for two minutes after
+// restart restarts a client. A client that lost its server retries only with TLS for two minutes after
 // each attempt, and this server has no TLS.
-func (o *office) anew(t *testing.T, name string) {
+func (o *office) restart(t *testing.T, name string) {
 	t.Helper()
 	if err := o.daemons[name].Restart(); err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func (r *replica) run(ctx context.Context, db sqlstore.PostgresConfig, input io.
 	var loops, workers sync.WaitGroup
 	defer loops.Wait()
 	defer cancel()
-	for _, loop := range []func(context.Context) error{r.ledger.Run, r.ledger.SendHeartbeats, st.Watch, r.show, r.watchHeart} {
+	for _, loop := range []func(context.Context) error{r.ledger.Run, r.ledger.SendHeartbeats, st.Watch, r.show, r.watchHeartbeats} {
 		loops.Go(func() { _ = loop(ctx) }) // ends with ctx and without an error
 	}
 	working, stop := context.WithCancel(ctx)
@@ -213,9 +213,9 @@ func (r *replica) show(ctx context.Context) error {
 	}
 }
 
-// watchHeart reports at once if a heartbeat finds a difference, because the process may be killed before it
+// watchHeartbeats reports at once if a heartbeat finds a difference, because the process may be killed before it
 // is asked.
-func (r *replica) watchHeart(ctx context.Context) error {
+func (r *replica) watchHeartbeats(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for seen := 0; ; {
