@@ -83,13 +83,15 @@ test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
 	$(SUM).json -- -skip='^Test(Ratio|Figure)' $(PKG)
 
 .PHONY: race
-# SQLite (translated from C) and zstd are large loops over unshared memory: the race detector would make them ten times slower.
+# SQLite (translated from C) and zstd are large loops over unshared memory: the race detector would make them ten times
+# slower. Do not add code that uses generic types such as sync.Map: its unwatched copies replace the watched ones when a
+# test is linked, and the race detector then reports races that do not exist.
 UNWATCHED = $(foreach code,modernc.org github.com/klauspost/compress,-gcflags='$(code)/...=-race=false')
 # One more than CPUs: tests spend a third of their time waiting for databases and timers.
 RACE_PACKAGES = $(shell echo $$(($$(nproc) + 1)))
 # Packages that start no goroutines, so the race detector has nothing to find. Many of them test thousands of random inputs.
 PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/... ./internal/config ./internal/identity \
-	./internal/spelling ./internal/textdiff ./internal/apidocs ./internal/test/archtest ./internal/test/doccheck ./internal/test/speccheck ./internal/test/apitest \
+	./internal/spelling ./internal/textdiff ./internal/apidocs ./internal/test/archtest ./internal/test/doccheck/... ./internal/test/speccheck ./internal/test/apitest \
 	./internal/test/monitortest ./internal/test/packagetest ./api/... ./deploy/package/...)
 # These test processes, containers or browsers, which the race detector does not cover. They have their own targets.
 SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest) %/bench/load
@@ -226,6 +228,10 @@ gen-check: ## check that the generated code is current
 .PHONY: gen
 gen: $(BIN)/oapi-codegen ## regenerate the Go code and docs/cli.md
 	go generate ./...
+
+.PHONY: text-sample
+text-sample: ## print texts drawn at random, for a review of the language (SEED=commit: another draw; COMMENTS=yes: code comments too)
+	@go run ./internal/test/doccheck/textsample -seed=$(or $(SEED),$(COMMIT)) $(if $(COMMENTS),-comments)
 
 .PHONY: man
 man: build ## write the man pages into dist/man/man1

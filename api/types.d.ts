@@ -9,7 +9,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -19,15 +19,15 @@ export interface paths {
         };
         /**
          * List users
-         * @description All users, or those that match one of the parameters. When several are given only one counts: `name` before
-         *     `email` before `id`. No match is an empty list, not an error.
+         * @description Returns all users, or only those that match one of the parameters. If you set several, only one applies: `name`
+         *     takes precedence over `email`, and `email` over `id`. If no user matches, the list is empty.
          */
         get: operations["listUsers"];
         put?: never;
         /**
          * Create a user
-         * @description If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
-         *     `admin` and the scope `policy`, too.
+         * @description If the policy mentions the name or the email address, creating the user changes who the policy applies to. The
+         *     API key then also needs the role `admin` and the scope `policy`.
          */
         post: operations["createUser"];
         delete?: never;
@@ -41,31 +41,33 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description user id or name
+                 * @description User ID or name.
                  * @example 1
                  */
                 id: components["parameters"]["UserRef"];
             };
             cookie?: never;
         };
-        /** Show one user */
+        /** Show a user */
         get: operations["showUser"];
         put?: never;
         post?: never;
         /**
          * Delete a user with all nodes and pre-auth keys
-         * @description Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-         *     A tagged node belongs to its tags and stays, even if it joined with a key of this user: `taggedNodes` lists
-         *     such nodes, and `deleteTagged` deletes them too.
-         *     A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
-         *     takes the role `admin` and the scope `policy`, too.
+         * @description Deletes the user together with the user's nodes and pre-auth keys.
+         *
+         *     A tagged node belongs to its tags and is kept, even if it joined with a pre-auth key of this user. `taggedNodes`
+         *     lists such nodes. Set `deleteTagged` to delete them too.
+         *
+         *     An API key with scopes also needs `nodes` if the user has nodes, and `preauthkeys` if the user has pre-auth
+         *     keys. If the policy mentions the user, the API key also needs the role `admin` and the scope `policy`.
          */
         delete: operations["deleteUser"];
         options?: never;
@@ -78,19 +80,19 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description user id or name
+                 * @description User ID or name.
                  * @example 1
                  */
                 id: components["parameters"]["UserRef"];
                 /**
-                 * @description the new name, under the rules of creation
+                 * @description New name. The rules for creating a user apply.
                  * @example alice
                  */
                 newName: string;
@@ -101,8 +103,9 @@ export interface paths {
         put?: never;
         /**
          * Rename a user
-         * @description If the policy mentions the old or the new name, this changes whom the policy means: it takes the role `admin`
-         *     and the scope `policy`, too. Routes of the user's nodes that only the policy approved, by the old name, are disabled.
+         * @description If the policy mentions the old or the new name, renaming the user changes who the policy applies to. The API key
+         *     then also needs the role `admin` and the scope `policy`. Routes that only the policy approved, under the old
+         *     name, are disabled.
          */
         post: operations["renameUser"];
         delete?: never;
@@ -116,7 +119,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -127,11 +130,13 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Delete many users, each with all nodes and pre-auth keys
-         * @description Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-         *     result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-         *     `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
-         *     user whom the policy mentions; without them nothing is done.
+         * Delete several users with all nodes and pre-auth keys
+         * @description Each user is handled separately: if one cannot be deleted, the others still are. The response is 200 with one
+         *     result per user. All deletions share one revision. You can send up to 1,000 IDs.
+         *
+         *     An API key with scopes also needs `nodes` if one of the users has nodes, and `preauthkeys` if one has pre-auth
+         *     keys. If the policy mentions one of the users, the API key also needs the role `admin` and the scope `policy`.
+         *     Without these permissions, nothing is deleted.
          */
         post: operations["changeUsers"];
         delete?: never;
@@ -145,7 +150,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -155,20 +160,20 @@ export interface paths {
         };
         /**
          * List pre-auth keys
-         * @description All keys, expired and used ones included. Their secrets are masked.
+         * @description Includes expired and used pre-auth keys. Secrets are masked.
          */
         get: operations["listPreAuthKeys"];
         put?: never;
         /**
          * Create a pre-auth key
-         * @description The answer is the only place where the whole key ever appears. The server keeps a hash of it.
+         * @description The response is the only place where the full key appears. The server stores only a hash of it.
          *
-         *     Recommended lifetimes are 1 hour in production and 24 hours for tests.
+         *     The recommended lifetime is 1 hour in production and 24 hours for tests.
          */
         post: operations["createPreAuthKey"];
         /**
          * Delete a pre-auth key
-         * @description Nodes that joined with the key stay.
+         * @description Nodes that joined with the pre-auth key are kept.
          */
         delete: operations["deletePreAuthKey"];
         options?: never;
@@ -181,7 +186,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -193,8 +198,8 @@ export interface paths {
         put?: never;
         /**
          * Expire a pre-auth key
-         * @description From now on no node can join with the key. Nodes that joined with it are not affected. A key that has expired
-         *     already stays as it is.
+         * @description Nodes can no longer join with the pre-auth key. Nodes that have already joined with it are not affected. If the
+         *     key has already expired, nothing changes.
          */
         post: operations["expirePreAuthKey"];
         delete?: never;
@@ -208,7 +213,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -219,9 +224,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Expire or delete many pre-auth keys
-         * @description Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-         *     result for each. All that is done is one change, with one revision. At most 1,000 ids.
+         * Expire or delete several pre-auth keys
+         * @description Each key is handled separately: if one cannot be changed, the others still are. The response is 200 with one
+         *     result per key. All changes share one revision. You can send up to 1,000 IDs.
          */
         post: operations["changePreAuthKeys"];
         delete?: never;
@@ -235,7 +240,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -245,18 +250,19 @@ export interface paths {
         };
         /**
          * List API keys
-         * @description All keys, expired ones included. Their secrets are masked.
+         * @description Includes expired API keys. Secrets are masked.
          */
         get: operations["listApiKeys"];
         put?: never;
         /**
          * Create an API key
-         * @description The answer is the only place where the whole key ever appears. The server keeps a hash of it.
+         * @description The response is the only place where the full key appears. The server stores only a hash of it.
          *
-         *     Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
-         *     for development or a long-lived console key.
+         *     The recommended lifetime is 90 days in production and 365 days for additional console keys. Use 999 days only
+         *     for development or for a long-lived console key.
          *
-         *     A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
+         *     An API key can create only keys with equal or fewer permissions. The new key may expire later than the key that
+         *     created it, so that keys can be renewed.
          */
         post: operations["createApiKey"];
         delete?: never;
@@ -270,7 +276,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -279,8 +285,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show what the caller may do
-         * @description Every valid key may ask.
+         * Show the permissions of the caller
+         * @description Available to every valid API key.
          */
         get: operations["whoami"];
         put?: never;
@@ -296,7 +302,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -308,8 +314,8 @@ export interface paths {
         put?: never;
         /**
          * Expire API keys
-         * @description From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
-         *     may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+         * @description Expires the selected API keys immediately, or at the time `at`. Set exactly one other field to select the keys:
+         *     `prefix` may match several, `id` and `key` select one. An API key cannot expire a key that has more permissions.
          */
         post: operations["expireApiKeys"];
         delete?: never;
@@ -322,22 +328,22 @@ export interface paths {
         parameters: {
             query?: {
                 /**
-                 * @description the numeric id
+                 * @description The numeric ID.
                  * @example 1
                  */
                 id?: string;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description the 12-character id, the masked text or the numeric id. Not looked at when the query has `id`. A whole key is
-                 *     accepted and should not be sent, because addresses end up in access logs.
+                 * @description The 12-character ID, the masked key or the numeric ID. Ignored if the query has `id`. A full key is accepted
+                 *     too, but do not send it: URLs end up in access logs.
                  * @example 7Qd0XhVb2mTa
                  */
                 prefix: string;
@@ -349,7 +355,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an API key
-         * @description The key is refused from now on, and it is no longer listed. A key cannot delete one that opens more than itself.
+         * @description The key is no longer accepted or listed. An API key cannot delete a key that has more permissions.
          */
         delete: operations["deleteApiKey"];
         options?: never;
@@ -362,7 +368,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -372,7 +378,7 @@ export interface paths {
         };
         /**
          * List nodes
-         * @description Of several filters all must hold.
+         * @description If you set several filters, a node must match all of them.
          */
         get: operations["listNodes"];
         put?: never;
@@ -388,14 +394,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -403,15 +409,16 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show one node
-         * @description With `host`, what the device says of itself and of its network.
+         * Show a node
+         * @description The response includes `host`: what the device reports about itself and its network.
          */
         get: operations["showNode"];
         put?: never;
         post?: never;
         /**
          * Delete a node
-         * @description The node loses access at once and is told so. Its device can join again as a new node, with a new key or login.
+         * @description The node loses access immediately and is notified. The device can join again as a new node, with a new pre-auth
+         *     key or login.
          */
         delete: operations["deleteNode"];
         options?: never;
@@ -424,14 +431,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -441,13 +448,13 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Expire a node now, at a time, or never
-         * @description An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
-         *     expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
-         *     expired back without a login.
+         * Set or disable the expiry of a node
+         * @description Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
+         *     addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
+         *     expired node without a new login.
          *
-         *     The members of the body may stand in the query instead. A body with another member is refused: what was
-         *     misspelt would mean now.
+         *     You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
+         *     field would otherwise expire the node immediately.
          */
         post: operations["expireNode"];
         delete?: never;
@@ -461,14 +468,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -478,8 +485,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a node be called as its device calls itself
-         * @description Undoes a renaming. If another node has that name by now, a number is added.
+         * Reset the name of a node to its hostname
+         * @description Undoes a rename. If another node now has that name, a number is appended.
          */
         post: operations["resetNodeName"];
         delete?: never;
@@ -493,20 +500,20 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
                 /**
-                 * @description the new name in DNS: at most 63 letters, digits and hyphens, no hyphen at either end, not digits alone, and
-                 *     unique in the network. Capitals become lower case.
+                 * @description New DNS name: at most 63 letters, digits and hyphens. It must not begin or end with a hyphen or consist only
+                 *     of digits, and must be unique in the network. Uppercase letters are converted to lowercase.
                  * @example alices-laptop
                  */
                 newName: string;
@@ -517,7 +524,7 @@ export interface paths {
         put?: never;
         /**
          * Rename a node
-         * @description The node keeps the name whatever its device calls itself later.
+         * @description The node keeps this name even if its device reports a different hostname later.
          */
         post: operations["renameNode"];
         delete?: never;
@@ -531,14 +538,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -548,9 +555,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a node to tags
-         * @description Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
-         *     unless it is made to. It cannot lose its last tag.
+         * Set the tags of a node
+         * @description Replaces the tags of the node. A tagged node belongs to its tags instead of a user, and does not expire unless
+         *     you set an expiry. You cannot remove the last tag.
          */
         post: operations["tagNode"];
         delete?: never;
@@ -564,14 +571,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -581,11 +588,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a node to another user
-         * @description The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
-         *     A node with tags belongs to them: the answer is 409.
+         * Move a node to another user
+         * @description The node keeps its name, addresses and expiry. Policy rules for the new owner apply to it immediately. A tagged
+         *     node belongs to its tags and cannot be moved: the response is 409.
          *
-         *     `user` may stand in the query instead.
+         *     You can also send `user` as a query parameter.
          */
         post: operations["moveNode"];
         delete?: never;
@@ -599,14 +606,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -615,9 +622,9 @@ export interface paths {
         };
         get?: never;
         /**
-         * Give a node addresses of your choice
-         * @description The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
-         *     there. The node and its peers change to them at once, which breaks the connections over the old ones.
+         * Set the addresses of a node
+         * @description The addresses must be free and within the configured prefixes. They stay reserved for the node as long as it
+         *     exists. The node and its peers switch to them immediately, which breaks connections over the old addresses.
          */
         put: operations["setNodeAddresses"];
         post?: never;
@@ -632,14 +639,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -649,9 +656,9 @@ export interface paths {
         get?: never;
         /**
          * Set the note of a node
-         * @description Replaces the note, with the caller as its author. An empty text removes it. A text that the note already has
-         *     changes nothing. Devices are not told of notes. A body with another member is refused: what was misspelt would
-         *     remove the note.
+         * @description Replaces the note and records the caller as its author. An empty text removes the note. If the text is the same
+         *     as before, nothing changes. Devices do not receive notes. Unknown fields in the body are rejected, because a
+         *     misspelled field would otherwise remove the note.
          */
         put: operations["setNodeNote"];
         post?: never;
@@ -666,14 +673,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -695,14 +702,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -712,9 +719,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Enable exactly these routes of a node
-         * @description Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
-         *     does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+         * Set the enabled routes of a node
+         * @description Enables exactly these routes and disables all other routes of the node. A route that the node does not advertise
+         *     yet becomes active once it does. `0.0.0.0/0` and `::/0` belong together: either one enables both.
          */
         post: operations["approveRoutes"];
         delete?: never;
@@ -728,14 +735,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -743,9 +750,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tell when a node came and went
-         * @description Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Transitions are kept for
-         *     30 days, and of several within a minute the last of each state.
+         * List the online and offline transitions of a node
+         * @description Covers the last 24 hours by default. Set `from` and `to` to select another period of at most 31 days.
+         *     Transitions are kept for 30 days. If a node changes state several times within a minute, only the last
+         *     transition to each state is kept.
          */
         get: operations["showNodePresence"];
         put?: never;
@@ -761,7 +769,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -772,9 +780,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Expire several nodes now
-         * @description Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
-         *     is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+         * Expire several nodes
+         * @description Expires the selected nodes immediately. Set exactly one field to select them. Nodes that you list individually
+         *     expire together: if one of them does not exist, none expires. Nodes that have already expired do not change and
+         *     are counted separately.
          */
         post: operations["expireNodes"];
         delete?: never;
@@ -788,7 +797,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -799,10 +808,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give nodes the addresses that they lack
-         * @description For tools written for Headscale's API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
-         *     there is never anything to do and `changes` is empty. A change of `prefixes` leaves the addresses of existing
-         *     nodes as they are; `PUT /api/v1/node/{nodeId}/addresses` changes those of one node.
+         * Assign missing addresses to nodes
+         * @description For tools written for the Headscale API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
+         *     this operation never changes anything and `changes` is always empty. A change of `prefixes` does not affect the
+         *     addresses of existing nodes. Use `PUT /api/v1/node/{nodeId}/addresses` to change the addresses of a node.
          */
         post: operations["backfillNodeIPs"];
         delete?: never;
@@ -816,7 +825,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -827,16 +836,16 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Do the same to many nodes
-         * @description Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-         *     result for each. All that is done is one change, with one revision. At most 1,000 ids.
+         * Change several nodes
+         * @description Each node is handled separately: if one cannot be changed, the others still are. The response is 200 with one
+         *     result per node. All changes share one revision. You can send up to 1,000 IDs.
          *
-         *     `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
-         *     back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
-         *     `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
-         *     lose its last. `approveRoutes` enables all routes that a node advertises.
+         *     `expire` and `delete` work as for a single node. `expire` also accepts `expiry` and `disableExpiry`, which
+         *     reactivate expired nodes. `setTags` replaces the tags of each node; `addTags` and `removeTags` change them. A
+         *     node that receives its first tag no longer belongs to its user. You cannot remove the last tag of a node.
+         *     `approveRoutes` enables all routes that a node advertises.
          *
-         *     A body with a member that is unknown is refused.
+         *     Unknown fields in the body are rejected.
          */
         post: operations["changeNodes"];
         delete?: never;
@@ -850,7 +859,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -861,9 +870,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a device in, as older tools ask for it
-         * @description The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
-         *     the query instead.
+         * Approve a device (older form)
+         * @description Does the same as `POST /api/v1/auth/register`, with `key` instead of `authId`. You can also send the fields as
+         *     query parameters.
          */
         post: operations["registerNode"];
         delete?: never;
@@ -877,7 +886,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -887,7 +896,7 @@ export interface paths {
         };
         /**
          * List routes
-         * @description Of several filters all must hold.
+         * @description If you set several filters, a route must match all of them.
          */
         get: operations["listRoutes"];
         put?: never;
@@ -903,14 +912,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description route id
+                 * @description Route ID.
                  * @example 1
                  */
                 routeId: components["parameters"]["RouteRef"];
@@ -922,15 +931,15 @@ export interface paths {
         post?: never;
         /**
          * Delete a route
-         * @description Only a route that its node no longer advertises can be deleted; others answer 409.
+         * @description You can delete a route only after its node has stopped advertising it. Otherwise the response is 409.
          */
         delete: operations["deleteRoute"];
         options?: never;
         head?: never;
         /**
          * Set the preference of a route
-         * @description When a network needs another router, the one with the greatest preference is chosen among those that can be
-         *     reached. The router that serves now stays.
+         * @description If a network needs another router, the server chooses the reachable router with the highest preference. The
+         *     router that is currently active stays active.
          */
         patch: operations["changeRoute"];
         trace?: never;
@@ -940,7 +949,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -949,9 +958,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tell which nodes served a network, by its prefix
-         * @description The history of a route tells the same while the route is there; this one also when none leads to the network any
-         *     more. A network that was never served has no terms.
+         * List the nodes that served a network
+         * @description Returns the same history as `GET /api/v1/routes/{routeId}/history`, but also works if no route to the network
+         *     exists any more. If no node ever served the network, `terms` is empty.
          */
         get: operations["showNetworkHistory"];
         put?: never;
@@ -967,14 +976,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description route id
+                 * @description Route ID.
                  * @example 1
                  */
                 routeId: components["parameters"]["RouteRef"];
@@ -982,9 +991,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tell which nodes served a network, and when
-         * @description Of all nodes with a route to the same network, which one was primary, newest first. Exit nodes all serve at the
-         *     same time, so that the internet has no history. Kept as long as the audit.
+         * List the nodes that served the network of a route
+         * @description Shows which node was primary among all nodes with a route to the same network, newest first. Exit nodes all
+         *     serve at the same time, so the default routes have no history. The history is kept as long as the audit log.
          */
         get: operations["showRouteHistory"];
         put?: never;
@@ -1000,14 +1009,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description route id
+                 * @description Route ID.
                  * @example 1
                  */
                 routeId: components["parameters"]["RouteRef"];
@@ -1018,8 +1027,8 @@ export interface paths {
         put?: never;
         /**
          * Enable a route
-         * @description Peers that the policy lets may use the route from now on. Of the two routes to the internet that an exit node
-         *     advertises, the other one goes with it.
+         * @description Peers that the policy permits can use the route immediately. If an exit node advertises both default routes,
+         *     enabling one also enables the other.
          */
         post: operations["enableRoute"];
         delete?: never;
@@ -1033,14 +1042,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description route id
+                 * @description Route ID.
                  * @example 1
                  */
                 routeId: components["parameters"]["RouteRef"];
@@ -1051,8 +1060,8 @@ export interface paths {
         put?: never;
         /**
          * Disable a route
-         * @description Peers can no longer use the route, and the policy does not approve it again. Of the two routes to the internet
-         *     that an exit node advertises, the other one goes with it.
+         * @description Peers can no longer use the route, and the policy does not approve it again. If an exit node advertises both
+         *     default routes, disabling one also disables the other.
          */
         post: operations["disableRoute"];
         delete?: never;
@@ -1066,7 +1075,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1075,9 +1084,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List devices that wait for an answer
-         * @description The devices that asked to join without a key and wait now, on any replica, newest first: the newest hundred of
-         *     each replica. A device that has begun to wait on another replica shows up within a few seconds.
+         * List devices waiting for approval
+         * @description Returns devices that asked to join without a pre-auth key and are waiting now, newest first. Each replica
+         *     contributes its newest 100. It can take a few seconds until a device that contacted another replica is listed.
          */
         get: operations["listPendingLogins"];
         put?: never;
@@ -1093,7 +1102,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1104,8 +1113,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a device in
-         * @description The same as `POST /api/v1/auth/approve`.
+         * Approve a device (alias)
+         * @description Does the same as `POST /api/v1/auth/approve`.
          */
         post: operations["registerLogin"];
         delete?: never;
@@ -1119,7 +1128,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1130,9 +1139,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a device in
-         * @description The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
-         *     did not come for it yet. It then has 15 minutes.
+         * Approve a device
+         * @description The device becomes a node of the user. The server briefly waits for the device to complete the join. If it has
+         *     not done so yet, `node` is null, and the device has 15 minutes to complete it.
          */
         post: operations["approveLogin"];
         delete?: never;
@@ -1146,7 +1155,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1157,7 +1166,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Turn a device away
+         * Reject a device
          * @description The device shows the reason and stops asking.
          */
         post: operations["rejectLogin"];
@@ -1172,7 +1181,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1181,10 +1190,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List SSH sessions that wait for an approval
-         * @description The sessions that wait now, on any replica, newest first: the newest hundred of each replica. Sessions from the
-         *     same node to the same node as the same user are one. A session that has begun to wait on another replica shows
-         *     up within a few seconds, and one that was given up is gone within two minutes.
+         * List SSH sessions waiting for approval
+         * @description Returns sessions that are waiting now, newest first. Each replica contributes its newest 100. Sessions with the
+         *     same source node, target node and SSH user are listed as one. It can take a few seconds until a session on
+         *     another replica is listed, and up to two minutes until an abandoned session disappears.
          */
         get: operations["listPendingSSH"];
         put?: never;
@@ -1200,7 +1209,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1211,10 +1220,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let an SSH session begin
-         * @description The session begins, and others from the same node to the same node as the same user begin without asking for
-         *     the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
-         *     come for it.
+         * Approve an SSH session
+         * @description The session starts. For the `checkPeriod` of the rule, further sessions with the same source node, target node
+         *     and SSH user start without approval. If the period is `always`, the approval is valid for one session, which
+         *     must start within a minute.
          */
         post: operations["approveSSH"];
         delete?: never;
@@ -1228,7 +1237,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1239,9 +1248,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Turn an SSH session away
-         * @description The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
-         *     that still holds is taken back by the same code. Sessions that have begun stay.
+         * Reject an SSH session
+         * @description The session is closed. Further sessions with the same source node, target node and SSH user are rejected for one
+         *     minute. After that, they can ask for approval again. The same code also revokes an approval that is still valid.
+         *     Sessions that have already started are not affected.
          */
         post: operations["rejectSSH"];
         delete?: never;
@@ -1255,7 +1265,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1266,11 +1276,13 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Enrol a node before its first boot (no key)
-         * @description For provisioning systems that make a node's keys before the node starts. The pre-auth key in the body is the
-         *     credential; an API key is neither needed nor looked at. Rules are those of a client that joins with the same
-         *     key, except that the machine key is not proven here, so this operation only creates nodes: it never changes
-         *     one. A request that repeats an earlier one exactly is answered with the node that exists.
+         * Register a node before its first boot (no API key)
+         * @description For provisioning systems that generate the keys of a node before it starts. The pre-auth key in the body is the
+         *     credential. An API key is not required, and is ignored if sent.
+         *
+         *     The rules are the same as for a client that joins with this pre-auth key, with one difference: the caller does
+         *     not prove that it has the machine key. This operation therefore only creates nodes and never changes one. If you
+         *     repeat a request exactly, the response contains the existing node.
          */
         post: operations["enrolMachine"];
         delete?: never;
@@ -1284,7 +1296,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1292,24 +1304,26 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show the settings of DNS */
+        /** Show the DNS settings */
         get: operations["getDNS"];
         put?: never;
         post?: never;
         /**
-         * Take the configured settings of DNS again
-         * @description All that was changed here is forgotten.
+         * Reset the DNS settings to the configuration
+         * @description Discards all changes made through the API.
          */
         delete: operations["resetDNS"];
         options?: never;
         head?: never;
         /**
-         * Change settings of DNS
-         * @description A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
-         *     Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
-         *     gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+         * Change DNS settings
+         * @description Fields that you leave out keep their values. A list or map replaces the previous one completely. Connected
+         *     devices receive the change immediately.
          *
-         *     `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+         *     Changes persist across restarts: the `dns` section of the configuration only provides the initial values. If
+         *     `dns.pinned` is set, the settings are read-only and the response is 409.
+         *
+         *     `baseDomain` is part of the name of every node. It is set in the configuration and ignored here.
          */
         patch: operations["changeDNS"];
         trace?: never;
@@ -1319,7 +1333,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1328,22 +1342,24 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show the policy in force
-         * @description The text as it was saved, with comments. Without a policy everyone may reach everyone, and the answer is 404.
-         *     `updatedAt` is null when the policy is a file (`policy.mode: file`) and cannot be saved here.
+         * Show the current policy
+         * @description Returns the text as it was saved, including comments. Without a policy, every node can reach every other node,
+         *     and the response is 404. If the policy is a file (`policy.mode: file`), it cannot be saved here and `updatedAt`
+         *     is null.
          */
         get: operations["getPolicy"];
         /**
          * Save a policy
-         * @description The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
-         *     fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
-         *     new version.
+         * @description The text becomes a new version and takes effect immediately on every replica. A text that is not a valid policy,
+         *     or that fails its own `tests` or `sshTests`, is rejected. Saving the current text again does not create a new
+         *     version.
          *
-         *     An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
-         *     author and an entry in the audit, and can be rolled back.
+         *     An empty text removes the policy, so that every node can reach every other node. This creates a version like any
+         *     other, with an author and an audit entry, and you can roll it back.
          *
-         *     With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
-         *     locks its author out undoes itself. Until then every other save is answered 409.
+         *     With `confirmWithin`, the version is reverted automatically unless it is confirmed in time. Use it to avoid
+         *     locking yourself out. Until the version is confirmed or reverted, no other policy can be saved: the response is
+         *     409.
          */
         put: operations["setPolicy"];
         post?: never;
@@ -1358,7 +1374,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1370,8 +1386,8 @@ export interface paths {
         put?: never;
         /**
          * Check a policy without saving it
-         * @description Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-         *     tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
+         * @description The response is 200 if the policy could be saved. It is 400 with `problems` if the policy is invalid or fails
+         *     its own tests on the current network. An empty text is rejected: saving it is possible, but removes the policy.
          */
         post: operations["checkPolicy"];
         delete?: never;
@@ -1385,7 +1401,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1396,8 +1412,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Keep the version that waits to be confirmed
-         * @description Whoever did not save that version names it by `If-Match`.
+         * Confirm the pending policy version
+         * @description If someone else saved that version, you must identify it with `If-Match`.
          */
         post: operations["confirmPolicy"];
         delete?: never;
@@ -1411,7 +1427,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1422,9 +1438,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Undo the version that waits to be confirmed
-         * @description What was in force before it becomes a new version at once. Whoever did not save that version names it by
-         *     `If-Match`.
+         * Revert the pending policy version
+         * @description The previous policy immediately becomes a new version. If someone else saved the pending version, you must
+         *     identify it with `If-Match`.
          */
         post: operations["revertPolicy"];
         delete?: never;
@@ -1438,7 +1454,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1449,8 +1465,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Save the text of an earlier version again
-         * @description The same as `PUT /api/v1/policy` with that text.
+         * Restore an earlier policy version
+         * @description Does the same as `PUT /api/v1/policy` with the text of that version.
          */
         post: operations["rollbackPolicy"];
         delete?: never;
@@ -1464,7 +1480,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1473,8 +1489,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List versions of the policy
-         * @description Newest first, without the texts. Versions are never dropped.
+         * List policy versions
+         * @description Newest first, without the texts. Versions are never deleted.
          */
         get: operations["listPolicyVersions"];
         put?: never;
@@ -1490,14 +1506,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description version of the policy
+                 * @description Policy version.
                  * @example 7
                  */
                 version: string;
@@ -1505,8 +1521,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show one version of the policy
-         * @description The text is empty for a version by which there was no policy.
+         * Show a policy version
+         * @description The text is empty if this version removed the policy.
          */
         get: operations["getPolicyVersion"];
         put?: never;
@@ -1522,7 +1538,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1530,7 +1546,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Compare two versions line by line */
+        /** Compare two policy versions line by line */
         get: operations["diffPolicies"];
         put?: never;
         post?: never;
@@ -1545,7 +1561,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1556,12 +1572,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say what a policy would change
-         * @description Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
-         *     follow a change at once; connections that are open may live on until they close.
+         * Preview the effect of a policy
+         * @description Compares the given policy with the current one for all existing nodes. Nothing is saved. New connections follow
+         *     a policy change immediately; open connections may continue until they are closed.
          *
-         *     With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
-         *     them these tags would change. At least one of `policy` and `retag` is required.
+         *     Set `retag` to preview different tags for some nodes, under the given policy or, if you send none, under the
+         *     current one. At least one of `policy` and `retag` is required.
          */
         post: operations["previewPolicy"];
         delete?: never;
@@ -1575,7 +1591,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1584,15 +1600,17 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Say whether one may reach another, and why
-         * @description An end is a node (name, id or address), a user (name or e-mail), a tag, a group, a host of the policy, or any
-         *     address. Of a user, a group or a tag it asks whether some node that they have, or might have, is allowed.
+         * Explain whether a source can reach a destination
+         * @description Sources and destinations can be a node (name, ID or address), a user (name or email address), a tag, a group, a
+         *     host defined in the policy, or any address. For a user, a group or a tag, access is allowed if it is allowed for
+         *     at least one node that they have or could have.
          */
         get: operations["whyPolicy"];
         put?: never;
         /**
-         * Say whether one could reach another by a draft, and why
-         * @description As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+         * Explain whether a source can reach a destination under a draft
+         * @description Does the same as the GET operation, but evaluates the policy in the request instead of the current one. Nothing
+         *     is saved.
          */
         post: operations["askPolicy"];
         delete?: never;
@@ -1606,7 +1624,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1617,13 +1635,14 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Show who reaches whom
-         * @description Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
-         *     it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+         * Show who can reach what
+         * @description Covers all existing nodes: who can reach what, on which ports, and through which rules. If you send a policy,
+         *     the response also shows what it would change. Nothing is saved. An empty body covers everyone.
          *
-         *     Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
-         *     counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
-         *     fewer in `from` and `to`.
+         *     Expired nodes cannot reach others or be reached. A route counts as one node, and so does the internet behind
+         *     exit nodes. A user without nodes who is named in `from` or `to` counts as one untagged node: the response shows
+         *     what the user's first device could reach. The response lists at most 500 sources, 500 destinations and 10,000
+         *     cells, and only counts the rest. Use `from` and `to` to narrow the result.
          */
         post: operations["mapAccess"];
         delete?: never;
@@ -1637,7 +1656,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1649,8 +1668,8 @@ export interface paths {
         put?: never;
         /**
          * Run the tests of a policy
-         * @description Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
-         *     that fail are an answer here, not an error.
+         * @description Runs the `tests` and `sshTests` of the given policy on the current network. Without a policy in the request, it
+         *     runs those of the current one. Failing tests are part of a normal response, not an error.
          */
         post: operations["testPolicy"];
         delete?: never;
@@ -1664,7 +1683,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1673,9 +1692,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List changes, with who made them
-         * @description Newest first. Each entry is one change to one object, with the object before and after it in the shape in which
-         *     the API shows it. An entry meets all conditions that are given. Entries are kept for `history.retention`.
+         * List audit log entries
+         * @description Newest first. Each entry describes one change to one object, with its state before and after in the same form as
+         *     elsewhere in the API. If you set several filters, an entry must match all of them. Entries are kept for
+         *     `history.retention`.
          */
         get: operations["listAudit"];
         put?: never;
@@ -1691,7 +1711,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1700,23 +1720,26 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow what happens
-         * @description Server-sent events, one for each entry of the audit and for each node that comes or goes, in the order of their
-         *     ids. The name of an event is the kind of the object and the verb, such as `node.created`, `user.deleted`,
-         *     `policy.created`, `node.online` or `node.offline`; its data is a [Change](#/components/schemas/Change); its id is
-         *     that of the change. Take no notice of names that you do not know.
+         * Stream events
+         * @description Sends server-sent events in the order of their IDs: one for each audit log entry, and one whenever a node goes
+         *     online or offline. The event name is the kind of the object and the verb, such as `node.created`,
+         *     `user.deleted`, `policy.created`, `node.online` or `node.offline`. The data is a
+         *     [Change](#/components/schemas/Change), and the event ID is the ID of the change. Ignore events with unknown
+         *     names.
          *
-         *     A stream begins now, or after the event that `Last-Event-ID` names. Any replica can resume a stream that another
-         *     one began: nothing is missed, and no event comes twice. Of a node that comes and goes several times within a
-         *     minute, the last of each may be all that is left of it later.
+         *     A stream starts now, or after the event given by `Last-Event-ID`. You can resume a stream on any replica without
+         *     missing or repeating events. If a node goes online and offline several times within a minute, only the last
+         *     event of each type may be kept.
          *
-         *     When events after that id are no longer kept, one event `reset` with the data `{"revision":"4711"}` says so, and
-         *     the stream goes on from now: read anew what you need.
+         *     If events after the given ID are no longer stored, the server sends a `reset` event with the data
+         *     `{"revision":"4711"}` and continues from now. Reload the data that you need.
          *
-         *     A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
-         *     key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
-         *     use the database: connect again. One replica serves 64 streams, at most 8 to one API key, keeps
-         *     8 of them for the local socket, and answers 503 to more.
+         *     The server sends a comment every 15 seconds. It may also send an ID without an event; resume from that ID. The
+         *     stream ends when its API key expires or is revoked, when the client reads nothing for 10 seconds, or when the
+         *     replica stops or cannot use the database. Reconnect in these cases.
+         *
+         *     A replica serves at most 64 streams, of which 8 are reserved for the local socket, and at most 8 for each API
+         *     key. Further requests receive 503.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -1732,7 +1755,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1742,33 +1765,34 @@ export interface paths {
         };
         /**
          * List webhooks
-         * @description In the order of their ids, at most 50 in all. Secrets are never shown again.
+         * @description Sorted by ID. There can be at most 50 webhooks. Secrets are not shown.
          */
         get: operations["listWebhooks"];
         put?: never;
         /**
          * Create a webhook
-         * @description The receiver is told of what happens from now on: each event that `events` asks for is posted to `url`, one after
-         *     the other in the order of the event stream. An event counts as delivered when the receiver answers with a status of
-         *     200 to 299 within 10 seconds. Otherwise it is tried again, after a second at first and then up to a minute later, and
-         *     for a day; those that follow wait. After a day it is kept as a failed event and the next one's turn comes. The answer
-         *     410 disables the webhook. An event may come twice: know it by its id.
+         * @description From now on, each event that `events` selects is sent to `url` with a POST request, one at a time and in the
+         *     order of the event stream. An event is delivered when the receiver responds with a status from 200 to 299 within
+         *     10 seconds. Otherwise the server retries for a day, at first after one second and then at intervals of up to a
+         *     minute, while later events wait. After a day, the event is stored as a failed event and delivery continues with
+         *     the next one. If the receiver responds with 410, the webhook is disabled. An event can arrive twice; use its ID
+         *     to detect duplicates.
          *
-         *     The body is a [Change](#/components/schemas/Change) with two members more: `event`, its name as in the event stream,
-         *     such as `node.created`, and `type`, what other services of this kind call it: `nodeCreated`, `nodeApproved`,
-         *     `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`, and the same as `event` for all
-         *     others. Take no notice of names that you do not know. `webhook.test` is a test; `reset` says that some of what
-         *     happened before is no longer kept: read anew what you need.
+         *     The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
+         *     event stream, such as `node.created`. `type` is the name that similar products use: `nodeCreated`,
+         *     `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
+         *     events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
+         *     that some earlier events are no longer stored; reload the data that you need.
          *
-         *     Each request carries these headers:
+         *     Each request has these headers:
          *
-         *     - `Mesh-Event-Id`, `Mesh-Event` and `Mesh-Webhook-Id`: the id and name of the event, and whose it is;
-         *     - `Mesh-Timestamp`: when it was sent, in seconds since 1970;
-         *     - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
-         *       secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
+         *     - `Mesh-Event-Id`, `Mesh-Event` and `Mesh-Webhook-Id`: the ID and name of the event, and the ID of the webhook.
+         *     - `Mesh-Timestamp`: when the request was sent, in seconds since 1970.
+         *     - `Mesh-Signature`: `v1=` followed by the HMAC-SHA256 of the timestamp, a dot and the body, in hexadecimal, with
+         *       the secret as the key. Compare it in constant time, and reject timestamps that are more than 5 minutes off.
          *
-         *     The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
-         *     everything.
+         *     Only this response contains the secret. An API key with scopes also needs `history:read`, because the receiver
+         *     learns of everything that happens.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -1782,14 +1806,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description webhook id
+                 * @description Webhook ID.
                  * @example 1
                  */
                 webhookId: components["parameters"]["WebhookRef"];
@@ -1802,16 +1826,16 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook
-         * @description What its receiver has not been told is not told any more, and its failed events are forgotten.
+         * @description Events that have not been delivered yet are discarded, and so are the failed events of the webhook.
          */
         delete: operations["deleteWebhook"];
         options?: never;
         head?: never;
         /**
          * Change a webhook
-         * @description A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-         *     receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
-         *     `history:read` too.
+         * @description Fields that you leave out keep their values. A disabled webhook misses the events that happen in the meantime.
+         *     While deliveries to the receiver are failing, any change triggers an immediate retry. To change `url` or
+         *     `events`, an API key with scopes also needs `history:read`.
          */
         patch: operations["changeWebhook"];
         trace?: never;
@@ -1821,14 +1845,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description webhook id
+                 * @description Webhook ID.
                  * @example 1
                  */
                 webhookId: components["parameters"]["WebhookRef"];
@@ -1838,9 +1862,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a webhook another secret
-         * @description Events are signed with the new secret at once. Those that the receiver refuses until it knows it are tried again, so
-         *     none is lost. The secret is shown in this answer alone.
+         * Rotate the secret of a webhook
+         * @description Events are signed with the new secret immediately. If the receiver rejects events until it knows the new secret,
+         *     they are retried, so none is lost. Only this response contains the secret.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -1854,14 +1878,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description webhook id
+                 * @description Webhook ID.
                  * @example 1
                  */
                 webhookId: components["parameters"]["WebhookRef"];
@@ -1871,10 +1895,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a test
-         * @description Sends an event `webhook.test` to the receiver now, whatever the webhook asks for and also when it is disabled, and
-         *     answers with what the receiver made of it. A receiver that does not take it is no error of this call.
-         *     While another test or redelivery to it is under way, it answers 409.
+         * Send a test event
+         * @description Sends a `webhook.test` event to the receiver immediately, regardless of the selected events and even if the
+         *     webhook is disabled. The response shows the result. A failed delivery is not an error of this operation. If
+         *     another test or redelivery for the same webhook is running, the response is 409.
          */
         post: operations["testWebhook"];
         delete?: never;
@@ -1888,14 +1912,14 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description webhook id
+                 * @description Webhook ID.
                  * @example 1
                  */
                 webhookId: components["parameters"]["WebhookRef"];
@@ -1903,8 +1927,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List events that the receiver did not take
-         * @description Those that were given up after a day, newest first: the last thousand, for 30 days.
+         * List failed events of a webhook
+         * @description Lists events that could not be delivered within a day, newest first. The server keeps the last 1,000 for 30
+         *     days.
          */
         get: operations["listFailedEvents"];
         put?: never;
@@ -1920,19 +1945,19 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description webhook id
+                 * @description Webhook ID.
                  * @example 1
                  */
                 webhookId: components["parameters"]["WebhookRef"];
                 /**
-                 * @description id in the list of failed events
+                 * @description ID of the failed event.
                  * @example 7
                  */
                 failedId: string;
@@ -1942,10 +1967,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send a failed event again
-         * @description Sends it now, as it was, and answers with what the receiver made of it. If it takes the event, that is no longer
-         *     listed. An event that the history has forgotten (`history.retention`) answers 404.
-         *     While another test or redelivery to it is under way, it answers 409.
+         * Redeliver a failed event
+         * @description Sends the original event again immediately. The response shows the result. After a successful delivery, the
+         *     event is removed from the list. If the event is no longer in the history (`history.retention`), the response is
+         *     404. If another test or redelivery for the same webhook is running, it is 409.
          */
         post: operations["redeliverEvent"];
         delete?: never;
@@ -1959,7 +1984,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1968,10 +1993,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Summarise when nodes were online
-         * @description Cuts the time into parts of the same length and tells for each node which share of each part it was online, and how
-         *     often it came or went. Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes
-         *     are sorted by id, at most 500 in one answer.
+         * Summarise the uptime of nodes
+         * @description Divides the period into intervals of equal length. For each node, the response contains the fraction of each
+         *     interval that it was online, and how often it went online or offline. The default period is the last 24 hours.
+         *     Set `from` and `to` to select another period of at most 31 days. Nodes are sorted by ID, at most 500 per
+         *     response.
          */
         get: operations["listPresence"];
         put?: never;
@@ -1987,7 +2013,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -1996,8 +2022,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Whether the database is reachable
-         * @description The last background check, as `/health` reports it, in the form that tools of this API read.
+         * Check whether the database is reachable
+         * @description Returns the result of the last background check, as `/health` does, in the form that tools for this API expect.
          */
         get: operations["databaseHealth"];
         put?: never;
@@ -2013,7 +2039,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -2022,9 +2048,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show the state of the service
-         * @description What the answering replica is, which others there are, how well each part is and since when, and what online
-         *     nodes report of the relays. It only reads what is known and asks neither the database nor a relay.
+         * Show the state of the server
+         * @description Shows the replica that responds, the other replicas, the status of each component and since when, and what
+         *     online nodes report about the relays. It uses only information that the replica already has and contacts neither
+         *     the database nor a relay.
          */
         get: operations["showServer"];
         put?: never;
@@ -2040,7 +2067,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -2049,9 +2076,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Digest of this replica's state, and what the others reported
-         * @description Replicas at the same revision must have the same digest. A difference is a defect of Fairlead; report it with
-         *     this answer.
+         * Show the state digests of all replicas
+         * @description Replicas at the same revision must have the same digest. A difference is a bug in Fairlead: report it together
+         *     with this response.
          */
         get: operations["debugDigest"];
         put?: never;
@@ -2067,7 +2094,7 @@ export interface paths {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -2076,9 +2103,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What this replica does now, for those who develop it
-         * @description The stacks of its goroutines and what lies in its memory, as texts of Go's runtime. They name functions and
-         *     lines of Fairlead and hold no data of the network.
+         * Show the profiles of this replica
+         * @description For developers of Fairlead. Contains goroutine stacks and heap statistics in the text format of the Go runtime.
+         *     They contain function names and line numbers, but no data of the network.
          */
         get: operations["debugProfile"];
         put?: never;
@@ -2096,7 +2123,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document (no key) */
+        /** Download this document (no API key) */
         get: operations["openapiDocument"];
         put?: never;
         post?: never;
@@ -2114,8 +2141,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * This document as a page (no key)
-         * @description The page is complete in itself and asks no other server for anything.
+         * Show the API reference (no API key)
+         * @description The HTML page is self-contained and loads nothing from other servers.
          */
         get: operations["docsPage"];
         put?: never;
@@ -2134,8 +2161,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Health of this replica (no key)
-         * @description For probes. Reports the last background check, so it never waits for the database.
+         * Show the health of this replica (no API key)
+         * @description For health probes. Returns the result of the last background check, so it never waits for the database.
          */
         get: operations["health"];
         put?: never;
@@ -2154,10 +2181,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Readiness of this replica (no key)
-         * @description For load balancers. Passes while this replica can serve maps to devices, also while the database is away, so that
-         *     an outage of the database does not take every replica out of service. Like `/health`, it never waits for the
-         *     database. Use `/health` to learn whether changes can be saved.
+         * Show whether this replica is ready (no API key)
+         * @description For load balancers. A replica is ready while it can serve network maps to devices, even if the database is
+         *     unavailable, so that a database outage does not take all replicas out of rotation. Like `/health`, it never
+         *     waits for the database. Use `/health` to find out whether changes can be saved.
          */
         get: operations["ready"];
         put?: never;
@@ -2175,7 +2202,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Version of this replica (no key) */
+        /** Show the version of this replica (no API key) */
         get: operations["version"];
         put?: never;
         post?: never;
@@ -2189,10 +2216,10 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description An object without members. */
+        /** @description An empty object. */
         Empty: Record<string, never>;
         /**
-         * @description The cursor of what follows; left out when nothing does.
+         * @description Cursor for the next page. Absent on the last page.
          * @example 100
          */
         Next: string;
@@ -2200,13 +2227,13 @@ export interface components {
             /** @example 1 */
             id: string;
             /**
-             * @description Unique without regard to case.
+             * @description Unique, case-insensitive.
              * @example alice
              */
             name: string;
             /**
              * Format: date-time
-             * @description Null only for `tagged-devices`, the user that lists show for nodes with tags.
+             * @description Null only for `tagged-devices`, the user that lists show as the owner of tagged nodes.
              * @example 2026-03-01T09:30:00Z
              */
             createdAt: string | null;
@@ -2215,27 +2242,27 @@ export interface components {
             /** @example alice@example.com */
             email: string;
             /**
-             * @description Identity at the sign-in provider; empty for users made by hand.
+             * @description Identity at the sign-in provider. Empty for users who were created manually.
              * @example
              */
             providerId: string;
             /**
-             * @description Kind of sign-in provider; empty for users made by hand.
+             * @description Type of sign-in provider. Empty for users who were created manually.
              * @example
              */
             provider: string;
             /** @example  */
             profilePicUrl: string;
             /**
-             * @description How many nodes the user owns. Nodes with tags are not counted.
+             * @description Number of nodes that the user owns, not counting tagged nodes.
              * @example 2
              */
             nodeCount: number;
         };
         UserCreation: {
             /**
-             * @description Begins with a letter; then letters, digits, `.`, `_`, `-` and `@`. Unique without regard to case. Lower
-             *     case is recommended.
+             * @description Must start with a letter, followed by letters, digits, `.`, `_`, `-` or `@`. Must be unique,
+             *     case-insensitive. We recommend lowercase.
              * @example alice
              */
             name: string;
@@ -2255,13 +2282,13 @@ export interface components {
         };
         UserDeletion: {
             /**
-             * @description How many nodes went with the user.
+             * @description Number of nodes that were deleted with the user.
              * @example 2
              */
             deletedNodes: number;
             /**
-             * @description The tagged nodes that the user added and that still exist. They belong to their tags and keep their access,
-             *     and so does whoever holds such a device.
+             * @description Tagged nodes that the user added and that still exist. They belong to their tags and keep their access, and
+             *     so does anyone who has such a device.
              */
             taggedNodes: components["schemas"]["TaggedNode"][];
         };
@@ -2269,12 +2296,12 @@ export interface components {
             /** @example 7 */
             id: string;
             /**
-             * @description The node's `givenName`; empty for a key without the scope `nodes`.
+             * @description The `givenName` of the node. Empty if the API key lacks the scope `nodes`.
              * @example web-1
              */
             name: string;
             /**
-             * @description Empty for a key without the scope `nodes`.
+             * @description Empty if the API key lacks the scope `nodes`.
              * @example [
              *       "tag:web"
              *     ]
@@ -2282,39 +2309,48 @@ export interface components {
             tags: string[];
         };
         PreAuthKey: {
-            /** @description Owner of the nodes that join. Null for a key that has only tags. */
+            /** @description Owner of the nodes that join with this key. Null if the key has only tags. */
             user: components["schemas"]["User"] | null;
             /** @example 1 */
             id: string;
             /**
-             * @description The whole key in the answer to its creation; everywhere else its secret is masked.
+             * @description The full key in the response that creates it. Everywhere else, its secret is masked.
              * @example flp_b81KzQx0LmN4_***
              */
             key: string;
-            /** @description More than one node may join with it. */
+            /**
+             * @description What the key is for. Empty if not set.
+             * @example web servers in Frankfurt
+             */
+            description: string;
+            /** @description Whether several nodes can join with this key. */
             reusable: boolean;
-            /** @description Nodes that join with it are ephemeral, and removed when they have been offline for a while. */
+            /**
+             * @description Whether nodes that join with this key are ephemeral. Ephemeral nodes are deleted after they have been
+             *     offline for a while.
+             */
             ephemeral: boolean;
-            /** @description At least one node has joined with it. */
+            /** @description Whether at least one node has joined with this key. */
             used: boolean;
             /**
              * Format: int64
-             * @description How often it let a node in, also such as are gone or came again.
+             * @description Number of times that a node joined with this key. Includes repeated joins and nodes that have since been
+             *     deleted.
              * @example 1
              */
             uses: number;
             /**
              * Format: date-time
-             * @description When it last let a node in. Null if it never did.
+             * @description When a node last joined with this key. Null if none has.
              * @example 2026-03-01T09:31:00Z
              */
             lastUsed: string | null;
             /**
-             * @description The address from which that node came.
+             * @description IP address of the node that last joined with this key.
              * @example 198.51.100.7
              */
             lastUsedFrom: string;
-            /** @description Its time is over, or it was expired by hand. */
+            /** @description Whether the key has expired, either by time or manually. */
             expired: boolean;
             /**
              * Format: date-time
@@ -2327,7 +2363,7 @@ export interface components {
              */
             createdAt: string;
             /**
-             * @description Tags of the nodes that join with it.
+             * @description Tags of the nodes that join with this key.
              * @example [
              *       "tag:server"
              *     ]
@@ -2336,17 +2372,22 @@ export interface components {
         };
         PreAuthKeyCreation: {
             /**
-             * @description Owner by name or id. May be absent when there are tags.
+             * @description Owner of the nodes, given by name or ID. Optional if there are tags.
              * @example alice
              */
             user?: string;
+            /**
+             * @description What the key is for, at most 200 bytes.
+             * @example web servers in Frankfurt
+             */
+            description?: string;
             /** @default false */
             reusable: boolean;
             /** @default false */
             ephemeral: boolean;
             /**
              * Format: date-time
-             * @description When the key ends. Absent or null means one hour from now. A time in the past is refused.
+             * @description When the key expires. If absent or null, it expires after one hour. Times in the past are rejected.
              * @example 2026-03-01T10:30:00Z
              */
             expiration?: string | null;
@@ -2360,7 +2401,7 @@ export interface components {
         PreAuthKeyResult: {
             preAuthKey: components["schemas"]["PreAuthKey"];
             /**
-             * @description What to check about the key, such as a tag that the policy's `tagOwners` does not declare.
+             * @description Things to check, such as a tag that `tagOwners` in the policy does not define.
              * @example []
              */
             warnings: string[];
@@ -2369,20 +2410,20 @@ export interface components {
             preAuthKeys: components["schemas"]["PreAuthKey"][];
             next?: components["schemas"]["Next"];
         };
-        /** @description Exactly one of `id` and `key`. */
+        /** @description Set exactly one of `id` and `key`. */
         PreAuthKeySelection: {
             /**
-             * @description The numeric id.
+             * @description The numeric ID.
              * @example 1
              */
             id?: string;
             /**
-             * @description The 12-character id, the masked text, the numeric id or the whole key.
+             * @description The 12-character ID, the masked key, the numeric ID or the full key.
              * @example b81KzQx0LmN4
              */
             key?: string;
             /**
-             * @description A check, by name or id. A key of another owner is answered with 404.
+             * @description Expected owner, given by name or ID. If the key has another owner, the response is 404.
              * @example alice
              */
             user?: string;
@@ -2391,18 +2432,18 @@ export interface components {
             /** @example 1 */
             id: string;
             /**
-             * @description The key with its secret masked.
+             * @description The API key with its secret masked.
              * @example flk_7Qd0XhVb2mTa_***
              */
             prefix: string;
             role: components["schemas"]["Role"];
             scopes: components["schemas"]["Scopes"];
             /**
-             * @description What it is for, in the words of who made it.
+             * @description Purpose of the key, as entered by its creator.
              * @example nightly backup
              */
             comment: string;
-            /** @description Its time is over, or it was expired by hand. */
+            /** @description Whether the key has expired, either by time or manually. */
             expired: boolean;
             /**
              * Format: date-time
@@ -2416,27 +2457,28 @@ export interface components {
             createdAt: string;
             /**
              * Format: date-time
-             * @description When it was last used, on any replica. Null if it never was. A restart may lose the uses of the last ten
-             *     minutes.
+             * @description When the key was last used on any replica. Null if it never was. After a restart, uses from the last ten
+             *     minutes may be missing.
              * @example 2026-03-02T12:00:00Z
              */
             lastSeen: string | null;
             /**
-             * @description The address from which it was last used.
+             * @description IP address from which the key was last used.
              * @example 198.51.100.7
              */
             lastUsedFrom: string;
         };
         /**
-         * @description What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
-         *     `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+         * @description Permissions of an API key. Each role includes the permissions of the previous one. `read` can see everything and
+         *     change nothing. `operator` can change everything except API keys, pre-auth keys, webhooks and the policy.
+         *     `admin` can do everything.
          * @example operator
          * @enum {string}
          */
         Role: "read" | "operator" | "admin";
         /**
-         * @description The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
-         *     `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+         * @description Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
+         *     `dns`, `policy`, `history`, `webhooks`, `service`. Append `:read` for read-only access. An empty list means all.
          * @example [
          *       "nodes",
          *       "routes:read"
@@ -2445,12 +2487,12 @@ export interface components {
         Scopes: string[];
         Caller: {
             /**
-             * @description How the caller came in, `key` or `local` for somebody on the machine itself.
+             * @description How the caller is authenticated: `key` for an API key, `local` for the local socket.
              * @example key
              */
             kind: string;
             /**
-             * @description The key with its secret masked, or the account on the machine.
+             * @description The API key with its secret masked, or the local account.
              * @example flk_7Qd0XhVb2mTa_***
              */
             name: string;
@@ -2458,30 +2500,30 @@ export interface components {
             scopes: components["schemas"]["Scopes"];
             /**
              * Format: date-time
-             * @description When the key ends. Null for callers without one.
+             * @description When the API key expires. Null for callers without one.
              * @example 2026-05-30T09:30:00Z
              */
             expiration: string | null;
         };
         ApiKeyCreation: {
-            /** @description Absent means `admin`. */
+            /** @description The default is `admin`. */
             role?: components["schemas"]["Role"];
             scopes?: components["schemas"]["Scopes"];
             /**
-             * @description What it is for, at most 120 bytes.
+             * @description Purpose of the key, at most 120 bytes.
              * @example nightly backup
              */
             comment?: string;
             /**
              * Format: date-time
-             * @description When the key ends. Absent or null means 90 days from now. A time in the past is refused.
+             * @description When the key expires. If absent or null, it expires after 90 days. Times in the past are rejected.
              * @example 2026-05-30T09:30:00Z
              */
             expiration?: string | null;
         };
         ApiKeyResult: {
             /**
-             * @description The whole key. It is not shown again.
+             * @description The full API key. It is not shown again.
              * @example flk_7Qd0XhVb2mTa_m3vYk9c0TzR1qJ5uWx8LbN2sD6hGfPaEoViCQyKt4Zr
              */
             apiKey: string;
@@ -2501,33 +2543,34 @@ export interface components {
             apiKeys: components["schemas"]["ApiKey"][];
             next?: components["schemas"]["Next"];
         };
-        /** @description Exactly one of `prefix`, `id` and `key`. */
+        /** @description Set exactly one of `prefix`, `id` and `key`. */
         ApiKeySelection: {
             /**
              * Format: date-time
-             * @description When the keys end, such as when others have taken their place. Absent means now; keys that end before it stay as they are.
+             * @description When the keys expire. The default is now. Use a later time to keep them valid until they have been replaced.
+             *     Keys that expire earlier do not change.
              * @example 2026-03-02T09:30:00Z
              */
             at?: string;
             /**
-             * @description The masked text, the 12-character id, or at least 4 of its leading characters; all keys that match expire.
+             * @description The masked key, the 12-character ID, or at least its first 4 characters. All matching keys expire.
              * @example 7Qd0
              */
             prefix?: string;
             /**
-             * @description The numeric id.
+             * @description The numeric ID.
              * @example 1
              */
             id?: string;
             /**
-             * @description The 12-character id, the masked text, the numeric id or the whole key.
+             * @description The 12-character ID, the masked key, the numeric ID or the full key.
              * @example 7Qd0XhVb2mTa
              */
             key?: string;
         };
         ApiKeyExpiry: {
             /**
-             * @description The keys that were selected, masked.
+             * @description The selected API keys, masked.
              * @example [
              *       "flk_7Qd0XhVb2mTa_***"
              *     ]
@@ -2542,12 +2585,12 @@ export interface components {
             /** @example nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0 */
             nodeKey: string;
             /**
-             * @description Empty until the node has connected once.
+             * @description Empty until the node has connected for the first time.
              * @example
              */
             discoKey: string;
             /**
-             * @description Addresses in the mesh, IPv4 first.
+             * @description Addresses of the node in the mesh, IPv4 first.
              * @example [
              *       "100.64.0.1",
              *       "fd7a:115c:a1e0::1"
@@ -2555,12 +2598,12 @@ export interface components {
              */
             ipAddresses: string[];
             /**
-             * @description The hostname as the node reported it.
+             * @description The hostname that the node reported.
              * @example Alices-Laptop
              */
             name: string;
             /**
-             * @description The name in DNS, unique in the network.
+             * @description The DNS name, unique in the network.
              * @example alices-laptop
              */
             givenName: string;
@@ -2569,9 +2612,9 @@ export interface components {
              * @example Alices-Laptop
              */
             hostname: string;
-            /** @description The owner. In lists, nodes with tags show the user `tagged-devices`. */
+            /** @description The owner. For tagged nodes, lists show the user `tagged-devices`. */
             user: components["schemas"]["User"] | null;
-            /** @description The user whose key brought the node in, kept for nodes with tags. Null if that user is gone. */
+            /** @description For a tagged node, the user who added it. Null for other nodes, and if that user has been deleted. */
             createdBy: components["schemas"]["User"] | null;
             /** @example linux */
             os: string;
@@ -2579,14 +2622,14 @@ export interface components {
             arch: string;
             /** @example 1.92.3 */
             clientVersion: string;
-            /** @description In the answer to the question for one node, and in lists where asked for. */
+            /** @description Present when you request a single node, and in lists with `host=true`. */
             host?: components["schemas"]["NodeHost"];
-            /** @description The node holds a connection to a replica of this service. */
+            /** @description Whether the node is connected to a replica. */
             online: boolean;
             /**
              * Format: date-time
-             * @description When the node was last known to be there: when its connection ended, or began if it still holds one. Before
-             *     the first connection, when it joined.
+             * @description When the node was last known to be online: when its connection ended or, if it is still connected, when the
+             *     connection began. Before the first connection, when it joined.
              * @example 2026-03-02T12:00:00Z
              */
             lastSeen: string;
@@ -2596,11 +2639,11 @@ export interface components {
              * @example null
              */
             expiry: string | null;
-            /** @description The expiry has passed. */
+            /** @description Whether the expiry has passed. */
             expired: boolean;
-            /** @description The node is removed when it has been offline for a while. */
+            /** @description Whether the node is deleted after it has been offline for a while. */
             ephemeral: boolean;
-            /** @description The key the node joined with. Null if it joined otherwise or the key is gone. */
+            /** @description The pre-auth key that the node joined with. Null if it joined another way or the key has been deleted. */
             preAuthKey: components["schemas"]["PreAuthKey"] | null;
             registerMethod: components["schemas"]["RegisterMethod"];
             /**
@@ -2610,27 +2653,27 @@ export interface components {
             createdAt: string;
             /**
              * Format: date-time
-             * @description Last change of the stored node other than presence and endpoints.
+             * @description Last change to the stored node, not counting presence and endpoints.
              * @example 2026-03-01T09:31:00Z
              */
             updatedAt: string;
             /**
-             * @description Routes that an admin or the policy approved.
+             * @description Routes that an administrator or the policy approved.
              * @example []
              */
             approvedRoutes: string[];
             /**
-             * @description Routes that the node advertises now.
+             * @description Routes that the node currently advertises.
              * @example []
              */
             availableRoutes: string[];
             /**
-             * @description Routes that peers use through this node now.
+             * @description Routes that peers currently use through this node.
              * @example []
              */
             subnetRoutes: string[];
             /**
-             * @description The preferences of its routes that are not 0, by route.
+             * @description Route preferences other than 0, by route.
              * @example {}
              */
             routePreferences: {
@@ -2653,15 +2696,15 @@ export interface components {
              * @example []
              */
             invalidTags: string[];
-            /** @description Absent if the node has none. */
+            /** @description Absent if the node has no note. */
             note?: components["schemas"]["NodeNote"];
         };
-        /** @description A remark of administrators about a node. Devices are not told of it. */
+        /** @description A comment by administrators about a node. Devices do not receive it. */
         NodeNote: {
             /** @example Replace the disk in March. */
             text: string;
             /**
-             * @description Who wrote it, as the audit names them.
+             * @description Author of the note, as shown in the audit log.
              * @example key:7Qd0XhVb2mTa
              */
             author: string;
@@ -2671,12 +2714,12 @@ export interface components {
              */
             time: string;
         };
-        /** @description What a device says of itself and of the network that it is in. */
+        /** @description What a device reports about itself and its network. */
         NodeHost: {
             /** @example linux */
             os: string;
             /**
-             * @description On Linux, of the kernel.
+             * @description On Linux, the kernel version.
              * @example 6.12.0
              */
             osVersion: string;
@@ -2685,7 +2728,7 @@ export interface components {
             /** @example 13 */
             distroVersion: string;
             /**
-             * @description Of a phone.
+             * @description Set only for phones.
              * @example
              */
             deviceModel: string;
@@ -2694,23 +2737,23 @@ export interface components {
             /** @example 1.92.3 */
             clientVersion: string;
             /**
-             * @description Where peers try to reach it.
+             * @description Addresses at which peers try to reach the device directly.
              * @example [
              *       "198.51.100.7:41641",
              *       "192.168.7.3:41641"
              *     ]
              */
             endpoints: string[];
-            /** @description The relay by which it can always be reached. Null until it has chosen one. */
+            /** @description The home relay of the device, through which it can always be reached. Null until it has chosen one. */
             relay: components["schemas"]["RelayRegion"] | null;
-            /** @description How far it is from the relays, at most 64 of them. */
+            /** @description Measured latencies to relays, at most 64. */
             latencies: components["schemas"]["RelayLatency"][];
             nat: components["schemas"]["NodeNAT"];
-            /** @description What its client warns of, at most 16. Clients since 1.90 say little of it. */
+            /** @description Warnings from the client, at most 16. Clients since 1.90 report few of them. */
             health: components["schemas"]["HealthMessage"][];
             /**
              * Format: date-time
-             * @description When `latencies`, `nat` or `health` last changed. Null if the device never told them.
+             * @description When `latencies`, `nat` or `health` last changed. Null if the device never reported them.
              * @example 2026-03-02T12:00:00Z
              */
             reportedAt: string | null;
@@ -2719,12 +2762,12 @@ export interface components {
             /** @example 900 */
             id: number;
             /**
-             * @description Empty if the region is no longer in the map.
+             * @description Empty if the region is no longer in the relay map.
              * @example fra
              */
             code: string;
             /**
-             * @description Empty if the region is no longer in the map.
+             * @description Empty if the region is no longer in the relay map.
              * @example Frankfurt
              */
             name: string;
@@ -2737,31 +2780,31 @@ export interface components {
              */
             milliseconds: number;
         };
-        /** @description How the device can be reached from outside. What it has not found out is null. */
+        /** @description How the device can be reached from outside. Unknown values are null. */
         NodeNAT: {
             /**
-             * @description UDP gets through. Without it all goes through relays.
+             * @description Whether UDP works. If not, all traffic goes through relays.
              * @example true
              */
             udp: boolean | null;
             /**
-             * @description IPv6 reaches the internet.
+             * @description Whether the device can reach the internet over IPv6.
              * @example false
              */
             ipv6: boolean | null;
             /**
-             * @description Its router shows it under another port or address to everyone, so that direct connections to others behind
-             *     such a router fail.
+             * @description Whether the device's router uses a different address or port for each destination. If so, direct connections
+             *     to devices behind a similar router fail.
              * @example false
              */
             mappingVaries: boolean | null;
             /**
-             * @description Its router has opened a port for it.
+             * @description Whether the device's router has opened a port for it.
              * @example false
              */
             portMapped: boolean;
             /**
-             * @description The protocols by which its router would, of `pcp`, `pmp` and `upnp`.
+             * @description Port mapping protocols that the device's router supports, from `pcp`, `pmp` and `upnp`.
              * @example [
              *       "upnp"
              *     ]
@@ -2770,11 +2813,11 @@ export interface components {
         };
         HealthMessage: {
             /**
-             * @description The part of the client that warns.
+             * @description The component of the client that reports the warning.
              * @example warn-ip-forwarding-off
              */
             source: string;
-            /** @example IP forwarding is off, so that nobody gets through to the routes behind this device */
+            /** @example IP forwarding is off, so the routes of this device do not work */
             message: string;
             /**
              * Format: date-time
@@ -2785,14 +2828,14 @@ export interface components {
         RouteHistory: {
             /** @example 192.168.7.0/24 */
             prefix: string;
-            /** @description Newest first. Between two of them nobody had the route. */
+            /** @description Newest first. During a gap between two terms, no node served the route. */
             terms: components["schemas"]["RouteTerm"][];
         };
         RouteTerm: {
             /** @example 1 */
             nodeId: string;
             /**
-             * @description As it was called then.
+             * @description Name of the node at that time.
              * @example east
              */
             nodeName: string;
@@ -2803,7 +2846,7 @@ export interface components {
             from: string;
             /**
              * Format: date-time
-             * @description Null while it lasts.
+             * @description Null if the term has not ended.
              * @example null
              */
             until: string | null;
@@ -2820,23 +2863,23 @@ export interface components {
             nodes: components["schemas"]["Node"][];
             next?: components["schemas"]["Next"];
         };
-        /** @description At most one member. */
+        /** @description Set at most one field. */
         NodeExpiryChange: {
             /**
              * Format: date-time
-             * @description When the node expires. Missing or null means now.
+             * @description When the node expires. If absent or null, it expires immediately.
              * @example 2027-01-31T12:00:00Z
              */
             expiry?: string | null;
             /**
-             * @description The node never expires.
+             * @description If true, the node never expires.
              * @example false
              */
             disableExpiry?: boolean;
         };
         NodeTagsChange: {
             /**
-             * @description All tags of the node, each `tag:` and a name. If there is a policy, its `tagOwners` must know them.
+             * @description All tags of the node, each with the prefix `tag:`. If there is a policy, its `tagOwners` must define them.
              * @example [
              *       "tag:server"
              *     ]
@@ -2845,32 +2888,32 @@ export interface components {
         };
         NodeOwnerChange: {
             /**
-             * @description The new owner, by name or id.
+             * @description The new owner, given by name or ID.
              * @example bob
              */
             user?: string;
         };
-        /** @description At least one member; a family that is not named stays as it is. */
+        /** @description Set at least one field. An address family that you leave out does not change. */
         NodeAddressesChange: {
             /** @example 100.64.7.1 */
             ipv4?: string;
             /** @example fd7a:115c:a1e0::701 */
             ipv6?: string;
         };
-        /** @description Exactly one member. */
+        /** @description Set exactly one field. */
         NodeSelection: {
             /**
-             * @description All nodes, those with tags included.
+             * @description Select all nodes, including tagged ones.
              * @example false
              */
             all?: boolean;
             /**
-             * @description All nodes that hold no connection to any replica.
+             * @description Select all nodes that are not connected to any replica.
              * @example false
              */
             allOffline?: boolean;
             /**
-             * @description Nodes by id, name or address.
+             * @description Select nodes by ID, name or address.
              * @example [
              *       "1",
              *       "alices-laptop"
@@ -2880,12 +2923,12 @@ export interface components {
         };
         NodesExpiry: {
             /**
-             * @description How many nodes expired by this request.
+             * @description Number of nodes that this request expired.
              * @example 12
              */
             expired: number;
             /**
-             * @description How many of the selected ones had expired before.
+             * @description Number of selected nodes that had already expired.
              * @example 1
              */
             alreadyExpired: number;
@@ -2899,8 +2942,8 @@ export interface components {
         };
         NodeRoutesChange: {
             /**
-             * @description All routes of the node that are to be enabled. Null means none, and so does `{}`, as in Headscale's API; a
-             *     body without it that has other members is refused.
+             * @description All routes of the node that should be enabled. Null and an empty body (`{}`) mean none, as in the Headscale
+             *     API. A body that has only other fields is rejected.
              * @example [
              *       "192.168.7.0/24"
              *     ]
@@ -2909,46 +2952,46 @@ export interface components {
         };
         Route: {
             /**
-             * @description The id stays with this prefix of this node for as long as the route is known.
+             * @description Stays the same for this prefix and node as long as the route exists.
              * @example 1
              */
             id: string;
             node: components["schemas"]["Node"];
             /**
-             * @description The network that the route leads to; `0.0.0.0/0` and `::/0` are the internet.
+             * @description The network behind the route. `0.0.0.0/0` and `::/0` mean the internet.
              * @example 192.168.7.0/24
              */
             prefix: string;
             /**
-             * @description The node offers the route now.
+             * @description Whether the node currently advertises the route.
              * @example true
              */
             advertised: boolean;
             /**
-             * @description An admin or the policy approved the route.
+             * @description Whether an administrator or the policy approved the route.
              * @example true
              */
             enabled: boolean;
             /**
-             * @description Who approved the route; empty while it is disabled.
+             * @description Who approved the route. Empty while it is disabled.
              * @example policy
              * @enum {string}
              */
             approvedBy: "administrator" | "policy" | "";
             /**
-             * @description The version of the policy whose `autoApprovers` approved the route. Empty if an administrator did, or if the
-             *     version is unknown because an older release of the server was running then.
+             * @description The policy version whose `autoApprovers` approved the route. Empty if an administrator approved it, or if an
+             *     older release of the server did not record the version.
              * @example 7
              */
             policyVersion: string;
             /**
-             * @description Peers use the route through this node now. One node is primary for a network; every exit node that may
-             *     serve is for the internet.
+             * @description Whether peers currently use the route through this node. Each network has one primary node. For the
+             *     internet, every available exit node is primary.
              * @example true
              */
             isPrimary: boolean;
             /**
-             * @description Of several routers of a network the one with the greatest is asked first.
+             * @description If a network has several routers, the one with the highest preference is used first.
              * @example 0
              */
             preference: number;
@@ -2986,7 +3029,7 @@ export interface components {
         };
         NodeRegistration: {
             /**
-             * @description Who will own the node, by name or id.
+             * @description Owner of the new node, given by name or ID.
              * @example alice
              */
             user?: string;
@@ -2998,13 +3041,13 @@ export interface components {
         };
         LoginApprovalRequest: {
             /**
-             * @description Who will own the node, by name or id.
+             * @description Owner of the new node, given by name or ID.
              * @example alice
              */
             user: string;
             /**
-             * @description The code that the device's login page shows, in its short form or that of 24 characters, the address of the
-             *     page, or the last part of that. Case and hyphen of a code do not matter.
+             * @description The code on the login page of the device (short or 24 characters), the URL of that page, or the last part of
+             *     the URL. Case and hyphens in a code are ignored.
              * @example 7K3M-9QXD
              */
             authId: string;
@@ -3016,17 +3059,17 @@ export interface components {
              */
             authId: string;
             /**
-             * @description What the device is told, in one line.
+             * @description Reason that the device shows, on one line.
              * @example ask the network team first
              */
             reason?: string;
         };
         LoginApproval: {
-            /** @description The node that the device became. Null when it has not come for its answer yet. */
+            /** @description The node that the device became. Null if the device has not completed the join yet. */
             node: components["schemas"]["Node"] | null;
             login: components["schemas"]["Login"];
         };
-        /** @description The answer to a device that asked to join. */
+        /** @description The decision about a device that asked to join. */
         Login: {
             /** @example 1 */
             id: string;
@@ -3034,23 +3077,23 @@ export interface components {
             machineKey: string;
             /** @example nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0 */
             nodeKey: string;
-            /** @description Who owns the node. Null when the device was turned away. */
+            /** @description Owner of the node. Null if the device was rejected. */
             user: components["schemas"]["User"] | null;
             /**
-             * @description Why the device was turned away; empty when it was let in.
+             * @description Why the device was rejected. Empty if it was approved.
              * @example
              */
             rejected: string;
             /**
              * Format: date-time
-             * @description How long the answer waits for the device.
+             * @description When the decision expires if the device does not pick it up.
              * @example 2026-03-01T09:45:00Z
              */
             until: string;
         };
         PendingLogin: {
             /**
-             * @description What names the device in an answer.
+             * @description Code to use when you approve or reject the device.
              * @example 7K3M-9QXD
              */
             code: string;
@@ -3059,20 +3102,20 @@ export interface components {
             /** @example nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0 */
             nodeKey: string;
             /**
-             * @description What the device calls itself. Nobody has checked it.
+             * @description Hostname that the device reports. It is not verified.
              * @example Alices-Phone
              */
             hostname: string;
             /** @example iOS */
             os: string;
             /**
-             * @description Where the device asks from.
+             * @description IP address of the device.
              * @example 192.0.2.7
              */
             address: string;
             /**
-             * @description Tags that the device asks for, the first eight. It cannot be let in for a user to whom the policy's
-             *     `tagOwners` does not give them.
+             * @description The first eight tags that the device requests. You can approve it only for a user who may have these tags
+             *     according to `tagOwners` in the policy.
              * @example []
              */
             tags: string[];
@@ -3094,26 +3137,26 @@ export interface components {
             /** @example alices-laptop */
             sourceName: string;
             /**
-             * @description Who owns that node. It is `tagged-devices` if it belongs to tags.
+             * @description Owner of that node. For a tagged node, `tagged-devices`.
              * @example alice
              */
             sourceUser: string;
             /**
-             * @description The node on which the session begins.
+             * @description The node to which the session connects.
              * @example 2
              */
             targetId: string;
             /** @example db-1 */
             targetName: string;
             /**
-             * @description The user of the target's operating system that the session asks for.
+             * @description The account on the target node that the session requests.
              * @example root
              */
             sshUser: string;
         };
         PendingSSH: {
             /**
-             * @description What names the session in an answer. It is the same whenever such a session waits.
+             * @description Code to use when you approve or reject the session. Identical sessions always have the same code.
              * @example 7K3M-9QXD
              */
             code: string;
@@ -3129,7 +3172,7 @@ export interface components {
         };
         SSHApprovalRequest: {
             /**
-             * @description The code that the terminal of the session shows. Case and hyphen do not matter.
+             * @description The code shown in the terminal of the session. Case and hyphens are ignored.
              * @example 7K3M-9QXD
              */
             code: string;
@@ -3141,7 +3184,7 @@ export interface components {
              */
             code: string;
             /**
-             * @description Why, for the log and the audit, in one line. The session is not told.
+             * @description Reason for the log and the audit log, on one line. The user of the session does not see it.
              * @example not during the freeze
              */
             reason?: string;
@@ -3149,18 +3192,18 @@ export interface components {
         SSHApproval: {
             grant: components["schemas"]["SSHGrant"];
         };
-        /** @description The answer to an SSH session that waited. */
+        /** @description The decision about an SSH session that waited for approval. */
         SSHGrant: {
             /** @example 1 */
             id: string;
             session: components["schemas"]["SSHSession"];
             /**
-             * @description Whether the session was turned away.
+             * @description Whether the session was rejected.
              * @example false
              */
             rejected: boolean;
             /**
-             * @description Who answered.
+             * @description Who made the decision.
              * @example user:alice
              */
             by: string;
@@ -3171,14 +3214,14 @@ export interface components {
             grantedAt: string;
             /**
              * Format: date-time
-             * @description How long the answer holds. That for one session is gone when it was used.
+             * @description When the decision expires. An approval for a single session ends when it is used.
              * @example 2026-03-01T21:31:00Z
              */
             until: string;
         };
         MachineEnrolment: {
             /**
-             * @description The whole pre-auth key.
+             * @description The full pre-auth key.
              * @example flp_b81KzQx0LmN4_Yt7RkPz2mWq9XcV4bN6sDfGhJ1lAoEiU3yTrQwZxKvM8Cn5
              */
             preAuthKey: string;
@@ -3201,15 +3244,15 @@ export interface components {
             /** @example 1.92.3 */
             clientVersion?: string;
             /**
-             * @description Routes the node offers, as prefixes.
+             * @description Routes that the node advertises, as prefixes.
              * @example [
              *       "192.168.7.0/24"
              *     ]
              */
             routableIPs?: string[];
             /**
-             * @description Tags the node asks for, besides those of its key. The policy's `tagOwners` must give them to the user of the
-             *     key or to a tag of the key.
+             * @description Tags that the node requests, in addition to those of its pre-auth key. `tagOwners` in the policy must assign
+             *     them to the owner or to a tag of that key.
              * @example []
              */
             tags?: string[];
@@ -3220,13 +3263,13 @@ export interface components {
         };
         ServerState: {
             /**
-             * @description The address that clients are given, `server_url`.
+             * @description The URL that clients use, from `server_url`.
              * @example https://mesh.example.com
              */
             url: string;
             version: components["schemas"]["Version"];
             /**
-             * @description The replica that answers.
+             * @description The replica that responds.
              * @example r-4f2a
              */
             replica: string;
@@ -3241,16 +3284,17 @@ export interface components {
              * @enum {string}
              */
             database: "sqlite" | "postgres";
-            /** @description Every part that is watched, also those that are well. */
+            /** @description All monitored components, including healthy ones. */
             checks: components["schemas"]["ServerCheck"][];
-            /** @description The relays that clients are told of, by their numbers. */
+            /** @description Relays that clients can use, sorted by number. */
             relays: components["schemas"]["ServerRelay"][];
-            /** @description The replicas that report now, the answering one among them. */
+            /** @description All replicas that are currently reporting, including the one that responds. */
             replicas: components["schemas"]["ServerReplica"][];
         };
         ServerCheck: {
             /**
-             * @description `service`, `database`, `clock`, `relay`, `policy`, `replicas`, `connections` or `certificate`; more may come.
+             * @description `service`, `database`, `clock`, `relay`, `policy`, `replicas`, `connections` or `certificate`. More values
+             *     may be added.
              * @example database
              */
             part: string;
@@ -3258,33 +3302,33 @@ export interface components {
             status: "pass" | "warn" | "fail";
             /**
              * Format: date-time
-             * @description Since when this replica finds it so, to within a few seconds.
+             * @description Since when this replica has seen this status, to within a few seconds.
              * @example 2026-03-01T08:00:00Z
              */
             since: string;
             /**
-             * @description What is wrong and what to do. Empty when it is well.
+             * @description What is wrong and what to do. Empty if the component is healthy.
              * @example []
              */
             output: string[];
         };
         ServerRelay: {
             region: components["schemas"]["RelayRegion"];
-            /** @description It is a replica of this service. */
+            /** @description Whether the relay is part of a Fairlead replica. */
             embedded: boolean;
             /**
-             * @description How many online nodes can be reached by it.
+             * @description Number of online nodes that use this relay as their home relay.
              * @example 12
              */
             homes: number;
             /**
-             * @description How many online nodes had an answer from it when they last measured.
+             * @description Number of online nodes that received a response from this relay in their last measurement.
              * @example 14
              */
             measured: number;
             /**
              * Format: double
-             * @description How far it is from these, in the middle. Null when there are none.
+             * @description Median latency that these nodes measured. Null if there are none.
              * @example 18.4
              */
             medianMilliseconds: number | null;
@@ -3297,19 +3341,19 @@ export interface components {
             /** @example 4711 */
             revision: string;
             /**
-             * @description How many nodes are connected to it.
+             * @description Number of nodes connected to the replica.
              * @example 12
              */
             nodes: number;
             /**
-             * @description Milliseconds since the report, by the database's clock.
+             * @description Milliseconds since the report, by the clock of the database.
              * @example 840
              */
             ageMillis: number;
         };
         Digest: {
             /**
-             * @description Id of the replica that answers.
+             * @description ID of the replica that responds.
              * @example r-4f2a
              */
             replica: string;
@@ -3320,17 +3364,17 @@ export interface components {
              * @example 9b74c9897bac770ffc029102a200c5de
              */
             digest: string;
-            /** @description Every live replica's last heartbeat, the answering one's included. */
+            /** @description The last heartbeat of every live replica, including the one that responds. */
             replicas: components["schemas"]["ReplicaDigest"][];
         };
         Profiles: {
             /**
-             * @description How many goroutines stand at each place.
+             * @description Goroutine profile: the number of goroutines with each stack trace.
              * @example goroutine profile: total 41
              */
             goroutines: string;
             /**
-             * @description Where memory was asked for, and the counters of the allocator.
+             * @description Heap profile: where memory was allocated, and allocator statistics.
              * @example heap profile: 12: 4096 [120: 65536] @ heap/1048576
              */
             heap: string;
@@ -3339,24 +3383,24 @@ export interface components {
             /** @example r-4f2a */
             id: string;
             /**
-             * @description Version of Fairlead the replica runs.
+             * @description Fairlead version of the replica.
              * @example 0.1.0
              */
             version: string;
             /**
-             * @description Newest revision the replica had when it reported.
+             * @description Newest revision that the replica had when it reported.
              * @example 4711
              */
             revision: string;
             /**
-             * @description The revision that `digest` belongs to. Digests are comparable only at equal revisions.
+             * @description The revision at which `digest` was computed. Compare digests only at the same revision.
              * @example 4700
              */
             digestRevision: string;
             /** @example 1f3870be274f6c49b3e31a0c6728957f */
             digest: string;
             /**
-             * @description Milliseconds since the report, by the database's clock.
+             * @description Milliseconds since the report, by the clock of the database.
              * @example 840
              */
             ageMillis: number;
@@ -3364,7 +3408,7 @@ export interface components {
         Health: {
             /** @enum {string} */
             status: "pass" | "fail";
-            /** @description What is not well, by part. Absent when everything is. */
+            /** @description The components that are not healthy. Absent if all are healthy. */
             checks?: {
                 [key: string]: components["schemas"]["HealthCheck"][];
             };
@@ -3380,20 +3424,20 @@ export interface components {
         };
         Version: {
             /**
-             * @description Compatibility version of this API: the Headscale release whose shapes it serves. Existing consoles choose
-             *     their behaviour by it.
+             * @description Compatibility version of this API: the Headscale release whose response format it follows. Existing consoles
+             *     adapt to it.
              * @example 0.28.0
              */
             version: string;
             /** @example Fairlead */
             product: string;
             /**
-             * @description Version of the product itself.
+             * @description Version of Fairlead itself.
              * @example 0.1.0
              */
             productVersion: string;
             /**
-             * @description The address under which devices reach the service, as its configuration says.
+             * @description The URL at which devices reach the server, as configured.
              * @example https://mesh.example.com
              */
             serverUrl: string;
@@ -3402,7 +3446,7 @@ export interface components {
             /** @example 2026-03-01T08:00:00Z */
             buildTime: string;
             go: components["schemas"]["GoVersion"];
-            /** @description Built from a tree with changes that were not committed. */
+            /** @description Whether the build contains uncommitted changes. */
             dirty: boolean;
         };
         GoVersion: {
@@ -3420,12 +3464,12 @@ export interface components {
              */
             magicDNS: boolean;
             /**
-             * @description What the names of nodes end with; empty when the configuration has none.
+             * @description Domain suffix of node names. Empty if none is configured.
              * @example mesh.example.com
              */
             baseDomain: string;
             /**
-             * @description Nameservers for everything, instead of the devices' own; empty when they keep those.
+             * @description Global nameservers, which replace those of the device. If empty, devices keep their own.
              * @example [
              *       "9.9.9.9",
              *       "https://dns.example.com/dns-query"
@@ -3433,7 +3477,8 @@ export interface components {
              */
             nameservers: string[];
             /**
-             * @description Nameservers for single domains; with an empty list devices answer from `extraRecords` alone.
+             * @description Nameservers for individual domains. If the list of a domain is empty, devices answer only from
+             *     `extraRecords`.
              * @example {
              *       "corp.example.com": [
              *         "10.1.0.53"
@@ -3444,35 +3489,35 @@ export interface components {
                 [key: string]: string[];
             };
             /**
-             * @description Domains tried after `baseDomain` for short names.
+             * @description Domains that are tried for short names, after `baseDomain`.
              * @example [
              *       "corp.example.com"
              *     ]
              */
             searchDomains: string[];
-            /** @description Names that devices answer by themselves. */
+            /** @description Additional records that devices resolve locally. */
             extraRecords: components["schemas"]["DNSRecord"][];
             /**
-             * @description `config` when the configuration says so, `api` once something was changed here.
+             * @description `config` if the settings come from the configuration, `api` after a change through the API.
              * @example api
              * @enum {string}
              */
             source: "config" | "api";
             /**
-             * @description Whether the configuration holds the settings fast.
+             * @description Whether the configuration makes the settings read-only.
              * @example false
              */
             pinned: boolean;
             /**
              * Format: date-time
-             * @description The last change; null before the first configuration was read.
+             * @description Time of the last change. Null before the configuration is read for the first time.
              * @example 2026-03-01T09:30:00Z
              */
             updatedAt: string | null;
         };
         DNSRecord: {
             /**
-             * @description The whole name, in the base domain or not.
+             * @description The full name, inside or outside the base domain.
              * @example grafana.mesh.example.com
              */
             name: string;
@@ -3509,29 +3554,29 @@ export interface components {
                 [key: string]: string[];
             };
             /**
-             * @description At most 64.
+             * @description At most 64 domains.
              * @example [
              *       "corp.example.com"
              *     ]
              */
             searchDomains?: string[];
-            /** @description At most 1000. */
+            /** @description At most 1000 records. */
             extraRecords?: components["schemas"]["DNSRecord"][];
         };
         Policy: {
             /**
-             * @description The text, in JSON with comments.
+             * @description The policy text, in JSON with comments.
              * @example {"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}]}
              */
             policy: string;
             /**
              * Format: date-time
-             * @description The same as `savedAt`; null when the policy is a file.
+             * @description The same as `savedAt`. Null if the policy is a file.
              * @example 2026-03-01T09:30:00Z
              */
             updatedAt: string | null;
             /**
-             * @description Counts from 1.
+             * @description Version number, starting at 1.
              * @example 7
              */
             version: string;
@@ -3541,45 +3586,45 @@ export interface components {
              */
             savedAt: string;
             /**
-             * @description Who saved it.
+             * @description Who saved the version.
              * @example key:flk_3k2j…
              */
             author: string;
             /**
-             * @description Why, in the words of the author.
+             * @description Reason given by the author.
              * @example let operations reach the databases
              */
             reason: string;
             /**
-             * @description `api`, or `file` when it was read from `policy.path`.
+             * @description `api`, or `file` if it was read from `policy.path`.
              * @example api
              * @enum {string}
              */
             source: "api" | "file";
             /**
              * Format: date-time
-             * @description When this version gives way unless it is confirmed. Null when it stays.
+             * @description When this version is reverted unless it is confirmed. Null if no confirmation is pending.
              * @example null
              */
             confirmBy: string | null;
             /**
-             * @description The version that it gives way to, "0" when there was none; empty when it stays.
+             * @description The version that a revert restores, or `0` if there was no policy. Empty if no confirmation is pending.
              * @example
              */
             revertTo: string;
-            /** @description As in PolicyVerdict; only in answers to saving a policy. */
+            /** @description The same as in PolicyVerdict. Only in responses to saving a policy. */
             warnings?: components["schemas"]["PolicyProblem"][];
         };
         PolicyVerdict: {
             /**
-             * @description What can be saved but may be a mistake, such as users who do not exist: rules that name them allow
+             * @description Possible mistakes that do not prevent saving, such as users who do not exist. Rules that name them allow
              *     nothing. Absent if there are no warnings.
              */
             warnings?: components["schemas"]["PolicyProblem"][];
         };
         PolicyVersion: {
             /**
-             * @description Counts from 1.
+             * @description Version number, starting at 1.
              * @example 7
              */
             version: string;
@@ -3589,29 +3634,29 @@ export interface components {
              */
             savedAt: string;
             /**
-             * @description Who saved it.
+             * @description Who saved the version.
              * @example key:flk_3k2j…
              */
             author: string;
             /**
-             * @description Why, in the words of the author.
+             * @description Reason given by the author.
              * @example let operations reach the databases
              */
             reason: string;
             /**
-             * @description `api`, or `file` when it was read from `policy.path`.
+             * @description `api`, or `file` if it was read from `policy.path`.
              * @example api
              * @enum {string}
              */
             source: "api" | "file";
             /**
              * Format: date-time
-             * @description When this version gives way unless it is confirmed. Null when it stays.
+             * @description When this version is reverted unless it is confirmed. Null if no confirmation is pending.
              * @example null
              */
             confirmBy: string | null;
             /**
-             * @description The version that it gives way to, "0" when there was none; empty when it stays.
+             * @description The version that a revert restores, or `0` if there was no policy. Empty if no confirmation is pending.
              * @example
              */
             revertTo: string;
@@ -3628,18 +3673,19 @@ export interface components {
         };
         PolicyDraft: {
             /**
-             * @description JSON with comments, at most 1 MiB. Missing or empty means no policy, as in Headscale's API: everyone may reach
-             *     everyone. A body without it that has unknown members is refused.
+             * @description JSON with comments, at most 1 MiB. If absent or empty, the policy is removed, as in the Headscale API, and
+             *     every node can reach every other node. A body without this field is rejected if it has unknown fields.
              * @example {"acls": []}
              */
             policy?: string | null;
             /**
-             * @description Why, for those who read the versions later.
+             * @description Reason for the change, shown in the list of versions.
              * @example let operations reach the databases
              */
             reason?: string;
             /**
-             * @description After what time the version gives way unless it is confirmed, from 10s to 24h. Without it the version stays.
+             * @description Time after which the version is reverted unless it is confirmed, from 10s to 24h. By default, no
+             *     confirmation is needed.
              * @example 5m
              */
             confirmWithin?: string;
@@ -3654,13 +3700,14 @@ export interface components {
         };
         PolicyPreviewRequest: {
             /**
-             * @description The text; without it the policy in force.
+             * @description The policy to preview. The default is the current policy.
              * @example {"acls": []}
              */
             policy?: string;
             retag?: components["schemas"]["PolicyRetag"];
             /**
-             * @description Who asks, as an end of `GET /api/v1/policy/why`, to be warned when the change removes the own way in.
+             * @description Your own identity, as a source in `GET /api/v1/policy/why`. You are warned if the change removes your own
+             *     access.
              * @example alice
              */
             viewer?: string;
@@ -3669,51 +3716,51 @@ export interface components {
             /** @example {"acls": []} */
             policy: string;
             /**
-             * @description Who reaches.
+             * @description Source.
              * @example alice
              */
             from: string;
             /**
-             * @description Whom or what.
+             * @description Destination.
              * @example db-1
              */
             to: string;
             /**
-             * @description The port; any without it.
+             * @description Destination port. The default is any port.
              * @example 5432
              */
             port?: string;
             /**
-             * @description Name or number of the protocol; `tcp` without it.
+             * @description Name or number of the protocol. The default is `tcp`.
              * @example tcp
              */
             proto?: string;
         };
         AccessQuestion: {
             /**
-             * @description A text to compare with the policy in force.
+             * @description A policy to compare with the current one.
              * @example {"acls": []}
              */
             policy?: string;
             /**
-             * @description Who reaches: ends of `GET /api/v1/policy/why`, routes, `autogroup:internet`, or `other users`. Everyone
-             *     without it.
+             * @description Sources, as in `GET /api/v1/policy/why`, and also routes, `autogroup:internet` or `other users`. The default
+             *     is everyone.
              * @example [
              *       "group:ops"
              *     ]
              */
             from?: string[];
             /**
-             * @description Who is reached, in the same way.
+             * @description Destinations, in the same form as `from`.
              * @example [
              *       "tag:db"
              *     ]
              */
             to?: string[];
             /**
-             * @description How finely everyone is told apart. `groups`: groups, users that rules name, all `other users`, tags and routes.
-             *     `users`: each user, tags and routes. `nodes`: each node and routes; those in `from` and `to` are then told
-             *     apart by their nodes too. `groups` without it.
+             * @description How to group sources and destinations. `groups` (the default): groups, users named in rules, all `other
+             *     users`, tags and routes. `users`: each user, tags and routes. `nodes`: each node and routes; this also
+             *     splits those in `from` and `to` into their nodes.
              * @example groups
              * @enum {string}
              */
@@ -3721,14 +3768,14 @@ export interface components {
         };
         PolicyRetag: {
             /**
-             * @description By id or name, at most 1,000.
+             * @description Nodes by ID or name, at most 1,000.
              * @example [
              *       "12"
              *     ]
              */
             nodes: string[];
             /**
-             * @description What they would have instead of their tags or their user.
+             * @description Tags that replace the current tags or owner of the nodes.
              * @example [
              *       "tag:web"
              *     ]
@@ -3741,12 +3788,12 @@ export interface components {
         };
         PolicyProblem: {
             /**
-             * @description From 1; 0 for the text as a whole.
+             * @description Line number, starting at 1. 0 for the text as a whole.
              * @example 4
              */
             line: number;
             /**
-             * @description From 1, in characters; 0 for the whole line.
+             * @description Column in characters, starting at 1. 0 for the whole line.
              * @example 33
              */
             column: number;
@@ -3755,14 +3802,14 @@ export interface components {
         };
         PolicyDiff: {
             /**
-             * @description "0" when there was no version before.
+             * @description The older version, or `0` if there was none.
              * @example 6
              */
             from: string;
             /** @example 7 */
             to: string;
             /**
-             * @description In the form of `diff -u`; empty when the texts are equal.
+             * @description Differences in the format of `diff -u`. Empty if the texts are the same.
              * @example --- version 6
              *     +++ version 7
              *     @@ -1 +1 @@
@@ -3771,14 +3818,14 @@ export interface components {
              */
             diff: string;
             /**
-             * @description What the newer version changed, on the nodes that are there now. Only when it is asked for, and not when one
-             *     of the texts is no policy to this server.
+             * @description Effect of the newer version on the nodes that exist now. Absent if you do not request it, or if this server
+             *     cannot parse one of the versions.
              */
             effect?: components["schemas"]["PolicyEffect"];
         };
         PolicyTestResult: {
             /**
-             * @description How many tests there are.
+             * @description Number of tests.
              * @example 3
              */
             tests: number;
@@ -3786,7 +3833,7 @@ export interface components {
         };
         PolicyTestFailure: {
             /**
-             * @description Where the test stands.
+             * @description Line of the test in the policy.
              * @example 21
              */
             line: number;
@@ -3800,26 +3847,27 @@ export interface components {
              */
             want: string;
             /**
-             * @description Names the test, and says what happened instead and by which rule.
-             * @example test on line 21: alice should reach tag:db:5432 and does not: line 15: port 443 only
+             * @description Describes the test, the actual result and the rule that caused it.
+             * @example test on line 21: alice should reach tag:db:5432 but does not: line 15: port 443 only
              */
             text: string;
         };
         PolicyAnswer: {
             /** @example true */
             allowed: boolean;
-            /** @description The rules that allow it. */
+            /** @description Rules that allow the access. */
             rules: components["schemas"]["PolicyFinding"][];
-            /** @description If no rule allows it, those that almost do. */
+            /** @description If no rule allows the access, the rules that come closest. */
             nearest: components["schemas"]["PolicyFinding"][];
-            /** @description What beside the rules is in the way. */
+            /** @description Other reasons that prevent the access. */
             notes: string[];
-            /** @description The routers or exit nodes where packets for an address arrive that is no node's. */
+            /** @description The routers or exit nodes that receive the packets, if the destination address does not belong to a node. */
             at: components["schemas"]["NodeName"][];
         };
         PolicyFinding: {
             /**
-             * @description Where the rule stands; 0 for the rule that holds where nothing is said about access.
+             * @description Line of the rule in the policy. 0 for the implicit rule that allows everything if the policy has no access
+             *     rules.
              * @example 16
              */
             line: number;
@@ -3829,39 +3877,42 @@ export interface components {
              */
             list: string;
             /**
-             * @description The comment of the rule.
+             * @description Comment of the rule in the policy.
              * @example
              */
             comment: string;
             /**
-             * @description Why it allows it, or the one thing that keeps it from that.
+             * @description Why the rule allows the access, or the one condition that is not met.
              * @example alice is in group:ops (line 4), db-1 carries tag:db
              */
             text: string;
         };
         AccessMap: {
-            /** @description Those who reach. */
+            /** @description Sources. */
             from: components["schemas"]["AccessPrincipal"][];
-            /** @description Those who are reached. */
+            /** @description Destinations. */
             to: components["schemas"]["AccessPrincipal"][];
             /**
-             * @description How many more there are than `from` lists.
+             * @description Number of sources that are not listed in `from`.
              * @example 0
              */
             moreFrom: number;
             /**
-             * @description How many more there are than `to` lists.
+             * @description Number of destinations that are not listed in `to`.
              * @example 0
              */
             moreTo: number;
-            /** @description Where somebody reaches something, or did before the draft, in the order of `from` and `to`. */
+            /**
+             * @description Combinations of source and destination that have access, or had access before the draft. Sorted like `from`
+             *     and `to`.
+             */
             cells: components["schemas"]["AccessCell"][];
             /**
-             * @description How many more there are than `cells` lists.
+             * @description Number of cells that are not listed in `cells`.
              * @example 0
              */
             moreCells: number;
-            /** @description The rules that `cells` name. */
+            /** @description The rules that `cells` refer to. */
             rules: components["schemas"]["AccessRule"][];
         };
         AccessPrincipal: {
@@ -3871,117 +3922,118 @@ export interface components {
              */
             kind: string;
             /**
-             * @description As `from` and `to` of a question take it.
+             * @description Name in the form that `from` and `to` of a request accept.
              * @example tag:db
              */
             name: string;
             /**
-             * @description The id of a user or a node; empty for others.
+             * @description ID of the user or node. Empty for other kinds.
              * @example
              */
             id: string;
             /**
-             * @description How many nodes it has; the routers of a route.
+             * @description Number of nodes. For a route, the number of its routers.
              * @example 8
              */
             nodes: number;
             /**
-             * @description How many of them are online.
+             * @description Number of these nodes that are online.
              * @example 7
              */
             online: number;
             /**
-             * @description How many of them must sign in again.
+             * @description Number of these nodes that are expired.
              * @example 0
              */
             expired: number;
         };
         AccessCell: {
             /**
-             * @description The place of who reaches in `from`; from 0.
+             * @description Index of the source in `from`, starting at 0.
              * @example 0
              */
             from: number;
             /**
-             * @description The place of who is reached in `to`; from 0.
+             * @description Index of the destination in `to`, starting at 0.
              * @example 3
              */
             to: number;
             /**
-             * @description What some of the nodes reach.
+             * @description Ports that at least one pair of nodes can use.
              * @example [
              *       "ports 22, 5432"
              *     ]
              */
             ports: string[];
             /**
-             * @description How many pairs of nodes reach something.
+             * @description Number of node pairs with access.
              * @example 24
              */
             pairs: number;
             /**
-             * @description Of how many that are not expired.
+             * @description Total number of node pairs, not counting expired nodes.
              * @example 24
              */
             of: number;
             /**
-             * @description Whether it is only between nodes of one person.
+             * @description Whether all pairs are between nodes of the same user.
              * @example false
              */
             own: boolean;
             /**
-             * @description What some reach no more by the draft.
+             * @description Ports that at least one pair loses under the draft.
              * @example []
              */
             lost: string[];
             /**
-             * @description What some newly reach by the draft.
+             * @description Ports that at least one pair gains under the draft.
              * @example []
              */
             gained: string[];
             /**
-             * @description Pairs that reach each other no more; not part of `pairs`.
+             * @description Number of pairs that lose all access. Not included in `pairs`.
              * @example 0
              */
             lostPairs: number;
             /**
-             * @description Pairs that newly do.
+             * @description Number of pairs that gain access.
              * @example 0
              */
             gainedPairs: number;
             /**
-             * @description Pairs that do by other ports.
+             * @description Number of pairs that keep access, but on different ports.
              * @example 0
              */
             changedPairs: number;
-            /** @description The rules by which they do or did, at most 20. */
+            /** @description Rules that allow or allowed the access, at most 20. */
             rules: components["schemas"]["AccessRuleShare"][];
         };
         AccessRuleShare: {
             /**
-             * @description The place of the rule in `rules`; from 0.
+             * @description Index of the rule in `rules`, starting at 0.
              * @example 0
              */
             rule: number;
             /**
-             * @description How many pairs it lets reach something by the policy in force.
+             * @description Number of pairs to which the rule gives access under the current policy.
              * @example 24
              */
             before: number;
             /**
-             * @description The same by the draft; as `before` without one.
+             * @description Number of pairs to which the rule gives access under the draft. The same as `before` without a draft.
              * @example 24
              */
             after: number;
         };
         AccessRule: {
             /**
-             * @description Where it stands in the policy in force; 0 for nowhere, as the rule that holds where nothing is said about access.
+             * @description Line of the rule in the current policy. 0 if it is not there, or for the implicit rule that allows
+             *     everything.
              * @example 14
              */
             line: number;
             /**
-             * @description Where it stands in the draft; as `line` without one.
+             * @description Line of the rule in the draft. The same as `line` without a draft.
              * @example 14
              */
             draftLine: number;
@@ -3991,26 +4043,26 @@ export interface components {
              */
             list: string;
             /**
-             * @description The comment of the rule.
-             * @example Operators keep the databases.
+             * @description Comment of the rule in the policy.
+             * @example Operators maintain the databases.
              */
             comment: string;
             /**
-             * @description Its sources.
+             * @description Sources of the rule.
              * @example [
              *       "group:ops"
              *     ]
              */
             from: string[];
-            /** @description Its destinations. */
+            /** @description Destinations of the rule. */
             to: components["schemas"]["AccessDestination"][];
             /**
-             * @description The tags of the routers through which alone it leads.
+             * @description Tags of the routers to which the rule is restricted.
              * @example []
              */
             via: string[];
             /**
-             * @description `added` or `removed` by the draft, or empty.
+             * @description `added` or `removed` by the draft. Empty if unchanged.
              * @example
              */
             change: string;
@@ -4035,10 +4087,10 @@ export interface components {
             from: components["schemas"]["NodeName"];
             to: components["schemas"]["NodeName"];
         };
-        /** @description People, or tags of nodes, for whom the same changes. */
+        /** @description Users or tags that are affected in the same way. */
         Principals: {
             /**
-             * @description Some of them.
+             * @description Some of the names.
              * @example [
              *       "alice",
              *       "bob"
@@ -4048,72 +4100,83 @@ export interface components {
             /** @example 2 */
             count: number;
         };
-        /** @description Pairs are ordered, who reaches and whom. */
+        /** @description Effect of a policy change. Pairs are ordered: a source and a destination. */
         PolicyEffect: {
             /**
-             * @description Pairs that reach each other no more.
+             * @description Number of pairs that lose all access.
              * @example 12
              */
             lost: number;
             /**
-             * @description Pairs that newly do.
+             * @description Number of pairs that gain access.
              * @example 0
              */
             gained: number;
             /**
-             * @description Pairs that do by other ports or protocols.
+             * @description Number of pairs that keep access, but with different ports or protocols.
              * @example 3
              */
             changed: number;
             /**
-             * @description Pairs that do as before.
+             * @description Number of pairs whose access does not change.
              * @example 485
              */
             unchanged: number;
             /**
-             * @description Nodes that no longer reach something they reached.
+             * @description Number of pairs that lose anything: those in `lost`, and those in `changed` that lose ports.
+             * @example 14
+             */
+            losing: number;
+            /**
+             * @description Number of pairs that gain anything: those in `gained`, and those in `changed` that gain ports.
+             * @example 2
+             */
+            gaining: number;
+            /**
+             * @description Number of nodes that lose access to at least one destination.
              * @example 4
              */
             losers: number;
             /**
-             * @description Those of them that are online.
+             * @description Number of these nodes that are online.
              * @example 2
              */
             losersOnline: number;
-            /** @description What changes for whom, the most pairs first. */
+            /** @description Changes of access, those with the most pairs first. */
             shifts: components["schemas"]["PolicyShift"][];
-            /** @description Who may newly, or no longer, open shells. */
+            /** @description Changes in who can open SSH sessions. */
             shells: components["schemas"]["PolicyShellShift"][];
-            /** @description What changes behind routers and exit nodes. */
+            /** @description Changes of access to networks behind routers and exit nodes. */
             routes: components["schemas"]["PolicyRouteShift"][];
             /**
-             * @description How many are left out of `shifts`.
+             * @description Number of changes that are not listed in `shifts`.
              * @example 0
              */
             moreShifts: number;
             /**
-             * @description How many are left out of `shells`.
+             * @description Number of changes that are not listed in `shells`.
              * @example 0
              */
             moreShells: number;
             /**
-             * @description How many are left out of `routes`.
+             * @description Number of changes that are not listed in `routes`.
              * @example 0
              */
             moreRoutes: number;
-            /** @description The tests of the text that fail. */
+            /** @description Tests of the policy that fail. */
             tests: components["schemas"]["PolicyTestFailure"][];
-            /** @description Warnings that nobody should miss. */
+            /** @description Warnings about changes that could lock people out or open everything. */
             guards: components["schemas"]["PolicyGuard"][];
             /**
-             * @description Names that mean nobody who is there, and tags that nodes carry and the text does not define.
+             * @description Names in the policy that match nothing, and tags on nodes that the policy does not define.
              * @example [
-             *       "there is no user cem"
+             *       "unknown user cem"
              *     ]
              */
             notes: string[];
             /**
-             * @description The policies tell so many sorts of nodes apart that not all pairs were looked at; all else is a part.
+             * @description Whether the comparison is incomplete. If true, the policies distinguish too many kinds of nodes to compare
+             *     all pairs, and the other fields cover only some of them.
              * @example false
              */
             truncated: boolean;
@@ -4122,7 +4185,7 @@ export interface components {
             from: components["schemas"]["Principals"];
             to: components["schemas"]["Principals"];
             /**
-             * @description Only between nodes of one person.
+             * @description Whether all pairs are between nodes of the same user.
              * @example false
              */
             own: boolean;
@@ -4131,7 +4194,7 @@ export interface components {
             /** @description At most 20 of the pairs. */
             samples: components["schemas"]["NodePair"][];
             /**
-             * @description How many of the nodes that reach less are online.
+             * @description Number of online nodes that lose access.
              * @example 2
              */
             online: number;
@@ -4144,14 +4207,14 @@ export interface components {
             /** @example [] */
             gained: string[];
             /**
-             * @description Rules of the text in force that allowed what is lost.
+             * @description Lines of the rules in the current policy that allowed the lost access.
              * @example [
              *       15
              *     ]
              */
             lostLines: number[];
             /**
-             * @description Rules of the new text that allow what is gained.
+             * @description Lines of the rules in the new policy that allow the gained access.
              * @example []
              */
             gainedLines: number[];
@@ -4177,12 +4240,12 @@ export interface components {
         };
         ShellUser: {
             /**
-             * @description A user of the operating system, or `autogroup:nonroot`.
+             * @description Account on the target node, or `autogroup:nonroot`.
              * @example root
              */
             name: string;
             /**
-             * @description Somebody must agree first.
+             * @description Whether sessions need approval.
              * @example false
              */
             check: boolean;
@@ -4191,7 +4254,7 @@ export interface components {
             from: components["schemas"]["Principals"];
             through: components["schemas"]["NodeName"][];
             /**
-             * @description Where they lead; a default route stands for the internet.
+             * @description The network behind the routers. A default route means the internet.
              * @example 10.1.0.0/16
              */
             prefix: string;
@@ -4214,28 +4277,27 @@ export interface components {
         };
         PolicyGuard: {
             /**
-             * @description `unreachable`: nobody reaches these nodes on port 22 any more. `ownWayIn`: the viewer does not.
-             *     `everything`: everything may now reach everything.
+             * @description `unreachable`: nobody can reach these nodes on port 22 any more. `ownWayIn`: the viewer cannot.
+             *     `everything`: every node can now reach every other node.
              * @example unreachable
              */
             kind: string;
-            /** @example nobody can reach tag:router on 22 any more */
+            /** @example no node can reach tag:router on port 22 any more */
             text: string;
             nodes: components["schemas"]["NodeName"][];
         };
         AuditList: {
             entries: components["schemas"]["Change"][];
             /**
-             * @description The cursor of what follows; empty when nothing does.
+             * @description Cursor for the next page. Empty on the last page.
              * @example 4711-0
              */
             next: string;
         };
-        /** @description What happened to one object. */
+        /** @description A change to one object. */
         Change: {
             /**
-             * @description Its position in the history, `<revision>-<index>`. No two changes have the same, and all replicas know it by
-             *     this one.
+             * @description Position in the history, `<revision>-<index>`. It is unique and the same on all replicas.
              * @example 4711-0
              */
             id: string;
@@ -4246,25 +4308,26 @@ export interface components {
             at: string;
             actor: components["schemas"]["Actor"];
             /**
-             * @description `created`, `changed` or `deleted`; in the event stream also `online` and `offline`.
+             * @description `created`, `changed` or `deleted`. In the event stream, also `online` and `offline`.
              * @example changed
              */
             verb: string;
             /**
-             * @description `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`, `webhook`, `clock`; more may come.
+             * @description `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`. More
+             *     values may be added.
              * @example node
              */
             kind: string;
             /**
-             * @description The id of the object.
+             * @description ID of the object.
              * @example 1
              */
             object: string;
-            /** @description The object before, as the API shows it. Null when there was none. */
+            /** @description The object before the change, in the same form as elsewhere in the API. Null if it did not exist. */
             before: {
                 [key: string]: unknown;
             } | null;
-            /** @description The object after, as the API shows it. Null when it is gone. */
+            /** @description The object after the change, in the same form as elsewhere in the API. Null if it was deleted. */
             after: {
                 [key: string]: unknown;
             } | null;
@@ -4273,15 +4336,15 @@ export interface components {
             /** @example 1 */
             id: string;
             /**
-             * @description Where events are posted. Keys of the role `read`, and the audit, show no more of it than the host.
+             * @description Where events are sent. API keys with the role `read` and the audit log see only the host.
              * @example https://receiver.example.com/mesh
              */
             url: string;
-            /** @example chat of the administrators */
+            /** @example admin chat */
             description: string;
             /**
-             * @description Which events the receiver is told of; empty means all. `node.created` is one event, `node.*` all of nodes; the
-             *     names in `type` of an event work too.
+             * @description Events that the receiver gets. An empty list means all. `node.created` selects one event, `node.*` all
+             *     events about nodes. Names from the `type` field of events work too.
              * @example [
              *       "node.*",
              *       "policyUpdate"
@@ -4302,27 +4365,27 @@ export interface components {
             updatedAt: string;
             delivery: components["schemas"]["WebhookState"];
         };
-        /** @description How the receiver does. It is noted at most once a second. */
+        /** @description Delivery status of the webhook, updated at most once a second. */
         WebhookState: {
             /**
-             * @description How many attempts have failed since the last that succeeded; 0 when all is well.
+             * @description Number of failed attempts since the last success. 0 if deliveries succeed.
              * @example 0
              */
             failures: number;
             /**
              * Format: date-time
-             * @description When the receiver last took an event; null if it never did.
+             * @description When an event was last delivered. Null if none was.
              * @example 2026-03-01T09:30:00Z
              */
             lastSuccess: string | null;
             /**
              * Format: date-time
-             * @description When it last did not; null if it always did.
+             * @description When a delivery last failed. Null if none did.
              * @example 2026-02-01T09:30:00Z
              */
             lastFailure: string | null;
             /**
-             * @description What the last failure was; empty if there was none.
+             * @description The last failure. Empty if there was none.
              * @example 503 Service Unavailable
              */
             lastAnswer: string;
@@ -4336,21 +4399,22 @@ export interface components {
         WebhookSecretResult: {
             webhook: components["schemas"]["Webhook"];
             /**
-             * @description The key of the signatures, all of it, as text. It is never shown again.
+             * @description The full secret for signatures, used as text. It is not shown again.
              * @example flw_3q2-7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
              */
             secret: string;
         };
         WebhookCreation: {
             /**
-             * @description An http or https address, without a password, and not of the server itself unless `webhooks.allow_local` is set.
+             * @description An http or https URL without a password. It must not point to the server itself unless
+             *     `webhooks.allow_local` is set.
              * @example https://receiver.example.com/mesh
              */
             url: string;
-            /** @example chat of the administrators */
+            /** @example admin chat */
             description?: string;
             /**
-             * @description Which events the receiver is told of; without it all. At most 50.
+             * @description Events that the receiver gets, at most 50 entries. The default is all.
              * @example [
              *       "node.*",
              *       "policyUpdate"
@@ -4358,7 +4422,7 @@ export interface components {
              */
             events?: string[];
             /**
-             * @description Whether events are sent; true without it.
+             * @description Whether events are sent. The default is true.
              * @example true
              */
             enabled?: boolean;
@@ -4366,10 +4430,10 @@ export interface components {
         WebhookChange: {
             /** @example https://receiver.example.com/mesh */
             url?: string;
-            /** @example chat of the administrators */
+            /** @example admin chat */
             description?: string;
             /**
-             * @description Takes the place of the whole list; `[]` means all.
+             * @description Replaces the whole list. `[]` means all.
              * @example [
              *       "node.*"
              *     ]
@@ -4378,27 +4442,27 @@ export interface components {
             /** @example false */
             enabled?: boolean;
         };
-        /** @description What a receiver made of one event. */
+        /** @description Result of one delivery. */
         WebhookDelivery: {
             /** @example true */
             delivered: boolean;
             /**
-             * @description The status of its answer; 0 when there was none.
+             * @description HTTP status of the response. 0 if there was none.
              * @example 204
              */
             status: number;
             /**
-             * @description How long it took.
+             * @description Duration in milliseconds.
              * @example 42
              */
             millis: number;
             /**
-             * @description How the body of the answer to a test begins; otherwise empty, since it may repeat the address.
+             * @description First part of the response body, for tests only. Otherwise empty, because it may contain the URL.
              * @example
              */
             reply: string;
             /**
-             * @description Why the event counts as not delivered; empty when it does not.
+             * @description Why the delivery failed. Empty if it succeeded.
              * @example
              */
             problem: string;
@@ -4406,7 +4470,7 @@ export interface components {
         FailedEventList: {
             events: components["schemas"]["FailedEvent"][];
             /**
-             * @description The `cursor` that asks for those that follow; empty when there are none.
+             * @description Cursor for the next page. Empty on the last page.
              * @example 7
              */
             next: string;
@@ -4415,25 +4479,25 @@ export interface components {
             /** @example 7 */
             id: string;
             /**
-             * @description Its position in the history, as in the event stream.
+             * @description Position in the history, as in the event stream.
              * @example 4711-0
              */
             eventId: string;
             /** @example node.created */
             event: string;
             /**
-             * @description How often the replica that gave it up had tried.
+             * @description Number of attempts by the replica that gave up.
              * @example 1443
              */
             attempts: number;
             /**
-             * @description What the last failure was.
+             * @description The last failure.
              * @example 503 Service Unavailable
              */
             answer: string;
             /**
              * Format: date-time
-             * @description When it was given up.
+             * @description When the server gave up.
              * @example 2026-03-01T09:30:00Z
              */
             at: string;
@@ -4443,7 +4507,7 @@ export interface components {
             nodeId: string;
             /**
              * Format: date-time
-             * @description When that time began, as it was asked for, or when the node joined if that was later.
+             * @description Start of the period: the requested time, or when the node joined if that was later.
              * @example 2026-03-01T00:00:00Z
              */
             from: string;
@@ -4453,7 +4517,7 @@ export interface components {
              */
             to: string;
             /**
-             * @description Whether it was online when that time began, as far as that is known.
+             * @description Whether the node was online at the start of the period, as far as known.
              * @example true
              */
             onlineBefore: boolean;
@@ -4461,7 +4525,7 @@ export interface components {
         };
         Transition: {
             /**
-             * @description Its position in the history, the id of its event.
+             * @description Position in the history, which is also the event ID.
              * @example 4711-0
              */
             id: string;
@@ -4471,7 +4535,7 @@ export interface components {
              */
             at: string;
             /**
-             * @description Whether the node came or went.
+             * @description True if the node went online, false if it went offline.
              * @example false
              */
             online: boolean;
@@ -4489,7 +4553,7 @@ export interface components {
             to: string;
             nodes: components["schemas"]["NodeBuckets"][];
             /**
-             * @description The cursor of the nodes that follow; empty when none do.
+             * @description Cursor for the next page. Empty on the last page.
              * @example
              */
             next: string;
@@ -4498,7 +4562,7 @@ export interface components {
             /** @example 1 */
             nodeId: string;
             /**
-             * @description The share of each part of the time, from 0 to 1, oldest first.
+             * @description Fraction of each interval that the node was online, from 0 to 1, oldest first.
              * @example [
              *       1,
              *       0.25,
@@ -4507,7 +4571,7 @@ export interface components {
              */
             online: number[];
             /**
-             * @description How often the node came or went within the time, also when it was back before a part had ended.
+             * @description Number of times that the node went online or offline, including changes within one interval.
              * @example 3
              */
             changes: number;
@@ -4515,24 +4579,24 @@ export interface components {
         /** @description Who made a change. */
         Actor: {
             /**
-             * @description `user`, `key`, `node`, `local` (the local socket), `server` or `replica` (the service itself).
+             * @description `user`, `key`, `node`, `local` (the local socket), `server` or `replica` (the server itself).
              * @example key
              */
             kind: string;
             /** @example 3 */
             id: string;
             /**
-             * @description What it was called then; of an API key the public part.
+             * @description Name of the actor at that time. For an API key, its public part.
              * @example 7Qd0XhVb2mTa
              */
             name: string;
             /**
-             * @description Where the request came from. Empty when it came from nowhere outside.
+             * @description IP address of the request. Empty if the change did not come from outside.
              * @example 192.0.2.7
              */
             address: string;
             /**
-             * @description `X-Request-Id` of the request, which the log of the service has too.
+             * @description `X-Request-Id` of the request, as in the server log.
              * @example 5HJK2QXT7RCA
              */
             requestId: string;
@@ -4540,8 +4604,8 @@ export interface components {
             reason: string;
         };
         /**
-         * @description An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
-         *     Headscale's API read.
+         * @description An error as defined in RFC 9457. `code`, `message` and `details` repeat it for tools written for the Headscale
+         *     API.
          */
         Problem: {
             /** @example about:blank */
@@ -4549,24 +4613,24 @@ export interface components {
             /** @example Not Found */
             title: string;
             /**
-             * @description The HTTP status.
+             * @description HTTP status code.
              * @example 404
              */
             status: number;
             /**
              * @description What happened and what to do.
-             * @example there is no user "alice"; list them with: fairlead users list
+             * @example unknown user "alice"; list users with: fairlead users list
              */
             detail: string;
             /**
-             * @description gRPC code: 3 bad input, 5 unknown object, 6 exists already, 7 forbidden, 9 conflict with the present state,
-             *     16 not authenticated, 2 anything else.
+             * @description gRPC code: 3 invalid input, 5 unknown object, 6 already exists, 7 forbidden, 9 conflict with the current
+             *     state, 16 not authenticated, 2 any other error.
              * @example 5
              */
             code: number;
             /**
-             * @description The same as `detail`, preceded by `parsing HuJSON: ` if a policy is refused. Show `detail` to people.
-             * @example there is no user "alice"; list them with: fairlead users list
+             * @description The same as `detail`, with the prefix `parsing HuJSON: ` if a policy is rejected. Show `detail` to users.
+             * @example unknown user "alice"; list users with: fairlead users list
              */
             message: string;
             /**
@@ -4574,19 +4638,19 @@ export interface components {
              * @example []
              */
             details: Record<string, never>[];
-            /** @description For status 400, what is wrong with each member. */
+            /** @description For status 400, the problem with each field. */
             errors?: components["schemas"]["MemberError"][];
-            /** @description For a policy that is refused, what is wrong with its text. */
+            /** @description For a rejected policy, the problems in its text. */
             problems?: components["schemas"]["PolicyProblem"][];
             /**
-             * @description For status 412, what is in force, in the shape in which it is read; for 409 in answer to an
-             *     `Idempotency-Key` that came before, what was made then.
+             * @description For status 412, the current state of the object. For status 409 after a repeated `Idempotency-Key`, the
+             *     object that the first request created.
              */
             current?: {
                 [key: string]: unknown;
             };
         };
-        /** @description What happens to many nodes. */
+        /** @description A change to several nodes. */
         NodesChange: {
             ids: components["schemas"]["BulkIds"];
             /**
@@ -4603,17 +4667,17 @@ export interface components {
             tags?: string[];
             /**
              * Format: date-time
-             * @description For `expire`, when the nodes expire. Missing or null means now.
+             * @description For `expire`: when the nodes expire. If absent or null, they expire immediately.
              * @example 2027-01-31T12:00:00Z
              */
             expiry?: string | null;
             /**
-             * @description For `expire`, that the nodes never do.
+             * @description For `expire`: if true, the nodes never expire.
              * @example false
              */
             disableExpiry?: boolean;
         };
-        /** @description What happens to many pre-auth keys. */
+        /** @description A change to several pre-auth keys. */
         PreAuthKeysChange: {
             ids: components["schemas"]["BulkIds"];
             /**
@@ -4622,7 +4686,7 @@ export interface components {
              */
             action: "expire" | "delete";
         };
-        /** @description What happens to many users. */
+        /** @description A change to several users. */
         UsersChange: {
             ids: components["schemas"]["BulkIds"];
             /**
@@ -4637,7 +4701,7 @@ export interface components {
             deleteTagged?: boolean;
         };
         /**
-         * @description The ids of what is to be changed.
+         * @description IDs of the objects to change.
          * @example [
          *       "1",
          *       "2"
@@ -4646,29 +4710,29 @@ export interface components {
         BulkIds: string[];
         BulkResults: {
             results: components["schemas"]["BulkResult"][];
-            /** @description Only when users were deleted; as in UserDeletion, for all of them. */
+            /** @description Present only if users were deleted: the tagged nodes of all of them, as in UserDeletion. */
             taggedNodes?: components["schemas"]["TaggedNode"][];
         };
         BulkResult: {
             /** @example 1 */
             id: string;
             /**
-             * @description Whether it was done.
+             * @description Whether the change was made.
              * @example true
              */
             ok: boolean;
-            /** @description Why not, null when it was done. */
+            /** @description Why the change was not made. Null if it was made. */
             error: components["schemas"]["BulkError"] | null;
         };
         BulkError: {
             /**
-             * @description As in a Problem.
+             * @description The same as in Problem.
              * @example 5
              */
             code: number;
             /**
              * @description What happened and what to do.
-             * @example there is no node "2"; list them with: fairlead nodes list
+             * @example unknown node "2"; list nodes with: fairlead nodes list
              */
             message: string;
         };
@@ -4679,27 +4743,27 @@ export interface components {
             /** @example 1 */
             id: string;
             /**
-             * @description Whether it was done.
+             * @description Whether the change was made.
              * @example true
              */
             ok: boolean;
-            /** @description Why not, null when it was done. */
+            /** @description Why the change was not made. Null if it was made. */
             error: components["schemas"]["BulkError"] | null;
-            /** @description The node as it is now, null when it was refused or is gone. */
+            /** @description The node after the change. Null if the change was rejected or the node was deleted. */
             node: components["schemas"]["Node"] | null;
         };
         MemberError: {
             /**
-             * @description The member, such as `expiration` or `aclTags[1]`; a query parameter by its name.
+             * @description The field, such as `expiration` or `aclTags[1]`, or the name of a query parameter.
              * @example aclTags[1]
              */
             path: string;
-            /** @example "web" is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server */
+            /** @example invalid tag "web": use tag: followed by letters, digits and hyphens, such as tag:server */
             message: string;
         };
     };
     responses: {
-        /** @description done */
+        /** @description The operation succeeded. */
         Done: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4709,7 +4773,7 @@ export interface components {
                 "application/json": components["schemas"]["Empty"];
             };
         };
-        /** @description the user */
+        /** @description The user. */
         OneUser: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4720,7 +4784,7 @@ export interface components {
                 "application/json": components["schemas"]["UserResult"];
             };
         };
-        /** @description the node */
+        /** @description The node. */
         OneNode: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4731,7 +4795,7 @@ export interface components {
                 "application/json": components["schemas"]["NodeResult"];
             };
         };
-        /** @description the route */
+        /** @description The route. */
         OneRoute: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4742,7 +4806,7 @@ export interface components {
                 "application/json": components["schemas"]["RouteResult"];
             };
         };
-        /** @description the routes */
+        /** @description The routes. */
         Routes: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4752,7 +4816,7 @@ export interface components {
                 "application/json": components["schemas"]["RouteList"];
             };
         };
-        /** @description the webhook */
+        /** @description The webhook. */
         OneWebhook: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4762,7 +4826,7 @@ export interface components {
                 "application/json": components["schemas"]["WebhookResult"];
             };
         };
-        /** @description the webhook and its secret */
+        /** @description The webhook and its secret. */
         WebhookWithSecret: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4772,7 +4836,7 @@ export interface components {
                 "application/json": components["schemas"]["WebhookSecretResult"];
             };
         };
-        /** @description what the receiver made of it */
+        /** @description The result of the delivery. */
         WebhookDelivery: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4782,7 +4846,7 @@ export interface components {
                 "application/json": components["schemas"]["WebhookDelivery"];
             };
         };
-        /** @description the request is not understood; `errors` names the members */
+        /** @description The request is invalid. `errors` names the fields. */
         BadRequest: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4794,14 +4858,14 @@ export interface components {
                  *       "type": "about:blank",
                  *       "title": "Bad Request",
                  *       "status": 400,
-                 *       "detail": "the expiration 2026-01-01T00:00:00Z has passed; give a time to come",
+                 *       "detail": "the expiration 2026-01-01T00:00:00Z is in the past",
                  *       "code": 3,
-                 *       "message": "the expiration 2026-01-01T00:00:00Z has passed; give a time to come",
+                 *       "message": "the expiration 2026-01-01T00:00:00Z is in the past",
                  *       "details": [],
                  *       "errors": [
                  *         {
                  *           "path": "expiration",
-                 *           "message": "the expiration 2026-01-01T00:00:00Z has passed; give a time to come"
+                 *           "message": "the expiration 2026-01-01T00:00:00Z is in the past"
                  *         }
                  *       ]
                  *     }
@@ -4809,7 +4873,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description no API key, or one that is not valid */
+        /** @description The API key is missing or invalid. */
         Unauthorized: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4832,7 +4896,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description there is no such object */
+        /** @description The object does not exist. */
         NotFound: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4844,16 +4908,16 @@ export interface components {
                  *       "type": "about:blank",
                  *       "title": "Not Found",
                  *       "status": 404,
-                 *       "detail": "there is no user \"alice\"; list them with: fairlead users list",
+                 *       "detail": "unknown user \"alice\"; list users with: fairlead users list",
                  *       "code": 5,
-                 *       "message": "there is no user \"alice\"; list them with: fairlead users list",
+                 *       "message": "unknown user \"alice\"; list users with: fairlead users list",
                  *       "details": []
                  *     }
                  */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description the request contradicts what exists */
+        /** @description The request conflicts with the current state. */
         Conflict: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4863,7 +4927,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description the policy */
+        /** @description The policy. */
         OnePolicy: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4874,7 +4938,7 @@ export interface components {
                 "application/json": components["schemas"]["Policy"];
             };
         };
-        /** @description the request is not understood, or the text is not to be saved; `problems` says where */
+        /** @description The request is invalid, or the policy cannot be saved. `problems` shows where. */
         BadPolicy: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4902,7 +4966,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description the settings */
+        /** @description The DNS settings. */
         OneDNS: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4913,7 +4977,7 @@ export interface components {
                 "application/json": components["schemas"]["DNS"];
             };
         };
-        /** @description the configuration pins the settings */
+        /** @description The configuration makes the settings read-only (`dns.pinned`). */
         PinnedDNS: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4925,16 +4989,16 @@ export interface components {
                  *       "type": "about:blank",
                  *       "title": "Conflict",
                  *       "status": 409,
-                 *       "detail": "the configuration pins the settings of dns; change them there, or remove dns.pinned and restart",
+                 *       "detail": "the DNS settings are pinned in the configuration; change them there, or remove dns.pinned and restart",
                  *       "code": 6,
-                 *       "message": "the configuration pins the settings of dns; change them there, or remove dns.pinned and restart",
+                 *       "message": "the DNS settings are pinned in the configuration; change them there, or remove dns.pinned and restart",
                  *       "details": []
                  *     }
                  */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description something else is in force than `If-Match` names; `current` is what */
+        /** @description The object does not match `If-Match`. `current` contains its current state. */
         Stale: {
             headers: {
                 "Mesh-Revision": components["headers"]["Revision"];
@@ -4946,9 +5010,10 @@ export interface components {
             };
         };
         /**
-         * @description anything else: 403 when the key may not do this, 408 and 413 when the body does not arrive in time or is larger
-         *     than 1 MiB (8 MiB where it holds a policy, 64 KiB without a key), 503 when the server cannot do it now (the database is not reachable, or the wanted revision did not
-         *     arrive in time), 500 for what should not happen
+         * @description Any other error. 403: the API key does not permit this request. 408: timed out reading the request body. 413: the
+         *     body is larger than 1 MiB (8 MiB if it contains a policy, 64 KiB without an API key). 503: the server cannot
+         *     handle the request now, because the database is unreachable or the requested revision did not arrive in time.
+         *     500: an internal error.
          */
         Failure: {
             headers: {
@@ -4961,9 +5026,9 @@ export interface components {
                  *       "type": "about:blank",
                  *       "title": "Service Unavailable",
                  *       "status": 503,
-                 *       "detail": "the database cannot be used now; nothing was changed, try again",
+                 *       "detail": "database unavailable: nothing was changed; try again",
                  *       "code": 2,
-                 *       "message": "the database cannot be used now; nothing was changed, try again",
+                 *       "message": "database unavailable: nothing was changed; try again",
                  *       "details": []
                  *     }
                  */
@@ -4973,59 +5038,58 @@ export interface components {
     };
     parameters: {
         /**
-         * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+         * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
          * @example 4711
          */
         MinRevision: string;
         /**
-         * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-         *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+         * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+         *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
          * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
          */
         IdempotencyKey: string;
         /**
-         * @description user id or name
+         * @description User ID or name.
          * @example 1
          */
         UserRef: string;
         /**
-         * @description node id, name in DNS or address. A number is always an id.
+         * @description Node ID, DNS name or address. A number is always treated as an ID.
          * @example 1
          */
         NodeRef: string;
         /**
-         * @description route id
+         * @description Route ID.
          * @example 1
          */
         RouteRef: string;
         /**
-         * @description how many at most, from 1 to 1000; all without it
+         * @description Maximum number of objects to return, from 1 to 1000. By default, all are returned.
          * @example 100
          */
         Limit: number;
         /**
-         * @description `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
-         *     leaves nothing else out and shows nothing twice.
+         * @description `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
          * @example 100
          */
         Cursor: string;
         /**
-         * @description only what happened at this time or later
+         * @description Start of the period, inclusive.
          * @example 2026-03-01T00:00:00Z
          */
         From: string;
         /**
-         * @description only what happened before this time
+         * @description End of the period, exclusive.
          * @example 2026-03-02T00:00:00Z
          */
         To: string;
         /**
-         * @description webhook id
+         * @description Webhook ID.
          * @example 1
          */
         WebhookRef: string;
         /**
-         * @description the `ETag` of what must be in force, or `*` for anything
+         * @description The `ETag` that the object must currently have, or `*` for any.
          * @example "7"
          */
         IfMatch: string;
@@ -5033,12 +5097,12 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
-         * @description the revision of the network that this answer was read at
+         * @description The network revision at which this response was read.
          * @example 4711
          */
         Revision: string;
         /**
-         * @description names the object in the answer as it is, for `If-Match`; of a route, its node
+         * @description Identifies the current state of the object for `If-Match`. For a route, it is the `ETag` of its node.
          * @example "5b1f0c2e9a7d4410"
          */
         ETag: string;
@@ -5051,35 +5115,34 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description user name, without regard to case
+                 * @description User name, case-insensitive.
                  * @example alice
                  */
                 name?: string;
                 /**
-                 * @description e-mail address
+                 * @description Email address.
                  * @example alice@example.com
                  */
                 email?: string;
                 /**
-                 * @description user id
+                 * @description User ID.
                  * @example 1
                  */
                 id?: string;
                 /**
-                 * @description how many at most, from 1 to 1000; all without it
+                 * @description Maximum number of objects to return, from 1 to 1000. By default, all are returned.
                  * @example 100
                  */
                 limit?: components["parameters"]["Limit"];
                 /**
-                 * @description `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
-                 *     leaves nothing else out and shows nothing twice.
+                 * @description `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
                  * @example 100
                  */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -5089,7 +5152,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the users */
+            /** @description The users. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -5109,13 +5172,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -5132,7 +5195,7 @@ export interface operations {
             200: components["responses"]["OneUser"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
-            /** @description the name is taken */
+            /** @description The name is already taken. */
             409: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -5144,9 +5207,9 @@ export interface operations {
                      *       "type": "about:blank",
                      *       "title": "Conflict",
                      *       "status": 409,
-                     *       "detail": "there is a user \"alice\" already; names are compared without regard to case",
+                     *       "detail": "user \"alice\" already exists; user names are not case-sensitive",
                      *       "code": 6,
-                     *       "message": "there is a user \"alice\" already; names are compared without regard to case",
+                     *       "message": "user \"alice\" already exists; user names are not case-sensitive",
                      *       "details": []
                      *     }
                      */
@@ -5161,14 +5224,14 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description user id or name
+                 * @description User ID or name.
                  * @example 1
                  */
                 id: components["parameters"]["UserRef"];
@@ -5187,32 +5250,32 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description also delete the tagged nodes that this user added (`createdBy`)
+                 * @description Also delete the tagged nodes that this user added (`createdBy`).
                  * @example false
                  */
                 deleteTagged?: boolean;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description user id or name
+                 * @description User ID or name.
                  * @example 1
                  */
                 id: components["parameters"]["UserRef"];
@@ -5221,7 +5284,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the user is gone */
+            /** @description The user was deleted. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -5242,30 +5305,30 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description user id or name
+                 * @description User ID or name.
                  * @example 1
                  */
                 id: components["parameters"]["UserRef"];
                 /**
-                 * @description the new name, under the rules of creation
+                 * @description New name. The rules for creating a user apply.
                  * @example alice
                  */
                 newName: string;
@@ -5288,13 +5351,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -5317,7 +5380,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description what became of each, in the order of the request */
+            /** @description One result per user, in the order of the request. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -5336,30 +5399,30 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description only keys of this user, by name or id
+                 * @description Return only the pre-auth keys of this user, given by name or ID.
                  * @example alice
                  */
                 user?: string;
                 /**
-                 * @description only keys that let a node in now, or only those that have expired or are used up
+                 * @description If true, return only pre-auth keys that a node can join with now. If false, return only those that have
+                 *     expired or are used up.
                  * @example true
                  */
                 valid?: boolean;
                 /**
-                 * @description how many at most, from 1 to 1000; all without it
+                 * @description Maximum number of objects to return, from 1 to 1000. By default, all are returned.
                  * @example 100
                  */
                 limit?: components["parameters"]["Limit"];
                 /**
-                 * @description `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
-                 *     leaves nothing else out and shows nothing twice.
+                 * @description `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
                  * @example 100
                  */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -5369,7 +5432,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the keys */
+            /** @description The pre-auth keys. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -5390,13 +5453,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -5410,7 +5473,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the key, with its secret */
+            /** @description The pre-auth key with its secret. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -5430,21 +5493,21 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description the numeric id, the 12-character id or the masked text. A whole key is accepted and should not be sent,
-                 *     because addresses end up in access logs.
+                 * @description The numeric ID, the 12-character ID or the masked key. A full key is accepted too, but do not send it: URLs
+                 *     end up in access logs.
                  * @example 1
                  */
                 id: string;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -5466,13 +5529,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -5498,13 +5561,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -5527,7 +5590,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description what became of each, in the order of the request */
+            /** @description One result per pre-auth key, in the order of the request. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -5546,25 +5609,24 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description only keys that are accepted now, or only those that have expired
+                 * @description If true, return only API keys that are valid now. If false, return only expired ones.
                  * @example true
                  */
                 valid?: boolean;
                 /**
-                 * @description how many at most, from 1 to 1000; all without it
+                 * @description Maximum number of objects to return, from 1 to 1000. By default, all are returned.
                  * @example 100
                  */
                 limit?: components["parameters"]["Limit"];
                 /**
-                 * @description `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
-                 *     leaves nothing else out and shows nothing twice.
+                 * @description `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
                  * @example 100
                  */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -5574,7 +5636,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the keys */
+            /** @description The API keys. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -5594,13 +5656,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -5614,7 +5676,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the key, with its secret */
+            /** @description The API key with its secret. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -5634,7 +5696,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -5644,7 +5706,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the caller */
+            /** @description The caller. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -5663,13 +5725,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -5683,7 +5745,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the keys are expired */
+            /** @description The API keys were expired. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -5703,28 +5765,28 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description the numeric id
+                 * @description The numeric ID.
                  * @example 1
                  */
                 id?: string;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
-                 * @description the 12-character id, the masked text or the numeric id. Not looked at when the query has `id`. A whole key is
-                 *     accepted and should not be sent, because addresses end up in access logs.
+                 * @description The 12-character ID, the masked key or the numeric ID. Ignored if the query has `id`. A full key is accepted
+                 *     too, but do not send it: URLs end up in access logs.
                  * @example 7Qd0XhVb2mTa
                  */
                 prefix: string;
@@ -5744,61 +5806,59 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description only nodes of this user, by name or id
+                 * @description Return only nodes of this user, given by name or ID.
                  * @example alice
                  */
                 user?: string;
                 /**
-                 * @description only nodes with this tag, which begins with `tag:`
+                 * @description Return only nodes with this tag. Include the `tag:` prefix.
                  * @example tag:server
                  */
                 tag?: string;
                 /**
-                 * @description only nodes that are connected, or only those that are not
+                 * @description If true, return only nodes that are online. If false, return only nodes that are offline.
                  * @example true
                  */
                 online?: boolean;
                 /**
-                 * @description only nodes with a route to exactly this network, enabled or not
+                 * @description Return only nodes with a route to exactly this network, whether enabled or not.
                  * @example 192.168.7.0/24
                  */
                 route?: string;
                 /**
-                 * @description only nodes with this operating system, without regard to case
+                 * @description Return only nodes with this operating system, case-insensitive.
                  * @example linux
                  */
                 os?: string;
                 /**
-                 * @description only nodes of which the name, the hostname, an address, a tag or the user's name contains this text, without
-                 *     regard to case
+                 * @description Return only nodes whose name, hostname, address, tag or user name contains this text, case-insensitive.
                  * @example laptop
                  */
                 search?: string;
                 /**
-                 * @description only nodes that joined with this pre-auth key, by id or prefix
+                 * @description Return only nodes that joined with this pre-auth key, given by ID or prefix.
                  * @example 1
                  */
                 preAuthKey?: string;
                 /**
-                 * @description also tell `host` of each node, which makes the answer several times larger
+                 * @description Include `host` for every node. This makes the response several times larger.
                  * @example true
                  */
                 host?: boolean;
                 /**
-                 * @description how many at most, from 1 to 1000; all without it
+                 * @description Maximum number of objects to return, from 1 to 1000. By default, all are returned.
                  * @example 100
                  */
                 limit?: components["parameters"]["Limit"];
                 /**
-                 * @description `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
-                 *     leaves nothing else out and shows nothing twice.
+                 * @description `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
                  * @example 100
                  */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -5808,7 +5868,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the nodes */
+            /** @description The nodes. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -5829,14 +5889,14 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -5856,25 +5916,25 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -5894,37 +5954,37 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description when the node expires, as in the body
+                 * @description When the node expires, as in the body.
                  * @example 2027-01-31T12:00:00Z
                  */
                 expiry?: string;
                 /**
-                 * @description never, as in the body
+                 * @description Never expire the node, as in the body.
                  * @example false
                  */
                 disableExpiry?: boolean;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -5950,25 +6010,25 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -5989,31 +6049,31 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
                 /**
-                 * @description the new name in DNS: at most 63 letters, digits and hyphens, no hyphen at either end, not digits alone, and
-                 *     unique in the network. Capitals become lower case.
+                 * @description New DNS name: at most 63 letters, digits and hyphens. It must not begin or end with a hyphen or consist only
+                 *     of digits, and must be unique in the network. Uppercase letters are converted to lowercase.
                  * @example alices-laptop
                  */
                 newName: string;
@@ -6036,25 +6096,25 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -6079,32 +6139,32 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description the new owner, by name or id
+                 * @description The new owner, given by name or ID.
                  * @example bob
                  */
                 user?: string;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -6131,25 +6191,25 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -6176,25 +6236,25 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -6205,7 +6265,7 @@ export interface operations {
             content: {
                 "application/json": {
                     /**
-                     * @description At most 1,000 characters, in several lines if you like. Null is the same as empty.
+                     * @description At most 1,000 characters. May contain several lines. Null means empty.
                      * @example Replace the disk in March.
                      */
                     text: string | null;
@@ -6226,14 +6286,14 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -6253,25 +6313,25 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -6296,26 +6356,26 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description only what happened at this time or later
+                 * @description Start of the period, inclusive.
                  * @example 2026-03-01T00:00:00Z
                  */
                 from?: components["parameters"]["From"];
                 /**
-                 * @description only what happened before this time
+                 * @description End of the period, exclusive.
                  * @example 2026-03-02T00:00:00Z
                  */
                 to?: components["parameters"]["To"];
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description node id, name in DNS or address. A number is always an id.
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
                  * @example 1
                  */
                 nodeId: components["parameters"]["NodeRef"];
@@ -6324,7 +6384,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the transitions, oldest first */
+            /** @description The transitions, oldest first. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -6345,13 +6405,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -6365,7 +6425,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the nodes are expired */
+            /** @description The nodes were expired. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -6389,7 +6449,7 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -6399,7 +6459,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description nothing had to be changed */
+            /** @description No change was necessary. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -6419,13 +6479,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -6451,7 +6511,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description what became of each, in the order of the request */
+            /** @description One result per node, in the order of the request. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -6470,25 +6530,25 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description who will own the node, by name or id
+                 * @description Owner of the new node, given by name or ID.
                  * @example alice
                  */
                 user?: string;
                 /**
-                 * @description code, link or token of the device
+                 * @description Code, link or token of the device.
                  * @example 7K3M-9QXD
                  */
                 key?: string;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -6502,7 +6562,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the device is let in */
+            /** @description The device was approved. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -6523,45 +6583,44 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description only routes of this node, by id, name in DNS or address
+                 * @description Return only routes of this node, given by ID, DNS name or address.
                  * @example 1
                  */
                 node?: string;
                 /**
-                 * @description only routes to exactly this network
+                 * @description Return only routes to exactly this network.
                  * @example 192.168.7.0/24
                  */
                 prefix?: string;
                 /**
-                 * @description only routes that are enabled, or only those that are not
+                 * @description If true, return only enabled routes. If false, return only disabled ones.
                  * @example false
                  */
                 enabled?: boolean;
                 /**
-                 * @description only routes that their nodes advertise now, or only those that they do not
+                 * @description If true, return only routes that are currently advertised. If false, return only the others.
                  * @example true
                  */
                 advertised?: boolean;
                 /**
-                 * @description only routes that peers use now, or only the others
+                 * @description If true, return only routes that peers currently use. If false, return only the others.
                  * @example true
                  */
                 primary?: boolean;
                 /**
-                 * @description how many at most, from 1 to 1000; all without it
+                 * @description Maximum number of objects to return, from 1 to 1000. By default, all are returned.
                  * @example 100
                  */
                 limit?: components["parameters"]["Limit"];
                 /**
-                 * @description `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
-                 *     leaves nothing else out and shows nothing twice.
+                 * @description `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
                  * @example 100
                  */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -6583,25 +6642,25 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description route id
+                 * @description Route ID.
                  * @example 1
                  */
                 routeId: components["parameters"]["RouteRef"];
@@ -6624,25 +6683,25 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description route id
+                 * @description Route ID.
                  * @example 1
                  */
                 routeId: components["parameters"]["RouteRef"];
@@ -6667,19 +6726,19 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description the network
+                 * @description The network.
                  * @example 192.168.7.0/24
                  */
                 prefix: string;
                 /**
-                 * @description how many at most, from 1 to 1000
+                 * @description Maximum number of terms to return, from 1 to 1000.
                  * @example 20
                  */
                 limit?: number;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -6689,7 +6748,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description who served the network */
+            /** @description The nodes that served the network. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -6708,21 +6767,21 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description how many at most, from 1 to 1000
+                 * @description Maximum number of terms to return, from 1 to 1000.
                  * @example 20
                  */
                 limit?: number;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description route id
+                 * @description Route ID.
                  * @example 1
                  */
                 routeId: components["parameters"]["RouteRef"];
@@ -6731,7 +6790,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description who served the network */
+            /** @description The nodes that served the network. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -6752,25 +6811,25 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description route id
+                 * @description Route ID.
                  * @example 1
                  */
                 routeId: components["parameters"]["RouteRef"];
@@ -6792,25 +6851,25 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description route id
+                 * @description Route ID.
                  * @example 1
                  */
                 routeId: components["parameters"]["RouteRef"];
@@ -6832,7 +6891,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -6842,7 +6901,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the devices */
+            /** @description The devices. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -6861,13 +6920,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -6881,7 +6940,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the device is let in */
+            /** @description The device was approved. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -6903,13 +6962,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -6923,7 +6982,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the device is let in */
+            /** @description The device was approved. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -6945,13 +7004,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -6978,7 +7037,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -6988,7 +7047,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the sessions */
+            /** @description The sessions. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7007,13 +7066,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -7027,7 +7086,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the approval */
+            /** @description The approval. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7049,13 +7108,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -7082,7 +7141,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7098,7 +7157,7 @@ export interface operations {
         responses: {
             200: components["responses"]["OneNode"];
             400: components["responses"]["BadRequest"];
-            /** @description the pre-auth key is unknown, expired or used up */
+            /** @description The pre-auth key is unknown, expired or used up. */
             401: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7119,7 +7178,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description the node asks for a tag that it may not have */
+            /** @description The node requests a tag that it is not allowed to have. */
             403: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7130,8 +7189,8 @@ export interface operations {
                 };
             };
             /**
-             * @description the machine key is known with another node key or another pre-auth key, the node key is in use, or no address
-             *     is left
+             * @description The machine key is already registered with another node key or pre-auth key, the node key is in use, or no
+             *     address is available.
              */
             409: {
                 headers: {
@@ -7150,7 +7209,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7170,18 +7229,18 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -7203,18 +7262,18 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -7241,7 +7300,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7262,18 +7321,18 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -7300,7 +7359,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7314,7 +7373,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description it could be saved */
+            /** @description The policy can be saved. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7334,18 +7393,18 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -7367,18 +7426,18 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -7400,18 +7459,18 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description the `ETag` of what must be in force, or `*` for anything
+                 * @description The `ETag` that the object must currently have, or `*` for any.
                  * @example "7"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
@@ -7438,19 +7497,19 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description only versions below this one, to go on where the last answer ended
+                 * @description Return only versions older than this one. Pass the oldest version of a page to get the next page.
                  * @example 12
                  */
                 before?: string;
                 /**
-                 * @description how many, at most and by default 100
+                 * @description Maximum number of versions to return, from 1 to 100. The default is 100.
                  * @example 20
                  */
                 limit?: string;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7460,7 +7519,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the versions */
+            /** @description The versions. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7480,14 +7539,14 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description version of the policy
+                 * @description Policy version.
                  * @example 7
                  */
                 version: string;
@@ -7507,24 +7566,24 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description the older version; the one before `to` without it
+                 * @description Older version. The default is the version before `to`.
                  * @example 6
                  */
                 from?: string;
                 /**
-                 * @description the newer version; the one in force without it
+                 * @description Newer version. The default is the current version.
                  * @example 7
                  */
                 to?: string;
                 /**
-                 * @description `true` tells in `effect` who reaches more and less by it
+                 * @description If true, `effect` shows who gains and who loses access.
                  * @example false
                  */
                 effect?: boolean;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7534,7 +7593,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the differences */
+            /** @description The differences. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7555,7 +7614,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7569,7 +7628,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description what would change */
+            /** @description The effect of the change. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7588,29 +7647,29 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description who reaches
+                 * @description Source.
                  * @example alice
                  */
                 from: string;
                 /**
-                 * @description whom or what
+                 * @description Destination.
                  * @example db-1
                  */
                 to: string;
                 /**
-                 * @description the port; any without it
+                 * @description Destination port. The default is any port.
                  * @example 5432
                  */
                 port?: string;
                 /**
-                 * @description name or number of the protocol; `tcp` without it
+                 * @description Name or number of the protocol. The default is `tcp`.
                  * @example tcp
                  */
                 proto?: string;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7620,7 +7679,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description whether, and why */
+            /** @description Whether access is allowed, and why. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7641,7 +7700,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7655,7 +7714,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description whether, and why */
+            /** @description Whether access is allowed, and why. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7676,7 +7735,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7690,7 +7749,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description who reaches whom */
+            /** @description The access map. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7711,7 +7770,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7725,7 +7784,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the tests that fail */
+            /** @description The tests that fail. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7744,50 +7803,51 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description only changes to objects of this kind, `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`,
-                 *     `dns`, `webhook` or `clock`; several with commas between
+                 * @description Return only changes to objects of these kinds, separated by commas: `user`, `node`, `preauthkey`, `apikey`,
+                 *     `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
                  * @example node,user
                  */
                 kind?: string;
                 /**
-                 * @description only changes to the object with this id, of whatever kind
+                 * @description Return only changes to objects with this ID, whatever their kind.
                  * @example 1
                  */
                 object?: string;
                 /**
-                 * @description only changes by this kind of actor, or by one actor: the kind, a colon, and its id or the name it had then
+                 * @description Return only changes by this kind of actor, or by one actor. To select one actor, write its kind, a colon,
+                 *     and its ID or the name it had at the time.
                  * @example key:3
                  */
                 actor?: string;
                 /**
-                 * @description only changes of this sort, `created`, `changed` or `deleted`; several with commas between
+                 * @description Return only changes of these types, separated by commas: `created`, `changed` or `deleted`.
                  * @example deleted
                  */
                 verb?: string;
                 /**
-                 * @description only what happened at this time or later
+                 * @description Start of the period, inclusive.
                  * @example 2026-03-01T00:00:00Z
                  */
                 from?: components["parameters"]["From"];
                 /**
-                 * @description only what happened before this time
+                 * @description End of the period, exclusive.
                  * @example 2026-03-02T00:00:00Z
                  */
                 to?: components["parameters"]["To"];
                 /**
-                 * @description how many entries, at most 1000; 100 without it
+                 * @description Maximum number of entries to return, up to 1000. The default is 100.
                  * @example 100
                  */
                 limit?: number;
                 /**
-                 * @description only entries before this position, `next` of the last answer, to go on where it ended
+                 * @description Return only entries before this position. Pass `next` of the previous response to get the next page.
                  * @example 4711-0
                  */
                 cursor?: string;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7797,7 +7857,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the changes */
+            /** @description The audit log entries. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7816,19 +7876,20 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description the same, for those who cannot send the header, which counts if both are there; `0-0` asks for all that is kept
+                 * @description Same as `Last-Event-ID`, for clients that cannot send the header. The header takes precedence. Use `0-0` to
+                 *     receive all stored events.
                  * @example 4711-0
                  */
                 after?: string;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description the id of the last event that was seen; browsers send it by themselves
+                 * @description ID of the last event received. Browsers send it automatically.
                  * @example 4711-0
                  */
                 "Last-Event-ID"?: string;
@@ -7838,7 +7899,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the events, without end */
+            /** @description An endless stream of events. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7858,7 +7919,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -7868,7 +7929,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the webhooks */
+            /** @description The webhooks. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -7887,13 +7948,13 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
@@ -7919,14 +7980,14 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description webhook id
+                 * @description Webhook ID.
                  * @example 1
                  */
                 webhookId: components["parameters"]["WebhookRef"];
@@ -7946,20 +8007,20 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
-                 * @description webhook id
+                 * @description Webhook ID.
                  * @example 1
                  */
                 webhookId: components["parameters"]["WebhookRef"];
@@ -7979,20 +8040,20 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
-                 * @description webhook id
+                 * @description Webhook ID.
                  * @example 1
                  */
                 webhookId: components["parameters"]["WebhookRef"];
@@ -8017,20 +8078,20 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
                 /**
-                 * @description A name for this request, 1 to 255 bytes, that its sender uses for no other. The request is then done once,
-                 *     however often it arrives within 24 hours; see [Doing it once](#doing-it-once).
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
                  * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
-                 * @description webhook id
+                 * @description Webhook ID.
                  * @example 1
                  */
                 webhookId: components["parameters"]["WebhookRef"];
@@ -8050,14 +8111,14 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description webhook id
+                 * @description Webhook ID.
                  * @example 1
                  */
                 webhookId: components["parameters"]["WebhookRef"];
@@ -8077,26 +8138,26 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description how many at most, up to 1000; 100 without it
+                 * @description Maximum number of events to return, up to 1000. The default is 100.
                  * @example 100
                  */
                 limit?: number;
                 /**
-                 * @description `next` of the answer before
+                 * @description `next` of the previous response.
                  * @example 7
                  */
                 cursor?: string;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description webhook id
+                 * @description Webhook ID.
                  * @example 1
                  */
                 webhookId: components["parameters"]["WebhookRef"];
@@ -8105,7 +8166,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the events */
+            /** @description The failed events. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -8126,19 +8187,19 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
             };
             path: {
                 /**
-                 * @description webhook id
+                 * @description Webhook ID.
                  * @example 1
                  */
                 webhookId: components["parameters"]["WebhookRef"];
                 /**
-                 * @description id in the list of failed events
+                 * @description ID of the failed event.
                  * @example 7
                  */
                 failedId: string;
@@ -8158,34 +8219,34 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description only what happened at this time or later
+                 * @description Start of the period, inclusive.
                  * @example 2026-03-01T00:00:00Z
                  */
                 from?: components["parameters"]["From"];
                 /**
-                 * @description only what happened before this time
+                 * @description End of the period, exclusive.
                  * @example 2026-03-02T00:00:00Z
                  */
                 to?: components["parameters"]["To"];
                 /**
-                 * @description how many parts, at most 288; 48 without it
+                 * @description Number of intervals, up to 288. The default is 48.
                  * @example 48
                  */
                 buckets?: number;
                 /**
-                 * @description only these nodes, by id, name in DNS or address; several with commas between, at most 500
+                 * @description Return only these nodes, given by ID, DNS name or address and separated by commas. At most 500.
                  * @example 1,web-1
                  */
                 node?: string;
                 /**
-                 * @description only nodes after this id, `next` of the last answer, to go on where it ended
+                 * @description Return only nodes after this ID. Pass `next` of the previous response to get the next page.
                  * @example 500
                  */
                 cursor?: string;
             };
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -8195,7 +8256,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the summary */
+            /** @description The summary. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -8216,7 +8277,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -8226,7 +8287,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the result of the check */
+            /** @description The result of the check. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -8245,7 +8306,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -8255,7 +8316,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the state */
+            /** @description The state of the server. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -8274,7 +8335,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -8284,7 +8345,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the digests */
+            /** @description The digests. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -8303,7 +8364,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Answer from this revision or a later one. The replica waits for it up to 5 seconds, then answers 503.
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
                  * @example 4711
                  */
                 "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
@@ -8313,7 +8374,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the profiles */
+            /** @description The profiles. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -8336,7 +8397,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the OpenAPI 3.0.3 document of this server */
+            /** @description The OpenAPI 3.0.3 document of this server. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -8358,7 +8419,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the page */
+            /** @description The HTML page. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -8380,7 +8441,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description this replica serves */
+            /** @description This replica is healthy. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -8395,7 +8456,7 @@ export interface operations {
                     "application/health+json": components["schemas"]["Health"];
                 };
             };
-            /** @description the database cannot be reached, or this replica cannot follow the log */
+            /** @description The database is unreachable, or this replica cannot follow the event log. */
             503: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -8430,7 +8491,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description this replica can serve maps */
+            /** @description This replica can serve network maps. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -8445,7 +8506,7 @@ export interface operations {
                     "application/health+json": components["schemas"]["Health"];
                 };
             };
-            /** @description send devices to another replica */
+            /** @description This replica cannot serve network maps. Send devices to another one. */
             503: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];
@@ -8459,7 +8520,7 @@ export interface operations {
                      *         "service": [
                      *           {
                      *             "status": "fail",
-                     *             "output": "the service is stopping"
+                     *             "output": "the server is shutting down"
                      *           }
                      *         ]
                      *       }
@@ -8480,7 +8541,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the version */
+            /** @description The version. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];

@@ -92,19 +92,20 @@ type ClientInterface interface {
 
 	// ListAPIKeys List API keys
 	//
-	// All keys, expired ones included. Their secrets are masked.
+	// Includes expired API keys. Secrets are masked.
 	//
 	// Corresponds with GET /api/v1/apikey (the `ListAPIKeys` operationId).
 	ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateAPIKeyWithBody Create an API key
 	//
-	// The answer is the only place where the whole key ever appears. The server keeps a hash of it.
+	// The response is the only place where the full key appears. The server stores only a hash of it.
 	//
-	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
-	// for development or a long-lived console key.
+	// The recommended lifetime is 90 days in production and 365 days for additional console keys. Use 999 days only
+	// for development or for a long-lived console key.
 	//
-	// A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
+	// An API key can create only keys with equal or fewer permissions. The new key may expire later than the key that
+	// created it, so that keys can be renewed.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -113,12 +114,13 @@ type ClientInterface interface {
 
 	// CreateAPIKey Create an API key
 	//
-	// The answer is the only place where the whole key ever appears. The server keeps a hash of it.
+	// The response is the only place where the full key appears. The server stores only a hash of it.
 	//
-	// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
-	// for development or a long-lived console key.
+	// The recommended lifetime is 90 days in production and 365 days for additional console keys. Use 999 days only
+	// for development or for a long-lived console key.
 	//
-	// A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
+	// An API key can create only keys with equal or fewer permissions. The new key may expire later than the key that
+	// created it, so that keys can be renewed.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -127,8 +129,8 @@ type ClientInterface interface {
 
 	// ExpireAPIKeysWithBody Expire API keys
 	//
-	// From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
-	// may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+	// Expires the selected API keys immediately, or at the time `at`. Set exactly one other field to select the keys:
+	// `prefix` may match several, `id` and `key` select one. An API key cannot expire a key that has more permissions.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -137,8 +139,8 @@ type ClientInterface interface {
 
 	// ExpireAPIKeys Expire API keys
 	//
-	// From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
-	// may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+	// Expires the selected API keys immediately, or at the time `at`. Set exactly one other field to select the keys:
+	// `prefix` may match several, `id` and `key` select one. An API key cannot expire a key that has more permissions.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -147,66 +149,67 @@ type ClientInterface interface {
 
 	// DeleteAPIKey Delete an API key
 	//
-	// The key is refused from now on, and it is no longer listed. A key cannot delete one that opens more than itself.
+	// The key is no longer accepted or listed. An API key cannot delete a key that has more permissions.
 	//
 	// Corresponds with DELETE /api/v1/apikey/{prefix} (the `DeleteAPIKey` operationId).
 	DeleteAPIKey(ctx context.Context, prefix string, params *DeleteAPIKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListAudit List changes, with who made them
+	// ListAudit List audit log entries
 	//
-	// Newest first. Each entry is one change to one object, with the object before and after it in the shape in which
-	// the API shows it. An entry meets all conditions that are given. Entries are kept for `history.retention`.
+	// Newest first. Each entry describes one change to one object, with its state before and after in the same form as
+	// elsewhere in the API. If you set several filters, an entry must match all of them. Entries are kept for
+	// `history.retention`.
 	//
 	// Corresponds with GET /api/v1/audit (the `ListAudit` operationId).
 	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ApproveLoginWithBody Let a device in
+	// ApproveLoginWithBody Approve a device
 	//
-	// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
-	// did not come for it yet. It then has 15 minutes.
+	// The device becomes a node of the user. The server briefly waits for the device to complete the join. If it has
+	// not done so yet, `node` is null, and the device has 15 minutes to complete it.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/auth/approve (the `ApproveLogin` operationId).
 	ApproveLoginWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ApproveLogin Let a device in
+	// ApproveLogin Approve a device
 	//
-	// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
-	// did not come for it yet. It then has 15 minutes.
+	// The device becomes a node of the user. The server briefly waits for the device to complete the join. If it has
+	// not done so yet, `node` is null, and the device has 15 minutes to complete it.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/auth/approve (the `ApproveLogin` operationId).
 	ApproveLogin(ctx context.Context, body ApproveLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListPendingLogins List devices that wait for an answer
+	// ListPendingLogins List devices waiting for approval
 	//
-	// The devices that asked to join without a key and wait now, on any replica, newest first: the newest hundred of
-	// each replica. A device that has begun to wait on another replica shows up within a few seconds.
+	// Returns devices that asked to join without a pre-auth key and are waiting now, newest first. Each replica
+	// contributes its newest 100. It can take a few seconds until a device that contacted another replica is listed.
 	//
 	// Corresponds with GET /api/v1/auth/pending (the `ListPendingLogins` operationId).
 	ListPendingLogins(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RegisterLoginWithBody Let a device in
+	// RegisterLoginWithBody Approve a device (alias)
 	//
-	// The same as `POST /api/v1/auth/approve`.
+	// Does the same as `POST /api/v1/auth/approve`.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/auth/register (the `RegisterLogin` operationId).
 	RegisterLoginWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RegisterLogin Let a device in
+	// RegisterLogin Approve a device (alias)
 	//
-	// The same as `POST /api/v1/auth/approve`.
+	// Does the same as `POST /api/v1/auth/approve`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/auth/register (the `RegisterLogin` operationId).
 	RegisterLogin(ctx context.Context, body RegisterLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RejectLoginWithBody Turn a device away
+	// RejectLoginWithBody Reject a device
 	//
 	// The device shows the reason and stops asking.
 	//
@@ -215,7 +218,7 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
 	RejectLoginWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RejectLogin Turn a device away
+	// RejectLogin Reject a device
 	//
 	// The device shows the reason and stops asking.
 	//
@@ -224,107 +227,118 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
 	RejectLogin(ctx context.Context, body RejectLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DebugDigest Digest of this replica's state, and what the others reported
+	// DebugDigest Show the state digests of all replicas
 	//
-	// Replicas at the same revision must have the same digest. A difference is a defect of Fairlead; report it with
-	// this answer.
+	// Replicas at the same revision must have the same digest. A difference is a bug in Fairlead: report it together
+	// with this response.
 	//
 	// Corresponds with GET /api/v1/debug/digest (the `DebugDigest` operationId).
 	DebugDigest(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DebugProfile What this replica does now, for those who develop it
+	// DebugProfile Show the profiles of this replica
 	//
-	// The stacks of its goroutines and what lies in its memory, as texts of Go's runtime. They name functions and
-	// lines of Fairlead and hold no data of the network.
+	// For developers of Fairlead. Contains goroutine stacks and heap statistics in the text format of the Go runtime.
+	// They contain function names and line numbers, but no data of the network.
 	//
 	// Corresponds with GET /api/v1/debug/profile (the `DebugProfile` operationId).
 	DebugProfile(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ResetDNS Take the configured settings of DNS again
+	// ResetDNS Reset the DNS settings to the configuration
 	//
-	// All that was changed here is forgotten.
+	// Discards all changes made through the API.
 	//
 	// Corresponds with DELETE /api/v1/dns (the `ResetDNS` operationId).
 	ResetDNS(ctx context.Context, params *ResetDNSParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetDNS Show the settings of DNS
+	// GetDNS Show the DNS settings
 	//
 	// Corresponds with GET /api/v1/dns (the `GetDNS` operationId).
 	GetDNS(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangeDNSWithBody Change settings of DNS
+	// ChangeDNSWithBody Change DNS settings
 	//
-	// A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
-	// Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
-	// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+	// Fields that you leave out keep their values. A list or map replaces the previous one completely. Connected
+	// devices receive the change immediately.
 	//
-	// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+	// Changes persist across restarts: the `dns` section of the configuration only provides the initial values. If
+	// `dns.pinned` is set, the settings are read-only and the response is 409.
+	//
+	// `baseDomain` is part of the name of every node. It is set in the configuration and ignored here.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
 	ChangeDNSWithBody(ctx context.Context, params *ChangeDNSParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangeDNS Change settings of DNS
+	// ChangeDNS Change DNS settings
 	//
-	// A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
-	// Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
-	// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+	// Fields that you leave out keep their values. A list or map replaces the previous one completely. Connected
+	// devices receive the change immediately.
 	//
-	// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+	// Changes persist across restarts: the `dns` section of the configuration only provides the initial values. If
+	// `dns.pinned` is set, the settings are read-only and the response is 409.
+	//
+	// `baseDomain` is part of the name of every node. It is set in the configuration and ignored here.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PATCH /api/v1/dns (the `ChangeDNS` operationId).
 	ChangeDNS(ctx context.Context, params *ChangeDNSParams, body ChangeDNSJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// StreamEvents Follow what happens
+	// StreamEvents Stream events
 	//
-	// Server-sent events, one for each entry of the audit and for each node that comes or goes, in the order of their
-	// ids. The name of an event is the kind of the object and the verb, such as `node.created`, `user.deleted`,
-	// `policy.created`, `node.online` or `node.offline`; its data is a [Change](#/components/schemas/Change); its id is
-	// that of the change. Take no notice of names that you do not know.
+	// Sends server-sent events in the order of their IDs: one for each audit log entry, and one whenever a node goes
+	// online or offline. The event name is the kind of the object and the verb, such as `node.created`,
+	// `user.deleted`, `policy.created`, `node.online` or `node.offline`. The data is a
+	// [Change](#/components/schemas/Change), and the event ID is the ID of the change. Ignore events with unknown
+	// names.
 	//
-	// A stream begins now, or after the event that `Last-Event-ID` names. Any replica can resume a stream that another
-	// one began: nothing is missed, and no event comes twice. Of a node that comes and goes several times within a
-	// minute, the last of each may be all that is left of it later.
+	// A stream starts now, or after the event given by `Last-Event-ID`. You can resume a stream on any replica without
+	// missing or repeating events. If a node goes online and offline several times within a minute, only the last
+	// event of each type may be kept.
 	//
-	// When events after that id are no longer kept, one event `reset` with the data `{"revision":"4711"}` says so, and
-	// the stream goes on from now: read anew what you need.
+	// If events after the given ID are no longer stored, the server sends a `reset` event with the data
+	// `{"revision":"4711"}` and continues from now. Reload the data that you need.
 	//
-	// A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
-	// key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
-	// use the database: connect again. One replica serves 64 streams, at most 8 to one API key, keeps
-	// 8 of them for the local socket, and answers 503 to more.
+	// The server sends a comment every 15 seconds. It may also send an ID without an event; resume from that ID. The
+	// stream ends when its API key expires or is revoked, when the client reads nothing for 10 seconds, or when the
+	// replica stops or cannot use the database. Reconnect in these cases.
+	//
+	// A replica serves at most 64 streams, of which 8 are reserved for the local socket, and at most 8 for each API
+	// key. Further requests receive 503.
 	//
 	// Corresponds with GET /api/v1/events (the `StreamEvents` operationId).
 	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DatabaseHealth Whether the database is reachable
+	// DatabaseHealth Check whether the database is reachable
 	//
-	// The last background check, as `/health` reports it, in the form that tools of this API read.
+	// Returns the result of the last background check, as `/health` does, in the form that tools for this API expect.
 	//
 	// Corresponds with GET /api/v1/health (the `DatabaseHealth` operationId).
 	DatabaseHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// EnrolMachineWithBody Enrol a node before its first boot (no key)
+	// EnrolMachineWithBody Register a node before its first boot (no API key)
 	//
-	// For provisioning systems that make a node's keys before the node starts. The pre-auth key in the body is the
-	// credential; an API key is neither needed nor looked at. Rules are those of a client that joins with the same
-	// key, except that the machine key is not proven here, so this operation only creates nodes: it never changes
-	// one. A request that repeats an earlier one exactly is answered with the node that exists.
+	// For provisioning systems that generate the keys of a node before it starts. The pre-auth key in the body is the
+	// credential. An API key is not required, and is ignored if sent.
+	//
+	// The rules are the same as for a client that joins with this pre-auth key, with one difference: the caller does
+	// not prove that it has the machine key. This operation therefore only creates nodes and never changes one. If you
+	// repeat a request exactly, the response contains the existing node.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/machine (the `EnrolMachine` operationId).
 	EnrolMachineWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// EnrolMachine Enrol a node before its first boot (no key)
+	// EnrolMachine Register a node before its first boot (no API key)
 	//
-	// For provisioning systems that make a node's keys before the node starts. The pre-auth key in the body is the
-	// credential; an API key is neither needed nor looked at. Rules are those of a client that joins with the same
-	// key, except that the machine key is not proven here, so this operation only creates nodes: it never changes
-	// one. A request that repeats an earlier one exactly is answered with the node that exists.
+	// For provisioning systems that generate the keys of a node before it starts. The pre-auth key in the body is the
+	// credential. An API key is not required, and is ignored if sent.
+	//
+	// The rules are the same as for a client that joins with this pre-auth key, with one difference: the caller does
+	// not prove that it has the machine key. This operation therefore only creates nodes and never changes one. If you
+	// repeat a request exactly, the response contains the existing node.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -333,88 +347,90 @@ type ClientInterface interface {
 
 	// ListNodes List nodes
 	//
-	// Of several filters all must hold.
+	// If you set several filters, a node must match all of them.
 	//
 	// Corresponds with GET /api/v1/node (the `ListNodes` operationId).
 	ListNodes(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// BackfillNodeIPs Give nodes the addresses that they lack
+	// BackfillNodeIPs Assign missing addresses to nodes
 	//
-	// For tools written for Headscale's API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
-	// there is never anything to do and `changes` is empty. A change of `prefixes` leaves the addresses of existing
-	// nodes as they are; `PUT /api/v1/node/{nodeId}/addresses` changes those of one node.
+	// For tools written for the Headscale API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
+	// this operation never changes anything and `changes` is always empty. A change of `prefixes` does not affect the
+	// addresses of existing nodes. Use `PUT /api/v1/node/{nodeId}/addresses` to change the addresses of a node.
 	//
 	// Corresponds with POST /api/v1/node/backfillips (the `BackfillNodeIPs` operationId).
 	BackfillNodeIPs(ctx context.Context, params *BackfillNodeIPsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangeNodesWithBody Do the same to many nodes
+	// ChangeNodesWithBody Change several nodes
 	//
-	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	// Each node is handled separately: if one cannot be changed, the others still are. The response is 200 with one
+	// result per node. All changes share one revision. You can send up to 1,000 IDs.
 	//
-	// `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
-	// back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
-	// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
-	// lose its last. `approveRoutes` enables all routes that a node advertises.
+	// `expire` and `delete` work as for a single node. `expire` also accepts `expiry` and `disableExpiry`, which
+	// reactivate expired nodes. `setTags` replaces the tags of each node; `addTags` and `removeTags` change them. A
+	// node that receives its first tag no longer belongs to its user. You cannot remove the last tag of a node.
+	// `approveRoutes` enables all routes that a node advertises.
 	//
-	// A body with a member that is unknown is refused.
+	// Unknown fields in the body are rejected.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/node/bulk (the `ChangeNodes` operationId).
 	ChangeNodesWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangeNodes Do the same to many nodes
+	// ChangeNodes Change several nodes
 	//
-	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	// Each node is handled separately: if one cannot be changed, the others still are. The response is 200 with one
+	// result per node. All changes share one revision. You can send up to 1,000 IDs.
 	//
-	// `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
-	// back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
-	// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
-	// lose its last. `approveRoutes` enables all routes that a node advertises.
+	// `expire` and `delete` work as for a single node. `expire` also accepts `expiry` and `disableExpiry`, which
+	// reactivate expired nodes. `setTags` replaces the tags of each node; `addTags` and `removeTags` change them. A
+	// node that receives its first tag no longer belongs to its user. You cannot remove the last tag of a node.
+	// `approveRoutes` enables all routes that a node advertises.
 	//
-	// A body with a member that is unknown is refused.
+	// Unknown fields in the body are rejected.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/node/bulk (the `ChangeNodes` operationId).
 	ChangeNodes(ctx context.Context, body ChangeNodesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ExpireNodesWithBody Expire several nodes now
+	// ExpireNodesWithBody Expire several nodes
 	//
-	// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
-	// is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+	// Expires the selected nodes immediately. Set exactly one field to select them. Nodes that you list individually
+	// expire together: if one of them does not exist, none expires. Nodes that have already expired do not change and
+	// are counted separately.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/node/expire (the `ExpireNodes` operationId).
 	ExpireNodesWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ExpireNodes Expire several nodes now
+	// ExpireNodes Expire several nodes
 	//
-	// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
-	// is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+	// Expires the selected nodes immediately. Set exactly one field to select them. Nodes that you list individually
+	// expire together: if one of them does not exist, none expires. Nodes that have already expired do not change and
+	// are counted separately.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/node/expire (the `ExpireNodes` operationId).
 	ExpireNodes(ctx context.Context, body ExpireNodesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RegisterNodeWithBody Let a device in, as older tools ask for it
+	// RegisterNodeWithBody Approve a device (older form)
 	//
-	// The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
-	// the query instead.
+	// Does the same as `POST /api/v1/auth/register`, with `key` instead of `authId`. You can also send the fields as
+	// query parameters.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/node/register (the `RegisterNode` operationId).
 	RegisterNodeWithBody(ctx context.Context, params *RegisterNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RegisterNode Let a device in, as older tools ask for it
+	// RegisterNode Approve a device (older form)
 	//
-	// The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
-	// the query instead.
+	// Does the same as `POST /api/v1/auth/register`, with `key` instead of `authId`. You can also send the fields as
+	// query parameters.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -423,80 +439,81 @@ type ClientInterface interface {
 
 	// DeleteNode Delete a node
 	//
-	// The node loses access at once and is told so. Its device can join again as a new node, with a new key or login.
+	// The node loses access immediately and is notified. The device can join again as a new node, with a new pre-auth
+	// key or login.
 	//
 	// Corresponds with DELETE /api/v1/node/{nodeId} (the `DeleteNode` operationId).
 	DeleteNode(ctx context.Context, nodeID NodeRef, params *DeleteNodeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ShowNode Show one node
+	// ShowNode Show a node
 	//
-	// With `host`, what the device says of itself and of its network.
+	// The response includes `host`: what the device reports about itself and its network.
 	//
 	// Corresponds with GET /api/v1/node/{nodeId} (the `ShowNode` operationId).
 	ShowNode(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SetNodeAddressesWithBody Give a node addresses of your choice
+	// SetNodeAddressesWithBody Set the addresses of a node
 	//
-	// The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
-	// there. The node and its peers change to them at once, which breaks the connections over the old ones.
+	// The addresses must be free and within the configured prefixes. They stay reserved for the node as long as it
+	// exists. The node and its peers switch to them immediately, which breaks connections over the old addresses.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
 	SetNodeAddressesWithBody(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SetNodeAddresses Give a node addresses of your choice
+	// SetNodeAddresses Set the addresses of a node
 	//
-	// The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
-	// there. The node and its peers change to them at once, which breaks the connections over the old ones.
+	// The addresses must be free and within the configured prefixes. They stay reserved for the node as long as it
+	// exists. The node and its peers switch to them immediately, which breaks connections over the old addresses.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
 	SetNodeAddresses(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ApproveRoutesWithBody Enable exactly these routes of a node
+	// ApproveRoutesWithBody Set the enabled routes of a node
 	//
-	// Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
-	// does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+	// Enables exactly these routes and disables all other routes of the node. A route that the node does not advertise
+	// yet becomes active once it does. `0.0.0.0/0` and `::/0` belong together: either one enables both.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
 	ApproveRoutesWithBody(ctx context.Context, nodeID NodeRef, params *ApproveRoutesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ApproveRoutes Enable exactly these routes of a node
+	// ApproveRoutes Set the enabled routes of a node
 	//
-	// Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
-	// does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+	// Enables exactly these routes and disables all other routes of the node. A route that the node does not advertise
+	// yet becomes active once it does. `0.0.0.0/0` and `::/0` belong together: either one enables both.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/approve_routes (the `ApproveRoutes` operationId).
 	ApproveRoutes(ctx context.Context, nodeID NodeRef, params *ApproveRoutesParams, body ApproveRoutesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ExpireNodeWithBody Expire a node now, at a time, or never
+	// ExpireNodeWithBody Set or disable the expiry of a node
 	//
-	// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
-	// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
-	// expired back without a login.
+	// Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
+	// addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
+	// expired node without a new login.
 	//
-	// The members of the body may stand in the query instead. A body with another member is refused: what was
-	// misspelt would mean now.
+	// You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
+	// field would otherwise expire the node immediately.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
 	ExpireNodeWithBody(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ExpireNode Expire a node now, at a time, or never
+	// ExpireNode Set or disable the expiry of a node
 	//
-	// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
-	// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
-	// expired back without a login.
+	// Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
+	// addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
+	// expired node without a new login.
 	//
-	// The members of the body may stand in the query instead. A body with another member is refused: what was
-	// misspelt would mean now.
+	// You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
+	// field would otherwise expire the node immediately.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -505,9 +522,9 @@ type ClientInterface interface {
 
 	// SetNodeNoteWithBody Set the note of a node
 	//
-	// Replaces the note, with the caller as its author. An empty text removes it. A text that the note already has
-	// changes nothing. Devices are not told of notes. A body with another member is refused: what was misspelt would
-	// remove the note.
+	// Replaces the note and records the caller as its author. An empty text removes the note. If the text is the same
+	// as before, nothing changes. Devices do not receive notes. Unknown fields in the body are rejected, because a
+	// misspelled field would otherwise remove the note.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -516,33 +533,34 @@ type ClientInterface interface {
 
 	// SetNodeNote Set the note of a node
 	//
-	// Replaces the note, with the caller as its author. An empty text removes it. A text that the note already has
-	// changes nothing. Devices are not told of notes. A body with another member is refused: what was misspelt would
-	// remove the note.
+	// Replaces the note and records the caller as its author. An empty text removes the note. If the text is the same
+	// as before, nothing changes. Devices do not receive notes. Unknown fields in the body are rejected, because a
+	// misspelled field would otherwise remove the note.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /api/v1/node/{nodeId}/note (the `SetNodeNote` operationId).
 	SetNodeNote(ctx context.Context, nodeID NodeRef, params *SetNodeNoteParams, body SetNodeNoteJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ShowNodePresence Tell when a node came and went
+	// ShowNodePresence List the online and offline transitions of a node
 	//
-	// Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Transitions are kept for
-	// 30 days, and of several within a minute the last of each state.
+	// Covers the last 24 hours by default. Set `from` and `to` to select another period of at most 31 days.
+	// Transitions are kept for 30 days. If a node changes state several times within a minute, only the last
+	// transition to each state is kept.
 	//
 	// Corresponds with GET /api/v1/node/{nodeId}/presence (the `ShowNodePresence` operationId).
 	ShowNodePresence(ctx context.Context, nodeID NodeRef, params *ShowNodePresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ResetNodeName Let a node be called as its device calls itself
+	// ResetNodeName Reset the name of a node to its hostname
 	//
-	// Undoes a renaming. If another node has that name by now, a number is added.
+	// Undoes a rename. If another node now has that name, a number is appended.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/rename (the `ResetNodeName` operationId).
 	ResetNodeName(ctx context.Context, nodeID NodeRef, params *ResetNodeNameParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RenameNode Rename a node
 	//
-	// The node keeps the name whatever its device calls itself later.
+	// The node keeps this name even if its device reports a different hostname later.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
 	RenameNode(ctx context.Context, nodeID NodeRef, newName string, params *RenameNodeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -552,69 +570,71 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/node/{nodeId}/routes (the `ListNodeRoutes` operationId).
 	ListNodeRoutes(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TagNodeWithBody Give a node to tags
+	// TagNodeWithBody Set the tags of a node
 	//
-	// Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
-	// unless it is made to. It cannot lose its last tag.
+	// Replaces the tags of the node. A tagged node belongs to its tags instead of a user, and does not expire unless
+	// you set an expiry. You cannot remove the last tag.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
 	TagNodeWithBody(ctx context.Context, nodeID NodeRef, params *TagNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TagNode Give a node to tags
+	// TagNode Set the tags of a node
 	//
-	// Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
-	// unless it is made to. It cannot lose its last tag.
+	// Replaces the tags of the node. A tagged node belongs to its tags instead of a user, and does not expire unless
+	// you set an expiry. You cannot remove the last tag.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/tags (the `TagNode` operationId).
 	TagNode(ctx context.Context, nodeID NodeRef, params *TagNodeParams, body TagNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// MoveNodeWithBody Give a node to another user
+	// MoveNodeWithBody Move a node to another user
 	//
-	// The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
-	// A node with tags belongs to them: the answer is 409.
+	// The node keeps its name, addresses and expiry. Policy rules for the new owner apply to it immediately. A tagged
+	// node belongs to its tags and cannot be moved: the response is 409.
 	//
-	// `user` may stand in the query instead.
+	// You can also send `user` as a query parameter.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/user (the `MoveNode` operationId).
 	MoveNodeWithBody(ctx context.Context, nodeID NodeRef, params *MoveNodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// MoveNode Give a node to another user
+	// MoveNode Move a node to another user
 	//
-	// The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
-	// A node with tags belongs to them: the answer is 409.
+	// The node keeps its name, addresses and expiry. Policy rules for the new owner apply to it immediately. A tagged
+	// node belongs to its tags and cannot be moved: the response is 409.
 	//
-	// `user` may stand in the query instead.
+	// You can also send `user` as a query parameter.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/node/{nodeId}/user (the `MoveNode` operationId).
 	MoveNode(ctx context.Context, nodeID NodeRef, params *MoveNodeParams, body MoveNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetPolicy Show the policy in force
+	// GetPolicy Show the current policy
 	//
-	// The text as it was saved, with comments. Without a policy everyone may reach everyone, and the answer is 404.
-	// `updatedAt` is null when the policy is a file (`policy.mode: file`) and cannot be saved here.
+	// Returns the text as it was saved, including comments. Without a policy, every node can reach every other node,
+	// and the response is 404. If the policy is a file (`policy.mode: file`), it cannot be saved here and `updatedAt`
+	// is null.
 	//
 	// Corresponds with GET /api/v1/policy (the `GetPolicy` operationId).
 	GetPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SetPolicyWithBody Save a policy
 	//
-	// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
-	// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
-	// new version.
+	// The text becomes a new version and takes effect immediately on every replica. A text that is not a valid policy,
+	// or that fails its own `tests` or `sshTests`, is rejected. Saving the current text again does not create a new
+	// version.
 	//
-	// An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
-	// author and an entry in the audit, and can be rolled back.
+	// An empty text removes the policy, so that every node can reach every other node. This creates a version like any
+	// other, with an author and an audit entry, and you can roll it back.
 	//
-	// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
-	// locks its author out undoes itself. Until then every other save is answered 409.
+	// With `confirmWithin`, the version is reverted automatically unless it is confirmed in time. Use it to avoid
+	// locking yourself out. Until the version is confirmed or reverted, no other policy can be saved: the response is
+	// 409.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -623,43 +643,46 @@ type ClientInterface interface {
 
 	// SetPolicy Save a policy
 	//
-	// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
-	// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
-	// new version.
+	// The text becomes a new version and takes effect immediately on every replica. A text that is not a valid policy,
+	// or that fails its own `tests` or `sshTests`, is rejected. Saving the current text again does not create a new
+	// version.
 	//
-	// An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
-	// author and an entry in the audit, and can be rolled back.
+	// An empty text removes the policy, so that every node can reach every other node. This creates a version like any
+	// other, with an author and an audit entry, and you can roll it back.
 	//
-	// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
-	// locks its author out undoes itself. Until then every other save is answered 409.
+	// With `confirmWithin`, the version is reverted automatically unless it is confirmed in time. Use it to avoid
+	// locking yourself out. Until the version is confirmed or reverted, no other policy can be saved: the response is
+	// 409.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /api/v1/policy (the `SetPolicy` operationId).
 	SetPolicy(ctx context.Context, params *SetPolicyParams, body SetPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// MapAccessWithBody Show who reaches whom
+	// MapAccessWithBody Show who can reach what
 	//
-	// Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
-	// it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+	// Covers all existing nodes: who can reach what, on which ports, and through which rules. If you send a policy,
+	// the response also shows what it would change. Nothing is saved. An empty body covers everyone.
 	//
-	// Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
-	// counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
-	// fewer in `from` and `to`.
+	// Expired nodes cannot reach others or be reached. A route counts as one node, and so does the internet behind
+	// exit nodes. A user without nodes who is named in `from` or `to` counts as one untagged node: the response shows
+	// what the user's first device could reach. The response lists at most 500 sources, 500 destinations and 10,000
+	// cells, and only counts the rest. Use `from` and `to` to narrow the result.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/policy/access (the `MapAccess` operationId).
 	MapAccessWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// MapAccess Show who reaches whom
+	// MapAccess Show who can reach what
 	//
-	// Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
-	// it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+	// Covers all existing nodes: who can reach what, on which ports, and through which rules. If you send a policy,
+	// the response also shows what it would change. Nothing is saved. An empty body covers everyone.
 	//
-	// Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
-	// counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
-	// fewer in `from` and `to`.
+	// Expired nodes cannot reach others or be reached. A route counts as one node, and so does the internet behind
+	// exit nodes. A user without nodes who is named in `from` or `to` counts as one untagged node: the response shows
+	// what the user's first device could reach. The response lists at most 500 sources, 500 destinations and 10,000
+	// cells, and only counts the rest. Use `from` and `to` to narrow the result.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -668,8 +691,8 @@ type ClientInterface interface {
 
 	// CheckPolicyWithBody Check a policy without saving it
 	//
-	// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-	// tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
+	// The response is 200 if the policy could be saved. It is 400 with `problems` if the policy is invalid or fails
+	// its own tests on the current network. An empty text is rejected: saving it is possible, but removes the policy.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -678,72 +701,72 @@ type ClientInterface interface {
 
 	// CheckPolicy Check a policy without saving it
 	//
-	// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-	// tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
+	// The response is 200 if the policy could be saved. It is 400 with `problems` if the policy is invalid or fails
+	// its own tests on the current network. An empty text is rejected: saving it is possible, but removes the policy.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/policy/check (the `CheckPolicy` operationId).
 	CheckPolicy(ctx context.Context, body CheckPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ConfirmPolicy Keep the version that waits to be confirmed
+	// ConfirmPolicy Confirm the pending policy version
 	//
-	// Whoever did not save that version names it by `If-Match`.
+	// If someone else saved that version, you must identify it with `If-Match`.
 	//
 	// Corresponds with POST /api/v1/policy/confirm (the `ConfirmPolicy` operationId).
 	ConfirmPolicy(ctx context.Context, params *ConfirmPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DiffPolicies Compare two versions line by line
+	// DiffPolicies Compare two policy versions line by line
 	//
 	// Corresponds with GET /api/v1/policy/diff (the `DiffPolicies` operationId).
 	DiffPolicies(ctx context.Context, params *DiffPoliciesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewPolicyWithBody Say what a policy would change
+	// PreviewPolicyWithBody Preview the effect of a policy
 	//
-	// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
-	// follow a change at once; connections that are open may live on until they close.
+	// Compares the given policy with the current one for all existing nodes. Nothing is saved. New connections follow
+	// a policy change immediately; open connections may continue until they are closed.
 	//
-	// With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
-	// them these tags would change. At least one of `policy` and `retag` is required.
+	// Set `retag` to preview different tags for some nodes, under the given policy or, if you send none, under the
+	// current one. At least one of `policy` and `retag` is required.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
 	PreviewPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PreviewPolicy Say what a policy would change
+	// PreviewPolicy Preview the effect of a policy
 	//
-	// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
-	// follow a change at once; connections that are open may live on until they close.
+	// Compares the given policy with the current one for all existing nodes. Nothing is saved. New connections follow
+	// a policy change immediately; open connections may continue until they are closed.
 	//
-	// With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
-	// them these tags would change. At least one of `policy` and `retag` is required.
+	// Set `retag` to preview different tags for some nodes, under the given policy or, if you send none, under the
+	// current one. At least one of `policy` and `retag` is required.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/policy/preview (the `PreviewPolicy` operationId).
 	PreviewPolicy(ctx context.Context, body PreviewPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RevertPolicy Undo the version that waits to be confirmed
+	// RevertPolicy Revert the pending policy version
 	//
-	// What was in force before it becomes a new version at once. Whoever did not save that version names it by
-	// `If-Match`.
+	// The previous policy immediately becomes a new version. If someone else saved the pending version, you must
+	// identify it with `If-Match`.
 	//
 	// Corresponds with POST /api/v1/policy/revert (the `RevertPolicy` operationId).
 	RevertPolicy(ctx context.Context, params *RevertPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RollbackPolicyWithBody Save the text of an earlier version again
+	// RollbackPolicyWithBody Restore an earlier policy version
 	//
-	// The same as `PUT /api/v1/policy` with that text.
+	// Does the same as `PUT /api/v1/policy` with the text of that version.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/policy/rollback (the `RollbackPolicy` operationId).
 	RollbackPolicyWithBody(ctx context.Context, params *RollbackPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RollbackPolicy Save the text of an earlier version again
+	// RollbackPolicy Restore an earlier policy version
 	//
-	// The same as `PUT /api/v1/policy` with that text.
+	// Does the same as `PUT /api/v1/policy` with the text of that version.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -752,8 +775,8 @@ type ClientInterface interface {
 
 	// TestPolicyWithBody Run the tests of a policy
 	//
-	// Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
-	// that fail are an answer here, not an error.
+	// Runs the `tests` and `sshTests` of the given policy on the current network. Without a policy in the request, it
+	// runs those of the current one. Failing tests are part of a normal response, not an error.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -762,48 +785,51 @@ type ClientInterface interface {
 
 	// TestPolicy Run the tests of a policy
 	//
-	// Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
-	// that fail are an answer here, not an error.
+	// Runs the `tests` and `sshTests` of the given policy on the current network. Without a policy in the request, it
+	// runs those of the current one. Failing tests are part of a normal response, not an error.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/policy/test (the `TestPolicy` operationId).
 	TestPolicy(ctx context.Context, body TestPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListPolicyVersions List versions of the policy
+	// ListPolicyVersions List policy versions
 	//
-	// Newest first, without the texts. Versions are never dropped.
+	// Newest first, without the texts. Versions are never deleted.
 	//
 	// Corresponds with GET /api/v1/policy/versions (the `ListPolicyVersions` operationId).
 	ListPolicyVersions(ctx context.Context, params *ListPolicyVersionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetPolicyVersion Show one version of the policy
+	// GetPolicyVersion Show a policy version
 	//
-	// The text is empty for a version by which there was no policy.
+	// The text is empty if this version removed the policy.
 	//
 	// Corresponds with GET /api/v1/policy/versions/{version} (the `GetPolicyVersion` operationId).
 	GetPolicyVersion(ctx context.Context, version string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// WhyPolicy Say whether one may reach another, and why
+	// WhyPolicy Explain whether a source can reach a destination
 	//
-	// An end is a node (name, id or address), a user (name or e-mail), a tag, a group, a host of the policy, or any
-	// address. Of a user, a group or a tag it asks whether some node that they have, or might have, is allowed.
+	// Sources and destinations can be a node (name, ID or address), a user (name or email address), a tag, a group, a
+	// host defined in the policy, or any address. For a user, a group or a tag, access is allowed if it is allowed for
+	// at least one node that they have or could have.
 	//
 	// Corresponds with GET /api/v1/policy/why (the `WhyPolicy` operationId).
 	WhyPolicy(ctx context.Context, params *WhyPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// AskPolicyWithBody Say whether one could reach another by a draft, and why
+	// AskPolicyWithBody Explain whether a source can reach a destination under a draft
 	//
-	// As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+	// Does the same as the GET operation, but evaluates the policy in the request instead of the current one. Nothing
+	// is saved.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/policy/why (the `AskPolicy` operationId).
 	AskPolicyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// AskPolicy Say whether one could reach another by a draft, and why
+	// AskPolicy Explain whether a source can reach a destination under a draft
 	//
-	// As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+	// Does the same as the GET operation, but evaluates the policy in the request instead of the current one. Nothing
+	// is saved.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -812,23 +838,23 @@ type ClientInterface interface {
 
 	// DeletePreAuthKey Delete a pre-auth key
 	//
-	// Nodes that joined with the key stay.
+	// Nodes that joined with the pre-auth key are kept.
 	//
 	// Corresponds with DELETE /api/v1/preauthkey (the `DeletePreAuthKey` operationId).
 	DeletePreAuthKey(ctx context.Context, params *DeletePreAuthKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListPreAuthKeys List pre-auth keys
 	//
-	// All keys, expired and used ones included. Their secrets are masked.
+	// Includes expired and used pre-auth keys. Secrets are masked.
 	//
 	// Corresponds with GET /api/v1/preauthkey (the `ListPreAuthKeys` operationId).
 	ListPreAuthKeys(ctx context.Context, params *ListPreAuthKeysParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreatePreAuthKeyWithBody Create a pre-auth key
 	//
-	// The answer is the only place where the whole key ever appears. The server keeps a hash of it.
+	// The response is the only place where the full key appears. The server stores only a hash of it.
 	//
-	// Recommended lifetimes are 1 hour in production and 24 hours for tests.
+	// The recommended lifetime is 1 hour in production and 24 hours for tests.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -837,29 +863,29 @@ type ClientInterface interface {
 
 	// CreatePreAuthKey Create a pre-auth key
 	//
-	// The answer is the only place where the whole key ever appears. The server keeps a hash of it.
+	// The response is the only place where the full key appears. The server stores only a hash of it.
 	//
-	// Recommended lifetimes are 1 hour in production and 24 hours for tests.
+	// The recommended lifetime is 1 hour in production and 24 hours for tests.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/preauthkey (the `CreatePreAuthKey` operationId).
 	CreatePreAuthKey(ctx context.Context, body CreatePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangePreAuthKeysWithBody Expire or delete many pre-auth keys
+	// ChangePreAuthKeysWithBody Expire or delete several pre-auth keys
 	//
-	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	// Each key is handled separately: if one cannot be changed, the others still are. The response is 200 with one
+	// result per key. All changes share one revision. You can send up to 1,000 IDs.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/preauthkey/bulk (the `ChangePreAuthKeys` operationId).
 	ChangePreAuthKeysWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangePreAuthKeys Expire or delete many pre-auth keys
+	// ChangePreAuthKeys Expire or delete several pre-auth keys
 	//
-	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-	// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+	// Each key is handled separately: if one cannot be changed, the others still are. The response is 200 with one
+	// result per key. All changes share one revision. You can send up to 1,000 IDs.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -868,8 +894,8 @@ type ClientInterface interface {
 
 	// ExpirePreAuthKeyWithBody Expire a pre-auth key
 	//
-	// From now on no node can join with the key. Nodes that joined with it are not affected. A key that has expired
-	// already stays as it is.
+	// Nodes can no longer join with the pre-auth key. Nodes that have already joined with it are not affected. If the
+	// key has already expired, nothing changes.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -878,49 +904,50 @@ type ClientInterface interface {
 
 	// ExpirePreAuthKey Expire a pre-auth key
 	//
-	// From now on no node can join with the key. Nodes that joined with it are not affected. A key that has expired
-	// already stays as it is.
+	// Nodes can no longer join with the pre-auth key. Nodes that have already joined with it are not affected. If the
+	// key has already expired, nothing changes.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/preauthkey/expire (the `ExpirePreAuthKey` operationId).
 	ExpirePreAuthKey(ctx context.Context, body ExpirePreAuthKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListPresence Summarise when nodes were online
+	// ListPresence Summarise the uptime of nodes
 	//
-	// Cuts the time into parts of the same length and tells for each node which share of each part it was online, and how
-	// often it came or went. Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes
-	// are sorted by id, at most 500 in one answer.
+	// Divides the period into intervals of equal length. For each node, the response contains the fraction of each
+	// interval that it was online, and how often it went online or offline. The default period is the last 24 hours.
+	// Set `from` and `to` to select another period of at most 31 days. Nodes are sorted by ID, at most 500 per
+	// response.
 	//
 	// Corresponds with GET /api/v1/presence (the `ListPresence` operationId).
 	ListPresence(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListRoutes List routes
 	//
-	// Of several filters all must hold.
+	// If you set several filters, a route must match all of them.
 	//
 	// Corresponds with GET /api/v1/routes (the `ListRoutes` operationId).
 	ListRoutes(ctx context.Context, params *ListRoutesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ShowNetworkHistory Tell which nodes served a network, by its prefix
+	// ShowNetworkHistory List the nodes that served a network
 	//
-	// The history of a route tells the same while the route is there; this one also when none leads to the network any
-	// more. A network that was never served has no terms.
+	// Returns the same history as `GET /api/v1/routes/{routeId}/history`, but also works if no route to the network
+	// exists any more. If no node ever served the network, `terms` is empty.
 	//
 	// Corresponds with GET /api/v1/routes/history (the `ShowNetworkHistory` operationId).
 	ShowNetworkHistory(ctx context.Context, params *ShowNetworkHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteRoute Delete a route
 	//
-	// Only a route that its node no longer advertises can be deleted; others answer 409.
+	// You can delete a route only after its node has stopped advertising it. Otherwise the response is 409.
 	//
 	// Corresponds with DELETE /api/v1/routes/{routeId} (the `DeleteRoute` operationId).
 	DeleteRoute(ctx context.Context, routeID RouteRef, params *DeleteRouteParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ChangeRouteWithBody Set the preference of a route
 	//
-	// When a network needs another router, the one with the greatest preference is chosen among those that can be
-	// reached. The router that serves now stays.
+	// If a network needs another router, the server chooses the reachable router with the highest preference. The
+	// router that is currently active stays active.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -929,8 +956,8 @@ type ClientInterface interface {
 
 	// ChangeRoute Set the preference of a route
 	//
-	// When a network needs another router, the one with the greatest preference is chosen among those that can be
-	// reached. The router that serves now stays.
+	// If a network needs another router, the server chooses the reachable router with the highest preference. The
+	// router that is currently active stays active.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -939,81 +966,84 @@ type ClientInterface interface {
 
 	// DisableRoute Disable a route
 	//
-	// Peers can no longer use the route, and the policy does not approve it again. Of the two routes to the internet
-	// that an exit node advertises, the other one goes with it.
+	// Peers can no longer use the route, and the policy does not approve it again. If an exit node advertises both
+	// default routes, disabling one also disables the other.
 	//
 	// Corresponds with POST /api/v1/routes/{routeId}/disable (the `DisableRoute` operationId).
 	DisableRoute(ctx context.Context, routeID RouteRef, params *DisableRouteParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// EnableRoute Enable a route
 	//
-	// Peers that the policy lets may use the route from now on. Of the two routes to the internet that an exit node
-	// advertises, the other one goes with it.
+	// Peers that the policy permits can use the route immediately. If an exit node advertises both default routes,
+	// enabling one also enables the other.
 	//
 	// Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
 	EnableRoute(ctx context.Context, routeID RouteRef, params *EnableRouteParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ShowRouteHistory Tell which nodes served a network, and when
+	// ShowRouteHistory List the nodes that served the network of a route
 	//
-	// Of all nodes with a route to the same network, which one was primary, newest first. Exit nodes all serve at the
-	// same time, so that the internet has no history. Kept as long as the audit.
+	// Shows which node was primary among all nodes with a route to the same network, newest first. Exit nodes all
+	// serve at the same time, so the default routes have no history. The history is kept as long as the audit log.
 	//
 	// Corresponds with GET /api/v1/routes/{routeId}/history (the `ShowRouteHistory` operationId).
 	ShowRouteHistory(ctx context.Context, routeID RouteRef, params *ShowRouteHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ShowServer Show the state of the service
+	// ShowServer Show the state of the server
 	//
-	// What the answering replica is, which others there are, how well each part is and since when, and what online
-	// nodes report of the relays. It only reads what is known and asks neither the database nor a relay.
+	// Shows the replica that responds, the other replicas, the status of each component and since when, and what
+	// online nodes report about the relays. It uses only information that the replica already has and contacts neither
+	// the database nor a relay.
 	//
 	// Corresponds with GET /api/v1/server (the `ShowServer` operationId).
 	ShowServer(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ApproveSSHWithBody Let an SSH session begin
+	// ApproveSSHWithBody Approve an SSH session
 	//
-	// The session begins, and others from the same node to the same node as the same user begin without asking for
-	// the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
-	// come for it.
+	// The session starts. For the `checkPeriod` of the rule, further sessions with the same source node, target node
+	// and SSH user start without approval. If the period is `always`, the approval is valid for one session, which
+	// must start within a minute.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/ssh/approve (the `ApproveSSH` operationId).
 	ApproveSSHWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ApproveSSH Let an SSH session begin
+	// ApproveSSH Approve an SSH session
 	//
-	// The session begins, and others from the same node to the same node as the same user begin without asking for
-	// the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
-	// come for it.
+	// The session starts. For the `checkPeriod` of the rule, further sessions with the same source node, target node
+	// and SSH user start without approval. If the period is `always`, the approval is valid for one session, which
+	// must start within a minute.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/ssh/approve (the `ApproveSSH` operationId).
 	ApproveSSH(ctx context.Context, body ApproveSSHJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListPendingSSH List SSH sessions that wait for an approval
+	// ListPendingSSH List SSH sessions waiting for approval
 	//
-	// The sessions that wait now, on any replica, newest first: the newest hundred of each replica. Sessions from the
-	// same node to the same node as the same user are one. A session that has begun to wait on another replica shows
-	// up within a few seconds, and one that was given up is gone within two minutes.
+	// Returns sessions that are waiting now, newest first. Each replica contributes its newest 100. Sessions with the
+	// same source node, target node and SSH user are listed as one. It can take a few seconds until a session on
+	// another replica is listed, and up to two minutes until an abandoned session disappears.
 	//
 	// Corresponds with GET /api/v1/ssh/pending (the `ListPendingSSH` operationId).
 	ListPendingSSH(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RejectSSHWithBody Turn an SSH session away
+	// RejectSSHWithBody Reject an SSH session
 	//
-	// The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
-	// that still holds is taken back by the same code. Sessions that have begun stay.
+	// The session is closed. Further sessions with the same source node, target node and SSH user are rejected for one
+	// minute. After that, they can ask for approval again. The same code also revokes an approval that is still valid.
+	// Sessions that have already started are not affected.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/ssh/reject (the `RejectSSH` operationId).
 	RejectSSHWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RejectSSH Turn an SSH session away
+	// RejectSSH Reject an SSH session
 	//
-	// The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
-	// that still holds is taken back by the same code. Sessions that have begun stay.
+	// The session is closed. Further sessions with the same source node, target node and SSH user are rejected for one
+	// minute. After that, they can ask for approval again. The same code also revokes an approval that is still valid.
+	// Sessions that have already started are not affected.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1022,16 +1052,16 @@ type ClientInterface interface {
 
 	// ListUsers List users
 	//
-	// All users, or those that match one of the parameters. When several are given only one counts: `name` before
-	// `email` before `id`. No match is an empty list, not an error.
+	// Returns all users, or only those that match one of the parameters. If you set several, only one applies: `name`
+	// takes precedence over `email`, and `email` over `id`. If no user matches, the list is empty.
 	//
 	// Corresponds with GET /api/v1/user (the `ListUsers` operationId).
 	ListUsers(ctx context.Context, params *ListUsersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateUserWithBody Create a user
 	//
-	// If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
-	// `admin` and the scope `policy`, too.
+	// If the policy mentions the name or the email address, creating the user changes who the policy applies to. The
+	// API key then also needs the role `admin` and the scope `policy`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1040,32 +1070,36 @@ type ClientInterface interface {
 
 	// CreateUser Create a user
 	//
-	// If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
-	// `admin` and the scope `policy`, too.
+	// If the policy mentions the name or the email address, creating the user changes who the policy applies to. The
+	// API key then also needs the role `admin` and the scope `policy`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /api/v1/user (the `CreateUser` operationId).
 	CreateUser(ctx context.Context, body CreateUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangeUsersWithBody Delete many users, each with all nodes and pre-auth keys
+	// ChangeUsersWithBody Delete several users with all nodes and pre-auth keys
 	//
-	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-	// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-	// `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
-	// user whom the policy mentions; without them nothing is done.
+	// Each user is handled separately: if one cannot be deleted, the others still are. The response is 200 with one
+	// result per user. All deletions share one revision. You can send up to 1,000 IDs.
+	//
+	// An API key with scopes also needs `nodes` if one of the users has nodes, and `preauthkeys` if one has pre-auth
+	// keys. If the policy mentions one of the users, the API key also needs the role `admin` and the scope `policy`.
+	// Without these permissions, nothing is deleted.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/user/bulk (the `ChangeUsers` operationId).
 	ChangeUsersWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ChangeUsers Delete many users, each with all nodes and pre-auth keys
+	// ChangeUsers Delete several users with all nodes and pre-auth keys
 	//
-	// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-	// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-	// `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
-	// user whom the policy mentions; without them nothing is done.
+	// Each user is handled separately: if one cannot be deleted, the others still are. The response is 200 with one
+	// result per user. All deletions share one revision. You can send up to 1,000 IDs.
+	//
+	// An API key with scopes also needs `nodes` if one of the users has nodes, and `preauthkeys` if one has pre-auth
+	// keys. If the policy mentions one of the users, the API key also needs the role `admin` and the scope `policy`.
+	// Without these permissions, nothing is deleted.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1074,58 +1108,62 @@ type ClientInterface interface {
 
 	// DeleteUser Delete a user with all nodes and pre-auth keys
 	//
-	// Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-	// A tagged node belongs to its tags and stays, even if it joined with a key of this user: `taggedNodes` lists
-	// such nodes, and `deleteTagged` deletes them too.
-	// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
-	// takes the role `admin` and the scope `policy`, too.
+	// Deletes the user together with the user's nodes and pre-auth keys.
+	//
+	// A tagged node belongs to its tags and is kept, even if it joined with a pre-auth key of this user. `taggedNodes`
+	// lists such nodes. Set `deleteTagged` to delete them too.
+	//
+	// An API key with scopes also needs `nodes` if the user has nodes, and `preauthkeys` if the user has pre-auth
+	// keys. If the policy mentions the user, the API key also needs the role `admin` and the scope `policy`.
 	//
 	// Corresponds with DELETE /api/v1/user/{id} (the `DeleteUser` operationId).
 	DeleteUser(ctx context.Context, id UserRef, params *DeleteUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ShowUser Show one user
+	// ShowUser Show a user
 	//
 	// Corresponds with GET /api/v1/user/{id} (the `ShowUser` operationId).
 	ShowUser(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RenameUser Rename a user
 	//
-	// If the policy mentions the old or the new name, this changes whom the policy means: it takes the role `admin`
-	// and the scope `policy`, too. Routes of the user's nodes that only the policy approved, by the old name, are disabled.
+	// If the policy mentions the old or the new name, renaming the user changes who the policy applies to. The API key
+	// then also needs the role `admin` and the scope `policy`. Routes that only the policy approved, under the old
+	// name, are disabled.
 	//
 	// Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
 	RenameUser(ctx context.Context, id UserRef, newName string, params *RenameUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListWebhooks List webhooks
 	//
-	// In the order of their ids, at most 50 in all. Secrets are never shown again.
+	// Sorted by ID. There can be at most 50 webhooks. Secrets are not shown.
 	//
 	// Corresponds with GET /api/v1/webhooks (the `ListWebhooks` operationId).
 	ListWebhooks(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateWebhookWithBody Create a webhook
 	//
-	// The receiver is told of what happens from now on: each event that `events` asks for is posted to `url`, one after
-	// the other in the order of the event stream. An event counts as delivered when the receiver answers with a status of
-	// 200 to 299 within 10 seconds. Otherwise it is tried again, after a second at first and then up to a minute later, and
-	// for a day; those that follow wait. After a day it is kept as a failed event and the next one's turn comes. The answer
-	// 410 disables the webhook. An event may come twice: know it by its id.
+	// From now on, each event that `events` selects is sent to `url` with a POST request, one at a time and in the
+	// order of the event stream. An event is delivered when the receiver responds with a status from 200 to 299 within
+	// 10 seconds. Otherwise the server retries for a day, at first after one second and then at intervals of up to a
+	// minute, while later events wait. After a day, the event is stored as a failed event and delivery continues with
+	// the next one. If the receiver responds with 410, the webhook is disabled. An event can arrive twice; use its ID
+	// to detect duplicates.
 	//
-	// The body is a [Change](#/components/schemas/Change) with two members more: `event`, its name as in the event stream,
-	// such as `node.created`, and `type`, what other services of this kind call it: `nodeCreated`, `nodeApproved`,
-	// `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`, and the same as `event` for all
-	// others. Take no notice of names that you do not know. `webhook.test` is a test; `reset` says that some of what
-	// happened before is no longer kept: read anew what you need.
+	// The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
+	// event stream, such as `node.created`. `type` is the name that similar products use: `nodeCreated`,
+	// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
+	// events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
+	// that some earlier events are no longer stored; reload the data that you need.
 	//
-	// Each request carries these headers:
+	// Each request has these headers:
 	//
-	// - `Mesh-Event-Id`, `Mesh-Event` and `Mesh-Webhook-Id`: the id and name of the event, and whose it is;
-	// - `Mesh-Timestamp`: when it was sent, in seconds since 1970;
-	// - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
-	//   secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
+	// - `Mesh-Event-Id`, `Mesh-Event` and `Mesh-Webhook-Id`: the ID and name of the event, and the ID of the webhook.
+	// - `Mesh-Timestamp`: when the request was sent, in seconds since 1970.
+	// - `Mesh-Signature`: `v1=` followed by the HMAC-SHA256 of the timestamp, a dot and the body, in hexadecimal, with
+	//   the secret as the key. Compare it in constant time, and reject timestamps that are more than 5 minutes off.
 	//
-	// The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
-	// everything.
+	// Only this response contains the secret. An API key with scopes also needs `history:read`, because the receiver
+	// learns of everything that happens.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1134,27 +1172,28 @@ type ClientInterface interface {
 
 	// CreateWebhook Create a webhook
 	//
-	// The receiver is told of what happens from now on: each event that `events` asks for is posted to `url`, one after
-	// the other in the order of the event stream. An event counts as delivered when the receiver answers with a status of
-	// 200 to 299 within 10 seconds. Otherwise it is tried again, after a second at first and then up to a minute later, and
-	// for a day; those that follow wait. After a day it is kept as a failed event and the next one's turn comes. The answer
-	// 410 disables the webhook. An event may come twice: know it by its id.
+	// From now on, each event that `events` selects is sent to `url` with a POST request, one at a time and in the
+	// order of the event stream. An event is delivered when the receiver responds with a status from 200 to 299 within
+	// 10 seconds. Otherwise the server retries for a day, at first after one second and then at intervals of up to a
+	// minute, while later events wait. After a day, the event is stored as a failed event and delivery continues with
+	// the next one. If the receiver responds with 410, the webhook is disabled. An event can arrive twice; use its ID
+	// to detect duplicates.
 	//
-	// The body is a [Change](#/components/schemas/Change) with two members more: `event`, its name as in the event stream,
-	// such as `node.created`, and `type`, what other services of this kind call it: `nodeCreated`, `nodeApproved`,
-	// `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`, and the same as `event` for all
-	// others. Take no notice of names that you do not know. `webhook.test` is a test; `reset` says that some of what
-	// happened before is no longer kept: read anew what you need.
+	// The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
+	// event stream, such as `node.created`. `type` is the name that similar products use: `nodeCreated`,
+	// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
+	// events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
+	// that some earlier events are no longer stored; reload the data that you need.
 	//
-	// Each request carries these headers:
+	// Each request has these headers:
 	//
-	// - `Mesh-Event-Id`, `Mesh-Event` and `Mesh-Webhook-Id`: the id and name of the event, and whose it is;
-	// - `Mesh-Timestamp`: when it was sent, in seconds since 1970;
-	// - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
-	//   secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
+	// - `Mesh-Event-Id`, `Mesh-Event` and `Mesh-Webhook-Id`: the ID and name of the event, and the ID of the webhook.
+	// - `Mesh-Timestamp`: when the request was sent, in seconds since 1970.
+	// - `Mesh-Signature`: `v1=` followed by the HMAC-SHA256 of the timestamp, a dot and the body, in hexadecimal, with
+	//   the secret as the key. Compare it in constant time, and reject timestamps that are more than 5 minutes off.
 	//
-	// The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
-	// everything.
+	// Only this response contains the secret. An API key with scopes also needs `history:read`, because the receiver
+	// learns of everything that happens.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1163,7 +1202,7 @@ type ClientInterface interface {
 
 	// DeleteWebhook Delete a webhook
 	//
-	// What its receiver has not been told is not told any more, and its failed events are forgotten.
+	// Events that have not been delivered yet are discarded, and so are the failed events of the webhook.
 	//
 	// Corresponds with DELETE /api/v1/webhooks/{webhookId} (the `DeleteWebhook` operationId).
 	DeleteWebhook(ctx context.Context, webhookID WebhookRef, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1175,9 +1214,9 @@ type ClientInterface interface {
 
 	// ChangeWebhookWithBody Change a webhook
 	//
-	// A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-	// receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
-	// `history:read` too.
+	// Fields that you leave out keep their values. A disabled webhook misses the events that happen in the meantime.
+	// While deliveries to the receiver are failing, any change triggers an immediate retry. To change `url` or
+	// `events`, an API key with scopes also needs `history:read`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1186,72 +1225,73 @@ type ClientInterface interface {
 
 	// ChangeWebhook Change a webhook
 	//
-	// A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-	// receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
-	// `history:read` too.
+	// Fields that you leave out keep their values. A disabled webhook misses the events that happen in the meantime.
+	// While deliveries to the receiver are failing, any change triggers an immediate retry. To change `url` or
+	// `events`, an API key with scopes also needs `history:read`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PATCH /api/v1/webhooks/{webhookId} (the `ChangeWebhook` operationId).
 	ChangeWebhook(ctx context.Context, webhookID WebhookRef, body ChangeWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListFailedEvents List events that the receiver did not take
+	// ListFailedEvents List failed events of a webhook
 	//
-	// Those that were given up after a day, newest first: the last thousand, for 30 days.
+	// Lists events that could not be delivered within a day, newest first. The server keeps the last 1,000 for 30
+	// days.
 	//
 	// Corresponds with GET /api/v1/webhooks/{webhookId}/failed (the `ListFailedEvents` operationId).
 	ListFailedEvents(ctx context.Context, webhookID WebhookRef, params *ListFailedEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RedeliverEvent Send a failed event again
+	// RedeliverEvent Redeliver a failed event
 	//
-	// Sends it now, as it was, and answers with what the receiver made of it. If it takes the event, that is no longer
-	// listed. An event that the history has forgotten (`history.retention`) answers 404.
-	// While another test or redelivery to it is under way, it answers 409.
+	// Sends the original event again immediately. The response shows the result. After a successful delivery, the
+	// event is removed from the list. If the event is no longer in the history (`history.retention`), the response is
+	// 404. If another test or redelivery for the same webhook is running, it is 409.
 	//
 	// Corresponds with POST /api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver (the `RedeliverEvent` operationId).
 	RedeliverEvent(ctx context.Context, webhookID WebhookRef, failedID string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RotateWebhookSecret Give a webhook another secret
+	// RotateWebhookSecret Rotate the secret of a webhook
 	//
-	// Events are signed with the new secret at once. Those that the receiver refuses until it knows it are tried again, so
-	// none is lost. The secret is shown in this answer alone.
+	// Events are signed with the new secret immediately. If the receiver rejects events until it knows the new secret,
+	// they are retried, so none is lost. Only this response contains the secret.
 	//
 	// Corresponds with POST /api/v1/webhooks/{webhookId}/rotate (the `RotateWebhookSecret` operationId).
 	RotateWebhookSecret(ctx context.Context, webhookID WebhookRef, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// TestWebhook Send a test
+	// TestWebhook Send a test event
 	//
-	// Sends an event `webhook.test` to the receiver now, whatever the webhook asks for and also when it is disabled, and
-	// answers with what the receiver made of it. A receiver that does not take it is no error of this call.
-	// While another test or redelivery to it is under way, it answers 409.
+	// Sends a `webhook.test` event to the receiver immediately, regardless of the selected events and even if the
+	// webhook is disabled. The response shows the result. A failed delivery is not an error of this operation. If
+	// another test or redelivery for the same webhook is running, the response is 409.
 	//
 	// Corresponds with POST /api/v1/webhooks/{webhookId}/test (the `TestWebhook` operationId).
 	TestWebhook(ctx context.Context, webhookID WebhookRef, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// Whoami Show what the caller may do
+	// Whoami Show the permissions of the caller
 	//
-	// Every valid key may ask.
+	// Available to every valid API key.
 	//
 	// Corresponds with GET /api/v1/whoami (the `Whoami` operationId).
 	Whoami(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// Health Health of this replica (no key)
+	// Health Show the health of this replica (no API key)
 	//
-	// For probes. Reports the last background check, so it never waits for the database.
+	// For health probes. Returns the result of the last background check, so it never waits for the database.
 	//
 	// Corresponds with GET /health (the `Health` operationId).
 	Health(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// Ready Readiness of this replica (no key)
+	// Ready Show whether this replica is ready (no API key)
 	//
-	// For load balancers. Passes while this replica can serve maps to devices, also while the database is away, so that
-	// an outage of the database does not take every replica out of service. Like `/health`, it never waits for the
-	// database. Use `/health` to learn whether changes can be saved.
+	// For load balancers. A replica is ready while it can serve network maps to devices, even if the database is
+	// unavailable, so that a database outage does not take all replicas out of rotation. Like `/health`, it never
+	// waits for the database. Use `/health` to find out whether changes can be saved.
 	//
 	// Corresponds with GET /ready (the `Ready` operationId).
 	Ready(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// Version Version of this replica (no key)
+	// Version Show the version of this replica (no API key)
 	//
 	// Corresponds with GET /version (the `Version` operationId).
 	Version(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1259,7 +1299,7 @@ type ClientInterface interface {
 
 // ListAPIKeys List API keys
 //
-// All keys, expired ones included. Their secrets are masked.
+// Includes expired API keys. Secrets are masked.
 //
 // Corresponds with GET /api/v1/apikey (the `ListAPIKeys` operationId).
 func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1276,12 +1316,13 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 
 // CreateAPIKeyWithBody Create an API key
 //
-// The answer is the only place where the whole key ever appears. The server keeps a hash of it.
+// The response is the only place where the full key appears. The server stores only a hash of it.
 //
-// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
-// for development or a long-lived console key.
+// The recommended lifetime is 90 days in production and 365 days for additional console keys. Use 999 days only
+// for development or for a long-lived console key.
 //
-// A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
+// An API key can create only keys with equal or fewer permissions. The new key may expire later than the key that
+// created it, so that keys can be renewed.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1300,12 +1341,13 @@ func (c *Client) CreateAPIKeyWithBody(ctx context.Context, contentType string, b
 
 // CreateAPIKey Create an API key
 //
-// The answer is the only place where the whole key ever appears. The server keeps a hash of it.
+// The response is the only place where the full key appears. The server stores only a hash of it.
 //
-// Recommended lifetimes are 90 days in production, 365 days for additional keys of a console, and 999 days only
-// for development or a long-lived console key.
+// The recommended lifetime is 90 days in production and 365 days for additional console keys. Use 999 days only
+// for development or for a long-lived console key.
 //
-// A key cannot open more than the one that makes it. It may end later, so that keys can be renewed.
+// An API key can create only keys with equal or fewer permissions. The new key may expire later than the key that
+// created it, so that keys can be renewed.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1324,8 +1366,8 @@ func (c *Client) CreateAPIKey(ctx context.Context, body CreateAPIKeyJSONRequestB
 
 // ExpireAPIKeysWithBody Expire API keys
 //
-// From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
-// may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+// Expires the selected API keys immediately, or at the time `at`. Set exactly one other field to select the keys:
+// `prefix` may match several, `id` and `key` select one. An API key cannot expire a key that has more permissions.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1344,8 +1386,8 @@ func (c *Client) ExpireAPIKeysWithBody(ctx context.Context, contentType string, 
 
 // ExpireAPIKeys Expire API keys
 //
-// From now on the keys are refused, or from the time `at`. One other member of the request selects the keys. `prefix`
-// may select several; `id` and `key` select one. A key cannot expire one that opens more than itself.
+// Expires the selected API keys immediately, or at the time `at`. Set exactly one other field to select the keys:
+// `prefix` may match several, `id` and `key` select one. An API key cannot expire a key that has more permissions.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1364,7 +1406,7 @@ func (c *Client) ExpireAPIKeys(ctx context.Context, body ExpireAPIKeysJSONReques
 
 // DeleteAPIKey Delete an API key
 //
-// The key is refused from now on, and it is no longer listed. A key cannot delete one that opens more than itself.
+// The key is no longer accepted or listed. An API key cannot delete a key that has more permissions.
 //
 // Corresponds with DELETE /api/v1/apikey/{prefix} (the `DeleteAPIKey` operationId).
 func (c *Client) DeleteAPIKey(ctx context.Context, prefix string, params *DeleteAPIKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1379,10 +1421,11 @@ func (c *Client) DeleteAPIKey(ctx context.Context, prefix string, params *Delete
 	return c.Client.Do(req)
 }
 
-// ListAudit List changes, with who made them
+// ListAudit List audit log entries
 //
-// Newest first. Each entry is one change to one object, with the object before and after it in the shape in which
-// the API shows it. An entry meets all conditions that are given. Entries are kept for `history.retention`.
+// Newest first. Each entry describes one change to one object, with its state before and after in the same form as
+// elsewhere in the API. If you set several filters, an entry must match all of them. Entries are kept for
+// `history.retention`.
 //
 // Corresponds with GET /api/v1/audit (the `ListAudit` operationId).
 func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1397,10 +1440,10 @@ func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEdit
 	return c.Client.Do(req)
 }
 
-// ApproveLoginWithBody Let a device in
+// ApproveLoginWithBody Approve a device
 //
-// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
-// did not come for it yet. It then has 15 minutes.
+// The device becomes a node of the user. The server briefly waits for the device to complete the join. If it has
+// not done so yet, `node` is null, and the device has 15 minutes to complete it.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1417,10 +1460,10 @@ func (c *Client) ApproveLoginWithBody(ctx context.Context, contentType string, b
 	return c.Client.Do(req)
 }
 
-// ApproveLogin Let a device in
+// ApproveLogin Approve a device
 //
-// The device becomes a node of the user. The answer waits a moment for the node; `node` is null when the device
-// did not come for it yet. It then has 15 minutes.
+// The device becomes a node of the user. The server briefly waits for the device to complete the join. If it has
+// not done so yet, `node` is null, and the device has 15 minutes to complete it.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1437,10 +1480,10 @@ func (c *Client) ApproveLogin(ctx context.Context, body ApproveLoginJSONRequestB
 	return c.Client.Do(req)
 }
 
-// ListPendingLogins List devices that wait for an answer
+// ListPendingLogins List devices waiting for approval
 //
-// The devices that asked to join without a key and wait now, on any replica, newest first: the newest hundred of
-// each replica. A device that has begun to wait on another replica shows up within a few seconds.
+// Returns devices that asked to join without a pre-auth key and are waiting now, newest first. Each replica
+// contributes its newest 100. It can take a few seconds until a device that contacted another replica is listed.
 //
 // Corresponds with GET /api/v1/auth/pending (the `ListPendingLogins` operationId).
 func (c *Client) ListPendingLogins(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1455,9 +1498,9 @@ func (c *Client) ListPendingLogins(ctx context.Context, reqEditors ...RequestEdi
 	return c.Client.Do(req)
 }
 
-// RegisterLoginWithBody Let a device in
+// RegisterLoginWithBody Approve a device (alias)
 //
-// The same as `POST /api/v1/auth/approve`.
+// Does the same as `POST /api/v1/auth/approve`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1474,9 +1517,9 @@ func (c *Client) RegisterLoginWithBody(ctx context.Context, contentType string, 
 	return c.Client.Do(req)
 }
 
-// RegisterLogin Let a device in
+// RegisterLogin Approve a device (alias)
 //
-// The same as `POST /api/v1/auth/approve`.
+// Does the same as `POST /api/v1/auth/approve`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1493,7 +1536,7 @@ func (c *Client) RegisterLogin(ctx context.Context, body RegisterLoginJSONReques
 	return c.Client.Do(req)
 }
 
-// RejectLoginWithBody Turn a device away
+// RejectLoginWithBody Reject a device
 //
 // The device shows the reason and stops asking.
 //
@@ -1512,7 +1555,7 @@ func (c *Client) RejectLoginWithBody(ctx context.Context, contentType string, bo
 	return c.Client.Do(req)
 }
 
-// RejectLogin Turn a device away
+// RejectLogin Reject a device
 //
 // The device shows the reason and stops asking.
 //
@@ -1531,10 +1574,10 @@ func (c *Client) RejectLogin(ctx context.Context, body RejectLoginJSONRequestBod
 	return c.Client.Do(req)
 }
 
-// DebugDigest Digest of this replica's state, and what the others reported
+// DebugDigest Show the state digests of all replicas
 //
-// Replicas at the same revision must have the same digest. A difference is a defect of Fairlead; report it with
-// this answer.
+// Replicas at the same revision must have the same digest. A difference is a bug in Fairlead: report it together
+// with this response.
 //
 // Corresponds with GET /api/v1/debug/digest (the `DebugDigest` operationId).
 func (c *Client) DebugDigest(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1549,10 +1592,10 @@ func (c *Client) DebugDigest(ctx context.Context, reqEditors ...RequestEditorFn)
 	return c.Client.Do(req)
 }
 
-// DebugProfile What this replica does now, for those who develop it
+// DebugProfile Show the profiles of this replica
 //
-// The stacks of its goroutines and what lies in its memory, as texts of Go's runtime. They name functions and
-// lines of Fairlead and hold no data of the network.
+// For developers of Fairlead. Contains goroutine stacks and heap statistics in the text format of the Go runtime.
+// They contain function names and line numbers, but no data of the network.
 //
 // Corresponds with GET /api/v1/debug/profile (the `DebugProfile` operationId).
 func (c *Client) DebugProfile(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1567,9 +1610,9 @@ func (c *Client) DebugProfile(ctx context.Context, reqEditors ...RequestEditorFn
 	return c.Client.Do(req)
 }
 
-// ResetDNS Take the configured settings of DNS again
+// ResetDNS Reset the DNS settings to the configuration
 //
-// All that was changed here is forgotten.
+// Discards all changes made through the API.
 //
 // Corresponds with DELETE /api/v1/dns (the `ResetDNS` operationId).
 func (c *Client) ResetDNS(ctx context.Context, params *ResetDNSParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1584,7 +1627,7 @@ func (c *Client) ResetDNS(ctx context.Context, params *ResetDNSParams, reqEditor
 	return c.Client.Do(req)
 }
 
-// GetDNS Show the settings of DNS
+// GetDNS Show the DNS settings
 //
 // Corresponds with GET /api/v1/dns (the `GetDNS` operationId).
 func (c *Client) GetDNS(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1599,13 +1642,15 @@ func (c *Client) GetDNS(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 	return c.Client.Do(req)
 }
 
-// ChangeDNSWithBody Change settings of DNS
+// ChangeDNSWithBody Change DNS settings
 //
-// A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
-// Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
-// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+// Fields that you leave out keep their values. A list or map replaces the previous one completely. Connected
+// devices receive the change immediately.
 //
-// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+// Changes persist across restarts: the `dns` section of the configuration only provides the initial values. If
+// `dns.pinned` is set, the settings are read-only and the response is 409.
+//
+// `baseDomain` is part of the name of every node. It is set in the configuration and ignored here.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1622,13 +1667,15 @@ func (c *Client) ChangeDNSWithBody(ctx context.Context, params *ChangeDNSParams,
 	return c.Client.Do(req)
 }
 
-// ChangeDNS Change settings of DNS
+// ChangeDNS Change DNS settings
 //
-// A member that is left out stays as it is; a list or a map that is given takes the place of the whole one.
-// Connected devices learn the change at once, and it stays over restarts: the section `dns` of the configuration
-// gives only the values to start with, unless `dns.pinned` holds them fast. Then the answer is 409.
+// Fields that you leave out keep their values. A list or map replaces the previous one completely. Connected
+// devices receive the change immediately.
 //
-// `baseDomain` is part of every node's name. It comes from the configuration alone and is ignored here.
+// Changes persist across restarts: the `dns` section of the configuration only provides the initial values. If
+// `dns.pinned` is set, the settings are read-only and the response is 409.
+//
+// `baseDomain` is part of the name of every node. It is set in the configuration and ignored here.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1645,24 +1692,27 @@ func (c *Client) ChangeDNS(ctx context.Context, params *ChangeDNSParams, body Ch
 	return c.Client.Do(req)
 }
 
-// StreamEvents Follow what happens
+// StreamEvents Stream events
 //
-// Server-sent events, one for each entry of the audit and for each node that comes or goes, in the order of their
-// ids. The name of an event is the kind of the object and the verb, such as `node.created`, `user.deleted`,
-// `policy.created`, `node.online` or `node.offline`; its data is a [Change](#/components/schemas/Change); its id is
-// that of the change. Take no notice of names that you do not know.
+// Sends server-sent events in the order of their IDs: one for each audit log entry, and one whenever a node goes
+// online or offline. The event name is the kind of the object and the verb, such as `node.created`,
+// `user.deleted`, `policy.created`, `node.online` or `node.offline`. The data is a
+// [Change](#/components/schemas/Change), and the event ID is the ID of the change. Ignore events with unknown
+// names.
 //
-// A stream begins now, or after the event that `Last-Event-ID` names. Any replica can resume a stream that another
-// one began: nothing is missed, and no event comes twice. Of a node that comes and goes several times within a
-// minute, the last of each may be all that is left of it later.
+// A stream starts now, or after the event given by `Last-Event-ID`. You can resume a stream on any replica without
+// missing or repeating events. If a node goes online and offline several times within a minute, only the last
+// event of each type may be kept.
 //
-// When events after that id are no longer kept, one event `reset` with the data `{"revision":"4711"}` says so, and
-// the stream goes on from now: read anew what you need.
+// If events after the given ID are no longer stored, the server sends a `reset` event with the data
+// `{"revision":"4711"}` and continues from now. Reload the data that you need.
 //
-// A comment comes every 15 seconds. An id may come with no event: it is where to resume. The stream ends when its
-// key expires or is revoked, when its reader takes nothing for 10 seconds, and when the replica stops or cannot
-// use the database: connect again. One replica serves 64 streams, at most 8 to one API key, keeps
-// 8 of them for the local socket, and answers 503 to more.
+// The server sends a comment every 15 seconds. It may also send an ID without an event; resume from that ID. The
+// stream ends when its API key expires or is revoked, when the client reads nothing for 10 seconds, or when the
+// replica stops or cannot use the database. Reconnect in these cases.
+//
+// A replica serves at most 64 streams, of which 8 are reserved for the local socket, and at most 8 for each API
+// key. Further requests receive 503.
 //
 // Corresponds with GET /api/v1/events (the `StreamEvents` operationId).
 func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1677,9 +1727,9 @@ func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, r
 	return c.Client.Do(req)
 }
 
-// DatabaseHealth Whether the database is reachable
+// DatabaseHealth Check whether the database is reachable
 //
-// The last background check, as `/health` reports it, in the form that tools of this API read.
+// Returns the result of the last background check, as `/health` does, in the form that tools for this API expect.
 //
 // Corresponds with GET /api/v1/health (the `DatabaseHealth` operationId).
 func (c *Client) DatabaseHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1694,12 +1744,14 @@ func (c *Client) DatabaseHealth(ctx context.Context, reqEditors ...RequestEditor
 	return c.Client.Do(req)
 }
 
-// EnrolMachineWithBody Enrol a node before its first boot (no key)
+// EnrolMachineWithBody Register a node before its first boot (no API key)
 //
-// For provisioning systems that make a node's keys before the node starts. The pre-auth key in the body is the
-// credential; an API key is neither needed nor looked at. Rules are those of a client that joins with the same
-// key, except that the machine key is not proven here, so this operation only creates nodes: it never changes
-// one. A request that repeats an earlier one exactly is answered with the node that exists.
+// For provisioning systems that generate the keys of a node before it starts. The pre-auth key in the body is the
+// credential. An API key is not required, and is ignored if sent.
+//
+// The rules are the same as for a client that joins with this pre-auth key, with one difference: the caller does
+// not prove that it has the machine key. This operation therefore only creates nodes and never changes one. If you
+// repeat a request exactly, the response contains the existing node.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1716,12 +1768,14 @@ func (c *Client) EnrolMachineWithBody(ctx context.Context, contentType string, b
 	return c.Client.Do(req)
 }
 
-// EnrolMachine Enrol a node before its first boot (no key)
+// EnrolMachine Register a node before its first boot (no API key)
 //
-// For provisioning systems that make a node's keys before the node starts. The pre-auth key in the body is the
-// credential; an API key is neither needed nor looked at. Rules are those of a client that joins with the same
-// key, except that the machine key is not proven here, so this operation only creates nodes: it never changes
-// one. A request that repeats an earlier one exactly is answered with the node that exists.
+// For provisioning systems that generate the keys of a node before it starts. The pre-auth key in the body is the
+// credential. An API key is not required, and is ignored if sent.
+//
+// The rules are the same as for a client that joins with this pre-auth key, with one difference: the caller does
+// not prove that it has the machine key. This operation therefore only creates nodes and never changes one. If you
+// repeat a request exactly, the response contains the existing node.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1740,7 +1794,7 @@ func (c *Client) EnrolMachine(ctx context.Context, body EnrolMachineJSONRequestB
 
 // ListNodes List nodes
 //
-// Of several filters all must hold.
+// If you set several filters, a node must match all of them.
 //
 // Corresponds with GET /api/v1/node (the `ListNodes` operationId).
 func (c *Client) ListNodes(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1755,11 +1809,11 @@ func (c *Client) ListNodes(ctx context.Context, params *ListNodesParams, reqEdit
 	return c.Client.Do(req)
 }
 
-// BackfillNodeIPs Give nodes the addresses that they lack
+// BackfillNodeIPs Assign missing addresses to nodes
 //
-// For tools written for Headscale's API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
-// there is never anything to do and `changes` is empty. A change of `prefixes` leaves the addresses of existing
-// nodes as they are; `PUT /api/v1/node/{nodeId}/addresses` changes those of one node.
+// For tools written for the Headscale API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
+// this operation never changes anything and `changes` is always empty. A change of `prefixes` does not affect the
+// addresses of existing nodes. Use `PUT /api/v1/node/{nodeId}/addresses` to change the addresses of a node.
 //
 // Corresponds with POST /api/v1/node/backfillips (the `BackfillNodeIPs` operationId).
 func (c *Client) BackfillNodeIPs(ctx context.Context, params *BackfillNodeIPsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1774,17 +1828,17 @@ func (c *Client) BackfillNodeIPs(ctx context.Context, params *BackfillNodeIPsPar
 	return c.Client.Do(req)
 }
 
-// ChangeNodesWithBody Do the same to many nodes
+// ChangeNodesWithBody Change several nodes
 //
-// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+// Each node is handled separately: if one cannot be changed, the others still are. The response is 200 with one
+// result per node. All changes share one revision. You can send up to 1,000 IDs.
 //
-// `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
-// back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
-// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
-// lose its last. `approveRoutes` enables all routes that a node advertises.
+// `expire` and `delete` work as for a single node. `expire` also accepts `expiry` and `disableExpiry`, which
+// reactivate expired nodes. `setTags` replaces the tags of each node; `addTags` and `removeTags` change them. A
+// node that receives its first tag no longer belongs to its user. You cannot remove the last tag of a node.
+// `approveRoutes` enables all routes that a node advertises.
 //
-// A body with a member that is unknown is refused.
+// Unknown fields in the body are rejected.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1801,17 +1855,17 @@ func (c *Client) ChangeNodesWithBody(ctx context.Context, contentType string, bo
 	return c.Client.Do(req)
 }
 
-// ChangeNodes Do the same to many nodes
+// ChangeNodes Change several nodes
 //
-// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+// Each node is handled separately: if one cannot be changed, the others still are. The response is 200 with one
+// result per node. All changes share one revision. You can send up to 1,000 IDs.
 //
-// `expire` and `delete` do what they do to one node; `expire` takes `expiry` and `disableExpiry` too, which bring
-// back at once those that had expired. `setTags` gives each node exactly these tags, `addTags` and
-// `removeTags` change those it has; a node that gets its first tag no longer belongs to its user, and none can
-// lose its last. `approveRoutes` enables all routes that a node advertises.
+// `expire` and `delete` work as for a single node. `expire` also accepts `expiry` and `disableExpiry`, which
+// reactivate expired nodes. `setTags` replaces the tags of each node; `addTags` and `removeTags` change them. A
+// node that receives its first tag no longer belongs to its user. You cannot remove the last tag of a node.
+// `approveRoutes` enables all routes that a node advertises.
 //
-// A body with a member that is unknown is refused.
+// Unknown fields in the body are rejected.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1828,10 +1882,11 @@ func (c *Client) ChangeNodes(ctx context.Context, body ChangeNodesJSONRequestBod
 	return c.Client.Do(req)
 }
 
-// ExpireNodesWithBody Expire several nodes now
+// ExpireNodesWithBody Expire several nodes
 //
-// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
-// is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+// Expires the selected nodes immediately. Set exactly one field to select them. Nodes that you list individually
+// expire together: if one of them does not exist, none expires. Nodes that have already expired do not change and
+// are counted separately.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1848,10 +1903,11 @@ func (c *Client) ExpireNodesWithBody(ctx context.Context, contentType string, bo
 	return c.Client.Do(req)
 }
 
-// ExpireNodes Expire several nodes now
+// ExpireNodes Expire several nodes
 //
-// Exactly one member of the request selects the nodes. Nodes that are named expire together or, if one of them
-// is not there, not at all. Nodes that have expired already stay as they are and are counted apart.
+// Expires the selected nodes immediately. Set exactly one field to select them. Nodes that you list individually
+// expire together: if one of them does not exist, none expires. Nodes that have already expired do not change and
+// are counted separately.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1868,10 +1924,10 @@ func (c *Client) ExpireNodes(ctx context.Context, body ExpireNodesJSONRequestBod
 	return c.Client.Do(req)
 }
 
-// RegisterNodeWithBody Let a device in, as older tools ask for it
+// RegisterNodeWithBody Approve a device (older form)
 //
-// The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
-// the query instead.
+// Does the same as `POST /api/v1/auth/register`, with `key` instead of `authId`. You can also send the fields as
+// query parameters.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1888,10 +1944,10 @@ func (c *Client) RegisterNodeWithBody(ctx context.Context, params *RegisterNodeP
 	return c.Client.Do(req)
 }
 
-// RegisterNode Let a device in, as older tools ask for it
+// RegisterNode Approve a device (older form)
 //
-// The same as `POST /api/v1/auth/register`, with `key` in place of `authId`. The members of the body may stand in
-// the query instead.
+// Does the same as `POST /api/v1/auth/register`, with `key` instead of `authId`. You can also send the fields as
+// query parameters.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1910,7 +1966,8 @@ func (c *Client) RegisterNode(ctx context.Context, params *RegisterNodeParams, b
 
 // DeleteNode Delete a node
 //
-// The node loses access at once and is told so. Its device can join again as a new node, with a new key or login.
+// The node loses access immediately and is notified. The device can join again as a new node, with a new pre-auth
+// key or login.
 //
 // Corresponds with DELETE /api/v1/node/{nodeId} (the `DeleteNode` operationId).
 func (c *Client) DeleteNode(ctx context.Context, nodeID NodeRef, params *DeleteNodeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1925,9 +1982,9 @@ func (c *Client) DeleteNode(ctx context.Context, nodeID NodeRef, params *DeleteN
 	return c.Client.Do(req)
 }
 
-// ShowNode Show one node
+// ShowNode Show a node
 //
-// With `host`, what the device says of itself and of its network.
+// The response includes `host`: what the device reports about itself and its network.
 //
 // Corresponds with GET /api/v1/node/{nodeId} (the `ShowNode` operationId).
 func (c *Client) ShowNode(ctx context.Context, nodeID NodeRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1942,10 +1999,10 @@ func (c *Client) ShowNode(ctx context.Context, nodeID NodeRef, reqEditors ...Req
 	return c.Client.Do(req)
 }
 
-// SetNodeAddressesWithBody Give a node addresses of your choice
+// SetNodeAddressesWithBody Set the addresses of a node
 //
-// The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
-// there. The node and its peers change to them at once, which breaks the connections over the old ones.
+// The addresses must be free and within the configured prefixes. They stay reserved for the node as long as it
+// exists. The node and its peers switch to them immediately, which breaks connections over the old addresses.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1962,10 +2019,10 @@ func (c *Client) SetNodeAddressesWithBody(ctx context.Context, nodeID NodeRef, p
 	return c.Client.Do(req)
 }
 
-// SetNodeAddresses Give a node addresses of your choice
+// SetNodeAddresses Set the addresses of a node
 //
-// The addresses must lie in the prefixes of the network and be free. They are the node's for as long as it is
-// there. The node and its peers change to them at once, which breaks the connections over the old ones.
+// The addresses must be free and within the configured prefixes. They stay reserved for the node as long as it
+// exists. The node and its peers switch to them immediately, which breaks connections over the old addresses.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1982,10 +2039,10 @@ func (c *Client) SetNodeAddresses(ctx context.Context, nodeID NodeRef, params *S
 	return c.Client.Do(req)
 }
 
-// ApproveRoutesWithBody Enable exactly these routes of a node
+// ApproveRoutesWithBody Set the enabled routes of a node
 //
-// Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
-// does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+// Enables exactly these routes and disables all other routes of the node. A route that the node does not advertise
+// yet becomes active once it does. `0.0.0.0/0` and `::/0` belong together: either one enables both.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2002,10 +2059,10 @@ func (c *Client) ApproveRoutesWithBody(ctx context.Context, nodeID NodeRef, para
 	return c.Client.Do(req)
 }
 
-// ApproveRoutes Enable exactly these routes of a node
+// ApproveRoutes Set the enabled routes of a node
 //
-// Every other route of the node is disabled. A route that the node does not advertise yet serves as soon as it
-// does. Of the routes to the internet, `0.0.0.0/0` and `::/0`, either one means both.
+// Enables exactly these routes and disables all other routes of the node. A route that the node does not advertise
+// yet becomes active once it does. `0.0.0.0/0` and `::/0` belong together: either one enables both.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2022,14 +2079,14 @@ func (c *Client) ApproveRoutes(ctx context.Context, nodeID NodeRef, params *Appr
 	return c.Client.Do(req)
 }
 
-// ExpireNodeWithBody Expire a node now, at a time, or never
+// ExpireNodeWithBody Set or disable the expiry of a node
 //
-// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
-// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
-// expired back without a login.
+// Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
+// addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
+// expired node without a new login.
 //
-// The members of the body may stand in the query instead. A body with another member is refused: what was
-// misspelt would mean now.
+// You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
+// field would otherwise expire the node immediately.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2046,14 +2103,14 @@ func (c *Client) ExpireNodeWithBody(ctx context.Context, nodeID NodeRef, params 
 	return c.Client.Do(req)
 }
 
-// ExpireNode Expire a node now, at a time, or never
+// ExpireNode Set or disable the expiry of a node
 //
-// An expired node loses access until it signs in again, and keeps its name and addresses. Without a time it
-// expires now, as it does when the time has passed. A time to come, or `disableExpiry`, brings a node that has
-// expired back without a login.
+// Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
+// addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
+// expired node without a new login.
 //
-// The members of the body may stand in the query instead. A body with another member is refused: what was
-// misspelt would mean now.
+// You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
+// field would otherwise expire the node immediately.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2072,9 +2129,9 @@ func (c *Client) ExpireNode(ctx context.Context, nodeID NodeRef, params *ExpireN
 
 // SetNodeNoteWithBody Set the note of a node
 //
-// Replaces the note, with the caller as its author. An empty text removes it. A text that the note already has
-// changes nothing. Devices are not told of notes. A body with another member is refused: what was misspelt would
-// remove the note.
+// Replaces the note and records the caller as its author. An empty text removes the note. If the text is the same
+// as before, nothing changes. Devices do not receive notes. Unknown fields in the body are rejected, because a
+// misspelled field would otherwise remove the note.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2093,9 +2150,9 @@ func (c *Client) SetNodeNoteWithBody(ctx context.Context, nodeID NodeRef, params
 
 // SetNodeNote Set the note of a node
 //
-// Replaces the note, with the caller as its author. An empty text removes it. A text that the note already has
-// changes nothing. Devices are not told of notes. A body with another member is refused: what was misspelt would
-// remove the note.
+// Replaces the note and records the caller as its author. An empty text removes the note. If the text is the same
+// as before, nothing changes. Devices do not receive notes. Unknown fields in the body are rejected, because a
+// misspelled field would otherwise remove the note.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2112,10 +2169,11 @@ func (c *Client) SetNodeNote(ctx context.Context, nodeID NodeRef, params *SetNod
 	return c.Client.Do(req)
 }
 
-// ShowNodePresence Tell when a node came and went
+// ShowNodePresence List the online and offline transitions of a node
 //
-// Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Transitions are kept for
-// 30 days, and of several within a minute the last of each state.
+// Covers the last 24 hours by default. Set `from` and `to` to select another period of at most 31 days.
+// Transitions are kept for 30 days. If a node changes state several times within a minute, only the last
+// transition to each state is kept.
 //
 // Corresponds with GET /api/v1/node/{nodeId}/presence (the `ShowNodePresence` operationId).
 func (c *Client) ShowNodePresence(ctx context.Context, nodeID NodeRef, params *ShowNodePresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2130,9 +2188,9 @@ func (c *Client) ShowNodePresence(ctx context.Context, nodeID NodeRef, params *S
 	return c.Client.Do(req)
 }
 
-// ResetNodeName Let a node be called as its device calls itself
+// ResetNodeName Reset the name of a node to its hostname
 //
-// Undoes a renaming. If another node has that name by now, a number is added.
+// Undoes a rename. If another node now has that name, a number is appended.
 //
 // Corresponds with POST /api/v1/node/{nodeId}/rename (the `ResetNodeName` operationId).
 func (c *Client) ResetNodeName(ctx context.Context, nodeID NodeRef, params *ResetNodeNameParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2149,7 +2207,7 @@ func (c *Client) ResetNodeName(ctx context.Context, nodeID NodeRef, params *Rese
 
 // RenameNode Rename a node
 //
-// The node keeps the name whatever its device calls itself later.
+// The node keeps this name even if its device reports a different hostname later.
 //
 // Corresponds with POST /api/v1/node/{nodeId}/rename/{newName} (the `RenameNode` operationId).
 func (c *Client) RenameNode(ctx context.Context, nodeID NodeRef, newName string, params *RenameNodeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2179,10 +2237,10 @@ func (c *Client) ListNodeRoutes(ctx context.Context, nodeID NodeRef, reqEditors 
 	return c.Client.Do(req)
 }
 
-// TagNodeWithBody Give a node to tags
+// TagNodeWithBody Set the tags of a node
 //
-// Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
-// unless it is made to. It cannot lose its last tag.
+// Replaces the tags of the node. A tagged node belongs to its tags instead of a user, and does not expire unless
+// you set an expiry. You cannot remove the last tag.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2199,10 +2257,10 @@ func (c *Client) TagNodeWithBody(ctx context.Context, nodeID NodeRef, params *Ta
 	return c.Client.Do(req)
 }
 
-// TagNode Give a node to tags
+// TagNode Set the tags of a node
 //
-// Replaces the node's tags. A node with tags belongs to them and no longer to a user, and it does not expire
-// unless it is made to. It cannot lose its last tag.
+// Replaces the tags of the node. A tagged node belongs to its tags instead of a user, and does not expire unless
+// you set an expiry. You cannot remove the last tag.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2219,12 +2277,12 @@ func (c *Client) TagNode(ctx context.Context, nodeID NodeRef, params *TagNodePar
 	return c.Client.Do(req)
 }
 
-// MoveNodeWithBody Give a node to another user
+// MoveNodeWithBody Move a node to another user
 //
-// The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
-// A node with tags belongs to them: the answer is 409.
+// The node keeps its name, addresses and expiry. Policy rules for the new owner apply to it immediately. A tagged
+// node belongs to its tags and cannot be moved: the response is 409.
 //
-// `user` may stand in the query instead.
+// You can also send `user` as a query parameter.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2241,12 +2299,12 @@ func (c *Client) MoveNodeWithBody(ctx context.Context, nodeID NodeRef, params *M
 	return c.Client.Do(req)
 }
 
-// MoveNode Give a node to another user
+// MoveNode Move a node to another user
 //
-// The node keeps its name, addresses and expiry, and what the policy says of the new owner holds for it at once.
-// A node with tags belongs to them: the answer is 409.
+// The node keeps its name, addresses and expiry. Policy rules for the new owner apply to it immediately. A tagged
+// node belongs to its tags and cannot be moved: the response is 409.
 //
-// `user` may stand in the query instead.
+// You can also send `user` as a query parameter.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2263,10 +2321,11 @@ func (c *Client) MoveNode(ctx context.Context, nodeID NodeRef, params *MoveNodeP
 	return c.Client.Do(req)
 }
 
-// GetPolicy Show the policy in force
+// GetPolicy Show the current policy
 //
-// The text as it was saved, with comments. Without a policy everyone may reach everyone, and the answer is 404.
-// `updatedAt` is null when the policy is a file (`policy.mode: file`) and cannot be saved here.
+// Returns the text as it was saved, including comments. Without a policy, every node can reach every other node,
+// and the response is 404. If the policy is a file (`policy.mode: file`), it cannot be saved here and `updatedAt`
+// is null.
 //
 // Corresponds with GET /api/v1/policy (the `GetPolicy` operationId).
 func (c *Client) GetPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2283,15 +2342,16 @@ func (c *Client) GetPolicy(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // SetPolicyWithBody Save a policy
 //
-// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
-// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
-// new version.
+// The text becomes a new version and takes effect immediately on every replica. A text that is not a valid policy,
+// or that fails its own `tests` or `sshTests`, is rejected. Saving the current text again does not create a new
+// version.
 //
-// An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
-// author and an entry in the audit, and can be rolled back.
+// An empty text removes the policy, so that every node can reach every other node. This creates a version like any
+// other, with an author and an audit entry, and you can roll it back.
 //
-// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
-// locks its author out undoes itself. Until then every other save is answered 409.
+// With `confirmWithin`, the version is reverted automatically unless it is confirmed in time. Use it to avoid
+// locking yourself out. Until the version is confirmed or reverted, no other policy can be saved: the response is
+// 409.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2310,15 +2370,16 @@ func (c *Client) SetPolicyWithBody(ctx context.Context, params *SetPolicyParams,
 
 // SetPolicy Save a policy
 //
-// The text becomes a new version and is in force at once, on every replica. A text that is no policy, or that
-// fails its own `tests` or `sshTests`, is refused and changes nothing. The text that is in force already makes no
-// new version.
+// The text becomes a new version and takes effect immediately on every replica. A text that is not a valid policy,
+// or that fails its own `tests` or `sshTests`, is rejected. Saving the current text again does not create a new
+// version.
 //
-// An empty text removes the policy: **everyone may reach everyone**. This is a version like any other, with an
-// author and an entry in the audit, and can be rolled back.
+// An empty text removes the policy, so that every node can reach every other node. This creates a version like any
+// other, with an author and an audit entry, and you can roll it back.
 //
-// With `confirmWithin` the version gives way to the one before unless it is confirmed in time: a change that
-// locks its author out undoes itself. Until then every other save is answered 409.
+// With `confirmWithin`, the version is reverted automatically unless it is confirmed in time. Use it to avoid
+// locking yourself out. Until the version is confirmed or reverted, no other policy can be saved: the response is
+// 409.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2335,14 +2396,15 @@ func (c *Client) SetPolicy(ctx context.Context, params *SetPolicyParams, body Se
 	return c.Client.Do(req)
 }
 
-// MapAccessWithBody Show who reaches whom
+// MapAccessWithBody Show who can reach what
 //
-// Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
-// it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+// Covers all existing nodes: who can reach what, on which ports, and through which rules. If you send a policy,
+// the response also shows what it would change. Nothing is saved. An empty body covers everyone.
 //
-// Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
-// counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
-// fewer in `from` and `to`.
+// Expired nodes cannot reach others or be reached. A route counts as one node, and so does the internet behind
+// exit nodes. A user without nodes who is named in `from` or `to` counts as one untagged node: the response shows
+// what the user's first device could reach. The response lists at most 500 sources, 500 destinations and 10,000
+// cells, and only counts the rest. Use `from` and `to` to narrow the result.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2359,14 +2421,15 @@ func (c *Client) MapAccessWithBody(ctx context.Context, contentType string, body
 	return c.Client.Do(req)
 }
 
-// MapAccess Show who reaches whom
+// MapAccess Show who can reach what
 //
-// Answers for all nodes that are there at once: who reaches whom, at which ports, and by which rules. With a text
-// it also says what that would change of the policy in force; nothing is saved. An empty body asks for everyone.
+// Covers all existing nodes: who can reach what, on which ports, and through which rules. If you send a policy,
+// the response also shows what it would change. Nothing is saved. An empty body covers everyone.
 //
-// Nodes whose key has expired reach nobody, and nobody reaches them. A route, and the internet beyond exit nodes,
-// counts as one node. At most 500 principals on a side and 10,000 cells are listed, the others are counted: name
-// fewer in `from` and `to`.
+// Expired nodes cannot reach others or be reached. A route counts as one node, and so does the internet behind
+// exit nodes. A user without nodes who is named in `from` or `to` counts as one untagged node: the response shows
+// what the user's first device could reach. The response lists at most 500 sources, 500 destinations and 10,000
+// cells, and only counts the rest. Use `from` and `to` to narrow the result.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2385,8 +2448,8 @@ func (c *Client) MapAccess(ctx context.Context, body MapAccessJSONRequestBody, r
 
 // CheckPolicyWithBody Check a policy without saving it
 //
-// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-// tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
+// The response is 200 if the policy could be saved. It is 400 with `problems` if the policy is invalid or fails
+// its own tests on the current network. An empty text is rejected: saving it is possible, but removes the policy.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2405,8 +2468,8 @@ func (c *Client) CheckPolicyWithBody(ctx context.Context, contentType string, bo
 
 // CheckPolicy Check a policy without saving it
 //
-// Answers as saving it would: 200 if it could be saved, 400 with `problems` if it is no policy or fails its own
-// tests on the network as it is. An empty text is refused here: it could be saved, but removes the policy.
+// The response is 200 if the policy could be saved. It is 400 with `problems` if the policy is invalid or fails
+// its own tests on the current network. An empty text is rejected: saving it is possible, but removes the policy.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2423,9 +2486,9 @@ func (c *Client) CheckPolicy(ctx context.Context, body CheckPolicyJSONRequestBod
 	return c.Client.Do(req)
 }
 
-// ConfirmPolicy Keep the version that waits to be confirmed
+// ConfirmPolicy Confirm the pending policy version
 //
-// Whoever did not save that version names it by `If-Match`.
+// If someone else saved that version, you must identify it with `If-Match`.
 //
 // Corresponds with POST /api/v1/policy/confirm (the `ConfirmPolicy` operationId).
 func (c *Client) ConfirmPolicy(ctx context.Context, params *ConfirmPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2440,7 +2503,7 @@ func (c *Client) ConfirmPolicy(ctx context.Context, params *ConfirmPolicyParams,
 	return c.Client.Do(req)
 }
 
-// DiffPolicies Compare two versions line by line
+// DiffPolicies Compare two policy versions line by line
 //
 // Corresponds with GET /api/v1/policy/diff (the `DiffPolicies` operationId).
 func (c *Client) DiffPolicies(ctx context.Context, params *DiffPoliciesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2455,13 +2518,13 @@ func (c *Client) DiffPolicies(ctx context.Context, params *DiffPoliciesParams, r
 	return c.Client.Do(req)
 }
 
-// PreviewPolicyWithBody Say what a policy would change
+// PreviewPolicyWithBody Preview the effect of a policy
 //
-// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
-// follow a change at once; connections that are open may live on until they close.
+// Compares the given policy with the current one for all existing nodes. Nothing is saved. New connections follow
+// a policy change immediately; open connections may continue until they are closed.
 //
-// With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
-// them these tags would change. At least one of `policy` and `retag` is required.
+// Set `retag` to preview different tags for some nodes, under the given policy or, if you send none, under the
+// current one. At least one of `policy` and `retag` is required.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2478,13 +2541,13 @@ func (c *Client) PreviewPolicyWithBody(ctx context.Context, contentType string, 
 	return c.Client.Do(req)
 }
 
-// PreviewPolicy Say what a policy would change
+// PreviewPolicy Preview the effect of a policy
 //
-// Compares the text with the policy in force, on the nodes that are there. Nothing is saved. New connections
-// follow a change at once; connections that are open may live on until they close.
+// Compares the given policy with the current one for all existing nodes. Nothing is saved. New connections follow
+// a policy change immediately; open connections may continue until they are closed.
 //
-// With `retag` some nodes have other tags, under the text or, without one, under the policy in force: what giving
-// them these tags would change. At least one of `policy` and `retag` is required.
+// Set `retag` to preview different tags for some nodes, under the given policy or, if you send none, under the
+// current one. At least one of `policy` and `retag` is required.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2501,10 +2564,10 @@ func (c *Client) PreviewPolicy(ctx context.Context, body PreviewPolicyJSONReques
 	return c.Client.Do(req)
 }
 
-// RevertPolicy Undo the version that waits to be confirmed
+// RevertPolicy Revert the pending policy version
 //
-// What was in force before it becomes a new version at once. Whoever did not save that version names it by
-// `If-Match`.
+// The previous policy immediately becomes a new version. If someone else saved the pending version, you must
+// identify it with `If-Match`.
 //
 // Corresponds with POST /api/v1/policy/revert (the `RevertPolicy` operationId).
 func (c *Client) RevertPolicy(ctx context.Context, params *RevertPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2519,9 +2582,9 @@ func (c *Client) RevertPolicy(ctx context.Context, params *RevertPolicyParams, r
 	return c.Client.Do(req)
 }
 
-// RollbackPolicyWithBody Save the text of an earlier version again
+// RollbackPolicyWithBody Restore an earlier policy version
 //
-// The same as `PUT /api/v1/policy` with that text.
+// Does the same as `PUT /api/v1/policy` with the text of that version.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2538,9 +2601,9 @@ func (c *Client) RollbackPolicyWithBody(ctx context.Context, params *RollbackPol
 	return c.Client.Do(req)
 }
 
-// RollbackPolicy Save the text of an earlier version again
+// RollbackPolicy Restore an earlier policy version
 //
-// The same as `PUT /api/v1/policy` with that text.
+// Does the same as `PUT /api/v1/policy` with the text of that version.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2559,8 +2622,8 @@ func (c *Client) RollbackPolicy(ctx context.Context, params *RollbackPolicyParam
 
 // TestPolicyWithBody Run the tests of a policy
 //
-// Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
-// that fail are an answer here, not an error.
+// Runs the `tests` and `sshTests` of the given policy on the current network. Without a policy in the request, it
+// runs those of the current one. Failing tests are part of a normal response, not an error.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2579,8 +2642,8 @@ func (c *Client) TestPolicyWithBody(ctx context.Context, contentType string, bod
 
 // TestPolicy Run the tests of a policy
 //
-// Runs `tests` and `sshTests` of the text, or of the policy in force without one, on the network as it is. Tests
-// that fail are an answer here, not an error.
+// Runs the `tests` and `sshTests` of the given policy on the current network. Without a policy in the request, it
+// runs those of the current one. Failing tests are part of a normal response, not an error.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2597,9 +2660,9 @@ func (c *Client) TestPolicy(ctx context.Context, body TestPolicyJSONRequestBody,
 	return c.Client.Do(req)
 }
 
-// ListPolicyVersions List versions of the policy
+// ListPolicyVersions List policy versions
 //
-// Newest first, without the texts. Versions are never dropped.
+// Newest first, without the texts. Versions are never deleted.
 //
 // Corresponds with GET /api/v1/policy/versions (the `ListPolicyVersions` operationId).
 func (c *Client) ListPolicyVersions(ctx context.Context, params *ListPolicyVersionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2614,9 +2677,9 @@ func (c *Client) ListPolicyVersions(ctx context.Context, params *ListPolicyVersi
 	return c.Client.Do(req)
 }
 
-// GetPolicyVersion Show one version of the policy
+// GetPolicyVersion Show a policy version
 //
-// The text is empty for a version by which there was no policy.
+// The text is empty if this version removed the policy.
 //
 // Corresponds with GET /api/v1/policy/versions/{version} (the `GetPolicyVersion` operationId).
 func (c *Client) GetPolicyVersion(ctx context.Context, version string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2631,10 +2694,11 @@ func (c *Client) GetPolicyVersion(ctx context.Context, version string, reqEditor
 	return c.Client.Do(req)
 }
 
-// WhyPolicy Say whether one may reach another, and why
+// WhyPolicy Explain whether a source can reach a destination
 //
-// An end is a node (name, id or address), a user (name or e-mail), a tag, a group, a host of the policy, or any
-// address. Of a user, a group or a tag it asks whether some node that they have, or might have, is allowed.
+// Sources and destinations can be a node (name, ID or address), a user (name or email address), a tag, a group, a
+// host defined in the policy, or any address. For a user, a group or a tag, access is allowed if it is allowed for
+// at least one node that they have or could have.
 //
 // Corresponds with GET /api/v1/policy/why (the `WhyPolicy` operationId).
 func (c *Client) WhyPolicy(ctx context.Context, params *WhyPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2649,9 +2713,10 @@ func (c *Client) WhyPolicy(ctx context.Context, params *WhyPolicyParams, reqEdit
 	return c.Client.Do(req)
 }
 
-// AskPolicyWithBody Say whether one could reach another by a draft, and why
+// AskPolicyWithBody Explain whether a source can reach a destination under a draft
 //
-// As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+// Does the same as the GET operation, but evaluates the policy in the request instead of the current one. Nothing
+// is saved.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2668,9 +2733,10 @@ func (c *Client) AskPolicyWithBody(ctx context.Context, contentType string, body
 	return c.Client.Do(req)
 }
 
-// AskPolicy Say whether one could reach another by a draft, and why
+// AskPolicy Explain whether a source can reach a destination under a draft
 //
-// As the GET, by the text of the request instead of the policy in force. Nothing is saved.
+// Does the same as the GET operation, but evaluates the policy in the request instead of the current one. Nothing
+// is saved.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2689,7 +2755,7 @@ func (c *Client) AskPolicy(ctx context.Context, body AskPolicyJSONRequestBody, r
 
 // DeletePreAuthKey Delete a pre-auth key
 //
-// Nodes that joined with the key stay.
+// Nodes that joined with the pre-auth key are kept.
 //
 // Corresponds with DELETE /api/v1/preauthkey (the `DeletePreAuthKey` operationId).
 func (c *Client) DeletePreAuthKey(ctx context.Context, params *DeletePreAuthKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2706,7 +2772,7 @@ func (c *Client) DeletePreAuthKey(ctx context.Context, params *DeletePreAuthKeyP
 
 // ListPreAuthKeys List pre-auth keys
 //
-// All keys, expired and used ones included. Their secrets are masked.
+// Includes expired and used pre-auth keys. Secrets are masked.
 //
 // Corresponds with GET /api/v1/preauthkey (the `ListPreAuthKeys` operationId).
 func (c *Client) ListPreAuthKeys(ctx context.Context, params *ListPreAuthKeysParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2723,9 +2789,9 @@ func (c *Client) ListPreAuthKeys(ctx context.Context, params *ListPreAuthKeysPar
 
 // CreatePreAuthKeyWithBody Create a pre-auth key
 //
-// The answer is the only place where the whole key ever appears. The server keeps a hash of it.
+// The response is the only place where the full key appears. The server stores only a hash of it.
 //
-// Recommended lifetimes are 1 hour in production and 24 hours for tests.
+// The recommended lifetime is 1 hour in production and 24 hours for tests.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2744,9 +2810,9 @@ func (c *Client) CreatePreAuthKeyWithBody(ctx context.Context, contentType strin
 
 // CreatePreAuthKey Create a pre-auth key
 //
-// The answer is the only place where the whole key ever appears. The server keeps a hash of it.
+// The response is the only place where the full key appears. The server stores only a hash of it.
 //
-// Recommended lifetimes are 1 hour in production and 24 hours for tests.
+// The recommended lifetime is 1 hour in production and 24 hours for tests.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2763,10 +2829,10 @@ func (c *Client) CreatePreAuthKey(ctx context.Context, body CreatePreAuthKeyJSON
 	return c.Client.Do(req)
 }
 
-// ChangePreAuthKeysWithBody Expire or delete many pre-auth keys
+// ChangePreAuthKeysWithBody Expire or delete several pre-auth keys
 //
-// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+// Each key is handled separately: if one cannot be changed, the others still are. The response is 200 with one
+// result per key. All changes share one revision. You can send up to 1,000 IDs.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2783,10 +2849,10 @@ func (c *Client) ChangePreAuthKeysWithBody(ctx context.Context, contentType stri
 	return c.Client.Do(req)
 }
 
-// ChangePreAuthKeys Expire or delete many pre-auth keys
+// ChangePreAuthKeys Expire or delete several pre-auth keys
 //
-// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-// result for each. All that is done is one change, with one revision. At most 1,000 ids.
+// Each key is handled separately: if one cannot be changed, the others still are. The response is 200 with one
+// result per key. All changes share one revision. You can send up to 1,000 IDs.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2805,8 +2871,8 @@ func (c *Client) ChangePreAuthKeys(ctx context.Context, body ChangePreAuthKeysJS
 
 // ExpirePreAuthKeyWithBody Expire a pre-auth key
 //
-// From now on no node can join with the key. Nodes that joined with it are not affected. A key that has expired
-// already stays as it is.
+// Nodes can no longer join with the pre-auth key. Nodes that have already joined with it are not affected. If the
+// key has already expired, nothing changes.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2825,8 +2891,8 @@ func (c *Client) ExpirePreAuthKeyWithBody(ctx context.Context, contentType strin
 
 // ExpirePreAuthKey Expire a pre-auth key
 //
-// From now on no node can join with the key. Nodes that joined with it are not affected. A key that has expired
-// already stays as it is.
+// Nodes can no longer join with the pre-auth key. Nodes that have already joined with it are not affected. If the
+// key has already expired, nothing changes.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2843,11 +2909,12 @@ func (c *Client) ExpirePreAuthKey(ctx context.Context, body ExpirePreAuthKeyJSON
 	return c.Client.Do(req)
 }
 
-// ListPresence Summarise when nodes were online
+// ListPresence Summarise the uptime of nodes
 //
-// Cuts the time into parts of the same length and tells for each node which share of each part it was online, and how
-// often it came or went. Up to now and from a day earlier, unless `from` and `to` say otherwise; at most 31 days. Nodes
-// are sorted by id, at most 500 in one answer.
+// Divides the period into intervals of equal length. For each node, the response contains the fraction of each
+// interval that it was online, and how often it went online or offline. The default period is the last 24 hours.
+// Set `from` and `to` to select another period of at most 31 days. Nodes are sorted by ID, at most 500 per
+// response.
 //
 // Corresponds with GET /api/v1/presence (the `ListPresence` operationId).
 func (c *Client) ListPresence(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2864,7 +2931,7 @@ func (c *Client) ListPresence(ctx context.Context, params *ListPresenceParams, r
 
 // ListRoutes List routes
 //
-// Of several filters all must hold.
+// If you set several filters, a route must match all of them.
 //
 // Corresponds with GET /api/v1/routes (the `ListRoutes` operationId).
 func (c *Client) ListRoutes(ctx context.Context, params *ListRoutesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2879,10 +2946,10 @@ func (c *Client) ListRoutes(ctx context.Context, params *ListRoutesParams, reqEd
 	return c.Client.Do(req)
 }
 
-// ShowNetworkHistory Tell which nodes served a network, by its prefix
+// ShowNetworkHistory List the nodes that served a network
 //
-// The history of a route tells the same while the route is there; this one also when none leads to the network any
-// more. A network that was never served has no terms.
+// Returns the same history as `GET /api/v1/routes/{routeId}/history`, but also works if no route to the network
+// exists any more. If no node ever served the network, `terms` is empty.
 //
 // Corresponds with GET /api/v1/routes/history (the `ShowNetworkHistory` operationId).
 func (c *Client) ShowNetworkHistory(ctx context.Context, params *ShowNetworkHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2899,7 +2966,7 @@ func (c *Client) ShowNetworkHistory(ctx context.Context, params *ShowNetworkHist
 
 // DeleteRoute Delete a route
 //
-// Only a route that its node no longer advertises can be deleted; others answer 409.
+// You can delete a route only after its node has stopped advertising it. Otherwise the response is 409.
 //
 // Corresponds with DELETE /api/v1/routes/{routeId} (the `DeleteRoute` operationId).
 func (c *Client) DeleteRoute(ctx context.Context, routeID RouteRef, params *DeleteRouteParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2916,8 +2983,8 @@ func (c *Client) DeleteRoute(ctx context.Context, routeID RouteRef, params *Dele
 
 // ChangeRouteWithBody Set the preference of a route
 //
-// When a network needs another router, the one with the greatest preference is chosen among those that can be
-// reached. The router that serves now stays.
+// If a network needs another router, the server chooses the reachable router with the highest preference. The
+// router that is currently active stays active.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2936,8 +3003,8 @@ func (c *Client) ChangeRouteWithBody(ctx context.Context, routeID RouteRef, para
 
 // ChangeRoute Set the preference of a route
 //
-// When a network needs another router, the one with the greatest preference is chosen among those that can be
-// reached. The router that serves now stays.
+// If a network needs another router, the server chooses the reachable router with the highest preference. The
+// router that is currently active stays active.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2956,8 +3023,8 @@ func (c *Client) ChangeRoute(ctx context.Context, routeID RouteRef, params *Chan
 
 // DisableRoute Disable a route
 //
-// Peers can no longer use the route, and the policy does not approve it again. Of the two routes to the internet
-// that an exit node advertises, the other one goes with it.
+// Peers can no longer use the route, and the policy does not approve it again. If an exit node advertises both
+// default routes, disabling one also disables the other.
 //
 // Corresponds with POST /api/v1/routes/{routeId}/disable (the `DisableRoute` operationId).
 func (c *Client) DisableRoute(ctx context.Context, routeID RouteRef, params *DisableRouteParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2974,8 +3041,8 @@ func (c *Client) DisableRoute(ctx context.Context, routeID RouteRef, params *Dis
 
 // EnableRoute Enable a route
 //
-// Peers that the policy lets may use the route from now on. Of the two routes to the internet that an exit node
-// advertises, the other one goes with it.
+// Peers that the policy permits can use the route immediately. If an exit node advertises both default routes,
+// enabling one also enables the other.
 //
 // Corresponds with POST /api/v1/routes/{routeId}/enable (the `EnableRoute` operationId).
 func (c *Client) EnableRoute(ctx context.Context, routeID RouteRef, params *EnableRouteParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2990,10 +3057,10 @@ func (c *Client) EnableRoute(ctx context.Context, routeID RouteRef, params *Enab
 	return c.Client.Do(req)
 }
 
-// ShowRouteHistory Tell which nodes served a network, and when
+// ShowRouteHistory List the nodes that served the network of a route
 //
-// Of all nodes with a route to the same network, which one was primary, newest first. Exit nodes all serve at the
-// same time, so that the internet has no history. Kept as long as the audit.
+// Shows which node was primary among all nodes with a route to the same network, newest first. Exit nodes all
+// serve at the same time, so the default routes have no history. The history is kept as long as the audit log.
 //
 // Corresponds with GET /api/v1/routes/{routeId}/history (the `ShowRouteHistory` operationId).
 func (c *Client) ShowRouteHistory(ctx context.Context, routeID RouteRef, params *ShowRouteHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3008,10 +3075,11 @@ func (c *Client) ShowRouteHistory(ctx context.Context, routeID RouteRef, params 
 	return c.Client.Do(req)
 }
 
-// ShowServer Show the state of the service
+// ShowServer Show the state of the server
 //
-// What the answering replica is, which others there are, how well each part is and since when, and what online
-// nodes report of the relays. It only reads what is known and asks neither the database nor a relay.
+// Shows the replica that responds, the other replicas, the status of each component and since when, and what
+// online nodes report about the relays. It uses only information that the replica already has and contacts neither
+// the database nor a relay.
 //
 // Corresponds with GET /api/v1/server (the `ShowServer` operationId).
 func (c *Client) ShowServer(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3026,11 +3094,11 @@ func (c *Client) ShowServer(ctx context.Context, reqEditors ...RequestEditorFn) 
 	return c.Client.Do(req)
 }
 
-// ApproveSSHWithBody Let an SSH session begin
+// ApproveSSHWithBody Approve an SSH session
 //
-// The session begins, and others from the same node to the same node as the same user begin without asking for
-// the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
-// come for it.
+// The session starts. For the `checkPeriod` of the rule, further sessions with the same source node, target node
+// and SSH user start without approval. If the period is `always`, the approval is valid for one session, which
+// must start within a minute.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3047,11 +3115,11 @@ func (c *Client) ApproveSSHWithBody(ctx context.Context, contentType string, bod
 	return c.Client.Do(req)
 }
 
-// ApproveSSH Let an SSH session begin
+// ApproveSSH Approve an SSH session
 //
-// The session begins, and others from the same node to the same node as the same user begin without asking for
-// the `checkPeriod` of the rule. With the period `always` the approval is for one session, which has a minute to
-// come for it.
+// The session starts. For the `checkPeriod` of the rule, further sessions with the same source node, target node
+// and SSH user start without approval. If the period is `always`, the approval is valid for one session, which
+// must start within a minute.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3068,11 +3136,11 @@ func (c *Client) ApproveSSH(ctx context.Context, body ApproveSSHJSONRequestBody,
 	return c.Client.Do(req)
 }
 
-// ListPendingSSH List SSH sessions that wait for an approval
+// ListPendingSSH List SSH sessions waiting for approval
 //
-// The sessions that wait now, on any replica, newest first: the newest hundred of each replica. Sessions from the
-// same node to the same node as the same user are one. A session that has begun to wait on another replica shows
-// up within a few seconds, and one that was given up is gone within two minutes.
+// Returns sessions that are waiting now, newest first. Each replica contributes its newest 100. Sessions with the
+// same source node, target node and SSH user are listed as one. It can take a few seconds until a session on
+// another replica is listed, and up to two minutes until an abandoned session disappears.
 //
 // Corresponds with GET /api/v1/ssh/pending (the `ListPendingSSH` operationId).
 func (c *Client) ListPendingSSH(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3087,10 +3155,11 @@ func (c *Client) ListPendingSSH(ctx context.Context, reqEditors ...RequestEditor
 	return c.Client.Do(req)
 }
 
-// RejectSSHWithBody Turn an SSH session away
+// RejectSSHWithBody Reject an SSH session
 //
-// The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
-// that still holds is taken back by the same code. Sessions that have begun stay.
+// The session is closed. Further sessions with the same source node, target node and SSH user are rejected for one
+// minute. After that, they can ask for approval again. The same code also revokes an approval that is still valid.
+// Sessions that have already started are not affected.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3107,10 +3176,11 @@ func (c *Client) RejectSSHWithBody(ctx context.Context, contentType string, body
 	return c.Client.Do(req)
 }
 
-// RejectSSH Turn an SSH session away
+// RejectSSH Reject an SSH session
 //
-// The session ends, and others like it are turned away for a minute; after that they may ask again. An approval
-// that still holds is taken back by the same code. Sessions that have begun stay.
+// The session is closed. Further sessions with the same source node, target node and SSH user are rejected for one
+// minute. After that, they can ask for approval again. The same code also revokes an approval that is still valid.
+// Sessions that have already started are not affected.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3129,8 +3199,8 @@ func (c *Client) RejectSSH(ctx context.Context, body RejectSSHJSONRequestBody, r
 
 // ListUsers List users
 //
-// All users, or those that match one of the parameters. When several are given only one counts: `name` before
-// `email` before `id`. No match is an empty list, not an error.
+// Returns all users, or only those that match one of the parameters. If you set several, only one applies: `name`
+// takes precedence over `email`, and `email` over `id`. If no user matches, the list is empty.
 //
 // Corresponds with GET /api/v1/user (the `ListUsers` operationId).
 func (c *Client) ListUsers(ctx context.Context, params *ListUsersParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3147,8 +3217,8 @@ func (c *Client) ListUsers(ctx context.Context, params *ListUsersParams, reqEdit
 
 // CreateUserWithBody Create a user
 //
-// If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
-// `admin` and the scope `policy`, too.
+// If the policy mentions the name or the email address, creating the user changes who the policy applies to. The
+// API key then also needs the role `admin` and the scope `policy`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3167,8 +3237,8 @@ func (c *Client) CreateUserWithBody(ctx context.Context, contentType string, bod
 
 // CreateUser Create a user
 //
-// If the policy mentions the name or the e-mail address, this changes whom the policy means: it takes the role
-// `admin` and the scope `policy`, too.
+// If the policy mentions the name or the email address, creating the user changes who the policy applies to. The
+// API key then also needs the role `admin` and the scope `policy`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3185,12 +3255,14 @@ func (c *Client) CreateUser(ctx context.Context, body CreateUserJSONRequestBody,
 	return c.Client.Do(req)
 }
 
-// ChangeUsersWithBody Delete many users, each with all nodes and pre-auth keys
+// ChangeUsersWithBody Delete several users with all nodes and pre-auth keys
 //
-// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-// `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
-// user whom the policy mentions; without them nothing is done.
+// Each user is handled separately: if one cannot be deleted, the others still are. The response is 200 with one
+// result per user. All deletions share one revision. You can send up to 1,000 IDs.
+//
+// An API key with scopes also needs `nodes` if one of the users has nodes, and `preauthkeys` if one has pre-auth
+// keys. If the policy mentions one of the users, the API key also needs the role `admin` and the scope `policy`.
+// Without these permissions, nothing is deleted.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3207,12 +3279,14 @@ func (c *Client) ChangeUsersWithBody(ctx context.Context, contentType string, bo
 	return c.Client.Do(req)
 }
 
-// ChangeUsers Delete many users, each with all nodes and pre-auth keys
+// ChangeUsers Delete several users with all nodes and pre-auth keys
 //
-// Each is decided by itself: one that is refused keeps no other from being done, and the answer is 200 with a
-// result for each. All that is done is one change, with one revision. At most 1,000 ids. A key with scopes needs
-// `nodes` and `preauthkeys` too, if one of the users has such, and the role `admin` and the scope `policy` for a
-// user whom the policy mentions; without them nothing is done.
+// Each user is handled separately: if one cannot be deleted, the others still are. The response is 200 with one
+// result per user. All deletions share one revision. You can send up to 1,000 IDs.
+//
+// An API key with scopes also needs `nodes` if one of the users has nodes, and `preauthkeys` if one has pre-auth
+// keys. If the policy mentions one of the users, the API key also needs the role `admin` and the scope `policy`.
+// Without these permissions, nothing is deleted.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3231,11 +3305,13 @@ func (c *Client) ChangeUsers(ctx context.Context, body ChangeUsersJSONRequestBod
 
 // DeleteUser Delete a user with all nodes and pre-auth keys
 //
-// Removes the user, the user's nodes and the user's pre-auth keys, and never refuses because nodes remain.
-// A tagged node belongs to its tags and stays, even if it joined with a key of this user: `taggedNodes` lists
-// such nodes, and `deleteTagged` deletes them too.
-// A key with scopes needs `nodes` and `preauthkeys` too, if the user has such. A user whom the policy mentions
-// takes the role `admin` and the scope `policy`, too.
+// Deletes the user together with the user's nodes and pre-auth keys.
+//
+// A tagged node belongs to its tags and is kept, even if it joined with a pre-auth key of this user. `taggedNodes`
+// lists such nodes. Set `deleteTagged` to delete them too.
+//
+// An API key with scopes also needs `nodes` if the user has nodes, and `preauthkeys` if the user has pre-auth
+// keys. If the policy mentions the user, the API key also needs the role `admin` and the scope `policy`.
 //
 // Corresponds with DELETE /api/v1/user/{id} (the `DeleteUser` operationId).
 func (c *Client) DeleteUser(ctx context.Context, id UserRef, params *DeleteUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3250,7 +3326,7 @@ func (c *Client) DeleteUser(ctx context.Context, id UserRef, params *DeleteUserP
 	return c.Client.Do(req)
 }
 
-// ShowUser Show one user
+// ShowUser Show a user
 //
 // Corresponds with GET /api/v1/user/{id} (the `ShowUser` operationId).
 func (c *Client) ShowUser(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3267,8 +3343,9 @@ func (c *Client) ShowUser(ctx context.Context, id UserRef, reqEditors ...Request
 
 // RenameUser Rename a user
 //
-// If the policy mentions the old or the new name, this changes whom the policy means: it takes the role `admin`
-// and the scope `policy`, too. Routes of the user's nodes that only the policy approved, by the old name, are disabled.
+// If the policy mentions the old or the new name, renaming the user changes who the policy applies to. The API key
+// then also needs the role `admin` and the scope `policy`. Routes that only the policy approved, under the old
+// name, are disabled.
 //
 // Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
 func (c *Client) RenameUser(ctx context.Context, id UserRef, newName string, params *RenameUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3285,7 +3362,7 @@ func (c *Client) RenameUser(ctx context.Context, id UserRef, newName string, par
 
 // ListWebhooks List webhooks
 //
-// In the order of their ids, at most 50 in all. Secrets are never shown again.
+// Sorted by ID. There can be at most 50 webhooks. Secrets are not shown.
 //
 // Corresponds with GET /api/v1/webhooks (the `ListWebhooks` operationId).
 func (c *Client) ListWebhooks(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3302,27 +3379,28 @@ func (c *Client) ListWebhooks(ctx context.Context, reqEditors ...RequestEditorFn
 
 // CreateWebhookWithBody Create a webhook
 //
-// The receiver is told of what happens from now on: each event that `events` asks for is posted to `url`, one after
-// the other in the order of the event stream. An event counts as delivered when the receiver answers with a status of
-// 200 to 299 within 10 seconds. Otherwise it is tried again, after a second at first and then up to a minute later, and
-// for a day; those that follow wait. After a day it is kept as a failed event and the next one's turn comes. The answer
-// 410 disables the webhook. An event may come twice: know it by its id.
+// From now on, each event that `events` selects is sent to `url` with a POST request, one at a time and in the
+// order of the event stream. An event is delivered when the receiver responds with a status from 200 to 299 within
+// 10 seconds. Otherwise the server retries for a day, at first after one second and then at intervals of up to a
+// minute, while later events wait. After a day, the event is stored as a failed event and delivery continues with
+// the next one. If the receiver responds with 410, the webhook is disabled. An event can arrive twice; use its ID
+// to detect duplicates.
 //
-// The body is a [Change](#/components/schemas/Change) with two members more: `event`, its name as in the event stream,
-// such as `node.created`, and `type`, what other services of this kind call it: `nodeCreated`, `nodeApproved`,
-// `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`, and the same as `event` for all
-// others. Take no notice of names that you do not know. `webhook.test` is a test; `reset` says that some of what
-// happened before is no longer kept: read anew what you need.
+// The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
+// event stream, such as `node.created`. `type` is the name that similar products use: `nodeCreated`,
+// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
+// events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
+// that some earlier events are no longer stored; reload the data that you need.
 //
-// Each request carries these headers:
+// Each request has these headers:
 //
-//   - `Mesh-Event-Id`, `Mesh-Event` and `Mesh-Webhook-Id`: the id and name of the event, and whose it is;
-//   - `Mesh-Timestamp`: when it was sent, in seconds since 1970;
-//   - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
-//     secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
+//   - `Mesh-Event-Id`, `Mesh-Event` and `Mesh-Webhook-Id`: the ID and name of the event, and the ID of the webhook.
+//   - `Mesh-Timestamp`: when the request was sent, in seconds since 1970.
+//   - `Mesh-Signature`: `v1=` followed by the HMAC-SHA256 of the timestamp, a dot and the body, in hexadecimal, with
+//     the secret as the key. Compare it in constant time, and reject timestamps that are more than 5 minutes off.
 //
-// The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
-// everything.
+// Only this response contains the secret. An API key with scopes also needs `history:read`, because the receiver
+// learns of everything that happens.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3341,27 +3419,28 @@ func (c *Client) CreateWebhookWithBody(ctx context.Context, contentType string, 
 
 // CreateWebhook Create a webhook
 //
-// The receiver is told of what happens from now on: each event that `events` asks for is posted to `url`, one after
-// the other in the order of the event stream. An event counts as delivered when the receiver answers with a status of
-// 200 to 299 within 10 seconds. Otherwise it is tried again, after a second at first and then up to a minute later, and
-// for a day; those that follow wait. After a day it is kept as a failed event and the next one's turn comes. The answer
-// 410 disables the webhook. An event may come twice: know it by its id.
+// From now on, each event that `events` selects is sent to `url` with a POST request, one at a time and in the
+// order of the event stream. An event is delivered when the receiver responds with a status from 200 to 299 within
+// 10 seconds. Otherwise the server retries for a day, at first after one second and then at intervals of up to a
+// minute, while later events wait. After a day, the event is stored as a failed event and delivery continues with
+// the next one. If the receiver responds with 410, the webhook is disabled. An event can arrive twice; use its ID
+// to detect duplicates.
 //
-// The body is a [Change](#/components/schemas/Change) with two members more: `event`, its name as in the event stream,
-// such as `node.created`, and `type`, what other services of this kind call it: `nodeCreated`, `nodeApproved`,
-// `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`, and the same as `event` for all
-// others. Take no notice of names that you do not know. `webhook.test` is a test; `reset` says that some of what
-// happened before is no longer kept: read anew what you need.
+// The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
+// event stream, such as `node.created`. `type` is the name that similar products use: `nodeCreated`,
+// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
+// events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
+// that some earlier events are no longer stored; reload the data that you need.
 //
-// Each request carries these headers:
+// Each request has these headers:
 //
-//   - `Mesh-Event-Id`, `Mesh-Event` and `Mesh-Webhook-Id`: the id and name of the event, and whose it is;
-//   - `Mesh-Timestamp`: when it was sent, in seconds since 1970;
-//   - `Mesh-Signature`: `v1=` and, in hexadecimal digits, the HMAC-SHA256 of the timestamp, a dot and the body, with the
-//     secret as its key. Compare it in constant time, and refuse a timestamp that is more than 5 minutes off.
+//   - `Mesh-Event-Id`, `Mesh-Event` and `Mesh-Webhook-Id`: the ID and name of the event, and the ID of the webhook.
+//   - `Mesh-Timestamp`: when the request was sent, in seconds since 1970.
+//   - `Mesh-Signature`: `v1=` followed by the HMAC-SHA256 of the timestamp, a dot and the body, in hexadecimal, with
+//     the secret as the key. Compare it in constant time, and reject timestamps that are more than 5 minutes off.
 //
-// The secret is shown in this answer alone. A key with scopes needs `history:read` too, since the receiver is told of
-// everything.
+// Only this response contains the secret. An API key with scopes also needs `history:read`, because the receiver
+// learns of everything that happens.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3380,7 +3459,7 @@ func (c *Client) CreateWebhook(ctx context.Context, body CreateWebhookJSONReques
 
 // DeleteWebhook Delete a webhook
 //
-// What its receiver has not been told is not told any more, and its failed events are forgotten.
+// Events that have not been delivered yet are discarded, and so are the failed events of the webhook.
 //
 // Corresponds with DELETE /api/v1/webhooks/{webhookId} (the `DeleteWebhook` operationId).
 func (c *Client) DeleteWebhook(ctx context.Context, webhookID WebhookRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3412,9 +3491,9 @@ func (c *Client) GetWebhook(ctx context.Context, webhookID WebhookRef, reqEditor
 
 // ChangeWebhookWithBody Change a webhook
 //
-// A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-// receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
-// `history:read` too.
+// Fields that you leave out keep their values. A disabled webhook misses the events that happen in the meantime.
+// While deliveries to the receiver are failing, any change triggers an immediate retry. To change `url` or
+// `events`, an API key with scopes also needs `history:read`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3433,9 +3512,9 @@ func (c *Client) ChangeWebhookWithBody(ctx context.Context, webhookID WebhookRef
 
 // ChangeWebhook Change a webhook
 //
-// A member that is left out stays as it is. A webhook that is disabled misses what happens meanwhile. When a
-// receiver fails, any change makes the service try again at once. For `url` and `events` a key with scopes needs
-// `history:read` too.
+// Fields that you leave out keep their values. A disabled webhook misses the events that happen in the meantime.
+// While deliveries to the receiver are failing, any change triggers an immediate retry. To change `url` or
+// `events`, an API key with scopes also needs `history:read`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3452,9 +3531,10 @@ func (c *Client) ChangeWebhook(ctx context.Context, webhookID WebhookRef, body C
 	return c.Client.Do(req)
 }
 
-// ListFailedEvents List events that the receiver did not take
+// ListFailedEvents List failed events of a webhook
 //
-// Those that were given up after a day, newest first: the last thousand, for 30 days.
+// Lists events that could not be delivered within a day, newest first. The server keeps the last 1,000 for 30
+// days.
 //
 // Corresponds with GET /api/v1/webhooks/{webhookId}/failed (the `ListFailedEvents` operationId).
 func (c *Client) ListFailedEvents(ctx context.Context, webhookID WebhookRef, params *ListFailedEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3469,11 +3549,11 @@ func (c *Client) ListFailedEvents(ctx context.Context, webhookID WebhookRef, par
 	return c.Client.Do(req)
 }
 
-// RedeliverEvent Send a failed event again
+// RedeliverEvent Redeliver a failed event
 //
-// Sends it now, as it was, and answers with what the receiver made of it. If it takes the event, that is no longer
-// listed. An event that the history has forgotten (`history.retention`) answers 404.
-// While another test or redelivery to it is under way, it answers 409.
+// Sends the original event again immediately. The response shows the result. After a successful delivery, the
+// event is removed from the list. If the event is no longer in the history (`history.retention`), the response is
+// 404. If another test or redelivery for the same webhook is running, it is 409.
 //
 // Corresponds with POST /api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver (the `RedeliverEvent` operationId).
 func (c *Client) RedeliverEvent(ctx context.Context, webhookID WebhookRef, failedID string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3488,10 +3568,10 @@ func (c *Client) RedeliverEvent(ctx context.Context, webhookID WebhookRef, faile
 	return c.Client.Do(req)
 }
 
-// RotateWebhookSecret Give a webhook another secret
+// RotateWebhookSecret Rotate the secret of a webhook
 //
-// Events are signed with the new secret at once. Those that the receiver refuses until it knows it are tried again, so
-// none is lost. The secret is shown in this answer alone.
+// Events are signed with the new secret immediately. If the receiver rejects events until it knows the new secret,
+// they are retried, so none is lost. Only this response contains the secret.
 //
 // Corresponds with POST /api/v1/webhooks/{webhookId}/rotate (the `RotateWebhookSecret` operationId).
 func (c *Client) RotateWebhookSecret(ctx context.Context, webhookID WebhookRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3506,11 +3586,11 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, webhookID WebhookRef, 
 	return c.Client.Do(req)
 }
 
-// TestWebhook Send a test
+// TestWebhook Send a test event
 //
-// Sends an event `webhook.test` to the receiver now, whatever the webhook asks for and also when it is disabled, and
-// answers with what the receiver made of it. A receiver that does not take it is no error of this call.
-// While another test or redelivery to it is under way, it answers 409.
+// Sends a `webhook.test` event to the receiver immediately, regardless of the selected events and even if the
+// webhook is disabled. The response shows the result. A failed delivery is not an error of this operation. If
+// another test or redelivery for the same webhook is running, the response is 409.
 //
 // Corresponds with POST /api/v1/webhooks/{webhookId}/test (the `TestWebhook` operationId).
 func (c *Client) TestWebhook(ctx context.Context, webhookID WebhookRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3525,9 +3605,9 @@ func (c *Client) TestWebhook(ctx context.Context, webhookID WebhookRef, reqEdito
 	return c.Client.Do(req)
 }
 
-// Whoami Show what the caller may do
+// Whoami Show the permissions of the caller
 //
-// Every valid key may ask.
+// Available to every valid API key.
 //
 // Corresponds with GET /api/v1/whoami (the `Whoami` operationId).
 func (c *Client) Whoami(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3542,9 +3622,9 @@ func (c *Client) Whoami(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 	return c.Client.Do(req)
 }
 
-// Health Health of this replica (no key)
+// Health Show the health of this replica (no API key)
 //
-// For probes. Reports the last background check, so it never waits for the database.
+// For health probes. Returns the result of the last background check, so it never waits for the database.
 //
 // Corresponds with GET /health (the `Health` operationId).
 func (c *Client) Health(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3559,11 +3639,11 @@ func (c *Client) Health(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 	return c.Client.Do(req)
 }
 
-// Ready Readiness of this replica (no key)
+// Ready Show whether this replica is ready (no API key)
 //
-// For load balancers. Passes while this replica can serve maps to devices, also while the database is away, so that
-// an outage of the database does not take every replica out of service. Like `/health`, it never waits for the
-// database. Use `/health` to learn whether changes can be saved.
+// For load balancers. A replica is ready while it can serve network maps to devices, even if the database is
+// unavailable, so that a database outage does not take all replicas out of rotation. Like `/health`, it never
+// waits for the database. Use `/health` to find out whether changes can be saved.
 //
 // Corresponds with GET /ready (the `Ready` operationId).
 func (c *Client) Ready(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3578,7 +3658,7 @@ func (c *Client) Ready(ctx context.Context, reqEditors ...RequestEditorFn) (*htt
 	return c.Client.Do(req)
 }
 
-// Version Version of this replica (no key)
+// Version Show the version of this replica (no API key)
 //
 // Corresponds with GET /version (the `Version` operationId).
 func (c *Client) Version(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {

@@ -291,60 +291,60 @@ func (e UsersChangeAction) Valid() bool {
 
 // AccessCell defines model for AccessCell.
 type AccessCell struct {
-	// ChangedPairs Pairs that do by other ports.
+	// ChangedPairs Number of pairs that keep access, but on different ports.
 	//
 	// Example: 0
 	ChangedPairs int `json:"changedPairs"`
 
-	// From The place of who reaches in `from`; from 0.
+	// From Index of the source in `from`, starting at 0.
 	//
 	// Example: 0
 	From int `json:"from"`
 
-	// Gained What some newly reach by the draft.
+	// Gained Ports that at least one pair gains under the draft.
 	//
 	// Example: []
 	Gained []string `json:"gained"`
 
-	// GainedPairs Pairs that newly do.
+	// GainedPairs Number of pairs that gain access.
 	//
 	// Example: 0
 	GainedPairs int `json:"gainedPairs"`
 
-	// Lost What some reach no more by the draft.
+	// Lost Ports that at least one pair loses under the draft.
 	//
 	// Example: []
 	Lost []string `json:"lost"`
 
-	// LostPairs Pairs that reach each other no more; not part of `pairs`.
+	// LostPairs Number of pairs that lose all access. Not included in `pairs`.
 	//
 	// Example: 0
 	LostPairs int `json:"lostPairs"`
 
-	// Of Of how many that are not expired.
+	// Of Total number of node pairs, not counting expired nodes.
 	//
 	// Example: 24
 	Of int `json:"of"`
 
-	// Own Whether it is only between nodes of one person.
+	// Own Whether all pairs are between nodes of the same user.
 	//
 	// Example: false
 	Own bool `json:"own"`
 
-	// Pairs How many pairs of nodes reach something.
+	// Pairs Number of node pairs with access.
 	//
 	// Example: 24
 	Pairs int `json:"pairs"`
 
-	// Ports What some of the nodes reach.
+	// Ports Ports that at least one pair of nodes can use.
 	//
 	// Example: ["ports 22, 5432"]
 	Ports []string `json:"ports"`
 
-	// Rules The rules by which they do or did, at most 20.
+	// Rules Rules that allow or allowed the access, at most 20.
 	Rules []AccessRuleShare `json:"rules"`
 
-	// To The place of who is reached in `to`; from 0.
+	// To Index of the destination in `to`, starting at 0.
 	//
 	// Example: 3
 	To int `json:"to"`
@@ -361,42 +361,43 @@ type AccessDestination struct {
 
 // AccessMap defines model for AccessMap.
 type AccessMap struct {
-	// Cells Where somebody reaches something, or did before the draft, in the order of `from` and `to`.
+	// Cells Combinations of source and destination that have access, or had access before the draft. Sorted like `from`
+	// and `to`.
 	Cells []AccessCell `json:"cells"`
 
-	// From Those who reach.
+	// From Sources.
 	From []AccessPrincipal `json:"from"`
 
-	// MoreCells How many more there are than `cells` lists.
+	// MoreCells Number of cells that are not listed in `cells`.
 	//
 	// Example: 0
 	MoreCells int `json:"moreCells"`
 
-	// MoreFrom How many more there are than `from` lists.
+	// MoreFrom Number of sources that are not listed in `from`.
 	//
 	// Example: 0
 	MoreFrom int `json:"moreFrom"`
 
-	// MoreTo How many more there are than `to` lists.
+	// MoreTo Number of destinations that are not listed in `to`.
 	//
 	// Example: 0
 	MoreTo int `json:"moreTo"`
 
-	// Rules The rules that `cells` name.
+	// Rules The rules that `cells` refer to.
 	Rules []AccessRule `json:"rules"`
 
-	// To Those who are reached.
+	// To Destinations.
 	To []AccessPrincipal `json:"to"`
 }
 
 // AccessPrincipal defines model for AccessPrincipal.
 type AccessPrincipal struct {
-	// Expired How many of them must sign in again.
+	// Expired Number of these nodes that are expired.
 	//
 	// Example: 0
 	Expired int `json:"expired"`
 
-	// ID The id of a user or a node; empty for others.
+	// ID ID of the user or node. Empty for other kinds.
 	//
 	// Example:
 	ID string `json:"id"`
@@ -406,17 +407,17 @@ type AccessPrincipal struct {
 	// Example: tag
 	Kind string `json:"kind"`
 
-	// Name As `from` and `to` of a question take it.
+	// Name Name in the form that `from` and `to` of a request accept.
 	//
 	// Example: tag:db
 	Name string `json:"name"`
 
-	// Nodes How many nodes it has; the routers of a route.
+	// Nodes Number of nodes. For a route, the number of its routers.
 	//
 	// Example: 8
 	Nodes int `json:"nodes"`
 
-	// Online How many of them are online.
+	// Online Number of these nodes that are online.
 	//
 	// Example: 7
 	Online int `json:"online"`
@@ -424,62 +425,64 @@ type AccessPrincipal struct {
 
 // AccessQuestion defines model for AccessQuestion.
 type AccessQuestion struct {
-	// By How finely everyone is told apart. `groups`: groups, users that rules name, all `other users`, tags and routes.
-	// `users`: each user, tags and routes. `nodes`: each node and routes; those in `from` and `to` are then told
-	// apart by their nodes too. `groups` without it.
+	// By How to group sources and destinations. `groups` (the default): groups, users named in rules, all `other
+	// users`, tags and routes. `users`: each user, tags and routes. `nodes`: each node and routes; this also
+	// splits those in `from` and `to` into their nodes.
 	//
 	//
 	// Example: groups
 	By *AccessQuestionBy `json:"by,omitempty"`
 
-	// From Who reaches: ends of `GET /api/v1/policy/why`, routes, `autogroup:internet`, or `other users`. Everyone
-	// without it.
+	// From Sources, as in `GET /api/v1/policy/why`, and also routes, `autogroup:internet` or `other users`. The default
+	// is everyone.
 	//
 	//
 	// Example: ["group:ops"]
 	From []string `json:"from,omitempty"`
 
-	// Policy A text to compare with the policy in force.
+	// Policy A policy to compare with the current one.
 	//
 	// Example: {"acls": []}
 	Policy *string `json:"policy,omitempty"`
 
-	// To Who is reached, in the same way.
+	// To Destinations, in the same form as `from`.
 	//
 	// Example: ["tag:db"]
 	To []string `json:"to,omitempty"`
 }
 
-// AccessQuestionBy How finely everyone is told apart. `groups`: groups, users that rules name, all `other users`, tags and routes.
-// `users`: each user, tags and routes. `nodes`: each node and routes; those in `from` and `to` are then told
-// apart by their nodes too. `groups` without it.
+// AccessQuestionBy How to group sources and destinations. `groups` (the default): groups, users named in rules, all `other
+// users`, tags and routes. `users`: each user, tags and routes. `nodes`: each node and routes; this also
+// splits those in `from` and `to` into their nodes.
 //
 // Example: groups
 type AccessQuestionBy string
 
 // AccessRule defines model for AccessRule.
 type AccessRule struct {
-	// Change `added` or `removed` by the draft, or empty.
+	// Change `added` or `removed` by the draft. Empty if unchanged.
 	//
 	// Example:
 	Change string `json:"change"`
 
-	// Comment The comment of the rule.
+	// Comment Comment of the rule in the policy.
 	//
-	// Example: Operators keep the databases.
+	// Example: Operators maintain the databases.
 	Comment string `json:"comment"`
 
-	// DraftLine Where it stands in the draft; as `line` without one.
+	// DraftLine Line of the rule in the draft. The same as `line` without a draft.
 	//
 	// Example: 14
 	DraftLine int `json:"draftLine"`
 
-	// From Its sources.
+	// From Sources of the rule.
 	//
 	// Example: ["group:ops"]
 	From []string `json:"from"`
 
-	// Line Where it stands in the policy in force; 0 for nowhere, as the rule that holds where nothing is said about access.
+	// Line Line of the rule in the current policy. 0 if it is not there, or for the implicit rule that allows
+	// everything.
+	//
 	//
 	// Example: 14
 	Line int `json:"line"`
@@ -489,10 +492,10 @@ type AccessRule struct {
 	// Example: acls
 	List string `json:"list"`
 
-	// To Its destinations.
+	// To Destinations of the rule.
 	To []AccessDestination `json:"to"`
 
-	// Via The tags of the routers through which alone it leads.
+	// Via Tags of the routers to which the rule is restricted.
 	//
 	// Example: []
 	Via []string `json:"via"`
@@ -500,17 +503,18 @@ type AccessRule struct {
 
 // AccessRuleShare defines model for AccessRuleShare.
 type AccessRuleShare struct {
-	// After The same by the draft; as `before` without one.
+	// After Number of pairs to which the rule gives access under the draft. The same as `before` without a draft.
+	//
 	//
 	// Example: 24
 	After int `json:"after"`
 
-	// Before How many pairs it lets reach something by the policy in force.
+	// Before Number of pairs to which the rule gives access under the current policy.
 	//
 	// Example: 24
 	Before int `json:"before"`
 
-	// Rule The place of the rule in `rules`; from 0.
+	// Rule Index of the rule in `rules`, starting at 0.
 	//
 	// Example: 0
 	Rule int `json:"rule"`
@@ -518,7 +522,7 @@ type AccessRuleShare struct {
 
 // Actor Who made a change.
 type Actor struct {
-	// Address Where the request came from. Empty when it came from nowhere outside.
+	// Address IP address of the request. Empty if the change did not come from outside.
 	//
 	// Example: 192.0.2.7
 	Address string `json:"address"`
@@ -526,12 +530,12 @@ type Actor struct {
 	// ID Example: 3
 	ID string `json:"id"`
 
-	// Kind `user`, `key`, `node`, `local` (the local socket), `server` or `replica` (the service itself).
+	// Kind `user`, `key`, `node`, `local` (the local socket), `server` or `replica` (the server itself).
 	//
 	// Example: key
 	Kind string `json:"kind"`
 
-	// Name What it was called then; of an API key the public part.
+	// Name Name of the actor at that time. For an API key, its public part.
 	//
 	// Example: 7Qd0XhVb2mTa
 	Name string `json:"name"`
@@ -539,7 +543,7 @@ type Actor struct {
 	// Reason Example:
 	Reason string `json:"reason"`
 
-	// RequestID `X-Request-Id` of the request, which the log of the service has too.
+	// RequestID `X-Request-Id` of the request, as in the server log.
 	//
 	// Example: 5HJK2QXT7RCA
 	RequestID string `json:"requestId"`
@@ -547,7 +551,7 @@ type Actor struct {
 
 // APIKey defines model for ApiKey.
 type APIKey struct {
-	// Comment What it is for, in the words of who made it.
+	// Comment Purpose of the key, as entered by its creator.
 	//
 	// Example: nightly backup
 	Comment string `json:"comment"`
@@ -558,38 +562,39 @@ type APIKey struct {
 	// Expiration Example: 2026-05-30T09:30:00Z
 	Expiration time.Time `json:"expiration"`
 
-	// Expired Its time is over, or it was expired by hand.
+	// Expired Whether the key has expired, either by time or manually.
 	Expired bool `json:"expired"`
 
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// LastSeen When it was last used, on any replica. Null if it never was. A restart may lose the uses of the last ten
-	// minutes.
+	// LastSeen When the key was last used on any replica. Null if it never was. After a restart, uses from the last ten
+	// minutes may be missing.
 	//
 	//
 	// Example: 2026-03-02T12:00:00Z
 	LastSeen *time.Time `json:"lastSeen"`
 
-	// LastUsedFrom The address from which it was last used.
+	// LastUsedFrom IP address from which the key was last used.
 	//
 	// Example: 198.51.100.7
 	LastUsedFrom string `json:"lastUsedFrom"`
 
-	// Prefix The key with its secret masked.
+	// Prefix The API key with its secret masked.
 	//
 	// Example: flk_7Qd0XhVb2mTa_***
 	Prefix string `json:"prefix"`
 
-	// Role What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
-	// `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+	// Role Permissions of an API key. Each role includes the permissions of the previous one. `read` can see everything and
+	// change nothing. `operator` can change everything except API keys, pre-auth keys, webhooks and the policy.
+	// `admin` can do everything.
 	//
 	//
 	// Example: operator
 	Role Role `json:"role"`
 
-	// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
-	// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+	// Scopes Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
+	// `dns`, `policy`, `history`, `webhooks`, `service`. Append `:read` for read-only access. An empty list means all.
 	//
 	//
 	// Example: ["nodes","routes:read"]
@@ -598,21 +603,22 @@ type APIKey struct {
 
 // APIKeyCreation defines model for ApiKeyCreation.
 type APIKeyCreation struct {
-	// Comment What it is for, at most 120 bytes.
+	// Comment Purpose of the key, at most 120 bytes.
 	//
 	// Example: nightly backup
 	Comment *string `json:"comment,omitempty"`
 
-	// Expiration When the key ends. Absent or null means 90 days from now. A time in the past is refused.
+	// Expiration When the key expires. If absent or null, it expires after 90 days. Times in the past are rejected.
+	//
 	//
 	// Example: 2026-05-30T09:30:00Z
 	Expiration *time.Time `json:"expiration,omitempty"`
 
-	// Role Absent means `admin`.
+	// Role The default is `admin`.
 	Role *Role `json:"role,omitempty"`
 
-	// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
-	// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+	// Scopes Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
+	// `dns`, `policy`, `history`, `webhooks`, `service`. Append `:read` for read-only access. An empty list means all.
 	//
 	//
 	// Example: ["nodes","routes:read"]
@@ -621,7 +627,7 @@ type APIKeyCreation struct {
 
 // APIKeyExpiry defines model for ApiKeyExpiry.
 type APIKeyExpiry struct {
-	// Expired The keys that were selected, masked.
+	// Expired The selected API keys, masked.
 	//
 	// Example: ["flk_7Qd0XhVb2mTa_***"]
 	Expired []string `json:"expired"`
@@ -631,7 +637,7 @@ type APIKeyExpiry struct {
 type APIKeyList struct {
 	APIKeys []APIKey `json:"apiKeys"`
 
-	// Next The cursor of what follows; left out when nothing does.
+	// Next Cursor for the next page. Absent on the last page.
 	//
 	// Example: 100
 	Next *Next `json:"next,omitempty"`
@@ -639,7 +645,7 @@ type APIKeyList struct {
 
 // APIKeyResult defines model for ApiKeyResult.
 type APIKeyResult struct {
-	// APIKey The whole key. It is not shown again.
+	// APIKey The full API key. It is not shown again.
 	//
 	// Example: flk_7Qd0XhVb2mTa_m3vYk9c0TzR1qJ5uWx8LbN2sD6hGfPaEoViCQyKt4Zr
 	APIKey string `json:"apiKey"`
@@ -653,39 +659,42 @@ type APIKeyResult struct {
 	// Prefix Example: flk_7Qd0XhVb2mTa_***
 	Prefix string `json:"prefix"`
 
-	// Role What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
-	// `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+	// Role Permissions of an API key. Each role includes the permissions of the previous one. `read` can see everything and
+	// change nothing. `operator` can change everything except API keys, pre-auth keys, webhooks and the policy.
+	// `admin` can do everything.
 	//
 	//
 	// Example: operator
 	Role Role `json:"role"`
 
-	// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
-	// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+	// Scopes Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
+	// `dns`, `policy`, `history`, `webhooks`, `service`. Append `:read` for read-only access. An empty list means all.
 	//
 	//
 	// Example: ["nodes","routes:read"]
 	Scopes Scopes `json:"scopes"`
 }
 
-// APIKeySelection Exactly one of `prefix`, `id` and `key`.
+// APIKeySelection Set exactly one of `prefix`, `id` and `key`.
 type APIKeySelection struct {
-	// At When the keys end, such as when others have taken their place. Absent means now; keys that end before it stay as they are.
+	// At When the keys expire. The default is now. Use a later time to keep them valid until they have been replaced.
+	// Keys that expire earlier do not change.
+	//
 	//
 	// Example: 2026-03-02T09:30:00Z
 	At *time.Time `json:"at,omitempty"`
 
-	// ID The numeric id.
+	// ID The numeric ID.
 	//
 	// Example: 1
 	ID *string `json:"id,omitempty"`
 
-	// Key The 12-character id, the masked text, the numeric id or the whole key.
+	// Key The 12-character ID, the masked key, the numeric ID or the full key.
 	//
 	// Example: 7Qd0XhVb2mTa
 	Key *string `json:"key,omitempty"`
 
-	// Prefix The masked text, the 12-character id, or at least 4 of its leading characters; all keys that match expire.
+	// Prefix The masked key, the 12-character ID, or at least its first 4 characters. All matching keys expire.
 	//
 	//
 	// Example: 7Qd0
@@ -696,7 +705,7 @@ type APIKeySelection struct {
 type AuditList struct {
 	Entries []Change `json:"entries"`
 
-	// Next The cursor of what follows; empty when nothing does.
+	// Next Cursor for the next page. Empty on the last page.
 	//
 	// Example: 4711-0
 	Next string `json:"next"`
@@ -704,31 +713,31 @@ type AuditList struct {
 
 // BulkError defines model for BulkError.
 type BulkError struct {
-	// Code As in a Problem.
+	// Code The same as in Problem.
 	//
 	// Example: 5
 	Code int `json:"code"`
 
 	// Message What happened and what to do.
 	//
-	// Example: there is no node "2"; list them with: fairlead nodes list
+	// Example: unknown node "2"; list nodes with: fairlead nodes list
 	Message string `json:"message"`
 }
 
-// BulkIds The ids of what is to be changed.
+// BulkIds IDs of the objects to change.
 //
 // Example: ["1","2"]
 type BulkIds = []string
 
 // BulkResult defines model for BulkResult.
 type BulkResult struct {
-	// Error Why not, null when it was done.
+	// Error Why the change was not made. Null if it was made.
 	Error *BulkError `json:"error"`
 
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// Ok Whether it was done.
+	// Ok Whether the change was made.
 	//
 	// Example: true
 	Ok bool `json:"ok"`
@@ -738,74 +747,75 @@ type BulkResult struct {
 type BulkResults struct {
 	Results []BulkResult `json:"results"`
 
-	// TaggedNodes Only when users were deleted; as in UserDeletion, for all of them.
+	// TaggedNodes Present only if users were deleted: the tagged nodes of all of them, as in UserDeletion.
 	TaggedNodes []TaggedNode `json:"taggedNodes,omitempty"`
 }
 
 // Caller defines model for Caller.
 type Caller struct {
-	// Expiration When the key ends. Null for callers without one.
+	// Expiration When the API key expires. Null for callers without one.
 	//
 	// Example: 2026-05-30T09:30:00Z
 	Expiration *time.Time `json:"expiration"`
 
-	// Kind How the caller came in, `key` or `local` for somebody on the machine itself.
+	// Kind How the caller is authenticated: `key` for an API key, `local` for the local socket.
 	//
 	// Example: key
 	Kind string `json:"kind"`
 
-	// Name The key with its secret masked, or the account on the machine.
+	// Name The API key with its secret masked, or the local account.
 	//
 	// Example: flk_7Qd0XhVb2mTa_***
 	Name string `json:"name"`
 
-	// Role What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
-	// `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+	// Role Permissions of an API key. Each role includes the permissions of the previous one. `read` can see everything and
+	// change nothing. `operator` can change everything except API keys, pre-auth keys, webhooks and the policy.
+	// `admin` can do everything.
 	//
 	//
 	// Example: operator
 	Role Role `json:"role"`
 
-	// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
-	// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+	// Scopes Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
+	// `dns`, `policy`, `history`, `webhooks`, `service`. Append `:read` for read-only access. An empty list means all.
 	//
 	//
 	// Example: ["nodes","routes:read"]
 	Scopes Scopes `json:"scopes"`
 }
 
-// Change What happened to one object.
+// Change A change to one object.
 type Change struct {
 	// Actor Who made a change.
 	Actor Actor `json:"actor"`
 
-	// After The object after, as the API shows it. Null when it is gone.
+	// After The object after the change, in the same form as elsewhere in the API. Null if it was deleted.
 	After any `json:"after"`
 
 	// At Example: 2026-03-01T09:30:00Z
 	At time.Time `json:"at"`
 
-	// Before The object before, as the API shows it. Null when there was none.
+	// Before The object before the change, in the same form as elsewhere in the API. Null if it did not exist.
 	Before any `json:"before"`
 
-	// ID Its position in the history, `<revision>-<index>`. No two changes have the same, and all replicas know it by
-	// this one.
-	//
+	// ID Position in the history, `<revision>-<index>`. It is unique and the same on all replicas.
 	//
 	// Example: 4711-0
 	ID string `json:"id"`
 
-	// Kind `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`, `webhook`, `clock`; more may come.
+	// Kind `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`. More
+	// values may be added.
+	//
 	//
 	// Example: node
 	Kind string `json:"kind"`
 
-	// Object The id of the object.
+	// Object ID of the object.
 	//
 	// Example: 1
 	Object string `json:"object"`
 
-	// Verb `created`, `changed` or `deleted`; in the event stream also `online` and `offline`.
+	// Verb `created`, `changed` or `deleted`. In the event stream, also `online` and `offline`.
 	//
 	// Example: changed
 	Verb string `json:"verb"`
@@ -813,12 +823,12 @@ type Change struct {
 
 // DNS defines model for DNS.
 type DNS struct {
-	// BaseDomain What the names of nodes end with; empty when the configuration has none.
+	// BaseDomain Domain suffix of node names. Empty if none is configured.
 	//
 	// Example: mesh.example.com
 	BaseDomain string `json:"baseDomain"`
 
-	// ExtraRecords Names that devices answer by themselves.
+	// ExtraRecords Additional records that devices resolve locally.
 	ExtraRecords []DNSRecord `json:"extraRecords"`
 
 	// MagicDNS Whether devices resolve the names of nodes.
@@ -826,45 +836,47 @@ type DNS struct {
 	// Example: true
 	MagicDNS bool `json:"magicDNS"`
 
-	// Nameservers Nameservers for everything, instead of the devices' own; empty when they keep those.
+	// Nameservers Global nameservers, which replace those of the device. If empty, devices keep their own.
 	//
 	// Example: ["9.9.9.9","https://dns.example.com/dns-query"]
 	Nameservers []string `json:"nameservers"`
 
-	// Pinned Whether the configuration holds the settings fast.
+	// Pinned Whether the configuration makes the settings read-only.
 	//
 	// Example: false
 	Pinned bool `json:"pinned"`
 
-	// SearchDomains Domains tried after `baseDomain` for short names.
+	// SearchDomains Domains that are tried for short names, after `baseDomain`.
 	//
 	// Example: ["corp.example.com"]
 	SearchDomains []string `json:"searchDomains"`
 
-	// Source `config` when the configuration says so, `api` once something was changed here.
+	// Source `config` if the settings come from the configuration, `api` after a change through the API.
 	//
 	// Example: api
 	Source DNSSource `json:"source"`
 
-	// Split Nameservers for single domains; with an empty list devices answer from `extraRecords` alone.
+	// Split Nameservers for individual domains. If the list of a domain is empty, devices answer only from
+	// `extraRecords`.
+	//
 	//
 	// Example: {"corp.example.com":["10.1.0.53"]}
 	Split map[string][]string `json:"split"`
 
-	// UpdatedAt The last change; null before the first configuration was read.
+	// UpdatedAt Time of the last change. Null before the configuration is read for the first time.
 	//
 	// Example: 2026-03-01T09:30:00Z
 	UpdatedAt *time.Time `json:"updatedAt"`
 }
 
-// DNSSource `config` when the configuration says so, `api` once something was changed here.
+// DNSSource `config` if the settings come from the configuration, `api` after a change through the API.
 //
 // Example: api
 type DNSSource string
 
 // DNSChange defines model for DNSChange.
 type DNSChange struct {
-	// ExtraRecords At most 1000.
+	// ExtraRecords At most 1000 records.
 	ExtraRecords *[]DNSRecord `json:"extraRecords,omitempty"`
 
 	// MagicDNS Example: true
@@ -875,7 +887,7 @@ type DNSChange struct {
 	// Example: ["9.9.9.9"]
 	Nameservers *[]string `json:"nameservers,omitempty"`
 
-	// SearchDomains At most 64.
+	// SearchDomains At most 64 domains.
 	//
 	// Example: ["corp.example.com"]
 	SearchDomains *[]string `json:"searchDomains,omitempty"`
@@ -888,7 +900,7 @@ type DNSChange struct {
 
 // DNSRecord defines model for DNSRecord.
 type DNSRecord struct {
-	// Name The whole name, in the base domain or not.
+	// Name The full name, inside or outside the base domain.
 	//
 	// Example: grafana.mesh.example.com
 	Name string `json:"name"`
@@ -917,34 +929,34 @@ type Digest struct {
 	// Example: 9b74c9897bac770ffc029102a200c5de
 	Digest string `json:"digest"`
 
-	// Replica Id of the replica that answers.
+	// Replica ID of the replica that responds.
 	//
 	// Example: r-4f2a
 	Replica string `json:"replica"`
 
-	// Replicas Every live replica's last heartbeat, the answering one's included.
+	// Replicas The last heartbeat of every live replica, including the one that responds.
 	Replicas []ReplicaDigest `json:"replicas"`
 
 	// Revision Example: 4711
 	Revision string `json:"revision"`
 }
 
-// Empty An object without members.
+// Empty An empty object.
 type Empty = map[string]interface{}
 
 // FailedEvent defines model for FailedEvent.
 type FailedEvent struct {
-	// Answer What the last failure was.
+	// Answer The last failure.
 	//
 	// Example: 503 Service Unavailable
 	Answer string `json:"answer"`
 
-	// At When it was given up.
+	// At When the server gave up.
 	//
 	// Example: 2026-03-01T09:30:00Z
 	At time.Time `json:"at"`
 
-	// Attempts How often the replica that gave it up had tried.
+	// Attempts Number of attempts by the replica that gave up.
 	//
 	// Example: 1443
 	Attempts int `json:"attempts"`
@@ -952,7 +964,7 @@ type FailedEvent struct {
 	// Event Example: node.created
 	Event string `json:"event"`
 
-	// EventID Its position in the history, as in the event stream.
+	// EventID Position in the history, as in the event stream.
 	//
 	// Example: 4711-0
 	EventID string `json:"eventId"`
@@ -965,7 +977,7 @@ type FailedEvent struct {
 type FailedEventList struct {
 	Events []FailedEvent `json:"events"`
 
-	// Next The `cursor` that asks for those that follow; empty when there are none.
+	// Next Cursor for the next page. Empty on the last page.
 	//
 	// Example: 7
 	Next string `json:"next"`
@@ -985,7 +997,7 @@ type GoVersion struct {
 
 // Health defines model for Health.
 type Health struct {
-	// Checks What is not well, by part. Absent when everything is.
+	// Checks The components that are not healthy. Absent if all are healthy.
 	Checks map[string][]HealthCheck `json:"checks,omitempty"`
 	Status HealthStatus             `json:"status"`
 }
@@ -1007,19 +1019,19 @@ type HealthCheckStatus string
 
 // HealthMessage defines model for HealthMessage.
 type HealthMessage struct {
-	// Message Example: IP forwarding is off, so that nobody gets through to the routes behind this device
+	// Message Example: IP forwarding is off, so the routes of this device do not work
 	Message string `json:"message"`
 
 	// Since Example: 2026-03-02T12:00:00Z
 	Since time.Time `json:"since"`
 
-	// Source The part of the client that warns.
+	// Source The component of the client that reports the warning.
 	//
 	// Example: warn-ip-forwarding-off
 	Source string `json:"source"`
 }
 
-// Login The answer to a device that asked to join.
+// Login The decision about a device that asked to join.
 type Login struct {
 	// ID Example: 1
 	ID string `json:"id"`
@@ -1030,39 +1042,39 @@ type Login struct {
 	// NodeKey Example: nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
 	NodeKey string `json:"nodeKey"`
 
-	// Rejected Why the device was turned away; empty when it was let in.
+	// Rejected Why the device was rejected. Empty if it was approved.
 	//
 	// Example:
 	Rejected string `json:"rejected"`
 
-	// Until How long the answer waits for the device.
+	// Until When the decision expires if the device does not pick it up.
 	//
 	// Example: 2026-03-01T09:45:00Z
 	Until time.Time `json:"until"`
 
-	// User Who owns the node. Null when the device was turned away.
+	// User Owner of the node. Null if the device was rejected.
 	User *User `json:"user"`
 }
 
 // LoginApproval defines model for LoginApproval.
 type LoginApproval struct {
-	// Login The answer to a device that asked to join.
+	// Login The decision about a device that asked to join.
 	Login Login `json:"login"`
 
-	// Node The node that the device became. Null when it has not come for its answer yet.
+	// Node The node that the device became. Null if the device has not completed the join yet.
 	Node *Node `json:"node"`
 }
 
 // LoginApprovalRequest defines model for LoginApprovalRequest.
 type LoginApprovalRequest struct {
-	// AuthID The code that the device's login page shows, in its short form or that of 24 characters, the address of the
-	// page, or the last part of that. Case and hyphen of a code do not matter.
+	// AuthID The code on the login page of the device (short or 24 characters), the URL of that page, or the last part of
+	// the URL. Case and hyphens in a code are ignored.
 	//
 	//
 	// Example: 7K3M-9QXD
 	AuthID string `json:"authId"`
 
-	// User Who will own the node, by name or id.
+	// User Owner of the new node, given by name or ID.
 	//
 	// Example: alice
 	User string `json:"user"`
@@ -1075,7 +1087,7 @@ type LoginRejectionRequest struct {
 	// Example: 7K3M-9QXD
 	AuthID string `json:"authId"`
 
-	// Reason What the device is told, in one line.
+	// Reason Reason that the device shows, on one line.
 	//
 	// Example: ask the network team first
 	Reason *string `json:"reason,omitempty"`
@@ -1105,18 +1117,18 @@ type MachineEnrolment struct {
 	// OS Example: linux
 	OS *string `json:"os,omitempty"`
 
-	// PreAuthKey The whole pre-auth key.
+	// PreAuthKey The full pre-auth key.
 	//
 	// Example: flp_b81KzQx0LmN4_Yt7RkPz2mWq9XcV4bN6sDfGhJ1lAoEiU3yTrQwZxKvM8Cn5
 	PreAuthKey string `json:"preAuthKey"`
 
-	// RoutableIPs Routes the node offers, as prefixes.
+	// RoutableIPs Routes that the node advertises, as prefixes.
 	//
 	// Example: ["192.168.7.0/24"]
 	RoutableIPs []string `json:"routableIPs,omitempty"`
 
-	// Tags Tags the node asks for, besides those of its key. The policy's `tagOwners` must give them to the user of the
-	// key or to a tag of the key.
+	// Tags Tags that the node requests, in addition to those of its pre-auth key. `tagOwners` in the policy must assign
+	// them to the owner or to a tag of that key.
 	//
 	//
 	// Example: []
@@ -1125,23 +1137,23 @@ type MachineEnrolment struct {
 
 // MemberError defines model for MemberError.
 type MemberError struct {
-	// Message Example: "web" is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server
+	// Message Example: invalid tag "web": use tag: followed by letters, digits and hyphens, such as tag:server
 	Message string `json:"message"`
 
-	// Path The member, such as `expiration` or `aclTags[1]`; a query parameter by its name.
+	// Path The field, such as `expiration` or `aclTags[1]`, or the name of a query parameter.
 	//
 	// Example: aclTags[1]
 	Path string `json:"path"`
 }
 
-// Next The cursor of what follows; left out when nothing does.
+// Next Cursor for the next page. Absent on the last page.
 //
 // Example: 100
 type Next = string
 
 // Node defines model for Node.
 type Node struct {
-	// ApprovedRoutes Routes that an admin or the policy approved.
+	// ApprovedRoutes Routes that an administrator or the policy approved.
 	//
 	// Example: []
 	ApprovedRoutes []string `json:"approvedRoutes"`
@@ -1149,7 +1161,7 @@ type Node struct {
 	// Arch Example: amd64
 	Arch string `json:"arch"`
 
-	// AvailableRoutes Routes that the node advertises now.
+	// AvailableRoutes Routes that the node currently advertises.
 	//
 	// Example: []
 	AvailableRoutes []string `json:"availableRoutes"`
@@ -1160,18 +1172,18 @@ type Node struct {
 	// CreatedAt Example: 2026-03-01T09:31:00Z
 	CreatedAt time.Time `json:"createdAt"`
 
-	// CreatedBy The user whose key brought the node in, kept for nodes with tags. Null if that user is gone.
+	// CreatedBy For a tagged node, the user who added it. Null for other nodes, and if that user has been deleted.
 	CreatedBy *User `json:"createdBy"`
 
-	// DiscoKey Empty until the node has connected once.
+	// DiscoKey Empty until the node has connected for the first time.
 	//
 	// Example:
 	DiscoKey string `json:"discoKey"`
 
-	// Ephemeral The node is removed when it has been offline for a while.
+	// Ephemeral Whether the node is deleted after it has been offline for a while.
 	Ephemeral bool `json:"ephemeral"`
 
-	// Expired The expiry has passed.
+	// Expired Whether the expiry has passed.
 	Expired bool `json:"expired"`
 
 	// Expiry When the node must sign in again. Null means never.
@@ -1182,12 +1194,12 @@ type Node struct {
 	// Example: []
 	ForcedTags []string `json:"forcedTags"`
 
-	// GivenName The name in DNS, unique in the network.
+	// GivenName The DNS name, unique in the network.
 	//
 	// Example: alices-laptop
 	GivenName string `json:"givenName"`
 
-	// Host In the answer to the question for one node, and in lists where asked for.
+	// Host Present when you request a single node, and in lists with `host=true`.
 	Host *NodeHost `json:"host,omitempty"`
 
 	// Hostname The same as `name`.
@@ -1203,13 +1215,13 @@ type Node struct {
 	// Example: []
 	InvalidTags []string `json:"invalidTags"`
 
-	// IPAddresses Addresses in the mesh, IPv4 first.
+	// IPAddresses Addresses of the node in the mesh, IPv4 first.
 	//
 	// Example: ["100.64.0.1","fd7a:115c:a1e0::1"]
 	IPAddresses []string `json:"ipAddresses"`
 
-	// LastSeen When the node was last known to be there: when its connection ended, or began if it still holds one. Before
-	// the first connection, when it joined.
+	// LastSeen When the node was last known to be online: when its connection ended or, if it is still connected, when the
+	// connection began. Before the first connection, when it joined.
 	//
 	//
 	// Example: 2026-03-02T12:00:00Z
@@ -1218,7 +1230,7 @@ type Node struct {
 	// MachineKey Example: mkey:5b1c8a0d3e2f47968877665544332211ffeeddccbbaa99887766554433221100
 	MachineKey string `json:"machineKey"`
 
-	// Name The hostname as the node reported it.
+	// Name The hostname that the node reported.
 	//
 	// Example: Alices-Laptop
 	Name string `json:"name"`
@@ -1226,27 +1238,27 @@ type Node struct {
 	// NodeKey Example: nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
 	NodeKey string `json:"nodeKey"`
 
-	// Note Absent if the node has none.
+	// Note Absent if the node has no note.
 	Note *NodeNote `json:"note,omitempty"`
 
-	// Online The node holds a connection to a replica of this service.
+	// Online Whether the node is connected to a replica.
 	Online bool `json:"online"`
 
 	// OS Example: linux
 	OS string `json:"os"`
 
-	// PreAuthKey The key the node joined with. Null if it joined otherwise or the key is gone.
+	// PreAuthKey The pre-auth key that the node joined with. Null if it joined another way or the key has been deleted.
 	PreAuthKey *PreAuthKey `json:"preAuthKey"`
 
 	// RegisterMethod How the node joined.
 	RegisterMethod RegisterMethod `json:"registerMethod"`
 
-	// RoutePreferences The preferences of its routes that are not 0, by route.
+	// RoutePreferences Route preferences other than 0, by route.
 	//
 	// Example: {}
 	RoutePreferences map[string]int `json:"routePreferences"`
 
-	// SubnetRoutes Routes that peers use through this node now.
+	// SubnetRoutes Routes that peers currently use through this node.
 	//
 	// Example: []
 	SubnetRoutes []string `json:"subnetRoutes"`
@@ -1254,12 +1266,12 @@ type Node struct {
 	// Tags Example: []
 	Tags []string `json:"tags"`
 
-	// UpdatedAt Last change of the stored node other than presence and endpoints.
+	// UpdatedAt Last change to the stored node, not counting presence and endpoints.
 	//
 	// Example: 2026-03-01T09:31:00Z
 	UpdatedAt time.Time `json:"updatedAt"`
 
-	// User The owner. In lists, nodes with tags show the user `tagged-devices`.
+	// User The owner. For tagged nodes, lists show the user `tagged-devices`.
 	User *User `json:"user"`
 
 	// ValidTags The same as `tags`, for older tools.
@@ -1268,7 +1280,7 @@ type Node struct {
 	ValidTags []string `json:"validTags"`
 }
 
-// NodeAddressesChange At least one member; a family that is not named stays as it is.
+// NodeAddressesChange Set at least one field. An address family that you leave out does not change.
 type NodeAddressesChange struct {
 	// Ipv4 Example: 100.64.7.1
 	Ipv4 *string `json:"ipv4,omitempty"`
@@ -1279,7 +1291,7 @@ type NodeAddressesChange struct {
 
 // NodeBuckets defines model for NodeBuckets.
 type NodeBuckets struct {
-	// Changes How often the node came or went within the time, also when it was back before a part had ended.
+	// Changes Number of times that the node went online or offline, including changes within one interval.
 	//
 	// Example: 3
 	Changes int `json:"changes"`
@@ -1287,7 +1299,7 @@ type NodeBuckets struct {
 	// NodeID Example: 1
 	NodeID string `json:"nodeId"`
 
-	// Online The share of each part of the time, from 0 to 1, oldest first.
+	// Online Fraction of each interval that the node was online, from 0 to 1, oldest first.
 	//
 	// Example: [1,0.25,0]
 	Online []float64 `json:"online"`
@@ -1295,16 +1307,16 @@ type NodeBuckets struct {
 
 // NodeBulkResult defines model for NodeBulkResult.
 type NodeBulkResult struct {
-	// Error Why not, null when it was done.
+	// Error Why the change was not made. Null if it was made.
 	Error *BulkError `json:"error"`
 
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// Node The node as it is now, null when it was refused or is gone.
+	// Node The node after the change. Null if the change was rejected or the node was deleted.
 	Node *Node `json:"node"`
 
-	// Ok Whether it was done.
+	// Ok Whether the change was made.
 	//
 	// Example: true
 	Ok bool `json:"ok"`
@@ -1315,20 +1327,20 @@ type NodeBulkResults struct {
 	Results []NodeBulkResult `json:"results"`
 }
 
-// NodeExpiryChange At most one member.
+// NodeExpiryChange Set at most one field.
 type NodeExpiryChange struct {
-	// DisableExpiry The node never expires.
+	// DisableExpiry If true, the node never expires.
 	//
 	// Example: false
 	DisableExpiry *bool `json:"disableExpiry,omitempty"`
 
-	// Expiry When the node expires. Missing or null means now.
+	// Expiry When the node expires. If absent or null, it expires immediately.
 	//
 	// Example: 2027-01-31T12:00:00Z
 	Expiry *time.Time `json:"expiry,omitempty"`
 }
 
-// NodeHost What a device says of itself and of the network that it is in.
+// NodeHost What a device reports about itself and its network.
 type NodeHost struct {
 	// Arch Example: amd64
 	Arch string `json:"arch"`
@@ -1336,7 +1348,7 @@ type NodeHost struct {
 	// ClientVersion Example: 1.92.3
 	ClientVersion string `json:"clientVersion"`
 
-	// DeviceModel Of a phone.
+	// DeviceModel Set only for phones.
 	//
 	// Example:
 	DeviceModel string `json:"deviceModel"`
@@ -1347,32 +1359,32 @@ type NodeHost struct {
 	// DistroVersion Example: 13
 	DistroVersion string `json:"distroVersion"`
 
-	// Endpoints Where peers try to reach it.
+	// Endpoints Addresses at which peers try to reach the device directly.
 	//
 	// Example: ["198.51.100.7:41641","192.168.7.3:41641"]
 	Endpoints []string `json:"endpoints"`
 
-	// Health What its client warns of, at most 16. Clients since 1.90 say little of it.
+	// Health Warnings from the client, at most 16. Clients since 1.90 report few of them.
 	Health []HealthMessage `json:"health"`
 
-	// Latencies How far it is from the relays, at most 64 of them.
+	// Latencies Measured latencies to relays, at most 64.
 	Latencies []RelayLatency `json:"latencies"`
 
-	// Nat How the device can be reached from outside. What it has not found out is null.
+	// Nat How the device can be reached from outside. Unknown values are null.
 	Nat NodeNAT `json:"nat"`
 
 	// OS Example: linux
 	OS string `json:"os"`
 
-	// OSVersion On Linux, of the kernel.
+	// OSVersion On Linux, the kernel version.
 	//
 	// Example: 6.12.0
 	OSVersion string `json:"osVersion"`
 
-	// Relay The relay by which it can always be reached. Null until it has chosen one.
+	// Relay The home relay of the device, through which it can always be reached. Null until it has chosen one.
 	Relay *RelayRegion `json:"relay"`
 
-	// ReportedAt When `latencies`, `nat` or `health` last changed. Null if the device never told them.
+	// ReportedAt When `latencies`, `nat` or `health` last changed. Null if the device never reported them.
 	//
 	// Example: 2026-03-02T12:00:00Z
 	ReportedAt *time.Time `json:"reportedAt"`
@@ -1388,38 +1400,38 @@ type NodeIPChanges struct {
 
 // NodeList defines model for NodeList.
 type NodeList struct {
-	// Next The cursor of what follows; left out when nothing does.
+	// Next Cursor for the next page. Absent on the last page.
 	//
 	// Example: 100
 	Next  *Next  `json:"next,omitempty"`
 	Nodes []Node `json:"nodes"`
 }
 
-// NodeNAT How the device can be reached from outside. What it has not found out is null.
+// NodeNAT How the device can be reached from outside. Unknown values are null.
 type NodeNAT struct {
-	// Ipv6 IPv6 reaches the internet.
+	// Ipv6 Whether the device can reach the internet over IPv6.
 	//
 	// Example: false
 	Ipv6 *bool `json:"ipv6"`
 
-	// MappingVaries Its router shows it under another port or address to everyone, so that direct connections to others behind
-	// such a router fail.
+	// MappingVaries Whether the device's router uses a different address or port for each destination. If so, direct connections
+	// to devices behind a similar router fail.
 	//
 	//
 	// Example: false
 	MappingVaries *bool `json:"mappingVaries"`
 
-	// PortMapped Its router has opened a port for it.
+	// PortMapped Whether the device's router has opened a port for it.
 	//
 	// Example: false
 	PortMapped bool `json:"portMapped"`
 
-	// PortMapping The protocols by which its router would, of `pcp`, `pmp` and `upnp`.
+	// PortMapping Port mapping protocols that the device's router supports, from `pcp`, `pmp` and `upnp`.
 	//
 	// Example: ["upnp"]
 	PortMapping []string `json:"portMapping"`
 
-	// UDP UDP gets through. Without it all goes through relays.
+	// UDP Whether UDP works. If not, all traffic goes through relays.
 	//
 	// Example: true
 	UDP *bool `json:"udp"`
@@ -1434,9 +1446,9 @@ type NodeName struct {
 	Name string `json:"name"`
 }
 
-// NodeNote A remark of administrators about a node. Devices are not told of it.
+// NodeNote A comment by administrators about a node. Devices do not receive it.
 type NodeNote struct {
-	// Author Who wrote it, as the audit names them.
+	// Author Author of the note, as shown in the audit log.
 	//
 	// Example: key:7Qd0XhVb2mTa
 	Author string `json:"author"`
@@ -1450,7 +1462,7 @@ type NodeNote struct {
 
 // NodeOwnerChange defines model for NodeOwnerChange.
 type NodeOwnerChange struct {
-	// User The new owner, by name or id.
+	// User The new owner, given by name or ID.
 	//
 	// Example: bob
 	User *string `json:"user,omitempty"`
@@ -1464,7 +1476,7 @@ type NodePair struct {
 
 // NodePresence defines model for NodePresence.
 type NodePresence struct {
-	// From When that time began, as it was asked for, or when the node joined if that was later.
+	// From Start of the period: the requested time, or when the node joined if that was later.
 	//
 	// Example: 2026-03-01T00:00:00Z
 	From time.Time `json:"from"`
@@ -1472,7 +1484,7 @@ type NodePresence struct {
 	// NodeID Example: 1
 	NodeID string `json:"nodeId"`
 
-	// OnlineBefore Whether it was online when that time began, as far as that is known.
+	// OnlineBefore Whether the node was online at the start of the period, as far as known.
 	//
 	// Example: true
 	OnlineBefore bool `json:"onlineBefore"`
@@ -1489,7 +1501,7 @@ type NodeRegistration struct {
 	// Example: 7K3M-9QXD
 	Key *string `json:"key,omitempty"`
 
-	// User Who will own the node, by name or id.
+	// User Owner of the new node, given by name or ID.
 	//
 	// Example: alice
 	User *string `json:"user,omitempty"`
@@ -1502,27 +1514,27 @@ type NodeResult struct {
 
 // NodeRoutesChange defines model for NodeRoutesChange.
 type NodeRoutesChange struct {
-	// Routes All routes of the node that are to be enabled. Null means none, and so does `{}`, as in Headscale's API; a
-	// body without it that has other members is refused.
+	// Routes All routes of the node that should be enabled. Null and an empty body (`{}`) mean none, as in the Headscale
+	// API. A body that has only other fields is rejected.
 	//
 	//
 	// Example: ["192.168.7.0/24"]
 	Routes []string `json:"routes"`
 }
 
-// NodeSelection Exactly one member.
+// NodeSelection Set exactly one field.
 type NodeSelection struct {
-	// All All nodes, those with tags included.
+	// All Select all nodes, including tagged ones.
 	//
 	// Example: false
 	All *bool `json:"all,omitempty"`
 
-	// AllOffline All nodes that hold no connection to any replica.
+	// AllOffline Select all nodes that are not connected to any replica.
 	//
 	// Example: false
 	AllOffline *bool `json:"allOffline,omitempty"`
 
-	// Nodes Nodes by id, name or address.
+	// Nodes Select nodes by ID, name or address.
 	//
 	// Example: ["1","alices-laptop"]
 	Nodes []string `json:"nodes,omitempty"`
@@ -1530,29 +1542,29 @@ type NodeSelection struct {
 
 // NodeTagsChange defines model for NodeTagsChange.
 type NodeTagsChange struct {
-	// Tags All tags of the node, each `tag:` and a name. If there is a policy, its `tagOwners` must know them.
+	// Tags All tags of the node, each with the prefix `tag:`. If there is a policy, its `tagOwners` must define them.
 	//
 	//
 	// Example: ["tag:server"]
 	Tags []string `json:"tags"`
 }
 
-// NodesChange What happens to many nodes.
+// NodesChange A change to several nodes.
 type NodesChange struct {
 	// Action Example: addTags
 	Action NodesChangeAction `json:"action"`
 
-	// DisableExpiry For `expire`, that the nodes never do.
+	// DisableExpiry For `expire`: if true, the nodes never expire.
 	//
 	// Example: false
 	DisableExpiry *bool `json:"disableExpiry,omitempty"`
 
-	// Expiry For `expire`, when the nodes expire. Missing or null means now.
+	// Expiry For `expire`: when the nodes expire. If absent or null, they expire immediately.
 	//
 	// Example: 2027-01-31T12:00:00Z
 	Expiry *time.Time `json:"expiry,omitempty"`
 
-	// Ids The ids of what is to be changed.
+	// Ids IDs of the objects to change.
 	//
 	// Example: ["1","2"]
 	Ids BulkIds `json:"ids"`
@@ -1568,12 +1580,12 @@ type NodesChangeAction string
 
 // NodesExpiry defines model for NodesExpiry.
 type NodesExpiry struct {
-	// AlreadyExpired How many of the selected ones had expired before.
+	// AlreadyExpired Number of selected nodes that had already expired.
 	//
 	// Example: 1
 	AlreadyExpired int `json:"alreadyExpired"`
 
-	// Expired How many nodes expired by this request.
+	// Expired Number of nodes that this request expired.
 	//
 	// Example: 12
 	Expired int `json:"expired"`
@@ -1581,17 +1593,17 @@ type NodesExpiry struct {
 
 // PendingLogin defines model for PendingLogin.
 type PendingLogin struct {
-	// Address Where the device asks from.
+	// Address IP address of the device.
 	//
 	// Example: 192.0.2.7
 	Address string `json:"address"`
 
-	// Code What names the device in an answer.
+	// Code Code to use when you approve or reject the device.
 	//
 	// Example: 7K3M-9QXD
 	Code string `json:"code"`
 
-	// Hostname What the device calls itself. Nobody has checked it.
+	// Hostname Hostname that the device reports. It is not verified.
 	//
 	// Example: Alices-Phone
 	Hostname string `json:"hostname"`
@@ -1608,8 +1620,8 @@ type PendingLogin struct {
 	// Since Example: 2026-03-01T09:30:00Z
 	Since time.Time `json:"since"`
 
-	// Tags Tags that the device asks for, the first eight. It cannot be let in for a user to whom the policy's
-	// `tagOwners` does not give them.
+	// Tags The first eight tags that the device requests. You can approve it only for a user who may have these tags
+	// according to `tagOwners` in the policy.
 	//
 	//
 	// Example: []
@@ -1623,7 +1635,7 @@ type PendingLoginList struct {
 
 // PendingSSH defines model for PendingSSH.
 type PendingSSH struct {
-	// Code What names the session in an answer. It is the same whenever such a session waits.
+	// Code Code to use when you approve or reject the session. Identical sessions always have the same code.
 	//
 	// Example: 7K3M-9QXD
 	Code    string     `json:"code"`
@@ -1640,25 +1652,26 @@ type PendingSSHList struct {
 
 // Policy defines model for Policy.
 type Policy struct {
-	// Author Who saved it.
+	// Author Who saved the version.
 	//
 	// Example: key:flk_3k2j…
 	Author string `json:"author"`
 
-	// ConfirmBy When this version gives way unless it is confirmed. Null when it stays.
+	// ConfirmBy When this version is reverted unless it is confirmed. Null if no confirmation is pending.
 	ConfirmBy *time.Time `json:"confirmBy"`
 
-	// Policy The text, in JSON with comments.
+	// Policy The policy text, in JSON with comments.
 	//
 	// Example: {"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}]}
 	Policy string `json:"policy"`
 
-	// Reason Why, in the words of the author.
+	// Reason Reason given by the author.
 	//
 	// Example: let operations reach the databases
 	Reason string `json:"reason"`
 
-	// RevertTo The version that it gives way to, "0" when there was none; empty when it stays.
+	// RevertTo The version that a revert restores, or `0` if there was no policy. Empty if no confirmation is pending.
+	//
 	//
 	// Example:
 	RevertTo string `json:"revertTo"`
@@ -1666,26 +1679,26 @@ type Policy struct {
 	// SavedAt Example: 2026-03-01T09:30:00Z
 	SavedAt time.Time `json:"savedAt"`
 
-	// Source `api`, or `file` when it was read from `policy.path`.
+	// Source `api`, or `file` if it was read from `policy.path`.
 	//
 	// Example: api
 	Source PolicySource `json:"source"`
 
-	// UpdatedAt The same as `savedAt`; null when the policy is a file.
+	// UpdatedAt The same as `savedAt`. Null if the policy is a file.
 	//
 	// Example: 2026-03-01T09:30:00Z
 	UpdatedAt *time.Time `json:"updatedAt"`
 
-	// Version Counts from 1.
+	// Version Version number, starting at 1.
 	//
 	// Example: 7
 	Version string `json:"version"`
 
-	// Warnings As in PolicyVerdict; only in answers to saving a policy.
+	// Warnings The same as in PolicyVerdict. Only in responses to saving a policy.
 	Warnings []PolicyProblem `json:"warnings,omitempty"`
 }
 
-// PolicySource `api`, or `file` when it was read from `policy.path`.
+// PolicySource `api`, or `file` if it was read from `policy.path`.
 //
 // Example: api
 type PolicySource string
@@ -1695,22 +1708,22 @@ type PolicyAnswer struct {
 	// Allowed Example: true
 	Allowed bool `json:"allowed"`
 
-	// At The routers or exit nodes where packets for an address arrive that is no node's.
+	// At The routers or exit nodes that receive the packets, if the destination address does not belong to a node.
 	At []NodeName `json:"at"`
 
-	// Nearest If no rule allows it, those that almost do.
+	// Nearest If no rule allows the access, the rules that come closest.
 	Nearest []PolicyFinding `json:"nearest"`
 
-	// Notes What beside the rules is in the way.
+	// Notes Other reasons that prevent the access.
 	Notes []string `json:"notes"`
 
-	// Rules The rules that allow it.
+	// Rules Rules that allow the access.
 	Rules []PolicyFinding `json:"rules"`
 }
 
 // PolicyDiff defines model for PolicyDiff.
 type PolicyDiff struct {
-	// Diff In the form of `diff -u`; empty when the texts are equal.
+	// Diff Differences in the format of `diff -u`. Empty if the texts are the same.
 	//
 	// Example: --- version 6
 	// +++ version 7
@@ -1719,11 +1732,11 @@ type PolicyDiff struct {
 	// +{"acls": []}
 	Diff string `json:"diff"`
 
-	// Effect What the newer version changed, on the nodes that are there now. Only when it is asked for, and not when one
-	// of the texts is no policy to this server.
+	// Effect Effect of the newer version on the nodes that exist now. Absent if you do not request it, or if this server
+	// cannot parse one of the versions.
 	Effect *PolicyEffect `json:"effect,omitempty"`
 
-	// From "0" when there was no version before.
+	// From The older version, or `0` if there was none.
 	//
 	// Example: 6
 	From string `json:"from"`
@@ -1734,92 +1747,106 @@ type PolicyDiff struct {
 
 // PolicyDraft defines model for PolicyDraft.
 type PolicyDraft struct {
-	// ConfirmWithin After what time the version gives way unless it is confirmed, from 10s to 24h. Without it the version stays.
+	// ConfirmWithin Time after which the version is reverted unless it is confirmed, from 10s to 24h. By default, no
+	// confirmation is needed.
+	//
 	//
 	// Example: 5m
 	ConfirmWithin *string `json:"confirmWithin,omitempty"`
 
-	// Policy JSON with comments, at most 1 MiB. Missing or empty means no policy, as in Headscale's API: everyone may reach
-	// everyone. A body without it that has unknown members is refused.
+	// Policy JSON with comments, at most 1 MiB. If absent or empty, the policy is removed, as in the Headscale API, and
+	// every node can reach every other node. A body without this field is rejected if it has unknown fields.
 	//
 	//
 	// Example: {"acls": []}
 	Policy *string `json:"policy,omitempty"`
 
-	// Reason Why, for those who read the versions later.
+	// Reason Reason for the change, shown in the list of versions.
 	//
 	// Example: let operations reach the databases
 	Reason *string `json:"reason,omitempty"`
 }
 
-// PolicyEffect Pairs are ordered, who reaches and whom.
+// PolicyEffect Effect of a policy change. Pairs are ordered: a source and a destination.
 type PolicyEffect struct {
-	// Changed Pairs that do by other ports or protocols.
+	// Changed Number of pairs that keep access, but with different ports or protocols.
 	//
 	// Example: 3
 	Changed int `json:"changed"`
 
-	// Gained Pairs that newly do.
+	// Gained Number of pairs that gain access.
 	//
 	// Example: 0
 	Gained int `json:"gained"`
 
-	// Guards Warnings that nobody should miss.
+	// Gaining Number of pairs that gain anything: those in `gained`, and those in `changed` that gain ports.
+	//
+	// Example: 2
+	Gaining int `json:"gaining"`
+
+	// Guards Warnings about changes that could lock people out or open everything.
 	Guards []PolicyGuard `json:"guards"`
 
-	// Losers Nodes that no longer reach something they reached.
+	// Losers Number of nodes that lose access to at least one destination.
 	//
 	// Example: 4
 	Losers int `json:"losers"`
 
-	// LosersOnline Those of them that are online.
+	// LosersOnline Number of these nodes that are online.
 	//
 	// Example: 2
 	LosersOnline int `json:"losersOnline"`
 
-	// Lost Pairs that reach each other no more.
+	// Losing Number of pairs that lose anything: those in `lost`, and those in `changed` that lose ports.
+	//
+	// Example: 14
+	Losing int `json:"losing"`
+
+	// Lost Number of pairs that lose all access.
 	//
 	// Example: 12
 	Lost int `json:"lost"`
 
-	// MoreRoutes How many are left out of `routes`.
+	// MoreRoutes Number of changes that are not listed in `routes`.
 	//
 	// Example: 0
 	MoreRoutes int `json:"moreRoutes"`
 
-	// MoreShells How many are left out of `shells`.
+	// MoreShells Number of changes that are not listed in `shells`.
 	//
 	// Example: 0
 	MoreShells int `json:"moreShells"`
 
-	// MoreShifts How many are left out of `shifts`.
+	// MoreShifts Number of changes that are not listed in `shifts`.
 	//
 	// Example: 0
 	MoreShifts int `json:"moreShifts"`
 
-	// Notes Names that mean nobody who is there, and tags that nodes carry and the text does not define.
+	// Notes Names in the policy that match nothing, and tags on nodes that the policy does not define.
 	//
-	// Example: ["there is no user cem"]
+	// Example: ["unknown user cem"]
 	Notes []string `json:"notes"`
 
-	// Routes What changes behind routers and exit nodes.
+	// Routes Changes of access to networks behind routers and exit nodes.
 	Routes []PolicyRouteShift `json:"routes"`
 
-	// Shells Who may newly, or no longer, open shells.
+	// Shells Changes in who can open SSH sessions.
 	Shells []PolicyShellShift `json:"shells"`
 
-	// Shifts What changes for whom, the most pairs first.
+	// Shifts Changes of access, those with the most pairs first.
 	Shifts []PolicyShift `json:"shifts"`
 
-	// Tests The tests of the text that fail.
+	// Tests Tests of the policy that fail.
 	Tests []PolicyTestFailure `json:"tests"`
 
-	// Truncated The policies tell so many sorts of nodes apart that not all pairs were looked at; all else is a part.
+	// Truncated Whether the comparison is incomplete. If true, the policies distinguish too many kinds of nodes to compare
+	// all pairs, and the other fields cover only some of them.
+	//
 	//
 	// Example: false
 	Truncated bool `json:"truncated"`
 
-	// Unchanged Pairs that do as before.
+	// Unchanged Number of pairs whose access does not change.
 	//
 	// Example: 485
 	Unchanged int `json:"unchanged"`
@@ -1827,12 +1854,14 @@ type PolicyEffect struct {
 
 // PolicyFinding defines model for PolicyFinding.
 type PolicyFinding struct {
-	// Comment The comment of the rule.
+	// Comment Comment of the rule in the policy.
 	//
 	// Example:
 	Comment string `json:"comment"`
 
-	// Line Where the rule stands; 0 for the rule that holds where nothing is said about access.
+	// Line Line of the rule in the policy. 0 for the implicit rule that allows everything if the policy has no access
+	// rules.
+	//
 	//
 	// Example: 16
 	Line int `json:"line"`
@@ -1842,7 +1871,7 @@ type PolicyFinding struct {
 	// Example: acls
 	List string `json:"list"`
 
-	// Text Why it allows it, or the one thing that keeps it from that.
+	// Text Why the rule allows the access, or the one condition that is not met.
 	//
 	// Example: alice is in group:ops (line 4), db-1 carries tag:db
 	Text string `json:"text"`
@@ -1850,27 +1879,29 @@ type PolicyFinding struct {
 
 // PolicyGuard defines model for PolicyGuard.
 type PolicyGuard struct {
-	// Kind `unreachable`: nobody reaches these nodes on port 22 any more. `ownWayIn`: the viewer does not.
-	// `everything`: everything may now reach everything.
+	// Kind `unreachable`: nobody can reach these nodes on port 22 any more. `ownWayIn`: the viewer cannot.
+	// `everything`: every node can now reach every other node.
 	//
 	//
 	// Example: unreachable
 	Kind  string     `json:"kind"`
 	Nodes []NodeName `json:"nodes"`
 
-	// Text Example: nobody can reach tag:router on 22 any more
+	// Text Example: no node can reach tag:router on port 22 any more
 	Text string `json:"text"`
 }
 
 // PolicyPreviewRequest defines model for PolicyPreviewRequest.
 type PolicyPreviewRequest struct {
-	// Policy The text; without it the policy in force.
+	// Policy The policy to preview. The default is the current policy.
 	//
 	// Example: {"acls": []}
 	Policy *string      `json:"policy,omitempty"`
 	Retag  *PolicyRetag `json:"retag,omitempty"`
 
-	// Viewer Who asks, as an end of `GET /api/v1/policy/why`, to be warned when the change removes the own way in.
+	// Viewer Your own identity, as a source in `GET /api/v1/policy/why`. You are warned if the change removes your own
+	// access.
+	//
 	//
 	// Example: alice
 	Viewer *string `json:"viewer,omitempty"`
@@ -1878,12 +1909,12 @@ type PolicyPreviewRequest struct {
 
 // PolicyProblem defines model for PolicyProblem.
 type PolicyProblem struct {
-	// Column From 1, in characters; 0 for the whole line.
+	// Column Column in characters, starting at 1. 0 for the whole line.
 	//
 	// Example: 33
 	Column int `json:"column"`
 
-	// Line From 1; 0 for the text as a whole.
+	// Line Line number, starting at 1. 0 for the text as a whole.
 	//
 	// Example: 4
 	Line int `json:"line"`
@@ -1894,7 +1925,7 @@ type PolicyProblem struct {
 
 // PolicyQuestion defines model for PolicyQuestion.
 type PolicyQuestion struct {
-	// From Who reaches.
+	// From Source.
 	//
 	// Example: alice
 	From string `json:"from"`
@@ -1902,17 +1933,17 @@ type PolicyQuestion struct {
 	// Policy Example: {"acls": []}
 	Policy string `json:"policy"`
 
-	// Port The port; any without it.
+	// Port Destination port. The default is any port.
 	//
 	// Example: 5432
 	Port *string `json:"port,omitempty"`
 
-	// Proto Name or number of the protocol; `tcp` without it.
+	// Proto Name or number of the protocol. The default is `tcp`.
 	//
 	// Example: tcp
 	Proto *string `json:"proto,omitempty"`
 
-	// To Whom or what.
+	// To Destination.
 	//
 	// Example: db-1
 	To string `json:"to"`
@@ -1920,12 +1951,12 @@ type PolicyQuestion struct {
 
 // PolicyRetag defines model for PolicyRetag.
 type PolicyRetag struct {
-	// Nodes By id or name, at most 1,000.
+	// Nodes Nodes by ID or name, at most 1,000.
 	//
 	// Example: ["12"]
 	Nodes []string `json:"nodes"`
 
-	// Tags What they would have instead of their tags or their user.
+	// Tags Tags that replace the current tags or owner of the nodes.
 	//
 	// Example: ["tag:web"]
 	Tags []string `json:"tags"`
@@ -1945,7 +1976,7 @@ type PolicyRollback struct {
 
 // PolicyRouteShift defines model for PolicyRouteShift.
 type PolicyRouteShift struct {
-	// From People, or tags of nodes, for whom the same changes.
+	// From Users or tags that are affected in the same way.
 	From Principals `json:"from"`
 
 	// Gained Example: []
@@ -1960,7 +1991,7 @@ type PolicyRouteShift struct {
 	// LostLines Example: [18]
 	LostLines []int `json:"lostLines"`
 
-	// Prefix Where they lead; a default route stands for the internet.
+	// Prefix The network behind the routers. A default route means the internet.
 	//
 	// Example: 10.1.0.0/16
 	Prefix  string     `json:"prefix"`
@@ -1969,7 +2000,7 @@ type PolicyRouteShift struct {
 
 // PolicyShellShift defines model for PolicyShellShift.
 type PolicyShellShift struct {
-	// From People, or tags of nodes, for whom the same changes.
+	// From Users or tags that are affected in the same way.
 	From   Principals  `json:"from"`
 	Gained []ShellUser `json:"gained"`
 
@@ -1987,19 +2018,19 @@ type PolicyShellShift struct {
 	Pairs   int        `json:"pairs"`
 	Samples []NodePair `json:"samples"`
 
-	// To People, or tags of nodes, for whom the same changes.
+	// To Users or tags that are affected in the same way.
 	To Principals `json:"to"`
 }
 
 // PolicyShift defines model for PolicyShift.
 type PolicyShift struct {
-	// From People, or tags of nodes, for whom the same changes.
+	// From Users or tags that are affected in the same way.
 	From Principals `json:"from"`
 
 	// Gained Example: []
 	Gained []string `json:"gained"`
 
-	// GainedLines Rules of the new text that allow what is gained.
+	// GainedLines Lines of the rules in the new policy that allow the gained access.
 	//
 	// Example: []
 	GainedLines []int `json:"gainedLines"`
@@ -2007,17 +2038,17 @@ type PolicyShift struct {
 	// Lost Example: ["port 22"]
 	Lost []string `json:"lost"`
 
-	// LostLines Rules of the text in force that allowed what is lost.
+	// LostLines Lines of the rules in the current policy that allowed the lost access.
 	//
 	// Example: [15]
 	LostLines []int `json:"lostLines"`
 
-	// Online How many of the nodes that reach less are online.
+	// Online Number of online nodes that lose access.
 	//
 	// Example: 2
 	Online int `json:"online"`
 
-	// Own Only between nodes of one person.
+	// Own Whether all pairs are between nodes of the same user.
 	//
 	// Example: false
 	Own bool `json:"own"`
@@ -2028,7 +2059,7 @@ type PolicyShift struct {
 	// Samples At most 20 of the pairs.
 	Samples []NodePair `json:"samples"`
 
-	// To People, or tags of nodes, for whom the same changes.
+	// To Users or tags that are affected in the same way.
 	To Principals `json:"to"`
 }
 
@@ -2037,7 +2068,7 @@ type PolicyTestFailure struct {
 	// Dst Example: tag:db:5432
 	Dst string `json:"dst"`
 
-	// Line Where the test stands.
+	// Line Line of the test in the policy.
 	//
 	// Example: 21
 	Line int `json:"line"`
@@ -2045,9 +2076,9 @@ type PolicyTestFailure struct {
 	// Src Example: alice
 	Src string `json:"src"`
 
-	// Text Names the test, and says what happened instead and by which rule.
+	// Text Describes the test, the actual result and the rule that caused it.
 	//
-	// Example: test on line 21: alice should reach tag:db:5432 and does not: line 15: port 443 only
+	// Example: test on line 21: alice should reach tag:db:5432 but does not: line 15: port 443 only
 	Text string `json:"text"`
 
 	// Want `accept`, `check` or `deny`.
@@ -2066,7 +2097,7 @@ type PolicyTestRequest struct {
 type PolicyTestResult struct {
 	Failures []PolicyTestFailure `json:"failures"`
 
-	// Tests How many tests there are.
+	// Tests Number of tests.
 	//
 	// Example: 3
 	Tests int `json:"tests"`
@@ -2082,27 +2113,28 @@ type PolicyText struct {
 
 // PolicyVerdict defines model for PolicyVerdict.
 type PolicyVerdict struct {
-	// Warnings What can be saved but may be a mistake, such as users who do not exist: rules that name them allow
+	// Warnings Possible mistakes that do not prevent saving, such as users who do not exist. Rules that name them allow
 	// nothing. Absent if there are no warnings.
 	Warnings []PolicyProblem `json:"warnings,omitempty"`
 }
 
 // PolicyVersion defines model for PolicyVersion.
 type PolicyVersion struct {
-	// Author Who saved it.
+	// Author Who saved the version.
 	//
 	// Example: key:flk_3k2j…
 	Author string `json:"author"`
 
-	// ConfirmBy When this version gives way unless it is confirmed. Null when it stays.
+	// ConfirmBy When this version is reverted unless it is confirmed. Null if no confirmation is pending.
 	ConfirmBy *time.Time `json:"confirmBy"`
 
-	// Reason Why, in the words of the author.
+	// Reason Reason given by the author.
 	//
 	// Example: let operations reach the databases
 	Reason string `json:"reason"`
 
-	// RevertTo The version that it gives way to, "0" when there was none; empty when it stays.
+	// RevertTo The version that a revert restores, or `0` if there was no policy. Empty if no confirmation is pending.
+	//
 	//
 	// Example:
 	RevertTo string `json:"revertTo"`
@@ -2110,18 +2142,18 @@ type PolicyVersion struct {
 	// SavedAt Example: 2026-03-01T09:30:00Z
 	SavedAt time.Time `json:"savedAt"`
 
-	// Source `api`, or `file` when it was read from `policy.path`.
+	// Source `api`, or `file` if it was read from `policy.path`.
 	//
 	// Example: api
 	Source PolicyVersionSource `json:"source"`
 
-	// Version Counts from 1.
+	// Version Version number, starting at 1.
 	//
 	// Example: 7
 	Version string `json:"version"`
 }
 
-// PolicyVersionSource `api`, or `file` when it was read from `policy.path`.
+// PolicyVersionSource `api`, or `file` if it was read from `policy.path`.
 //
 // Example: api
 type PolicyVersionSource string
@@ -2133,7 +2165,7 @@ type PolicyVersionList struct {
 
 // PreAuthKey defines model for PreAuthKey.
 type PreAuthKey struct {
-	// ACLTags Tags of the nodes that join with it.
+	// ACLTags Tags of the nodes that join with this key.
 	//
 	// Example: ["tag:server"]
 	ACLTags []string `json:"aclTags"`
@@ -2141,43 +2173,51 @@ type PreAuthKey struct {
 	// CreatedAt Example: 2026-03-01T09:30:00Z
 	CreatedAt time.Time `json:"createdAt"`
 
-	// Ephemeral Nodes that join with it are ephemeral, and removed when they have been offline for a while.
+	// Description What the key is for. Empty if not set.
+	//
+	// Example: web servers in Frankfurt
+	Description string `json:"description"`
+
+	// Ephemeral Whether nodes that join with this key are ephemeral. Ephemeral nodes are deleted after they have been
+	// offline for a while.
 	Ephemeral bool `json:"ephemeral"`
 
 	// Expiration Example: 2026-03-01T10:30:00Z
 	Expiration time.Time `json:"expiration"`
 
-	// Expired Its time is over, or it was expired by hand.
+	// Expired Whether the key has expired, either by time or manually.
 	Expired bool `json:"expired"`
 
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// Key The whole key in the answer to its creation; everywhere else its secret is masked.
+	// Key The full key in the response that creates it. Everywhere else, its secret is masked.
 	//
 	// Example: flp_b81KzQx0LmN4_***
 	Key string `json:"key"`
 
-	// LastUsed When it last let a node in. Null if it never did.
+	// LastUsed When a node last joined with this key. Null if none has.
 	//
 	// Example: 2026-03-01T09:31:00Z
 	LastUsed *time.Time `json:"lastUsed"`
 
-	// LastUsedFrom The address from which that node came.
+	// LastUsedFrom IP address of the node that last joined with this key.
 	//
 	// Example: 198.51.100.7
 	LastUsedFrom string `json:"lastUsedFrom"`
 
-	// Reusable More than one node may join with it.
+	// Reusable Whether several nodes can join with this key.
 	Reusable bool `json:"reusable"`
 
-	// Used At least one node has joined with it.
+	// Used Whether at least one node has joined with this key.
 	Used bool `json:"used"`
 
-	// User Owner of the nodes that join. Null for a key that has only tags.
+	// User Owner of the nodes that join with this key. Null if the key has only tags.
 	User *User `json:"user"`
 
-	// Uses How often it let a node in, also such as are gone or came again.
+	// Uses Number of times that a node joined with this key. Includes repeated joins and nodes that have since been
+	// deleted.
+	//
 	//
 	// Example: 1
 	Uses int64 `json:"uses"`
@@ -2186,16 +2226,22 @@ type PreAuthKey struct {
 // PreAuthKeyCreation defines model for PreAuthKeyCreation.
 type PreAuthKeyCreation struct {
 	// ACLTags Example: ["tag:server"]
-	ACLTags   []string `json:"aclTags,omitempty"`
-	Ephemeral *bool    `json:"ephemeral,omitempty"`
+	ACLTags []string `json:"aclTags,omitempty"`
 
-	// Expiration When the key ends. Absent or null means one hour from now. A time in the past is refused.
+	// Description What the key is for, at most 200 bytes.
+	//
+	// Example: web servers in Frankfurt
+	Description *string `json:"description,omitempty"`
+	Ephemeral   *bool   `json:"ephemeral,omitempty"`
+
+	// Expiration When the key expires. If absent or null, it expires after one hour. Times in the past are rejected.
+	//
 	//
 	// Example: 2026-03-01T10:30:00Z
 	Expiration *time.Time `json:"expiration,omitempty"`
 	Reusable   *bool      `json:"reusable,omitempty"`
 
-	// User Owner by name or id. May be absent when there are tags.
+	// User Owner of the nodes, given by name or ID. Optional if there are tags.
 	//
 	// Example: alice
 	User *string `json:"user,omitempty"`
@@ -2203,7 +2249,7 @@ type PreAuthKeyCreation struct {
 
 // PreAuthKeyList defines model for PreAuthKeyList.
 type PreAuthKeyList struct {
-	// Next The cursor of what follows; left out when nothing does.
+	// Next Cursor for the next page. Absent on the last page.
 	//
 	// Example: 100
 	Next        *Next        `json:"next,omitempty"`
@@ -2214,36 +2260,36 @@ type PreAuthKeyList struct {
 type PreAuthKeyResult struct {
 	PreAuthKey PreAuthKey `json:"preAuthKey"`
 
-	// Warnings What to check about the key, such as a tag that the policy's `tagOwners` does not declare.
+	// Warnings Things to check, such as a tag that `tagOwners` in the policy does not define.
 	//
 	// Example: []
 	Warnings []string `json:"warnings"`
 }
 
-// PreAuthKeySelection Exactly one of `id` and `key`.
+// PreAuthKeySelection Set exactly one of `id` and `key`.
 type PreAuthKeySelection struct {
-	// ID The numeric id.
+	// ID The numeric ID.
 	//
 	// Example: 1
 	ID *string `json:"id,omitempty"`
 
-	// Key The 12-character id, the masked text, the numeric id or the whole key.
+	// Key The 12-character ID, the masked key, the numeric ID or the full key.
 	//
 	// Example: b81KzQx0LmN4
 	Key *string `json:"key,omitempty"`
 
-	// User A check, by name or id. A key of another owner is answered with 404.
+	// User Expected owner, given by name or ID. If the key has another owner, the response is 404.
 	//
 	// Example: alice
 	User *string `json:"user,omitempty"`
 }
 
-// PreAuthKeysChange What happens to many pre-auth keys.
+// PreAuthKeysChange A change to several pre-auth keys.
 type PreAuthKeysChange struct {
 	// Action Example: expire
 	Action PreAuthKeysChangeAction `json:"action"`
 
-	// Ids The ids of what is to be changed.
+	// Ids IDs of the objects to change.
 	//
 	// Example: ["1","2"]
 	Ids BulkIds `json:"ids"`
@@ -2257,7 +2303,7 @@ type PresenceSummary struct {
 	// From Example: 2026-03-01T00:00:00Z
 	From time.Time `json:"from"`
 
-	// Next The cursor of the nodes that follow; empty when none do.
+	// Next Cursor for the next page. Empty on the last page.
 	//
 	// Example:
 	Next  string        `json:"next"`
@@ -2267,34 +2313,34 @@ type PresenceSummary struct {
 	To time.Time `json:"to"`
 }
 
-// Principals People, or tags of nodes, for whom the same changes.
+// Principals Users or tags that are affected in the same way.
 type Principals struct {
 	// Count Example: 2
 	Count int `json:"count"`
 
-	// Names Some of them.
+	// Names Some of the names.
 	//
 	// Example: ["alice","bob"]
 	Names []string `json:"names"`
 }
 
-// Problem An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
-// Headscale's API read.
+// Problem An error as defined in RFC 9457. `code`, `message` and `details` repeat it for tools written for the Headscale
+// API.
 type Problem struct {
-	// Code gRPC code: 3 bad input, 5 unknown object, 6 exists already, 7 forbidden, 9 conflict with the present state,
-	// 16 not authenticated, 2 anything else.
+	// Code gRPC code: 3 invalid input, 5 unknown object, 6 already exists, 7 forbidden, 9 conflict with the current
+	// state, 16 not authenticated, 2 any other error.
 	//
 	//
 	// Example: 5
 	Code int `json:"code"`
 
-	// Current For status 412, what is in force, in the shape in which it is read; for 409 in answer to an
-	// `Idempotency-Key` that came before, what was made then.
+	// Current For status 412, the current state of the object. For status 409 after a repeated `Idempotency-Key`, the
+	// object that the first request created.
 	Current any `json:"current,omitempty"`
 
 	// Detail What happened and what to do.
 	//
-	// Example: there is no user "alice"; list them with: fairlead users list
+	// Example: unknown user "alice"; list users with: fairlead users list
 	Detail string `json:"detail"`
 
 	// Details Always empty.
@@ -2302,19 +2348,19 @@ type Problem struct {
 	// Example: []
 	Details []map[string]interface{} `json:"details"`
 
-	// Errors For status 400, what is wrong with each member.
+	// Errors For status 400, the problem with each field.
 	Errors []MemberError `json:"errors,omitempty"`
 
-	// Message The same as `detail`, preceded by `parsing HuJSON: ` if a policy is refused. Show `detail` to people.
+	// Message The same as `detail`, with the prefix `parsing HuJSON: ` if a policy is rejected. Show `detail` to users.
 	//
 	//
-	// Example: there is no user "alice"; list them with: fairlead users list
+	// Example: unknown user "alice"; list users with: fairlead users list
 	Message string `json:"message"`
 
-	// Problems For a policy that is refused, what is wrong with its text.
+	// Problems For a rejected policy, the problems in its text.
 	Problems []PolicyProblem `json:"problems,omitempty"`
 
-	// Status The HTTP status.
+	// Status HTTP status code.
 	//
 	// Example: 404
 	Status int `json:"status"`
@@ -2328,12 +2374,12 @@ type Problem struct {
 
 // Profiles defines model for Profiles.
 type Profiles struct {
-	// Goroutines How many goroutines stand at each place.
+	// Goroutines Goroutine profile: the number of goroutines with each stack trace.
 	//
 	// Example: goroutine profile: total 41
 	Goroutines string `json:"goroutines"`
 
-	// Heap Where memory was asked for, and the counters of the allocator.
+	// Heap Heap profile: where memory was allocated, and allocator statistics.
 	//
 	// Example: heap profile: 12: 4096 [120: 65536] @ heap/1048576
 	Heap string `json:"heap"`
@@ -2351,7 +2397,7 @@ type RelayLatency struct {
 
 // RelayRegion defines model for RelayRegion.
 type RelayRegion struct {
-	// Code Empty if the region is no longer in the map.
+	// Code Empty if the region is no longer in the relay map.
 	//
 	// Example: fra
 	Code string `json:"code"`
@@ -2359,7 +2405,7 @@ type RelayRegion struct {
 	// ID Example: 900
 	ID int `json:"id"`
 
-	// Name Empty if the region is no longer in the map.
+	// Name Empty if the region is no longer in the relay map.
 	//
 	// Example: Frankfurt
 	Name string `json:"name"`
@@ -2367,7 +2413,7 @@ type RelayRegion struct {
 
 // ReplicaDigest defines model for ReplicaDigest.
 type ReplicaDigest struct {
-	// AgeMillis Milliseconds since the report, by the database's clock.
+	// AgeMillis Milliseconds since the report, by the clock of the database.
 	//
 	// Example: 840
 	AgeMillis int `json:"ageMillis"`
@@ -2375,7 +2421,7 @@ type ReplicaDigest struct {
 	// Digest Example: 1f3870be274f6c49b3e31a0c6728957f
 	Digest string `json:"digest"`
 
-	// DigestRevision The revision that `digest` belongs to. Digests are comparable only at equal revisions.
+	// DigestRevision The revision at which `digest` was computed. Compare digests only at the same revision.
 	//
 	// Example: 4700
 	DigestRevision string `json:"digestRevision"`
@@ -2383,31 +2429,32 @@ type ReplicaDigest struct {
 	// ID Example: r-4f2a
 	ID string `json:"id"`
 
-	// Revision Newest revision the replica had when it reported.
+	// Revision Newest revision that the replica had when it reported.
 	//
 	// Example: 4711
 	Revision string `json:"revision"`
 
-	// Version Version of Fairlead the replica runs.
+	// Version Fairlead version of the replica.
 	//
 	// Example: 0.1.0
 	Version string `json:"version"`
 }
 
-// Role What a key may do, each with all that the one before may. `read` looks at everything and changes nothing.
-// `operator` does the daily work: all but keys, webhooks and the policy. `admin` does everything.
+// Role Permissions of an API key. Each role includes the permissions of the previous one. `read` can see everything and
+// change nothing. `operator` can change everything except API keys, pre-auth keys, webhooks and the policy.
+// `admin` can do everything.
 //
 // Example: operator
 type Role string
 
 // Route defines model for Route.
 type Route struct {
-	// Advertised The node offers the route now.
+	// Advertised Whether the node currently advertises the route.
 	//
 	// Example: true
 	Advertised bool `json:"advertised"`
 
-	// ApprovedBy Who approved the route; empty while it is disabled.
+	// ApprovedBy Who approved the route. Empty while it is disabled.
 	//
 	// Example: policy
 	ApprovedBy RouteApprovedBy `json:"approvedBy"`
@@ -2418,37 +2465,37 @@ type Route struct {
 	// DeletedAt Always null, for older tools.
 	DeletedAt *time.Time `json:"deletedAt"`
 
-	// Enabled An admin or the policy approved the route.
+	// Enabled Whether an administrator or the policy approved the route.
 	//
 	// Example: true
 	Enabled bool `json:"enabled"`
 
-	// ID The id stays with this prefix of this node for as long as the route is known.
+	// ID Stays the same for this prefix and node as long as the route exists.
 	//
 	// Example: 1
 	ID string `json:"id"`
 
-	// IsPrimary Peers use the route through this node now. One node is primary for a network; every exit node that may
-	// serve is for the internet.
+	// IsPrimary Whether peers currently use the route through this node. Each network has one primary node. For the
+	// internet, every available exit node is primary.
 	//
 	//
 	// Example: true
 	IsPrimary bool `json:"isPrimary"`
 	Node      Node `json:"node"`
 
-	// PolicyVersion The version of the policy whose `autoApprovers` approved the route. Empty if an administrator did, or if the
-	// version is unknown because an older release of the server was running then.
+	// PolicyVersion The policy version whose `autoApprovers` approved the route. Empty if an administrator approved it, or if an
+	// older release of the server did not record the version.
 	//
 	//
 	// Example: 7
 	PolicyVersion string `json:"policyVersion"`
 
-	// Preference Of several routers of a network the one with the greatest is asked first.
+	// Preference If a network has several routers, the one with the highest preference is used first.
 	//
 	// Example: 0
 	Preference int `json:"preference"`
 
-	// Prefix The network that the route leads to; `0.0.0.0/0` and `::/0` are the internet.
+	// Prefix The network behind the route. `0.0.0.0/0` and `::/0` mean the internet.
 	//
 	// Example: 192.168.7.0/24
 	Prefix string `json:"prefix"`
@@ -2459,7 +2506,7 @@ type Route struct {
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
-// RouteApprovedBy Who approved the route; empty while it is disabled.
+// RouteApprovedBy Who approved the route. Empty while it is disabled.
 //
 // Example: policy
 type RouteApprovedBy string
@@ -2477,13 +2524,13 @@ type RouteHistory struct {
 	// Prefix Example: 192.168.7.0/24
 	Prefix string `json:"prefix"`
 
-	// Terms Newest first. Between two of them nobody had the route.
+	// Terms Newest first. During a gap between two terms, no node served the route.
 	Terms []RouteTerm `json:"terms"`
 }
 
 // RouteList defines model for RouteList.
 type RouteList struct {
-	// Next The cursor of what follows; left out when nothing does.
+	// Next Cursor for the next page. Absent on the last page.
 	//
 	// Example: 100
 	Next   *Next   `json:"next,omitempty"`
@@ -2503,32 +2550,32 @@ type RouteTerm struct {
 	// NodeID Example: 1
 	NodeID string `json:"nodeId"`
 
-	// NodeName As it was called then.
+	// NodeName Name of the node at that time.
 	//
 	// Example: east
 	NodeName string `json:"nodeName"`
 
-	// Until Null while it lasts.
+	// Until Null if the term has not ended.
 	Until *time.Time `json:"until"`
 }
 
 // SSHApproval defines model for SSHApproval.
 type SSHApproval struct {
-	// Grant The answer to an SSH session that waited.
+	// Grant The decision about an SSH session that waited for approval.
 	Grant SSHGrant `json:"grant"`
 }
 
 // SSHApprovalRequest defines model for SSHApprovalRequest.
 type SSHApprovalRequest struct {
-	// Code The code that the terminal of the session shows. Case and hyphen do not matter.
+	// Code The code shown in the terminal of the session. Case and hyphens are ignored.
 	//
 	// Example: 7K3M-9QXD
 	Code string `json:"code"`
 }
 
-// SSHGrant The answer to an SSH session that waited.
+// SSHGrant The decision about an SSH session that waited for approval.
 type SSHGrant struct {
-	// By Who answered.
+	// By Who made the decision.
 	//
 	// Example: user:alice
 	By string `json:"by"`
@@ -2539,13 +2586,13 @@ type SSHGrant struct {
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// Rejected Whether the session was turned away.
+	// Rejected Whether the session was rejected.
 	//
 	// Example: false
 	Rejected bool       `json:"rejected"`
 	Session  SSHSession `json:"session"`
 
-	// Until How long the answer holds. That for one session is gone when it was used.
+	// Until When the decision expires. An approval for a single session ends when it is used.
 	//
 	// Example: 2026-03-01T21:31:00Z
 	Until time.Time `json:"until"`
@@ -2558,7 +2605,7 @@ type SSHRejectionRequest struct {
 	// Example: 7K3M-9QXD
 	Code string `json:"code"`
 
-	// Reason Why, for the log and the audit, in one line. The session is not told.
+	// Reason Reason for the log and the audit log, on one line. The user of the session does not see it.
 	//
 	// Example: not during the freeze
 	Reason *string `json:"reason,omitempty"`
@@ -2574,17 +2621,17 @@ type SSHSession struct {
 	// SourceName Example: alices-laptop
 	SourceName string `json:"sourceName"`
 
-	// SourceUser Who owns that node. It is `tagged-devices` if it belongs to tags.
+	// SourceUser Owner of that node. For a tagged node, `tagged-devices`.
 	//
 	// Example: alice
 	SourceUser string `json:"sourceUser"`
 
-	// SSHUser The user of the target's operating system that the session asks for.
+	// SSHUser The account on the target node that the session requests.
 	//
 	// Example: root
 	SSHUser string `json:"sshUser"`
 
-	// TargetID The node on which the session begins.
+	// TargetID The node to which the session connects.
 	//
 	// Example: 2
 	TargetID string `json:"targetId"`
@@ -2593,25 +2640,27 @@ type SSHSession struct {
 	TargetName string `json:"targetName"`
 }
 
-// Scopes The nouns that the role counts for: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`, `dns`,
-// `policy`, `history`, `webhooks`, `service`. With `:read` behind it a noun may only be looked at. None means all.
+// Scopes Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
+// `dns`, `policy`, `history`, `webhooks`, `service`. Append `:read` for read-only access. An empty list means all.
 //
 // Example: ["nodes","routes:read"]
 type Scopes = []string
 
 // ServerCheck defines model for ServerCheck.
 type ServerCheck struct {
-	// Output What is wrong and what to do. Empty when it is well.
+	// Output What is wrong and what to do. Empty if the component is healthy.
 	//
 	// Example: []
 	Output []string `json:"output"`
 
-	// Part `service`, `database`, `clock`, `relay`, `policy`, `replicas`, `connections` or `certificate`; more may come.
+	// Part `service`, `database`, `clock`, `relay`, `policy`, `replicas`, `connections` or `certificate`. More values
+	// may be added.
+	//
 	//
 	// Example: database
 	Part string `json:"part"`
 
-	// Since Since when this replica finds it so, to within a few seconds.
+	// Since Since when this replica has seen this status, to within a few seconds.
 	//
 	// Example: 2026-03-01T08:00:00Z
 	Since  time.Time         `json:"since"`
@@ -2623,20 +2672,20 @@ type ServerCheckStatus string
 
 // ServerRelay defines model for ServerRelay.
 type ServerRelay struct {
-	// Embedded It is a replica of this service.
+	// Embedded Whether the relay is part of a Fairlead replica.
 	Embedded bool `json:"embedded"`
 
-	// Homes How many online nodes can be reached by it.
+	// Homes Number of online nodes that use this relay as their home relay.
 	//
 	// Example: 12
 	Homes int `json:"homes"`
 
-	// Measured How many online nodes had an answer from it when they last measured.
+	// Measured Number of online nodes that received a response from this relay in their last measurement.
 	//
 	// Example: 14
 	Measured int `json:"measured"`
 
-	// MedianMilliseconds How far it is from these, in the middle. Null when there are none.
+	// MedianMilliseconds Median latency that these nodes measured. Null if there are none.
 	//
 	// Example: 18.4
 	MedianMilliseconds *float64    `json:"medianMilliseconds"`
@@ -2645,7 +2694,7 @@ type ServerRelay struct {
 
 // ServerReplica defines model for ServerReplica.
 type ServerReplica struct {
-	// AgeMillis Milliseconds since the report, by the database's clock.
+	// AgeMillis Milliseconds since the report, by the clock of the database.
 	//
 	// Example: 840
 	AgeMillis int `json:"ageMillis"`
@@ -2653,7 +2702,7 @@ type ServerReplica struct {
 	// ID Example: r-4f2a
 	ID string `json:"id"`
 
-	// Nodes How many nodes are connected to it.
+	// Nodes Number of nodes connected to the replica.
 	//
 	// Example: 12
 	Nodes int `json:"nodes"`
@@ -2667,21 +2716,21 @@ type ServerReplica struct {
 
 // ServerState defines model for ServerState.
 type ServerState struct {
-	// Checks Every part that is watched, also those that are well.
+	// Checks All monitored components, including healthy ones.
 	Checks []ServerCheck `json:"checks"`
 
 	// Database Example: postgres
 	Database ServerStateDatabase `json:"database"`
 
-	// Relays The relays that clients are told of, by their numbers.
+	// Relays Relays that clients can use, sorted by number.
 	Relays []ServerRelay `json:"relays"`
 
-	// Replica The replica that answers.
+	// Replica The replica that responds.
 	//
 	// Example: r-4f2a
 	Replica string `json:"replica"`
 
-	// Replicas The replicas that report now, the answering one among them.
+	// Replicas All replicas that are currently reporting, including the one that responds.
 	Replicas []ServerReplica `json:"replicas"`
 
 	// StartedAt When this replica started.
@@ -2689,7 +2738,7 @@ type ServerState struct {
 	// Example: 2026-03-01T08:00:00Z
 	StartedAt time.Time `json:"startedAt"`
 
-	// URL The address that clients are given, `server_url`.
+	// URL The URL that clients use, from `server_url`.
 	//
 	// Example: https://mesh.example.com
 	URL     string  `json:"url"`
@@ -2701,12 +2750,12 @@ type ServerStateDatabase string
 
 // ShellUser defines model for ShellUser.
 type ShellUser struct {
-	// Check Somebody must agree first.
+	// Check Whether sessions need approval.
 	//
 	// Example: false
 	Check bool `json:"check"`
 
-	// Name A user of the operating system, or `autogroup:nonroot`.
+	// Name Account on the target node, or `autogroup:nonroot`.
 	//
 	// Example: root
 	Name string `json:"name"`
@@ -2717,12 +2766,12 @@ type TaggedNode struct {
 	// ID Example: 7
 	ID string `json:"id"`
 
-	// Name The node's `givenName`; empty for a key without the scope `nodes`.
+	// Name The `givenName` of the node. Empty if the API key lacks the scope `nodes`.
 	//
 	// Example: web-1
 	Name string `json:"name"`
 
-	// Tags Empty for a key without the scope `nodes`.
+	// Tags Empty if the API key lacks the scope `nodes`.
 	//
 	// Example: ["tag:web"]
 	Tags []string `json:"tags"`
@@ -2733,12 +2782,12 @@ type Transition struct {
 	// At Example: 2026-03-01T09:30:00Z
 	At time.Time `json:"at"`
 
-	// ID Its position in the history, the id of its event.
+	// ID Position in the history, which is also the event ID.
 	//
 	// Example: 4711-0
 	ID string `json:"id"`
 
-	// Online Whether the node came or went.
+	// Online True if the node went online, false if it went offline.
 	//
 	// Example: false
 	Online bool `json:"online"`
@@ -2746,7 +2795,7 @@ type Transition struct {
 
 // User defines model for User.
 type User struct {
-	// CreatedAt Null only for `tagged-devices`, the user that lists show for nodes with tags.
+	// CreatedAt Null only for `tagged-devices`, the user that lists show as the owner of tagged nodes.
 	//
 	// Example: 2026-03-01T09:30:00Z
 	CreatedAt *time.Time `json:"createdAt"`
@@ -2760,12 +2809,12 @@ type User struct {
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// Name Unique without regard to case.
+	// Name Unique, case-insensitive.
 	//
 	// Example: alice
 	Name string `json:"name"`
 
-	// NodeCount How many nodes the user owns. Nodes with tags are not counted.
+	// NodeCount Number of nodes that the user owns, not counting tagged nodes.
 	//
 	// Example: 2
 	NodeCount int `json:"nodeCount"`
@@ -2773,12 +2822,12 @@ type User struct {
 	// ProfilePicURL Example:
 	ProfilePicURL string `json:"profilePicUrl"`
 
-	// Provider Kind of sign-in provider; empty for users made by hand.
+	// Provider Type of sign-in provider. Empty for users who were created manually.
 	//
 	// Example:
 	Provider string `json:"provider"`
 
-	// ProviderID Identity at the sign-in provider; empty for users made by hand.
+	// ProviderID Identity at the sign-in provider. Empty for users who were created manually.
 	//
 	// Example:
 	ProviderID string `json:"providerId"`
@@ -2792,8 +2841,8 @@ type UserCreation struct {
 	// Email Example: alice@example.com
 	Email *string `json:"email,omitempty"`
 
-	// Name Begins with a letter; then letters, digits, `.`, `_`, `-` and `@`. Unique without regard to case. Lower
-	// case is recommended.
+	// Name Must start with a letter, followed by letters, digits, `.`, `_`, `-` or `@`. Must be unique,
+	// case-insensitive. We recommend lowercase.
 	//
 	//
 	// Example: alice
@@ -2805,19 +2854,19 @@ type UserCreation struct {
 
 // UserDeletion defines model for UserDeletion.
 type UserDeletion struct {
-	// DeletedNodes How many nodes went with the user.
+	// DeletedNodes Number of nodes that were deleted with the user.
 	//
 	// Example: 2
 	DeletedNodes int `json:"deletedNodes"`
 
-	// TaggedNodes The tagged nodes that the user added and that still exist. They belong to their tags and keep their access,
-	// and so does whoever holds such a device.
+	// TaggedNodes Tagged nodes that the user added and that still exist. They belong to their tags and keep their access, and
+	// so does anyone who has such a device.
 	TaggedNodes []TaggedNode `json:"taggedNodes"`
 }
 
 // UserList defines model for UserList.
 type UserList struct {
-	// Next The cursor of what follows; left out when nothing does.
+	// Next Cursor for the next page. Absent on the last page.
 	//
 	// Example: 100
 	Next  *Next  `json:"next,omitempty"`
@@ -2829,7 +2878,7 @@ type UserResult struct {
 	User User `json:"user"`
 }
 
-// UsersChange What happens to many users.
+// UsersChange A change to several users.
 type UsersChange struct {
 	// Action Example: delete
 	Action UsersChangeAction `json:"action"`
@@ -2839,7 +2888,7 @@ type UsersChange struct {
 	// Example: false
 	DeleteTagged *bool `json:"deleteTagged,omitempty"`
 
-	// Ids The ids of what is to be changed.
+	// Ids IDs of the objects to change.
 	//
 	// Example: ["1","2"]
 	Ids BulkIds `json:"ids"`
@@ -2856,25 +2905,25 @@ type Version struct {
 	// Commit Example: 0a1b2c3d
 	Commit string `json:"commit"`
 
-	// Dirty Built from a tree with changes that were not committed.
+	// Dirty Whether the build contains uncommitted changes.
 	Dirty bool      `json:"dirty"`
 	Go    GoVersion `json:"go"`
 
 	// Product Example: Fairlead
 	Product string `json:"product"`
 
-	// ProductVersion Version of the product itself.
+	// ProductVersion Version of Fairlead itself.
 	//
 	// Example: 0.1.0
 	ProductVersion string `json:"productVersion"`
 
-	// ServerURL The address under which devices reach the service, as its configuration says.
+	// ServerURL The URL at which devices reach the server, as configured.
 	//
 	// Example: https://mesh.example.com
 	ServerURL string `json:"serverUrl"`
 
-	// Version Compatibility version of this API: the Headscale release whose shapes it serves. Existing consoles choose
-	// their behaviour by it.
+	// Version Compatibility version of this API: the Headscale release whose response format it follows. Existing consoles
+	// adapt to it.
 	//
 	//
 	// Example: 0.28.0
@@ -2886,17 +2935,17 @@ type Webhook struct {
 	// CreatedAt Example: 2026-03-01T09:30:00Z
 	CreatedAt time.Time `json:"createdAt"`
 
-	// Delivery How the receiver does. It is noted at most once a second.
+	// Delivery Delivery status of the webhook, updated at most once a second.
 	Delivery WebhookState `json:"delivery"`
 
-	// Description Example: chat of the administrators
+	// Description Example: admin chat
 	Description string `json:"description"`
 
 	// Enabled Example: true
 	Enabled bool `json:"enabled"`
 
-	// Events Which events the receiver is told of; empty means all. `node.created` is one event, `node.*` all of nodes; the
-	// names in `type` of an event work too.
+	// Events Events that the receiver gets. An empty list means all. `node.created` selects one event, `node.*` all
+	// events about nodes. Names from the `type` field of events work too.
 	//
 	//
 	// Example: ["node.*","policyUpdate"]
@@ -2908,7 +2957,7 @@ type Webhook struct {
 	// UpdatedAt Example: 2026-03-01T09:30:00Z
 	UpdatedAt time.Time `json:"updatedAt"`
 
-	// URL Where events are posted. Keys of the role `read`, and the audit, show no more of it than the host.
+	// URL Where events are sent. API keys with the role `read` and the audit log see only the host.
 	//
 	// Example: https://receiver.example.com/mesh
 	URL string `json:"url"`
@@ -2916,13 +2965,13 @@ type Webhook struct {
 
 // WebhookChange defines model for WebhookChange.
 type WebhookChange struct {
-	// Description Example: chat of the administrators
+	// Description Example: admin chat
 	Description *string `json:"description,omitempty"`
 
 	// Enabled Example: false
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Events Takes the place of the whole list; `[]` means all.
+	// Events Replaces the whole list. `[]` means all.
 	//
 	// Example: ["node.*"]
 	Events *[]string `json:"events,omitempty"`
@@ -2933,46 +2982,48 @@ type WebhookChange struct {
 
 // WebhookCreation defines model for WebhookCreation.
 type WebhookCreation struct {
-	// Description Example: chat of the administrators
+	// Description Example: admin chat
 	Description *string `json:"description,omitempty"`
 
-	// Enabled Whether events are sent; true without it.
+	// Enabled Whether events are sent. The default is true.
 	//
 	// Example: true
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Events Which events the receiver is told of; without it all. At most 50.
+	// Events Events that the receiver gets, at most 50 entries. The default is all.
 	//
 	// Example: ["node.*","policyUpdate"]
 	Events []string `json:"events,omitempty"`
 
-	// URL An http or https address, without a password, and not of the server itself unless `webhooks.allow_local` is set.
+	// URL An http or https URL without a password. It must not point to the server itself unless
+	// `webhooks.allow_local` is set.
+	//
 	//
 	// Example: https://receiver.example.com/mesh
 	URL string `json:"url"`
 }
 
-// WebhookDelivery What a receiver made of one event.
+// WebhookDelivery Result of one delivery.
 type WebhookDelivery struct {
 	// Delivered Example: true
 	Delivered bool `json:"delivered"`
 
-	// Millis How long it took.
+	// Millis Duration in milliseconds.
 	//
 	// Example: 42
 	Millis int `json:"millis"`
 
-	// Problem Why the event counts as not delivered; empty when it does not.
+	// Problem Why the delivery failed. Empty if it succeeded.
 	//
 	// Example:
 	Problem string `json:"problem"`
 
-	// Reply How the body of the answer to a test begins; otherwise empty, since it may repeat the address.
+	// Reply First part of the response body, for tests only. Otherwise empty, because it may contain the URL.
 	//
 	// Example:
 	Reply string `json:"reply"`
 
-	// Status The status of its answer; 0 when there was none.
+	// Status HTTP status of the response. 0 if there was none.
 	//
 	// Example: 204
 	Status int `json:"status"`
@@ -2990,31 +3041,31 @@ type WebhookResult struct {
 
 // WebhookSecretResult defines model for WebhookSecretResult.
 type WebhookSecretResult struct {
-	// Secret The key of the signatures, all of it, as text. It is never shown again.
+	// Secret The full secret for signatures, used as text. It is not shown again.
 	//
 	// Example: flw_3q2-7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
 	Secret  string  `json:"secret"`
 	Webhook Webhook `json:"webhook"`
 }
 
-// WebhookState How the receiver does. It is noted at most once a second.
+// WebhookState Delivery status of the webhook, updated at most once a second.
 type WebhookState struct {
-	// Failures How many attempts have failed since the last that succeeded; 0 when all is well.
+	// Failures Number of failed attempts since the last success. 0 if deliveries succeed.
 	//
 	// Example: 0
 	Failures int `json:"failures"`
 
-	// LastAnswer What the last failure was; empty if there was none.
+	// LastAnswer The last failure. Empty if there was none.
 	//
 	// Example: 503 Service Unavailable
 	LastAnswer string `json:"lastAnswer"`
 
-	// LastFailure When it last did not; null if it always did.
+	// LastFailure When a delivery last failed. Null if none did.
 	//
 	// Example: 2026-02-01T09:30:00Z
 	LastFailure *time.Time `json:"lastFailure"`
 
-	// LastSuccess When the receiver last took an event; null if it never did.
+	// LastSuccess When an event was last delivered. Null if none was.
 	//
 	// Example: 2026-03-01T09:30:00Z
 	LastSuccess *time.Time `json:"lastSuccess"`
@@ -3047,27 +3098,27 @@ type UserRef = string
 // WebhookRef defines model for WebhookRef.
 type WebhookRef = string
 
-// BadPolicy An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
-// Headscale's API read.
+// BadPolicy An error as defined in RFC 9457. `code`, `message` and `details` repeat it for tools written for the Headscale
+// API.
 type BadPolicy = Problem
 
-// BadRequest An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
-// Headscale's API read.
+// BadRequest An error as defined in RFC 9457. `code`, `message` and `details` repeat it for tools written for the Headscale
+// API.
 type BadRequest = Problem
 
-// Conflict An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
-// Headscale's API read.
+// Conflict An error as defined in RFC 9457. `code`, `message` and `details` repeat it for tools written for the Headscale
+// API.
 type Conflict = Problem
 
-// Done An object without members.
+// Done An empty object.
 type Done = Empty
 
-// Failure An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
-// Headscale's API read.
+// Failure An error as defined in RFC 9457. `code`, `message` and `details` repeat it for tools written for the Headscale
+// API.
 type Failure = Problem
 
-// NotFound An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
-// Headscale's API read.
+// NotFound An error as defined in RFC 9457. `code`, `message` and `details` repeat it for tools written for the Headscale
+// API.
 type NotFound = Problem
 
 // OneDNS defines model for OneDNS.
@@ -3088,19 +3139,19 @@ type OneUser = UserResult
 // OneWebhook defines model for OneWebhook.
 type OneWebhook = WebhookResult
 
-// PinnedDNS An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
-// Headscale's API read.
+// PinnedDNS An error as defined in RFC 9457. `code`, `message` and `details` repeat it for tools written for the Headscale
+// API.
 type PinnedDNS = Problem
 
 // Routes defines model for Routes.
 type Routes = RouteList
 
-// Stale An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
-// Headscale's API read.
+// Stale An error as defined in RFC 9457. `code`, `message` and `details` repeat it for tools written for the Headscale
+// API.
 type Stale = Problem
 
-// Unauthorized An error as in RFC 9457. `code`, `message` and `details` repeat it in the form that tools written for
-// Headscale's API read.
+// Unauthorized An error as defined in RFC 9457. `code`, `message` and `details` repeat it for tools written for the Headscale
+// API.
 type Unauthorized = Problem
 
 // WebhookWithSecret defines model for WebhookWithSecret.
@@ -3108,104 +3159,103 @@ type WebhookWithSecret = WebhookSecretResult
 
 // ListAPIKeysParams defines parameters for ListAPIKeys.
 type ListAPIKeysParams struct {
-	// Valid only keys that are accepted now, or only those that have expired
+	// Valid If true, return only API keys that are valid now. If false, return only expired ones.
 	Valid *bool `form:"valid,omitempty" json:"valid,omitempty"`
 
-	// Limit how many at most, from 1 to 1000; all without it
+	// Limit Maximum number of objects to return, from 1 to 1000. By default, all are returned.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
-	// leaves nothing else out and shows nothing twice.
+	// Cursor `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // DeleteAPIKeyParams defines parameters for DeleteAPIKey.
 type DeleteAPIKeyParams struct {
-	// ID the numeric id
+	// ID The numeric ID.
 	ID *string `form:"id,omitempty" json:"id,omitempty"`
 }
 
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
-	// Kind only changes to objects of this kind, `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`,
-	// `dns`, `webhook` or `clock`; several with commas between
+	// Kind Return only changes to objects of these kinds, separated by commas: `user`, `node`, `preauthkey`, `apikey`,
+	// `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
 	Kind *string `form:"kind,omitempty" json:"kind,omitempty"`
 
-	// Object only changes to the object with this id, of whatever kind
+	// Object Return only changes to objects with this ID, whatever their kind.
 	Object *string `form:"object,omitempty" json:"object,omitempty"`
 
-	// Actor only changes by this kind of actor, or by one actor: the kind, a colon, and its id or the name it had then
+	// Actor Return only changes by this kind of actor, or by one actor. To select one actor, write its kind, a colon,
+	// and its ID or the name it had at the time.
 	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
 
-	// Verb only changes of this sort, `created`, `changed` or `deleted`; several with commas between
+	// Verb Return only changes of these types, separated by commas: `created`, `changed` or `deleted`.
 	Verb *string `form:"verb,omitempty" json:"verb,omitempty"`
 
-	// From only what happened at this time or later
+	// From Start of the period, inclusive.
 	From *From `form:"from,omitempty" json:"from,omitempty"`
 
-	// To only what happened before this time
+	// To End of the period, exclusive.
 	To *To `form:"to,omitempty" json:"to,omitempty"`
 
-	// Limit how many entries, at most 1000; 100 without it
+	// Limit Maximum number of entries to return, up to 1000. The default is 100.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor only entries before this position, `next` of the last answer, to go on where it ended
+	// Cursor Return only entries before this position. Pass `next` of the previous response to get the next page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ResetDNSParams defines parameters for ResetDNS.
 type ResetDNSParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ChangeDNSParams defines parameters for ChangeDNS.
 type ChangeDNSParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
-	// After the same, for those who cannot send the header, which counts if both are there; `0-0` asks for all that is kept
+	// After Same as `Last-Event-ID`, for clients that cannot send the header. The header takes precedence. Use `0-0` to
+	// receive all stored events.
 	After *string `form:"after,omitempty" json:"after,omitempty"`
 
-	// LastEventID the id of the last event that was seen; browsers send it by themselves
+	// LastEventID ID of the last event received. Browsers send it automatically.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
 // ListNodesParams defines parameters for ListNodes.
 type ListNodesParams struct {
-	// User only nodes of this user, by name or id
+	// User Return only nodes of this user, given by name or ID.
 	User *string `form:"user,omitempty" json:"user,omitempty"`
 
-	// Tag only nodes with this tag, which begins with `tag:`
+	// Tag Return only nodes with this tag. Include the `tag:` prefix.
 	Tag *string `form:"tag,omitempty" json:"tag,omitempty"`
 
-	// Online only nodes that are connected, or only those that are not
+	// Online If true, return only nodes that are online. If false, return only nodes that are offline.
 	Online *bool `form:"online,omitempty" json:"online,omitempty"`
 
-	// Route only nodes with a route to exactly this network, enabled or not
+	// Route Return only nodes with a route to exactly this network, whether enabled or not.
 	Route *string `form:"route,omitempty" json:"route,omitempty"`
 
-	// OS only nodes with this operating system, without regard to case
+	// OS Return only nodes with this operating system, case-insensitive.
 	OS *string `form:"os,omitempty" json:"os,omitempty"`
 
-	// Search only nodes of which the name, the hostname, an address, a tag or the user's name contains this text, without
-	// regard to case
+	// Search Return only nodes whose name, hostname, address, tag or user name contains this text, case-insensitive.
 	Search *string `form:"search,omitempty" json:"search,omitempty"`
 
-	// PreAuthKey only nodes that joined with this pre-auth key, by id or prefix
+	// PreAuthKey Return only nodes that joined with this pre-auth key, given by ID or prefix.
 	PreAuthKey *string `form:"preAuthKey,omitempty" json:"preAuthKey,omitempty"`
 
-	// Host also tell `host` of each node, which makes the answer several times larger
+	// Host Include `host` for every node. This makes the response several times larger.
 	Host *bool `form:"host,omitempty" json:"host,omitempty"`
 
-	// Limit how many at most, from 1 to 1000; all without it
+	// Limit Maximum number of objects to return, from 1 to 1000. By default, all are returned.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
-	// leaves nothing else out and shows nothing twice.
+	// Cursor `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -3217,46 +3267,46 @@ type BackfillNodeIPsParams struct {
 
 // RegisterNodeParams defines parameters for RegisterNode.
 type RegisterNodeParams struct {
-	// User who will own the node, by name or id
+	// User Owner of the new node, given by name or ID.
 	User *string `form:"user,omitempty" json:"user,omitempty"`
 
-	// Key code, link or token of the device
+	// Key Code, link or token of the device.
 	Key *string `form:"key,omitempty" json:"key,omitempty"`
 }
 
 // DeleteNodeParams defines parameters for DeleteNode.
 type DeleteNodeParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // SetNodeAddressesParams defines parameters for SetNodeAddresses.
 type SetNodeAddressesParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ApproveRoutesParams defines parameters for ApproveRoutes.
 type ApproveRoutesParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ExpireNodeParams defines parameters for ExpireNode.
 type ExpireNodeParams struct {
-	// Expiry when the node expires, as in the body
+	// Expiry When the node expires, as in the body.
 	Expiry *string `form:"expiry,omitempty" json:"expiry,omitempty"`
 
-	// DisableExpiry never, as in the body
+	// DisableExpiry Never expire the node, as in the body.
 	DisableExpiry *bool `form:"disableExpiry,omitempty" json:"disableExpiry,omitempty"`
 
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // SetNodeNoteJSONBody defines parameters for SetNodeNote.
 type SetNodeNoteJSONBody struct {
-	// Text At most 1,000 characters, in several lines if you like. Null is the same as empty.
+	// Text At most 1,000 characters. May contain several lines. Null means empty.
 	//
 	// Example: Replace the disk in March.
 	Text *string `json:"text"`
@@ -3264,251 +3314,249 @@ type SetNodeNoteJSONBody struct {
 
 // SetNodeNoteParams defines parameters for SetNodeNote.
 type SetNodeNoteParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ShowNodePresenceParams defines parameters for ShowNodePresence.
 type ShowNodePresenceParams struct {
-	// From only what happened at this time or later
+	// From Start of the period, inclusive.
 	From *From `form:"from,omitempty" json:"from,omitempty"`
 
-	// To only what happened before this time
+	// To End of the period, exclusive.
 	To *To `form:"to,omitempty" json:"to,omitempty"`
 }
 
 // ResetNodeNameParams defines parameters for ResetNodeName.
 type ResetNodeNameParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // RenameNodeParams defines parameters for RenameNode.
 type RenameNodeParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // TagNodeParams defines parameters for TagNode.
 type TagNodeParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // MoveNodeParams defines parameters for MoveNode.
 type MoveNodeParams struct {
-	// User the new owner, by name or id
+	// User The new owner, given by name or ID.
 	User *string `form:"user,omitempty" json:"user,omitempty"`
 
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // SetPolicyParams defines parameters for SetPolicy.
 type SetPolicyParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ConfirmPolicyParams defines parameters for ConfirmPolicy.
 type ConfirmPolicyParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // DiffPoliciesParams defines parameters for DiffPolicies.
 type DiffPoliciesParams struct {
-	// From the older version; the one before `to` without it
+	// From Older version. The default is the version before `to`.
 	From *string `form:"from,omitempty" json:"from,omitempty"`
 
-	// To the newer version; the one in force without it
+	// To Newer version. The default is the current version.
 	To *string `form:"to,omitempty" json:"to,omitempty"`
 
-	// Effect `true` tells in `effect` who reaches more and less by it
+	// Effect If true, `effect` shows who gains and who loses access.
 	Effect *bool `form:"effect,omitempty" json:"effect,omitempty"`
 }
 
 // RevertPolicyParams defines parameters for RevertPolicy.
 type RevertPolicyParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // RollbackPolicyParams defines parameters for RollbackPolicy.
 type RollbackPolicyParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ListPolicyVersionsParams defines parameters for ListPolicyVersions.
 type ListPolicyVersionsParams struct {
-	// Before only versions below this one, to go on where the last answer ended
+	// Before Return only versions older than this one. Pass the oldest version of a page to get the next page.
 	Before *string `form:"before,omitempty" json:"before,omitempty"`
 
-	// Limit how many, at most and by default 100
+	// Limit Maximum number of versions to return, from 1 to 100. The default is 100.
 	Limit *string `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // WhyPolicyParams defines parameters for WhyPolicy.
 type WhyPolicyParams struct {
-	// From who reaches
+	// From Source.
 	From string `form:"from" json:"from"`
 
-	// To whom or what
+	// To Destination.
 	To string `form:"to" json:"to"`
 
-	// Port the port; any without it
+	// Port Destination port. The default is any port.
 	Port *string `form:"port,omitempty" json:"port,omitempty"`
 
-	// Proto name or number of the protocol; `tcp` without it
+	// Proto Name or number of the protocol. The default is `tcp`.
 	Proto *string `form:"proto,omitempty" json:"proto,omitempty"`
 }
 
 // DeletePreAuthKeyParams defines parameters for DeletePreAuthKey.
 type DeletePreAuthKeyParams struct {
-	// ID the numeric id, the 12-character id or the masked text. A whole key is accepted and should not be sent,
-	// because addresses end up in access logs.
+	// ID The numeric ID, the 12-character ID or the masked key. A full key is accepted too, but do not send it: URLs
+	// end up in access logs.
 	ID string `form:"id" json:"id"`
 }
 
 // ListPreAuthKeysParams defines parameters for ListPreAuthKeys.
 type ListPreAuthKeysParams struct {
-	// User only keys of this user, by name or id
+	// User Return only the pre-auth keys of this user, given by name or ID.
 	User *string `form:"user,omitempty" json:"user,omitempty"`
 
-	// Valid only keys that let a node in now, or only those that have expired or are used up
+	// Valid If true, return only pre-auth keys that a node can join with now. If false, return only those that have
+	// expired or are used up.
 	Valid *bool `form:"valid,omitempty" json:"valid,omitempty"`
 
-	// Limit how many at most, from 1 to 1000; all without it
+	// Limit Maximum number of objects to return, from 1 to 1000. By default, all are returned.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
-	// leaves nothing else out and shows nothing twice.
+	// Cursor `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListPresenceParams defines parameters for ListPresence.
 type ListPresenceParams struct {
-	// From only what happened at this time or later
+	// From Start of the period, inclusive.
 	From *From `form:"from,omitempty" json:"from,omitempty"`
 
-	// To only what happened before this time
+	// To End of the period, exclusive.
 	To *To `form:"to,omitempty" json:"to,omitempty"`
 
-	// Buckets how many parts, at most 288; 48 without it
+	// Buckets Number of intervals, up to 288. The default is 48.
 	Buckets *int `form:"buckets,omitempty" json:"buckets,omitempty"`
 
-	// Node only these nodes, by id, name in DNS or address; several with commas between, at most 500
+	// Node Return only these nodes, given by ID, DNS name or address and separated by commas. At most 500.
 	Node *string `form:"node,omitempty" json:"node,omitempty"`
 
-	// Cursor only nodes after this id, `next` of the last answer, to go on where it ended
+	// Cursor Return only nodes after this ID. Pass `next` of the previous response to get the next page.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListRoutesParams defines parameters for ListRoutes.
 type ListRoutesParams struct {
-	// Node only routes of this node, by id, name in DNS or address
+	// Node Return only routes of this node, given by ID, DNS name or address.
 	Node *string `form:"node,omitempty" json:"node,omitempty"`
 
-	// Prefix only routes to exactly this network
+	// Prefix Return only routes to exactly this network.
 	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
 
-	// Enabled only routes that are enabled, or only those that are not
+	// Enabled If true, return only enabled routes. If false, return only disabled ones.
 	Enabled *bool `form:"enabled,omitempty" json:"enabled,omitempty"`
 
-	// Advertised only routes that their nodes advertise now, or only those that they do not
+	// Advertised If true, return only routes that are currently advertised. If false, return only the others.
 	Advertised *bool `form:"advertised,omitempty" json:"advertised,omitempty"`
 
-	// Primary only routes that peers use now, or only the others
+	// Primary If true, return only routes that peers currently use. If false, return only the others.
 	Primary *bool `form:"primary,omitempty" json:"primary,omitempty"`
 
-	// Limit how many at most, from 1 to 1000; all without it
+	// Limit Maximum number of objects to return, from 1 to 1000. By default, all are returned.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
-	// leaves nothing else out and shows nothing twice.
+	// Cursor `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ShowNetworkHistoryParams defines parameters for ShowNetworkHistory.
 type ShowNetworkHistoryParams struct {
-	// Prefix the network
+	// Prefix The network.
 	Prefix string `form:"prefix" json:"prefix"`
 
-	// Limit how many at most, from 1 to 1000
+	// Limit Maximum number of terms to return, from 1 to 1000.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // DeleteRouteParams defines parameters for DeleteRoute.
 type DeleteRouteParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ChangeRouteParams defines parameters for ChangeRoute.
 type ChangeRouteParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // DisableRouteParams defines parameters for DisableRoute.
 type DisableRouteParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // EnableRouteParams defines parameters for EnableRoute.
 type EnableRouteParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ShowRouteHistoryParams defines parameters for ShowRouteHistory.
 type ShowRouteHistoryParams struct {
-	// Limit how many at most, from 1 to 1000
+	// Limit Maximum number of terms to return, from 1 to 1000.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListUsersParams defines parameters for ListUsers.
 type ListUsersParams struct {
-	// Name user name, without regard to case
+	// Name User name, case-insensitive.
 	Name *string `form:"name,omitempty" json:"name,omitempty"`
 
-	// Email e-mail address
+	// Email Email address.
 	Email *string `form:"email,omitempty" json:"email,omitempty"`
 
-	// ID user id
+	// ID User ID.
 	ID *string `form:"id,omitempty" json:"id,omitempty"`
 
-	// Limit how many at most, from 1 to 1000; all without it
+	// Limit Maximum number of objects to return, from 1 to 1000. By default, all are returned.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next` of the last answer, to go on where it ended, with the same filters. What is added or removed meanwhile
-	// leaves nothing else out and shows nothing twice.
+	// Cursor `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // DeleteUserParams defines parameters for DeleteUser.
 type DeleteUserParams struct {
-	// DeleteTagged also delete the tagged nodes that this user added (`createdBy`)
+	// DeleteTagged Also delete the tagged nodes that this user added (`createdBy`).
 	DeleteTagged *bool `form:"deleteTagged,omitempty" json:"deleteTagged,omitempty"`
 
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // RenameUserParams defines parameters for RenameUser.
 type RenameUserParams struct {
-	// IfMatch the `ETag` of what must be in force, or `*` for anything
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
 // ListFailedEventsParams defines parameters for ListFailedEvents.
 type ListFailedEventsParams struct {
-	// Limit how many at most, up to 1000; 100 without it
+	// Limit Maximum number of events to return, up to 1000. The default is 100.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next` of the answer before
+	// Cursor `next` of the previous response.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 

@@ -114,7 +114,7 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	fs.SetOutput(log)
 	fs.StringVar(&c.url, "url", "", "base `URL` of the server")
 	keys := fs.String("auth-key", "", "reusable auth `key`, or several with commas, used in turn")
-	visibility := fs.String("visibility", "", "`file` with one line per auth key: the keys, counted from 0, whose nodes it sees; all unless told")
+	visibility := fs.String("visibility", "", "`file` with one line per auth key: the keys, counted from 0, whose nodes it sees (default all)")
 	fs.StringVar(&c.apiKey, "api-key", "", "bearer `token` for the api scenario")
 	apiPaths := fs.String("api-paths", "/api/v1/user,/api/v1/node", "`paths` for the api scenario")
 	fs.StringVar(&c.label, "label", "", "`text` copied into every result")

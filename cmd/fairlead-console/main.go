@@ -20,24 +20,27 @@ var version = "dev"
 
 const usage = `Usage: fairlead-console [--config FILE] [serve|health|version]
 
-  serve    serve the console (without a command too)
-  health   exit with 0 when a running console answers that it is well
+  serve    serve the console (default)
+  health   exit with status 0 if a running console reports that it is healthy
   version  print the version
 
-The configuration is FILE, else the one FAIRLEAD_CONSOLE_CONFIG names, else /etc/fairlead/console.yaml.
-FAIRLEAD_CONSOLE_ and the name of a key in upper case wins over the file, such as FAIRLEAD_CONSOLE_COOKIE_SECRET;
-with _FILE behind it, it names a file that holds the value.
+The configuration is read from FILE, or from the file that FAIRLEAD_CONSOLE_CONFIG names, or from
+/etc/fairlead/console.yaml. Environment variables override it: FAIRLEAD_CONSOLE_ and the name of the key in
+upper case, such as FAIRLEAD_CONSOLE_COOKIE_SECRET. With the suffix _FILE, a variable names a file that
+contains the value.
 `
 
-var errUsage = errors.New("wrong usage")
+// usageError is a mistake in how the program was called.
+type usageError struct{ error }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
+	var wrong usageError
 	switch {
-	case errors.Is(err, errUsage):
-		fmt.Fprint(os.Stderr, usage)
+	case errors.As(err, &wrong):
+		fmt.Fprintf(os.Stderr, "fairlead-console: %v\n%s", err, usage)
 		os.Exit(2)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "fairlead-console:", err)
@@ -45,25 +48,41 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// parse returns the command and the path of the configuration. Flags may stand before or after the command.
+func parse(args []string) (command, path string, err error) {
 	flags := flag.NewFlagSet("fairlead-console", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	path := flags.String("config", cmp.Or(os.Getenv("FAIRLEAD_CONSOLE_CONFIG"), "/etc/fairlead/console.yaml"), "")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+	flags.StringVar(&path, "config", cmp.Or(os.Getenv("FAIRLEAD_CONSOLE_CONFIG"), "/etc/fairlead/console.yaml"), "")
+	if err := flags.Parse(args); err != nil {
+		return "", "", err
+	}
+	command = cmp.Or(flags.Arg(0), "serve")
+	if flags.NArg() > 0 {
+		if err := flags.Parse(flags.Args()[1:]); err != nil {
+			return "", "", err
+		}
+	}
+	if flags.NArg() > 0 {
+		return "", "", fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return command, path, nil
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	command, path, err := parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
 		_, err := fmt.Fprint(stdout, usage)
 		return err
-	} else if err != nil || flags.NArg() > 1 {
-		return errUsage
-	}
-	command := cmp.Or(flags.Arg(0), "serve")
-	if command == "version" {
+	case err != nil:
+		return usageError{err}
+	case command == "version":
 		_, err := fmt.Fprintln(stdout, version)
 		return err
+	case command != "serve" && command != "health":
+		return usageError{fmt.Errorf("unknown command %q", command)}
 	}
-	if command != "serve" && command != "health" {
-		return errUsage
-	}
-	config, err := bff.LoadConfig(*path, os.Environ())
+	config, err := bff.LoadConfig(path, os.Environ())
 	if err != nil {
 		return err
 	}

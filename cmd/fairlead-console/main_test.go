@@ -21,8 +21,12 @@ func TestUsageAndVersionNeedNoConfiguration(t *testing.T) {
 			t.Errorf("%s: %v, %q", args, err, out.String())
 		}
 	}
-	for _, args := range []string{"serve now", "other", "--port 1"} {
-		if err := run(t.Context(), strings.Fields(args), nil, nil); !errors.Is(err, errUsage) {
+	for args, want := range map[string]string{
+		"serve now": `unexpected argument "now"`, "other": `unknown command "other"`,
+		"--port 1": "flag provided but not defined: -port", "serve --port 1": "flag provided but not defined: -port",
+	} {
+		var wrong usageError
+		if err := run(t.Context(), strings.Fields(args), nil, nil); !errors.As(err, &wrong) || err.Error() != want {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
@@ -34,9 +38,11 @@ func TestAWrongConfigurationHindersTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"serve", "health"} {
-		err := run(t.Context(), []string{"--config", file, command}, nil, nil)
-		if err == nil || !strings.Contains(err.Error(), file+":2: cookie_secret: must have exactly 32 characters, has 5; make one with: openssl rand -hex 16") {
-			t.Errorf("%s: %v", command, err)
+		for _, args := range [][]string{{"--config", file, command}, {command, "--config", file}} {
+			err := run(t.Context(), args, nil, nil)
+			if err == nil || !strings.Contains(err.Error(), file+":2: cookie_secret: must have exactly 32 characters, has 5; create one with: openssl rand -hex 16") {
+				t.Errorf("%v: %v", args, err)
+			}
 		}
 	}
 }

@@ -95,8 +95,8 @@ func TestBackupBesideTheServerIsRestoredIntoTheOtherEngine(t *testing.T) {
 		populate(t, s, 5)
 		want, key := served(t, s), noiseKey(t, p)
 		file := filepath.Join(t.TempDir(), "a.backup")
-		says(t, mustCommand(t, s, "backup", "--file", file), "Wrote "+file, "Not in it, so keep them too: "+s["noise.private_key_path"])
-		says(t, mustCommand(t, s, "backup", "verify", file), "is whole", s["database.type"])
+		says(t, mustCommand(t, s, "backup", "--file", file), "Wrote "+file, "Not included, so back them up separately: "+s["noise.private_key_path"])
+		says(t, mustCommand(t, s, "backup", "verify", file), "is intact", s["database.type"])
 		if r := command(t, s, "backup", "--file", file); r.status != 1 || !strings.Contains(r.stderr, "exists") {
 			t.Errorf("a backup was replaced: %+v", r)
 		}
@@ -175,7 +175,7 @@ func TestMovedDatabaseServesTheSame(t *testing.T) {
 			t.Errorf("moved under a server: %+v", r)
 		}
 		p.stop(t)
-		says(t, mustCommand(t, s, "db", "move", "--to", o.configFile(t)), "both hold the same")
+		says(t, mustCommand(t, s, "db", "move", "--to", o.configFile(t)), "Both databases are identical")
 		for _, here := range []settings{o, s} { // the source still works, in case the move is undone
 			p = serve(t, here)
 			if diff := cmp.Diff(want, served(t, here)); diff != "" {
@@ -196,7 +196,7 @@ func TestBackupToStandardOutputWritesNothingElse(t *testing.T) {
 	serve(t, s)
 	populate(t, s, 2)
 	p := start(t, s, func(cmd *exec.Cmd) { cmd.Dir = "/proc" }, "backup")
-	if status := p.status(t, patience); status != 0 || p.log.String() != "Not in it, so keep them too: "+s["noise.private_key_path"]+"\n" {
+	if status := p.status(t, patience); status != 0 || p.log.String() != "Not included, so back them up separately: "+s["noise.private_key_path"]+"\n" {
 		t.Fatalf("exit status %d: %s", status, p.log)
 	}
 	verify := start(t, s, func(cmd *exec.Cmd) { cmd.Stdin = strings.NewReader(p.out.String()) }, "backup", "verify", "-")
@@ -235,7 +235,7 @@ func TestKilledAnywhereLeavesNothingHalf(t *testing.T) {
 				says(t, r.stdout, `"users": {
       "rows": 30,`)
 				o = other(t, s)
-			} else if !strings.Contains(r.stderr, "no tables of fairlead") && !strings.Contains(r.stderr, "no such file") && !strings.Contains(r.stderr, "holds nothing yet") {
+			} else if !strings.Contains(r.stderr, "no Fairlead tables") && !strings.Contains(r.stderr, "no such file") && !strings.Contains(r.stderr, "the file is empty") {
 				t.Errorf("after %v: %s", wait, r.stderr)
 			}
 		}
@@ -326,7 +326,7 @@ func TestRootRestoresNothingForOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := command(t, theirs, "restore", file)
-	says(t, r.stderr, "run this as that user", "--reuid=65534")
+	says(t, r.stderr, "run this command as that user", "--reuid=65534")
 	if left, err := os.ReadDir(dir); err != nil || r.status != 1 || len(left) > 0 {
 		t.Fatalf("%d files, exit status %d (%v)", len(left), r.status, err)
 	}

@@ -183,7 +183,7 @@ func TestExpiredKeyIsRefusedAtOnce(t *testing.T) {
 func TestHealthCommandFailsWithoutServer(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
-	want := result{status: 1, stderr: "Error: no server listens on the socket " + s["unix_socket"] +
+	want := result{status: 1, stderr: "Error: no server is listening on the socket " + s["unix_socket"] +
 		" (connect: no such file or directory); start one with fairlead serve, or use --server\n"}
 	if diff := cmp.Diff(want, command(t, s, "health"), cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("over the socket (-want +got):\n%s", diff)

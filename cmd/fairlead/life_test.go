@@ -69,7 +69,7 @@ func TestStopFinishesWhatWasBegun(t *testing.T) {
 		eventually(t, func() error {
 			for _, path := range []string{"/health", "/ready"} {
 				status, body, err := public.do("GET", path, "")
-				if want := `"service":[{"output":"the service is stopping","status":"fail"}]},"status":"fail"}`; err != nil || status != 503 || !strings.HasSuffix(body, want) {
+				if want := `"service":[{"output":"the server is shutting down","status":"fail"}]},"status":"fail"}`; err != nil || status != 503 || !strings.HasSuffix(body, want) {
 					return fmt.Errorf("%s while stopping: %d %s (%w)", path, status, body, err)
 				}
 			}
@@ -102,7 +102,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	s := onSQLite(t)
 	p := serve(t, s)
 	beginUser(t, p, newKey(t, s), "alice")
-	for _, message := range []string{"fairlead is ready", "stopping: finishing what was begun"} {
+	for _, message := range []string{"fairlead is ready", "shutting down"} {
 		eventually(t, func() error {
 			if !strings.Contains(p.log.String(), message) {
 				return errors.New(p.log.String())
@@ -173,7 +173,7 @@ func TestSocketIsForOwnerAndGroup(t *testing.T) {
 	if status := p.status(t, patience); status != 1 {
 		t.Errorf("another user: exit status %d, want 1", status)
 	}
-	says(t, p.log.String(), "may not use the socket "+s["unix_socket"], "permission denied", "run this as root or as the user of the service")
+	says(t, p.log.String(), "cannot use the socket "+s["unix_socket"], "permission denied", "run this command as root or as the user of the server")
 }
 
 func TestSystemdIsTold(t *testing.T) {

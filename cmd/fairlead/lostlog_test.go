@@ -46,6 +46,6 @@ func TestKilledWithoutItsLogDoesNotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		refuses(t, s, nil, "db.sqlite-wal was removed", "restore a backup", "db.sqlite.lock")
+		refuses(t, s, nil, "db.sqlite-wal was removed", "Restore the missing file or a backup", "db.sqlite.lock")
 	}
 }

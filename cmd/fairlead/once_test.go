@@ -53,7 +53,7 @@ func TestCommandWhoseAnswerIsLostHappensOnce(t *testing.T) {
 			t.Errorf("users %s", got)
 		}
 		r := far("preauthkeys", "create", "--user", "carol")
-		says(t, r.stderr, "this request has made the pre-auth key with id 1 already, and its value was shown then")
+		says(t, r.stderr, "this request already created the pre-auth key with id 1, whose value was shown only once")
 		if got := mustCommand(t, s, "preauthkeys", "list", "--output", "json"); r.status != 1 || strings.Count(got, `"key"`) != 1 {
 			t.Errorf("status %d, keys %s", r.status, got)
 		}

@@ -78,7 +78,7 @@ func (o *outage) during(t *testing.T, reason string, logged ...string) {
 	}
 	says(t, o.log.String(), logged...)
 	if r := command(t, o.settings, "health"); r.status != 1 || r.stdout != "" ||
-		!strings.HasPrefix(r.stderr, "Error: the server is not healthy: database fail: "+reason) || !strings.HasSuffix(r.stderr, "; look at its log\n") {
+		!strings.HasPrefix(r.stderr, "Error: the server is not healthy: database fail: "+reason) || !strings.HasSuffix(r.stderr, "; see its log\n") {
 		t.Errorf("fairlead health during the outage: %+v", r)
 	}
 }

@@ -12,7 +12,7 @@ import (
 const (
 	closed  = `{"acls": []}`
 	opened  = `{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}]}`
-	warning = "nobody reaches anyone until it is"
+	warning = "all access is denied until it is fixed"
 )
 
 func writePolicy(t *testing.T, file, text string) string {
@@ -121,7 +121,7 @@ func TestPolicyWarnsOfUsersWhoDoNotExist(t *testing.T) {
 	serve(t, s)
 	for _, verb := range []string{"check", "set"} {
 		r := command(t, s, "policy", verb, file)
-		if want := file + ": warning: there is no user nobdy\n"; r.status != 0 || r.stderr != want {
+		if want := file + ": warning: unknown user nobdy\n"; r.status != 0 || r.stderr != want {
 			t.Errorf("policy %s: status %d, %q, want %q", verb, r.status, r.stderr, want)
 		}
 	}

@@ -20,18 +20,19 @@ func serve(build cli.Build) *cobra.Command {
 	var newKey bool
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Run the service",
-		Long: `Run the service until it is told to stop.
+		Short: "Run the server",
+		Long: `Run the server until it is stopped.
 
-SIGTERM or SIGINT stops it in order: it reports itself unhealthy, finishes the
-requests it has, and ends. A second signal ends it at once. SIGHUP makes it read
-the policy file again, if there is one; for all else of the configuration restart
-the service.
+SIGTERM or SIGINT shuts it down gracefully: it reports itself as unhealthy,
+finishes open requests and exits. A second signal ends it at once. SIGHUP
+reloads the policy file, if there is one. Other configuration changes need a
+restart.
 
-It does not start without the key by which clients know it, which is in a file
-beside the database or sealed in it. If that is lost for good, start once with
---new-key: users, nodes and addresses stay, but every client must be restarted,
-and every receiver of webhooks needs its new secret.`,
+The server does not start without its private key, by which clients recognise
+it. The key is in a file next to the database, or encrypted in the database. If
+it is lost for good, start once with --new-key. Users, nodes and addresses are
+kept, but you must restart every client and give every webhook receiver its new
+secret.`,
 		Example: "  fairlead serve --config /etc/fairlead/config.yaml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -53,7 +54,7 @@ and every receiver of webhooks needs its new secret.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&newKey, "new-key", false, "if the key by which clients know the service is lost, make a new one")
+	cmd.Flags().BoolVar(&newKey, "new-key", false, "create a new private key if the server's key is lost")
 	return cmd
 }
 

@@ -96,8 +96,8 @@ func (w *world) preAuthKey(flags string) string {
 	return strings.TrimSpace(w.run(strings.TrimSpace("preauthkeys create --user " + w.user() + " " + flags)))
 }
 
-// enrols registers a new machine and returns the answer.
-func (w *world) enrols(key string) (status int, body string) {
+// registers sends the registration of a new machine and returns the answer.
+func (w *world) registers(key string) (status int, body string) {
 	w.t.Helper()
 	status, body, err := w.p.client("").do("POST", "/api/v1/machine", registration(key, w.name("host")))
 	if err != nil {
@@ -211,7 +211,7 @@ func endpoints() map[string]row {
 			says(w.t, answer, `"users":[{`, `"name":"`+name+`"`)
 		},
 		"endpoint-machine": func(w *world) {
-			status, body := w.enrols(w.preAuthKey(""))
+			status, body := w.registers(w.preAuthKey(""))
 			w.demand(status == 200, "status %d: %s", status, body)
 		},
 		"endpoint-metrics": func(w *world) {
@@ -293,7 +293,7 @@ func commands() map[string]row {
 			other := command(w.t, w.s, "preauthkeys", "expire", "--user", w.user(), "--key", key[4:16])
 			w.demand(other.status == 1, "for another user: %+v", other)
 			w.run("preauthkeys expire --user " + user + " --key " + key[4:16])
-			status, _ := w.enrols(key)
+			status, _ := w.registers(key)
 			w.demand(status == 401, "status %d", status)
 		},
 		"command-apikeys-create": func(w *world) {

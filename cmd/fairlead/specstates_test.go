@@ -48,16 +48,16 @@ func states() map[string]row {
 		},
 		"state-preauthkey-expired": func(w *world) {
 			key := w.preAuthKey("--reusable")
-			status, _ := w.enrols(key)
+			status, _ := w.registers(key)
 			w.demand(status == 200, "before: %d", status)
 			w.run("preauthkeys expire --key " + key[4:16])
-			status, _ = w.enrols(key)
+			status, _ = w.registers(key)
 			w.demand(status == 401, "after: %d", status)
 		},
 		"state-preauthkey-ended": func(w *world) {
 			key := w.preAuthKey("--reusable --expiration 1s")
 			eventually(w.t, func() error {
-				if status, _ := w.enrols(key); status != 401 {
+				if status, _ := w.registers(key); status != 401 {
 					return fmt.Errorf("status %d", status)
 				}
 				return nil
@@ -95,7 +95,7 @@ func refusals() map[string]row {
 			ended := w.preAuthKey("")
 			w.run("preauthkeys expire --key " + ended[4:16])
 			for _, key := range []string{ended, "flp_aaaaaaaaaaaa_b", "garbage"} {
-				status, body := w.enrols(key)
+				status, body := w.registers(key)
 				w.demand(status == 401, "status %d", status)
 				says(w.t, body, `"Authentication failed: invalid key"`, `"Node registration rejected"`)
 			}
@@ -143,7 +143,7 @@ func fields() map[string]row {
 		},
 		"fields-preauthkey": func(w *world) {
 			key := w.preAuthKey("--tags tag:web")
-			w.enrols(key)
+			w.registers(key)
 			k := w.listed("/api/v1/preauthkey", "preAuthKeys", "key", key[:17]+"***") // the part of it that lists show
 			w.has(k, "key", "user", "createdAt", "expiration", "reusable", "ephemeral", "aclTags", "used")
 			w.demand(k["used"] == true && k["reusable"] == false && k["ephemeral"] == false && fmt.Sprint(k["aclTags"]) == "[tag:web]", "%v", k)

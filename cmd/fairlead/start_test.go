@@ -225,7 +225,7 @@ func TestStartReportsEveryProblemOfTheConfiguration(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"listen_addr: nowhere\nlog:\n  lvl: info\n", "failed to parse configuration\n" +
 			"  FILE:1: listen_addr: must be host:port, such as 0.0.0.0:8080 or [::]:8080, got \"nowhere\"\n" +
-			"  FILE:3: log.lvl: unknown key; the nearest known one is log.level\n"},
+			"  FILE:3: log.lvl: unknown key; did you mean log.level?\n"},
 		{"listen_addr: [1]\ndatabase: {type: mysql}\n", "failed to parse configuration: yaml: unmarshal errors\n" +
 			"  FILE:1: listen_addr: must be host:port, got a list\n" +
 			"  FILE:2: database.type: must be sqlite or postgres, got \"mysql\"\n"},
@@ -278,7 +278,7 @@ policy: {mode: database, path: /etc/fairlead/policy.json}
 	if r.status != 0 {
 		t.Fatalf("exit status %d: %s", r.status, r.stderr)
 	}
-	const readable = "a secret in a file that everyone can read (mode 0644); run: chmod o= "
+	const readable = "a secret in a file that all users can read (mode 0644); run: chmod o= "
 	says(t, r.stdout, "configuration ok: "+file, readable+file)
 
 	own := settings{}
@@ -302,7 +302,7 @@ func TestFileInPlaceOfTheSocketIsKept(t *testing.T) {
 	if err := os.WriteFile(s["unix_socket"], []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refuses(t, s, nil, "unix_socket "+s["unix_socket"], "not a socket", "remove it")
+	refuses(t, s, nil, "unix_socket "+s["unix_socket"], "not a socket", "remove the file")
 	if text, err := os.ReadFile(s["unix_socket"]); err != nil || string(text) != "precious" {
 		t.Errorf("the file is now %q (%v)", text, err)
 	}

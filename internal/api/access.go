@@ -66,9 +66,9 @@ func (s *core) opens(w http.ResponseWriter, r *http.Request, need permission) bo
 // missing returns which permission a key lacks.
 func missing(has mesh.Access, need permission) string {
 	if all := (mesh.Access{Role: mesh.RoleAdmin, Scopes: has.Scopes}); !all.Allows(need.scope, need.role) {
-		return fmt.Sprintf("this needs the scope %s; the key has %v", need.scope, has.Scopes)
+		return fmt.Sprintf("this operation requires the scope %s; the API key has %v", need.scope, has.Scopes)
 	}
-	return fmt.Sprintf("this needs the role %s; the key has %s", need.role, has.Role)
+	return fmt.Sprintf("this operation requires the role %s; the API key has %s", need.role, has.Role)
 }
 
 func (s *core) forbid(w http.ResponseWriter, r *http.Request, why string) {

@@ -52,7 +52,7 @@ func TestEveryOperationAsksForItsRole(t *testing.T) {
 		for _, role := range mesh.Roles() {
 			t.Run(fmt.Sprintf("%s/%s", role, op), func(t *testing.T) {
 				a := s.unreadable(op, keys[string(role)])
-				denied := a.status == http.StatusForbidden && strings.HasPrefix(a.decoded()["detail"].(string), "Forbidden: this needs the role ")
+				denied := a.status == http.StatusForbidden && strings.HasPrefix(a.decoded()["detail"].(string), "Forbidden: this operation requires the role ")
 				if want := slices.Index(ranks, string(role)) < slices.Index(ranks, least[op]); denied != want {
 					t.Errorf("a key of the role %s gets %d, want it refused: %v\n%s", role, a.status, want, a.body)
 				}
@@ -84,7 +84,7 @@ func TestEveryOperationAsksForItsScope(t *testing.T) {
 	for name, op := range readDocument(t).operations() {
 		for noun, key := range others {
 			a := s.unreadable(name, key)
-			denied := a.status == http.StatusForbidden && strings.HasPrefix(a.decoded()["detail"].(string), "Forbidden: this needs the scope "+noun+";")
+			denied := a.status == http.StatusForbidden && strings.HasPrefix(a.decoded()["detail"].(string), "Forbidden: this operation requires the scope "+noun+";")
 			if want := op["x-scope"] == noun; denied != want {
 				t.Errorf("%s: a key without the scope %s gets %d, want it refused: %v\n%s", name, noun, a.status, want, a.body)
 			}
@@ -192,9 +192,9 @@ func TestScopesNarrowTheRole(t *testing.T) {
 	s.call("POST", rename, nil, nodes).ok()
 	s.call("GET", "/api/v1/node", nil, look).ok()
 	s.call("GET", "/api/v1/whoami", nil, nodes).ok()
-	s.call("GET", "/api/v1/user", nil, nodes).fails(403, "Forbidden", "Forbidden: this needs the scope users; the key has [nodes]", "")
-	s.call("POST", rename, nil, look).fails(403, "Forbidden", "Forbidden: this needs the scope nodes; the key has [nodes:read users]", "")
-	s.call("GET", "/api/v1/audit", nil, look).fails(403, "Forbidden", "Forbidden: this needs the scope history; the key has [nodes:read users]", "")
+	s.call("GET", "/api/v1/user", nil, nodes).fails(403, "Forbidden", "Forbidden: this operation requires the scope users; the API key has [nodes]", "")
+	s.call("POST", rename, nil, look).fails(403, "Forbidden", "Forbidden: this operation requires the scope nodes; the API key has [nodes:read users]", "")
+	s.call("GET", "/api/v1/audit", nil, look).fails(403, "Forbidden", "Forbidden: this operation requires the scope history; the API key has [nodes:read users]", "")
 	lines := s.log.lines(t, "forbidden")
 	if len(lines) != 3 || lines[0]["role"] != "operator" || lines[0]["path"] != "/api/v1/user" {
 		t.Errorf("logged: %v", lines)
@@ -204,7 +204,7 @@ func TestScopesNarrowTheRole(t *testing.T) {
 func TestNobodyHandsOutMoreThanHeHas(t *testing.T) {
 	s := sqlite(t).listen()
 	keeper := s.limited(mesh.RoleAdmin, "apikeys", "nodes:read")
-	const words = "Forbidden: a key cannot open more than the one that makes it; give it some of the scopes [apikeys nodes:read]"
+	const words = "Forbidden: a new API key cannot have more permissions than the key that creates it; choose from the scopes [apikeys nodes:read]"
 	s.call("POST", "/api/v1/apikey", object{}, keeper).fails(403, "Forbidden", words, "")
 	s.call("POST", "/api/v1/apikey", object{"scopes": []string{"nodes"}}, keeper).fails(403, "Forbidden", words, "")
 	s.call("POST", "/api/v1/apikey", object{"role": "read", "scopes": []string{"nodes:read", "users"}}, keeper).fails(403, "Forbidden", words, "")
@@ -212,9 +212,9 @@ func TestNobodyHandsOutMoreThanHeHas(t *testing.T) {
 	if diff := cmp.Diff([]any{"apikeys:read", "nodes:read"}, made["scopes"]); diff != "" || made["role"] != "read" {
 		t.Errorf("made %v (-want +got):\n%s", made, diff)
 	}
-	s.call("POST", "/api/v1/apikey", object{"role": "owner"}).fails(400, "Bad Request", `"owner" is no role; the roles are read, operator, admin`, "role")
+	s.call("POST", "/api/v1/apikey", object{"role": "owner"}).fails(400, "Bad Request", `unknown role "owner": use read, operator or admin`, "role")
 	a := s.call("POST", "/api/v1/apikey", object{"scopes": []string{"nodes:write"}})
-	if a.status != 400 || !strings.HasPrefix(a.decoded()["detail"].(string), `"nodes:write" is no scope; the scopes are users, `) {
+	if a.status != 400 || !strings.HasPrefix(a.decoded()["detail"].(string), `unknown scope "nodes:write": use users, `) {
 		t.Errorf("%d: %s", a.status, a.body)
 	}
 }
@@ -224,7 +224,7 @@ func TestDeletingAUserNeedsTheScopesOfWhatGoesToo(t *testing.T) {
 	f := populated(t, s)
 	eve := s.call("POST", "/api/v1/user", object{"name": "eve"}).ok()["user"].(object)["id"].(string)
 	users, nodes := s.limited(mesh.RoleOperator, "users"), s.limited(mesh.RoleOperator, "nodes", "users")
-	const words = "Forbidden: user alice has %s, which are deleted with the user; this needs the scope %s too; the key has %s"
+	const words = "Forbidden: user alice has %s, which are deleted with the user; this also requires the scope %s; the API key has %s"
 	many := object{"ids": []string{eve, f.user}, "action": "delete"}
 	for key, detail := range map[string]string{
 		users: fmt.Sprintf(words, "nodes", "nodes", "[users]"),
@@ -260,7 +260,7 @@ func TestUserWhomThePolicyMentionsNeedsThePolicyScope(t *testing.T) {
 	s.call("PUT", "/api/v1/policy", object{"policy": text}).ok()
 	refused := func(name, method, path string, body object) {
 		t.Helper()
-		words := "Forbidden: the policy mentions the user " + name + ", so this changes who it applies to: use a key that can change the policy (role admin, scope policy), or the local socket"
+		words := "Forbidden: the policy mentions the user " + name + ", so this changes who it applies to: use an API key that can change the policy (role admin, scope policy), or the local socket"
 		for _, key := range []string{s.limited(mesh.RoleOperator), s.limited(mesh.RoleOperator, "users", "policy"), s.limited(mesh.RoleAdmin, "users", "policy:read")} {
 			if body == nil {
 				s.call(method, path, nil, key).fails(403, "Forbidden", words, "")
@@ -300,7 +300,7 @@ func TestUserWhomThePolicyMentionsNeedsThePolicyScope(t *testing.T) {
 
 func TestWebhookNeedsAReaderOfHistory(t *testing.T) {
 	s := sqlite(t)
-	const words = "Forbidden: this needs the scope history; the key has [webhooks]"
+	const words = "Forbidden: this operation requires the scope history; the API key has [webhooks]"
 	blind, reader := s.limited(mesh.RoleAdmin, "webhooks"), s.limited(mesh.RoleAdmin, "history:read", "webhooks")
 	hook := object{"url": "http://127.0.0.1:9/", "events": []string{"node.*"}}
 	s.call("POST", "/api/v1/webhooks", hook, blind).fails(403, "Forbidden", words, "")
@@ -318,7 +318,7 @@ func TestNobodyEndsAKeyThatOpensMore(t *testing.T) {
 		return []*answer{s.call("POST", "/api/v1/apikey/expire", object{"id": id}, by), s.call("DELETE", "/api/v1/apikey/"+id, nil, by)}
 	}
 	for _, a := range end("1", keeper) {
-		a.fails(403, "Forbidden", "Forbidden: a key cannot end one that opens more than itself; use one that opens as much as "+prefixOf(s.key)+", or the local socket", "")
+		a.fails(403, "Forbidden", "Forbidden: an API key cannot revoke a key with more permissions; use a key with at least the permissions of "+prefixOf(s.key)+", or the local socket", "")
 	}
 	s.call("POST", "/api/v1/apikey/expire", object{"prefix": prefixOf(s.key)[:4]}, keeper)
 	s.call("GET", "/api/v1/whoami", nil).ok()

@@ -50,7 +50,7 @@ func (s *apiKeys) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if has := access(r); !has.Covers(opens) {
-		s.forbid(w, r, fmt.Sprintf("a key cannot open more than the one that makes it; give it some of the scopes %v", has.Scopes))
+		s.forbid(w, r, fmt.Sprintf("a new API key cannot have more permissions than the key that creates it; choose from the scopes %v", has.Scopes))
 		return
 	}
 	k, text, err := s.control.Create(r.Context(), actor(r), control.NewAPIKey{Access: opens, Comment: or(in.Comment), Expiration: or(in.Expiration)})

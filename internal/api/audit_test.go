@@ -134,16 +134,16 @@ func TestEveryWriteIsAudited(t *testing.T) {
 		if rows := u.wrote(admin, key, "created preauthkey 1"); rows[0]["after"].(object)["key"] != masked(text) {
 			t.Errorf("%v", rows[0])
 		}
-		enrol := func(n uint64, want ...string) []object {
+		register := func(n uint64, want ...string) []object {
 			node := mesh.Actor{Kind: mesh.ActorNode, ID: meshgen.MachineKey(n).String()[:13], Addr: "127.0.0.1", RequestID: "r1"}
 			return u.wrote(node, s.call("POST", "/api/v1/machine", machine(n, text), noKey, "X-Request-Id: r1"), want...)
 		}
-		rows = enrol(1, "created node 1", "changed preauthkey 1")
+		rows = register(1, "created node 1", "changed preauthkey 1")
 		if rows[1]["before"].(object)["used"] != false || rows[1]["after"].(object)["used"] != true || rows[0]["after"].(object)["givenName"] != "host-1" {
 			t.Errorf("%v", rows)
 		}
-		enrol(2, "created node 2") // the pre-auth key does not change: it was used before
-		enrol(2)                   // repeating the request changes nothing
+		register(2, "created node 2") // the pre-auth key does not change: it was used before
+		register(2)                   // repeating the request changes nothing
 
 		rows = u.wrote(admin, call("POST", "/api/v1/node/1/rename/web", nil), "changed node 1")
 		if rows[0]["before"].(object)["givenName"] != "host-1" || rows[0]["after"].(object)["givenName"] != "web" {
@@ -219,12 +219,12 @@ func hunt(t *testing.T, s *service, stored func() string) {
 	keys := []string{s.key, apiKey, spent, open}
 	// Use the keys, correctly and incorrectly, everywhere that one can appear.
 	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+apiKey).ok()
-	s.enrol(machine(1, spent)).ok()
-	s.enrol(machine(2, spent))
-	s.enrol(with(machine(3, open), object{"tags": []string{"tag:admin"}}))
-	s.enrol(with(machine(3, open), object{"hostname": "\x00"}))
+	s.register(machine(1, spent)).ok()
+	s.register(machine(2, spent))
+	s.register(with(machine(3, open), object{"tags": []string{"tag:admin"}}))
+	s.register(with(machine(3, open), object{"hostname": "\x00"}))
 	s.call("POST", "/api/v1/preauthkey/expire", object{"key": open}).ok()
-	s.enrol(machine(3, open))
+	s.register(machine(3, open))
 	s.call("DELETE", "/api/v1/preauthkey?id="+open, nil).ok()
 	s.call("DELETE", "/api/v1/preauthkey?id="+open, nil)
 	s.call("POST", "/api/v1/apikey/expire", object{"key": apiKey}).ok()

@@ -108,5 +108,5 @@ func TestAuditQueryThatIsNoneIsRefused(t *testing.T) {
 			t.Errorf("%.20s: %d %s", query, a.status, a.body)
 		}
 	}
-	s.call("GET", "/api/v1/audit?verb=removed", nil).fails(400, "Bad Request", `"removed" is no verb: give one of created, changed, deleted`, "verb")
+	s.call("GET", "/api/v1/audit?verb=removed", nil).fails(400, "Bad Request", `unknown verb "removed": use one of created, changed, deleted`, "verb")
 }

@@ -86,7 +86,7 @@ func bulkIDs(err error, texts []string) (ids []int64, _ error) {
 	for i, text := range texts {
 		id, bad := strconv.ParseInt(text, 10, 64)
 		if err == nil && (bad != nil || id < 1) {
-			err = &badRequest{fmt.Sprintf("ids[%d]", i), fmt.Sprintf("%q is not an id", text)}
+			err = &badRequest{fmt.Sprintf("ids[%d]", i), fmt.Sprintf("invalid id %q", text)}
 		}
 		ids = append(ids, id)
 	}

@@ -40,9 +40,9 @@ func TestEachOfManyNodesIsDecidedByItself(t *testing.T) {
 	s := sqlite(t)
 	key := s.preAuthKey(object{"user": s.newUser("alice"), "reusable": true})
 	for n := range uint64(3) {
-		s.enrol(machine(n+1, key)).ok()
+		s.register(machine(n+1, key)).ok()
 	}
-	const absent, last = `5: there is no node "99"; list them with: fairlead nodes list`, "3: a node with tags cannot lose the last one; delete it and let it join with a key of its user instead"
+	const absent, last = `5: unknown node "99"; list nodes with: fairlead nodes list`, "3: cannot remove the last tag of a node; delete the node and let it join again with a pre-auth key of a user"
 	for _, c := range []struct {
 		action string
 		tags   []string
@@ -95,15 +95,15 @@ func TestManyNodesExpireWhenOneWould(t *testing.T) {
 func TestMisspeltExpiryExpiresNobody(t *testing.T) {
 	s := crowded(t, 1)
 	rev := s.ledger.World().Rev
-	const unknown = `"disableExpiri" is unknown here, and nothing was changed; the members are `
+	const unknown = `unknown member "disableExpiri": nothing was changed; known members are `
 	s.call("POST", "/api/v1/node/1/expire", object{"disableExpiri": true}).fails(400, "Bad Request", unknown+"disableExpiry, expiry", "disableExpiri")
 	bulk := func(action string, more object) *answer {
 		more["ids"], more["action"] = []string{"1"}, action
 		return s.call("POST", "/api/v1/node/bulk", more)
 	}
 	bulk("expire", object{"disableExpiri": true}).fails(400, "Bad Request", unknown+"action, disableExpiry, expiry, ids, tags", "disableExpiri")
-	bulk("expire", object{"disableExpiry": true, "expiry": "2090-01-01T00:00:00Z"}).fails(400, "Bad Request", "give only one of expiry and disableExpiry", "disableExpiry")
-	bulk("delete", object{"disableExpiry": true}).fails(400, "Bad Request", "expiry and disableExpiry are for expire", "action")
+	bulk("expire", object{"disableExpiry": true, "expiry": "2090-01-01T00:00:00Z"}).fails(400, "Bad Request", "specify only one of expiry and disableExpiry", "disableExpiry")
+	bulk("delete", object{"disableExpiry": true}).fails(400, "Bad Request", "expiry and disableExpiry are valid only with the action expire", "action")
 	if now := s.ledger.World().Rev; now != rev {
 		t.Errorf("revision %d, was %d", now, rev)
 	}
@@ -161,13 +161,13 @@ func TestBulkCallThatIsWrongChangesNothing(t *testing.T) {
 		ids, tags    []string
 		detail, at   string
 	}{
-		{"node", "expire", nil, nil, "ids must name 1 to 1000 objects", "ids"},
-		{"node", "expire", long, nil, "ids must be a list of at most 1000", "ids"},
-		{"node", "expire", []string{"1", "web"}, nil, `"web" is not an id`, "ids[1]"},
-		{"node", "explode", []string{"1"}, nil, "action must be one of expire, delete, addTags, removeTags, setTags and approveRoutes", "action"},
+		{"node", "expire", nil, nil, "ids must list 1 to 1000 objects", "ids"},
+		{"node", "expire", long, nil, "ids must have at most 1000 elements", "ids"},
+		{"node", "expire", []string{"1", "web"}, nil, `invalid id "web"`, "ids[1]"},
+		{"node", "explode", []string{"1"}, nil, "action must be expire, delete, addTags, removeTags, setTags or approveRoutes", "action"},
 		{"node", "", []string{"1"}, nil, "action is required", "action"},
-		{"node", "addTags", []string{"1"}, nil, "name the tags", "tags"},
-		{"node", "delete", []string{"1"}, []string{"tag:a"}, "tags are for addTags, removeTags and setTags", "tags"},
+		{"node", "addTags", []string{"1"}, nil, "specify at least one tag", "tags"},
+		{"node", "delete", []string{"1"}, []string{"tag:a"}, "tags are valid only with the actions addTags, removeTags and setTags", "tags"},
 		{"preauthkey", "addTags", []string{"1"}, nil, "action must be expire or delete", "action"},
 		{"user", "expire", []string{"1"}, nil, "action must be delete", "action"},
 	} {
@@ -216,7 +216,7 @@ func TestRoutesOfManyNodesNeedTheirScope(t *testing.T) {
 	routers(s, 1, "10.1.0.0/16")
 	key := s.limited(mesh.RoleOperator, "nodes")
 	s.call("POST", "/api/v1/node/bulk", object{"ids": []string{"1"}, "action": "approveRoutes"}, key).
-		fails(403, "Forbidden", "Forbidden: this needs the scope routes; the key has [nodes]", "")
+		fails(403, "Forbidden", "Forbidden: this operation requires the scope routes; the API key has [nodes]", "")
 	s.call("POST", "/api/v1/node/bulk", object{"ids": []string{"1"}, "action": "expire"}, key).ok()
 }
 
@@ -239,7 +239,7 @@ func TestManyTagsAreCountedOnceAndRefusedAlike(t *testing.T) {
 	if diff := cmp.Diff(first.decoded(), second.decoded()); diff != "" || second.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("the first answer and its replay (-first +second):\n%s", diff)
 	}
-	if e := first.ok()["results"].([]any)[0].(object)["error"]; e == nil || e.(object)["message"] != "at most 64 tags" {
+	if e := first.ok()["results"].([]any)[0].(object)["error"]; e == nil || e.(object)["message"] != "at most 64 tags are allowed" {
 		t.Errorf("the 65th tag: %v", e)
 	}
 }

@@ -35,7 +35,7 @@ type core struct {
 // current returns an object as it is now, and its ETag; nil if it is gone.
 type current func(snap *mesh.Snapshot, object string) (shape any, revision string)
 
-var errAbsent = errors.New("no replica has it")
+var errAbsent = errors.New("object not found")
 
 // lookup finds an object in the newest snapshot. Before it fails with errAbsent it catches up
 // with the database: another replica may just have created the object.

@@ -78,7 +78,7 @@ func onlyKnown(data []byte, dest any) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		name = fmt.Sprintf("%.100s", name)
-		return &badRequest{name, fmt.Sprintf("%q is unknown here, and nothing was changed; the members are %s", name, strings.Join(known, ", "))}
+		return &badRequest{name, fmt.Sprintf("unknown member %q: nothing was changed; known members are %s", name, strings.Join(known, ", "))}
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	case errors.As(err, &tooLarge), errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, err
 	case err != nil:
-		return nil, &badRequest{"", "the body ended too early"}
+		return nil, &badRequest{"", "the request body is incomplete"}
 	}
 	return data, nil
 }
@@ -127,14 +127,14 @@ func membersOf(data []byte) (members map[string]json.RawMessage, _ error) {
 	}
 	// encoding/json would put U+FFFD in place of what is not UTF-8.
 	if !utf8.Valid(data) {
-		return nil, &badRequest{"", "the body is not valid UTF-8"}
+		return nil, &badRequest{"", "the request body is not valid UTF-8"}
 	}
 	if err := json.Unmarshal(data, &members); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			return nil, &badRequest{"", fmt.Sprintf("the body is not JSON: %s at byte %d", err, syntax.Offset)}
+			return nil, &badRequest{"", fmt.Sprintf("the request body is not valid JSON: %s at byte %d", err, syntax.Offset)}
 		}
-		return nil, &badRequest{"", "the body must be a JSON object"}
+		return nil, &badRequest{"", "the request body must be a JSON object"}
 	}
 	return members, nil
 }
@@ -187,13 +187,13 @@ func decodeMember(raw json.RawMessage, v reflect.Value) (where, problem string) 
 			v.SetString(string(raw))
 			return "", ""
 		}
-		want = "a text"
+		want = "a string"
 	case reflect.Bool:
 		want = "true or false"
 	case reflect.Int:
 		raw, want = bytes.Trim(raw, `"`), "a whole number"
 	default:
-		panic("no request has a member of type " + v.Type().String())
+		panic("unsupported member type " + v.Type().String())
 	}
 	if json.Unmarshal(raw, v.Addr().Interface()) != nil {
 		return "", "must be " + want
@@ -227,7 +227,7 @@ func decodeList(raw json.RawMessage, v reflect.Value) (where, problem string) {
 	var item json.RawMessage
 	for i := 0; items.More(); i++ {
 		if i == maxList {
-			return "", fmt.Sprintf("must be a list of at most %d", maxList)
+			return "", fmt.Sprintf("must have at most %d elements", maxList)
 		}
 		_ = items.Decode(&item)
 		v.Grow(1)

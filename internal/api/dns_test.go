@@ -110,7 +110,7 @@ func TestPinnedDNSIsRefusedWithTheReason(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	s.setDNS(object{"nameservers": []string{}}).fails(http.StatusConflict, "Conflict",
-		"the configuration pins the settings of dns; change them there, or remove dns.pinned and restart", "")
+		"the DNS settings are pinned in the configuration; change them there, or remove dns.pinned and restart", "")
 	s.call("DELETE", "/api/v1/dns", nil).ok() // allowed, as they already equal the configuration
 }
 

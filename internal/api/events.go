@@ -52,7 +52,7 @@ func (s *events) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.
 		return
 	}
 	if !st.admitted() {
-		unavailable(w, r, "this replica does not follow the network now; try again")
+		unavailable(w, r, "this replica cannot read the latest changes; try again")
 		return
 	}
 	if refusal := s.streams.enter(st.actor); refusal != "" {
@@ -72,7 +72,7 @@ func (s *events) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.
 	}
 	_ = st.rc.SetReadDeadline(time.Time{}) // a connection on which it cannot be set has none
 	if err := st.run(r.Context()); err != nil {
-		s.log.Debug("an event stream ended", "actor", st.actor.String(), "req", st.actor.RequestID, "error", err)
+		s.log.Debug("event stream ended", "actor", st.actor.String(), "req", st.actor.RequestID, "error", err)
 	}
 }
 
@@ -91,11 +91,11 @@ func (c *streams) enter(a mesh.Actor) (refusal string) {
 	open, most := c.all, maxStreams
 	if a.Kind == mesh.ActorKey {
 		if open, most = c.used, maxStreams-localStreams; c.keys[a.ID] >= maxKeyStreams {
-			return fmt.Sprintf("this key has %d event streams open here already, which is all that a key may; close one, or ask another replica", maxKeyStreams)
+			return fmt.Sprintf("this API key already has %d event streams open on this replica, the maximum per key; close one, or use another replica", maxKeyStreams)
 		}
 	}
 	if open >= most || c.all >= maxStreams {
-		return fmt.Sprintf("this replica serves %d event streams already, which is all it does; close one, or ask another replica", most)
+		return fmt.Sprintf("this replica already serves %d event streams, the maximum; close one, or use another replica", most)
 	}
 	c.all++
 	if a.Kind == mesh.ActorKey {
@@ -191,7 +191,7 @@ func (st *eventStream) run(ctx context.Context) error {
 			err = pause(ctx, readGap-time.Since(looked))
 		case <-admit.C:
 			if !st.admitted() {
-				return errors.New("it may not go on")
+				return errors.New("no longer authorized")
 			}
 		case <-beat.C:
 			err = st.write([]byte(": heartbeat\n\n" + st.mark()))

@@ -143,7 +143,7 @@ func TestEventsTellWhatTheAuditKeepsAndWhoComesAndGoes(t *testing.T) {
 			t.Fatalf("status %d, %s", c.status, got)
 		}
 		s.newUser("alice")
-		s.enrol(machine(1, s.preAuthKey(object{"user": "alice"}))).ok()
+		s.register(machine(1, s.preAuthKey(object{"user": "alice"}))).ok()
 		s.move(1, true)
 		s.move(1, false)
 		s.call("DELETE", "/api/v1/user/alice", nil).ok()
@@ -201,7 +201,7 @@ func TestEventsResumeAfterAnIDOrBeginNow(t *testing.T) {
 	})
 }
 
-func TestEventsBeginAnewWhereTheyAreForgotten(t *testing.T) {
+func TestEventsRestartAfterPrunedHistory(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {
 		s.listen().newUser("alice")
 		s.newUser("bob")
@@ -265,7 +265,7 @@ func TestEventStreamsEndWhenTheReplicaIsNotHealthy(t *testing.T) {
 	if e, ok := c.next(); ok {
 		t.Errorf("%+v", e)
 	}
-	s.call("GET", "/api/v1/events", nil).fails(http.StatusServiceUnavailable, "Service Unavailable", "this replica does not follow the network now; try again", "")
+	s.call("GET", "/api/v1/events", nil).fails(http.StatusServiceUnavailable, "Service Unavailable", "this replica cannot read the latest changes; try again", "")
 }
 
 func TestOneReplicaServesSixtyFourStreamsAndEightOfThemToEachKeyAndLocally(t *testing.T) {
@@ -283,9 +283,9 @@ func TestOneReplicaServesSixtyFourStreamsAndEightOfThemToEachKeyAndLocally(t *te
 		for range 8 {
 			open = append(open, s.consume(key).begun())
 		}
-		full(s.handler, "this key has 8 event streams open here already, which is all that a key may; close one, or ask another replica", key)
+		full(s.handler, "this API key already has 8 event streams open on this replica, the maximum per key; close one, or use another replica", key)
 	}
-	full(s.handler, "this replica serves 56 event streams already, which is all it does; close one, or ask another replica", keys[7])
+	full(s.handler, "this replica already serves 56 event streams, the maximum; close one, or use another replica", keys[7])
 	local := *s
 	server := httptest.NewServer(s.local)
 	t.Cleanup(server.Close)
@@ -293,7 +293,7 @@ func TestOneReplicaServesSixtyFourStreamsAndEightOfThemToEachKeyAndLocally(t *te
 	for range 8 {
 		open = append(open, local.consume(noKey).begun())
 	}
-	full(s.local, "this replica serves 64 event streams already, which is all it does; close one, or ask another replica", noKey)
+	full(s.local, "this replica already serves 64 event streams, the maximum; close one, or use another replica", noKey)
 	s.newUser("alice")
 	for _, c := range open {
 		if got := c.names(1); got[0] != "user.created" {
@@ -318,7 +318,7 @@ func TestOneReplicaServesSixtyFourStreamsAndEightOfThemToEachKeyAndLocally(t *te
 func TestKilledConsumerMissesNothingAndSeesNothingTwice(t *testing.T) {
 	a, b := replicas(t)
 	a.newUser("alice")
-	a.enrol(machine(1, a.preAuthKey(object{"user": "alice"}))).ok()
+	a.register(machine(1, a.preAuthKey(object{"user": "alice"}))).ok()
 	const resumes = 100
 	both := []*service{a, b}
 	c := a.consume().begun()

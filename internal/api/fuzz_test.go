@@ -54,7 +54,7 @@ func FuzzEnrolment(f *testing.F) {
 			t.Fatal(err)
 		}
 		if stored.Digest() != s.ledger.World().Digest() {
-			t.Fatalf("the database keeps something else than was let in: %s", rec.Body)
+			t.Fatalf("the database stored something else than was accepted: %s", rec.Body)
 		}
 	})
 }

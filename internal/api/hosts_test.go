@@ -25,7 +25,7 @@ func (s *service) commit(evs ...mesh.Event) {
 func TestOneNodeIsShownWithItsHost(t *testing.T) {
 	s := sqlite(t)
 	s.newUser("alice")
-	s.enrol(machine(1, s.preAuthKey(object{"user": "alice"}))).ok()
+	s.register(machine(1, s.preAuthKey(object{"user": "alice"}))).ok()
 	silent := object{
 		"os": "", "osVersion": "", "distro": "", "distroVersion": "", "deviceModel": "", "arch": "", "clientVersion": "", "endpoints": []any{}, "relay": nil,
 		"latencies": []any{}, "health": []any{}, "reportedAt": nil,
@@ -72,7 +72,7 @@ func TestOneNodeIsShownWithItsHost(t *testing.T) {
 		},
 		"nat": object{"udp": true, "ipv6": nil, "mappingVaries": false, "portMapped": true, "portMapping": []any{"upnp"}},
 		"health": []any{object{
-			"source": "warn-ip-forwarding-off", "message": "IP forwarding is off, so that nobody gets through to the routes behind this device",
+			"source": "warn-ip-forwarding-off", "message": "IP forwarding is off, so the routes of this device do not work",
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -112,9 +112,9 @@ func TestUsesOfKeysAreToldAndLeaveNoTrace(t *testing.T) {
 
 		key := s.preAuthKey(object{"user": "alice", "reusable": true})
 		for n := range uint64(3) {
-			s.enrol(machine(n, key)).ok()
+			s.register(machine(n, key)).ok()
 		}
-		s.enrol(machine(9, s.preAuthKey(object{"user": "alice"}))).ok()
+		s.register(machine(9, s.preAuthKey(object{"user": "alice"}))).ok()
 		s.call("DELETE", "/api/v1/node/1", nil).ok()
 		used := s.call("GET", "/api/v1/preauthkey", nil).ok()["preAuthKeys"].([]any)[0].(object)
 		if moment(t, used["lastUsed"]).IsZero() || used["uses"] != 3.0 || used["lastUsedFrom"] != "127.0.0.1" {
@@ -125,7 +125,7 @@ func TestUsesOfKeysAreToldAndLeaveNoTrace(t *testing.T) {
 				t.Errorf("nodes of key %s: %v", ref, ids)
 			}
 		}
-		s.call("GET", "/api/v1/node?preAuthKey=99", nil).fails(404, "Not Found", "there is no such pre-auth key; list them with: fairlead preauthkeys list", "")
+		s.call("GET", "/api/v1/node?preAuthKey=99", nil).fails(404, "Not Found", "unknown pre-auth key; list pre-auth keys with: fairlead preauthkeys list", "")
 	})
 }
 
@@ -187,7 +187,7 @@ func TestRouteHistoryTellsWhoServed(t *testing.T) {
 		if got := read(""); got != "host-0, host-0, host-1, host-0" {
 			t.Errorf("after the last route: %s", got)
 		}
-		s.call("GET", "/api/v1/routes/history?prefix=ten", nil).fails(400, "Bad Request", `"ten" is not a network such as 192.168.7.0/24`, "prefix")
-		s.call("GET", "/api/v1/routes/99/history", nil).fails(404, "Not Found", "there is no route 99; list them with: fairlead routes list", "")
+		s.call("GET", "/api/v1/routes/history?prefix=ten", nil).fails(400, "Bad Request", `invalid network "ten": use CIDR notation such as 192.168.7.0/24`, "prefix")
+		s.call("GET", "/api/v1/routes/99/history", nil).fails(404, "Not Found", "unknown route 99; list routes with: fairlead routes list", "")
 	})
 }

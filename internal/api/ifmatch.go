@@ -18,9 +18,9 @@ func checkCondition(r *http.Request, op operation) error {
 	case !given, r.Method == http.MethodGet, r.Method == http.MethodHead:
 		return nil
 	case !op.conditional:
-		return &badRequest{matchHeader, "this operation takes no " + matchHeader + ", and nothing was done; send the request without it"}
+		return &badRequest{matchHeader, "this operation does not support " + matchHeader + ": nothing was changed; send the request without it"}
 	case len(values) != 1 || !oneETag.MatchString(values[0]):
-		return &badRequest{matchHeader, matchHeader + " must be one ETag, in quotes as it came, or *"}
+		return &badRequest{matchHeader, matchHeader + " must be a single ETag in quotes, or *"}
 	}
 	return nil
 }

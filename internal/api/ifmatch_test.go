@@ -57,9 +57,9 @@ func TestIfMatchIsTakenWhereTheDocumentSaysSo(t *testing.T) {
 			continue
 		}
 		params, _ := op["parameters"].([]any)
-		want, values := "this operation takes no If-Match, and nothing was done; send the request without it", []string{`"x"`, "*"}
+		want, values := "this operation does not support If-Match: nothing was changed; send the request without it", []string{`"x"`, "*"}
 		if slices.ContainsFunc(params, func(p any) bool { return doc.follow(p)["name"] == "If-Match" }) {
-			want, values = "If-Match must be one ETag, in quotes as it came, or *", []string{" ", "x", `"x`, `"x", "y"`}
+			want, values = "If-Match must be a single ETag in quotes, or *", []string{" ", "x", `"x`, `"x", "y"`}
 		}
 		for _, v := range values {
 			if a := s.call(method, path, nil, "If-Match: "+v); a.status != http.StatusBadRequest || a.decoded()["detail"] != want {
@@ -67,7 +67,7 @@ func TestIfMatchIsTakenWhereTheDocumentSaysSo(t *testing.T) {
 			}
 		}
 	}
-	s.call("POST", "/api/v1/nowhere", nil, "If-Match: *").fails(404, "Not Found", "there is no /api/v1/nowhere; the operations are listed at /api/v1/docs", "")
+	s.call("POST", "/api/v1/nowhere", nil, "If-Match: *").fails(404, "Not Found", "unknown path /api/v1/nowhere; all operations are listed at /api/v1/docs", "")
 }
 
 func TestAChangeOfARouteIsBoundToItsNode(t *testing.T) {
@@ -148,7 +148,7 @@ func TestWhatADeviceDoesLeavesItsETag(t *testing.T) {
 		}
 	}
 	user := f.call("GET", "/api/v1/user/alice", nil).header.Get("ETag")
-	f.enrol(machine(2, f.preAuthKey(object{"user": "alice"}))).ok()
+	f.register(machine(2, f.preAuthKey(object{"user": "alice"}))).ok()
 	if got := f.call("GET", "/api/v1/user/1", nil); got.header.Get("ETag") != user || got.ok()["user"].(object)["nodeCount"] != 2.0 {
 		t.Errorf("a user with another node: %s, was %s", got.header.Get("ETag"), user)
 	}
@@ -171,5 +171,5 @@ func TestOneUserIsShownByNameOrID(t *testing.T) {
 			t.Errorf("%s (-listed +shown):\n%s", ref, diff)
 		}
 	}
-	f.call("GET", "/api/v1/user/bob", nil).fails(404, "Not Found", `there is no user "bob"; list them with: fairlead users list`, "")
+	f.call("GET", "/api/v1/user/bob", nil).fails(404, "Not Found", `unknown user "bob"; list users with: fairlead users list`, "")
 }

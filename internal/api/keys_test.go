@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -35,11 +36,11 @@ func TestPreAuthKeyIsShownOnceAndMaskedAfter(t *testing.T) {
 	s.newUser("alice")
 	until := time.Now().Add(24 * time.Hour).Truncate(time.Microsecond).UTC()
 	made := s.call("POST", "/api/v1/preauthkey", object{
-		"user": "alice", "reusable": true, "ephemeral": true, "aclTags": []string{"tag:web", "tag:db", "tag:web"}, "expiration": until,
+		"user": "alice", "description": "web servers", "reusable": true, "ephemeral": true, "aclTags": []string{"tag:web", "tag:db", "tag:web"}, "expiration": until,
 	}).ok()["preAuthKey"].(object)
 	text := made["key"].(string)
 	want := object{
-		"id": "1", "key": text, "user": made["user"], "reusable": true, "ephemeral": true, "used": false, "expired": false,
+		"id": "1", "key": text, "user": made["user"], "description": "web servers", "reusable": true, "ephemeral": true, "used": false, "expired": false,
 		"uses": 0.0, "lastUsed": nil, "lastUsedFrom": "", "expiration": until.Format(time.RFC3339Nano), "createdAt": made["createdAt"], "aclTags": []any{"tag:db", "tag:web"},
 	}
 	if diff := cmp.Diff(want, made); diff != "" || made["user"].(object)["name"] != "alice" {
@@ -51,16 +52,28 @@ func TestPreAuthKeyIsShownOnceAndMaskedAfter(t *testing.T) {
 	}
 }
 
+func TestPreAuthKeyDescriptionIsOneShortLine(t *testing.T) {
+	s := sqlite(t)
+	for text, want := range map[string]int{
+		"": http.StatusOK, strings.Repeat("x", 200): http.StatusOK, strings.Repeat("x", 201): http.StatusBadRequest, "two\nlines": http.StatusBadRequest,
+	} {
+		got := s.call("POST", "/api/v1/preauthkey", object{"aclTags": []string{"tag:web"}, "description": text})
+		if got.status != want {
+			t.Errorf("%.20q: %d, want %d", text, got.status, want)
+		}
+	}
+}
+
 // Headscale allows this too. No rule can name such a tag, so on its own it allows nothing.
 func TestPreAuthKeyMayHaveTagsThatThePolicyDoesNotDeclare(t *testing.T) {
 	s := sqlite(t)
 	s.setPolicy(`{"tagOwners": {"tag:web": []}, "acls": [{"action": "accept", "src": ["tag:web"], "dst": ["tag:web:*"]}]}`).ok()
 	made := s.call("POST", "/api/v1/preauthkey", object{"aclTags": []string{"tag:web", "tag:mail"}}).ok()
-	if warnings := made["warnings"].([]any); len(warnings) != 1 || !strings.Contains(warnings[0].(string), "tagOwners does not declare tag:mail") {
+	if warnings := made["warnings"].([]any); len(warnings) != 1 || !strings.Contains(warnings[0].(string), "tag:mail is not defined in the policy's tagOwners") {
 		t.Errorf("%v", warnings)
 	}
-	mail := s.enrol(machine(1, s.preAuthKey(object{"aclTags": []string{"tag:mail"}}))).ok()["node"].(object)
-	web := s.enrol(machine(2, made["preAuthKey"].(object)["key"].(string))).ok()["node"].(object)
+	mail := s.register(machine(1, s.preAuthKey(object{"aclTags": []string{"tag:mail"}}))).ok()["node"].(object)
+	web := s.register(machine(2, made["preAuthKey"].(object)["key"].(string))).ok()["node"].(object)
 	if diff := cmp.Diff([]any{[]any{"tag:mail"}, []any{"tag:mail", "tag:web"}}, []any{mail["tags"], web["tags"]}); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
@@ -72,7 +85,7 @@ func TestPreAuthKeyMayHaveTagsThatThePolicyDoesNotDeclare(t *testing.T) {
 	}
 	// Existing nodes can only get tags that the policy declares.
 	s.call("POST", "/api/v1/node/"+web["id"].(string)+"/tags", object{"tags": []string{"tag:mail"}}).
-		fails(400, "Bad Request", "unknown tag: the policy's tagOwners has no tag:mail; add it there first", "tags")
+		fails(400, "Bad Request", "unknown tag: tag:mail is not defined in the policy's tagOwners; add it there first", "tags")
 }
 
 func TestPreAuthKeyNeedsAUserOrTags(t *testing.T) {
@@ -87,16 +100,16 @@ func TestPreAuthKeyNeedsAUserOrTags(t *testing.T) {
 		detail string
 		path   string
 	}{
-		{400, object{}, "Bad Request", "a pre-auth key needs a user, or tags", "user"},
-		{400, object{"aclTags": []string{}}, "Bad Request", "a pre-auth key needs a user, or tags", "user"},
-		{404, object{"user": "nobody"}, "Not Found", `there is no user "nobody"; list them with: fairlead users list`, ""},
-		{404, object{"user": 7}, "Not Found", `there is no user "7"; list them with: fairlead users list`, ""},
-		{400, object{"aclTags": []string{"tag:a", "web"}}, "Bad Request", `"web" is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server`, "aclTags[1]"},
-		{400, object{"aclTags": []any{"tag:a", true}}, "Bad Request", "aclTags[1] must be a text", "aclTags[1]"},
+		{400, object{}, "Bad Request", "a pre-auth key requires a user or tags", "user"},
+		{400, object{"aclTags": []string{}}, "Bad Request", "a pre-auth key requires a user or tags", "user"},
+		{404, object{"user": "nobody"}, "Not Found", `unknown user "nobody"; list users with: fairlead users list`, ""},
+		{404, object{"user": 7}, "Not Found", `unknown user "7"; list users with: fairlead users list`, ""},
+		{400, object{"aclTags": []string{"tag:a", "web"}}, "Bad Request", `invalid tag "web": use tag: followed by letters, digits and hyphens, such as tag:server`, "aclTags[1]"},
+		{400, object{"aclTags": []any{"tag:a", true}}, "Bad Request", "aclTags[1] must be a string", "aclTags[1]"},
 		{400, object{"aclTags": "tag:a"}, "Bad Request", "aclTags must be a list", "aclTags"},
 		{400, object{"reusable": "yes"}, "Bad Request", "reusable must be true or false", "reusable"},
 		{400, object{"ephemeral": 1}, "Bad Request", "ephemeral must be true or false", "ephemeral"},
-		{400, object{"user": object{}}, "Bad Request", "user must be a text", "user"},
+		{400, object{"user": object{}}, "Bad Request", "user must be a string", "user"},
 		{400, object{"expiration": "tomorrow"}, "Bad Request", "expiration must be a time such as 2027-01-31T12:00:00Z", "expiration"},
 		{400, object{"expiration": 1}, "Bad Request", "expiration must be a time such as 2027-01-31T12:00:00Z", "expiration"},
 	} {
@@ -106,7 +119,7 @@ func TestPreAuthKeyNeedsAUserOrTags(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("tag:t%d", i)
 	}
-	s.call("POST", "/api/v1/preauthkey", object{"aclTags": many}).fails(400, "Bad Request", "at most 64 tags", "aclTags")
+	s.call("POST", "/api/v1/preauthkey", object{"aclTags": many}).fails(400, "Bad Request", "at most 64 tags are allowed", "aclTags")
 }
 
 func TestEveryKeyEnds(t *testing.T) {
@@ -131,9 +144,9 @@ func TestEveryKeyEnds(t *testing.T) {
 		}
 		body := object{"aclTags": []string{"tag:a"}, "expiration": "2020-01-01T00:00:00Z"}
 		s.call("POST", path, body).
-			fails(400, "Bad Request", "the expiration 2020-01-01T00:00:00Z has passed; give a time to come", "expiration")
+			fails(400, "Bad Request", "the expiration 2020-01-01T00:00:00Z is in the past", "expiration")
 		body["expiration"] = "9999-12-31T23:59:59-01:00"
-		s.call("POST", path, body).fails(400, "Bad Request", "the expiration lies after the year 9999", "expiration")
+		s.call("POST", path, body).fails(400, "Bad Request", "expiration must not be after the year 9999", "expiration")
 		s.call("GET", path, nil).ok()
 	}
 }
@@ -175,7 +188,7 @@ func TestPreAuthKeyIsNamedInManyWays(t *testing.T) {
 			t.Error("expiring again changed something")
 		}
 		s.call("POST", "/api/v1/preauthkey/expire", object{"user": "bob", "key": key}).
-			fails(404, "Not Found", "there is no such pre-auth key; list them with: fairlead preauthkeys list", "")
+			fails(404, "Not Found", "unknown pre-auth key; list pre-auth keys with: fairlead preauthkeys list", "")
 	}
 	if n := len(s.log.lines(t, "pre-auth key expired")); n != 7 {
 		t.Errorf("%d expirations are logged, want 7", n)
@@ -184,18 +197,18 @@ func TestPreAuthKeyIsNamedInManyWays(t *testing.T) {
 		body   object
 		detail string
 	}{
-		{object{}, "name a key by id or key"},
-		{object{"user": "alice"}, "name a key by id or key"},
-		{object{"id": "1", "key": "2"}, "give only one of id or key"},
+		{object{}, "specify the key by id or key"},
+		{object{"user": "alice"}, "specify the key by id or key"},
+		{object{"id": "1", "key": "2"}, "specify only one of id or key"},
 	} {
 		s.call("POST", "/api/v1/preauthkey/expire", c.body).fails(400, "Bad Request", c.detail, "")
 	}
 	for _, ref := range []string{"99", "0", "-1", "nothing", s.key, "flp_", "\x00"} {
 		s.call("POST", "/api/v1/preauthkey/expire", object{"key": ref}).
-			fails(404, "Not Found", "there is no such pre-auth key; list them with: fairlead preauthkeys list", "")
+			fails(404, "Not Found", "unknown pre-auth key; list pre-auth keys with: fairlead preauthkeys list", "")
 	}
 	s.call("POST", "/api/v1/preauthkey/expire", object{"id": "1", "user": "nobody"}).
-		fails(404, "Not Found", `there is no user "nobody"; list them with: fairlead users list`, "")
+		fails(404, "Not Found", `unknown user "nobody"; list users with: fairlead users list`, "")
 }
 
 func TestPreAuthKeysAreDeletedAndListedByUser(t *testing.T) {
@@ -220,12 +233,12 @@ func TestPreAuthKeysAreDeletedAndListedByUser(t *testing.T) {
 	if keys := s.call("GET", "/api/v1/preauthkey?user=9999", nil).ok()["preAuthKeys"].([]any); len(keys) != 0 {
 		t.Errorf("keys of a user who is not there: %v", keys)
 	}
-	s.call("GET", "/api/v1/preauthkey?user=nobody", nil).fails(404, "Not Found", `there is no user "nobody"; list them with: fairlead users list`, "")
-	s.call("DELETE", "/api/v1/preauthkey", nil).fails(400, "Bad Request", "the parameter id is missing", "id")
+	s.call("GET", "/api/v1/preauthkey?user=nobody", nil).fails(404, "Not Found", `unknown user "nobody"; list users with: fairlead users list`, "")
+	s.call("DELETE", "/api/v1/preauthkey", nil).fails(400, "Bad Request", "missing parameter id", "id")
 	for _, ref := range []string{"1", masked(keys[1]), keys[2]} {
 		s.call("DELETE", "/api/v1/preauthkey?id="+ref, nil).ok()
 		s.call("DELETE", "/api/v1/preauthkey?id="+ref, nil).
-			fails(404, "Not Found", "there is no such pre-auth key; list them with: fairlead preauthkeys list", "")
+			fails(404, "Not Found", "unknown pre-auth key; list pre-auth keys with: fairlead preauthkeys list", "")
 	}
 	if len(list("")) != 0 {
 		t.Errorf("keys stay: %v", list(""))
@@ -280,14 +293,14 @@ func TestAPIKeysExpireByIDKeyOrPrefix(t *testing.T) {
 		t.Errorf("%d expirations are logged, want 6", n)
 	}
 	for _, prefix := range []string{"a", "abc", "flk_", "flk_abc_***"} {
-		expire(object{"prefix": prefix}).fails(400, "Bad Request", "give at least 4 characters of the prefix", "prefix")
+		expire(object{"prefix": prefix}).fails(400, "Bad Request", "specify at least 4 characters of the prefix", "prefix")
 	}
-	const unknown = "there is no such API key; list them with: fairlead apikeys list"
+	const unknown = "unknown API key; list API keys with: fairlead apikeys list"
 	for _, body := range []object{{"id": "99"}, {"key": "nothing"}, {"prefix": "nothing"}, {"key": prefixOf(s.key)[:8]}, {"key": "flp_" + prefixOf(s.key) + "_***"}} {
 		expire(body).fails(404, "Not Found", unknown, "")
 	}
-	expire(object{}).fails(400, "Bad Request", "name a key by id, key or prefix", "")
-	expire(object{"id": "1", "prefix": "abcd"}).fails(400, "Bad Request", "give only one of id, key or prefix", "")
+	expire(object{}).fails(400, "Bad Request", "specify the key by id, key or prefix", "")
+	expire(object{"id": "1", "prefix": "abcd"}).fails(400, "Bad Request", "specify only one of id, key or prefix", "")
 	s.call("GET", "/api/v1/user", nil).ok()
 }
 
@@ -304,7 +317,7 @@ func TestAPIKeyIsDeletedByPrefixOrID(t *testing.T) {
 		s.call("DELETE", "/api/v1/apikey/"+path(id, key), nil).ok()
 		s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+key).fails(401, "Unauthorized", invalid, "")
 		s.call("DELETE", "/api/v1/apikey/"+path(id, key), nil).
-			fails(404, "Not Found", "there is no such API key; list them with: fairlead apikeys list", "")
+			fails(404, "Not Found", "unknown API key; list API keys with: fairlead apikeys list", "")
 	}
 	if list := s.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any); len(list) != 1 {
 		t.Errorf("%v", list)

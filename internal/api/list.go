@@ -31,7 +31,7 @@ func pageOf(limit *openapi.Limit, cursor *openapi.Cursor) (p page, err error) {
 	}
 	if or(cursor) != "" {
 		if p.after, err = strconv.ParseInt(*cursor, 10, 64); err != nil || p.after < 1 {
-			return p, &badRequest{"cursor", "cursor must be what next was in the last answer"}
+			return p, &badRequest{"cursor", "invalid cursor: use the value of next from the previous response"}
 		}
 	}
 	return p, nil

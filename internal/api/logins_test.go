@@ -50,7 +50,7 @@ func (s *service) arrive(n uint64) (link string) {
 	return first.Link
 }
 
-func TestWaitingDevicesAreListedAndLetIn(t *testing.T) {
+func TestWaitingDevicesAreListedAndApproved(t *testing.T) {
 	s := sqlite(t)
 	s.newUser("alice")
 	link := s.arrive(1)
@@ -116,19 +116,19 @@ func TestLoginsThatCannotBeAnswered(t *testing.T) {
 	s.newUser("alice")
 	link := s.arrive(1)
 	const (
-		unknown   = "no device waits with the code ABCD-EFGH: it has joined already, or does not wait now; look with: fairlead nodes list, fairlead auth list, or give the whole link"
-		malformed = "this is neither a code such as ABCD-EFGH nor a login link of this service; take one from the page that the device shows"
+		unknown   = "no device is waiting with the code ABCD-EFGH: it has already joined, or has stopped waiting. Check fairlead nodes list and fairlead auth list, or use the full login link"
+		malformed = "not a code such as ABCD-EFGH or a login link of this server; copy one from the login page of the device"
 	)
 	s.call("POST", "/api/v1/auth/approve", object{"user": "alice", "authId": "abcdefgh"}).fails(404, "Not Found", unknown, "")
 	s.call("POST", "/api/v1/auth/reject", object{"authId": "ABCD-EFGH"}).fails(404, "Not Found", unknown, "")
 	s.call("POST", "/api/v1/auth/approve", object{"user": "alice", "authId": "hskey-authreq-1"}).fails(400, "Bad Request", malformed, "authId")
 	s.call("POST", "/api/v1/auth/approve", object{"user": "alice"}).fails(400, "Bad Request", "authId is required", "authId")
 	s.call("POST", "/api/v1/auth/approve", object{"authId": link}).fails(400, "Bad Request", "user is required", "user")
-	s.call("POST", "/api/v1/node/register?key="+link, nil).fails(400, "Bad Request", "name the user who will own the node", "user")
+	s.call("POST", "/api/v1/node/register?key="+link, nil).fails(400, "Bad Request", "specify the user who will own the node", "user")
 	s.call("POST", "/api/v1/auth/approve", object{"user": "bob", "authId": link}).
-		fails(404, "Not Found", `there is no user "bob"; list them with: fairlead users list`, "")
+		fails(404, "Not Found", `unknown user "bob"; list users with: fairlead users list`, "")
 	s.call("POST", "/api/v1/auth/reject", object{"authId": link, "reason": "two\nlines"}).
-		fails(400, "Bad Request", "reason holds U+000A, which cannot be shown", "reason")
+		fails(400, "Bad Request", "reason contains the unprintable character U+000A", "reason")
 	s.call("POST", "/api/v1/auth/reject", object{"authId": link, "reason": "not yet"}).ok()
 	if n := s.ledger.World().Nodes.Len(); n != 0 {
 		t.Errorf("%d nodes", n)

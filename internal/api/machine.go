@@ -35,10 +35,10 @@ func enrolment(w http.ResponseWriter, r *http.Request) (j control.Joining, err e
 		Host: control.Host{Hostname: in.Hostname, OS: or(in.OS), Arch: or(in.Arch), ClientVersion: or(in.ClientVersion)},
 	}
 	if err := j.MachineKey.UnmarshalText([]byte(in.MachineKey)); err != nil {
-		return j, &badRequest{"machineKey", "machineKey must be mkey: and 64 hexadecimal digits"}
+		return j, &badRequest{"machineKey", "machineKey must be mkey: followed by 64 hexadecimal digits"}
 	}
 	if err := j.NodeKey.UnmarshalText([]byte(in.NodeKey)); err != nil {
-		return j, &badRequest{"nodeKey", "nodeKey must be nodekey: and 64 hexadecimal digits"}
+		return j, &badRequest{"nodeKey", "nodeKey must be nodekey: followed by 64 hexadecimal digits"}
 	}
 	for i, text := range in.RoutableIPs {
 		p, err := network(fmt.Sprintf("routableIPs[%d]", i), text)

@@ -17,8 +17,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 )
 
-// enrol sends a request to POST /api/v1/machine, without an API key.
-func (s *service) enrol(body any) *answer {
+// register sends a request to POST /api/v1/machine, without an API key.
+func (s *service) register(body any) *answer {
 	s.t.Helper()
 	return s.call("POST", "/api/v1/machine", body, noKey)
 }
@@ -43,14 +43,14 @@ func (s *service) rejected(a *answer, reason string) {
 const (
 	keyUnknown = "the key is unknown; ask your administrator for a new one"
 	keyExpired = "the key has expired; ask your administrator for a new one"
-	keySpent   = "the key can be used once and was used; ask your administrator for a new one"
+	keySpent   = "the key is single-use and was already used; ask your administrator for a new one"
 )
 
 func TestMachineIsEnrolledAsAsked(t *testing.T) {
 	s := sqlite(t)
 	s.newUser("alice")
 	key := s.preAuthKey(object{"user": "alice"})
-	got := s.enrol(with(machine(1, key), object{
+	got := s.register(with(machine(1, key), object{
 		"hostname": "Alice's Läptop", "os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "routableIPs": []string{"192.168.7.0/24", "10.0.0.0/8", "10.0.0.0/8"},
 	})).ok()["node"].(object)
 	keyShape := s.call("GET", "/api/v1/preauthkey", nil).ok()["preAuthKeys"].([]any)[0].(object)
@@ -85,11 +85,11 @@ func TestSameEnrolmentAgainIsTheSameAnswer(t *testing.T) {
 	s.newUser("alice")
 	made := s.call("POST", "/api/v1/preauthkey", object{"user": "alice"}).ok()["preAuthKey"].(object)
 	request := machine(1, made["key"].(string))
-	first := s.enrol(request).ok()["node"].(object)
+	first := s.register(request).ok()["node"].(object)
 	again := func() {
 		t.Helper()
 		rev := s.ledger.World().Rev
-		got := s.enrol(with(request, object{"hostname": "other", "os": "plan9"})).ok()["node"].(object)
+		got := s.register(with(request, object{"hostname": "other", "os": "plan9"})).ok()["node"].(object)
 		got["preAuthKey"], first["preAuthKey"] = nil, nil
 		if diff := cmp.Diff(first, got); diff != "" {
 			t.Errorf("(-first +again):\n%s", diff)
@@ -102,18 +102,18 @@ func TestSameEnrolmentAgainIsTheSameAnswer(t *testing.T) {
 	s.call("POST", "/api/v1/preauthkey/expire", object{"id": made["id"]}).ok()
 	again() // although the key has also expired
 
-	s.rejected(s.enrol(with(request, object{"nodeKey": nodeKey(2)})), keyExpired)
+	s.rejected(s.register(with(request, object{"nodeKey": nodeKey(2)})), keyExpired)
 	valid := s.preAuthKey(object{"user": "alice", "reusable": true})
-	const known = "this machine is registered already, as node 1; delete that node first"
-	s.enrol(with(request, object{"nodeKey": nodeKey(2), "preAuthKey": valid})).fails(409, "Conflict", known, "")
-	s.enrol(with(request, object{"preAuthKey": valid})).fails(409, "Conflict", known, "")
-	s.enrol(with(machine(2, valid), object{"nodeKey": nodeKey(1)})).
-		fails(409, "Conflict", "another machine has this node key; make a new one", "")
+	const known = "this machine is already registered as node 1; delete that node first"
+	s.register(with(request, object{"nodeKey": nodeKey(2), "preAuthKey": valid})).fails(409, "Conflict", known, "")
+	s.register(with(request, object{"preAuthKey": valid})).fails(409, "Conflict", known, "")
+	s.register(with(machine(2, valid), object{"nodeKey": nodeKey(1)})).
+		fails(409, "Conflict", "another device uses this node key; generate a new one", "")
 	if n := s.ledger.World().Nodes.Len(); n != 1 {
 		t.Errorf("%d nodes", n)
 	}
 	s.call("DELETE", "/api/v1/preauthkey?id="+made["id"].(string), nil).ok()
-	s.rejected(s.enrol(request), keyUnknown)
+	s.rejected(s.register(request), keyUnknown)
 	if n := len(s.log.lines(t, "node registered")); n != 1 {
 		t.Errorf("%d registrations are logged", n)
 	}
@@ -129,12 +129,12 @@ func TestKeyThatDoesNotFitIsRejected(t *testing.T) {
 	s := sqlite(t)
 	s.newUser("alice")
 	once := s.preAuthKey(object{"user": "alice"})
-	s.enrol(machine(1, once)).ok()
-	s.rejected(s.enrol(machine(2, once)), keySpent)
+	s.register(machine(1, once)).ok()
+	s.rejected(s.register(machine(2, once)), keySpent)
 
 	revoked := s.preAuthKey(object{"user": "alice", "reusable": true})
 	s.call("POST", "/api/v1/preauthkey/expire", object{"key": revoked}).ok()
-	s.rejected(s.enrol(machine(2, revoked)), keyExpired)
+	s.rejected(s.register(machine(2, revoked)), keyExpired)
 
 	deleted := s.preAuthKey(object{"user": "alice"})
 	s.call("DELETE", "/api/v1/preauthkey?id="+prefixOf(deleted), nil).ok()
@@ -143,7 +143,7 @@ func TestKeyThatDoesNotFitIsRejected(t *testing.T) {
 		"flp_AAAAAAAAAAAA_" + strings.Repeat("a", 43),
 	} {
 		locks := s.store.locks.Load()
-		s.rejected(s.enrol(machine(2, key)), keyUnknown)
+		s.rejected(s.register(machine(2, key)), keyUnknown)
 		if s.store.locks.Load() != locks {
 			t.Error("a guess took the write lock")
 		}
@@ -185,7 +185,7 @@ func TestTagsComeFromTheKey(t *testing.T) {
 	s.newUser("alice")
 	key := s.preAuthKey(object{"user": "alice", "reusable": true, "aclTags": []string{"tag:web", "tag:db"}})
 	for n, tags := range [][]string{nil, {"tag:web"}, {"tag:db", "tag:web"}} {
-		node := s.enrol(with(machine(uint64(n), key), object{"tags": tags})).ok()["node"].(object)
+		node := s.register(with(machine(uint64(n), key), object{"tags": tags})).ok()["node"].(object)
 		for _, member := range []string{"tags", "forcedTags", "validTags"} {
 			if !cmp.Equal(node[member], []any{"tag:db", "tag:web"}) {
 				t.Errorf("%s %v", member, node[member])
@@ -208,11 +208,11 @@ func TestTagsComeFromTheKey(t *testing.T) {
 
 	plain := s.preAuthKey(object{"user": "alice", "reusable": true})
 	for key, text := range map[string]string{
-		key:   "tag not allowed: tag:admin is not a tag of the pre-auth key, and there is no policy whose tagOwners could allow it",
-		plain: "tag not allowed: tag:admin is not a tag of the pre-auth key, and there is no policy whose tagOwners could allow it",
+		key:   "tag not allowed: the pre-auth key does not have tag:admin, and there is no policy whose tagOwners could allow it",
+		plain: "tag not allowed: the pre-auth key does not have tag:admin, and there is no policy whose tagOwners could allow it",
 	} {
 		before := len(s.log.lines(t, "ACL denied"))
-		s.enrol(with(machine(9, key), object{"tags": []string{"tag:admin"}})).fails(403, "Node registration rejected", "Forbidden: "+text, "")
+		s.register(with(machine(9, key), object{"tags": []string{"tag:admin"}})).fails(403, "Node registration rejected", "Forbidden: "+text, "")
 		lines := s.log.lines(t, "ACL denied")
 		if len(lines) != before+1 {
 			t.Fatalf("%d more lines", len(lines)-before)
@@ -235,7 +235,7 @@ func TestEnrolmentThatCannotBeReadIsRefused(t *testing.T) {
 	for i := range routes {
 		routes[i] = fmt.Sprintf("10.%d.%d.0/24", i/256, i%256)
 	}
-	const badMachine = "machineKey must be mkey: and 64 hexadecimal digits"
+	const badMachine = "machineKey must be mkey: followed by 64 hexadecimal digits"
 	for _, c := range []struct {
 		change object
 		detail string
@@ -249,33 +249,33 @@ func TestEnrolmentThatCannotBeReadIsRefused(t *testing.T) {
 		{object{"machineKey": "x"}, badMachine, "machineKey"},
 		{object{"machineKey": nodeKey(1)}, badMachine, "machineKey"},
 		{object{"machineKey": machineKey(1) + "00"}, badMachine, "machineKey"},
-		{object{"machineKey": "mkey:" + strings.Repeat("0", 64)}, "a machine key is required, as mkey: and 64 hexadecimal digits", "machineKey"},
-		{object{"nodeKey": machineKey(1)}, "nodeKey must be nodekey: and 64 hexadecimal digits", "nodeKey"},
-		{object{"nodeKey": "nodekey:" + strings.Repeat("0", 64)}, "a node key is required, as nodekey: and 64 hexadecimal digits", "nodeKey"},
+		{object{"machineKey": "mkey:" + strings.Repeat("0", 64)}, "machineKey is required: mkey: followed by 64 hexadecimal digits", "machineKey"},
+		{object{"nodeKey": machineKey(1)}, "nodeKey must be nodekey: followed by 64 hexadecimal digits", "nodeKey"},
+		{object{"nodeKey": "nodekey:" + strings.Repeat("0", 64)}, "nodeKey is required: nodekey: followed by 64 hexadecimal digits", "nodeKey"},
 		{object{"hostname": strings.Repeat("a", 256)}, "hostname is longer than 255 bytes", "hostname"},
 		{object{"os": strings.Repeat("a", 129)}, "os is longer than 128 bytes", "os"},
-		{object{"arch": "a\nb"}, "arch holds U+000A, which cannot be shown", "arch"},
-		{object{"clientVersion": "\t"}, "clientVersion holds U+0009, which cannot be shown", "clientVersion"},
-		{object{"tags": []string{"tag:a", "tag:"}}, `"tag:" is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server`, "tags[1]"},
+		{object{"arch": "a\nb"}, "arch contains the unprintable character U+000A", "arch"},
+		{object{"clientVersion": "\t"}, "clientVersion contains the unprintable character U+0009", "clientVersion"},
+		{object{"tags": []string{"tag:a", "tag:"}}, `invalid tag "tag:": use tag: followed by letters, digits and hyphens, such as tag:server`, "tags[1]"},
 		{object{"tags": "tag:a"}, "tags must be a list", "tags"},
-		{object{"routableIPs": []string{"10.0.0.0/8", "10.0.0.0"}}, `"10.0.0.0" is not a network such as 192.168.7.0/24`, "routableIPs[1]"},
-		{object{"routableIPs": []string{"10.0.0.1/8"}}, "10.0.0.1/8 is not a network: write the first address and the length, such as 10.0.0.0/8", "routableIPs[0]"},
+		{object{"routableIPs": []string{"10.0.0.0/8", "10.0.0.0"}}, `invalid network "10.0.0.0": use CIDR notation such as 192.168.7.0/24`, "routableIPs[1]"},
+		{object{"routableIPs": []string{"10.0.0.1/8"}}, "invalid network 10.0.0.1/8: host bits are set; use 10.0.0.0/8", "routableIPs[0]"},
 		{
 			object{"routableIPs": []string{"192.168.7.0/24", "100.64.0.1/32"}},
-			"100.64.0.1/32 cannot be a route: it overlaps 100.64.0.0/10, which belongs to the mesh itself; use the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node", "routableIPs[1]",
+			"100.64.0.1/32 cannot be a route: it overlaps 100.64.0.0/10, which the mesh itself uses; use the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node", "routableIPs[1]",
 		},
-		{object{"routableIPs": routes}, "at most 256 routes", "routableIPs"},
+		{object{"routableIPs": routes}, "routableIPs must have at most 256 routes", "routableIPs"},
 		{object{"routableIPs": object{}}, "routableIPs must be a list", "routableIPs"},
 	} {
-		s.enrol(with(good, c.change)).fails(400, "Bad Request", c.detail, c.path)
+		s.register(with(good, c.change)).fails(400, "Bad Request", c.detail, c.path)
 	}
 	raw := strings.NewReplacer("KEY", key, "MACHINE", machineKey(1), "NODE", nodeKey(1))
 	for hostname, detail := range map[string]string{
-		"a\xffb":       "the body is not valid UTF-8",
-		"\xed\xa0\x80": "the body is not valid UTF-8", // half of a surrogate pair, as some encoders write it
-		"a\x00b":       "the body is not JSON: invalid character '\\x00' in string literal at byte 210",
+		"a\xffb":       "the request body is not valid UTF-8",
+		"\xed\xa0\x80": "the request body is not valid UTF-8", // half of a surrogate pair, as some encoders write it
+		"a\x00b":       "the request body is not valid JSON: invalid character '\\x00' in string literal at byte 210",
 	} {
-		a := s.enrol(raw.Replace(`{"preAuthKey":"KEY","machineKey":"MACHINE","nodeKey":"NODE","hostname":"`) + hostname + `"}`)
+		a := s.register(raw.Replace(`{"preAuthKey":"KEY","machineKey":"MACHINE","nodeKey":"NODE","hostname":"`) + hostname + `"}`)
 		if got := a.decoded()["detail"].(string); a.status != 400 || !strings.HasPrefix(got, strings.TrimRight(detail, "0123456789")) {
 			t.Errorf("%q: %d %s", hostname, a.status, got)
 		}
@@ -283,14 +283,14 @@ func TestEnrolmentThatCannotBeReadIsRefused(t *testing.T) {
 	if w := s.ledger.World(); w.Nodes.Len() != 0 || w.Rev != 2 {
 		t.Errorf("%d nodes at revision %d", w.Nodes.Len(), w.Rev)
 	}
-	s.enrol(good).ok()
+	s.register(good).ok()
 }
 
 func TestNamesAndAddressesAreGivenInOrder(t *testing.T) {
 	s := sqlite(t)
 	key := s.preAuthKey(object{"aclTags": []string{"tag:a"}, "reusable": true})
 	for n, want := range []string{"laptop", "laptop-1", "laptop-2", "laptop-3"} {
-		node := s.enrol(with(machine(uint64(n), key), object{"hostname": "LapTop.local"})).ok()["node"].(object)
+		node := s.register(with(machine(uint64(n), key), object{"hostname": "LapTop.local"})).ok()["node"].(object)
 		addrs := []any{fmt.Sprintf("100.64.0.%d", n+1), fmt.Sprintf("fd7a:115c:a1e0::%d", n+1)}
 		if node["givenName"] != want || node["name"] != "LapTop.local" || !cmp.Equal(node["ipAddresses"], addrs) {
 			t.Errorf("%v %v %v, want %s %v", node["givenName"], node["name"], node["ipAddresses"], want, addrs)
@@ -304,7 +304,7 @@ func TestRandomAddressesLieInThePrefix(t *testing.T) {
 	v4, v6 := netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")
 	var seen []netip.Addr
 	for n := range uint64(20) {
-		addrs := s.enrol(machine(n, key)).ok()["node"].(object)["ipAddresses"].([]any)
+		addrs := s.register(machine(n, key)).ok()["node"].(object)["ipAddresses"].([]any)
 		a, b := netip.MustParseAddr(addrs[0].(string)), netip.MustParseAddr(addrs[1].(string))
 		if !v4.Contains(a) || !v6.Contains(b) || slices.Contains(seen, a) || slices.Contains(seen, b) {
 			t.Errorf("%v %v", a, b)
@@ -320,27 +320,27 @@ func TestFullPrefixIsAConflict(t *testing.T) {
 	s := sqlite(t, config{control: func(c *control.Config) { c.PrefixV4 = netip.MustParsePrefix("100.64.0.0/30") }})
 	s.newUser("alice")
 	key := s.preAuthKey(object{"user": "alice", "reusable": true})
-	s.enrol(machine(1, key)).ok()
-	s.enrol(machine(2, key)).ok()
-	s.enrol(machine(3, key)).fails(409, "Conflict", "100.64.0.0/30: no free address left in the prefix; give the mesh a larger one or delete nodes", "")
-	if n := len(s.log.lines(t, "no address left for a new node")); n != 1 {
+	s.register(machine(1, key)).ok()
+	s.register(machine(2, key)).ok()
+	s.register(machine(3, key)).fails(409, "Conflict", "100.64.0.0/30: no free address left in the prefix; configure a larger prefix, or delete nodes", "")
+	if n := len(s.log.lines(t, "no free address for a new node")); n != 1 {
 		t.Errorf("%d log lines", n)
 	}
 	s.call("DELETE", "/api/v1/user/alice", nil).ok()
 	key = s.preAuthKey(object{"aclTags": []string{"tag:a"}})
-	s.enrol(machine(3, key)).ok()
+	s.register(machine(3, key)).ok()
 }
 
 func TestNodesOfUsersExpireAndTaggedOnesDoNot(t *testing.T) {
 	s := sqlite(t, config{control: func(c *control.Config) { c.NodeExpiry = 24 * time.Hour }})
 	s.newUser("alice")
-	own := s.enrol(machine(1, s.preAuthKey(object{"user": "alice"}))).ok()["node"].(object)
+	own := s.register(machine(1, s.preAuthKey(object{"user": "alice"}))).ok()["node"].(object)
 	if left := time.Until(moment(t, own["expiry"])); left > 24*time.Hour || left < 23*time.Hour || own["expired"] != false {
 		t.Errorf("expiry in %v, expired %v", left, own["expired"])
 	}
-	tagged := s.enrol(machine(2, s.preAuthKey(object{"user": "alice", "aclTags": []string{"tag:a"}}))).ok()["node"].(object)
+	tagged := s.register(machine(2, s.preAuthKey(object{"user": "alice", "aclTags": []string{"tag:a"}}))).ok()["node"].(object)
 	if tagged["expiry"] != nil {
-		t.Errorf("a node with tags expires at %v", tagged["expiry"])
+		t.Errorf("a tagged node expires at %v", tagged["expiry"])
 	}
 }
 
@@ -349,7 +349,7 @@ func TestNodesAreListedByUserAndShownByID(t *testing.T) {
 	s.newUser("alice")
 	s.newUser("bob")
 	for n, user := range []string{"alice", "bob", "alice"} {
-		s.enrol(machine(uint64(n), s.preAuthKey(object{"user": user}))).ok()
+		s.register(machine(uint64(n), s.preAuthKey(object{"user": user}))).ok()
 	}
 	for query, want := range map[string][]string{"": {"1", "2", "3"}, "?user=alice": {"1", "3"}, "?user=2": {"2"}, "?user=": {"1", "2", "3"}} {
 		var got []string
@@ -361,15 +361,15 @@ func TestNodesAreListedByUserAndShownByID(t *testing.T) {
 		}
 	}
 	s.call("GET", "/api/v1/node?user=tagged-devices", nil).fails(404, "Not Found",
-		"tagged-devices is no user but what lists show for nodes with tags; ask by tag: fairlead nodes list --tag tag:server", "")
-	s.call("GET", "/api/v1/node?user=nobody", nil).fails(404, "Not Found", `there is no user "nobody"; list them with: fairlead users list`, "")
+		"tagged-devices is not a user: it stands for tagged nodes; filter by tag instead: fairlead nodes list --tag tag:server", "")
+	s.call("GET", "/api/v1/node?user=nobody", nil).fails(404, "Not Found", `unknown user "nobody"; list users with: fairlead users list`, "")
 	for _, ref := range []string{"2", "host-1", "HOST-1", "100.64.0.2", "fd7a:115c:a1e0::2"} {
 		if got := s.call("GET", "/api/v1/node/"+ref, nil).ok()["node"].(object); got["user"].(object)["name"] != "bob" {
 			t.Errorf("%v", got)
 		}
 	}
 	for _, id := range []string{"4", "0", "-1", "host-9", "99999999999999999999"} {
-		s.call("GET", "/api/v1/node/"+id, nil).fails(404, "Not Found", fmt.Sprintf("there is no node %q; list them with: fairlead nodes list", id), "")
+		s.call("GET", "/api/v1/node/"+id, nil).fails(404, "Not Found", fmt.Sprintf("unknown node %q; list nodes with: fairlead nodes list", id), "")
 	}
 }
 
@@ -391,13 +391,13 @@ func TestHostnameIsShownWithoutWhatWouldBreakALine(t *testing.T) {
 		"Zoë's Mac": "Zoë's Mac", "日本語\u3000機": "日本語\u3000機", "👩\u200d👩\u200d👧": "👩\u200d👩\u200d👧", "❤\ufe0f": "❤\ufe0f", "می\u200cخواهم": "می\u200cخواهم",
 	} {
 		n++
-		if got := s.enrol(with(machine(n, key), object{"hostname": sent})).ok()["node"].(object)["hostname"]; got != want {
+		if got := s.register(with(machine(n, key), object{"hostname": sent})).ok()["node"].(object)["hostname"]; got != want {
 			t.Errorf("%q became %q, want %q", sent, got, want)
 		}
 	}
 	n++
 	half := strings.Replace(string(encode(t, with(machine(n, key), object{"hostname": "HALF"}))), "HALF", `a\ud800b`, 1)
-	if got := s.enrol(half).ok()["node"].(object)["hostname"]; got != "a-b" {
+	if got := s.register(half).ok()["node"].(object)["hostname"]; got != "a-b" {
 		t.Errorf("half a character became %q", got)
 	}
 }
@@ -448,6 +448,6 @@ func TestStrangersBodyCostsLittle(t *testing.T) {
 			t.Errorf("%s costs more than 2 MB", name)
 		}
 	}
-	a := s.enrol(with(machine(1, "flp_a_b"), object{"tags": slices.Repeat([]string{"tag:a"}, 1001)}))
-	a.fails(400, "Bad Request", "tags must be a list of at most 1000", "tags")
+	a := s.register(with(machine(1, "flp_a_b"), object{"tags": slices.Repeat([]string{"tag:a"}, 1001)}))
+	a.fails(400, "Bad Request", "tags must have at most 1000 elements", "tags")
 }

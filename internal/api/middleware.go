@@ -77,7 +77,7 @@ func (s *Server) unmatched(mux *http.ServeMux) http.HandlerFunc {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" {
-			writeProblem(w, r, problem(http.StatusNotFound, "metrics are served on another port: see metrics_listen_addr"))
+			writeProblem(w, r, problem(http.StatusNotFound, "metrics are served on another port; see metrics_listen_addr"))
 			return
 		}
 		allowed := slices.DeleteFunc(slices.Clone(methods), func(m string) bool {
@@ -92,7 +92,7 @@ func (s *Server) unmatched(mux *http.ServeMux) http.HandlerFunc {
 		}
 		list := strings.Join(allowed, ", ")
 		w.Header().Set("Allow", list)
-		writeProblem(w, r, problem(http.StatusMethodNotAllowed, fmt.Sprintf("%s takes %s, not %s", r.URL.Path, list, r.Method)))
+		writeProblem(w, r, problem(http.StatusMethodNotAllowed, fmt.Sprintf("%s supports %s, not %s", r.URL.Path, list, r.Method)))
 	}
 }
 
@@ -105,7 +105,7 @@ func (s *Server) wellFormed(next http.Handler) http.Handler {
 			return
 		}
 		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil && strings.HasPrefix(r.URL.Path, apiPath) {
-			s.fail(w, r, &badRequest{"", "the query cannot be read: " + err.Error()})
+			s.fail(w, r, &badRequest{"", "invalid query string: " + err.Error()})
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -118,7 +118,7 @@ func cleanPath(p string) bool {
 }
 
 func noSuchPath(w http.ResponseWriter, r *http.Request) {
-	writeProblem(w, r, problem(http.StatusNotFound, fmt.Sprintf("there is no %s; the operations are listed at /api/v1/docs", r.URL.Path)))
+	writeProblem(w, r, problem(http.StatusNotFound, fmt.Sprintf("unknown path %s; all operations are listed at /api/v1/docs", r.URL.Path)))
 }
 
 // revised waits until this replica has seen the revision in Mesh-Min-Revision.
@@ -127,14 +127,14 @@ func (s *Server) revised(next http.Handler) http.Handler {
 		if text := r.Header.Get("Mesh-Min-Revision"); text != "" && strings.HasPrefix(r.URL.Path, apiPath) {
 			rev, err := strconv.ParseInt(text, 10, 64)
 			if err != nil || rev < 0 {
-				s.fail(w, r, &badRequest{"Mesh-Min-Revision", "Mesh-Min-Revision must be a revision, as Mesh-Revision gives it"})
+				s.fail(w, r, &badRequest{"Mesh-Min-Revision", "Mesh-Min-Revision must be a revision number, as in the response header Mesh-Revision"})
 				return
 			}
 			ctx, cancel := context.WithTimeout(r.Context(), minRevisionWait)
 			defer cancel()
 			if err := s.ledger.WaitFor(ctx, mesh.Revision(rev)); err != nil {
 				w.Header().Set("Retry-After", "1")
-				writeProblem(w, r, problem(http.StatusServiceUnavailable, "this replica has not seen the revision yet; try again"))
+				writeProblem(w, r, problem(http.StatusServiceUnavailable, "this replica has not reached this revision yet; try again"))
 				return
 			}
 		}
@@ -170,11 +170,11 @@ func (s *Server) panicked(w *recorder, r *http.Request, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
 	}
-	s.log.Error("a request panicked", "panic", p, "method", r.Method, "path", loggedPath(r), "stack", string(debug.Stack()))
+	s.log.Error("request panicked", "panic", p, "method", r.Method, "path", loggedPath(r), "stack", string(debug.Stack()))
 	if w.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	writeProblem(w, r, problem(http.StatusInternalServerError, "internal error; the log of the service has the details"))
+	writeProblem(w, r, problem(http.StatusInternalServerError, "internal error; see the server log"))
 }
 
 // recorder counts the status when the headers are sent, and sets Mesh-Revision to this

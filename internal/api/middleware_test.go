@@ -26,15 +26,15 @@ import (
 
 func TestWhatNoOperationDoesIsAProblem(t *testing.T) {
 	s := sqlite(t)
-	s.call("GET", "/api/v1/nothing", nil).fails(404, "Not Found", "there is no /api/v1/nothing; the operations are listed at /api/v1/docs", "")
-	s.call("GET", "/", nil, noKey).fails(404, "Not Found", "there is no /; the operations are listed at /api/v1/docs", "")
-	s.call("POST", "/api/v1/node/7", nil).fails(405, "Method Not Allowed", "/api/v1/node/7 takes GET, HEAD, DELETE, not POST", "")
+	s.call("GET", "/api/v1/nothing", nil).fails(404, "Not Found", "unknown path /api/v1/nothing; all operations are listed at /api/v1/docs", "")
+	s.call("GET", "/", nil, noKey).fails(404, "Not Found", "unknown path /; all operations are listed at /api/v1/docs", "")
+	s.call("POST", "/api/v1/node/7", nil).fails(405, "Method Not Allowed", "/api/v1/node/7 supports GET, HEAD, DELETE, not POST", "")
 	for path, allow := range map[string]string{
 		"/api/v1/user": "GET, HEAD, POST", "/api/v1/user/1": "GET, HEAD, DELETE", "/api/v1/preauthkey": "GET, HEAD, POST, DELETE", "/health": "GET, HEAD",
 	} {
 		for _, method := range []string{"PUT", "OPTIONS", "BREW"} {
 			a := s.call(method, path, nil)
-			a.fails(405, "Method Not Allowed", fmt.Sprintf("%s takes %s, not %s", path, allow, method), "")
+			a.fails(405, "Method Not Allowed", fmt.Sprintf("%s supports %s, not %s", path, allow, method), "")
 			if a.header.Get("Allow") != allow {
 				t.Errorf("%s: Allow %q, want %q", path, a.header.Get("Allow"), allow)
 			}
@@ -46,7 +46,7 @@ func TestPathThatIsNotCleanIsNoOtherPath(t *testing.T) {
 	s := sqlite(t)
 	for _, path := range []string{"//api/v1/user", "/api/v1//user", "/api/v1/../v1/user", "/api/v1/./user", "/api/v1/user/", "//", "/health/..", "/.", "/../health"} {
 		for _, method := range []string{"GET", "POST"} {
-			s.call(method, path, nil).fails(404, "Not Found", "there is no "+path+"; the operations are listed at /api/v1/docs", "")
+			s.call(method, path, nil).fails(404, "Not Found", "unknown path "+path+"; all operations are listed at /api/v1/docs", "")
 		}
 	}
 	s.call("GET", "/api/v1/../v1/user", nil, noKey).fails(401, "Unauthorized", "Unauthorized: bearer token missing", "")
@@ -58,7 +58,7 @@ func TestQueryThatCannotBeReadIsRefused(t *testing.T) {
 		"name=%zz": `invalid URL escape "%zz"`, "name=a;b": "invalid semicolon separator in query", "%=1": `invalid URL escape "%"`,
 	} {
 		for _, path := range []string{"/api/v1/user", "/api/v1/node", "/api/v1/preauthkey"} {
-			s.direct(s.handler, "GET", path+"?"+query, nil).fails(400, "Bad Request", "the query cannot be read: "+reason, "")
+			s.direct(s.handler, "GET", path+"?"+query, nil).fails(400, "Bad Request", "invalid query string: "+reason, "")
 		}
 	}
 	if a := s.direct(s.handler, "GET", "/health?%zz", nil, noKey); a.status != http.StatusOK {
@@ -69,8 +69,8 @@ func TestQueryThatCannotBeReadIsRefused(t *testing.T) {
 
 func TestPanicIsAnsweredAndLogged(t *testing.T) {
 	s := sqlite(t, config{api: func(c *api.Config) { c.Health = func() openapi.Health { panic("boom") } }})
-	s.call("GET", "/health", nil).fails(500, "Internal Server Error", "internal error; the log of the service has the details", "")
-	lines := s.log.lines(t, "a request panicked")
+	s.call("GET", "/health", nil).fails(500, "Internal Server Error", "internal error; see the server log", "")
+	lines := s.log.lines(t, "request panicked")
 	if len(lines) != 1 || lines[0]["panic"] != "boom" || !strings.Contains(lines[0]["stack"].(string), "Health") {
 		t.Errorf("%v", lines)
 	}
@@ -97,7 +97,7 @@ func TestPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
 			s.handler.ServeHTTP(&cutOff{httptest.NewRecorder(), reason}, newRequest(t, "GET", "/version"))
 		}()
 	}
-	if lines := s.log.lines(t, "a request panicked"); len(lines) != 1 {
+	if lines := s.log.lines(t, "request panicked"); len(lines) != 1 {
 		t.Errorf("an aborted request is logged: %v", lines)
 	}
 }
@@ -131,7 +131,7 @@ func TestMinRevisionThatDoesNotComeIs503AfterFiveSeconds(t *testing.T) {
 		for _, method := range []string{"GET", "POST"} {
 			begin := time.Now()
 			a := s.direct(s.handler, method, "/api/v1/user", object{"name": "alice"}, "Mesh-Min-Revision: 4711")
-			a.fails(503, "Service Unavailable", "this replica has not seen the revision yet; try again", "")
+			a.fails(503, "Service Unavailable", "this replica has not reached this revision yet; try again", "")
 			if took := time.Since(begin); took != 5*time.Second || a.header.Get("Retry-After") != "1" {
 				t.Errorf("%s: after %v, Retry-After %q", method, took, a.header.Get("Retry-After"))
 			}
@@ -151,7 +151,7 @@ func TestMinRevisionMustBeARevision(t *testing.T) {
 	s := sqlite(t)
 	for _, text := range []string{"x", "-1", "1.5", "99999999999999999999"} {
 		s.call("GET", "/api/v1/user", nil, "Mesh-Min-Revision: "+text).
-			fails(400, "Bad Request", "Mesh-Min-Revision must be a revision, as Mesh-Revision gives it", "Mesh-Min-Revision")
+			fails(400, "Bad Request", "Mesh-Min-Revision must be a revision number, as in the response header Mesh-Revision", "Mesh-Min-Revision")
 	}
 	s.call("GET", "/api/v1/user", nil, "Mesh-Min-Revision: 1").ok()
 }
@@ -166,7 +166,7 @@ func TestRevisionOfAWriteIsItsOwn(t *testing.T) {
 		}
 	}
 	a := s.call("POST", "/api/v1/user", object{"name": "u2"})
-	a.fails(409, "Conflict", `there is a user "u2" already; names are compared without regard to case`, "")
+	a.fails(409, "Conflict", `user "u2" already exists; user names are not case-sensitive`, "")
 	if got := a.header.Get("Mesh-Revision"); got != "5" {
 		t.Errorf("a refusal carries revision %s, want 5", got)
 	}
@@ -178,12 +178,12 @@ func TestLargeBodyIsRefused(t *testing.T) {
 		head, tail := `{"name":"alice","ignored":"`, `"}`
 		return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 	}
-	s.call("POST", "/api/v1/user", body(1<<20+1)).fails(413, "Request Entity Too Large", "the body is larger than 1024 KiB", "")
+	s.call("POST", "/api/v1/user", body(1<<20+1)).fails(413, "Request Entity Too Large", "the request body is larger than 1024 KiB", "")
 	// Without a Content-Length, the size is known only after reading.
 	s.call("POST", "/api/v1/user", io.MultiReader(strings.NewReader(body(1<<20+1)))).
-		fails(413, "Request Entity Too Large", "the body is larger than 1024 KiB", "")
+		fails(413, "Request Entity Too Large", "the request body is larger than 1024 KiB", "")
 	for _, h := range []http.Handler{s.handler, s.local} {
-		s.direct(h, "POST", "/api/v1/machine", body(64<<10+1), noKey).fails(413, "Request Entity Too Large", "the body is larger than 64 KiB", "")
+		s.direct(h, "POST", "/api/v1/machine", body(64<<10+1), noKey).fails(413, "Request Entity Too Large", "the request body is larger than 64 KiB", "")
 		s.direct(h, "POST", "/api/v1/machine", body(64<<10), noKey).fails(400, "Bad Request", "hostname is required", "hostname")
 	}
 	if s.ledger.World().Users.Len() != 0 {
@@ -204,7 +204,7 @@ func TestBodyThatEndsEarlyIsTheCallersFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := io.ReadAll(conn)
-	if err != nil || !bytes.HasPrefix(got, []byte("HTTP/1.1 400 ")) || !bytes.Contains(got, []byte("the body ended too early")) {
+	if err != nil || !bytes.HasPrefix(got, []byte("HTTP/1.1 400 ")) || !bytes.Contains(got, []byte("the request body is incomplete")) {
 		t.Errorf("%v: %s", err, got)
 	}
 	if lines := s.log.lines(t, "request failed"); len(lines) != 0 {
@@ -244,7 +244,7 @@ func trickleIn(t *testing.T, path string, patience time.Duration) {
 
 func TestFailureOfTheDatabaseIsAnAnswer(t *testing.T) {
 	s := sqlite(t)
-	const unavailable = "the database cannot be used now; nothing was changed, try again"
+	const unavailable = "database unavailable: nothing was changed; try again"
 	for _, c := range []struct {
 		err    error
 		status int
@@ -253,7 +253,7 @@ func TestFailureOfTheDatabaseIsAnAnswer(t *testing.T) {
 	}{
 		{fmt.Errorf("%w: connection refused", store.ErrUnavailable), 503, "Service Unavailable", unavailable},
 		{context.DeadlineExceeded, 503, "Service Unavailable", unavailable},
-		{errors.New("page 7 is upside down"), 500, "Internal Server Error", "internal error; the log of the service has the details under request r1"},
+		{errors.New("page 7 is upside down"), 500, "Internal Server Error", "internal error; see the server log for request r1"},
 	} {
 		s.store.fail.Store(&c.err)
 		a := s.call("POST", "/api/v1/user", object{"name": "alice"}, "X-Request-Id: r1")
@@ -270,7 +270,7 @@ func TestFailureOfTheDatabaseIsAnAnswer(t *testing.T) {
 	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer flk_a_b").fails(503, "Service Unavailable", unavailable, "")
 	s.call("GET", "/api/v1/node/1", nil).fails(503, "Service Unavailable", unavailable, "")
 	s.call("GET", "/api/v1/node?user=alice", nil).fails(503, "Service Unavailable", unavailable, "")
-	s.enrol(machine(1, "flp_a_b")).fails(503, "Service Unavailable", unavailable, "")
+	s.register(machine(1, "flp_a_b")).fails(503, "Service Unavailable", unavailable, "")
 	s.call("GET", "/api/v1/user", nil).ok()
 	if got := s.call("GET", "/api/v1/health", nil).ok(); got["databaseConnectivity"] != false {
 		t.Errorf("%v", got)
@@ -279,7 +279,7 @@ func TestFailureOfTheDatabaseIsAnAnswer(t *testing.T) {
 	s.call("POST", "/api/v1/user", object{"name": "alice"}).ok()
 	for deadline := time.Now().Add(10 * time.Second); s.call("GET", "/api/v1/health", nil).ok()["databaseConnectivity"] != true; {
 		if time.Now().After(deadline) {
-			t.Fatal("the database works again and nobody says so")
+			t.Fatal("the database has recovered, and the log does not say so")
 		}
 	}
 }
@@ -312,7 +312,7 @@ func TestReplicaThatMustNotServeRefusesKeysButNotPeopleOnTheMachine(t *testing.T
 	var closed atomic.Bool
 	s := sqlite(t, config{api: func(c *api.Config) { c.Closed = closed.Load }})
 	closed.Store(true)
-	const detail = "this replica lost the database and another one has it: it cannot tell whether the API key is still valid; use another replica"
+	const detail = "this replica has lost its database and cannot verify API keys; use another replica"
 	s.call("GET", "/api/v1/user", nil).fails(503, "Service Unavailable", detail, "")
 	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer flk_a_b").fails(503, "Service Unavailable", detail, "") // even for wrong keys
 	s.call("GET", "/api/v1/events", nil).fails(503, "Service Unavailable", detail, "")

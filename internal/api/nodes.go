@@ -172,7 +172,7 @@ func address(path, text string) (netip.Addr, error) {
 	}
 	addr, err := netip.ParseAddr(text)
 	if err != nil {
-		return netip.Addr{}, &badRequest{path, fmt.Sprintf("%q is not an address", text)}
+		return netip.Addr{}, &badRequest{path, fmt.Sprintf("invalid IP address %q", text)}
 	}
 	return addr.Unmap(), nil
 }

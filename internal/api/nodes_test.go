@@ -39,10 +39,10 @@ func TestOlderToolsExpireByQueryOrBody(t *testing.T) {
 	}
 	path := "/api/v1/node/" + f.node + "/expire"
 	f.call("POST", path, object{"expiry": at, "disableExpiry": true}).
-		fails(400, "Bad Request", "give only one of expiry and disableExpiry", "disableExpiry")
+		fails(400, "Bad Request", "specify only one of expiry and disableExpiry", "disableExpiry")
 	f.call("POST", path+"?expiry=soon", nil).fails(400, "Bad Request", "expiry must be a time such as 2027-01-31T12:00:00Z", "expiry")
-	f.call("POST", path+"?disableExpiry=perhaps", nil).fails(400, "Bad Request", "the parameter disableExpiry cannot be read", "disableExpiry")
-	f.call("POST", "/api/v1/node/9/expire", nil).fails(404, "Not Found", `there is no node "9"; list them with: fairlead nodes list`, "")
+	f.call("POST", path+"?disableExpiry=perhaps", nil).fails(400, "Bad Request", "invalid value for parameter disableExpiry", "disableExpiry")
+	f.call("POST", "/api/v1/node/9/expire", nil).fails(404, "Not Found", `unknown node "9"; list nodes with: fairlead nodes list`, "")
 }
 
 func TestSeveralNodesExpireAtOnce(t *testing.T) {
@@ -50,7 +50,7 @@ func TestSeveralNodesExpireAtOnce(t *testing.T) {
 	s.newUser("alice")
 	key := s.preAuthKey(object{"user": "alice", "reusable": true})
 	for n := range uint64(3) {
-		s.enrol(machine(n, key)).ok()
+		s.register(machine(n, key)).ok()
 	}
 	for _, c := range []struct {
 		body object
@@ -65,12 +65,12 @@ func TestSeveralNodesExpireAtOnce(t *testing.T) {
 			t.Errorf("%v: %s, want %s", c.body, a.body, c.want)
 		}
 	}
-	const one = "name nodes, or all, or all that are offline: exactly one of nodes, all and allOffline"
+	const one = "specify exactly one of nodes, all and allOffline"
 	for _, body := range []object{nil, {"all": false}, {"all": true, "allOffline": true}, {"all": true, "nodes": []string{"1"}}} {
 		s.call("POST", "/api/v1/node/expire", body).fails(400, "Bad Request", one, "")
 	}
 	s.call("POST", "/api/v1/node/expire", object{"nodes": []string{"1", "nowhere"}}).
-		fails(404, "Not Found", `there is no node "nowhere"; list them with: fairlead nodes list`, "")
+		fails(404, "Not Found", `unknown node "nowhere"; list nodes with: fairlead nodes list`, "")
 	if lines := s.log.lines(t, "nodes expired"); len(lines) != 4 || lines[0]["nodes"] != 2.0 {
 		t.Errorf("log: %v", lines)
 	}
@@ -81,7 +81,7 @@ func TestNodesAreRenamedTaggedAndGivenAddresses(t *testing.T) {
 	s.newUser("alice")
 	key := s.preAuthKey(object{"user": "alice", "reusable": true})
 	for n := range uint64(2) {
-		s.enrol(machine(n, key)).ok()
+		s.register(machine(n, key)).ok()
 	}
 	node := func(method, path string, body any) object { return s.call(method, path, body).ok()["node"].(object) }
 
@@ -89,9 +89,9 @@ func TestNodesAreRenamedTaggedAndGivenAddresses(t *testing.T) {
 		t.Errorf("%v", n)
 	}
 	s.call("POST", "/api/v1/node/2/rename/web", nil).
-		fails(409, "Conflict", `node 1 has the name "web" already; rename that one first, or choose another name`, "")
+		fails(409, "Conflict", `node 1 already has the name "web"; rename that node first, or choose another name`, "")
 	s.call("POST", "/api/v1/node/2/rename/a%20b", nil).
-		fails(400, "Bad Request", `"a b" is not a name for a node: at most 63 letters, digits and hyphens, with no hyphen at either end`, "newName")
+		fails(400, "Bad Request", `invalid node name "a b": use at most 63 letters, digits and hyphens, with no hyphen at either end`, "newName")
 	if n := node("POST", "/api/v1/node/web/rename", nil); n["givenName"] != "host-0" {
 		t.Errorf("%v", n)
 	}
@@ -100,7 +100,7 @@ func TestNodesAreRenamedTaggedAndGivenAddresses(t *testing.T) {
 	if diff := cmp.Diff([]any{"tag:db", "tag:web"}, n["tags"]); diff != "" || n["user"].(object)["name"] != "tagged-devices" || n["createdBy"].(object)["name"] != "alice" {
 		t.Errorf("%v (-want +got):\n%s", n, diff)
 	}
-	const last = "a node with tags cannot lose the last one; delete it and let it join with a key of its user instead"
+	const last = "cannot remove the last tag of a node; delete the node and let it join again with a pre-auth key of a user"
 	s.call("POST", "/api/v1/node/1/tags", object{"tags": []string{}}).fails(400, "Bad Request", last, "tags")
 
 	n = node("PUT", "/api/v1/node/1/addresses", object{"ipv4": "100.64.7.1", "ipv6": "fd7a:115c:a1e0::701"})
@@ -108,13 +108,13 @@ func TestNodesAreRenamedTaggedAndGivenAddresses(t *testing.T) {
 		t.Errorf("addresses (-want +got):\n%s", diff)
 	}
 	s.call("PUT", "/api/v1/node/2/addresses", object{"ipv4": "100.64.7.1"}).
-		fails(409, "Conflict", "node 1 (host-0) has the address 100.64.7.1 already; give that one another first", "")
-	s.call("PUT", "/api/v1/node/2/addresses", object{"ipv4": "seven"}).fails(400, "Bad Request", `"seven" is not an address`, "ipv4")
+		fails(409, "Conflict", "node 1 (host-0) already has the address 100.64.7.1; change the address of that node first", "")
+	s.call("PUT", "/api/v1/node/2/addresses", object{"ipv4": "seven"}).fails(400, "Bad Request", `invalid IP address "seven"`, "ipv4")
 	s.call("PUT", "/api/v1/node/2/addresses", object{"ipv6": "2001:db8::1"}).
-		fails(400, "Bad Request", "2001:db8::1 lies outside fd7a:115c:a1e0::/48, from which nodes get their addresses", "ipv6")
+		fails(400, "Bad Request", "2001:db8::1 is outside fd7a:115c:a1e0::/48, the address range of nodes", "ipv6")
 
 	if a := s.call("DELETE", "/api/v1/node/100.64.7.1", nil); string(a.body) != "{}" {
 		t.Errorf("%s", a.body)
 	}
-	s.call("DELETE", "/api/v1/node/1", nil).fails(404, "Not Found", `there is no node "1"; list them with: fairlead nodes list`, "")
+	s.call("DELETE", "/api/v1/node/1", nil).fails(404, "Not Found", `unknown node "1"; list nodes with: fairlead nodes list`, "")
 }

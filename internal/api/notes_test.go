@@ -58,7 +58,7 @@ func TestNotesAreTextOfLimitedLength(t *testing.T) {
 		return f.call("PUT", "/api/v1/node/"+f.node+"/note", object{"text": text})
 	}
 	set(strings.Repeat("ü", 1000)).ok()
-	set(strings.Repeat("ü", 1001)).fails(400, "Bad Request", "the note has 1001 characters: shorten it to at most 1000", "text")
-	set("bell\a").fails(400, "Bad Request", "text holds U+0007, which cannot be shown", "text")
+	set(strings.Repeat("ü", 1001)).fails(400, "Bad Request", "the note has 1001 characters; the maximum is 1000", "text")
+	set("bell\a").fails(400, "Bad Request", "text contains the unprintable character U+0007", "text")
 	set("\ufffd").fails(400, "Bad Request", "text is not valid UTF-8", "text")
 }

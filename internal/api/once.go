@@ -44,7 +44,7 @@ func (s *Server) once(next http.Handler) http.Handler {
 			return
 		}
 		if len(keys) != 1 || keys[0] == "" || len(keys[0]) > maxOnceKey || strings.ContainsFunc(keys[0], unicode.IsControl) {
-			text := fmt.Sprintf("%s must be one text of 1 to %d bytes without control characters", onceHeader, maxOnceKey)
+			text := fmt.Sprintf("%s must be a single value of 1 to %d bytes without control characters", onceHeader, maxOnceKey)
 			s.fail(w, r, &badRequest{onceHeader, text})
 			return
 		}
@@ -98,7 +98,7 @@ func (s *core) answeredBefore(w http.ResponseWriter, r *http.Request, why error)
 		done = &ledger.AlreadyDone{Receipt: m}
 	}
 	if done.Receipt.Request != once.Request {
-		text := "this " + onceHeader + " was sent with another request before; give each request a key of its own"
+		text := "this " + onceHeader + " was already used for a different request; use a new one for each request"
 		writeProblem(w, r, problem(http.StatusConflict, text))
 		return true, nil
 	}
@@ -118,7 +118,7 @@ func (s *core) replay(w http.ResponseWriter, r *http.Request, m *mesh.Receipt) {
 		p.Current = shown.object
 		writeProblem(w, r, p)
 	case err != nil:
-		text := fmt.Sprintf("the request was done at revision %d, and what it made or changed is gone since", m.Rev)
+		text := fmt.Sprintf("this request succeeded at revision %d, but its result has since been deleted", m.Rev)
 		writeProblem(w, r, problem(http.StatusGone, text))
 	default:
 		reply(w, snap, body)
@@ -146,8 +146,8 @@ type shownOnce struct {
 }
 
 func (e *shownOnce) Error() string {
-	return fmt.Sprintf("this request has made the %s with id %s already, and its value was shown then; "+
-		"if it was lost, delete it and create another with a new %s", e.what, e.id, onceHeader)
+	return fmt.Sprintf("this request already created the %s with id %s, whose value was shown only once; "+
+		"if you lost it, delete it and create another with a new %s", e.what, e.id, onceHeader)
 }
 
 func (*handlers) replayEmpty(replayed) (any, error) { return openapi.Empty{}, nil }

@@ -95,7 +95,7 @@ func doneOnce(t *testing.T, s *service, client *naming, secret bool, first *answ
 			t.Errorf("answers (-first +second):\n%s", diff)
 		}
 	}
-	client.again(s, "&other=1").fails(409, "Conflict", "this Idempotency-Key was sent with another request before; give each request a key of its own", "")
+	client.again(s, "&other=1").fails(409, "Conflict", "this Idempotency-Key was already used for a different request; use a new one for each request", "")
 	if now := s.ledger.World().Rev; now != rev {
 		t.Errorf("%d revisions for nothing", now-rev)
 	}
@@ -161,7 +161,7 @@ func TestTwinsCommitOnce(t *testing.T) {
 func TestKeyThatFailedIsNotRemembered(t *testing.T) {
 	s := sqlite(t)
 	const key = "Idempotency-Key: k"
-	s.call("POST", "/api/v1/preauthkey", object{"user": "alice"}, key).fails(404, "Not Found", `there is no user "alice"; list them with: fairlead users list`, "")
+	s.call("POST", "/api/v1/preauthkey", object{"user": "alice"}, key).fails(404, "Not Found", `unknown user "alice"; list users with: fairlead users list`, "")
 	s.newUser("alice")
 	s.call("POST", "/api/v1/preauthkey", object{"user": "alice"}, key).ok()
 }
@@ -219,7 +219,7 @@ func TestSameKeyForAnotherRequestIsAConflict(t *testing.T) {
 		{"DELETE", "/api/v1/user/nobody", nil},
 		{"POST", "/api/v1/preauthkey", object{"user": "alice"}},
 	} {
-		s.call(c.method, c.path, c.body, key).fails(409, "Conflict", "this Idempotency-Key was sent with another request before; give each request a key of its own", "")
+		s.call(c.method, c.path, c.body, key).fails(409, "Conflict", "this Idempotency-Key was already used for a different request; use a new one for each request", "")
 	}
 }
 
@@ -230,7 +230,7 @@ func TestMalformedIdempotencyKeyIsABadRequest(t *testing.T) {
 			r.Header["Idempotency-Key"] = keys
 			s.handler.ServeHTTP(w, r)
 		}), "POST", "/api/v1/user", object{"name": "alice"})
-		a.fails(400, "Bad Request", "Idempotency-Key must be one text of 1 to 255 bytes without control characters", "Idempotency-Key")
+		a.fails(400, "Bad Request", "Idempotency-Key must be a single value of 1 to 255 bytes without control characters", "Idempotency-Key")
 	}
 	s.call("POST", "/api/v1/user", object{"name": "alice"}, "Idempotency-Key: "+strings.Repeat("k", 255)).ok()
 	s.call("GET", "/api/v1/user", nil, "Idempotency-Key: "+strings.Repeat("k", 256)).ok() // ignored for GET

@@ -11,7 +11,7 @@ import (
 
 // A caller that sends more idempotency keys than can be stored is told to wait. Recent
 // keys are not dropped, so a retry of a recent request is not executed a second time.
-func TestYoungRequestsAreNotForgottenForNewOnes(t *testing.T) {
+func TestNewRequestsDoNotEvictYoungOnes(t *testing.T) {
 	s := sqlite(t).listen()
 	s.call("POST", "/api/v1/user", `{"name": "ada"}`, "Idempotency-Key: first").ok()
 	var owner string

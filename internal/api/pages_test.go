@@ -57,7 +57,7 @@ func furnished(t *testing.T) *service {
 		m := machine(uint64(i), s.preAuthKey(body))
 		m["os"] = []string{"linux", "macOS", "windows"}[i%3]
 		m["routableIPs"] = []string{fmt.Sprintf("10.%d.0.0/16", i)}
-		s.enrol(m).ok()
+		s.register(m).ok()
 	}
 	for id := range mesh.NodeID(2) {
 		s.move(id+1, true)
@@ -96,7 +96,7 @@ func TestPagesLeaveNothingOutWhileObjectsComeAndGo(t *testing.T) {
 			gone = gone[1:]
 		}
 		joined++
-		s.enrol(machine(joined, s.preAuthKey(object{"user": "user7"}))).ok()
+		s.register(machine(joined, s.preAuthKey(object{"user": "user7"}))).ok()
 	})
 	if diff := cmp.Diff([]string{"1", "2", "3", "4", "5", "7", "8", "9", "10", "11"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -105,13 +105,13 @@ func TestPagesLeaveNothingOutWhileObjectsComeAndGo(t *testing.T) {
 
 func TestPagesThatCannotBeAreRefusedWithTheMember(t *testing.T) {
 	s := sqlite(t)
-	const limit, cursor = "limit must be a number from 1 to 1000", "cursor must be what next was in the last answer"
+	const limit, cursor = "limit must be a number from 1 to 1000", "invalid cursor: use the value of next from the previous response"
 	for path := range lists {
 		for query, want := range map[string]struct{ member, detail string }{
 			"?limit=0":                     {"limit", limit},
 			"?limit=-1":                    {"limit", limit},
 			"?limit=1001":                  {"limit", limit},
-			"?limit=many":                  {"limit", "the parameter limit cannot be read"},
+			"?limit=many":                  {"limit", "invalid value for parameter limit"},
 			"?cursor=x":                    {"cursor", cursor},
 			"?cursor=-1":                   {"cursor", cursor},
 			"?limit=1&cursor=0":            {"cursor", cursor},
@@ -138,11 +138,11 @@ func TestNodesAreFiltered(t *testing.T) {
 			t.Errorf("%s: %v, want %s", query, ids, want)
 		}
 	}
-	s.call("GET", "/api/v1/node?route=here", nil).fails(400, "Bad Request", `"here" is not a network such as 192.168.7.0/24`, "route")
-	s.call("GET", "/api/v1/node?route=10.1.2.3/16", nil).fails(400, "Bad Request", "10.1.2.3/16 is not a network: write the first address and the length, such as 10.1.0.0/16", "route")
+	s.call("GET", "/api/v1/node?route=here", nil).fails(400, "Bad Request", `invalid network "here": use CIDR notation such as 192.168.7.0/24`, "route")
+	s.call("GET", "/api/v1/node?route=10.1.2.3/16", nil).fails(400, "Bad Request", "invalid network 10.1.2.3/16: host bits are set; use 10.1.0.0/16", "route")
 	s.call("GET", "/api/v1/node?tag=web", nil).fails(400, "Bad Request",
-		`"web" is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server`, "tag")
-	s.call("GET", "/api/v1/node?online=perhaps", nil).fails(400, "Bad Request", "the parameter online cannot be read", "online")
+		`invalid tag "web": use tag: followed by letters, digits and hyphens, such as tag:server`, "tag")
+	s.call("GET", "/api/v1/node?online=perhaps", nil).fails(400, "Bad Request", "invalid value for parameter online", "online")
 }
 
 func TestKeysAreFilteredByWhetherTheyAreValid(t *testing.T) {
@@ -189,7 +189,7 @@ func TestListOfNodesFollowsEveryChange(t *testing.T) {
 		same(c.method + " " + c.path)
 	}
 	s.call("POST", "/api/v1/preauthkey/expire", object{"id": "6"}).ok()
-	s.enrol(machine(50, s.preAuthKey(object{"user": "user7"}))).ok() // gives the user one more node
+	s.register(machine(50, s.preAuthKey(object{"user": "user7"}))).ok() // gives the user one more node
 	s.moveAt(1, false, time.Now())
 	same("at last")
 }

@@ -15,7 +15,7 @@ import (
 const maxPolicyBody = 8 << 20
 
 // noPolicy begins with the words by which tools recognize that no policy was saved yet.
-const noPolicy = "acl policy not found: everyone may reach everyone until a policy is saved"
+const noPolicy = "acl policy not found: all nodes can reach each other until a policy is saved"
 
 // policies handles the operations that save policies and show what was saved.
 type policies struct {
@@ -56,7 +56,7 @@ func policyDraft(header, reason, within *string) (in control.PolicyDraft, err er
 	}
 	if or(within) != "" {
 		if in.ConfirmWithin, err = time.ParseDuration(*within); err != nil {
-			return in, &badRequest{"confirmWithin", "confirmWithin must be a time such as 5m or 1h30m"}
+			return in, &badRequest{"confirmWithin", "confirmWithin must be a duration such as 5m or 1h30m"}
 		}
 	}
 	in.Reason = or(reason)
@@ -101,7 +101,7 @@ func (s *policies) RollbackPolicy(w http.ResponseWriter, r *http.Request, p open
 func policyVersion(name, text string) (mesh.PolicyVersion, error) {
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || v < 0 {
-		return 0, &badRequest{name, name + " must be a version of the policy, such as 7"}
+		return 0, &badRequest{name, name + " must be a policy version such as 7"}
 	}
 	return mesh.PolicyVersion(v), nil
 }

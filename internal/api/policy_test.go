@@ -66,7 +66,7 @@ func TestRuleWithoutSourcesOrDestinationsAllowsNothing(t *testing.T) {
 	s := sqlite(t)
 	s.newUser("alice")
 	for n := range uint64(2) {
-		s.enrol(machine(n+1, s.preAuthKey(object{"user": "alice"}))).ok()
+		s.register(machine(n+1, s.preAuthKey(object{"user": "alice"}))).ok()
 	}
 	for text, allowed := range map[string]bool{
 		`{"acls": [{"action": "accept"}]}`:                                     false,
@@ -102,7 +102,7 @@ func TestEmptyPolicyMeansNoPolicyAndIsAVersion(t *testing.T) {
 		if a := s.call("GET", "/api/v1/policy", nil); a.status != http.StatusNotFound {
 			t.Errorf("%d %s", a.status, a.body)
 		}
-		if lines := s.log.lines(t, "policy removed: everyone may reach everyone"); len(lines) != 1 || lines[0]["level"] != "WARN" {
+		if lines := s.log.lines(t, "policy removed: all nodes can reach each other"); len(lines) != 1 || lines[0]["level"] != "WARN" {
 			t.Errorf("%v", lines)
 		}
 		if row := s.call("GET", "/api/v1/audit?kind=policy&limit=1", nil).ok()["entries"].([]any)[0].(object); row["object"] != "2" || row["actor"].(object)["reason"] != "destroyed" {
@@ -292,7 +292,7 @@ func TestDiffOfPoliciesTellsTheirEffectOnTheNodesThereAre(t *testing.T) {
 	s.newUser("alice")
 	key := s.preAuthKey(object{"user": "alice", "reusable": true})
 	for n := range uint64(2) {
-		s.enrol(machine(n, key)).ok()
+		s.register(machine(n, key)).ok()
 	}
 	for _, text := range []string{allowAll, allowNone, "{}"} {
 		s.setPolicy(text).ok()
@@ -321,7 +321,7 @@ func TestAllThatLooksAtADraftTakesATurn(t *testing.T) {
 		"GET /api/v1/policy/diff?effect=true": nil,
 	} {
 		method, path, _ := strings.Cut(call, " ")
-		if a := s.call(method, path, body); a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.body), "16 drafts") {
+		if a := s.call(method, path, body); a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.body), "16 policy evaluations") {
 			t.Errorf("%s: %d %s", call, a.status, a.body)
 		}
 	}
@@ -475,7 +475,7 @@ func TestUsersWhoDoNotExistAreWarnedOf(t *testing.T) {
 	const typo = `{"groups": {"group:a": ["alice", "nobdy"]}, "tagOwners": {"tag:web": ["bob@"]}, "acls": [{"action": "accept", "src": ["group:a"], "dst": ["carol@example.com:22"]}]}`
 	warnings := []any{}
 	for _, name := range []string{"bob", "carol@example.com", "nobdy"} {
-		warnings = append(warnings, object{"line": 0.0, "column": 0.0, "text": "there is no user " + name})
+		warnings = append(warnings, object{"line": 0.0, "column": 0.0, "text": "unknown user " + name})
 	}
 	draft := object{"policy": typo}
 	for range 2 { // the second save is a replay

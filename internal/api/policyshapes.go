@@ -136,7 +136,8 @@ func effectShape(snap *mesh.Snapshot, e *explain.Effect) openapi.PolicyEffect {
 	nodes := nodeNames{snap}
 	shellUser := func(u explain.ShellUser) openapi.ShellUser { return openapi.ShellUser{Name: u.Name, Check: u.Check} }
 	return openapi.PolicyEffect{
-		Lost: e.Lost, Gained: e.Gained, Changed: e.Changed, Unchanged: e.Unchanged, Losers: e.Losers, LosersOnline: e.LosersOnline,
+		Lost: e.Lost, Gained: e.Gained, Changed: e.Changed, Unchanged: e.Unchanged, Losing: e.Losing, Gaining: e.Gaining,
+		Losers: e.Losers, LosersOnline: e.LosersOnline,
 		MoreShifts: e.MoreShifts, MoreShells: e.MoreShells, MoreRoutes: e.MoreRoutes,
 		Shifts: shapes(e.Shifts, func(s explain.Shift) openapi.PolicyShift {
 			return openapi.PolicyShift{

@@ -61,7 +61,8 @@ func (s *preAuthKeys) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	k, text, err := s.control.Create(r.Context(), actor(r), control.NewPreAuthKey{
-		User: unlessZero(or(in.User)), Reusable: or(in.Reusable), Ephemeral: or(in.Ephemeral), Tags: in.ACLTags, Expiration: or(in.Expiration),
+		User: unlessZero(or(in.User)), Description: or(in.Description), Reusable: or(in.Reusable), Ephemeral: or(in.Ephemeral), Tags: in.ACLTags,
+		Expiration: or(in.Expiration),
 	})
 	if err != nil {
 		s.fail(w, r, err)
@@ -71,7 +72,7 @@ func (s *preAuthKeys) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 	out := openapi.PreAuthKeyResult{PreAuthKey: preAuthKeyShape(world.Snapshot, k, text, s.ledger.Now()), Warnings: []string{}}
 	for _, tag := range k.Tags {
 		if world.Doc.KnowsTag(tag) != nil {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("the policy's tagOwners does not declare %s, so no rule can name it: it gives nodes only what rules give to everyone or to all tagged nodes", tag))
+			out.Warnings = append(out.Warnings, fmt.Sprintf("%s is not defined in the policy's tagOwners, so no rule can name it: its nodes get only the access that rules give to everyone or to all tagged nodes", tag))
 		}
 	}
 	reply(w, world.Snapshot, out)
@@ -110,13 +111,13 @@ func oneOf(names string, members ...*string) (ref string, err error) {
 		switch {
 		case or(m) == "":
 		case ref != "":
-			return "", &badRequest{"", "give only one of " + names}
+			return "", &badRequest{"", "specify only one of " + names}
 		default:
 			ref = *m
 		}
 	}
 	if ref == "" {
-		return "", &badRequest{"", "name a key by " + names}
+		return "", &badRequest{"", "specify the key by " + names}
 	}
 	return ref, nil
 }

@@ -115,12 +115,12 @@ func (s *presences) presenceNodes(r *http.Request, snap *mesh.Snapshot, p openap
 	var after int64
 	if or(p.Cursor) != "" {
 		if after, err = strconv.ParseInt(*p.Cursor, 10, 64); err != nil || after < 0 {
-			return nil, nil, &badRequest{"cursor", "cursor must be the id of a node"}
+			return nil, nil, &badRequest{"cursor", "cursor must be a node id"}
 		}
 	}
 	names := words(p.Node)
 	if len(names) > maxPresenceNodes {
-		return nil, nil, &badRequest{"node", fmt.Sprintf("node must name at most %d nodes", maxPresenceNodes)}
+		return nil, nil, &badRequest{"node", fmt.Sprintf("node must list at most %d nodes", maxPresenceNodes)}
 	}
 	for _, name := range names {
 		var n *mesh.Node

@@ -31,7 +31,7 @@ func TestPresenceTellsWhenNodesWereOnline(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {
 		key := s.preAuthKey(object{"aclTags": []string{"tag:a"}, "reusable": true})
 		for n := range uint64(3) {
-			s.enrol(machine(n, key)).ok()
+			s.register(machine(n, key)).ok()
 		}
 		hour := time.Now().UTC().Truncate(time.Hour)
 		from, to := hour.Add(-4*time.Hour), hour
@@ -76,7 +76,7 @@ func TestPresenceTellsWhenNodesWereOnline(t *testing.T) {
 
 func TestNodeWasNotOfflineBeforeItJoined(t *testing.T) {
 	s := sqlite(t)
-	s.enrol(machine(1, s.preAuthKey(object{"aclTags": []string{"tag:a"}}))).ok()
+	s.register(machine(1, s.preAuthKey(object{"aclTags": []string{"tag:a"}}))).ok()
 	joined := s.call("GET", "/api/v1/node/1", nil).ok()["node"].(object)["createdAt"]
 	got := s.call("GET", "/api/v1/node/1/presence", nil).ok()
 	if got["from"] != joined || got["onlineBefore"] != false {
@@ -91,7 +91,7 @@ func TestNodeWasNotOfflineBeforeItJoined(t *testing.T) {
 
 func TestPresenceThatIsTooMuchOrNoneIsRefused(t *testing.T) {
 	s := sqlite(t)
-	s.enrol(machine(1, s.preAuthKey(object{"aclTags": []string{"tag:a"}}))).ok()
+	s.register(machine(1, s.preAuthKey(object{"aclTags": []string{"tag:a"}}))).ok()
 	now := time.Now().UTC()
 	for query, path := range map[string]string{
 		period(now.Add(-32*24*time.Hour), now):           "from",

@@ -81,11 +81,11 @@ func (b *badRequest) Error() string { return b.text }
 func badParameter(err error) error {
 	var missing *openapi.RequiredParamError
 	if errors.As(err, &missing) {
-		return &badRequest{missing.ParamName, "the parameter " + missing.ParamName + " is missing"}
+		return &badRequest{missing.ParamName, "missing parameter " + missing.ParamName}
 	}
 	var wrong *openapi.InvalidParamFormatError
 	if errors.As(err, &wrong) {
-		return &badRequest{wrong.ParamName, "the parameter " + wrong.ParamName + " cannot be read"}
+		return &badRequest{wrong.ParamName, "invalid value for parameter " + wrong.ParamName}
 	}
 	return &badRequest{"", err.Error()}
 }
@@ -105,11 +105,11 @@ func (s *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var many *ledger.TooManyReceipts
 	switch {
 	case errors.As(err, &tooLarge):
-		writeProblem(w, r, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d KiB", tooLarge.Limit>>10)))
+		writeProblem(w, r, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than %d KiB", tooLarge.Limit>>10)))
 	case errors.As(err, &bad):
 		writeProblem(w, r, member(problem(http.StatusBadRequest, bad.text), bad.path))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		writeProblem(w, r, problem(http.StatusRequestTimeout, "the body did not arrive in time"))
+		writeProblem(w, r, problem(http.StatusRequestTimeout, "timed out reading the request body"))
 	case errors.As(err, &wrong):
 		writeProblem(w, r, badPolicy(wrong))
 	case errors.As(err, &refusal):
@@ -123,10 +123,10 @@ func (s *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		writeProblem(w, r, p)
 	case errors.Is(err, mesh.ErrNoAddress):
-		s.log.Error("no address left for a new node", "error", err)
+		s.log.Error("no free address for a new node", "error", err)
 		writeProblem(w, r, problem(http.StatusConflict, err.Error()))
 	case errors.Is(err, ledger.ErrUnknownOutcome):
-		writeProblem(w, r, problem(http.StatusServiceUnavailable, "the database did not answer in time; look whether the change is there before you try again"))
+		writeProblem(w, r, problem(http.StatusServiceUnavailable, "the database did not answer in time; check whether the change was saved before you try again"))
 	case errors.As(err, &many):
 		w.Header().Set("Retry-After", strconv.Itoa(1+int(many.Wait.Seconds())))
 		writeProblem(w, r, problem(http.StatusTooManyRequests, many.Error()))
@@ -135,11 +135,11 @@ func (s *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeProblem(w, r, problem(http.StatusServiceUnavailable, clocks.Error()))
 	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrStopped), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		w.Header().Set("Retry-After", "2")
-		writeProblem(w, r, problem(http.StatusServiceUnavailable, "the database cannot be used now; nothing was changed, try again"))
+		writeProblem(w, r, problem(http.StatusServiceUnavailable, "database unavailable: nothing was changed; try again"))
 	default:
 		a := actor(r)
 		s.log.Error("request failed", "method", r.Method, "path", loggedPath(r), "actor", a.String(), "req", a.RequestID, "error", err)
-		writeProblem(w, r, problem(http.StatusInternalServerError, "internal error; the log of the service has the details under request "+a.RequestID))
+		writeProblem(w, r, problem(http.StatusInternalServerError, "internal error; see the server log for request "+a.RequestID))
 	}
 }
 

@@ -24,8 +24,8 @@ func TestKeyMadeOnOneReplicaOpensAnotherAtOnce(t *testing.T) {
 		b.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+key).ok()
 		b.call("POST", "/api/v1/apikey/expire", object{"key": key}).ok()
 		preAuth := b.preAuthKey(object{"aclTags": []string{"tag:a"}})
-		a.enrol(machine(uint64(i), preAuth)).ok()
-		b.rejected(b.enrol(machine(uint64(100+i), preAuth)), keySpent)
+		a.register(machine(uint64(i), preAuth)).ok()
+		b.rejected(b.register(machine(uint64(100+i), preAuth)), keySpent)
 	}
 }
 
@@ -35,7 +35,7 @@ func TestThingsMadeOnOneReplicaAreFoundOnAnotherAtOnce(t *testing.T) {
 		name := fmt.Sprintf("user%d", i)
 		a.newUser(name)
 		b.call("GET", "/api/v1/node?user="+name, nil).ok()
-		id := b.enrol(machine(uint64(i), b.preAuthKey(object{"user": name}))).ok()["node"].(object)["id"].(string)
+		id := b.register(machine(uint64(i), b.preAuthKey(object{"user": name}))).ok()["node"].(object)["id"].(string)
 		a.call("GET", "/api/v1/node/"+id, nil).ok()
 	}
 }
@@ -57,7 +57,7 @@ func TestOwnWriteIsReadOnAnotherReplica(t *testing.T) {
 func TestObservationsOfOneReplicaAreShownByAnother(t *testing.T) {
 	a, b := replicas(t)
 	a.newUser("alice")
-	a.enrol(machine(1, a.preAuthKey(object{"user": "alice"}))).ok()
+	a.register(machine(1, a.preAuthKey(object{"user": "alice"}))).ok()
 	id, key := a.newKey()
 	rev := a.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+key).header.Get("Mesh-Revision")
 	a.control.Observations.Observe(1, control.Measured{Latencies: []mesh.Latency{{Region: 7, Micros: 12500}}})

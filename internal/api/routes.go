@@ -207,10 +207,10 @@ func (s *routes) ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID st
 func network(path, text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return p, &badRequest{path, fmt.Sprintf("%q is not a network such as 192.168.7.0/24", text)}
+		return p, &badRequest{path, fmt.Sprintf("invalid network %q: use CIDR notation such as 192.168.7.0/24", text)}
 	}
 	if p != p.Masked() { // nothing would match it
-		return p, &badRequest{path, fmt.Sprintf("%s is not a network: write the first address and the length, such as %s", p, p.Masked())}
+		return p, &badRequest{path, fmt.Sprintf("invalid network %s: host bits are set; use %s", p, p.Masked())}
 	}
 	return p, nil
 }
@@ -219,7 +219,7 @@ func network(path, text string) (netip.Prefix, error) {
 func routeRef(text string) (mesh.RouteID, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
-		return 0, &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("there is no route %q; list them with: fairlead routes list", text)}
+		return 0, &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("unknown route %q; list routes with: fairlead routes list", text)}
 	}
 	return mesh.RouteID(id), nil
 }

@@ -29,7 +29,7 @@ func routers(s *service, nodes uint64, advertised ...string) {
 	for n := range nodes {
 		m := machine(n, key)
 		m["routableIPs"] = advertised
-		s.enrol(m).ok()
+		s.register(m).ok()
 	}
 }
 
@@ -133,9 +133,9 @@ func TestRoutesAreFiltered(t *testing.T) {
 			t.Errorf("%s: %s", query, got)
 		}
 	}
-	s.call("GET", "/api/v1/routes?prefix=ten", nil).fails(400, "Bad Request", `"ten" is not a network such as 192.168.7.0/24`, "prefix")
-	s.call("GET", "/api/v1/routes?enabled=perhaps", nil).fails(400, "Bad Request", "the parameter enabled cannot be read", "enabled")
-	const nowhere = `there is no node "nowhere"; list them with: fairlead nodes list`
+	s.call("GET", "/api/v1/routes?prefix=ten", nil).fails(400, "Bad Request", `invalid network "ten": use CIDR notation such as 192.168.7.0/24`, "prefix")
+	s.call("GET", "/api/v1/routes?enabled=perhaps", nil).fails(400, "Bad Request", "invalid value for parameter enabled", "enabled")
+	const nowhere = `unknown node "nowhere"; list nodes with: fairlead nodes list`
 	s.call("GET", "/api/v1/routes?node=nowhere", nil).fails(404, "Not Found", nowhere, "")
 	s.call("GET", "/api/v1/node/nowhere/routes", nil).fails(404, "Not Found", nowhere, "")
 }
@@ -164,13 +164,13 @@ func TestApprovalOfANodeReplacesTheWholeList(t *testing.T) {
 	}
 	s.call("POST", path, "").fails(400, "Bad Request", "routes is required", "routes")
 	s.call("POST", path, object{"route": []string{"10.1.0.0/16"}}).
-		fails(400, "Bad Request", `"route" is unknown here, and nothing was changed; the members are routes`, "route")
+		fails(400, "Bad Request", `unknown member "route": nothing was changed; known members are routes`, "route")
 	s.call("POST", path, object{"routes": []string{"10.1.2.3/0"}}).
-		fails(400, "Bad Request", "10.1.2.3/0 is not a network: write the first address and the length, such as 0.0.0.0/0", "routes[0]")
+		fails(400, "Bad Request", "invalid network 10.1.2.3/0: host bits are set; use 0.0.0.0/0", "routes[0]")
 	s.call("POST", path, object{"routes": []string{"10.1.0.0/16", "ten"}}).
-		fails(400, "Bad Request", `"ten" is not a network such as 192.168.7.0/24`, "routes[1]")
+		fails(400, "Bad Request", `invalid network "ten": use CIDR notation such as 192.168.7.0/24`, "routes[1]")
 	s.call("POST", "/api/v1/node/7/approve_routes", object{"routes": []string{}}).
-		fails(404, "Not Found", `there is no node "7"; list them with: fairlead nodes list`, "")
+		fails(404, "Not Found", `unknown node "7"; list nodes with: fairlead nodes list`, "")
 }
 
 func TestRoutesThatCannotBeChanged(t *testing.T) {
@@ -180,9 +180,9 @@ func TestRoutesThatCannotBeChanged(t *testing.T) {
 		fails(409, "Conflict", "node host-0 still advertises 10.1.0.0/16; disable the route instead, or stop advertising it there: tailscale set --advertise-routes=", "")
 	for method, path := range map[string]string{"POST": "/enable", "DELETE": "", "PATCH": ""} {
 		s.call(method, "/api/v1/routes/7"+path, object{"preference": 1}).
-			fails(404, "Not Found", "there is no route 7; list them with: fairlead routes list", "")
+			fails(404, "Not Found", "unknown route 7; list routes with: fairlead routes list", "")
 		s.call(method, "/api/v1/routes/ten"+path, object{"preference": 1}).
-			fails(404, "Not Found", `there is no route "ten"; list them with: fairlead routes list`, "")
+			fails(404, "Not Found", `unknown route "ten"; list routes with: fairlead routes list`, "")
 	}
 	for _, c := range []struct {
 		body   object
@@ -192,7 +192,7 @@ func TestRoutesThatCannotBeChanged(t *testing.T) {
 		{object{"preference": nil}, "preference is required"},
 		{object{"preference": "high"}, "preference must be a whole number"},
 		{object{"preference": 0.5}, "preference must be a whole number"},
-		{object{"preference": 1001}, "a preference is a number from -1000 to 1000"},
+		{object{"preference": 1001}, "preference must be a number from -1000 to 1000"},
 	} {
 		s.call("PATCH", "/api/v1/routes/1", c.body).fails(400, "Bad Request", c.detail, "preference")
 	}
@@ -209,7 +209,7 @@ func TestRoutesOverTheMeshAreRefused(t *testing.T) {
 	s := sqlite(t)
 	routers(s, 1, "10.1.0.0/16", "0.0.0.0/0", "::/0")
 	s.call("POST", "/api/v1/node/1/approve_routes", object{"routes": []string{"10.1.0.0/16", "100.0.0.0/8"}}).
-		fails(400, "Bad Request", "100.0.0.0/8 cannot be a route: it overlaps 100.64.0.0/10, which belongs to the mesh itself; use the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node", "routes")
+		fails(400, "Bad Request", "100.0.0.0/8 cannot be a route: it overlaps 100.64.0.0/10, which the mesh itself uses; use the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node", "routes")
 	for path, method := range map[string]string{"/api/v1/policy": "PUT", "/api/v1/policy/check": "POST"} {
 		a := s.call(method, path, object{"policy": `{"autoApprovers": {"routes": {"100.64.0.0/10": ["alice"]}}}`})
 		if a.status != 400 || !strings.Contains(string(a.body), "autoApprovers cannot approve 100.64.0.0/10") {
@@ -230,7 +230,7 @@ func TestPolicyEnablesRoutesAndTheLogSaysSo(t *testing.T) {
 	key := s.preAuthKey(object{"user": "alice"})
 	m := machine(7, key)
 	m["routableIPs"] = []string{"0.0.0.0/0", "::/0"}
-	s.enrol(m).ok()
+	s.register(m).ok()
 	want := "1 host-0 10.1.0.0/16 advertised enabled isPrimary, 2 host-0 192.168.7.0/24 advertised, " +
 		"3 host-7 0.0.0.0/0 advertised enabled isPrimary, 4 host-7 ::/0 advertised enabled isPrimary"
 	if got := s.listed("routes"); got != want {

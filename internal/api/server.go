@@ -62,10 +62,10 @@ func New(c Config) *Server {
 	s := &Server{
 		core: shared, ledger: c.Ledger, observations: c.Control.Observations, closed: c.Closed, trustedProxies: c.TrustedProxies, handlers: h,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mesh_http_requests_total", Help: "Requests on the API listener and the local socket, by status.",
+			Name: "mesh_http_requests_total", Help: "HTTP requests on the API listener and the local socket, by status code.",
 		}, []string{"code"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "mesh_http_request_duration_seconds", Help: "Time to answer a request.",
+			Name: "mesh_http_request_duration_seconds", Help: "Duration of HTTP requests, except streams and upgraded connections.",
 			// With bounds at 10 ms and 50 ms, our targets for /health and the API.
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5},
 		}),

@@ -20,7 +20,7 @@ func TestTheServerSaysWhatOnlineNodesMeasureOfRelays(t *testing.T) {
 	)
 	for i, micros := range []int64{1000, 3000, 9000, 500} {
 		n := uint64(i) + 1
-		s.enrol(machine(n, s.preAuthKey(object{"user": "alice"}))).ok()
+		s.register(machine(n, s.preAuthKey(object{"user": "alice"}))).ok()
 		err := s.control.Clients.Report(t.Context(), mesh.Actor{}, control.Report{
 			MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), HomeRelay: 900, Endpoints: []netip.AddrPort{},
 			Measured: control.Measured{Latencies: []mesh.Latency{{Region: 900, Micros: micros}}},

@@ -68,14 +68,14 @@ func TestSessionsThatCannotBeAnswered(t *testing.T) {
 	s := sqlite(t)
 	s.newUser("alice")
 	code := s.session("ana")
-	const unknown = "no SSH session waits with the code ABCD-EFGH; look with: fairlead ssh list, or for a device that wants to join: fairlead auth list"
+	const unknown = "no SSH session is waiting with the code ABCD-EFGH; see fairlead ssh list, or fairlead auth list for devices waiting to join"
 	s.call("POST", "/api/v1/ssh/approve", object{"code": "abcdefgh"}).fails(404, "Not Found", unknown, "")
 	s.call("POST", "/api/v1/ssh/reject", object{"code": "abcdefgh"}).fails(404, "Not Found", unknown, "")
 	s.call("POST", "/api/v1/ssh/approve", object{"code": "hello"}).
-		fails(400, "Bad Request", `"hello" is not a code such as ABCD-EFGH; take it from the terminal that waits, or from: fairlead ssh list`, "code")
+		fails(400, "Bad Request", `invalid code "hello": use a code such as ABCD-EFGH, from the waiting terminal or from: fairlead ssh list`, "code")
 	s.call("POST", "/api/v1/ssh/approve", object{}).fails(400, "Bad Request", "code is required", "code")
 	s.call("POST", "/api/v1/ssh/reject", object{"code": code, "reason": "two\nlines"}).
-		fails(400, "Bad Request", "reason holds U+000A, which cannot be shown", "reason")
+		fails(400, "Bad Request", "reason contains the unprintable character U+000A", "reason")
 	s.call("POST", "/api/v1/auth/approve", object{"user": "alice", "authId": code}).
-		fails(404, "Not Found", code+" is the code of an SSH session, not of a device; answer it with: fairlead ssh approve "+code, "")
+		fails(404, "Not Found", code+" is the code of an SSH session, not of a device; approve it with: fairlead ssh approve "+code, "")
 }

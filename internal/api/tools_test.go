@@ -106,7 +106,7 @@ func unread(v any, members string) (wrong []string) {
 		case isList:
 			list, _ := value.([]any)
 			if len(list) == 0 || slices.ContainsFunc(list, func(item any) bool { return !all[bare](item) }) {
-				wrong = append(wrong, fmt.Sprintf("%s is no list of %s: %v", name, bare, value))
+				wrong = append(wrong, fmt.Sprintf("%s is not a list of %s: %v", name, bare, value))
 			}
 		case optional && value == nil:
 		case !all[bare](value):
@@ -326,7 +326,7 @@ func (w *workshop) node(key object) string {
 	w.made++
 	m := machine(uint64(w.made), w.preAuthKey(key))
 	m["routableIPs"] = []string{"10.1.0.0/16", "0.0.0.0/0", "::/0"}
-	return w.enrol(m).ok()["node"].(object)["id"].(string)
+	return w.register(m).ok()["node"].(object)["id"].(string)
 }
 
 // operationOf returns the documented operation for a path with its parameters filled in.

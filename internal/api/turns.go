@@ -40,7 +40,7 @@ func (t *turns) take(ctx context.Context, id string) (done func(), refusal strin
 	}
 	if c.here >= maxKeyDrafts {
 		t.mu.Unlock()
-		return nil, fmt.Sprintf("this key asks about %d drafts of the policy here already, which is all that a key may; wait for an answer", maxKeyDrafts)
+		return nil, fmt.Sprintf("this API key already has %d policy evaluations in progress on this replica, the maximum per key; wait for one to finish", maxKeyDrafts)
 	}
 	c.here++
 	t.mu.Unlock()
@@ -64,7 +64,7 @@ func (t *turns) take(ctx context.Context, id string) (done func(), refusal strin
 			taken++
 		case <-ctx.Done():
 			done()
-			return nil, "the request ended while it waited for its turn"
+			return nil, "the request was cancelled while it was waiting"
 		}
 	}
 	return done, ""

@@ -52,7 +52,7 @@ func TestWhoGoesAwayWaitsNoMoreAndTooManyAreRefused(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if _, refusal := turns.take(t.Context(), "a"); !strings.Contains(refusal, "16 drafts") {
+		if _, refusal := turns.take(t.Context(), "a"); !strings.Contains(refusal, "16 policy evaluations") {
 			t.Errorf("one more is refused with %q", refusal)
 		}
 		cancel()

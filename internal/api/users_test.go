@@ -45,7 +45,7 @@ func TestUserIsCreatedAsAsked(t *testing.T) {
 	if diff := cmp.Diff([]string{"alice", "Bob"}, s.names("")); diff != "" {
 		t.Errorf("list after another creation (-want +got):\n%s", diff)
 	}
-	if lines := s.log.lines(t, "user name has capitals; lower case is recommended"); len(lines) != 1 || lines[0]["user"] != "Bob" {
+	if lines := s.log.lines(t, "user name has capital letters; lower case is recommended"); len(lines) != 1 || lines[0]["user"] != "Bob" {
 		t.Errorf("warnings of capitals: %v", lines)
 	}
 }
@@ -53,7 +53,7 @@ func TestUserIsCreatedAsAsked(t *testing.T) {
 func TestUserThatCannotBeIsRefused(t *testing.T) {
 	s := sqlite(t)
 	s.newUser("alice")
-	const rule = "a user name begins with a letter and goes on with letters, digits, '.', '_', '-' and '@'"
+	const rule = "it must begin with a letter, followed by letters, digits, '.', '_', '-' or '@'"
 	for _, c := range []struct {
 		body   any
 		detail string
@@ -63,38 +63,38 @@ func TestUserThatCannotBeIsRefused(t *testing.T) {
 		{"{}", "name is required", "name"},
 		{object{"name": ""}, "name is required", "name"},
 		{object{"name": nil}, "name is required", "name"},
-		{object{"name": "Bob Smith"}, `"Bob Smith" is not a user name: ` + rule + `; try "bob-smith"`, "name"},
-		{object{"name": "7of9"}, `"7of9" is not a user name: ` + rule + `; try "of9"`, "name"},
-		{object{"name": "ümlaut"}, `"ümlaut" is not a user name: ` + rule + `; try "umlaut"`, "name"},
-		{object{"name": "jöhn"}, `"jöhn" is not a user name: ` + rule + `; try "john"`, "name"},
-		{object{"name": "иван"}, `"иван" is not a user name: ` + rule, "name"},
-		{object{"name": "bob\n"}, `"bob\n" is not a user name: ` + rule + `; try "bob"`, "name"},
-		{object{"name": "bob\x00"}, `"bob\x00" is not a user name: ` + rule + `; try "bob"`, "name"},
-		{object{"name": strings.Repeat("a", 129)}, "a user name has at most 128 characters", "name"},
-		{object{"name": "Tagged-Devices"}, "tagged-devices is what lists show for nodes with tags; choose another name", "name"},
-		{object{"name": true}, "name must be a text", "name"},
-		{object{"name": []string{"a"}}, "name must be a text", "name"},
-		{object{"name": "bob", "displayName": "a\x00b"}, "displayName holds U+0000, which cannot be shown", "displayName"},
-		{object{"name": "bob", "displayName": "\ufeffbob"}, "displayName holds U+FEFF, which cannot be shown", "displayName"},
-		{object{"name": "bob", "displayName": "b\u202eob"}, "displayName holds U+202E, which cannot be shown", "displayName"},
-		{object{"name": "bob", "displayName": "b\u2069"}, "displayName holds U+2069, which cannot be shown", "displayName"},
-		{object{"name": "bob", "displayName": "b\u2029b"}, "displayName holds U+2029, which cannot be shown", "displayName"},
-		{object{"name": "bob", "displayName": "b\ufffe"}, "displayName holds U+FFFE, which cannot be shown", "displayName"},
-		{object{"name": "bob", "displayName": "b\U0001ffff"}, "displayName holds U+1FFFF, which cannot be shown", "displayName"},
-		{object{"name": "bob", "email": "a\nb"}, "email holds U+000A, which cannot be shown", "email"},
+		{object{"name": "Bob Smith"}, `invalid user name "Bob Smith": ` + rule + `; try "bob-smith"`, "name"},
+		{object{"name": "7of9"}, `invalid user name "7of9": ` + rule + `; try "of9"`, "name"},
+		{object{"name": "ümlaut"}, `invalid user name "ümlaut": ` + rule + `; try "umlaut"`, "name"},
+		{object{"name": "jöhn"}, `invalid user name "jöhn": ` + rule + `; try "john"`, "name"},
+		{object{"name": "иван"}, `invalid user name "иван": ` + rule, "name"},
+		{object{"name": "bob\n"}, `invalid user name "bob\n": ` + rule + `; try "bob"`, "name"},
+		{object{"name": "bob\x00"}, `invalid user name "bob\x00": ` + rule + `; try "bob"`, "name"},
+		{object{"name": strings.Repeat("a", 129)}, "a user name can have at most 128 characters", "name"},
+		{object{"name": "Tagged-Devices"}, "tagged-devices is reserved: it stands for tagged nodes; choose another name", "name"},
+		{object{"name": true}, "name must be a string", "name"},
+		{object{"name": []string{"a"}}, "name must be a string", "name"},
+		{object{"name": "bob", "displayName": "a\x00b"}, "displayName contains the unprintable character U+0000", "displayName"},
+		{object{"name": "bob", "displayName": "\ufeffbob"}, "displayName contains the unprintable character U+FEFF", "displayName"},
+		{object{"name": "bob", "displayName": "b\u202eob"}, "displayName contains the unprintable character U+202E", "displayName"},
+		{object{"name": "bob", "displayName": "b\u2069"}, "displayName contains the unprintable character U+2069", "displayName"},
+		{object{"name": "bob", "displayName": "b\u2029b"}, "displayName contains the unprintable character U+2029", "displayName"},
+		{object{"name": "bob", "displayName": "b\ufffe"}, "displayName contains the unprintable character U+FFFE", "displayName"},
+		{object{"name": "bob", "displayName": "b\U0001ffff"}, "displayName contains the unprintable character U+1FFFF", "displayName"},
+		{object{"name": "bob", "email": "a\nb"}, "email contains the unprintable character U+000A", "email"},
 		{object{"name": "bob", "pictureUrl": strings.Repeat("x", 513)}, "pictureUrl is longer than 512 bytes", "pictureUrl"},
-		{"{\"name\":\"bob\",\"displayName\":\"a\xffb\"}", "the body is not valid UTF-8", ""},
+		{"{\"name\":\"bob\",\"displayName\":\"a\xffb\"}", "the request body is not valid UTF-8", ""},
 		{`{"name":"bob","displayName":"\ud800"}`, "displayName is not valid UTF-8", "displayName"},
-		{`{"name":"bob"`, "the body is not JSON: unexpected end of JSON input at byte 13", ""},
-		{`{"name":"bob"}{}`, "the body is not JSON: invalid character '{' after top-level value at byte 15", ""},
-		{`[]`, "the body must be a JSON object", ""},
-		{`"alice"`, "the body must be a JSON object", ""},
+		{`{"name":"bob"`, "the request body is not valid JSON: unexpected end of JSON input at byte 13", ""},
+		{`{"name":"bob"}{}`, "the request body is not valid JSON: invalid character '{' after top-level value at byte 15", ""},
+		{`[]`, "the request body must be a JSON object", ""},
+		{`"alice"`, "the request body must be a JSON object", ""},
 	} {
 		s.call("POST", "/api/v1/user", c.body).fails(400, "Bad Request", c.detail, c.path)
 	}
 	for _, name := range []string{"alice", "ALICE"} {
 		s.call("POST", "/api/v1/user", object{"name": name}).
-			fails(409, "Conflict", `there is a user "alice" already; names are compared without regard to case`, "")
+			fails(409, "Conflict", `user "alice" already exists; user names are not case-sensitive`, "")
 	}
 	if diff := cmp.Diff([]string{"alice"}, s.names("")); diff != "" || s.ledger.World().Rev != 2 {
 		t.Errorf("revision %d, users (-want +got):\n%s", s.ledger.World().Rev, diff)
@@ -153,9 +153,9 @@ func TestUserIsRenamedByNameOrID(t *testing.T) {
 	if n := len(s.log.lines(t, "user renamed")); n != 4 {
 		t.Errorf("%d renames are logged, want 4: one was none", n)
 	}
-	rename("nobody", "dave").fails(404, "Not Found", `there is no user "nobody"; list them with: fairlead users list`, "")
-	rename("99", "dave").fails(404, "Not Found", `there is no user "99"; list them with: fairlead users list`, "")
-	rename(id, "BOB").fails(409, "Conflict", `there is a user "bob" already; names are compared without regard to case`, "")
+	rename("nobody", "dave").fails(404, "Not Found", `unknown user "nobody"; list users with: fairlead users list`, "")
+	rename("99", "dave").fails(404, "Not Found", `unknown user "99"; list users with: fairlead users list`, "")
+	rename(id, "BOB").fails(409, "Conflict", `user "bob" already exists; user names are not case-sensitive`, "")
 	for _, name := range []string{"a%20b", "1a", "%00", "a%2Fb", "%ff", "-"} {
 		if a := rename(id, name); a.status != 400 || a.header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
@@ -178,7 +178,7 @@ func TestUserIsDeletedWithNodesAndKeys(t *testing.T) {
 	}
 	node := s.call("GET", "/api/v1/node/3", nil).ok()["node"].(object)
 	if node["user"].(object)["name"] != "tagged-devices" || node["createdBy"].(object)["name"] != "alice" {
-		t.Errorf("a node with tags: user %v, created by %v", node["user"], node["createdBy"])
+		t.Errorf("a tagged node: user %v, created by %v", node["user"], node["createdBy"])
 	}
 	if users := s.call("GET", "/api/v1/user?name=alice", nil).ok()["users"].([]any); users[0].(object)["nodeCount"] != 2.0 {
 		t.Errorf("alice has %v nodes, want 2: tagged ones do not count", users[0].(object)["nodeCount"])
@@ -192,7 +192,7 @@ func TestUserIsDeletedWithNodesAndKeys(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
-	s.call("DELETE", "/api/v1/user/1", nil).fails(404, "Not Found", `there is no user "1"; list them with: fairlead users list`, "")
+	s.call("DELETE", "/api/v1/user/1", nil).fails(404, "Not Found", `unknown user "1"; list users with: fairlead users list`, "")
 	if diff := cmp.Diff([]string{"bob"}, s.names("")); diff != "" {
 		t.Errorf("users (-want +got):\n%s", diff)
 	}
@@ -219,7 +219,7 @@ func TestUserIsDeletedWithNodesAndKeys(t *testing.T) {
 func TestTaggedNodesGoWithTheirUserWhenAsked(t *testing.T) {
 	s := sqlite(t)
 	node := uint64(0)
-	enrol := func(user string) {
+	register := func(user string) {
 		node++
 		key := s.preAuthKey(object{"user": user, "aclTags": []string{"tag:web"}})
 		s.call("POST", "/api/v1/machine", machine(node, key), noKey).ok()
@@ -232,7 +232,7 @@ func TestTaggedNodesGoWithTheirUserWhenAsked(t *testing.T) {
 	}
 	for _, user := range []string{"alice", "bob", "carol"} {
 		s.newUser(user)
-		enrol(user)
+		register(user)
 	}
 	want := object{"deletedNodes": 1.0, "taggedNodes": []any{}}
 	for range 2 {
@@ -248,7 +248,7 @@ func TestTaggedNodesGoWithTheirUserWhenAsked(t *testing.T) {
 	// A key that cannot see nodes learns that one remains, but cannot delete it.
 	users := s.limited(mesh.RoleOperator, "users", "preauthkeys")
 	s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"2"}, "action": "delete", "deleteTagged": true}, users).
-		fails(403, "Forbidden", "Forbidden: user bob has nodes, which are deleted with the user; this needs the scope nodes too; the key has [users preauthkeys]", "")
+		fails(403, "Forbidden", "Forbidden: user bob has nodes, which are deleted with the user; this also requires the scope nodes; the API key has [users preauthkeys]", "")
 	for range 2 {
 		got := s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"2", "2"}, "action": "delete"}, users, "Idempotency-Key: bob").ok()
 		if diff := cmp.Diff([]any{object{"id": "2", "name": "", "tags": []any{}}}, got["taggedNodes"]); diff != "" {

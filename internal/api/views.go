@@ -65,7 +65,8 @@ func (v preAuthKeyView) shape() *openapi.PreAuthKey {
 		return nil
 	}
 	return &openapi.PreAuthKey{
-		ID: k.ID.String(), Key: identity.Mask(identity.KindPreAuth, k.Prefix), User: v.user.shape(), Reusable: k.Reusable, Ephemeral: k.Ephemeral, Used: k.Used,
+		ID: k.ID.String(), Key: identity.Mask(identity.KindPreAuth, k.Prefix), User: v.user.shape(), Description: k.Description, Reusable: k.Reusable,
+		Ephemeral: k.Ephemeral, Used: k.Used,
 		Expired: v.expired, Expiration: k.Expiry.Time(), CreatedAt: k.CreatedAt.Time(), ACLTags: list(k.Tags),
 		Uses: k.LastUse.Count, LastUsed: moment(k.LastUse.At), LastUsedFrom: k.LastUse.From,
 	}

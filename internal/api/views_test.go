@@ -12,7 +12,7 @@ import (
 )
 
 // Readers hold different snapshots of the same history and read different clocks.
-func TestCachedNodesEqualThoseMadeAnew(t *testing.T) {
+func TestCachedNodesEqualFreshOnes(t *testing.T) {
 	for seed := range uint64(5) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var cache api.NodeCache
@@ -26,7 +26,7 @@ func TestCachedNodesEqualThoseMadeAnew(t *testing.T) {
 			for n := range s.Nodes.All() {
 				got, want := cache.Encoded(s, n, at), api.EncodedNode(s, n, at)
 				if !bytes.Equal(got, want) {
-					t.Fatalf("seed %d, revision %d:\ncached %s\nanew   %s", seed, s.Rev, got, want)
+					t.Fatalf("seed %d, revision %d:\ncached %s\nfresh  %s", seed, s.Rev, got, want)
 				}
 				if again := cache.Encoded(s, n, at); &again[0] == &got[0] {
 					hits++

@@ -156,7 +156,7 @@ func (s *webhooks) ListFailedEvents(w http.ResponseWriter, r *http.Request, webh
 	var before mesh.DeadLetterID
 	if err == nil && or(p.Cursor) != "" {
 		if before, err = letterRef(*p.Cursor); err != nil {
-			err = &badRequest{"cursor", "cursor must be next of an answer before"}
+			err = &badRequest{"cursor", "invalid cursor: use the value of next from the previous response"}
 		}
 	}
 	snap := s.ledger.World().Snapshot
@@ -201,7 +201,7 @@ func (s *webhooks) RedeliverEvent(w http.ResponseWriter, r *http.Request, webhoo
 func webhookRef(text string) (mesh.WebhookID, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 || id > mesh.MaxID {
-		return 0, &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("there is no webhook %.50q; list them with: fairlead webhooks list", text)}
+		return 0, &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("unknown webhook %.50q; list webhooks with: fairlead webhooks list", text)}
 	}
 	return mesh.WebhookID(id), nil
 }
@@ -209,7 +209,7 @@ func webhookRef(text string) (mesh.WebhookID, error) {
 func letterRef(text string) (mesh.DeadLetterID, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 || id > mesh.MaxID {
-		return 0, &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("there is no failed event %.50q; list them with: fairlead webhooks failed", text)}
+		return 0, &control.Refusal{Reason: control.NotFound, Text: fmt.Sprintf("unknown failed event %.50q; list failed events with: fairlead webhooks failed", text)}
 	}
 	return mesh.DeadLetterID(id), nil
 }

@@ -53,7 +53,7 @@ func TestWebhookOfThisMachineIsRefusedUnlessAllowed(t *testing.T) {
 	}
 	id := s.call("POST", "/api/v1/webhooks", object{"url": "https://10.0.0.7/"}).ok()["webhook"].(object)["id"].(string)
 	s.call("PATCH", "/api/v1/webhooks/"+id, object{"url": nobody}).
-		fails(400, "Bad Request", "127.0.0.1 is the server itself, on its link or in the mesh: give another address, or set webhooks.allow_local to allow that", "url")
+		fails(400, "Bad Request", "127.0.0.1 is a local address or an address of the mesh; use another address, or set webhooks.allow_local to allow it", "url")
 	s.call("PATCH", "/api/v1/webhooks/"+id, object{"description": "x"}).ok()
 }
 
@@ -141,21 +141,21 @@ func TestWrongWebhooksAreRefused(t *testing.T) {
 		text         string
 	}{
 		{"POST", "/api/v1/webhooks", object{}, 400, "url is required"},
-		{"POST", "/api/v1/webhooks", object{"url": "receiver.example.com"}, 400, "must be an address"},
-		{"POST", "/api/v1/webhooks", object{"url": "ftp://receiver.example.com"}, 400, "must be an address"},
-		{"POST", "/api/v1/webhooks", object{"url": "file:///etc/passwd"}, 400, "must be an address"},
-		{"POST", "/api/v1/webhooks", object{"url": "https://me:pass@example.com"}, 400, "must not carry a user name"},
-		{"POST", "/api/v1/webhooks", object{"url": "https://example.com/#x"}, 400, "must not have a part behind #"},
+		{"POST", "/api/v1/webhooks", object{"url": "receiver.example.com"}, 400, "must be a URL"},
+		{"POST", "/api/v1/webhooks", object{"url": "ftp://receiver.example.com"}, 400, "must be a URL"},
+		{"POST", "/api/v1/webhooks", object{"url": "file:///etc/passwd"}, 400, "must be a URL"},
+		{"POST", "/api/v1/webhooks", object{"url": "https://me:pass@example.com"}, 400, "must not contain a user name"},
+		{"POST", "/api/v1/webhooks", object{"url": "https://example.com/#x"}, 400, "must not have a fragment (#)"},
 		{"POST", "/api/v1/webhooks", object{"url": nobody, "events": []string{"node.*", "node.exploded"}}, 400, "node.exploded"},
 		{"POST", "/api/v1/webhooks", object{"url": nobody, "events": []string{"nod.*"}}, 400, "nod.*"},
 		{"POST", "/api/v1/webhooks", object{"url": nobody, "events": strings.Split(strings.Repeat("node.*,", 51), ",")}, 400, "more than 50"},
 		{"POST", "/api/v1/webhooks", object{"url": nobody, "description": strings.Repeat("x", 201)}, 400, "longer than 200"},
-		{"PATCH", path, object{"url": ""}, 400, "must be an address"},
-		{"PATCH", "/api/v1/webhooks/99", object{}, 404, "there is no webhook 99"},
-		{"GET", "/api/v1/webhooks/first", nil, 404, "there is no webhook"},
-		{"DELETE", "/api/v1/webhooks/99", nil, 404, "there is no webhook 99"},
-		{"POST", "/api/v1/webhooks/99/test", nil, 404, "there is no webhook 99"},
-		{"GET", "/api/v1/webhooks/99/failed", nil, 404, "there is no webhook 99"},
+		{"PATCH", path, object{"url": ""}, 400, "must be a URL"},
+		{"PATCH", "/api/v1/webhooks/99", object{}, 404, "unknown webhook 99"},
+		{"GET", "/api/v1/webhooks/first", nil, 404, "unknown webhook"},
+		{"DELETE", "/api/v1/webhooks/99", nil, 404, "unknown webhook 99"},
+		{"POST", "/api/v1/webhooks/99/test", nil, 404, "unknown webhook 99"},
+		{"GET", "/api/v1/webhooks/99/failed", nil, 404, "unknown webhook 99"},
 		{"GET", path + "/failed?limit=0", nil, 400, "limit must be"},
 		{"GET", path + "/failed?limit=1001", nil, 400, "limit must be"},
 		{"GET", path + "/failed?cursor=x", nil, 400, "cursor"},

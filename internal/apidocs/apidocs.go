@@ -19,18 +19,18 @@ var pageTemplate string
 func Render(document []byte) ([]byte, error) {
 	d := &docs{}
 	if err := yaml.Unmarshal(document, d); err != nil {
-		return nil, fmt.Errorf("reading the API's document: %w", err)
+		return nil, fmt.Errorf("reading the API document: %w", err)
 	}
 	page, err := template.New("page.html").Funcs(template.FuncMap{
 		"markdown": markdown, "inline": inline, "anchor": anchor, "parameters": d.parameters, "body": d.body, "members": d.members,
 		"response": d.response, "type": d.typeOf, "example": d.example,
 	}).Parse(pageTemplate)
 	if err != nil {
-		return nil, fmt.Errorf("reading the template of the API's page: %w", err)
+		return nil, fmt.Errorf("reading the template of the API page: %w", err)
 	}
 	var b bytes.Buffer
 	if err := page.Execute(&b, d); err != nil {
-		return nil, fmt.Errorf("making the API's page: %w", err)
+		return nil, fmt.Errorf("rendering the API page: %w", err)
 	}
 	return b.Bytes(), nil
 }
@@ -225,7 +225,7 @@ type row struct {
 func (d *docs) body(s schema) []row { return d.rows(s, "required", "") }
 
 // members lists the members of a response, which are rarely absent.
-func (d *docs) members(s schema) []row { return d.rows(s, "", "may be absent") }
+func (d *docs) members(s schema) []row { return d.rows(s, "", "optional") }
 
 func (d *docs) rows(s schema, required, optional string) (rows []row) {
 	s, _ = d.follow(s)
@@ -256,16 +256,16 @@ func (d *docs) parameters(list []parameter) (rows []row) {
 // typeOf describes the type of a value; named objects are linked.
 func (d *docs) typeOf(v schema) template.HTML {
 	s, name := d.follow(v)
-	text := map[string]string{"string": "text", "integer": "number", "boolean": "true or false"}[s.Type]
+	text := template.HTMLEscapeString(s.Type)
 	switch {
 	case name != "":
 		text = fmt.Sprintf(`<a href="#%s">%s</a>`, anchor(name), template.HTMLEscapeString(name))
 	case s.Format == "date-time":
-		text = "time"
+		text = "timestamp"
 	case s.Items != nil:
-		text = "list of " + string(d.typeOf(*s.Items))
+		text = "array of " + string(d.typeOf(*s.Items))
 	case s.AdditionalProperties != nil:
-		text = "object of " + string(d.typeOf(*s.AdditionalProperties))
+		text = "map of " + string(d.typeOf(*s.AdditionalProperties))
 	case s.Enum != nil:
 		text = template.HTMLEscapeString(strings.Join(s.Enum, ", "))
 	}

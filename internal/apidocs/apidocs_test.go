@@ -59,7 +59,7 @@ func TestPageShowsTheWholeDocument(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"Authentication failed: invalid API key", "Reading your own write", "<h1>Fairlead API v1</h1>"} {
+	for _, text := range []string{"Authentication failed: invalid API key", "Read-your-writes consistency", "<h1>Fairlead API v1</h1>"} {
 		if !strings.Contains(page, text) {
 			t.Errorf("%q is nowhere", text)
 		}
@@ -87,8 +87,8 @@ func (d document) isShown(t *testing.T, page, method, path string, op object) {
 		}
 	}
 	scope, limited := op["x-scope"].(string)
-	need := regexp.MustCompile(fmt.Sprintf(`For keys with the role %v( or more)?, and the scope %s if`, op["x-role"], scope))
-	if limited && !need.MatchString(section) || !limited && strings.Contains(section, "For keys with") {
+	need := regexp.MustCompile(fmt.Sprintf(`Requires the role %v( or higher)?, and the scope %s if the API key`, op["x-role"], scope))
+	if limited && !need.MatchString(section) || !limited && strings.Contains(section, "Requires the role") {
 		t.Errorf("%s does not show that it is for the role %v and the scope %q", name, op["x-role"], scope)
 	}
 	parameters, _ := op["parameters"].([]any)

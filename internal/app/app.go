@@ -97,7 +97,7 @@ func Run(ctx context.Context, o Options) error {
 	s := &service{Options: o, log: newLogger(o.Log, o.Config.Log), registry: prometheus.NewRegistry()}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, w := range o.Config.Warnings {
-		s.log.Warn("configuration", "problem", w.String())
+		s.log.Warn("configuration warning", "problem", w.String())
 	}
 	if err := s.limit(); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *service) run(ctx context.Context) (err error) {
 	}
 	defer func() {
 		if err := st.Close(); err != nil {
-			s.log.Warn("closing the database", "error", err)
+			s.log.Warn("failed to close database", "error", err)
 		}
 	}()
 	if err := s.openLedger(ctx, st); err != nil {
@@ -233,7 +233,7 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 		"database", s.Config.Database.Type, "replica", s.ledger.Cluster().Self().ID, "rev", s.ledger.World().Rev)
 	elsewhere, embedded := s.ledger.World().Relays()
 	if c := s.Config.DERP; !c.Server.Enabled && len(c.URLs)+len(c.Paths)+len(elsewhere)+len(embedded) == 0 {
-		s.log.Warn("no relay", "remedy", noRelay)
+		s.log.Warn("no relay configured", "remedy", noRelay)
 	}
 	notify("READY=1")
 	if s.Ready != nil {
@@ -249,13 +249,13 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	leave()
 	s.shutdown(servers, p)
 	s.saveObserved(failed, p)
-	s.log.Info("fairlead has stopped")
+	s.log.Info("fairlead stopped")
 	return nil
 }
 
 // drain announces the shutdown and gives load balancers time to notice.
 func (s *service) drain(failed context.Context) {
-	s.log.Info("stopping: finishing what was begun")
+	s.log.Info("shutting down")
 	s.draining.Store(true)
 	notify("STOPPING=1")
 	select {
@@ -269,10 +269,10 @@ func (s *service) saveObserved(failed context.Context, p *parts) {
 	ctx, cancel := context.WithTimeout(failed, lastSave)
 	defer cancel()
 	if err := p.control.Clients.SaveAllReports(ctx); err != nil { // reports that arrived while clients were disconnecting
-		s.log.Warn("the last reports of nodes that report all the time are lost", "error", err)
+		s.log.Warn("delayed node reports lost", "error", err)
 	}
 	if err := p.control.Observations.SaveAll(ctx); err != nil {
-		s.log.Warn("what nodes measured and when keys were used in the last ten minutes is lost", "error", err)
+		s.log.Warn("node measurements and key usage of the last ten minutes lost", "error", err)
 	}
 }
 
@@ -282,7 +282,7 @@ func (s *service) saveReports(ctx context.Context, p *parts) {
 	ctx, cancel := context.WithTimeout(ctx, lastSave)
 	defer cancel()
 	if err := p.control.Clients.SaveAllReports(ctx); err != nil {
-		s.log.Warn("some reports of nodes that report all the time could not be committed yet", "error", err)
+		s.log.Warn("delayed node reports not saved yet", "error", err)
 	}
 }
 
@@ -291,7 +291,7 @@ func (s *service) shutdown(servers []*http.Server, p *parts) {
 	defer cancel()
 	for _, server := range servers {
 		if err := server.Shutdown(ctx); err != nil {
-			s.log.Warn("cutting off requests that did not end", "error", err)
+			s.log.Warn("closing requests that did not finish in time", "error", err)
 			_ = server.Close()
 		}
 	}
@@ -313,8 +313,8 @@ const (
 
 // Statuses that probes receive.
 const (
-	stopping = "the service is stopping"
-	fenced   = "this replica lost the database and another one has it; devices and API keys are refused here"
+	stopping = "the server is shutting down"
+	fenced   = "this replica has lost its database, which another replica can still use; it rejects devices and API keys"
 )
 
 // health returns the health of the server. It is called often and by strangers, so it only reads.
@@ -381,7 +381,7 @@ func (s *service) health() openapi.Health {
 	}
 	for _, r := range s.ledger.Cluster().Replicas() {
 		if r.ConfigHash != s.ledger.Cluster().Self().ConfigHash {
-			report(checkReplicas, openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s has another configuration; make the keys that must agree the same on all: see docs/configuration.md", r.ID))
+			report(checkReplicas, openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s has a different configuration; some keys must be the same on all replicas, see docs/configuration.md", r.ID))
 		}
 	}
 	return h

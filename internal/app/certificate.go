@@ -115,7 +115,7 @@ func (c *certificate) look() {
 		c.log.Info("certificate reloaded", "expires", c.current.Load().until)
 	case c.failed != nil && (!c.broken.Load() || c.failed.Error() != err.Error()):
 		c.broken.Store(true)
-		c.log.Error("certificate not reloaded: the previous one stays in use; check tls_cert_path and tls_key_path",
+		c.log.Error("certificate not reloaded, keeping the previous one; check tls_cert_path and tls_key_path",
 			"error", err, "expires", c.current.Load().until)
 	}
 	c.seen, c.failed = files, err
@@ -130,7 +130,7 @@ func (c *certificate) Run(ctx context.Context) error {
 func (c *certificate) warnings(now time.Time) (texts []string) {
 	l := c.current.Load()
 	if c.broken.Load() {
-		texts = append(texts, "the new TLS certificate cannot be loaded, so the previous one stays in use; the log says why")
+		texts = append(texts, "cannot load the new TLS certificate, so the previous one stays in use; see the server log")
 	}
 	switch left := l.until.Sub(now); {
 	case left <= 0:

@@ -31,7 +31,7 @@ func TestChecksTellSinceWhenAPartIsAsItIs(t *testing.T) {
 	}
 	c.note(openapi.Health{}, at(3))
 	if got := c.parts[2]; got.Status != openapi.ServerCheckPass || got.Since != at(3) {
-		t.Errorf("the relay is well again since %v (%s), want %v", got.Since, got.Status, at(3))
+		t.Errorf("the relay has been healthy since %v (%s), want %v", got.Since, got.Status, at(3))
 	}
 }
 

@@ -100,8 +100,8 @@ func TestEmbeddedRelayIsWhatTheConfigurationSays(t *testing.T) {
 	if got := relays(t, off); len(got) > 0 {
 		t.Errorf("there are relays: %v", got)
 	}
-	if _, body := fetch(t, "tcp", off.API, "/health"); !strings.Contains(body, "there is no relay") {
-		t.Errorf("/health does not warn that there is no relay: %s", body)
+	if _, body := fetch(t, "tcp", off.API, "/health"); !strings.Contains(body, "no relay configured") {
+		t.Errorf("/health does not warn that no relay configured: %s", body)
 	}
 	conn, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", at)
 	if err != nil {

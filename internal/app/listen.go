@@ -69,11 +69,11 @@ func listenTCP(key, addr string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("address already in use: %s %s: stop what listens there, or choose another port", key, addr)
+		return nil, fmt.Errorf("address already in use: %s %s: stop the process that listens there, or choose another port", key, addr)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("%s %s: permission denied: a port below 1024 needs the capability CAP_NET_BIND_SERVICE", key, addr)
+		return nil, fmt.Errorf("%s %s: permission denied: ports below 1024 require the capability CAP_NET_BIND_SERVICE", key, addr)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("%s %s: this machine does not have that address; 0.0.0.0 means all it has", key, addr)
+		return nil, fmt.Errorf("%s %s: this machine does not have this address; use 0.0.0.0 for all addresses", key, addr)
 	case err != nil:
 		return nil, fmt.Errorf("%s %s: %w", key, addr, err)
 	}
@@ -84,11 +84,11 @@ func listenTCP(key, addr string) (net.Listener, error) {
 // crash and is replaced; any other file is left alone.
 func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, fmt.Errorf("unix_socket %s: %w: make the directory writable for the service's user, or set unix_socket", path, err)
+		return nil, fmt.Errorf("unix_socket %s: %w: make the directory writable for the user that runs the server, or set unix_socket to another path", path, err)
 	}
 	if info, err := os.Stat(path); err == nil {
 		if info.Mode().Type() != os.ModeSocket {
-			return nil, fmt.Errorf("unix_socket %s: there is a file that is not a socket: remove it, or set unix_socket to another path", path)
+			return nil, fmt.Errorf("unix_socket %s: not a socket: remove the file, or set unix_socket to another path", path)
 		}
 		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path)
 		if err == nil {

@@ -32,5 +32,5 @@ func publicText(err error) string {
 			return phrase
 		}
 	}
-	return "the database cannot be used; the log of the service has the details"
+	return "database unavailable; see the server log"
 }

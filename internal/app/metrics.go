@@ -13,17 +13,17 @@ import (
 func (s *service) metricsHandler() http.Handler {
 	s.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mesh_build_info", Help: "1, with the version of the binary.", ConstLabels: prometheus.Labels{"version": s.Build.Version},
+			Name: "mesh_build_info", Help: "Always 1, with the version of the binary as a label.", ConstLabels: prometheus.Labels{"version": s.Build.Version},
 		}, func() float64 { return 1 }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mesh_tls_certificate_expiry_timestamp_seconds", Help: "When the TLS certificate in use expires, in seconds since 1970; 0 without one.",
+			Name: "mesh_tls_certificate_expiry_timestamp_seconds", Help: "Expiry of the TLS certificate in use, as a Unix time in seconds; 0 without a certificate.",
 		}, s.certificate.expiry),
 		&healthMetrics{
 			health:   s.health,
 			ready:    s.ready,
 			isReady:  prometheus.NewDesc("mesh_ready", "1 while /ready passes, 0 while it fails.", nil, nil),
 			healthy:  prometheus.NewDesc("mesh_healthy", "1 while /health passes, 0 while it fails.", nil, nil),
-			warnings: prometheus.NewDesc("mesh_health_warnings", "Warnings of /health, by what they are about.", []string{"check"}, nil),
+			warnings: prometheus.NewDesc("mesh_health_warnings", "Warnings reported by /health, by check.", []string{"check"}, nil),
 		},
 	)
 	mux := http.NewServeMux()

@@ -158,8 +158,8 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 }
 
 const (
-	noRelay    = "there is no relay, and clients do not start without one: set derp.server.enabled, derp.urls or derp.paths"
-	noRelayMap = "no relay map was loaded from derp.urls or derp.paths, and clients do not start without a relay: the log says why, after \"relay map not updated\""
+	noRelay    = "no relay configured: devices cannot connect. Set derp.server.enabled, derp.urls or derp.paths"
+	noRelayMap = "no relay map loaded from derp.urls or derp.paths: devices cannot connect. The log says why; search for \"relay map not updated\""
 )
 
 // buildRelay adds the embedded relay and the updater for maps of other relays.

@@ -28,7 +28,7 @@ func (r *risks) look(ctx context.Context) {
 	now, err := r.read(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.log.Warn("cannot read the settings of PostgreSQL", "error", err)
+			r.log.Warn("cannot read PostgreSQL settings", "error", err)
 		}
 		return
 	}

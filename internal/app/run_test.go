@@ -184,7 +184,7 @@ func TestRelayIsOnByDefault(t *testing.T) {
 		}
 		return nil
 	})
-	off.warns(t, "relay", "there is no relay")
+	off.warns(t, "relay", "no relay configured")
 }
 
 func TestFailedStartLeavesNothingBehind(t *testing.T) {
@@ -214,8 +214,8 @@ func TestReplicasWarnOfAnotherConfiguration(t *testing.T) {
 	name := pg.Database(t)
 	first := run(t, settings(t, postgres(name)...))
 	second := run(t, settings(t, append(postgres(name), "FAIRLEAD_PREFIXES_V4=100.64.1.0/24")...))
-	first.warns(t, "replicas", "has another configuration")
-	second.warns(t, "replicas", "has another configuration")
+	first.warns(t, "replicas", "has a different configuration")
+	second.warns(t, "replicas", "has a different configuration")
 	second.stop(t)
 	first.stop(t)
 }
@@ -269,7 +269,7 @@ func TestReplicaWhoseRelayRegionIsTakenServesAndWarns(t *testing.T) {
 	if _, body := fetch(t, "tcp", second.API, "/health"); strings.Contains(body, "relay") {
 		t.Errorf("warns at once: %s", body)
 	}
-	second.warns(t, "relay", "give each replica a derp.server.region_id of its own")
+	second.warns(t, "relay", "give each replica its own derp.server.region_id")
 	second.stop(t)
 	first.stop(t)
 }

@@ -57,7 +57,7 @@ func Write(ctx context.Context, from Database, out io.Writer, o Options) (*Summa
 }
 
 func errEmpty(from Database) error {
-	return fmt.Errorf("%s holds no tables of fairlead: check database in the configuration", from)
+	return fmt.Errorf("%s has no Fairlead tables: check the database section of the configuration", from)
 }
 
 func write(ctx context.Context, v *sqlstore.View, out io.Writer, h Header, o Options) (*Summary, error) {
@@ -155,7 +155,7 @@ func Restore(ctx context.Context, in io.Reader, identities []age.Identity, to Ta
 		return nil, ErrDamaged
 	}
 	if r.header.Schema > newest {
-		return nil, fmt.Errorf("%w: its tables are of version %d, and this binary knows up to %d: install fairlead %s or later",
+		return nil, fmt.Errorf("%w: it has schema version %d, and this binary supports up to %d: install fairlead %s or later",
 			ErrNewer, r.header.Schema, newest, r.header.Product)
 	}
 	var s *Summary
@@ -169,7 +169,7 @@ func Restore(ctx context.Context, in io.Reader, identities []age.Identity, to Ta
 // Move fills a database from another one that no server uses. The other database is not changed.
 func Move(ctx context.Context, from Database, to Target) (*Summary, error) {
 	if from == to.Database {
-		return nil, fmt.Errorf("%s cannot be moved to itself", from)
+		return nil, fmt.Errorf("cannot move %s to itself", from)
 	}
 	raw, err := sqlstore.OpenRaw(ctx, from, sqlstore.Take)
 	if err != nil {
@@ -215,7 +215,7 @@ func (to Target) fill(ctx context.Context, schema int64, files []KeyFile, rows f
 		}
 		given.closeTable()
 		if len(given.tables) < len(b.Tables) {
-			return fmt.Errorf("%w (it lacks tables)", ErrDamaged)
+			return fmt.Errorf("%w (tables are missing)", ErrDamaged)
 		}
 		found := newWriter(io.Discard)
 		if err := copyTables(ctx, b.View, found); err != nil {
@@ -223,7 +223,7 @@ func (to Target) fill(ctx context.Context, schema int64, files []KeyFile, rows f
 		}
 		found.closeTable()
 		if !maps.Equal(given.tables, found.tables) {
-			return fmt.Errorf("%s does not give back what was put into it; nothing was changed", to.Database)
+			return fmt.Errorf("verification failed: %s returned different rows than were written; nothing was changed", to.Database)
 		}
 		undo, err = place(placed)
 		return err
@@ -232,7 +232,7 @@ func (to Target) fill(ctx context.Context, schema int64, files []KeyFile, rows f
 		return errors.Join(err, undo())
 	}
 	if err := raw.Migrate(ctx); err != nil {
-		return fmt.Errorf("all rows are there, but %w; the server will try again when it starts", err)
+		return fmt.Errorf("all rows were restored, but updating the schema failed: %w; the server will retry when it starts", err)
 	}
 	return nil
 }
@@ -253,7 +253,7 @@ func (to Target) mayFill(ctx context.Context, raw *sqlstore.Raw) error {
 	case err != nil || c.Rev == 0:
 		return err
 	case to.Replace == nil:
-		return fmt.Errorf("%s is not empty: it holds %s; use an empty one, or --replace to remove all that", to.Database, c)
+		return fmt.Errorf("%s is not empty: it has %s; use an empty database, or --replace to delete its contents", to.Database, c)
 	}
 	return to.Replace(c)
 }
@@ -284,7 +284,7 @@ func (l *loader) table(t sqlstore.Table) error {
 	}
 	i := slices.IndexFunc(l.to.Tables, func(known sqlstore.Table) bool { return known.Name == t.Name })
 	if i < 0 || !slices.Equal(l.to.Tables[i].Columns, t.Columns) {
-		return fmt.Errorf("%w (version %d of the tables has no such table %s)", ErrDamaged, l.to.Schema, t.Name)
+		return fmt.Errorf("%w (schema version %d has no table %s with these columns)", ErrDamaged, l.to.Schema, t.Name)
 	}
 	l.filled = l.to.Tables[i]
 	return nil

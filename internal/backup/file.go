@@ -51,7 +51,7 @@ func Create(name string, write func(io.Writer) error, check func(io.Reader) erro
 		return err
 	}
 	if err := readBack(f, sum, check); err != nil {
-		return fmt.Errorf("reading back %s: %w", name, err)
+		return fmt.Errorf("verifying %s: %w", name, err)
 	}
 	if err := os.Rename(f.Name(), name); err != nil {
 		return err
@@ -72,7 +72,7 @@ func openPartial(name string) (*os.File, error) {
 	info, err := f.Stat()
 	if err == nil {
 		if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Geteuid() || s.Nlink != 1 {
-			err = fmt.Errorf("%s was made by somebody else; remove it", name)
+			err = fmt.Errorf("%s was created by another user; remove it", name)
 		}
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func cannot(name string, err error) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s exists; remove it, or name another file", name)
+	return fmt.Errorf("%s already exists; remove it, or choose another file", name)
 }
 
 // readBack reads the file from the disk instead of the page cache, where the system supports that.
@@ -99,7 +99,7 @@ func readBack(f *os.File, want hash.Hash, check func(io.Reader) error) error {
 		return err
 	}
 	if !bytes.Equal(got.Sum(nil), want.Sum(nil)) {
-		return errors.New("the disk does not hold what was written")
+		return errors.New("the file does not contain what was written")
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -121,7 +121,7 @@ func ReadKeyFiles(paths map[string]string) ([]KeyFile, error) {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", key, err)
 		case len(content) > maxFile:
-			return nil, fmt.Errorf("%s: %s is too large for a key", key, paths[key])
+			return nil, fmt.Errorf("%s: %s is too large for a key file", key, paths[key])
 		}
 		files = append(files, KeyFile{Key: key, Content: content})
 	}
@@ -143,10 +143,10 @@ func (to Target) plan(files []KeyFile) ([]placement, error) {
 	for _, f := range files {
 		path, known := to.KeyFiles[f.Key]
 		if !known {
-			return nil, fmt.Errorf("%w (it has a file for %s)", ErrDamaged, f.Key)
+			return nil, fmt.Errorf("%w (unknown key file %s)", ErrDamaged, f.Key)
 		}
 		if path == "" {
-			return nil, fmt.Errorf("the backup holds the file of %s: set it in the configuration to where that belongs", f.Key)
+			return nil, fmt.Errorf("the backup contains the file of %s: set its path in the configuration", f.Key)
 		}
 		there, err := os.ReadFile(path)
 		switch {
@@ -158,10 +158,10 @@ func (to Target) plan(files []KeyFile) ([]placement, error) {
 		case bytes.Equal(there, f.Content):
 			continue
 		case to.Replace == nil:
-			return nil, fmt.Errorf("%s %s holds another key than the backup: move it away, or use --replace, which keeps it as %s", f.Key, path, path+replaced)
+			return nil, fmt.Errorf("%s %s has a different key than the backup: move the file away, or use --replace, which renames it to %s", f.Key, path, path+replaced)
 		}
 		if older, err := os.ReadFile(path + replaced); !errors.Is(err, fs.ErrNotExist) && !bytes.Equal(older, there) {
-			return nil, fmt.Errorf("%s would take the place of an earlier key in %s: move that away", f.Key, path+replaced)
+			return nil, fmt.Errorf("cannot replace %s: %s already has an earlier key; move that file away", f.Key, path+replaced)
 		}
 		plan = append(plan, placement{path: path, content: f.Content, there: there})
 	}

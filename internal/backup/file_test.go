@@ -260,7 +260,7 @@ func TestKeyFilesComeBackAndNoneIsLost(t *testing.T) {
 	backup := small(t, Options{KeyFiles: []KeyFile{{Key: "noise", Content: []byte("n")}, {Key: "relay", Content: []byte("r")}}})
 	to := Target{Database: engines["sqlite"](t), KeyFiles: paths}
 	_, err := Restore(t.Context(), bytes.NewReader(backup), nil, to)
-	if err == nil || !strings.Contains(err.Error(), "holds another key") {
+	if err == nil || !strings.Contains(err.Error(), "has a different key") {
 		t.Fatalf("got %v", err)
 	}
 	if _, err := os.Stat(paths["noise"]); err == nil {
@@ -287,7 +287,7 @@ func TestKeyFilesComeBackAndNoneIsLost(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	backup = small(t, Options{KeyFiles: []KeyFile{{Key: "seal", Content: []byte("s")}}})
-	if _, err := Restore(t.Context(), bytes.NewReader(backup), nil, to); err == nil || !strings.Contains(err.Error(), "set it in the configuration") {
+	if _, err := Restore(t.Context(), bytes.NewReader(backup), nil, to); err == nil || !strings.Contains(err.Error(), "set its path in the configuration") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -323,7 +323,7 @@ func TestPartialFileOfAnotherIsNotWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, "a.backup")
-	for what, trap := range map[string]func(string, string) error{"symbolic link": os.Symlink, "somebody else": os.Link} {
+	for what, trap := range map[string]func(string, string) error{"symbolic link": os.Symlink, "another user": os.Link} {
 		if err := trap(victim, name+partial); err != nil {
 			t.Fatal(err)
 		}

@@ -123,7 +123,7 @@ func (w *writer) value(v any) error {
 
 func (w *writer) flush() error {
 	if w.line.Len() > maxLine {
-		return fmt.Errorf("a row of %s is longer than %d MiB, more than a backup can hold", w.name, maxLine>>20)
+		return fmt.Errorf("a row of %s is larger than %d MiB, the maximum in a backup", w.name, maxLine>>20)
 	}
 	w.all.Write(w.line.Bytes())
 	_, err := w.out.Write(w.line.Bytes())
@@ -202,7 +202,7 @@ func bit(b bool) int {
 	return 0
 }
 
-var errRow = errors.New("a row does not fit its table")
+var errRow = errors.New("a row does not match the columns of its table")
 
 // parseRow is the inverse of appendRow.
 func parseRow(line []byte, columns []sqlstore.Column) ([]any, error) {

@@ -22,14 +22,14 @@ import (
 // Errors that callers distinguish.
 var (
 	// ErrDamaged means that a backup is not what was written.
-	ErrDamaged = errors.New("the backup is damaged or cut short: use another one")
+	ErrDamaged = errors.New("the backup is damaged or truncated: use another one")
 	// ErrNotBackup means that a file is not a backup at all.
-	ErrNotBackup = errors.New("this is no backup of fairlead")
+	ErrNotBackup = errors.New("not a Fairlead backup")
 	// ErrEncrypted means that no identity can decrypt a backup.
-	ErrEncrypted = errors.New("the backup is encrypted: name the file with the right identity with --identity; " +
-		"what needs a passphrase or a plugin, decrypt with age and pass it on: age --decrypt FILE | fairlead restore -")
+	ErrEncrypted = errors.New("the backup is encrypted: pass the file with the matching identity with --identity. " +
+		"If it needs a passphrase or a plugin, decrypt it with age: age --decrypt FILE | fairlead restore -")
 	// ErrNewer means that a newer version created a backup.
-	ErrNewer = errors.New("the backup is of a newer fairlead than this one")
+	ErrNewer = errors.New("the backup was made by a newer version of fairlead")
 )
 
 const (
@@ -105,7 +105,7 @@ func openLines(in io.Reader) (*reader, error) {
 		return nil, ErrNotBackup
 	}
 	if r.header.Version != formatVersion {
-		return nil, fmt.Errorf("%w: version %d of the format, made by fairlead %s: use that version", ErrNewer, r.header.Version, r.header.Product)
+		return nil, fmt.Errorf("%w: format version %d, made by fairlead %s: use that version", ErrNewer, r.header.Version, r.header.Product)
 	}
 	for {
 		line, err := r.peek()
@@ -226,7 +226,7 @@ func (r *reader) checkEnd(end *endMark, found map[string]Sum) error {
 		return ErrDamaged
 	}
 	if r.lines.Scan() || r.lines.Err() != nil {
-		return fmt.Errorf("%w (something follows its end)", ErrDamaged)
+		return fmt.Errorf("%w (unexpected data at the end)", ErrDamaged)
 	}
 	return nil
 }
@@ -255,7 +255,7 @@ func Identities(in io.Reader) ([]age.Identity, error) {
 	}
 	list, err := age.ParseIdentities(bytes.NewReader(text))
 	if err != nil || len(list) == 0 {
-		return nil, errors.New("it holds no identity as age-keygen writes it; one that is itself encrypted must be decrypted first")
+		return nil, errors.New("no age identity found: use a file that age-keygen wrote; if the file is encrypted, decrypt it first")
 	}
 	return list, nil
 }
@@ -267,7 +267,7 @@ func Recipients(texts []string) ([]age.Recipient, error) {
 		found, err := age.ParseRecipients(bytes.NewReader([]byte(text)))
 		if err != nil || len(found) != 1 {
 			// The text is not quoted, because it may be the secret key.
-			return nil, errors.New("no recipient of age: give what age-keygen calls the public key, age1…")
+			return nil, errors.New("not an age recipient: use the public key that age-keygen prints, age1…")
 		}
 		list = append(list, found...)
 	}

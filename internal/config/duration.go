@@ -42,11 +42,11 @@ func ParseDuration(s string) (time.Duration, error) {
 			return 0, errDuration
 		}
 		if part > math.MaxInt64/hours || part*hours > math.MaxInt64-total {
-			return 0, errors.New("longer than 292 years")
+			return 0, errors.New("must be at most 292 years")
 		}
 		total += part * hours
 	}
 	return total, nil
 }
 
-var errDuration = errors.New("write a number and a unit, such as 30s, 24h, 90d, 2w or 1y")
+var errDuration = errors.New("use a number and a unit, such as 30s, 24h, 90d, 2w or 1y")

@@ -64,7 +64,7 @@ func (l *loader) readEnvironment(variables map[string]string) {
 			known := append(slices.Sorted(maps.Keys(byVariable)), configVariable, cliServer, cliAPIKey)
 			l.problem(at, "", unknown("variable", name, known))
 		case variables[direct] != "":
-			l.problem(at, k.path, fmt.Errorf("%s is set too; remove one", direct))
+			l.problem(at, k.path, fmt.Errorf("%s is also set; remove one of the two", direct))
 		default:
 			l.setFromFile(k, variables[name], at)
 		}
@@ -92,7 +92,7 @@ func (l *loader) setText(k key, s string, at place) {
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(s), &document); err != nil || len(document.Content) == 0 {
-		l.problem(at, k.path, errors.New("must be "+k.takes+", written as YAML in one line"))
+		l.problem(at, k.path, errors.New("must be "+k.takes+", as one line of YAML"))
 		return
 	}
 	l.set(k, document.Content[0], at)

@@ -75,7 +75,7 @@ func TestVariableReadsValueFromFile(t *testing.T) {
 
 	const prefix = "FAIRLEAD_DATABASE_POSTGRES_PASS_FILE: database.postgres.pass: "
 	for want, env := range map[string][]string{
-		"FAIRLEAD_DATABASE_POSTGRES_PASS is set too; remove one":                 {"FAIRLEAD_DATABASE_POSTGRES_PASS=x"},
+		"FAIRLEAD_DATABASE_POSTGRES_PASS is also set; remove one of the two":     {"FAIRLEAD_DATABASE_POSTGRES_PASS=x"},
 		"cannot read the value from " + empty + ": the file is empty":            {"FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=" + empty},
 		"cannot read the value from " + dir + "/none: no such file or directory": {"FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=" + dir + "/none"},
 	} {
@@ -91,12 +91,12 @@ func TestBadVariableIsNamed(t *testing.T) {
 		"FAIRLEAD_DATABASE_POSTGRES_PORT=no":     `FAIRLEAD_DATABASE_POSTGRES_PORT: database.postgres.port: must be a whole number, got "no"`,
 		"FAIRLEAD_DERP_URLS=https://a.example,b": `FAIRLEAD_DERP_URLS: derp.urls[1]: must be an absolute URL`,
 		"FAIRLEAD_POLICY_MODE=git":               `FAIRLEAD_POLICY_MODE: policy.mode: must be database or file, got "git"`,
-		"FAIRLEAD_SERVER_ULR=https://a.example":  `FAIRLEAD_SERVER_ULR: unknown variable; the nearest known one is FAIRLEAD_SERVER_URL`,
-		"FAIRLEAD_CONFIG_FILE=/x":                `FAIRLEAD_CONFIG_FILE: unknown variable; the nearest known one is FAIRLEAD_CONFIG`,
+		"FAIRLEAD_SERVER_ULR=https://a.example":  `FAIRLEAD_SERVER_ULR: unknown variable; did you mean FAIRLEAD_SERVER_URL?`,
+		"FAIRLEAD_CONFIG_FILE=/x":                `FAIRLEAD_CONFIG_FILE: unknown variable; did you mean FAIRLEAD_CONFIG?`,
 		"FAIRLEAD_DNS_NAMESERVERS_SPLIT={":       `FAIRLEAD_DNS_NAMESERVERS_SPLIT: dns.nameservers.split: must be a section of domains`,
 		"FAIRLEAD_DNS_EXTRA_RECORDS=[a]":         `FAIRLEAD_DNS_EXTRA_RECORDS: dns.extra_records[0]: must be {name, type, value}, got text`,
-		"FAIRLEAD_CLI_SERVR=https://a.example":   `FAIRLEAD_CLI_SERVR: unknown variable; the nearest known one is FAIRLEAD_CLI_SERVER`,
-		"FAIRLEAD_DATABSE_POSTGRES_PORT=1":       `the nearest known one is FAIRLEAD_DATABASE_POSTGRES_PORT`,
+		"FAIRLEAD_CLI_SERVR=https://a.example":   `FAIRLEAD_CLI_SERVR: unknown variable; did you mean FAIRLEAD_CLI_SERVER?`,
+		"FAIRLEAD_DATABSE_POSTGRES_PORT=1":       `did you mean FAIRLEAD_DATABASE_POSTGRES_PORT?`,
 	} {
 		if _, got := load(t, minimal+"database: {type: sqlite}", env); !strings.Contains(got, "\n  "+want) && !strings.Contains(got, want) {
 			t.Errorf("%s: got %q; want it to have %q", env, got, want)

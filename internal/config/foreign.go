@@ -23,7 +23,7 @@ type foreignKey struct {
 const keepLocalDNS = "dns.override_local_dns"
 
 // alreadySo is the warning about a value that has no effect.
-const alreadySo = "ignored: this is what the server does anyway"
+const alreadySo = "ignored: the server always behaves this way"
 
 func foreignKeys() []foreignKey {
 	return slices.Concat(ignoredKeys(), formerKeys())
@@ -32,39 +32,39 @@ func foreignKeys() []foreignKey {
 // ignoredKeys returns the keys of Headscale 0.23 and later.
 func ignoredKeys() []foreignKey {
 	const (
-		noGRPC      = "there is no gRPC interface"
+		noGRPC      = "gRPC is not supported"
 		noACME      = "built-in Let's Encrypt is not supported; set tls_cert_path and tls_key_path, or let a proxy in front terminate TLS"
-		ownDatabase = "the server tunes its database by itself, and log.level sets what it logs"
+		ownDatabase = "the server tunes its database automatically; log.level controls logging"
 	)
 	off, on := []string{"", "false"}, []string{"true"}
 	return []foreignKey{
 		{path: "acme_email", doc: noACME},
 		{path: "acme_url", doc: noACME},
-		{path: "auto_update.enabled", same: off, doc: "clients decide by themselves when they update"},
-		{path: "cli", doc: "the command line reads FAIRLEAD_CLI_SERVER and FAIRLEAD_CLI_API_KEY"},
+		{path: "auto_update.enabled", same: off, doc: "clients decide when they update"},
+		{path: "cli", doc: "set FAIRLEAD_CLI_SERVER and FAIRLEAD_CLI_API_KEY for the command line"},
 		{path: "database.debug", doc: ownDatabase},
 		{path: "database.gorm", doc: ownDatabase},
 		{path: "database.sqlite.wal_autocheckpoint", doc: ownDatabase},
 		{path: "database.sqlite.write_ahead_log", doc: ownDatabase},
 		{path: "derp.server.automatically_add_embedded_derp_region", same: on, doc: "the embedded relay is always in the relay map"},
 		{path: "derp.server.stun.enabled", same: on, doc: "the embedded relay always answers STUN, at derp.server.stun_listen_addr"},
-		{path: "disable_check_updates", doc: "the server never looks for updates"},
-		{path: "dns.extra_records_path", same: off, doc: "the file is not read; write its records under dns.extra_records"},
+		{path: "disable_check_updates", doc: "the server never checks for updates"},
+		{path: "dns.extra_records_path", same: off, doc: "the file is not read; list its records under dns.extra_records"},
 		{path: keepLocalDNS, same: on, doc: "with false, devices keep their own nameservers, and dns.nameservers.global is ignored"},
-		{path: "dns.use_username_in_magic_dns", same: off, doc: "the name of a node never contains the name of its user"},
+		{path: "dns.use_username_in_magic_dns", same: off, doc: "node names never contain user names"},
 		{path: "ephemeral_node_inactivity_timeout", moved: "node.ephemeral.inactivity_timeout"},
 		{path: "grpc_allow_insecure", doc: noGRPC},
 		{path: "grpc_listen_addr", doc: noGRPC},
-		{path: "logtail.enabled", same: off, doc: "clients are never told to send their logs elsewhere"},
-		{path: "node.routes", doc: "a router that another could replace is asked every 5s and must answer within 3s"},
-		{path: "oidc", same: off, doc: "OpenID Connect is not supported; a device that joins without a pre-auth key waits for an administrator's approval"},
+		{path: "logtail.enabled", same: off, doc: "the server never makes clients upload logs"},
+		{path: "node.routes", doc: "redundant routers are probed every 5s, with a timeout of 3s"},
+		{path: "oidc", same: off, doc: "OpenID Connect is not supported; devices that join without a pre-auth key wait for administrator approval"},
 		{path: "randomize_client_port", same: off, doc: "set randomizeClientPort in the access policy"},
 		{path: "taildrop.enabled", same: on, refuse: always, doc: "sending files between nodes cannot be disabled; remove the key to allow it"},
 		{path: "tls_letsencrypt_cache_dir", doc: noACME},
 		{path: "tls_letsencrypt_challenge_type", doc: noACME},
 		{path: "tls_letsencrypt_hostname", same: off, refuse: always, doc: noACME},
 		{path: "tls_letsencrypt_listen", doc: noACME},
-		{path: "tuning", doc: "there is nothing to tune"},
+		{path: "tuning", doc: "there are no tuning settings"},
 		{
 			path: "unix_socket_permission", same: []string{"0770", "0o770"}, refuse: withoutGroup,
 			doc: "the socket has mode 0770, so every member of its group is an administrator; check the group and remove the key",
@@ -76,7 +76,7 @@ func ignoredKeys() []foreignKey {
 // rules, and a server that ignored them would behave differently.
 func formerKeys() []foreignKey {
 	former := func(path, doc string) foreignKey { return foreignKey{path: path, refuse: always, doc: doc} }
-	replaced := func(path, by string) foreignKey { return former(path, "was replaced in Headscale 0.23; write "+by) }
+	replaced := func(path, by string) foreignKey { return former(path, "was replaced in Headscale 0.23; use "+by) }
 	return []foreignKey{
 		replaced("acl_policy_path", "policy.path"),
 		replaced("db_host", "database.postgres.host"),
@@ -89,7 +89,7 @@ func formerKeys() []foreignKey {
 		replaced("db_user", "database.postgres.user"),
 		replaced("dns_config", "dns, with nameservers as nameservers.global, restricted_nameservers as nameservers.split and domains as search_domains"),
 		replaced("ip_prefixes", "prefixes.v4 and prefixes.v6"),
-		former("private_key_path", "was dropped in Headscale 0.23; remove it. Clients know the server by noise.private_key_path"),
+		former("private_key_path", "was removed in Headscale 0.23; remove the key. Clients identify the server by noise.private_key_path"),
 	}
 }
 
@@ -106,7 +106,7 @@ func (l *loader) readForeign(f foreignKey, n *yaml.Node, at place) {
 	switch {
 	case isText && n.Tag == "!!null": // not set
 	case f.moved != "":
-		l.warnMinor(at, f.path, "is now spelled "+f.moved)
+		l.warnMinor(at, f.path, "is now called "+f.moved)
 		if _, both := l.given[f.moved]; !both {
 			l.set(l.keys[f.moved], n, at)
 		}

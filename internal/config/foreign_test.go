@@ -12,17 +12,17 @@ func TestForeignKeyIsIgnoredWithAWarning(t *testing.T) {
 		warning string
 		minor   bool
 	}{
-		"disable_check_updates: false":                                        {"disable_check_updates: ignored: the server never looks for updates", true},
+		"disable_check_updates: false":                                        {"disable_check_updates: ignored: the server never checks for updates", true},
 		"logtail: {enabled: false}":                                           {"logtail.enabled: " + alreadySo, true},
-		"logtail: {enabled: true}":                                            {"logtail.enabled: ignored: clients are never told to send their logs elsewhere", false},
-		"database: {gorm: {prepare_stmt: 1}}":                                 {"database.gorm: ignored: the server tunes its database by itself", true},
+		"logtail: {enabled: true}":                                            {"logtail.enabled: ignored: the server never makes clients upload logs", false},
+		"database: {gorm: {prepare_stmt: 1}}":                                 {"database.gorm: ignored: the server tunes its database automatically", true},
 		"tls_letsencrypt_hostname: ''":                                        {"tls_letsencrypt_hostname: " + alreadySo, true},
-		"ephemeral_node_inactivity_timeout: 5m":                               {"ephemeral_node_inactivity_timeout: is now spelled node.ephemeral.inactivity_timeout", true},
-		"node: {routes: {ha: {probe_interval: 10s}}}":                         {"node.routes: ignored: a router that another could replace is asked every 5s", true},
-		"cli: {address: a.example, api_key: " + password + "}":                {"cli: ignored: the command line reads FAIRLEAD_CLI_SERVER", true},
-		"tuning: {batch_change_delay: 800ms}":                                 {"tuning: ignored: there is nothing to tune", true},
+		"ephemeral_node_inactivity_timeout: 5m":                               {"ephemeral_node_inactivity_timeout: is now called node.ephemeral.inactivity_timeout", true},
+		"node: {routes: {ha: {probe_interval: 10s}}}":                         {"node.routes: ignored: redundant routers are probed every 5s", true},
+		"cli: {address: a.example, api_key: " + password + "}":                {"cli: ignored: set FAIRLEAD_CLI_SERVER", true},
+		"tuning: {batch_change_delay: 800ms}":                                 {"tuning: ignored: there are no tuning settings", true},
 		"dns: {use_username_in_magic_dns: false}":                             {"dns.use_username_in_magic_dns: " + alreadySo, true},
-		"dns: {use_username_in_magic_dns: true}":                              {"dns.use_username_in_magic_dns: ignored: the name of a node never contains", false},
+		"dns: {use_username_in_magic_dns: true}":                              {"dns.use_username_in_magic_dns: ignored: node names never contain", false},
 		"dns: {extra_records_path: /r.json}":                                  {"dns.extra_records_path: ignored: the file is not read", false},
 		"dns: {override_local_dns: True}":                                     {"dns.override_local_dns: " + alreadySo, true},
 		"derp: {server: {stun: {enabled: false}}}":                            {"derp.server.stun.enabled: ignored: the embedded relay always answers STUN", false},
@@ -64,13 +64,13 @@ func TestForeignKeyThatProtectsSomethingIsRefused(t *testing.T) {
 
 func TestFormerKeyNamesItsReplacement(t *testing.T) {
 	refused(t, map[string]string{
-		"private_key_path: /p.key":             "private_key_path: was dropped in Headscale 0.23; remove it. Clients know the server by noise.private_key_path",
-		"ip_prefixes: [100.64.0.0/10]":         "ip_prefixes: was replaced in Headscale 0.23; write prefixes.v4 and prefixes.v6",
-		"db_type: sqlite3":                     "db_type: was replaced in Headscale 0.23; write database.type, with sqlite instead of sqlite3",
-		"db_path: /db.sqlite":                  "db_path: was replaced in Headscale 0.23; write database.sqlite.path",
-		"db_pass: " + password:                 "db_pass: was replaced in Headscale 0.23; write database.postgres.pass",
-		"acl_policy_path: ''":                  "acl_policy_path: was replaced in Headscale 0.23; write policy.path",
-		"dns_config: {nameservers: [1.1.1.1]}": "dns_config: was replaced in Headscale 0.23; write dns, with nameservers as nameservers.global",
+		"private_key_path: /p.key":             "private_key_path: was removed in Headscale 0.23; remove the key. Clients identify the server by noise.private_key_path",
+		"ip_prefixes: [100.64.0.0/10]":         "ip_prefixes: was replaced in Headscale 0.23; use prefixes.v4 and prefixes.v6",
+		"db_type: sqlite3":                     "db_type: was replaced in Headscale 0.23; use database.type, with sqlite instead of sqlite3",
+		"db_path: /db.sqlite":                  "db_path: was replaced in Headscale 0.23; use database.sqlite.path",
+		"db_pass: " + password:                 "db_pass: was replaced in Headscale 0.23; use database.postgres.pass",
+		"acl_policy_path: ''":                  "acl_policy_path: was replaced in Headscale 0.23; use policy.path",
+		"dns_config: {nameservers: [1.1.1.1]}": "dns_config: was replaced in Headscale 0.23; use dns, with nameservers as nameservers.global",
 	})
 }
 
@@ -97,7 +97,7 @@ taildrop: {enabled: true}
 		"config.yaml:3: acme_url, acme_email, tls_letsencrypt_cache_dir",
 		"config.yaml:5: database.debug, database.gorm, database.sqlite.write_ahead_log, database.sqlite.wal_autocheckpoint",
 		"config.yaml:10: logtail.enabled, taildrop.enabled",
-		"config.yaml:2: policy.path: no policy file: everyone may reach everyone unless the database has a policy. Set the path of a policy file, or remove policy.mode to keep the policy in the database",
+		"config.yaml:2: policy.path: no policy file: all nodes can reach each other unless the database has a policy. Set policy.path, or remove policy.mode to store the policy in the database",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -43,7 +43,7 @@ func serviceKeys(c *Config) []key {
 	return []key{
 		{
 			"server_url", scalar(&c.ServerURL, "a URL", parseServerURL), "", none,
-			"Public URL of the service, for clients; with TLS `https://<domain>:443`. Without it `http://localhost:<port of listen_addr>` is assumed, with a warning.",
+			"Public URL of the server, for clients; with TLS `https://<domain>:443`. Default: `http://localhost:<port of listen_addr>`, with a warning.",
 		},
 		{
 			"listen_addr", hostPort(&c.ListenAddr), "0.0.0.0:8080", none,
@@ -51,7 +51,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"replica_url", scalar(&c.ReplicaURL, "a URL", parseServerURL), "", none,
-			"Where other replicas reach this one, such as `http://10.0.0.11:8080`, for several replicas over one PostgreSQL. Without it: the address of `listen_addr`, or where that is every address, the one from which this machine reaches the database.",
+			"URL at which other replicas reach this one, such as `http://10.0.0.11:8080`, if several replicas share a PostgreSQL database. Default: the address in `listen_addr`, or, if that means all addresses, the address from which this machine connects to the database.",
 		},
 		{
 			"metrics_listen_addr", hostPort(&c.MetricsListenAddr), "127.0.0.1:9090", none,
@@ -59,47 +59,47 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"unix_socket", scalar(&c.UnixSocket, "a file path", parseSocketPath), "/run/fairlead/fairlead.sock", none,
-			"Local socket of the command line. Who may open it administers the service without a key.",
+			"Local socket for the command line. Anyone who can open it is an administrator and needs no API key.",
 		},
 		{
 			"tls_cert_path", filePath(&c.TLSCertPath), "", none,
-			"Certificate chain for `listen_addr`, in PEM; with `tls_key_path`. Without both, plain HTTP is served and a proxy terminates TLS.",
+			"Certificate chain for `listen_addr`, in PEM format; requires `tls_key_path`. Without both, the server speaks plain HTTP and a proxy terminates TLS.",
 		},
 		{
 			"tls_key_path", filePath(&c.TLSKeyPath), "", none,
-			"Private key of the certificate, in PEM.",
+			"Private key of the certificate, in PEM format.",
 		},
 		{
 			"trusted_proxies", list(&c.TrustedProxies, "addresses or ranges", parseProxy), "", none,
-			"Proxies whose `X-Forwarded-For` and `X-Real-IP` are believed. Everyone else could invent a client address.",
+			"Proxies whose `X-Forwarded-For` and `X-Real-IP` headers are trusted. From anyone else these headers are ignored, because they could be forged.",
 		},
 		{
 			"api_compat_version", scalar(&c.APICompatVersion, "a version", parseVersion), "0.28.0", shared,
-			"Version that `/version` names to tools that choose their behaviour by it.",
+			"Version that `/version` reports to tools that adapt to the server's version.",
 		},
 		{
 			"noise.private_key_path", filePath(&c.Noise.PrivateKeyPath), "/var/lib/fairlead/noise_private.key", none,
-			"The server's identity towards clients.",
+			"File with the private key by which clients identify the server.",
 		},
 		{
 			"secrets_key_file", filePath(&c.SecretsKeyFile), "", none,
-			"File with the key that seals the secrets kept in PostgreSQL; the same on every replica. SQLite does not use it.",
+			"File with the key that encrypts secrets stored in PostgreSQL; the same on every replica. Not used with SQLite.",
 		},
 		{
 			"policy.mode", oneOf(&c.Policy.Mode, "database", "file"), "", shared,
-			"Where the access policy is kept. Without it: `file` when `policy.path` is set, else `database`. `file` without a path means `database`, with a warning: without a policy everyone may reach everyone.",
+			"Where the access policy is stored. Default: `file` if `policy.path` is set, otherwise `database`. `file` without a path means `database`, with a warning: without a policy all nodes can reach each other.",
 		},
 		{
 			"policy.path", filePath(&c.Policy.Path), "", none,
-			"File of the access policy, for mode `file`. It is read again when it changes and on SIGHUP; a text that is no policy changes nothing.",
+			"Access policy file, for mode `file`. It is reloaded when it changes and on SIGHUP; an invalid policy is not applied.",
 		},
 		{
 			"limits.connections", whole(&c.Limits.Connections, 0, 1_000_000), "0", none,
-			"How many connections may be open that have not authenticated: neither the machine key of a registered node nor an API key was used on them. Over the limit, the one that has been quiet longest is closed. `0` allows 20,000, or fewer if the process may open fewer file descriptors or has little memory: these connections may use half of it, at 32 KiB each, or 64 KiB if the server terminates TLS itself (`tls_cert_path`), but at least 1,000 are allowed. The memory is the least of `GOMEMLIMIT`, the cgroup limit and what the machine has. With a `GOMEMLIMIT` of 450 MiB, as in the Compose stack, the limit is 7,200.",
+			"Maximum number of open unauthenticated connections: those on which neither the machine key of a registered node nor an API key was used. Above the limit, the connection that has been idle longest is closed. `0` allows 20,000, or fewer if the process has few file descriptors or little memory: these connections may use half of the memory, at 32 KiB each, or 64 KiB if the server terminates TLS itself (`tls_cert_path`), but at least 1,000 are allowed. The memory is the smallest of `GOMEMLIMIT`, the cgroup limit and the machine's memory. With a `GOMEMLIMIT` of 450 MiB, as in the Compose stack, the limit is 7,200.",
 		},
 		{
 			"limits.connections_per_network", whole(&c.Limits.ConnectionsPerNetwork, 1, 1_000_000), "6000", none,
-			"The same limit for one source network, an IPv4 address or an IPv6 /64. It always leaves 2,000 connections for other networks, or half of `limits.connections` if that is less. The default lets 5,000 nodes behind one address reconnect at once if the server has 440 MiB of memory, or 875 MiB if it terminates TLS itself. Behind `trusted_proxies` the forwarded address counts.",
+			"The same limit per source network: an IPv4 address or an IPv6 /64. It always leaves 2,000 connections for other networks, or half of `limits.connections` if that is less. With the default, 5,000 nodes behind one address can reconnect at once if the server has 440 MiB of memory, or 875 MiB if it terminates TLS itself. Behind `trusted_proxies` the forwarded address counts.",
 		},
 		{
 			"history.retention", duration(&c.History.Retention, 24*time.Hour, 0), "365d", shared,
@@ -107,15 +107,15 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"webhooks.allow_local", boolean(&c.Webhooks.AllowLocal), "false", none,
-			"Whether receivers of webhooks may be on this machine, on its link or in the mesh: addresses of its interfaces, loopback and link-local ones, those where clouds keep passwords, and those under `prefixes`.",
+			"Whether webhooks may be sent to local addresses: this machine's own, loopback and link-local addresses, cloud metadata endpoints such as 169.254.169.254, and addresses in `prefixes`.",
 		},
 		{
 			"log.level", level(&c.Log.Level), "info", none,
-			"`debug` and `trace` write large logs.",
+			"Log level. `debug` and `trace` write large logs.",
 		},
 		{
 			"log.format", oneOf(&c.Log.Format, "text", "json"), "text", none,
-			"Form of the log lines.",
+			"Log format.",
 		},
 	}
 }
@@ -125,27 +125,27 @@ func nodeKeys(c *Config) []key {
 	return []key{
 		{
 			"prefixes.v4", scalar(&c.Prefixes.V4, "a range inside "+v4.String(), parseMeshPrefix(v4)), v4.String(), shared,
-			"IPv4 range of the nodes. Clients drop addresses outside the default.",
+			"IPv4 range for node addresses. Clients drop addresses outside the default range.",
 		},
 		{
 			"prefixes.v6", scalar(&c.Prefixes.V6, "a range inside "+v6.String(), parseMeshPrefix(v6)), v6.String(), shared,
-			"IPv6 range of the nodes. Clients drop addresses outside the default.",
+			"IPv6 range for node addresses. Clients drop addresses outside the default range.",
 		},
 		{
 			"prefixes.allocation", oneOf(&c.Prefixes.Allocation, "sequential", "random"), "sequential", shared,
-			"How the next address is chosen.",
+			"How the address of a new node is chosen.",
 		},
 		{
 			"node.expiry", duration(&c.Node.Expiry, 0, 0), "0", shared,
-			"How long after its login a node must log in again; `0` is never.",
+			"Time after which a node's login expires and it must log in again; `0` means never.",
 		},
 		{
 			"limits.nodes_per_user", whole(&c.Limits.NodesPerUser, 0, 1_000_000), "0", shared,
-			"How many nodes a user may own, ephemeral and expired ones included; `0` is no limit. Nodes with tags belong to no user.",
+			"Maximum number of nodes per user, including ephemeral and expired ones; `0` means no limit. Tagged nodes belong to no user.",
 		},
 		{
 			"limits.nodes_per_key", whole(&c.Limits.NodesPerKey, 0, 1_000_000), "0", shared,
-			"How many nodes there may be that joined with the same reusable pre-auth key; `0` is no limit. Deleted nodes do not count.",
+			"Maximum number of nodes that joined with the same reusable pre-auth key; `0` means no limit. Deleted nodes do not count.",
 		},
 		{
 			"node.ephemeral.inactivity_timeout", duration(&c.Node.Ephemeral.InactivityTimeout, time.Minute, 0), "30m", shared,
@@ -153,7 +153,7 @@ func nodeKeys(c *Config) []key {
 		},
 		{
 			"node_update_check_interval", duration(&c.NodeUpdateCheckInterval, time.Second, time.Hour), "10s", none,
-			"How often expiry, ephemeral nodes and lost connections are looked after; 1s to 1h.",
+			"How often the server checks for expired nodes, inactive ephemeral nodes and lost connections; 1s to 1h.",
 		},
 	}
 }
@@ -163,35 +163,35 @@ func databaseKeys(d *Database) []key {
 	return []key{
 		{
 			"database.type", oneOf(&d.Type, "sqlite", "postgres"), "sqlite", none,
-			"`sqlite` for one process, `postgres` for one or many. Without it: `postgres` when a `database.postgres` key is set, else `sqlite`. Required when keys of both are set.",
+			"`sqlite` for a single server, `postgres` for one or more replicas. Default: `postgres` if a `database.postgres` key is set, otherwise `sqlite`. Required if keys of both are set.",
 		},
 		{
 			"database.sqlite.path", filePath(&d.SQLite.Path), "/var/lib/fairlead/db.sqlite", none,
-			"The database file. Its directory must be writable too.",
+			"Database file. Its directory must be writable too.",
 		},
 		{
 			pg + "host", list(&d.Postgres.Hosts, "host names", parsePostgresHost), "", none,
-			"Name or address of the server, several of them, or the directory of its socket. Without it: `localhost`.",
+			"Host name or address of the PostgreSQL server, a list of several, or the directory of its socket. Default: `localhost`.",
 		},
-		{pg + "port", whole(&d.Postgres.Port, 1, 65535), "5432", none, "Port on every host."},
+		{pg + "port", whole(&d.Postgres.Port, 1, 65535), "5432", none, "Port of the PostgreSQL server, the same on every host."},
 		{pg + "name", text(&d.Postgres.Name), "fairlead", none, "Name of the database."},
-		{pg + "user", text(&d.Postgres.User), "fairlead", none, "Name of the role."},
+		{pg + "user", text(&d.Postgres.User), "fairlead", none, "PostgreSQL role."},
 		{
 			pg + "pass", secret(&d.Postgres.Pass), "", none,
-			"Password of the role; the same as the server's `POSTGRES_PASSWORD`. Never shown in logs.",
+			"Password of the role; the same as `POSTGRES_PASSWORD` of the PostgreSQL container. Never logged.",
 		},
 		{
 			pg + "ssl", sslMode(&d.Postgres.SSLMode), "prefer", none,
-			"TLS to the server. `true` means `require`, `false` means `disable`.",
+			"TLS mode of connections to PostgreSQL. `true` means `require`, `false` means `disable`.",
 		},
-		{pg + "max_open_conns", whole(&d.Postgres.MaxOpenConns, 1, 1000), "10", none, "Size of the connection pool."},
+		{pg + "max_open_conns", whole(&d.Postgres.MaxOpenConns, 1, 1000), "10", none, "Maximum size of the connection pool."},
 		{
 			pg + "max_idle_conns", whole(&d.Postgres.MaxIdleConns, 0, 1000), "10", none,
-			"A released connection is closed if this many are idle already. A number above `max_open_conns` is reduced to it, with a warning.",
+			"Maximum number of idle connections in the pool. A value above `max_open_conns` is reduced to it, with a warning.",
 		},
 		{
 			pg + "conn_max_idle_time_secs", seconds(&d.Postgres.ConnMaxIdleTime, 1, 604800), "3600", none,
-			"An idle connection is closed after this time.",
+			"Time after which an idle connection is closed.",
 		},
 	}
 }
@@ -200,31 +200,31 @@ func dnsKeys(d *DNS) []key {
 	return []key{
 		{
 			"dns.magic_dns", boolean(&d.MagicDNS), "", shared,
-			"Whether clients resolve the names of nodes. Without it: whether `dns.base_domain` is set.",
+			"Whether clients resolve node names. Default: `true` if `dns.base_domain` is set.",
 		},
 		{
 			"dns.base_domain", scalar(&d.BaseDomain, "a domain", parseBaseDomain), "", shared,
-			"Suffix of node names. The host of `server_url` must not lie in it, or clients would look for the server inside the mesh.",
+			"Domain of node names. The host of `server_url` must not be in this domain, or clients would look for the server inside the mesh.",
 		},
 		{
 			"dns.nameservers.global", list(&d.Nameservers.Global, "IP addresses or https URLs", parseNameserver), "", shared,
-			"Nameservers that clients use for everything instead of their own.",
+			"Nameservers that clients use for all names instead of their own.",
 		},
 		{
 			"dns.nameservers.split", perDomain(&d.Nameservers.Split), "", shared,
-			"Nameservers for single domains; an empty list lets clients answer from `dns.extra_records` alone.",
+			"Nameservers for specific domains. With an empty list, clients resolve the domain only from `dns.extra_records`.",
 		},
 		{
 			"dns.search_domains", list(&d.SearchDomains, "domains", mesh.ParseDomain), "", shared,
-			"Domains tried after `dns.base_domain` for short names.",
+			"Search domains for short names, after `dns.base_domain`.",
 		},
 		{
 			"dns.extra_records", records(&d.ExtraRecords), "", shared,
-			"Names that clients answer by themselves; `type` is `A` or `AAAA`.",
+			"Additional DNS records that clients resolve themselves; `type` is `A` or `AAAA`.",
 		},
 		{
 			"dns.pinned", boolean(&d.Pinned), "false", shared,
-			"Whether the API cannot change what this section says. Otherwise the section gives the start values.",
+			"Whether DNS settings are read-only in the API. If `false`, this section sets only their initial values.",
 		},
 	}
 }
@@ -234,53 +234,53 @@ func derpKeys(d *DERP) []key {
 	return []key{
 		{
 			"derp.urls", list(&d.URLs, "URLs", parseURL("http", "https")), "", shared,
-			"Relay maps to download, in JSON.",
+			"URLs of relay maps to download, in JSON.",
 		},
 		{
 			"derp.paths", list(&d.Paths, "file paths", parseText), "", shared,
-			"Relay maps to read from files, in YAML or JSON.",
+			"Files with relay maps, in YAML or JSON.",
 		},
 		{
 			"derp.auto_update_enabled", boolean(&d.AutoUpdateEnabled), "true", none,
-			"Whether relay maps are read again from time to time.",
+			"Whether relay maps are reloaded regularly.",
 		},
 		{
 			"derp.update_frequency", duration(&d.UpdateFrequency, time.Minute, 0), "24h", none,
-			"How often; at least a minute.",
+			"How often relay maps are reloaded; at least a minute.",
 		},
 		{
 			server + "enabled", boolean(&d.Server.Enabled), "", none,
-			"Whether this server is also a relay. Without it: `true` if neither `derp.urls` nor `derp.paths` is set, because clients need a relay. Clients reach a relay over TLS only, so `server_url` should be https.",
+			"Whether this server is also a relay. Default: `true` if neither `derp.urls` nor `derp.paths` is set, because clients need a relay. Clients connect to relays over TLS only, so `server_url` should be https.",
 		},
 		{
 			server + "region_id", whole(&d.Server.RegionID, 1, 65535), "999", none,
-			"Number of the relay's region; 900 to 999 are free for own relays.",
+			"Region ID of the relay; 900 to 999 are reserved for your own relays.",
 		},
-		{server + "region_code", text(&d.Server.RegionCode), "fairlead", none, "Short name of the region."},
-		{server + "region_name", text(&d.Server.RegionName), "Fairlead embedded relay", none, "Name of the region that people see."},
+		{server + "region_code", text(&d.Server.RegionCode), "fairlead", none, "Short name of the relay's region."},
+		{server + "region_name", text(&d.Server.RegionName), "Fairlead embedded relay", none, "Display name of the relay's region."},
 		{
 			server + "verify_clients", boolean(&d.Server.VerifyClients), "true", none,
-			"Whether the relay serves only nodes of this mesh. With `false` it serves everyone, and connections of others count against `limits.connections`.",
+			"Whether the relay serves only nodes of this mesh. With `false` it serves everyone, and connections of strangers count towards `limits.connections`.",
 		},
 		{
 			server + "stun_listen_addr", hostPort(&d.Server.STUNListenAddr), "0.0.0.0:3478", none,
-			"UDP listener by which clients learn their public address.",
+			"UDP listener for STUN, by which clients discover their public address.",
 		},
 		{
 			server + "stun_public_port", whole(&d.Server.STUNPublicPort, 1, 65535), "", none,
-			"UDP port that clients are told. Without it: the port of `stun_listen_addr`.",
+			"UDP port for STUN in the relay map. Default: the port of `stun_listen_addr`.",
 		},
 		{
 			server + "private_key_path", filePath(&d.Server.PrivateKeyPath), "", none,
-			"The relay's identity. Without it: `derp_server_private.key` beside `noise.private_key_path`.",
+			"File with the relay's private key. Default: `derp_server_private.key` in the directory of `noise.private_key_path`.",
 		},
 		{
 			server + "ipv4", scalar(&d.Server.IPv4, "an IPv4 address", parseAddr(netip.Addr.Is4, "an IPv4 address")), "", none,
-			"Public address of the relay, for clients whose DNS does not work.",
+			"Public IPv4 address of the relay, for clients whose DNS does not work.",
 		},
 		{
 			server + "ipv6", scalar(&d.Server.IPv6, "an IPv6 address", parseAddr(netip.Addr.Is6, "an IPv6 address")), "", none,
-			"Public IPv6 address of the relay, likewise.",
+			"Public IPv6 address of the relay, for clients whose DNS does not work.",
 		},
 	}
 }

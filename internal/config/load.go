@@ -124,9 +124,9 @@ func (l *loader) readFile(named bool) bool {
 	case errors.Is(err, fs.ErrNotExist) && !named:
 		return true
 	case errors.Is(err, fs.ErrNotExist):
-		err = errors.New("no such file; create it, or name another with --config or " + configVariable)
+		err = errors.New("no such file; create it, or choose another with --config or " + configVariable)
 	case errors.Is(err, fs.ErrPermission):
-		err = errors.New("permission denied; let the user that runs the service read it")
+		err = errors.New("permission denied; make it readable for the user that runs the server")
 	}
 	l.config.File = l.file
 	if err != nil {
@@ -141,7 +141,7 @@ func (l *loader) readFile(named bool) bool {
 		l.syntaxProblem(data, err)
 		return false
 	case second != nil:
-		l.problem(place{l.file, second.Line}, "", errors.New("only one document is read; remove this one"))
+		l.problem(place{l.file, second.Line}, "", errors.New("more than one YAML document; remove this one"))
 	case first == nil || first.Tag == "!!null":
 	case first.Kind != yaml.MappingNode:
 		l.problem(place{l.file, first.Line}, "", wrongType("must be a section of keys, got "+kindOf(first)))
@@ -161,7 +161,7 @@ func (l *loader) checkMode() {
 	}
 	for _, k := range keysOf(l.config) {
 		if secret, ok := k.show().(Secret); ok && secret != "" {
-			l.warn(l.at(k.path), k.path, fmt.Sprintf("a secret in a file that everyone can read (mode %04o); run: chmod o= %s", info.Mode().Perm(), l.file))
+			l.warn(l.at(k.path), k.path, fmt.Sprintf("a secret in a file that all users can read (mode %04o); run: chmod o= %s", info.Mode().Perm(), l.file))
 			return
 		}
 	}
@@ -208,7 +208,7 @@ func (l *loader) syntaxProblem(data []byte, err error) {
 	case strings.HasPrefix(text, "unknown anchor"):
 		text = "a value that begins with * must be quoted"
 	case strings.HasPrefix(text, "found unexpected end of stream"):
-		text, least = "a quotation mark has no partner", 1 // where the quotation starts, not where the file ends
+		text, least = "a quotation mark is not closed", 1 // where the quotation starts, not where the file ends
 	}
 	l.problem(place{l.file, syntaxLine(data, max(least, 1))}, "", errors.New(text))
 }
@@ -228,18 +228,18 @@ func (l *loader) readSection(n *yaml.Node, under string) {
 	for name, v := range pairs(n) {
 		path, at := under+name.Value, place{l.file, name.Line}
 		if name.Kind != yaml.ScalarNode || name.Tag == "!!merge" {
-			l.problem(at, strings.TrimSuffix(under, "."), errors.New("only plain names can be keys; write merged values out"))
+			l.problem(at, strings.TrimSuffix(under, "."), errors.New("keys must be plain names; YAML merge keys are not supported"))
 			continue
 		}
 		if first := lines[name.Value]; first > 0 {
-			l.problem(at, path, fmt.Errorf("already set on line %d; remove one", first))
+			l.problem(at, path, fmt.Errorf("already set on line %d; remove one of them", first))
 			continue
 		}
 		lines[name.Value] = name.Line
 		k, isKey := l.keys[path]
 		switch f, isForeign := l.foreign[path]; {
 		case strings.Contains(name.Value, "."):
-			l.problem(at, path, errors.New("a key is nested in its sections, not written with dots"))
+			l.problem(at, path, errors.New("write the key nested in its sections, not with dots"))
 		case isForeign:
 			l.readForeign(f, v, at)
 		case v.Kind == yaml.ScalarNode && v.Tag == "!!null" && (isKey || l.sections[path]):
@@ -259,13 +259,13 @@ func (l *loader) readSection(n *yaml.Node, under string) {
 // set" that way.
 func (l *loader) set(k key, n *yaml.Node, at place) {
 	if n.Style&yaml.TaggedStyle != 0 {
-		l.problem(at, k.path, errors.New("begins with !, which YAML takes for a tag; put the value in quotes"))
+		l.problem(at, k.path, errors.New("begins with !, which is a tag in YAML; put the value in quotes"))
 		l.broken[k.path] = true
 		return
 	}
 	if n.Kind == yaml.ScalarNode && n.Value == "" {
 		if k.fallback != "" {
-			l.problem(at, k.path, fmt.Errorf("must not be empty; leave it out to get %s", k.fallback))
+			l.problem(at, k.path, fmt.Errorf("must not be empty; remove the key to use the default %s", k.fallback))
 			l.broken[k.path] = true
 		}
 		return

@@ -242,15 +242,15 @@ policy: file
 `, "FAIRLEAD_NODE_EXPIRY=-1d", "FAIRLEAD_LOG_LVEL=debug")
 	want := `failed to parse configuration: yaml: unmarshal errors
   config.yaml:1: server_url: must be an absolute URL that begins with http:// or https://, got "mesh.example.org"
-  config.yaml:2: listen_adr: unknown key; the nearest known one is listen_addr
+  config.yaml:2: listen_adr: unknown key; did you mean listen_addr?
   config.yaml:4: database.type: must be sqlite or postgres, got "mysql"
   config.yaml:6: database.postgres.max_open_conns: must be a whole number, got "ten"
   config.yaml:7: database.postgres.pass: must be text, got a list
   config.yaml:9: log.level: must be trace, debug, info, warn or error, got "loud"
-  config.yaml:10: log: already set on line 8; remove one
+  config.yaml:10: log: already set on line 8; remove one of them
   config.yaml:16: dns.nameservers.global[1]: must be an IP address or an https:// URL, got "one.one.one.one"
   config.yaml:17: policy: must be a section of keys, got text
-  FAIRLEAD_LOG_LVEL: unknown variable; the nearest known one is FAIRLEAD_LOG_LEVEL
+  FAIRLEAD_LOG_LVEL: unknown variable; did you mean FAIRLEAD_LOG_LEVEL?
   FAIRLEAD_NODE_EXPIRY: node.expiry: must be a duration such as 30s, 24h, 90d, 2w or 1y, got "-1d"`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -278,9 +278,9 @@ func TestSyntaxErrorHasItsLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"listen_addr: a: b":                    "config.yaml:1: mapping values are not allowed in this context",
 		"log:\n  level: info\n\tformat: json":  "config.yaml:3: found a tab character that violates indentation",
-		"a: b\nlog:\n  level: \"info\n":        "config.yaml:3: a quotation mark has no partner",
-		"a: 'b\nlog:\n  level: info\n":         "config.yaml:1: a quotation mark has no partner",
-		"log:\n  level: info\n---\nlog: {}\n":  "config.yaml:4: only one document is read; remove this one",
+		"a: b\nlog:\n  level: \"info\n":        "config.yaml:3: a quotation mark is not closed",
+		"a: 'b\nlog:\n  level: info\n":         "config.yaml:1: a quotation mark is not closed",
+		"log:\n  level: info\n---\nlog: {}\n":  "config.yaml:4: more than one YAML document; remove this one",
 		"a: b\n}\nc: d\n":                      "config.yaml:2: did not find expected key",
 		"log: {}\n---\n[":                      "config.yaml:3: did not find expected node content",
 		"log:\n  - a\n  b: c":                  "config.yaml:3: did not find expected '-' indicator",
@@ -304,15 +304,15 @@ func TestBrokenFileIsTheOnlyProblemOfItsKeys(t *testing.T) {
 
 func TestUnknownKeyNamesTheNearest(t *testing.T) {
 	for text, want := range map[string]string{
-		"server_ulr: x":                       "server_ulr: unknown key; the nearest known one is server_url",
-		"databse: {type: sqlite}":             "databse: unknown key; the nearest known one is database",
-		"database: {postgress: {host: x}}":    "database.postgress: unknown key; the nearest known one is database.postgres",
-		"base_domain: example.com":            "base_domain: unknown key; the nearest known one is dns.base_domain",
-		"dns: {nameserver: {}}":               "dns.nameserver: unknown key; the nearest known one is dns.nameservers",
-		"zzzzzzzzzzzzzzzz: 1":                 "unknown key; docs/configuration.md lists all",
-		"log.level: info":                     "log.level: a key is nested in its sections, not written with dots",
-		"x: &a {level: info}\nlog:\n  <<: *a": "log: only plain names can be keys; write merged values out",
-		"{[a]: b}":                            "only plain names can be keys",
+		"server_ulr: x":                       "server_ulr: unknown key; did you mean server_url?",
+		"databse: {type: sqlite}":             "databse: unknown key; did you mean database?",
+		"database: {postgress: {host: x}}":    "database.postgress: unknown key; did you mean database.postgres?",
+		"base_domain: example.com":            "base_domain: unknown key; did you mean dns.base_domain?",
+		"dns: {nameserver: {}}":               "dns.nameserver: unknown key; did you mean dns.nameservers?",
+		"zzzzzzzzzzzzzzzz: 1":                 "unknown key; all are listed at https://github.com/fairlead-mesh/fairlead/blob/main/docs/configuration.md",
+		"log.level: info":                     "log.level: write the key nested in its sections, not with dots",
+		"x: &a {level: info}\nlog:\n  <<: *a": "log: keys must be plain names; YAML merge keys are not supported",
+		"{[a]: b}":                            "keys must be plain names",
 	} {
 		if _, got := load(t, text); !strings.Contains(got, want) {
 			t.Errorf("%q: got %q; want it to have %q", text, got, want)
@@ -328,7 +328,7 @@ func TestFileProblemsSayWhatToDo(t *testing.T) {
 	}
 	missing := filepath.Join(dir, "none.yaml")
 	for name, c := range map[string]struct{ path, env, want string }{
-		"missing":                  {path: missing, want: missing + ": no such file; create it, or name another with --config or FAIRLEAD_CONFIG"},
+		"missing":                  {path: missing, want: missing + ": no such file; create it, or choose another with --config or FAIRLEAD_CONFIG"},
 		"missing, by the variable": {env: "FAIRLEAD_CONFIG=" + missing, want: missing + ": no such file"},
 		"directory":                {path: dir, want: dir + ": is a directory"},
 		"too large":                {path: large, want: large + ": larger than 1 MiB"},

@@ -19,7 +19,7 @@ var versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
 func parseText(s string) (string, error) {
 	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return "", errors.New("must be one line without control characters")
+		return "", errors.New("must be a single line without control characters")
 	}
 	return s, nil
 }
@@ -121,7 +121,7 @@ func parsePostgresHost(s string) (string, error) {
 func parseURL(schemes ...string) func(string) (string, error) {
 	return func(s string) (string, error) {
 		if strings.Contains(s, "@") {
-			return "", unquotable("must not carry a user name or password")
+			return "", unquotable("must not contain a user name or password")
 		}
 		u, err := url.Parse(s)
 		if err != nil || !slices.Contains(schemes, u.Scheme) || u.Hostname() == "" {
@@ -151,11 +151,11 @@ func parseMeshPrefix(outer netip.Prefix) func(string) (netip.Prefix, error) {
 		case err != nil:
 			return p, fmt.Errorf("must be an address range such as %s", outer)
 		case p.Bits() < outer.Bits() || !outer.Contains(p.Addr()):
-			return p, fmt.Errorf("must lie inside %s, because clients drop all other addresses", outer)
+			return p, fmt.Errorf("must be inside %s, because clients drop all other addresses", outer)
 		case p != p.Masked():
-			return p, fmt.Errorf("must name the whole range: write %s", p.Masked())
+			return p, fmt.Errorf("host bits are set: use %s", p.Masked())
 		case p.Addr().BitLen()-p.Bits() < 2:
-			return p, errors.New("must have room for nodes")
+			return p, errors.New("must have room for node addresses")
 		}
 		return p, nil
 	}
@@ -185,7 +185,7 @@ func parseAddr(family func(netip.Addr) bool, takes string) func(string) (netip.A
 // parseBaseDomain leaves room for a node's label, because a name has at most 253 bytes.
 func parseBaseDomain(s string) (string, error) {
 	if len(s) > 253-64 {
-		return "", errors.New("must be at most 189 bytes, so that node names fit in front")
+		return "", errors.New("must be at most 189 bytes, to leave room for node names")
 	}
 	return mesh.ParseDomain(s)
 }

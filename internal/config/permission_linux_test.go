@@ -27,7 +27,7 @@ func TestUnreadableFileSaysPermissionDenied(t *testing.T) {
 		failed <- err
 	}()
 	err := <-failed
-	if err == nil || !strings.Contains(err.Error(), path+": permission denied; let the user that runs the service read it") {
+	if err == nil || !strings.Contains(err.Error(), path+": permission denied; make it readable for the user that runs the server") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -58,7 +58,7 @@ func TestSecretInAFileThatEveryoneCanReadIsWarnedOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := path + ":2: database.postgres.pass: a secret in a file that everyone can read (mode "
+		want := path + ":2: database.postgres.pass: a secret in a file that all users can read (mode "
 		if got := config.Report(); strings.Contains(got, want) != c.warns || strings.Contains(got, "hunter2") {
 			t.Errorf("mode %04o, %q: %s", c.mode, c.text, got)
 		}

@@ -104,7 +104,7 @@ func unknown(what, name string, known []string) error {
 		}
 	}
 	if near == "" {
-		return fmt.Errorf("unknown %s; docs/configuration.md lists all", what)
+		return fmt.Errorf("unknown %s; all are listed at https://github.com/fairlead-mesh/fairlead/blob/main/docs/configuration.md", what)
 	}
-	return fmt.Errorf("unknown %s; the nearest known one is %s", what, near)
+	return fmt.Errorf("unknown %s; did you mean %s?", what, near)
 }

@@ -21,33 +21,33 @@ const referenceIntro = `<!-- Generated from internal/config by "go test ./intern
 
 # Configuration
 
-The service reads one YAML file: the one named by ` + "`--config`" + `, else by ` + "`FAIRLEAD_CONFIG`" + `, else
-` + "`/etc/fairlead/config.yaml`" + `. Only the last may be missing; a service can run from environment variables
-alone. [config.example.yaml](../deploy/config.example.yaml) is a file to start from. After a change, run
-` + "`fairlead config check`" + ` and restart the service.
+The server reads one YAML file: the one given by ` + "`--config`" + `, otherwise by ` + "`FAIRLEAD_CONFIG`" + `, otherwise
+` + "`/etc/fairlead/config.yaml`" + `. Only the last may be missing: the server can also be configured with environment
+variables alone. [config.example.yaml](../deploy/config.example.yaml) is a file to start from. After a change, run
+` + "`fairlead config check`" + ` and restart the server.
 
 **Nesting.** A key such as ` + "`log.level`" + ` is written as ` + "`level`" + ` inside the section ` + "`log`" + `. ` + "`null`" + `
-counts as not set. So does an empty text, unless the key has a default: then it is refused.
+counts as not set. So does an empty value, unless the key has a default: then it is an error.
 
 **Environment.** Every key has a variable that overrides the file: ` + "`FAIRLEAD_`" + ` and the key in upper case,
-with ` + "`_`" + ` for ` + "`.`" + `. ` + "`log.level`" + ` is ` + "`FAIRLEAD_LOG_LEVEL`" + `. With ` + "`_FILE`" + ` at its end the variable names a file
-that holds the value, without its last line end: ` + "`FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=/run/secrets/pass`" + `. Lists have
-commas between their elements; ` + "`dns.nameservers.split`" + ` and ` + "`dns.extra_records`" + ` are YAML in one line. An empty
+with ` + "`_`" + ` for ` + "`.`" + `. ` + "`log.level`" + ` is ` + "`FAIRLEAD_LOG_LEVEL`" + `. A variable with the suffix ` + "`_FILE`" + ` names a file that
+contains the value; line breaks at its end are ignored: ` + "`FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=/run/secrets/pass`" + `. Separate the
+elements of a list with commas; write ` + "`dns.nameservers.split`" + ` and ` + "`dns.extra_records`" + ` as one line of YAML. An empty
 variable counts as not set.
 
 **Durations** are a number and a unit, or several: ` + "`30s`, `1h30m`, `90d`, `2w`, `1y`" + `. A day has 24 hours, a year 365 days.
 
-**Mistakes.** The service does not start on a key it does not know, a value it cannot use or a variable that begins
-with ` + "`FAIRLEAD_`" + ` and means nothing. It prints every mistake at once, with its line:
+**Errors.** The server does not start with an unknown key, an invalid value or an unknown variable that begins with
+` + "`FAIRLEAD_`" + `. It reports all errors at once, with their lines:
 
 ` + "```" + `
 failed to parse configuration: yaml: unmarshal errors
-  /etc/fairlead/config.yaml:3: databse: unknown key; the nearest known one is database
+  /etc/fairlead/config.yaml:3: databse: unknown key; did you mean database?
   /etc/fairlead/config.yaml:12: log.level: must be trace, debug, info, warn or error, got "loud"
   FAIRLEAD_DATABASE_POSTGRES_PORT: database.postgres.port: must be a whole number, got "pg"
 ` + "```" + `
 
-**Several replicas.** Keys marked with ¹ must be the same on all of them.
+**Several replicas.** Keys marked with ¹ must be the same on all replicas.
 `
 
 const referenceForeign = `
@@ -57,9 +57,9 @@ The server starts with the example configuration of every Headscale version from
 it ignores. It uses the paths in the file. If ` + "`database.sqlite.path`" + ` names Headscale's database, the server refuses to start and does
 not touch it. Users, nodes and keys are not imported.
 
-These keys of Headscale have no meaning here. If the table lists accepted values, any other value is refused, because ignoring it
-would make the mesh less secure. Keys that accept none come from versions before 0.23; use the keys named instead. Everything else is
-ignored with a warning. Warnings about keys that make no difference come first, those that matter last.
+Fairlead accepts these Headscale keys with a warning and ignores them. If the table lists accepted values, any other value is an error,
+because ignoring it would make the mesh less secure. Keys that accept none come from versions before 0.23; use the keys named instead.
+Warnings about keys that make no difference come first, those that matter last.
 
 | Key | Accepted | Instead |
 |---|---|---|
@@ -75,11 +75,11 @@ func reference() string {
 		title, words string
 		keys         []key
 	}{
-		{"Service", "", serviceKeys(c)},
-		{"Nodes and addresses", "A node is a device of the mesh; an ephemeral one is meant to be deleted when it stays away.", nodeKeys(c)},
+		{"Server", "", serviceKeys(c)},
+		{"Nodes and addresses", "A node is a device of the mesh. An ephemeral node is deleted when it stays offline.", nodeKeys(c)},
 		{"Database", "", databaseKeys(&c.Database)},
-		{"Name resolution", "With MagicDNS clients resolve the names of nodes by themselves. Split DNS asks other nameservers about single domains.", dnsKeys(&c.DNS)},
-		{"Relays", "A DERP relay carries traffic between nodes that cannot reach each other. By STUN a client learns its public address.", derpKeys(&c.DERP)},
+		{"Name resolution", "With MagicDNS, clients resolve node names themselves. Split DNS uses other nameservers for specific domains.", dnsKeys(&c.DNS)},
+		{"Relays", "A DERP relay forwards traffic between nodes that cannot reach each other directly. With STUN, a client discovers its public address.", derpKeys(&c.DERP)},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n", group.title)
 		if group.words != "" {

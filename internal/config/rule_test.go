@@ -26,13 +26,13 @@ func TestRefusedAddressesAndPaths(t *testing.T) {
 		`server_url: "https://:443"`:                 `server_url: must be an absolute URL`,
 		`server_url: https://mesh.example.org/x`:     `server_url: must be scheme and host only`,
 		`server_url: https://mesh.example.org?a=b`:   `server_url: must be scheme and host only`,
-		`server_url: https://me:pw@mesh.example.org`: `server_url: must not carry a user name or password`,
+		`server_url: https://me:pw@mesh.example.org`: `server_url: must not contain a user name or password`,
 		`listen_addr: 8080`:                          `listen_addr: must be host:port, such as 0.0.0.0:8080 or [::]:8080, got "8080"`,
 		`listen_addr: "0.0.0.0:http"`:                `listen_addr: must be host:port`,
 		`listen_addr: "0.0.0.0:65536"`:               `listen_addr: must be host:port`,
 		`listen_addr: "::1:80"`:                      `listen_addr: must be host:port`,
 		`listen_addr: "http://x:80"`:                 `listen_addr: must be host:port`,
-		`listen_addr: ""`:                            `listen_addr: must not be empty; leave it out to get 0.0.0.0:8080`,
+		`listen_addr: ""`:                            `listen_addr: must not be empty; remove the key to use the default 0.0.0.0:8080`,
 		`trusted_proxies: [nginx]`:                   `trusted_proxies[0]: must be an address or a range`,
 		`derp: {urls: [relays.json]}`:                `derp.urls[0]: must be an absolute URL`,
 		`derp: {server: {ipv4: "::1"}}`:              `derp.server.ipv4: must be an IPv4 address, got "::1"`,
@@ -41,23 +41,23 @@ func TestRefusedAddressesAndPaths(t *testing.T) {
 		`unix_socket: fairlead.sock`:                 `unix_socket: must be an absolute path`,
 		`unix_socket: /` + strings.Repeat("x", 107):  `unix_socket: must be an absolute path of at most 107 bytes`,
 		`noise: {private_key_path: ""}`:              `noise.private_key_path: must not be empty`,
-		`noise: {private_key_path: "a\nb"}`:          `noise.private_key_path: must be one line without control characters`,
-		`tls_cert_path: /c.pem`:                      `tls_cert_path: needs tls_key_path beside it; give both or none`,
-		"tls_cert_path: ''\ntls_key_path: /k.pem":    `config.yaml:2: tls_key_path: needs tls_cert_path beside it`,
+		`noise: {private_key_path: "a\nb"}`:          `noise.private_key_path: must be a single line without control characters`,
+		`tls_cert_path: /c.pem`:                      `tls_cert_path: requires tls_key_path; set both or neither`,
+		"tls_cert_path: ''\ntls_key_path: /k.pem":    `config.yaml:2: tls_key_path: requires tls_cert_path`,
 		`policy: {mode: git}`:                        `policy.mode: must be database or file, got "git"`,
 		`api_compat_version: v1`:                     `api_compat_version: must be a version such as 0.28.0, got "v1"`,
 		`prefixes: {allocation: any}`:                `prefixes.allocation: must be sequential or random`,
 		`prefixes: {v4: 100.64.0.0}`:                 `prefixes.v4: must be an address range such as 100.64.0.0/10`,
-		`prefixes: {v4: 10.0.0.0/8}`:                 `prefixes.v4: must lie inside 100.64.0.0/10, because clients drop all other addresses, got "10.0.0.0/8"`,
-		`prefixes: {v4: 100.0.0.0/8}`:                `prefixes.v4: must lie inside 100.64.0.0/10`,
-		`prefixes: {v4: 100.64.1.0/16}`:              `prefixes.v4: must name the whole range: write 100.64.0.0/16`,
-		`prefixes: {v4: 100.64.0.0/31}`:              `prefixes.v4: must have room for nodes`,
-		`prefixes: {v4: "fd7a:115c:a1e0::/64"}`:      `prefixes.v4: must lie inside 100.64.0.0/10`,
-		`prefixes: {v6: "fd00::/64"}`:                `prefixes.v6: must lie inside fd7a:115c:a1e0::/48`,
-		`prefixes: {v6: ""}`:                         `prefixes.v6: must not be empty; leave it out to get fd7a:115c:a1e0::/48`,
-		`{listen_addr: "0.0.0.0:9090"}`:              `listen_addr: listen_addr 0.0.0.0:9090 and metrics_listen_addr 127.0.0.1:9090 collide`,
-		`metrics_listen_addr: ":8080"`:               `metrics_listen_addr: listen_addr 0.0.0.0:8080 and metrics_listen_addr :8080 collide; choose another port`,
-		"listen_addr: a:1\nmetrics_listen_addr: a:1": `config.yaml:2: metrics_listen_addr: listen_addr a:1 and metrics_listen_addr a:1 collide`,
+		`prefixes: {v4: 10.0.0.0/8}`:                 `prefixes.v4: must be inside 100.64.0.0/10, because clients drop all other addresses, got "10.0.0.0/8"`,
+		`prefixes: {v4: 100.0.0.0/8}`:                `prefixes.v4: must be inside 100.64.0.0/10`,
+		`prefixes: {v4: 100.64.1.0/16}`:              `prefixes.v4: host bits are set: use 100.64.0.0/16`,
+		`prefixes: {v4: 100.64.0.0/31}`:              `prefixes.v4: must have room for node addresses`,
+		`prefixes: {v4: "fd7a:115c:a1e0::/64"}`:      `prefixes.v4: must be inside 100.64.0.0/10`,
+		`prefixes: {v6: "fd00::/64"}`:                `prefixes.v6: must be inside fd7a:115c:a1e0::/48`,
+		`prefixes: {v6: ""}`:                         `prefixes.v6: must not be empty; remove the key to use the default fd7a:115c:a1e0::/48`,
+		`{listen_addr: "0.0.0.0:9090"}`:              `listen_addr: listen_addr 0.0.0.0:9090 and metrics_listen_addr 127.0.0.1:9090 conflict`,
+		`metrics_listen_addr: ":8080"`:               `metrics_listen_addr: listen_addr 0.0.0.0:8080 and metrics_listen_addr :8080 conflict; choose another port`,
+		"listen_addr: a:1\nmetrics_listen_addr: a:1": `config.yaml:2: metrics_listen_addr: listen_addr a:1 and metrics_listen_addr a:1 conflict`,
 	})
 }
 
@@ -89,7 +89,7 @@ func TestRefusedDatabases(t *testing.T) {
 		`database: {type: sqlite, postgres: {max_open_conns: 0}}`:           `database.postgres.max_open_conns: must be from 1 to 1000`,
 		`database: {type: sqlite, postgres: {max_idle_conns: -1}}`:          `database.postgres.max_idle_conns: must be from 0 to 1000`,
 		`database: {type: sqlite, postgres: {conn_max_idle_time_secs: 1h}}`: `database.postgres.conn_max_idle_time_secs: must be a whole number, got "1h"`,
-		`database: {sqlite: {path: /d}, postgres: {pass: x}}`:               `database.postgres.pass: database.sqlite.path is set too; add database.type: postgres, or database.type: sqlite, which ignores it`,
+		`database: {sqlite: {path: /d}, postgres: {pass: x}}`:               `database.postgres.pass: database.sqlite.path is also set; add database.type: postgres, or database.type: sqlite, which ignores it`,
 		`database: {type: postgres, postgres: {host: "db:5432"}}`:           `database.postgres.host[0]: must be a host name, an address or a socket directory`,
 		`database: {sqlite: {path: ""}}`:                                    `database.sqlite.path: must not be empty`,
 	})
@@ -100,7 +100,7 @@ func TestRefusedNameResolution(t *testing.T) {
 		`dns: {magic_dns: true}`:                                       `dns.base_domain: is required when dns.magic_dns is true`,
 		`dns: {base_domain: "exa mple"}`:                               `dns.base_domain: must be a domain such as mesh.example.com`,
 		`dns: {base_domain: -a.example}`:                               `dns.base_domain: must be a domain`,
-		`dns: {base_domain: bücher.example}`:                           `(international names in their xn-- form)`,
+		`dns: {base_domain: bücher.example}`:                           `(for international names, use the xn-- form)`,
 		`dns: {base_domain: ` + strings.Repeat("a.", 95) + `com}`:      `dns.base_domain: must be at most 189 bytes`,
 		minimal + `dns: {base_domain: example.org}`:                    `config.yaml:2: dns.base_domain: must not contain mesh.example.org, the host of server_url`,
 		minimal + `dns: {base_domain: mesh.example.org}`:               `dns.base_domain: must not contain mesh.example.org`,
@@ -112,13 +112,13 @@ func TestRefusedNameResolution(t *testing.T) {
 		`dns: {nameservers: {split: [1.1.1.1]}}`:                       `dns.nameservers.split: must be a section of domains, each with a list of nameservers, got a list`,
 		`dns: {nameservers: {split: {"a b": [1.1.1.1]}}}`:              `dns.nameservers.split: must be a domain`,
 		`dns: {nameservers: {split: {a.b: [x]}}}`:                      `dns.nameservers.split.a.b[0]: must be an IP address`,
-		`dns: {nameservers: {split: {a.b: [], A.B: []}}}`:              `dns.nameservers.split.a.b: is given twice`,
+		`dns: {nameservers: {split: {a.b: [], A.B: []}}}`:              `dns.nameservers.split.a.b: is listed twice`,
 		`dns: {extra_records: {name: a}}`:                              `dns.extra_records: must be a list of {name, type, value}, got a section`,
 		`dns: {extra_records: [a]}`:                                    `dns.extra_records[0]: must be {name, type, value}, got text`,
-		`dns: {extra_records: [{name: a, type: A}]}`:                   `dns.extra_records[0]: needs name, type and value`,
-		`dns: {extra_records: [{name: a, type: A, ttl: 3}]}`:           `dns.extra_records[0]: takes name, type and value once each, got "ttl"`,
+		`dns: {extra_records: [{name: a, type: A}]}`:                   `dns.extra_records[0]: must have name, type and value`,
+		`dns: {extra_records: [{name: a, type: A, ttl: 3}]}`:           `dns.extra_records[0]: must have name, type and value once each, got "ttl"`,
 		`dns: {extra_records: [{name: a, type: CNAME, value: b}]}`:     `dns.extra_records[0].type: must be A or AAAA, got "CNAME"`,
-		`dns: {extra_records: [{name: a, type: A, value: "::1"}]}`:     `dns.extra_records[0].value: must be an address that fits the type, got "::1"`,
+		`dns: {extra_records: [{name: a, type: A, value: "::1"}]}`:     `dns.extra_records[0].value: must be an address that matches the type, got "::1"`,
 		`dns: {extra_records: [{name: "*", type: A, value: 1.1.1.1}]}`: `dns.extra_records[0].name: must be a domain`,
 	})
 }
@@ -180,13 +180,13 @@ func TestAcceptedValues(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "server_url: not set; http://localhost:8080 lets only this machine join: set the URL that clients reach",
-		minimal + "database: {postgres: {max_open_conns: 5, max_idle_conns: 10}}":      "config.yaml:2: database.postgres.max_idle_conns: 10 is more than database.postgres.max_open_conns, which is 5; at most that many connections are kept",
+		"": "server_url: not set; http://localhost:8080 only works on this machine: set the URL that clients use",
+		minimal + "database: {postgres: {max_open_conns: 5, max_idle_conns: 10}}":      "config.yaml:2: database.postgres.max_idle_conns: 10 is more than database.postgres.max_open_conns (5), which is used instead",
 		minimal + "policy: {mode: database, path: /a}":                                 "config.yaml:2: policy.path: ignored, because policy.mode is database",
-		minimal + "policy: {mode: file, path: ''}":                                     "config.yaml:2: policy.path: no policy file: everyone may reach everyone unless the database has a policy",
+		minimal + "policy: {mode: file, path: ''}":                                     "config.yaml:2: policy.path: no policy file: all nodes can reach each other unless the database has a policy",
 		minimal + "dns: {override_local_dns: false, nameservers: {global: [1.1.1.1]}}": "config.yaml:2: dns.override_local_dns: devices keep their own nameservers, so dns.nameservers.global is ignored",
-		"server_url: http://mesh.example.org":                                          "config.yaml: derp.server.enabled: clients reach a relay by TLS only",
-		"server_url: http://mesh.example.org\nderp: {server: {enabled: true}}":         "config.yaml:2: derp.server.enabled: clients reach a relay by TLS only",
+		"server_url: http://mesh.example.org":                                          "config.yaml: derp.server.enabled: clients connect to relays over TLS only",
+		"server_url: http://mesh.example.org\nderp: {server: {enabled: true}}":         "config.yaml:2: derp.server.enabled: clients connect to relays over TLS only",
 	} {
 		c := mustLoad(t, text)
 		if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].String(), want) || c.Warnings[0].Minor {
@@ -247,7 +247,7 @@ func TestDatabaseFollowsFromTheEnvironmentToo(t *testing.T) {
 		t.Errorf("type %s", c.Database.Type)
 	}
 	_, got := load(t, minimal+"database: {sqlite: {path: /d}}", "FAIRLEAD_DATABASE_POSTGRES_PASS=hunter2")
-	if want := "FAIRLEAD_DATABASE_POSTGRES_PASS: database.postgres.pass: database.sqlite.path is set too"; !strings.Contains(got, want) {
+	if want := "FAIRLEAD_DATABASE_POSTGRES_PASS: database.postgres.pass: database.sqlite.path is also set"; !strings.Contains(got, want) {
 		t.Errorf("got %q; want it to have %q", got, want)
 	}
 }

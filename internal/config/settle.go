@@ -53,7 +53,7 @@ func (l *loader) settleListeners() {
 			set, missing = missing, set
 		}
 		if l.sound(set, missing) {
-			l.problem(l.at(set), set, fmt.Errorf("needs %s beside it; give both or none", missing))
+			l.problem(l.at(set), set, fmt.Errorf("requires %s; set both or neither", missing))
 		}
 	}
 	if !l.sound("listen_addr", "metrics_listen_addr") {
@@ -66,14 +66,14 @@ func (l *loader) settleListeners() {
 		if !l.isGiven(key) {
 			key = "listen_addr"
 		}
-		l.problem(l.at(key), key, fmt.Errorf("listen_addr %s and metrics_listen_addr %s collide; choose another port", c.ListenAddr, c.MetricsListenAddr))
+		l.problem(l.at(key), key, fmt.Errorf("listen_addr %s and metrics_listen_addr %s conflict; choose another port", c.ListenAddr, c.MetricsListenAddr))
 	}
 	if c.ServerURL == "" && l.sound("server_url") {
 		c.ServerURL = "http://localhost:" + port
 		if c.TLSCertPath != "" {
 			c.ServerURL = "https://localhost:" + port
 		}
-		l.warn(l.at("server_url"), "server_url", "not set; "+c.ServerURL+" lets only this machine join: set the URL that clients reach")
+		l.warn(l.at("server_url"), "server_url", "not set; "+c.ServerURL+" only works on this machine: set the URL that clients use")
 	}
 	if u, err := url.Parse(c.ServerURL); err == nil && u.Hostname() == "mesh.example.com" {
 		l.warn(l.at("server_url"), "server_url", "mesh.example.com is the placeholder from the example: set the URL that clients use")
@@ -92,7 +92,7 @@ func (l *loader) settleDatabase() {
 		file, server := l.firstGiven("database.sqlite."), l.firstGiven("database.postgres.")
 		switch {
 		case file != "" && server != "":
-			l.problem(l.at(server), server, fmt.Errorf("%s is set too; add database.type: postgres, or database.type: sqlite, which ignores it", file))
+			l.problem(l.at(server), server, fmt.Errorf("%s is also set; add database.type: postgres, or database.type: sqlite, which ignores it", file))
 		case server != "":
 			d.Type = "postgres"
 		}
@@ -105,7 +105,7 @@ func (l *loader) settleDatabase() {
 		return
 	}
 	if l.isGiven(idle) {
-		l.warn(l.at(idle), idle, fmt.Sprintf("%d is more than %s, which is %d; at most that many connections are kept", pg.MaxIdleConns, open, pg.MaxOpenConns))
+		l.warn(l.at(idle), idle, fmt.Sprintf("%d is more than %s (%d), which is used instead", pg.MaxIdleConns, open, pg.MaxOpenConns))
 	}
 	pg.MaxIdleConns = pg.MaxOpenConns
 }
@@ -124,7 +124,7 @@ func (l *loader) settleDNS() {
 	const magic, base = "dns.magic_dns", "dns.base_domain"
 	d := &l.config.DNS
 	if l.isGiven(keepLocalDNS) && len(d.Nameservers.Global) > 0 {
-		l.warn(l.at(keepLocalDNS), keepLocalDNS, "devices keep their own nameservers, so dns.nameservers.global is ignored; remove this key to replace those of the devices")
+		l.warn(l.at(keepLocalDNS), keepLocalDNS, "devices keep their own nameservers, so dns.nameservers.global is ignored; remove this key to override them")
 		d.Nameservers.Global = nil
 	}
 	if !l.isGiven(magic) {
@@ -156,7 +156,7 @@ func (l *loader) settlePolicy() {
 		p.Mode = "database"
 	case p.Mode == "file" && p.Path == "":
 		// This is Headscale's own default. It causes a warning, because an empty path may be a mistake.
-		l.warn(l.at(mode), path, "no policy file: everyone may reach everyone unless the database has a policy. Set the path of a policy file, or remove policy.mode to keep the policy in the database")
+		l.warn(l.at(mode), path, "no policy file: all nodes can reach each other unless the database has a policy. Set policy.path, or remove policy.mode to store the policy in the database")
 		p.Mode = "database"
 	case p.Mode == "database" && p.Path != "":
 		l.warn(l.at(path), path, "ignored, because policy.mode is database")
@@ -180,6 +180,6 @@ func (l *loader) settleRelay() {
 	}
 	// Without a server_url there is another warning already.
 	if s.Enabled && l.sound(server) && (l.isGiven(enabled) || l.isGiven(server)) && !strings.HasPrefix(l.config.ServerURL, "https://") {
-		l.warn(l.at(enabled), enabled, "clients reach a relay by TLS only; server_url should begin with https://")
+		l.warn(l.at(enabled), enabled, "clients connect to relays over TLS only; server_url should begin with https://")
 	}
 }

@@ -108,7 +108,7 @@ func kindOf(n *yaml.Node) string {
 	case yaml.SequenceNode:
 		return "a list"
 	case yaml.AliasNode:
-		return "an alias (write the value out; quote a text that begins with *)"
+		return "an alias (aliases are not supported; quote a value that begins with *)"
 	default:
 		return "text"
 	}
@@ -187,7 +187,7 @@ func perDomain(dst *map[string][]string) value {
 		for name, v := range pairs(n) {
 			d, ok := parsed(name, "", "a domain", mesh.ParseDomain, fail)
 			if _, twice := servers[d]; ok && twice {
-				fail(name, "."+d, errors.New("is given twice; remove one"))
+				fail(name, "."+d, errors.New("is listed twice; remove one"))
 			}
 			servers[d] = elements(v, "."+name.Value, "IP addresses or https URLs", parseNameserver, fail)
 		}
@@ -222,20 +222,20 @@ func readRecord(n *yaml.Node, suffix string, fail failFunc) (r Record) {
 	fields := map[string]*yaml.Node{}
 	for name, v := range pairs(n) {
 		if _, twice := fields[name.Value]; twice || !slices.Contains([]string{"name", "type", "value"}, name.Value) {
-			fail(name, suffix, fmt.Errorf("takes name, type and value once each, got %.100q", name.Value))
+			fail(name, suffix, fmt.Errorf("must have name, type and value once each, got %.100q", name.Value))
 			return r
 		}
 		fields[name.Value] = v
 	}
 	if len(fields) < 3 {
-		fail(n, suffix, errors.New("needs name, type and value"))
+		fail(n, suffix, errors.New("must have name, type and value"))
 		return r
 	}
 	r.Name, _ = parsed(fields["name"], suffix+".name", "a domain", mesh.ParseDomain, fail)
 	r.Type, _ = parsed(fields["type"], suffix+".type", "A or AAAA", parseWord([]string{"A", "AAAA"}), fail)
 	family := map[string]func(netip.Addr) bool{"A": netip.Addr.Is4, "AAAA": netip.Addr.Is6}[r.Type]
 	if family != nil {
-		r.Value, _ = parsed(fields["value"], suffix+".value", "an address", parseAddr(family, "an address that fits the type"), fail)
+		r.Value, _ = parsed(fields["value"], suffix+".value", "an address", parseAddr(family, "an address that matches the type"), fail)
 	}
 	return r
 }

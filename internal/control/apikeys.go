@@ -60,7 +60,7 @@ func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, err
 	var keys []*mesh.APIKey
 	switch {
 	case several && len(r.Prefix) < minPrefix:
-		return nil, refuse(Invalid, "prefix", "give at least %d characters of the prefix", minPrefix)
+		return nil, refuse(Invalid, "prefix", "specify at least %d characters of the prefix", minPrefix)
 	case several:
 		for k := range w.APIKeys.All() {
 			if strings.HasPrefix(k.Prefix, r.Prefix) {
@@ -73,7 +73,7 @@ func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, err
 		}
 	}
 	if len(keys) == 0 {
-		return nil, refuse(NotFound, "key", "there is no such API key; list them with: fairlead apikeys list")
+		return nil, refuse(NotFound, "key", "unknown API key; list API keys with: fairlead apikeys list")
 	}
 	return keys, nil
 }
@@ -89,7 +89,7 @@ func (s *APIKeys) Expire(ctx context.Context, a mesh.Actor, ref string, several 
 		until := now
 		if !at.IsZero() {
 			if until = mesh.TimeOf(at); until <= now {
-				return out, nil, refuse(Invalid, "at", "the time %s has passed; leave it out to expire the keys now", at.UTC().Format(time.RFC3339))
+				return out, nil, refuse(Invalid, "at", "%s is in the past; omit the time to expire the API keys now", at.UTC().Format(time.RFC3339))
 			}
 		}
 		for _, k := range out.named {

@@ -57,12 +57,12 @@ func (s *Logins) find(auth string) (WaitingLogin, error) {
 		return s.findCode(code, long)
 	}
 	if s.sealer == nil {
-		return WaitingLogin{}, refuse(Invalid, "authId", "this service makes no login links")
+		return WaitingLogin{}, refuse(Invalid, "authId", "this server does not use login links")
 	}
 	l, ok := s.sealer.OpenLogin(auth)
 	switch {
 	case !ok:
-		return WaitingLogin{}, refuse(Invalid, "authId", "this is neither a code such as ABCD-EFGH nor a login link of this service; take one from the page that the device shows")
+		return WaitingLogin{}, refuse(Invalid, "authId", "not a code such as ABCD-EFGH or a login link of this server; copy one from the login page of the device")
 	case l.Expired(s.ledger.Now()):
 		return WaitingLogin{}, refuse(NotFound, "authId", "the login link has expired; start the login on the device again")
 	}
@@ -82,14 +82,14 @@ func (s *Logins) findCode(code, long string) (WaitingLogin, error) {
 			return before, nil
 		}
 		if _, err := s.ssh.find(code); err == nil && long == "" {
-			return WaitingLogin{}, refuse(NotFound, "authId", "%[1]s is the code of an SSH session, not of a device; answer it with: fairlead ssh approve %[1]s", code)
+			return WaitingLogin{}, refuse(NotFound, "authId", "%[1]s is the code of an SSH session, not of a device; approve it with: fairlead ssh approve %[1]s", code)
 		}
 		return WaitingLogin{}, refuse(NotFound, "authId",
-			"no device waits with the code %s: it has joined already, or does not wait now; look with: fairlead nodes list, fairlead auth list, or give the whole link", code)
+			"no device is waiting with the code %s: it has already joined, or has stopped waiting. Check fairlead nodes list and fairlead auth list, or use the full login link", code)
 	case 1:
 		return pending[0], nil
 	}
-	return WaitingLogin{}, refuse(Conflict, "authId", "several devices wait with the code %s; give the whole link instead", code)
+	return WaitingLogin{}, refuse(Conflict, "authId", "several devices are waiting with the code %s; use the full login link instead", code)
 }
 
 // Approve lets a device join as a node of user. auth is the device's code, its login link
@@ -97,7 +97,7 @@ func (s *Logins) findCode(code, long string) (WaitingLogin, error) {
 // answer is kept for answerLifetime.
 func (s *Logins) Approve(ctx context.Context, a mesh.Actor, user, auth string) (*mesh.Login, *mesh.Node, error) {
 	if user == "" {
-		return nil, nil, refuse(Invalid, "user", "name the user who will own the node")
+		return nil, nil, refuse(Invalid, "user", "specify the user who will own the node")
 	}
 	device, err := s.find(auth)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c previousPolicy) mayHaveTags(w *policy.World, owner *mesh.User, tags []st
 			return refuse(Conflict, "authId", "%s", onlyOnTrial(tag, p))
 		}
 		return refuse(Conflict, "authId",
-			"the device asks for %s, which %s may not have: add it to tagOwners, or run tailscale up there without --advertise-tags", tag, owner.Name)
+			"the device requests %s, which user %s may not assign: change tagOwners in the policy, or run tailscale up on the device without --advertise-tags", tag, owner.Name)
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (c previousPolicy) mayHaveTags(w *policy.World, owner *mesh.User, tags []st
 // Reject tells a device that it may not join, and why.
 func (s *Logins) Reject(ctx context.Context, a mesh.Actor, auth, reason string) (*mesh.Login, error) {
 	if reason == "" {
-		reason = "an administrator refused"
+		reason = "rejected by an administrator"
 	}
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (s *Logins) Reject(ctx context.Context, a mesh.Actor, auth, reason string) 
 // device has not received. It refuses devices that have already joined.
 func decideAnswer(w *policy.World, now mesh.Time, device WaitingLogin) (*mesh.Login, error) {
 	if n, joined := w.Nodes.ByKey(device.NodeKey); joined {
-		return nil, refuse(Conflict, "authId", "the device has joined already, as node %s (%s)", n.ID, n.Name)
+		return nil, refuse(Conflict, "authId", "the device has already joined as node %s (%s)", n.ID, n.Name)
 	}
 	login := &mesh.Login{ID: w.Counters.Login + 1, MachineKey: device.MachineKey, NodeKey: device.NodeKey, Until: now.Add(answerLifetime)}
 	if before, ok := w.Logins.ByNodeKey(device.NodeKey); ok {

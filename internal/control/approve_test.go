@@ -90,7 +90,7 @@ func TestWaitingDeviceJoinsWhenItsCodeIsApproved(t *testing.T) {
 	}
 	for _, auth := range []string{d.link, d.code()} {
 		_, _, err := s.Logins.Approve(t.Context(), admin, "alice", auth)
-		if reason(err) != control.Conflict || !strings.Contains(err.Error(), "has joined already, as node 1 (phone)") {
+		if reason(err) != control.Conflict || !strings.Contains(err.Error(), "has already joined as node 1 (phone)") {
 			t.Errorf("approved again: %v", err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestDeviceIsApprovedOnlyWithTagsThatItsUserMayGive(t *testing.T) {
 	if diff := cmp.Diff([]string{"tag:db", "tag:web"}, s.Logins.Pending()[0].Tags); diff != "" {
 		t.Errorf("pending (-want +got):\n%s", diff)
 	}
-	const want = "the device asks for tag:web, which alice may not have: add it to tagOwners, or run tailscale up there without --advertise-tags"
+	const want = "the device requests tag:web, which user alice may not assign: change tagOwners in the policy, or run tailscale up on the device without --advertise-tags"
 	for _, auth := range []string{d.code(), d.link} {
 		if _, _, err := s.Logins.Approve(t.Context(), admin, "alice", auth); reason(err) != control.Conflict || err.Error() != want {
 			t.Errorf("%v", err)

@@ -29,7 +29,7 @@ type decideOne func(id int64) ([]mesh.Event, error)
 // MaxBulk objects are decided.
 func (s *core) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin func(*policy.World, mesh.Time) (decideOne, error)) ([]BulkResult, error) {
 	if len(ids) == 0 || len(ids) > MaxBulk {
-		return nil, refuse(Invalid, "ids", "ids must name 1 to %d objects", MaxBulk)
+		return nil, refuse(Invalid, "ids", "ids must list 1 to %d objects", MaxBulk)
 	}
 	return commitRoutes(ctx, s, a, func(w *policy.World, now mesh.Time) (results bulkResults, evs []mesh.Event, err error) {
 		decide, err := begin(w, now)
@@ -156,7 +156,7 @@ type NodesChange struct {
 
 func (c *NodesChange) check() (err error) {
 	if c.Action != BulkExpire && c.Expiration != (Expiration{}) {
-		return refuse(Invalid, "action", "expiry and disableExpiry are for expire")
+		return refuse(Invalid, "action", "expiry and disableExpiry are valid only with the action expire")
 	}
 	if err := c.Expiration.check(); err != nil {
 		return err
@@ -164,16 +164,16 @@ func (c *NodesChange) check() (err error) {
 	switch c.Action {
 	case BulkAddTags, BulkRemoveTags, BulkSetTags:
 		if c.Tags, err = checkTags("tags", c.Tags); err == nil && len(c.Tags) == 0 {
-			err = refuse(Invalid, "tags", "name the tags")
+			err = refuse(Invalid, "tags", "specify at least one tag")
 		}
 		return err
 	case BulkExpire, BulkDelete, BulkApproveRoutes:
 		if len(c.Tags) > 0 {
-			return refuse(Invalid, "tags", "tags are for addTags, removeTags and setTags")
+			return refuse(Invalid, "tags", "tags are valid only with the actions addTags, removeTags and setTags")
 		}
 		return nil
 	}
-	return refuse(Invalid, "action", "action must be one of expire, delete, addTags, removeTags, setTags and approveRoutes")
+	return refuse(Invalid, "action", "action must be expire, delete, addTags, removeTags, setTags or approveRoutes")
 }
 
 // ChangeMany applies the same change to many nodes.

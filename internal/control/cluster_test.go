@@ -200,8 +200,8 @@ func (r *replica) commit(t *testing.T, evs ...mesh.Event) {
 	}
 }
 
-// enrol adds nodes 1 to n.
-func (r *replica) enrol(t *testing.T, n mesh.NodeID) {
+// addNodes adds nodes 1 to n.
+func (r *replica) addNodes(t *testing.T, n mesh.NodeID) {
 	t.Helper()
 	evs := []mesh.Event{mesh.UserPut{User: meshgen.User(1)}}
 	now := mesh.TimeOf(time.Now())

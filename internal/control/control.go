@@ -185,7 +185,7 @@ func checkText(path, text string, limit int) error {
 	}
 	if i := strings.IndexFunc(text, unprintable); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(text[i:])
-		return refuse(Invalid, path, "%s holds %U, which cannot be shown", path, r)
+		return refuse(Invalid, path, "%s contains the unprintable character %U", path, r)
 	}
 	return nil
 }

@@ -257,18 +257,18 @@ func TestSpentKeyCannotRegisterSecondMachine(t *testing.T) {
 		}
 	}
 	if admitted != 1 || s.ledger.World().Nodes.Len() != 1 {
-		t.Errorf("%d machines were let in, %d nodes are there", admitted, s.ledger.World().Nodes.Len())
+		t.Errorf("%d machines joined, but there are %d nodes", admitted, s.ledger.World().Nodes.Len())
 	}
 }
 
-// enrol registers a machine without proof of its machine key.
-func (s service) enrol(ctx context.Context, a mesh.Actor, j control.Joining) (*mesh.Node, error) {
+// register registers a machine without proof of its machine key.
+func (s service) register(ctx context.Context, a mesh.Actor, j control.Joining) (*mesh.Node, error) {
 	joined, err := s.Joins.Join(ctx, a, j)
 	return joined.Node, err
 }
 
 func register(t *testing.T, s service, n uint64, key string) (*mesh.Node, error) {
-	return s.enrol(t.Context(), mesh.Actor{Kind: mesh.ActorNode}, control.Joining{
+	return s.register(t.Context(), mesh.Actor{Kind: mesh.ActorNode}, control.Joining{
 		PreAuthKey: key, MachineKey: meshgen.MachineKey(n), NodeKey: meshgen.NodeKey(n), Host: control.Host{Hostname: "localhost"},
 	})
 }
@@ -329,7 +329,7 @@ func TestHostDescriptionKeepsWhatItMay(t *testing.T) {
 	}
 	long := strings.Repeat("é", 127) // 254 bytes
 	for n, hostname := range []string{"", "a", "Alice's Läptop", "日本語", "👩‍👩‍👧", long} {
-		node, err := s.enrol(t.Context(), admin, control.Joining{
+		node, err := s.register(t.Context(), admin, control.Joining{
 			PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(n)), NodeKey: meshgen.NodeKey(uint64(n)), Host: control.Host{Hostname: hostname, OS: hostname[:0]},
 		})
 		if err != nil || node.Hostname != hostname {
@@ -337,14 +337,14 @@ func TestHostDescriptionKeepsWhatItMay(t *testing.T) {
 		}
 	}
 	for n, hostname := range []string{"a\x00", "a\r", "a\x7f", "a\u0080", "a\xff", "a\ufffd", "a\u202e"} {
-		node, err := s.enrol(t.Context(), admin, control.Joining{
+		node, err := s.register(t.Context(), admin, control.Joining{
 			PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(100 + n)), NodeKey: meshgen.NodeKey(uint64(100 + n)), Host: control.Host{Hostname: hostname},
 		})
 		if err != nil || node.Hostname != "a-" {
 			t.Errorf("%q: %v %v", hostname, node, err)
 		}
 	}
-	_, err = s.enrol(t.Context(), admin, control.Joining{
+	_, err = s.register(t.Context(), admin, control.Joining{
 		PreAuthKey: key, MachineKey: meshgen.MachineKey(99), NodeKey: meshgen.NodeKey(99), Host: control.Host{Hostname: long + "éé"},
 	})
 	if reason(err) != control.Invalid {
@@ -368,7 +368,7 @@ func TestCallersMayLeaveAtAnyMoment(t *testing.T) {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*10*time.Microsecond)
 			defer cancel()
-			_, _ = s.enrol(ctx, admin, control.Joining{PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(i)), NodeKey: meshgen.NodeKey(uint64(i)), Host: control.Host{Hostname: "host"}})
+			_, _ = s.register(ctx, admin, control.Joining{PreAuthKey: key, MachineKey: meshgen.MachineKey(uint64(i)), NodeKey: meshgen.NodeKey(uint64(i)), Host: control.Host{Hostname: "host"}})
 			_, _ = s.Users.Create(ctx, admin, control.NewUser{Name: fmt.Sprint("user", i)})
 			_, _ = s.Users.Delete(ctx, admin, fmt.Sprint("user", i-1), "", false)
 		})

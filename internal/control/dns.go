@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,7 +53,7 @@ func DNSRevision(s *mesh.Snapshot) string {
 
 func checkDNSRevision(s *mesh.Snapshot, want string) error {
 	if want != "" && want != DNSRevision(s) {
-		return refuse(Stale, "dns", "the settings of dns have changed since: look at them, and change them again")
+		return refuse(Stale, "dns", "the DNS settings have changed in the meantime; review them and try again")
 	}
 	return nil
 }
@@ -68,7 +69,7 @@ func (s *DNS) Set(ctx context.Context, a mesh.Actor, c DNSChange) error {
 		return len(evs) > 0, evs, err
 	})
 	if err == nil && changed {
-		s.logFor(a).Info("dns settings changed")
+		s.logFor(a).Info("DNS settings changed")
 	}
 	return err
 }
@@ -76,7 +77,7 @@ func (s *DNS) Set(ctx context.Context, a mesh.Actor, c DNSChange) error {
 func decideSetDNS(w *mesh.Snapshot, c DNSChange, now mesh.Time) ([]mesh.Event, error) {
 	old, ok := w.Settings.ByKey(mesh.SettingDNS)
 	if ok && old.Pinned {
-		return nil, refuse(Conflict, "dns", "the configuration pins the settings of dns; change them there, or remove dns.pinned and restart")
+		return nil, refuse(Conflict, "dns", "the DNS settings are pinned in the configuration; change them there, or remove dns.pinned and restart")
 	}
 	if err := checkDNSRevision(w, c.IfRevision); err != nil {
 		return nil, err
@@ -84,11 +85,11 @@ func decideSetDNS(w *mesh.Snapshot, c DNSChange, now mesh.Time) ([]mesh.Event, e
 	dns := w.DNS()
 	c.apply(&dns)
 	if dns.MagicDNS && dns.BaseDomain == "" {
-		return nil, refuse(Invalid, "magicDNS", "names of nodes need a base domain: set dns.base_domain in the configuration")
+		return nil, refuse(Invalid, "magicDNS", "MagicDNS requires a base domain: set dns.base_domain in the configuration")
 	}
 	value, err := json.Marshal(dns)
 	if err != nil {
-		return nil, fmt.Errorf("encoding dns settings: %w", err)
+		return nil, fmt.Errorf("encoding DNS settings: %w", err)
 	}
 	if ok && old.Value == string(value) {
 		return nil, nil
@@ -156,7 +157,10 @@ func parseAll(path string, texts []string, limit int, parse func(string) (string
 	for i, text := range texts {
 		v, err := parse(text)
 		if err != nil {
-			return nil, refuse(Invalid, path, "%s[%d] %s", path, i, err.Error())
+			if errors.Is(err, mesh.ErrPassword) {
+				return nil, refuse(Invalid, path, "%s[%d] %s", path, i, err.Error())
+			}
+			return nil, refuse(Invalid, path, "%s[%d]: %.100q %s", path, i, text, err.Error())
 		}
 		if !slices.Contains(list, v) {
 			list = append(list, v)
@@ -176,7 +180,7 @@ func parseSplit(split map[string][]string) (map[string][]string, error) {
 			return nil, refuse(Invalid, "split", "split: %.100q %s", name, err.Error())
 		}
 		if _, twice := out[domain]; twice {
-			return nil, refuse(Invalid, "split", "split names %s twice", domain)
+			return nil, refuse(Invalid, "split", "split lists %s twice", domain)
 		}
 		servers, err := parseAll("split."+domain, split[name], maxNameservers, mesh.ParseNameserver)
 		if err != nil {
@@ -196,10 +200,10 @@ func parseRecords(records []mesh.DNSRecord) ([]mesh.DNSRecord, error) {
 		name, err := mesh.ParseDomain(r.Name)
 		switch {
 		case err != nil:
-			return nil, refuse(Invalid, "extraRecords", "extraRecords[%d].name %s", i, err.Error())
+			return nil, refuse(Invalid, "extraRecords", "extraRecords[%d]: name %.100q %s", i, r.Name, err.Error())
 		case r.Type == "A" && r.Value.Is4(), r.Type == "AAAA" && r.Value.Is6() && !r.Value.Is4In6() && r.Value.Zone() == "":
 		default:
-			return nil, refuse(Invalid, "extraRecords", "extraRecords[%d] must be of type A with an IPv4 address, or AAAA with an IPv6 address", i)
+			return nil, refuse(Invalid, "extraRecords", "extraRecords[%d]: %s must be of type A with an IPv4 address, or AAAA with an IPv6 address", i, name)
 		}
 		out[i] = mesh.DNSRecord{Name: name, Type: r.Type, Value: r.Value}
 	}
@@ -222,7 +226,7 @@ func (s *DNS) Reset(ctx context.Context, a mesh.Actor, ifRevision string) error 
 		return true, w.SettingPutFor(mesh.SettingDNS, *configured, sourceConfig, false, now), nil
 	})
 	if err == nil && changed {
-		s.logFor(a).Info("dns settings are those of the configuration again")
+		s.logFor(a).Info("DNS settings reset to the configuration")
 	}
 	return err
 }

@@ -53,7 +53,7 @@ func grantOfKey(w *policy.World, now mesh.Time, text string, proven key.MachineP
 		return grant{}, refuse(BadKey, "preAuthKey", "the key has expired; ask your administrator for a new one")
 	case k.Used && !k.Reusable:
 		if retry = retryOf(w, now, k, proven); retry == nil {
-			return grant{}, refuse(BadKey, "preAuthKey", "the key can be used once and was used; ask your administrator for a new one")
+			return grant{}, refuse(BadKey, "preAuthKey", "the key is single-use and was already used; ask your administrator for a new one")
 		}
 	}
 	return grant{method: mesh.RegisterAuthKey, user: k.User, key: k, retry: retry}, nil

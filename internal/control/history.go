@@ -45,7 +45,7 @@ func (s *History) Audit(ctx context.Context, q history.AuditQuery) (rows []histo
 				return nil, next, err
 			}
 			if f.among != nil && !slices.Contains(f.among, text) {
-				return nil, next, refuse(Invalid, f.path, "%.50q is no %s: give one of %s", text, f.path, strings.Join(f.among, ", "))
+				return nil, next, refuse(Invalid, f.path, "unknown %s %.50q: use one of %s", f.path, text, strings.Join(f.among, ", "))
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func (h Host) bounded() Host {
 // Characters that are not allowed in a hostname are replaced.
 func (h *Host) check(w *policy.World) error {
 	if len(h.RoutableIPs) > maxRoutes {
-		return refuse(Invalid, "routableIPs", "at most %d routes", maxRoutes)
+		return refuse(Invalid, "routableIPs", "routableIPs must have at most %d routes", maxRoutes)
 	}
 	h.Hostname = cleanHostname(h.Hostname)
 	for _, f := range []struct {
@@ -78,7 +78,7 @@ func (h *Host) check(w *policy.World) error {
 	for i, p := range h.RoutableIPs {
 		path := fmt.Sprintf("routableIPs[%d]", i)
 		if !p.IsValid() || p != p.Masked() {
-			return refuse(Invalid, path, "%s is not a network: write it as %s", p, p.Masked())
+			return refuse(Invalid, path, "invalid network %s: host bits are set; use %s", p, p.Masked())
 		}
 		if err := mayRoute(w, path, p); err != nil {
 			return err

@@ -62,10 +62,10 @@ func newJoins(shared *core, logins *Logins, c Config) *Joins {
 	s := &Joins{
 		core: shared, logins: logins, randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, quotas: c.Quotas,
 		registrations: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_node_registrations_total", Help: "Nodes created, or given a new key after authorisation, by this replica.",
+			Name: "mesh_node_registrations_total", Help: "Node registrations on this replica: nodes created, or authorised with a new node key.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_node_registrations_refused_total", Help: "Registrations that this replica refused, for their key or by the policy.",
+			Name: "mesh_node_registrations_refused_total", Help: "Node registrations that this replica rejected because of their key or the policy.",
 		}),
 	}
 	c.Registerer.MustRegister(s.registrations, s.refused)
@@ -155,9 +155,9 @@ func (j *Joining) check(w *policy.World) (err error) {
 	}
 	switch {
 	case j.MachineKey.IsZero():
-		return refuse(Invalid, "machineKey", "a machine key is required, as mkey: and 64 hexadecimal digits")
+		return refuse(Invalid, "machineKey", "machineKey is required: mkey: followed by 64 hexadecimal digits")
 	case j.NodeKey.IsZero():
-		return refuse(Invalid, "nodeKey", "a node key is required, as nodekey: and 64 hexadecimal digits")
+		return refuse(Invalid, "nodeKey", "nodeKey is required: nodekey: followed by 64 hexadecimal digits")
 	}
 	if err := j.Host.check(w); err != nil {
 		return err
@@ -256,7 +256,7 @@ func (s *Joins) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses 
 	n, known := w.Nodes.ByKey(j.NodeKey)
 	switch {
 	case known && n.MachineKey != j.MachineKey:
-		return verdict{}, nil, refuse(Conflict, "nodeKey", "another machine has this node key; log out and in again to make a new one")
+		return verdict{}, nil, refuse(Conflict, "nodeKey", "another device uses this node key; log out and in again to create a new one")
 	case known:
 		v, evs := decideKnown(n, now, j.Expiry)
 		return v, evs, nil
@@ -292,10 +292,10 @@ func (s *Joins) decideUnproven(w *policy.World, now mesh.Time, j Joining, addres
 		return verdict{}, nil, err
 	}
 	if len(machine) > 0 {
-		return verdict{}, nil, refuse(Conflict, "machineKey", "this machine is registered already, as node %s; delete that node first", machine[0].ID)
+		return verdict{}, nil, refuse(Conflict, "machineKey", "this machine is already registered as node %s; delete that node first", machine[0].ID)
 	}
 	if _, taken := w.Nodes.ByKey(j.NodeKey); taken {
-		return verdict{}, nil, refuse(Conflict, "nodeKey", "another machine has this node key; make a new one")
+		return verdict{}, nil, refuse(Conflict, "nodeKey", "another device uses this node key; generate a new one")
 	}
 	n, evs, err := s.admit(w, now, g, j, addresses)
 	return verdict{node: n, registered: err == nil}, evs, err

@@ -123,10 +123,10 @@ func TestJoinDecisions(t *testing.T) {
 		"known, key ended, with key":    {machine: 1, node: 2, key: "user2", id: 2, owner: 2, expired: true},
 		"known, key ended, wish":        {machine: 1, node: 2, wish: joinNow + 1, id: 2, owner: 2, expired: true},
 		"known, shorter":                {machine: 1, node: 1, wish: joinNow + 5, events: "node.put", id: 1, owner: 1},
-		"of another machine":            {machine: 2, node: 1, key: "user1", refusal: "another machine has this node key"},
+		"of another device":             {machine: 2, node: 1, key: "user1", refusal: "another device uses this node key"},
 		"logout":                        {machine: 1, node: 1, wish: logout, events: "node.put", id: 1, owner: 1, expired: true},
 		"logout again":                  {machine: 1, node: 2, wish: logout, id: 2, owner: 2, expired: true},
-		"logout of another machine":     {machine: 2, node: 1, wish: logout, refusal: "another machine has this node key"},
+		"logout of another device":      {machine: 2, node: 1, wish: logout, refusal: "another device uses this node key"},
 		"logout, ephemeral":             {machine: 4, node: 4, wish: logout, events: "node.gone", expired: true},
 		"logout, gone":                  {machine: 9, node: 9, wish: logout, expired: true},
 
@@ -136,9 +136,9 @@ func TestJoinDecisions(t *testing.T) {
 		"new, ephemeral":     {machine: 9, node: 9, key: "user2", ephemeral: true, events: created + used, id: 5, owner: 2, registered: true},
 		"new, own tags":      {machine: 9, node: 9, key: "tags", tags: []string{"tag:b"}, events: created + " preauthkey.put" + used, id: 5, registered: true},
 		"new, strange tags":  {machine: 9, node: 9, key: "tags", tags: []string{"tag:x"}, refusal: "tag not allowed"},
-		"new, no tags":       {machine: 9, node: 9, key: "tags", tags: []string{"nonsense"}, refusal: "is not a tag"},
+		"new, no tags":       {machine: 9, node: 9, key: "tags", tags: []string{"nonsense"}, refusal: "invalid tag"},
 		"new, unknown key":   {machine: 9, node: 9, key: "unknown", refusal: "the key is unknown"},
-		"new, spent key":     {machine: 9, node: 9, key: "spent", refusal: "was used"},
+		"new, spent key":     {machine: 9, node: 9, key: "spent", refusal: "was already used"},
 		"new, expired key":   {machine: 9, node: 9, key: "expired", refusal: "has expired"},
 		"new, no key":        {machine: 9, node: 9, ask: true},
 		"approved":           {machine: 10, node: 10, events: created + " login.gone", id: 5, owner: 2, registered: true},
@@ -237,8 +237,8 @@ func TestSingleUseKeyIsAcceptedAgainFromItsMachineForAMinute(t *testing.T) {
 	for name, c := range map[string]struct {
 		wait    time.Duration
 		machine uint64
-	}{"another machine": {time.Second, 8}, "a minute later": {time.Minute, 9}} {
-		if v, err := after(c.wait, c.machine, 99); err == nil || !strings.Contains(err.Error(), "can be used once") {
+	}{"another device": {time.Second, 8}, "a minute later": {time.Minute, 9}} {
+		if v, err := after(c.wait, c.machine, 99); err == nil || !strings.Contains(err.Error(), "is single-use") {
 			t.Errorf("%s: %+v, %v; want the key refused", name, v, err)
 		}
 	}
@@ -345,7 +345,7 @@ func TestReportDecisions(t *testing.T) {
 		}
 	}
 	if _, err := decideReport(w, joinNow, Report{MachineKey: meshgen.MachineKey(9), NodeKey: n.NodeKey}); err == nil {
-		t.Error("another machine may report")
+		t.Error("another device may report")
 	}
 }
 

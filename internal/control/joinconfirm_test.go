@@ -19,7 +19,7 @@ func TestKnownClientIsAcknowledgedOnlyWhenItsChangeIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
-		a.enrol(t, 1)
+		a.addNodes(t, 1)
 		pass(time.Second)
 		a.commit(t, mesh.UserPut{User: meshgen.User(2)}) // shows that node 1 is durable
 		pass(time.Second)

@@ -259,7 +259,7 @@ func (s *Clients) SaveReports(ctx context.Context) error {
 		for _, id := range s.late.waiting(time.Now()) {
 			var refusal *Refusal // the node is gone, or has another key
 			if _, err := s.saveReport(ctx, id, s.dropIfMoved(id)); err != nil && !errors.As(err, &refusal) {
-				s.log.Debug("a late report waits for the database", "node", id, "error", err)
+				s.log.Debug("delayed node report not saved, retrying", "node", id, "error", err)
 			}
 		}
 	})

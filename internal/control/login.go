@@ -200,7 +200,7 @@ func (s *Logins) ownLink(j Joining) bool {
 func (s *Logins) link(j Joining) (string, error) {
 	switch {
 	case s.sealer == nil:
-		return "", refuse(BadKey, "preAuthKey", "a key is required; ask your administrator for one")
+		return "", refuse(BadKey, "preAuthKey", "a pre-auth key is required; ask your administrator for one")
 	case s.ownLink(j):
 		return s.url(identity.LoginToken(j.Followup)), nil
 	}

@@ -40,7 +40,7 @@ func FindNode(s *mesh.Snapshot, ref string) (*mesh.Node, error) {
 
 // ErrNoNode returns the refusal for a node that does not exist.
 func ErrNoNode(ref string) error {
-	return refuse(NotFound, "node", "there is no node %q; list them with: fairlead nodes list", ref)
+	return refuse(NotFound, "node", "unknown node %q; list nodes with: fairlead nodes list", ref)
 }
 
 // change applies a change to a copy of a node, commits it if anything changed, and returns
@@ -86,10 +86,10 @@ var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func checkNodeName(name string) error {
 	if !nodeName.MatchString(name) {
-		return refuse(Invalid, "newName", "%q is not a name for a node: at most 63 letters, digits and hyphens, with no hyphen at either end", name)
+		return refuse(Invalid, "newName", "invalid node name %q: use at most 63 letters, digits and hyphens, with no hyphen at either end", name)
 	}
 	if strings.Trim(name, "0123456789") == "" {
-		return refuse(Invalid, "newName", "%q would be taken for the id of a node; put a letter into the name", name)
+		return refuse(Invalid, "newName", "invalid node name %q: it looks like a node id; add a letter", name)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func decideRename(w *policy.World, n *mesh.Node, name string) (changed bool, err
 		n.Name = w.Nodes.UniqueName(n.Hostname, n.ID)
 	}
 	if holder, taken := w.Nodes.ByName(n.Name); taken && holder.ID != n.ID {
-		return false, refuse(Conflict, "newName", "node %s has the name %q already; rename that one first, or choose another name", holder.ID, n.Name)
+		return false, refuse(Conflict, "newName", "node %s already has the name %q; rename that node first, or choose another name", holder.ID, n.Name)
 	}
 	return n.Name != was || n.Renamed != wasRenamed, nil
 }
@@ -153,7 +153,7 @@ func (s *Nodes) Tag(ctx context.Context, a mesh.Actor, ref string, tags []string
 }
 
 func errLastTag() error {
-	return refuse(Invalid, "tags", "a node with tags cannot lose the last one; delete it and let it join with a key of its user instead")
+	return refuse(Invalid, "tags", "cannot remove the last tag of a node; delete the node and let it join again with a pre-auth key of a user")
 }
 
 func decideTag(w *policy.World, n *mesh.Node, tags []string) (changed bool, err error) {
@@ -179,7 +179,7 @@ func setTags(n *mesh.Node, tags []string) (changed bool) {
 // Move gives a node to another user.
 func (s *Nodes) Move(ctx context.Context, a mesh.Actor, ref, user, ifRevision string) (*mesh.Node, error) {
 	if user == "" {
-		return nil, refuse(Invalid, "user", "user is required: who will own the node, by name or id")
+		return nil, refuse(Invalid, "user", "user is required: the name or id of the new owner")
 	}
 	before, after, err := s.change(ctx, a, ref, ifRevision, func(w *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
 		owner, err := FindUser(w.Snapshot, user)
@@ -187,7 +187,7 @@ func (s *Nodes) Move(ctx context.Context, a mesh.Actor, ref, user, ifRevision st
 			return false, err
 		}
 		if n.Tagged() {
-			return false, refuse(Conflict, "user", "node %s belongs to its tags; let it join again with a key of %s instead", n.Name, owner.Name)
+			return false, refuse(Conflict, "user", "node %s is tagged and has no owner; let it join again with a pre-auth key of %s", n.Name, owner.Name)
 		}
 		if err := s.quotas.checkUser(w, n.ID, owner.ID); err != nil {
 			return false, err
@@ -216,9 +216,9 @@ type Expiration struct {
 func (e Expiration) check() error {
 	switch {
 	case e.At.UTC().Year() > maxYear:
-		return refuse(Invalid, "expiry", "the expiry lies after the year %d", maxYear)
+		return refuse(Invalid, "expiry", "expiry must not be after the year %d", maxYear)
 	case e.Never && mesh.TimeOf(e.At) != 0:
-		return refuse(Invalid, "disableExpiry", "give only one of expiry and disableExpiry")
+		return refuse(Invalid, "disableExpiry", "specify only one of expiry and disableExpiry")
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func (sel NodeSelection) check() error {
 		}
 	}
 	if given != 1 {
-		return refuse(Invalid, "", "name nodes, or all, or all that are offline: exactly one of nodes, all and allOffline")
+		return refuse(Invalid, "", "specify exactly one of nodes, all and allOffline")
 	}
 	return nil
 }
@@ -298,7 +298,7 @@ func (s *Nodes) ExpireMany(ctx context.Context, a mesh.Actor, sel NodeSelection)
 			return decideExpireNodes(w, now, sel, before)
 		})
 		if err != nil && done.expired > 0 {
-			err = fmt.Errorf("after %d nodes had expired: %w", done.expired, err)
+			err = fmt.Errorf("expired %d nodes, then failed: %w", done.expired, err)
 		}
 		if err != nil {
 			return done.expired, done.already, err
@@ -370,7 +370,7 @@ func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, before
 // current one.
 func (s *Nodes) SetAddresses(ctx context.Context, a mesh.Actor, ref string, v4, v6 netip.Addr, ifRevision string) (*mesh.Node, error) {
 	if !v4.IsValid() && !v6.IsValid() {
-		return nil, refuse(Invalid, "", "name an address: ipv4, ipv6 or both")
+		return nil, refuse(Invalid, "", "specify ipv4, ipv6 or both")
 	}
 	before, after, err := s.change(ctx, a, ref, ifRevision, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
 		was4, was6 := n.IPv4, n.IPv6
@@ -401,14 +401,14 @@ func (s *Nodes) SetAddresses(ctx context.Context, a mesh.Actor, ref string, v4, 
 
 func addressFree(w *policy.World, path string, prefix netip.Prefix, addr netip.Addr) error {
 	if !prefix.Contains(addr) {
-		return refuse(Invalid, path, "%s lies outside %s, from which nodes get their addresses", addr, prefix)
+		return refuse(Invalid, path, "%s is outside %s, the address range of nodes", addr, prefix)
 	}
 	if holder, taken := w.Nodes.ByAddr(addr); taken {
-		return refuse(Conflict, path, "node %s (%s) has the address %s already; give that one another first", holder.ID, holder.Name, addr)
+		return refuse(Conflict, path, "node %s (%s) already has the address %s; change the address of that node first", holder.ID, holder.Name, addr)
 	}
 	// Only addresses that could be allocated are allowed.
 	if next, err := w.Nodes.NextAddr(prefix, addr.Prev()); err != nil || next != addr {
-		return refuse(Invalid, path, "%s is kept for the network itself or for what clients do on their own; choose another", addr)
+		return refuse(Invalid, path, "%s is reserved for the network or for clients; choose another address", addr)
 	}
 	return nil
 }

@@ -177,7 +177,7 @@ func TestTaggedNodeBelongsToItsTagsForEver(t *testing.T) {
 	}
 	n := s.node(t, 1)
 	if diff := cmp.Diff([]string{"tag:db", "tag:web"}, n.Tags); diff != "" || n.Owner != 0 || n.CreatedBy != 1 || n.Expiry != 0 || n.KeyExpired {
-		t.Errorf("owner %s, created by %s, expiry %d, lapsed %v, tags (-want +got):\n%s", n.Owner, n.CreatedBy, n.Expiry, n.KeyExpired, diff)
+		t.Errorf("owner %s, created by %s, expiry %d, key expired %v, tags (-want +got):\n%s", n.Owner, n.CreatedBy, n.Expiry, n.KeyExpired, diff)
 	}
 	if s.ledger.World().Nodes.OwnedCount(1) != 0 {
 		t.Error("the former owner's node is still counted")
@@ -252,7 +252,7 @@ func TestExpiryOfOneNode(t *testing.T) {
 		}
 		n, w := s.node(t, 1), s.ledger.World()
 		if want := c.expiry(before, w.At); n.Expiry != want || n.KeyExpired != c.lapsed {
-			t.Errorf("%s: expiry %d, lapsed %v, want %d, %v", c.name, n.Expiry, n.KeyExpired, want, c.lapsed)
+			t.Errorf("%s: expiry %d, key expired %v, want %d, %v", c.name, n.Expiry, n.KeyExpired, want, c.lapsed)
 		}
 	}
 	if _, err := s.Nodes.Expire(t.Context(), admin, "1", at(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)), ""); reason(err) != control.Invalid {
@@ -287,7 +287,7 @@ func TestExpiringManySkipsAndCountsThoseThatHaveExpired(t *testing.T) {
 			var lapsed []mesh.NodeID
 			for n := range s.ledger.World().Nodes.All() {
 				if n.KeyExpired != n.Expired(s.ledger.World().At) {
-					t.Errorf("node %s: lapsed %v, expiry %d", n.ID, n.KeyExpired, n.Expiry)
+					t.Errorf("node %s: key expired %v, expiry %d", n.ID, n.KeyExpired, n.Expiry)
 				}
 				if n.KeyExpired {
 					lapsed = append(lapsed, n.ID)

@@ -16,7 +16,7 @@ const maxNote = 1000
 // node has none. Clients are not told of notes, so that none gets an update.
 func (s *Nodes) SetNote(ctx context.Context, a mesh.Actor, ref, text, ifRevision string) (*mesh.Node, error) {
 	if length := utf8.RuneCountInString(text); length > maxNote {
-		return nil, refuse(Invalid, "text", "the note has %d characters: shorten it to at most %d", length, maxNote)
+		return nil, refuse(Invalid, "text", "the note has %d characters; the maximum is %d", length, maxNote)
 	}
 	// Unlike a name, a note has lines.
 	if err := checkText("text", strings.NewReplacer("\n", " ", "\t", " ").Replace(text), len(text)); err != nil {

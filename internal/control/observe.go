@@ -98,11 +98,11 @@ func nearest(all []mesh.Latency) []mesh.Latency {
 func flagText(flag string) string {
 	switch flag {
 	case "warn-ip-forwarding-off":
-		return "IP forwarding is off, so that nobody gets through to the routes behind this device"
+		return "IP forwarding is off, so the routes of this device do not work"
 	case "warn-router-unhealthy":
-		return "the client could not set up routes or firewall of its device"
+		return "the client could not configure the routes or the firewall of the device"
 	case "warn-etc-apt-source-disabled":
-		return "the package source of the client is disabled, so that it gets no updates"
+		return "the Tailscale package repository is disabled, so the client gets no updates"
 	}
 	return flag
 }
@@ -315,7 +315,7 @@ func (s *Observations) Save(ctx context.Context) error {
 	return periodic.Run(ctx, saveInterval, func() {
 		facts, uses := s.due(s.ledger.Now())
 		if err := s.commit(ctx, facts, uses); err != nil {
-			s.log.Debug("what nodes measured and when keys were used waits for the database", "error", err)
+			s.log.Debug("node measurements and key usage not saved, retrying", "error", err)
 		}
 	})
 }
@@ -326,18 +326,19 @@ func (s *Observations) SaveAll(ctx context.Context) error {
 	return s.commit(ctx, facts, uses)
 }
 
-// due returns the observations that have to be committed now.
+// due returns the observations that have to be committed now, and those that the stored ones
+// have superseded, which the commit drops.
 func (s *Observations) due(now mesh.Time) ([]*mesh.Facts, []mesh.APIKeyUsed) {
 	facts, uses := s.seen.all()
 	w := s.ledger.World()
 	recent := func(saved mesh.Time) bool { return !saved.Add(saveEvery).Reached(now) }
 	facts = slices.DeleteFunc(facts, func(f *mesh.Facts) bool {
 		saved, ok := w.Facts.Get(f.Node)
-		return ok && recent(saved.At) && !clearsWarning(saved, f)
+		return ok && saved.At < f.At && recent(saved.At) && !clearsWarning(saved, f)
 	})
 	uses = slices.DeleteFunc(uses, func(u mesh.APIKeyUsed) bool {
 		k, ok := w.APIKeys.Get(u.ID)
-		return ok && recent(k.LastUse.At)
+		return ok && k.LastUse.At < u.Use.At && recent(k.LastUse.At)
 	})
 	return facts, uses
 }

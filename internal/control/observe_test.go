@@ -25,7 +25,7 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
-		a.enrol(t, 2)
+		a.addNodes(t, 2)
 		created, _, err := a.APIKeys.Create(t.Context(), admin, control.NewAPIKey{Access: mesh.Access{Role: mesh.RoleAdmin}})
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +71,7 @@ func TestOlderObservationReplacesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
-		a.enrol(t, 1)
+		a.addNodes(t, 1)
 		pass(3 * time.Second)
 		c.setAway(true, a)
 		a.Observations.Observe(1, measured(1))
@@ -79,14 +79,14 @@ func TestOlderObservationReplacesNothing(t *testing.T) {
 		b.Observations.Observe(1, measured(2))
 		pass(20 * time.Second)
 		c.setAway(false, a)
-		pass(time.Hour)
+		pass(5 * time.Minute)
 		for _, r := range []*replica{a, b} {
 			if got := r.Observations.Facts(1).Latencies[0].Micros; got != 2000 {
 				t.Errorf("%s shows %d µs", r.id, got)
 			}
 		}
 		if facts, _ := a.Observations.Unsaved(store.MaxSeen); len(facts) > 0 {
-			t.Errorf("%d observations wait for ever", len(facts))
+			t.Errorf("%d superseded observations were not dropped", len(facts))
 		}
 	})
 }
@@ -95,7 +95,7 @@ func TestWarningsFollowWhatTheClientSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
-		r.enrol(t, 1)
+		r.addNodes(t, 1)
 		n, _ := r.ledger.World().Nodes.Get(1)
 		warns := func(source, text string) {
 			t.Helper()
@@ -139,10 +139,10 @@ func TestWarningsFollowWhatTheClientSays(t *testing.T) {
 // Nodes that report as much as possible do not make heartbeats too large.
 func TestObservationsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const nodes = 1000
+		const nodes = 300
 		c := newCluster(t)
 		r := c.start(t, "a", "")
-		r.enrol(t, nodes)
+		r.addNodes(t, nodes)
 		var much control.Measured
 		for i := range 100 {
 			much.Latencies = append(much.Latencies, mesh.Latency{Region: 1 + i, Micros: int64(1e6 - i)})
@@ -178,7 +178,7 @@ func TestANodeThatSaysMuchKeepsNobodyQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
-		a.enrol(t, 20)
+		a.addNodes(t, 20)
 		for id := mesh.NodeID(1); id <= 20; id++ {
 			a.Observations.Observe(id, measured(1))
 		}
@@ -230,7 +230,7 @@ func TestTheEndOfAWarningOutlivesARestart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(t)
 				a := c.start(t, "a", "")
-				a.enrol(t, 1)
+				a.addNodes(t, 1)
 				a.Observations.Observe(1, control.Measured{Flags: []string{"warn-router-unhealthy"}})
 				pass(6 * time.Second)
 				if saved, _ := a.ledger.World().Facts.Get(1); saved == nil || len(saved.Warnings) != 1 {

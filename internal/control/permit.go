@@ -51,13 +51,13 @@ func mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.N
 }
 
 func errDeletedWithUser(key *mesh.APIKey, u *mesh.User, what string, n mesh.Noun) error {
-	return refuse(Forbidden, "", "user %s has %s, which are deleted with the user; this needs the scope %s too; the key has %v", u.Name, what, n, key.Scopes)
+	return refuse(Forbidden, "", "user %s has %s, which are deleted with the user; this also requires the scope %s; the API key has %v", u.Name, what, n, key.Scopes)
 }
 
 // mayRevokeKey refuses to expire or delete a key with more permissions than the caller's.
 func mayRevokeKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
 	if key, bound := callerKey(w, a); bound && !key.Covers(k.Access) {
-		return refuse(Forbidden, "", "a key cannot end one that opens more than itself; use one that opens as much as %s, or the local socket", k.Prefix)
+		return refuse(Forbidden, "", "an API key cannot revoke a key with more permissions; use a key with at least the permissions of %s, or the local socket", k.Prefix)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (s *core) previousPolicy(ctx context.Context) (previousPolicy, error) {
 }
 
 // errTrialUnread is returned by a decision that needs the policy a revert would restore.
-var errTrialUnread = errors.New("the policy on trial has changed")
+var errTrialUnread = errors.New("the unconfirmed policy has changed")
 
 // withPreviousPolicy runs do. If do fails with errTrialUnread, it runs again with the
 // policy that a revert would restore, so that requests which don't need it cost no
@@ -118,7 +118,7 @@ func (c previousPolicy) mayTag(w *policy.World, user *mesh.User, k *mesh.PreAuth
 }
 
 func onlyOnTrial(tag string, p *mesh.Policy) string {
-	return fmt.Sprintf("%s: only version %v of the policy allows %s, and that version is not confirmed yet; confirm it (fairlead policy confirm %v), then retry",
+	return fmt.Sprintf("%s: only policy version %v allows %s, and it is not confirmed yet; confirm it (fairlead policy confirm %v), then retry",
 		lang.ErrTagDenied, p.Version, tag, p.Version)
 }
 
@@ -142,7 +142,7 @@ func (c previousPolicy) mayChangeNames(w *policy.World, a mesh.Actor, before, af
 		had, has := doc.Mentions(before), doc.Mentions(after)
 		for _, name := range slices.Concat(had, has) {
 			if slices.Contains(had, name) != slices.Contains(has, name) {
-				return refuse(Forbidden, "", "the policy mentions the user %s, so this changes who it applies to: use a key that can change the policy (role admin, scope policy), or the local socket", name)
+				return refuse(Forbidden, "", "the policy mentions the user %s, so this changes who it applies to: use an API key that can change the policy (role admin, scope policy), or the local socket", name)
 			}
 		}
 	}

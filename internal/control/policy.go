@@ -99,7 +99,7 @@ func ReadPolicy(text string) (*lang.Doc, error) {
 	case !utf8.ValidString(text):
 		return nil, refuse(Invalid, "policy", "the policy is not valid UTF-8")
 	case strings.ContainsRune(text, 0):
-		return nil, refuse(Invalid, "policy", "the policy holds a NUL character")
+		return nil, refuse(Invalid, "policy", "the policy contains a NUL character")
 	}
 	doc, problems := lang.Parse([]byte(text))
 	if len(problems) > 0 {
@@ -131,7 +131,7 @@ func (s *Policies) Save(ctx context.Context, a mesh.Actor, in PolicyDraft) (*mes
 func (s *Policies) mayEdit(in PolicyDraft) error {
 	if s.IsFile() {
 		// Tools match on the words after the colon.
-		return refuse(Invalid, "policy", "the policy is the file %s: update is disabled for modes other than 'database'; edit the file", s.file.path)
+		return refuse(Invalid, "policy", "the policy is stored in the file %s: update is disabled for modes other than 'database'; edit the file", s.file.path)
 	}
 	if in.ConfirmWithin != 0 && (in.ConfirmWithin < minConfirm || in.ConfirmWithin > maxConfirm) {
 		return refuse(Invalid, "confirmWithin", "confirmWithin must be from 10s to 24h")
@@ -155,7 +155,7 @@ func (s *Policies) put(ctx context.Context, a mesh.Actor, in PolicyDraft, doc *l
 	}
 	switch {
 	case out.saved && out.policy.Text == "":
-		s.policyLog(a, out.policy).Warn("policy removed: everyone may reach everyone")
+		s.policyLog(a, out.policy).Warn("policy removed: all nodes can reach each other")
 	case out.saved:
 		s.policyLog(a, out.policy).Info("policy saved")
 	}
@@ -169,9 +169,9 @@ func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft,
 	}
 	switch {
 	case in.IfVersion != nil && *in.IfVersion != current.Version:
-		return nil, nil, refuse(Stale, "policy", "the policy is at version %v now, not %v: look at what has changed, and save again", current.Version, *in.IfVersion)
+		return nil, nil, refuse(Stale, "policy", "the policy is now at version %v, not %v; review the changes and save again", current.Version, *in.IfVersion)
 	case current.ConfirmBy != 0:
-		return nil, nil, refuse(Conflict, "policy", "version %v by %s waits to be confirmed until %s: fairlead policy confirm keeps it, fairlead policy revert undoes it at once",
+		return nil, nil, refuse(Conflict, "policy", "policy version %v by %s is waiting for confirmation until %s; keep it with fairlead policy confirm, or undo it with fairlead policy revert",
 			current.Version, current.Author, current.ConfirmBy.Time().Format(time.RFC3339))
 	case in.Text == current.Text && len(w.Problems) == 0:
 		return current, nil, nil
@@ -226,7 +226,7 @@ func (s *Policies) Confirm(ctx context.Context, a mesh.Actor, version *mesh.Poli
 			return nil, nil, err
 		}
 		if pending.ConfirmBy.Reached(now) {
-			return nil, nil, refuse(Conflict, "", "version %v was to be confirmed by %s and gives way now: save it again",
+			return nil, nil, refuse(Conflict, "", "policy version %v had to be confirmed by %s and is being reverted; save it again",
 				pending.Version, pending.ConfirmBy.Time().Format(time.RFC3339))
 		}
 		kept := *pending
@@ -243,7 +243,7 @@ func (s *Policies) Confirm(ctx context.Context, a mesh.Actor, version *mesh.Poli
 func pendingPolicy(w *policy.World) (*mesh.Policy, error) {
 	p, ok := w.Policy()
 	if !ok || p.ConfirmBy == 0 {
-		return nil, refuse(Conflict, "", "no policy waits to be confirmed: it was confirmed already, or has given way; see fairlead policy history")
+		return nil, refuse(Conflict, "", "no policy version is waiting for confirmation: it was already confirmed or reverted; see fairlead policy history")
 	}
 	return p, nil
 }
@@ -253,9 +253,9 @@ func pendingPolicy(w *policy.World) (*mesh.Policy, error) {
 func checkPendingVersion(pending *mesh.Policy, a mesh.Actor, version *mesh.PolicyVersion) error {
 	switch {
 	case version != nil && *version != pending.Version:
-		return refuse(Stale, "policy", "version %v does not wait to be confirmed, version %v by %s does", *version, pending.Version, pending.Author)
+		return refuse(Stale, "policy", "policy version %v is not waiting for confirmation, but version %v by %s is", *version, pending.Version, pending.Author)
 	case version == nil && pending.Author != a.String():
-		return refuse(Conflict, "policy", "version %v, which waits to be confirmed, is by %s; if you mean it, name it: fairlead policy confirm %v, or revert %v",
+		return refuse(Conflict, "policy", "policy version %v, which is waiting for confirmation, is by %s; to confirm or revert it, name it: fairlead policy confirm %v, or fairlead policy revert %v",
 			pending.Version, pending.Author, pending.Version, pending.Version)
 	}
 	return nil
@@ -276,7 +276,7 @@ func (s *Policies) Revert(ctx context.Context, a mesh.Actor, version *mesh.Polic
 	}
 	p, err := s.revertTrial(ctx, a, pending, fmt.Sprintf("version %v reverted before it was confirmed", pending.Version), 0)
 	if err == nil && p == nil {
-		return nil, refuse(Conflict, "", "somebody else has decided about version %v in between; look at: fairlead policy history", pending.Version)
+		return nil, refuse(Conflict, "", "policy version %v was confirmed or reverted in the meantime; see fairlead policy history", pending.Version)
 	}
 	return p, err
 }

@@ -232,7 +232,7 @@ func TestOnlyTheVersionThatIsMeantIsConfirmed(t *testing.T) {
 	}
 }
 
-func TestUnconfirmedPolicyGivesWay(t *testing.T) {
+func TestUnconfirmedPolicyIsReverted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
@@ -253,12 +253,12 @@ func TestUnconfirmedPolicyGivesWay(t *testing.T) {
 		if _, err := a.Policies.Confirm(t.Context(), ada, nil); err != nil {
 			t.Fatal(err)
 		}
-		pass(time.Hour)
+		pass(5 * time.Minute)
 		wantPolicy(t, a.ledger, nobody, 4)
 	})
 }
 
-func TestUnconfirmedPolicyGivesWayAfterARestart(t *testing.T) {
+func TestUnconfirmedPolicyIsRevertedAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
@@ -304,7 +304,7 @@ func TestTestsThatBeginToFailOnlyWarn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
-		a.enrol(t, 1)
+		a.addNodes(t, 1)
 		n, _ := a.ledger.World().Nodes.Get(1)
 		text := `{"tagOwners": {"tag:db": []}, "acls": [{"action": "accept", "src": ["*"], "dst": ["tag:db:5432"]}],
 			"tests": [{"src": "autogroup:member", "deny": ["` + n.IPv4.String() + `:5432"]}]}`
@@ -322,7 +322,7 @@ func TestTestsThatBeginToFailOnlyWarn(t *testing.T) {
 		if got := a.metric(t, "mesh_policy_tests_failing", ""); got != 1 {
 			t.Errorf("%v tests fail, want 1", got)
 		}
-		if w := a.PolicyWatch.Warnings(); len(w) != 1 || !strings.Contains(w[0], "tests of the policy fail") {
+		if w := a.PolicyWatch.Warnings(); len(w) != 1 || !strings.Contains(w[0], "policy tests have been failing") {
 			t.Errorf("warnings: %q", w)
 		}
 		a.commit(t, mesh.NodePut{Node: n})
@@ -350,7 +350,7 @@ func TestStoredPolicyThatCannotBeReadIsNotInForce(t *testing.T) {
 			if rules := a.ledger.World().Doc.Rules; len(rules) != 1 || rules[0].Line != 1 {
 				t.Errorf("%s: the version before is not in force: %v", id, rules)
 			}
-			if w := a.PolicyWatch.Warnings(); len(w) != 1 || !strings.Contains(w[0], "version 2 of the policy cannot be read") {
+			if w := a.PolicyWatch.Warnings(); len(w) != 1 || !strings.Contains(w[0], "policy version 2 is invalid") {
 				t.Errorf("%s: warnings %q", id, w)
 			}
 		}

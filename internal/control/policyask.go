@@ -25,7 +25,7 @@ type PolicyChange struct {
 // Preview returns the effect of a change, and the world it was evaluated in.
 func (s *Policies) Preview(in PolicyChange) (*explain.Effect, *policy.World, error) {
 	if in.Text == nil && len(in.Retag) == 0 {
-		return nil, nil, refuse(Invalid, "policy", "policy or retag is required: what would change")
+		return nil, nil, refuse(Invalid, "policy", "policy or retag is required")
 	}
 	w := s.ledger.World()
 	after, err := drafted(w, in.Text)
@@ -53,7 +53,7 @@ func retagged(w *policy.World, refs, tags []string) (*policy.World, error) {
 	case len(refs) == 0:
 		return w, nil
 	case len(refs) > MaxBulk:
-		return nil, refuse(Invalid, "retag.nodes", "at most %d nodes at once, not %d", MaxBulk, len(refs))
+		return nil, refuse(Invalid, "retag.nodes", "at most %d nodes at once, got %d", MaxBulk, len(refs))
 	}
 	tags, err := checkTags("retag.tags", tags)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Policies) Why(in PolicyQuestion) (explain.Answer, *policy.World, error)
 	if in.Port != "" {
 		port, err := strconv.ParseUint(in.Port, 10, 16)
 		if err != nil || port == 0 {
-			return explain.Answer{}, nil, refuse(Invalid, "port", "%q is not a port: write a number from 1 to 65535", in.Port)
+			return explain.Answer{}, nil, refuse(Invalid, "port", "invalid port %q: use a number from 1 to 65535", in.Port)
 		}
 		q.Port = uint16(port)
 	}
@@ -148,7 +148,7 @@ const maxNamed = 100
 func (s *Policies) MapAccess(draft *string, ask explain.MapQuestion) (*explain.AccessMap, *policy.World, error) {
 	for side, names := range map[string][]string{"from": ask.From, "to": ask.To} {
 		if len(names) > maxNamed {
-			return nil, nil, refuse(Invalid, side, "%s names %d; name at most %d, or a group or a tag that has them", side, len(names), maxNamed)
+			return nil, nil, refuse(Invalid, side, "%s has %d names; use at most %d, or a group or tag that contains them", side, len(names), maxNamed)
 		}
 	}
 	w := s.ledger.World()

@@ -39,23 +39,23 @@ type PolicyFile struct {
 }
 
 // unusable is the reason of the version that blocks everything because the file is invalid.
-const unusable = "the policy file is not usable"
+const unusable = "the policy file is invalid"
 
 // warnings returns why the file is not in force. p is the policy in force.
 func (f *PolicyFile) warnings(p *mesh.Policy) (lines []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	until := "what was in force before stays"
+	until := "the previous policy stays in force"
 	if p != nil && p.Reason == unusable {
-		until = "nobody reaches anyone until it is"
+		until = "all access is denied until it is fixed"
 	}
 	for _, err := range []error{f.unread, f.refused} {
 		if err != nil {
-			lines = append(lines, fmt.Sprintf("the policy file %s is not in force, %s: %v", f.path, until, err))
+			lines = append(lines, fmt.Sprintf("policy file %s not loaded; %s: %v", f.path, until, err))
 		}
 	}
 	if f.disagrees != "" {
-		lines = append(lines, fmt.Sprintf("replica %s has another policy file, so none is taken; make them the same", f.disagrees))
+		lines = append(lines, fmt.Sprintf("replica %s has a different policy file, so neither is loaded; make them identical", f.disagrees))
 	}
 	return lines
 }
@@ -82,7 +82,7 @@ func (f *PolicyFile) Load(ctx context.Context) error {
 	}
 	if err != nil {
 		text, reason = denyAllPolicy, unusable
-		f.log.Error("policy: nobody reaches anyone until the policy file is right", "file", f.path, "error", err)
+		f.log.Error("policy file is invalid, denying all access until it is fixed", "file", f.path, "error", err)
 	}
 	return f.commit(ctx, text, reason, func(p *mesh.Policy) bool { return p.Text == "" })
 }
@@ -99,7 +99,7 @@ func (f *PolicyFile) Follow(ctx context.Context, reload <-chan os.Signal) error 
 				f.read()
 			}
 		case <-reload:
-			f.log.Info("policy file read again, as asked", "file", f.path)
+			f.log.Info("reloading policy file", "file", f.path)
 			f.read()
 		}
 	}
@@ -128,14 +128,14 @@ func (f *PolicyFile) read() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil && (f.unread == nil || f.unread.Error() != err.Error()) {
-		f.log.Error("policy file not loaded: what was in force stays", "file", f.path, "error", err)
+		f.log.Error("policy file not loaded, keeping the previous policy", "file", f.path, "error", err)
 	}
 	if f.unread = err; err == nil {
 		sum := sha256.Sum256([]byte(text))
 		hash := hex.EncodeToString(sum[:])
 		if hash != f.hash {
 			for _, w := range doc.Warnings {
-				f.log.Warn("policy file", "file", f.path, "warning", w.String())
+				f.log.Warn("policy file warning", "file", f.path, "warning", w.String())
 			}
 		}
 		f.text, f.hash = text, hash
@@ -145,7 +145,7 @@ func (f *PolicyFile) read() {
 func readPolicy(path string) (string, os.FileInfo, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would block until there is a writer
 	if err != nil {
-		return "", nil, fmt.Errorf("%w: put the policy there, or take policy.path out of the configuration", err)
+		return "", nil, fmt.Errorf("%w: create the file, or remove policy.path from the configuration", err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
@@ -153,7 +153,7 @@ func readPolicy(path string) (string, os.FileInfo, error) {
 		return "", nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return "", info, fmt.Errorf("%s is not a file: put the policy there, or take policy.path out of the configuration", path)
+		return "", info, fmt.Errorf("%s is not a regular file: replace it with the policy, or remove policy.path from the configuration", path)
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxPolicyFile))
 	return string(text), info, err
@@ -166,7 +166,7 @@ func (f *PolicyFile) apply(ctx context.Context) {
 	f.mu.Lock()
 	text, hash := f.text, f.hash
 	if other != "" && f.disagrees != other {
-		f.log.Warn("policy waits: another replica has another policy file; make them the same", "replica", other)
+		f.log.Warn("policy file not loaded: another replica has a different one; make them identical", "replica", other)
 	}
 	f.disagrees = other
 	f.mu.Unlock()
@@ -186,7 +186,7 @@ func (f *PolicyFile) apply(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil && (f.refused == nil || f.refused.Error() != err.Error()) {
-		f.log.Error("policy file not loaded: what was in force stays", "file", f.path, "error", err)
+		f.log.Error("policy file not loaded, keeping the previous policy", "file", f.path, "error", err)
 	}
 	f.refused = err
 }

@@ -128,7 +128,7 @@ func TestWithoutAUsablePolicyFileNobodyReachesAnyone(t *testing.T) {
 				a := c.startWith(t, "a", "", file)
 				pass(3 * time.Second)
 				wantPolicy(t, a.ledger, nobody, 1)
-				wantWarnings(t, a, "not in force, nobody reaches anyone until it is: ")
+				wantWarnings(t, a, "not loaded; all access is denied until it is fixed: ")
 				policyAt(t, file, everyone)
 				pass(3 * time.Second)
 				wantPolicy(t, a.ledger, everyone, 2)
@@ -152,7 +152,7 @@ func TestPolicyFileThatIsNoneHoldsNobodyUp(t *testing.T) {
 				a := newCluster(t).startWith(t, "a", "", file)
 				pass(3 * time.Second)
 				wantPolicy(t, a.ledger, nobody, 1)
-				wantWarnings(t, a, "is not a file")
+				wantWarnings(t, a, "is not a regular file")
 				if err := os.Remove(file); err != nil {
 					t.Fatal(err)
 				}
@@ -174,7 +174,7 @@ func TestReplicasWithDifferentPolicyFilesChangeNothing(t *testing.T) {
 		pass(time.Minute)
 		for _, r := range []*replica{a, b} {
 			wantPolicy(t, r.ledger, nobody, 1)
-			wantWarnings(t, r, "another policy file")
+			wantWarnings(t, r, "a different policy file")
 		}
 		policyAt(t, other, everyone)
 		pass(10 * time.Second)

@@ -15,7 +15,7 @@ import (
 // means from the newest, a limit of zero means the default.
 func (s *Policies) Versions(ctx context.Context, before mesh.PolicyVersion, limit int) ([]mesh.Policy, error) {
 	if before < 0 {
-		return nil, refuse(Invalid, "before", "before must be a version of the policy")
+		return nil, refuse(Invalid, "before", "before must be a policy version")
 	}
 	limit, err := rowLimit(limit, maxVersions)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Policies) Version(ctx context.Context, v mesh.PolicyVersion) (*mesh.Pol
 		}
 	}
 	if v < 1 || v > s.ledger.World().Counters.Policy {
-		return nil, refuse(NotFound, "version", "the policy never had version %v; list the versions with: fairlead policy history", v)
+		return nil, refuse(NotFound, "version", "unknown policy version %v; list versions with: fairlead policy history", v)
 	}
 	return s.history.Policy(ctx, v)
 }

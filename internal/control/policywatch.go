@@ -53,7 +53,7 @@ func (h *policyHealth) failing() []explain.TestFailure {
 
 func (h *policyHealth) gauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "mesh_policy_tests_failing", Help: "Tests of the policy in force that do not hold on the network as it is.",
+		Name: "mesh_policy_tests_failing", Help: "Tests of the current policy that fail.",
 	}, func() float64 { return float64(len(h.failing())) })
 }
 
@@ -62,11 +62,11 @@ func (s *PolicyWatch) Warnings() (warnings []string) {
 	w := s.ledger.World()
 	p, _ := w.Policy()
 	if len(w.Problems) > 0 {
-		warnings = append(warnings, fmt.Sprintf("version %v of the policy cannot be read, and the last one that could is in force: %s", p.Version, w.Problems[0]))
+		warnings = append(warnings, fmt.Sprintf("policy version %v is invalid, so the last valid version is in force: %s", p.Version, w.Problems[0]))
 	}
 	warnings = append(warnings, s.file.warnings(p)...)
 	if failures := s.health.failing(); len(failures) > 0 {
-		warnings = append(warnings, "tests of the policy fail since tags or users changed: "+(&BadPolicy{Failures: failures}).Error())
+		warnings = append(warnings, "policy tests have been failing since tags or users changed: "+(&BadPolicy{Failures: failures}).Error())
 	}
 	return warnings
 }
@@ -81,7 +81,7 @@ func (s *PolicyWatch) RevertUnconfirmed(ctx context.Context) error {
 			if left <= 0 {
 				reason := fmt.Sprintf("version %v was not confirmed within %v", p.Version, p.ConfirmBy.Sub(p.SavedAt))
 				if _, err := s.revertTrial(ctx, mesh.Actor{Kind: mesh.ActorServer}, p, reason, p.ConfirmBy); err != nil {
-					s.log.Debug("reverting the policy waits for the database", "version", p.Version, "error", err)
+					s.log.Debug("cannot revert the policy, retrying", "version", p.Version, "error", err)
 				}
 			}
 			wait = min(max(left, revertRetry), pendingInterval)
@@ -123,9 +123,9 @@ func (s *PolicyWatch) logTests(failures []explain.TestFailure, last string) stri
 	switch text {
 	case last:
 	case "":
-		s.log.Info("all tests of the policy hold again")
+		s.log.Info("policy tests pass again")
 	default:
-		s.log.Warn("tests of the policy fail since tags or users changed", "failing", len(failures), "tests", (&BadPolicy{Failures: failures}).Error())
+		s.log.Warn("policy tests fail after a change of tags or users", "failing", len(failures), "tests", (&BadPolicy{Failures: failures}).Error())
 	}
 	return text
 }

@@ -12,11 +12,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// The default lifetimes of keys, and the maximum number of tags of one key.
+// The default lifetimes of keys, the maximum number of tags of one key, and the maximum
+// length of its description in bytes.
 const (
 	PreAuthKeyLifetime = time.Hour
 	APIKeyLifetime     = 90 * 24 * time.Hour
 	maxTags            = 64
+	maxKeyDescription  = 200
 	maxYear            = 9999 // the last year that RFC 3339 can express
 )
 
@@ -25,11 +27,12 @@ type PreAuthKeys struct{ *core }
 
 // NewPreAuthKey is the input for creating a pre-auth key.
 type NewPreAuthKey struct {
-	User       string // name or id; optional if there are tags
-	Reusable   bool
-	Ephemeral  bool
-	Tags       []string
-	Expiration time.Time // zero means in an hour
+	User        string // name or id; optional if there are tags
+	Description string
+	Reusable    bool
+	Ephemeral   bool
+	Tags        []string
+	Expiration  time.Time // zero means in an hour
 }
 
 // expiry returns when a key expires; every key does. Tools send an unset time as the zero
@@ -40,9 +43,9 @@ func expiry(at time.Time, lifetime time.Duration, now mesh.Time) (mesh.Time, err
 	}
 	switch end := mesh.TimeOf(at); {
 	case end <= now:
-		return 0, refuse(Invalid, "expiration", "the expiration %s has passed; give a time to come", at.UTC().Format(time.RFC3339))
+		return 0, refuse(Invalid, "expiration", "the expiration %s is in the past", at.UTC().Format(time.RFC3339))
 	case at.UTC().Year() > maxYear:
-		return 0, refuse(Invalid, "expiration", "the expiration lies after the year %d", maxYear)
+		return 0, refuse(Invalid, "expiration", "expiration must not be after the year %d", maxYear)
 	default:
 		return end, nil
 	}
@@ -65,7 +68,9 @@ func checkTags(path string, tags []string) ([]string, error) {
 	return tags, nil
 }
 
-func errManyTags(path string) error { return refuse(Invalid, path, "at most %d tags", maxTags) }
+func errManyTags(path string) error {
+	return refuse(Invalid, path, "at most %d tags are allowed", maxTags)
+}
 
 // checkTagsKnown refuses tags that the policy, if there is one, does not know.
 func checkTagsKnown(w *policy.World, path string, tags []string) error {
@@ -86,8 +91,11 @@ func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey
 	if err != nil {
 		return nil, "", err
 	}
+	if err := checkText("description", in.Description, maxKeyDescription); err != nil {
+		return nil, "", err
+	}
 	if in.User == "" && len(tags) == 0 {
-		return nil, "", refuse(Invalid, "user", "a pre-auth key needs a user, or tags")
+		return nil, "", refuse(Invalid, "user", "a pre-auth key requires a user or tags")
 	}
 	issued := identity.NewKey(identity.KindPreAuth)
 	key, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.PreAuthKey, []mesh.Event, error) {
@@ -96,7 +104,7 @@ func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey
 			return nil, nil, err
 		}
 		key := &mesh.PreAuthKey{
-			ID: w.Counters.PreAuth + 1, Prefix: issued.Prefix, Hash: issued.Hash,
+			ID: w.Counters.PreAuth + 1, Prefix: issued.Prefix, Hash: issued.Hash, Description: in.Description,
 			Reusable: in.Reusable, Ephemeral: in.Ephemeral, Tags: tags, Expiry: end, CreatedAt: now,
 		}
 		if in.User != "" {
@@ -147,7 +155,7 @@ func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error
 // ErrNoPreAuthKey returns the refusal for a key that does not exist. It does not repeat its
 // argument, which may be the text of a key.
 func ErrNoPreAuthKey(string) error {
-	return refuse(NotFound, "key", "there is no such pre-auth key; list them with: fairlead preauthkeys list")
+	return refuse(NotFound, "key", "unknown pre-auth key; list pre-auth keys with: fairlead preauthkeys list")
 }
 
 // Expire expires a key now. A key that has already expired is left unchanged.

@@ -14,7 +14,7 @@ import (
 func TestNodeIsOnlineAtOnceAndOfflineAfterTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "")
-		r.enrol(t, 1)
+		r.addNodes(t, 1)
 		r.presence.Opened(1, 7)
 		synctest.Wait()
 		r.want(t, 1, "a7")
@@ -39,7 +39,7 @@ func TestNewestStreamWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
-		r.enrol(t, 1)
+		r.addNodes(t, 1)
 		r.presence.Opened(1, 1)
 		synctest.Wait()
 		r.presence.Opened(1, 2)
@@ -65,7 +65,7 @@ func TestNodeThatMovedIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
-		a.enrol(t, 1)
+		a.addNodes(t, 1)
 		pass(2 * time.Second)
 		a.presence.Opened(1, 9)
 		pass(2 * time.Second)
@@ -88,7 +88,7 @@ func TestNodeThatMovedIsLeftAlone(t *testing.T) {
 func TestStreamIsAnnouncedAgainWhenTheWorldForgotIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "")
-		r.enrol(t, 2)
+		r.addNodes(t, 2)
 		r.presence.Opened(1, 1)
 		synctest.Wait()
 		r.commit(t, mesh.Offline{ID: 1, At: 1})
@@ -105,12 +105,12 @@ func TestStreamIsAnnouncedAgainWhenTheWorldForgotIt(t *testing.T) {
 	})
 }
 
-func TestWishesOutliveAnOutageAndShareCommands(t *testing.T) {
+func TestPresenceSurvivesAnOutageAndSharesCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		const nodes = 1000
-		r.enrol(t, nodes+1)
+		r.addNodes(t, nodes+1)
 		r.presence.Opened(nodes+1, 1)
 		pass(time.Minute)
 		c.setAway(true, r)
@@ -149,7 +149,7 @@ func TestStreamThatEndsWhileItIsAnnouncedIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
-		r.enrol(t, 1)
+		r.addNodes(t, 1)
 		pass(10 * time.Second)
 		c.mu.Lock()
 		c.while = func() { r.presence.Closed(1, 1) }
@@ -167,7 +167,7 @@ func TestNodeThatMovedDuringAnOutageIsNotShownOffline(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
 		const nodes = 20
-		a.enrol(t, nodes)
+		a.addNodes(t, nodes)
 		for id := mesh.NodeID(1); id <= nodes; id++ {
 			a.presence.Opened(id, int64(id))
 		}
@@ -198,7 +198,7 @@ func TestStreamWhoseCommitWasNotAnsweredCountsAsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
-		a.enrol(t, 1)
+		a.addNodes(t, 1)
 		pass(time.Second)
 		c.mu.Lock()
 		c.lose = true
@@ -220,7 +220,7 @@ func TestStreamsThatComeAndGoDuringAnOutageCostNoTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
-		r.enrol(t, 100)
+		r.addNodes(t, 100)
 		c.setAway(true, r)
 		c.mu.Lock()
 		before := c.tries
@@ -241,7 +241,7 @@ func TestStopLeavesNodesOnline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
-		r.enrol(t, 1)
+		r.addNodes(t, 1)
 		r.presence.Opened(1, 1)
 		synctest.Wait()
 		r.presence.Closed(1, 1)
@@ -261,7 +261,7 @@ func TestWorldShowsTheStreamsThatAreThere(t *testing.T) {
 			c, random := newCluster(t), rand.New(rand.NewPCG(seed, 1))
 			replicas := []*replica{c.start(t, "a", ""), c.start(t, "b", "")}
 			const nodes = 8
-			replicas[0].enrol(t, nodes)
+			replicas[0].addNodes(t, nodes)
 			pass(2 * time.Second)
 			type place struct {
 				id mesh.NodeID

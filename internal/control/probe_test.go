@@ -66,7 +66,7 @@ func TestSilentRouterIsReplacedInTime(t *testing.T) {
 	updated := s.node(t, 1).UpdatedAt
 	w.pass(t, 12*time.Second, 2)
 	if silent := s.node(t, 1); !silent.Unhealthy || silent.UpdatedAt != updated {
-		t.Errorf("it is taken for unwell: %t; it was updated at %v, and now at %v", silent.Unhealthy, updated, silent.UpdatedAt)
+		t.Errorf("unhealthy: %t; it was updated at %v, and now at %v", silent.Unhealthy, updated, silent.UpdatedAt)
 	}
 	s.wantRoutes(t, "12 s after the first fell silent", "1 10.1.0.0/16 a e, 2 10.1.0.0/16 a e p, 3 10.3.0.0/16 a e p")
 	w.pass(t, 10*time.Second, 1, 2)

@@ -17,7 +17,7 @@ func TestTimeIsTakenBack(t *testing.T) {
 	bad := day(365)
 	s, _ := mesh.Apply(mesh.Empty(), 1,
 		mesh.UserPut{User: &mesh.User{ID: 1, Name: "ada"}},
-		mesh.NodePut{Node: &mesh.Node{ID: 1, Name: "lapsed", Owner: 1, Expiry: day(90), KeyExpired: true}},
+		mesh.NodePut{Node: &mesh.Node{ID: 1, Name: "expired", Owner: 1, Expiry: day(90), KeyExpired: true}},
 		mesh.NodePut{Node: &mesh.Node{ID: 2, Name: "revoked", Owner: 1, Expiry: bad, KeyExpired: true, UpdatedAt: bad}},
 		mesh.NodePut{Node: &mesh.Node{ID: 3, Name: "long-expired", Owner: 1, Expiry: day(-1), KeyExpired: true}},
 		mesh.NodePut{Node: &mesh.Node{ID: 4, Name: "joined", Owner: 1, Expiry: bad.Add(90 * 24 * time.Hour), CreatedAt: bad, UpdatedAt: bad}},
@@ -40,7 +40,7 @@ func TestTimeIsTakenBack(t *testing.T) {
 
 	evs, plan := f.repair(s, now)
 	want := ClockRepair{
-		Was: bad, Now: now, Valid: []string{"node lapsed", "API key good", "pre-auth key auth"}, Revoked: []string{"node revoked", "API key stolen"},
+		Was: bad, Now: now, Valid: []string{"node expired", "API key good", "pre-auth key auth"}, Revoked: []string{"node revoked", "API key stolen"},
 		Late: []string{"node joined"}, Lost: []string{"node 9"}, Changes: 3,
 	}
 	if diff := cmp.Diff(want, plan); diff != "" {

@@ -71,7 +71,7 @@ func clientIn(w *policy.World, machine key.MachinePublic, node key.NodePublic) (
 	n, ok := w.Nodes.ByKey(node)
 	switch {
 	case !ok:
-		return nil, refuse(NotFound, "nodeKey", "no node has this key: it was removed, or has another key now; log in again")
+		return nil, refuse(NotFound, "nodeKey", "unknown node key: the node was deleted, or has a new key; log in again")
 	case n.MachineKey != machine:
 		return nil, refuse(Denied, "nodeKey", "this node key belongs to another machine")
 	}
@@ -90,7 +90,7 @@ func (s *Clients) AdmitToRelay(ctx context.Context, node key.NodePublic) error {
 		return fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 	}
 	if !s.Known(node) {
-		return refuse(NotFound, "nodeKey", "no node has this key, or its key has expired")
+		return refuse(NotFound, "nodeKey", "unknown or expired node key")
 	}
 	return nil
 }

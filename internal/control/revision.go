@@ -70,7 +70,7 @@ func checkNodeRevision(n *mesh.Node, ifRevision string) error {
 	if ifRevision == "" || ifRevision == NodeRevision(n) {
 		return nil
 	}
-	return &Refusal{Reason: Stale, Path: "node", Object: n.ID.String(), Text: fmt.Sprintf("node %s has changed since: look at it, and change it again", n.Name)}
+	return &Refusal{Reason: Stale, Path: "node", Object: n.ID.String(), Text: fmt.Sprintf("node %s has changed in the meantime; review it and try again", n.Name)}
 }
 
 // routeAt finds the route to change. If ifRevision is given, the route's node must have
@@ -87,7 +87,7 @@ func routeAt(s *mesh.Snapshot, id mesh.RouteID, ifRevision string) (NodeRoute, e
 func userAt(s *mesh.Snapshot, ref, ifRevision string) (*mesh.User, error) {
 	u, err := FindUser(s, ref)
 	if err == nil && ifRevision != "" && ifRevision != UserRevision(u) {
-		err = &Refusal{Reason: Stale, Path: "user", Object: u.ID.String(), Text: fmt.Sprintf("user %s has changed since: look at it, and change it again", u.Name)}
+		err = &Refusal{Reason: Stale, Path: "user", Object: u.ID.String(), Text: fmt.Sprintf("user %s has changed in the meantime; review it and try again", u.Name)}
 	}
 	return u, err
 }

@@ -45,7 +45,7 @@ func forbidden(w *policy.World) func(netip.Prefix) bool {
 // mayRoute refuses a route that would take traffic from the mesh itself.
 func mayRoute(w *policy.World, path string, p netip.Prefix) error {
 	if own, yes := w.Forbids(p); yes {
-		return refuse(Invalid, path, "%s cannot be a route: it overlaps %s, which belongs to the mesh itself; use the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node",
+		return refuse(Invalid, path, "%s cannot be a route: it overlaps %s, which the mesh itself uses; use the network behind the router, or 0.0.0.0/0 and ::/0 for an exit node",
 			p, own)
 	}
 	return nil
@@ -179,7 +179,7 @@ func FindRoute(s *mesh.Snapshot, id mesh.RouteID) (NodeRoute, error) {
 			}
 		}
 	}
-	return NodeRoute{}, refuse(NotFound, "route", "there is no route %s; list them with: fairlead routes list", id)
+	return NodeRoute{}, refuse(NotFound, "route", "unknown route %s; list routes with: fairlead routes list", id)
 }
 
 // Enable enables or disables a route. The two exit routes are changed together.
@@ -208,7 +208,7 @@ func decide(r *mesh.Route, enabled bool, now mesh.Time) {
 // the highest preference becomes primary. The current primary router stays.
 func (s *Routes) Prefer(ctx context.Context, a mesh.Actor, id mesh.RouteID, preference int, ifRevision string) (NodeRoute, error) {
 	if preference < -maxPreference || preference > maxPreference {
-		return NodeRoute{}, refuse(Invalid, "preference", "a preference is a number from %d to %d", -maxPreference, maxPreference)
+		return NodeRoute{}, refuse(Invalid, "preference", "preference must be a number from %d to %d", -maxPreference, maxPreference)
 	}
 	return s.change(ctx, a, id, ifRevision, func(_ *policy.World, _ *mesh.Node, r *mesh.Route, now mesh.Time) error {
 		if r.Preference != preference {
@@ -314,13 +314,13 @@ func (s *Routes) Approve(ctx context.Context, a mesh.Actor, ref string, prefixes
 
 func wantedRoutes(prefixes []netip.Prefix) ([]netip.Prefix, error) {
 	if len(prefixes) > maxRoutes {
-		return nil, refuse(Invalid, "routes", "a node has at most %d routes", maxRoutes)
+		return nil, refuse(Invalid, "routes", "a node can have at most %d routes", maxRoutes)
 	}
 	var wanted []netip.Prefix
 	for _, p := range prefixes {
 		switch {
 		case !p.IsValid() || p != p.Masked():
-			return nil, refuse(Invalid, "routes", "%s is not a network: write the first address and the length, such as %s", p, p.Masked())
+			return nil, refuse(Invalid, "routes", "invalid network %s: host bits are set; use %s", p, p.Masked())
 		case mesh.Exit(p):
 			wanted = append(wanted, netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0))
 		default:

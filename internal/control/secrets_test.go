@@ -90,10 +90,10 @@ func TestNoiseKeyIsMadeOnceAndKeptInItsFile(t *testing.T) {
 	r.refuses("does not exist, but clients know the key")
 	other, _ := key.NewMachine().MarshalText()
 	r.write(r.c.NoisePath, string(other))
-	r.refuses("holds another key than the one that clients know, " + first.Public().String())
+	r.refuses("has a different key than the one that clients know, " + first.Public().String())
 	for _, text := range []string{"", "privkey:", "privkey:" + strings.Repeat("0", 64), "hello"} {
 		r.write(r.c.NoisePath, text)
-		r.refuses("does not hold a key")
+		r.refuses("does not contain a key")
 	}
 }
 
@@ -117,7 +117,7 @@ func TestNoiseKeyThatWasCutShortIsMadeAgainWhileNobodyKnowsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.write(r.c.NoisePath, text)
-		r.refuses("does not hold a key")
+		r.refuses("does not contain a key")
 	}
 }
 
@@ -131,9 +131,9 @@ func TestSealedNoiseKeyIsSharedByAllReplicas(t *testing.T) {
 	if _, err := os.Stat(first.c.NoisePath); err == nil {
 		t.Error("the key is in a file too")
 	}
-	startAt(t, s, "").refuses("is sealed in the database: set secrets_key_file")
-	startAt(t, s, strings.Repeat("00", 32)).refuses("does not open the key " + k.Public().String())
-	startAt(t, s, "short").refuses("does not hold 32 bytes")
+	startAt(t, s, "").refuses("is encrypted in the database: set secrets_key_file")
+	startAt(t, s, strings.Repeat("00", 32)).refuses("cannot decrypt the key " + k.Public().String())
+	startAt(t, s, "short").refuses("does not contain 32 bytes")
 	gone := startAt(t, s, sealKey)
 	if err := os.Remove(gone.c.KeyFile); err != nil {
 		t.Fatal(err)
@@ -196,5 +196,5 @@ func TestNoiseKeyMovesFromItsFileIntoTheDatabase(t *testing.T) {
 	}
 	text, _ := key.NewMachine().MarshalText()
 	r.write(r.c.NoisePath, string(text))
-	sealed.refuses("holds another key than the one that clients know")
+	sealed.refuses("has a different key than the one that clients know")
 }

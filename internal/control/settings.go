@@ -33,12 +33,12 @@ const (
 func (s *DNS) Configure(ctx context.Context, dns mesh.DNS, pinned bool) error {
 	value, err := json.Marshal(dns)
 	if err != nil {
-		return fmt.Errorf("encoding dns settings: %w", err)
+		return fmt.Errorf("encoding DNS settings: %w", err)
 	}
 	text := string(value)
 	s.configured.Store(&text)
 	if old, ok := s.ledger.World().Settings.ByKey(mesh.SettingDNS); ok && old.Source == sourceAPI && old.Value != text && !pinned {
-		s.log.Info("dns settings were changed through the API, so those of the configuration have no effect; fairlead dns reset takes them again")
+		s.log.Info("DNS settings of the configuration ignored, because they were changed through the API; to apply them, run fairlead dns reset")
 	}
 	s.commitConfigured(ctx, mesh.SettingDNS, func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event {
 		return decideDNS(w, dns.BaseDomain, text, pinned, agreed, now)
@@ -77,7 +77,7 @@ func (s *core) commitConfigured(ctx context.Context, setting string, decide func
 		}
 		if other != "" && !warned {
 			warned = true
-			s.log.Warn("a setting waits: another replica has another configuration; make them the same and restart it", "setting", setting, "replica", other)
+			s.log.Warn("setting not applied: another replica has a different configuration; make them identical and restart it", "setting", setting, "replica", other)
 		}
 		pause(ctx, settingsRetry)
 	}
@@ -164,7 +164,7 @@ func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) 
 		case conflictSince.IsZero():
 			conflictSince = time.Now()
 		case time.Since(conflictSince) > relayPatience && s.refusal.CompareAndSwap(nil, refusal):
-			s.log.Error("devices do not hear of the embedded relay", "error", err)
+			s.log.Error("embedded relay not added to the relay map", "error", err)
 		}
 		pause(ctx, settingsRetry)
 	}
@@ -186,7 +186,7 @@ func decideRelay(w *mesh.Snapshot, region int, self, value string, alive func(re
 	_, embedded := w.Relays()
 	if holder := embedded[number].Replica; holder != "" && holder != self && alive(holder) {
 		return nil, refuse(Conflict, "derp.server.region_id",
-			"region %s is the embedded relay of replica %s; give each replica a derp.server.region_id of its own", number, holder)
+			"region %s is already the embedded relay of replica %s; give each replica its own derp.server.region_id", number, holder)
 	}
 	return w.SettingPutFor(mesh.SettingRelay+number, value, sourceReplica, false, now), nil
 }

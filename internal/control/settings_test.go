@@ -249,7 +249,7 @@ func TestRegionOfALiveReplicaIsLeftToIt(t *testing.T) {
 		b.publish(t, 901)
 		pass(900 * time.Millisecond)
 		c.setAway(false, b)
-		pass(time.Hour)
+		pass(5 * time.Minute)
 		b.wantRelays(t, map[string]string{"901": "a"})
 		a.kill()
 		pass(10 * time.Second)

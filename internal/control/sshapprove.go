@@ -161,7 +161,7 @@ func (s *SSH) allWaiting() []WaitingSSH {
 func (s *SSH) find(text string) (SSHSession, error) {
 	code := identity.FoldLoginCode(text)
 	if code == "" {
-		return SSHSession{}, refuse(Invalid, "code", "%q is not a code such as ABCD-EFGH; take it from the terminal that waits, or from: fairlead ssh list", text)
+		return SSHSession{}, refuse(Invalid, "code", "invalid code %q: use a code such as ABCD-EFGH, from the waiting terminal or from: fairlead ssh list", text)
 	}
 	found := map[SSHSession]struct{}{}
 	for _, l := range s.allWaiting() {
@@ -176,12 +176,12 @@ func (s *SSH) find(text string) (SSHSession, error) {
 	}
 	for q := range found {
 		if len(found) > 1 {
-			return q, refuse(Conflict, "code", "several sessions wait with the code %s; let one of them end first", code)
+			return q, refuse(Conflict, "code", "several SSH sessions are waiting with the code %s; close one of them first", code)
 		}
 		return q, nil
 	}
 	return SSHSession{}, refuse(NotFound, "code",
-		"no SSH session waits with the code %s; look with: fairlead ssh list, or for a device that wants to join: fairlead auth list", code)
+		"no SSH session is waiting with the code %s; see fairlead ssh list, or fairlead auth list for devices waiting to join", code)
 }
 
 // Approve lets a session begin, and all equal ones for as long as the rule of the policy
@@ -218,7 +218,7 @@ func (s *SSH) answer(ctx context.Context, a mesh.Actor, code string, rejected bo
 	return commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.SSHGrant, []mesh.Event, error) {
 		rule := shellRule(w, q)
 		if rule == nil || !rule.Check {
-			return nil, nil, refuse(Conflict, "code", "the policy has changed, and no rule with action check is about this session any more")
+			return nil, nil, refuse(Conflict, "code", "the policy has changed: no rule with the action check applies to this session any more")
 		}
 		g := &mesh.SSHGrant{
 			ID: w.Counters.SSHGrant + 1, Src: q.Src, Dst: q.Dst, User: q.User, Rejected: rejected, By: a.String(),

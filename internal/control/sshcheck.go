@@ -106,14 +106,14 @@ func (s *SSH) Check(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnswer, err
 	}
 	fresh, ok := s.sessions.enter(q.SSHSession, since)
 	if !ok {
-		return s.deny(a, q.SSHSession, "too many sessions wait for an administrator; try again later"), nil
+		return s.deny(a, q.SSHSession, "too many sessions are waiting for approval; try again later"), nil
 	}
 	defer func() { s.sessions.leave(q.SSHSession, answer.Verdict != SSHAskAgain) }()
 	if fresh {
-		s.logSession(a, q.SSHSession).Info("SSH session waits for an approval", "code", q.Code())
+		s.logSession(a, q.SSHSession).Info("SSH session waiting for approval", "code", q.Code())
 	}
 	if q.Since == 0 {
-		text := sshLine("an administrator must approve this session, with the code %s:", q.Code()) + sshLine("  fairlead ssh approve %s", q.Code())
+		text := sshLine("an administrator must approve this session with the code %s:", q.Code()) + sshLine("  fairlead ssh approve %s", q.Code())
 		return SSHAnswer{Message: text, Since: since}, nil
 	}
 	answer, err = s.wait(ctx, a, q.SSHSession)
@@ -139,7 +139,7 @@ func (s *SSH) wait(ctx context.Context, a mesh.Actor, q SSHSession) (SSHAnswer, 
 		select {
 		case <-at.More():
 		case <-enough.C:
-			return SSHAnswer{Message: sshLine("still waiting for the approval of %s", q.Code())}, nil
+			return SSHAnswer{Message: sshLine("still waiting for approval of %s", q.Code())}, nil
 		case <-ctx.Done():
 			return SSHAnswer{}, ctx.Err()
 		}
@@ -163,7 +163,7 @@ func (s *SSH) findTarget(ctx context.Context, q SSHAsk) (*mesh.Node, error) {
 	n, ok := s.ledger.World().Nodes.Get(q.Dst)
 	switch {
 	case !ok:
-		return nil, refuse(NotFound, "dst", "there is no node %s", q.Dst)
+		return nil, refuse(NotFound, "dst", "unknown node %s", q.Dst)
 	case n.MachineKey != q.MachineKey:
 		return nil, refuse(Denied, "dst", "node %s belongs to another machine", q.Dst)
 	}
@@ -177,7 +177,7 @@ func (s *SSH) decided(ctx context.Context, a mesh.Actor, w *policy.World, q SSHS
 	rule := shellRule(w, q)
 	switch {
 	case rule == nil:
-		return s.deny(a, q, "no rule of the policy lets you in"), true, nil
+		return s.deny(a, q, "no policy rule allows this session"), true, nil
 	case !rule.Check:
 		return accept, true, nil
 	}
@@ -185,7 +185,7 @@ func (s *SSH) decided(ctx context.Context, a mesh.Actor, w *policy.World, q SSHS
 	case g == nil:
 		return SSHAnswer{}, false, nil
 	case g.Rejected:
-		return s.deny(a, q, "an administrator refused this session"), true, nil
+		return s.deny(a, q, "an administrator rejected this session"), true, nil
 	case rule.CheckPeriod > 0:
 		return accept, true, nil
 	}

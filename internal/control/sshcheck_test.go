@@ -245,7 +245,7 @@ func TestRejectedSessionIsToldAndMayAskLater(t *testing.T) {
 		if _, err := s.SSH.Reject(t.Context(), admin, q.Code(), "not today"); err != nil {
 			t.Fatal(err)
 		}
-		if got := <-held; got.Verdict != control.SSHReject || got.Message != "fairlead: an administrator refused this session\r\n" {
+		if got := <-held; got.Verdict != control.SSHReject || got.Message != "fairlead: an administrator rejected this session\r\n" {
 			t.Errorf("%+v", got)
 		}
 		if got := asks(t, s.Service, q); got.Verdict != control.SSHReject {
@@ -305,7 +305,7 @@ func TestSessionGivesUpAfterHalfAnHour(t *testing.T) {
 	})
 }
 
-func TestSessionThatIsGivenUpIsForgotten(t *testing.T) {
+func TestAbandonedSessionIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
 		sessions(t, s.commit, checkServers)

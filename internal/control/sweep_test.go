@@ -13,7 +13,7 @@ func TestNodesOfAKilledReplicaAreOfflineSixteenSecondsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
-		a.enrol(t, 600)
+		a.addNodes(t, 600)
 		pass(10 * time.Second)
 		for id := mesh.NodeID(1); id <= 600; id++ {
 			a.presence.Opened(id, int64(id))
@@ -45,7 +45,7 @@ func TestRestartOfTheOnlyReplicaGivesNodesAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a := c.start(t, "a", "")
-		a.enrol(t, 2)
+		a.addNodes(t, 2)
 		a.presence.Opened(1, 1)
 		a.presence.Opened(2, 2)
 		pass(time.Minute)
@@ -68,7 +68,7 @@ func TestOutageOfTheDatabaseShowsNobodyOffline(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t)
 			a, b := c.start(t, "a", ""), c.start(t, "b", "")
-			a.enrol(t, 2)
+			a.addNodes(t, 2)
 			pass(time.Second)
 			a.presence.Opened(1, 1)
 			b.presence.Opened(2, 1)
@@ -97,7 +97,7 @@ func TestReplicaThatReturnsAnnouncesItsStreams(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t)
 			a, b := c.start(t, "a", ""), c.start(t, "b", "")
-			a.enrol(t, 2)
+			a.addNodes(t, 2)
 			pass(time.Second)
 			a.presence.Opened(1, 1)
 			a.presence.Opened(2, 2)
@@ -138,11 +138,11 @@ func TestExpiryIsShownWhenItPasses(t *testing.T) {
 			return n
 		}
 		if n := lapsed(); n != 0 {
-			t.Errorf("%d nodes lapsed too early", n)
+			t.Errorf("%d nodes expired too early", n)
 		}
 		pass(2 * time.Second)
 		if n := lapsed(); n != 300 {
-			t.Errorf("%d nodes of 300 lapsed", n)
+			t.Errorf("%d nodes of 300 expired", n)
 		}
 		a.want(t, 1, "a1") // its stream is still open
 		pass(time.Minute)
@@ -184,7 +184,7 @@ func TestIdleEphemeralNodeIsDeleted(t *testing.T) {
 	})
 }
 
-// ephemeralNode enrols node 1 as an ephemeral one.
+// ephemeralNode registers node 1 as an ephemeral one.
 func (r *replica) ephemeralNode(t *testing.T) {
 	t.Helper()
 	n := meshgen.Node(1, 0)
@@ -232,7 +232,7 @@ func TestEphemeralNodeThatCameBackDuringAnOutageStays(t *testing.T) {
 			a := c.start(t, "a", "")
 			a.ephemeralNode(t)
 			a.presence.Opened(1, 1)
-			pass(10 * time.Minute)
+			pass(inactivity + 30*time.Second)
 			a.presence.Closed(1, 1)
 			pass(inactivity - 30*time.Second)
 			c.setAway(true, a)
@@ -250,7 +250,7 @@ func TestQuietSweepWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, _ := c.start(t, "a", ""), c.start(t, "b", "")
-		a.enrol(t, 10)
+		a.addNodes(t, 10)
 		a.presence.Opened(1, 1)
 		pass(2 * time.Minute)
 		rev := a.ledger.World().Rev

@@ -204,7 +204,7 @@ func TestDeviceGetsNoTagThatOnlyATrialAllows(t *testing.T) {
 		j.Proven = false
 		return join(j)
 	}
-	const refusal = "tag not allowed: only version 2 of the policy allows tag:new, and that version is not confirmed yet; confirm it (fairlead policy confirm 2), then retry"
+	const refusal = "tag not allowed: only policy version 2 allows tag:new, and it is not confirmed yet; confirm it (fairlead policy confirm 2), then retry"
 	for name, do := range map[string]func(control.Joining) error{"join": join, "register": register} {
 		for _, j := range []control.Joining{joining(nil, "tag:new"), joining(nil, "tag:old", "tag:new"), joining([]string{"tag:key"}, "tag:new")} {
 			if err := do(j); reason(err) != control.Denied || err.Error() != refusal {

@@ -35,19 +35,19 @@ var userName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._@-]*$`)
 func CheckUserName(name string) error {
 	switch {
 	case name == "":
-		return refuse(Invalid, "name", "a user needs a name")
+		return refuse(Invalid, "name", "a user name is required")
 	case len(name) > maxUserName:
-		return refuse(Invalid, "name", "a user name has at most %d characters", maxUserName)
+		return refuse(Invalid, "name", "a user name can have at most %d characters", maxUserName)
 	case mesh.FoldName(name) == TaggedDevices:
-		return refuse(Invalid, "name", "%s is what lists show for nodes with tags; choose another name", TaggedDevices)
+		return refuse(Invalid, "name", "%s is reserved: it stands for tagged nodes; choose another name", TaggedDevices)
 	case userName.MatchString(name):
 		return nil
 	}
-	const rule = "a user name begins with a letter and goes on with letters, digits, '.', '_', '-' and '@'"
+	const rule = "it must begin with a letter, followed by letters, digits, '.', '_', '-' or '@'"
 	if better := correctName(name); better != "" && CheckUserName(better) == nil {
-		return refuse(Invalid, "name", "%q is not a user name: %s; try %q", name, rule, better)
+		return refuse(Invalid, "name", "invalid user name %q: %s; try %q", name, rule, better)
 	}
-	return refuse(Invalid, "name", "%q is not a user name: %s", name, rule)
+	return refuse(Invalid, "name", "invalid user name %q: %s", name, rule)
 }
 
 // correctName returns a valid name similar to this one, or "" if a letter has no plain
@@ -122,9 +122,9 @@ func FindUser(s *mesh.Snapshot, ref string) (*mesh.User, error) {
 // ErrNoUser returns the refusal for a user that does not exist.
 func ErrNoUser(ref string) error {
 	if mesh.FoldName(ref) == TaggedDevices {
-		return refuse(NotFound, "user", "%s is no user but what lists show for nodes with tags; ask by tag: fairlead nodes list --tag tag:server", TaggedDevices)
+		return refuse(NotFound, "user", "%s is not a user: it stands for tagged nodes; filter by tag instead: fairlead nodes list --tag tag:server", TaggedDevices)
 	}
-	return refuse(NotFound, "user", "there is no user %q; list them with: fairlead users list", ref)
+	return refuse(NotFound, "user", "unknown user %q; list users with: fairlead users list", ref)
 }
 
 // Create adds a user.
@@ -163,13 +163,13 @@ func (s *Users) Create(ctx context.Context, a mesh.Actor, in NewUser) (*mesh.Use
 
 func (s *Users) warnOfCapitals(u *mesh.User) {
 	if u.Name != mesh.FoldName(u.Name) {
-		s.log.Warn("user name has capitals; lower case is recommended", "user", u.Name)
+		s.log.Warn("user name has capital letters; lower case is recommended", "user", u.Name)
 	}
 }
 
 func nameFree(w *policy.World, name string, except mesh.UserID) error {
 	if u, ok := w.Users.ByName(name); ok && u.ID != except {
-		return refuse(Conflict, "name", "there is a user %q already; names are compared without regard to case", u.Name)
+		return refuse(Conflict, "name", "user %q already exists; user names are not case-sensitive", u.Name)
 	}
 	return knownBy(w, "name", name, except)
 }
@@ -181,11 +181,11 @@ func knownBy(w *policy.World, path, text string, except mesh.UserID) error {
 	case "":
 		return nil
 	case TaggedDevices:
-		return refuse(Invalid, path, "%s is what lists show for nodes with tags; choose another", TaggedDevices)
+		return refuse(Invalid, path, "%s is reserved: it stands for tagged nodes; choose another", TaggedDevices)
 	}
 	for _, u := range w.Users.KnownAs(text) {
 		if u.ID != except {
-			return refuse(Conflict, path, "user %q is known as %q already; policies and devices could not tell the two apart", u.Name, text)
+			return refuse(Conflict, path, "user %q already has the name or e-mail address %q; the policy could not tell the two users apart", u.Name, text)
 		}
 	}
 	return nil

@@ -68,11 +68,11 @@ func (c WebhookChange) check(s *Webhooks) error {
 		return nil
 	}
 	if len(*c.Events) > maxWebhookEvents {
-		return refuse(Invalid, "events", "events has more than %d names; a kind with .* such as node.* stands for all of its events", maxWebhookEvents)
+		return refuse(Invalid, "events", "events has more than %d names; use a wildcard such as node.* for all events of a kind", maxWebhookEvents)
 	}
 	for i, name := range *c.Events {
 		if !KnownEvent(name) {
-			return refuse(Invalid, fmt.Sprintf("events[%d]", i), "%.50q is no event: give a name such as node.created, a kind such as node.*, or one of %v", name, eventTypes())
+			return refuse(Invalid, fmt.Sprintf("events[%d]", i), "unknown event %.50q: use a name such as node.created, a wildcard such as node.*, or one of %v", name, eventTypes())
 		}
 	}
 	return nil
@@ -87,16 +87,16 @@ func (s *Webhooks) checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "":
-		return refuse(Invalid, "url", "url must be an address such as https://receiver.example.com/mesh")
+		return refuse(Invalid, "url", "url must be a URL such as https://receiver.example.com/mesh")
 	case u.User != nil:
-		return refuse(Invalid, "url", "url must not carry a user name or password: the receiver knows the service by its signature")
+		return refuse(Invalid, "url", "url must not contain a user name or password: receivers authenticate the server by its signature")
 	case u.Fragment != "":
-		return refuse(Invalid, "url", "url must not have a part behind #, which is never sent")
+		return refuse(Invalid, "url", "url must not have a fragment (#), which is never sent")
 	}
 	host := u.Hostname()
 	addr, err := netip.ParseAddr(host)
 	if !s.allowLocal && (err == nil && s.IsLocal(addr) || strings.EqualFold(host, "localhost")) {
-		return refuse(Invalid, "url", "%s is the server itself, on its link or in the mesh: give another address, or set webhooks.allow_local to allow that", host)
+		return refuse(Invalid, "url", "%s is a local address or an address of the mesh; use another address, or set webhooks.allow_local to allow it", host)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (s *Webhooks) Create(ctx context.Context, a mesh.Actor, c WebhookChange) (*
 	salt := identity.NewWebhookSalt()
 	made, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Webhook, []mesh.Event, error) {
 		if w.Webhooks.Len() >= maxWebhooks {
-			return nil, nil, refuse(Conflict, "", "there are %d webhooks, and no more are possible: delete one with: fairlead webhooks delete", maxWebhooks)
+			return nil, nil, refuse(Conflict, "", "there are already %d webhooks, the maximum; delete one with: fairlead webhooks delete", maxWebhooks)
 		}
 		made := c.apply(mesh.Webhook{ID: w.Counters.Webhook + 1, Salt: salt, CreatedAt: now}, now)
 		made.Progress = fromNow(w, mesh.WebhookProgress{})
@@ -154,7 +154,7 @@ func (s *Webhooks) Create(ctx context.Context, a mesh.Actor, c WebhookChange) (*
 func findWebhook(s *mesh.Snapshot, id mesh.WebhookID) (*mesh.Webhook, error) {
 	w, ok := s.Webhooks.Get(id)
 	if !ok {
-		return nil, refuse(NotFound, "webhook", "there is no webhook %d; list them with: fairlead webhooks list", id)
+		return nil, refuse(NotFound, "webhook", "unknown webhook %d; list webhooks with: fairlead webhooks list", id)
 	}
 	return w, nil
 }
@@ -243,7 +243,7 @@ func (s *Webhooks) Find(ctx context.Context, id mesh.WebhookID) (*mesh.Webhook, 
 // receiver: more would allow misusing this server to flood others.
 func (s *Webhooks) sendNow(ctx context.Context, w *mesh.Webhook, row history.AuditRow) (WebhookAnswer, error) {
 	if _, busy := s.sending.LoadOrStore(w.ID, nil); busy {
-		return WebhookAnswer{}, refuse(Conflict, "", "the receiver of webhook %d has not answered another test or redelivery yet: try again in a moment", w.ID)
+		return WebhookAnswer{}, refuse(Conflict, "", "another test or redelivery of webhook %d is still in progress; try again in a moment", w.ID)
 	}
 	defer s.sending.Delete(w.ID)
 	return s.deliver(ctx, w, row), nil
@@ -291,12 +291,12 @@ func (s *Webhooks) Redeliver(ctx context.Context, a mesh.Actor, id mesh.WebhookI
 		return none, err
 	}
 	if len(found) == 0 || found[0].ID != letter {
-		return none, refuse(NotFound, "letter", "webhook %d has no failed event %d; list them with: fairlead webhooks failed %d", id, letter, id)
+		return none, refuse(NotFound, "letter", "webhook %d has no failed event %d; list failed events with: fairlead webhooks failed %d", id, letter, id)
 	}
 	at := history.Position{Rev: found[0].Rev, Index: found[0].Index}
 	rows, err := s.audit.Changes(ctx, history.Position{Rev: at.Rev, Index: at.Index - 1}, at.Rev, 1)
 	if errors.Is(err, history.ErrForgotten) || err == nil && (len(rows) == 0 || rows[0].Position != at) {
-		return none, refuse(NotFound, "letter", "event %v is no longer kept: history.retention says for how long events are", at)
+		return none, refuse(NotFound, "letter", "event %v is no longer stored: events are deleted after history.retention", at)
 	}
 	if err != nil {
 		return none, err
@@ -311,6 +311,6 @@ func (s *Webhooks) Redeliver(ctx context.Context, a mesh.Actor, id mesh.WebhookI
 			return []mesh.Event{mesh.DeadLetterGone{ID: letter}}, nil
 		})
 	}
-	s.logFor(a).Info("failed event sent again", "webhook", id, "event", at.String(), "delivered", answer.Delivered, "status", answer.Status)
+	s.logFor(a).Info("failed event redelivered", "webhook", id, "event", at.String(), "delivered", answer.Delivered, "status", answer.Status)
 	return answer, err
 }

@@ -86,7 +86,7 @@ func newAsker(limit time.Duration) asker {
 // could pass the question on to another one, or back.
 func (a asker) ask(ctx context.Context, key *identity.ReplicaKey, p Peer) (*answer, error) {
 	if p.URL == "" {
-		return nil, errors.New("it did not say where it can be reached")
+		return nil, errors.New("it does not publish a URL")
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(p.URL, "/")+Path, nil)
 	if err != nil {
@@ -105,7 +105,7 @@ func (a asker) ask(ctx context.Context, key *identity.ReplicaKey, p Peer) (*answ
 		return nil, err
 	}
 	if res.StatusCode != http.StatusOK || !key.Signed(res.Header.Get(proofHeader), reply, nonce, string(body)) {
-		return nil, fmt.Errorf("status %d from something that is not a replica of this service", res.StatusCode)
+		return nil, fmt.Errorf("status %d from a server that is not a replica of this mesh", res.StatusCode)
 	}
 	var said answer
 	if err := json.Unmarshal(body, &said); err != nil {

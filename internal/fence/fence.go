@@ -93,10 +93,10 @@ func New(c Config) *Fence {
 	f.http = newAsker(f.times.AnswerIn)
 	c.Registerer.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mesh_replica_fenced", Help: "1 while this replica refuses API keys and clients because it lost the database and another replica has it.",
+			Name: "mesh_replica_fenced", Help: "1 while this replica rejects API keys and clients because it lost its database, which another replica can still use.",
 		}, func() float64 { return number(f.Closed()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mesh_replica_unreachable_peers", Help: "Other replicas that did not answer this one twice in a row, or run an older release that cannot be asked.",
+			Name: "mesh_replica_unreachable_peers", Help: "Replicas that did not answer this one twice in a row, or whose release is too old to answer.",
 		}, func() float64 { return float64(len(f.Unreachable())) }),
 	)
 	return f
@@ -167,7 +167,7 @@ func (f *Fence) Run(ctx context.Context) error {
 // logState logs that the fence closed or opened.
 func (f *Fence) logState(closed bool) {
 	if closed {
-		f.config.Log.Error("replica fenced: refusing API keys and clients, because it lost the database and another replica has it",
+		f.config.Log.Error("replica fenced: rejecting API keys and clients, because it lost its database and another replica can still use it",
 			"last", time.Since(f.config.Fresh().Last).Round(time.Second).String())
 		return
 	}
@@ -192,7 +192,7 @@ func (f *Fence) ask(ctx context.Context) *verdict {
 	wait.Wait()
 	f.dropMisdirected(peers, answers)
 	for _, p := range f.silences.note(peers, answers) {
-		f.config.Log.Warn("cannot ask another replica; if the database is lost, this one cannot tell whether the other has it",
+		f.config.Log.Warn("cannot reach another replica; if this one loses its database, it cannot tell whether to fence itself",
 			"replica", p.ID, "url", p.URL, "reason", p.problem())
 	}
 	return f.judge(at, fresh, peers, answers)
@@ -212,7 +212,7 @@ func (f *Fence) dropMisdirected(peers []Peer, answers []*answer) {
 		case a == nil || a.Replica == p.ID:
 		case taken[a.Replica]:
 			answers[i] = nil
-			f.config.Log.Debug("another replica answers at this URL", "replica", p.ID, "url", p.URL, "answered", a.Replica)
+			f.config.Log.Debug("a different replica answers at this URL", "replica", p.ID, "url", p.URL, "answered", a.Replica)
 		default:
 			taken[a.Replica] = true
 		}

@@ -22,9 +22,9 @@ func (f *Fence) Warnings() (texts []string) {
 // problem returns why a peer is unreachable, and what to do.
 func (p Peer) problem() string {
 	if p.URL == "" {
-		return "does not publish a URL, so this one cannot ask it whether it has the database; upgrade it if it runs an older release"
+		return "does not publish a URL, so this replica cannot contact it; upgrade it if it runs an older release"
 	}
-	return "does not answer this one; set replica_url there, or open its port to the other replicas"
+	return "does not answer this replica; set replica_url there, or open its port to the other replicas"
 }
 
 // silences counts the questions in a row that peers left unanswered.

@@ -66,7 +66,7 @@ func New(c Config) *Guard {
 			Name: "mesh_unauthenticated_connections_closed_total", Help: "Unauthenticated connections closed to make room for new ones, by the limit that was reached.",
 		}, []string{"limit"}),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_accept_failures_total", Help: "Failures to accept a connection because file descriptors ran out.",
+			Name: "mesh_accept_failures_total", Help: "Connections that could not be accepted because file descriptors ran out.",
 		}),
 	}
 	for _, reason := range []string{overTotal, overNetwork, overFiles} {
@@ -259,6 +259,6 @@ func (g *Guard) drop(c *Conn, reason string) {
 	}
 	g.mu.Unlock()
 	if tell {
-		g.config.Log.Warn("too many unauthenticated connections: closing the one idle longest", "limit", reason, "addr", c.RemoteAddr())
+		g.config.Log.Warn("too many unauthenticated connections, closing the longest idle one", "limit", reason, "addr", c.RemoteAddr())
 	}
 }

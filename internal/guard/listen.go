@@ -62,7 +62,7 @@ func (g *Guard) outOfFiles(err error) {
 	}
 	g.mu.Unlock()
 	if tell {
-		g.config.Log.Error("file descriptors ran out: connections cannot be accepted", "error", err, "remedy", "raise LimitNOFILE or ulimit -n, or add a replica")
+		g.config.Log.Error("out of file descriptors, cannot accept connections", "error", err, "remedy", "raise LimitNOFILE or ulimit -n, or add a replica")
 	}
 	g.drop(oldest, overFiles)
 }
@@ -73,10 +73,10 @@ func (g *Guard) Problem() (text string, failed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.exhausted.IsZero() && time.Since(g.exhausted) < tellEvery+problemFor {
-		return "file descriptors ran out, and connections could not be accepted: raise LimitNOFILE or ulimit -n, or add a replica", true
+		return "out of file descriptors: connections could not be accepted. Raise LimitNOFILE or ulimit -n, or add a replica", true
 	}
 	if !g.dropped.IsZero() && time.Since(g.dropped) < problemFor {
-		return fmt.Sprintf("%d unauthenticated connections are open and a limit was reached: those idle longest are closed to make room for new ones; see docs/troubleshooting.md", g.unproven.Len()), false
+		return fmt.Sprintf("%d unauthenticated connections are open and a limit was reached: the longest idle ones are closed to make room for new ones; see docs/troubleshooting.md", g.unproven.Len()), false
 	}
 	return "", false
 }

@@ -19,10 +19,10 @@ import (
 
 // ErrForgotten means that rows after a position may be missing: it is older than what is
 // kept, or belongs to another history.
-var ErrForgotten = errors.New("the history does not reach back to this position")
+var ErrForgotten = errors.New("the history no longer contains this position")
 
 // ErrNoPolicy means that the policy never had that version.
-var ErrNoPolicy = errors.New("no such version of the policy")
+var ErrNoPolicy = errors.New("no such policy version")
 
 // PresenceAge is how long transitions are kept.
 const PresenceAge = 30 * 24 * time.Hour
@@ -97,7 +97,7 @@ func ParsePosition(text string) (Position, error) {
 	index, indexErr := strconv.ParseInt(after, 10, 32)
 	p := Position{Rev: mesh.Revision(rev), Index: int(index)}
 	if revErr != nil || indexErr != nil || rev < 0 || index < 0 || p.String() != text {
-		return Position{}, fmt.Errorf("%q is not a position: give a revision and an index, such as 42-0", text)
+		return Position{}, fmt.Errorf("invalid position %q: use a revision and an index, such as 42-0", text)
 	}
 	return p, nil
 }

@@ -34,7 +34,7 @@ func (l *RefusalLog) Admit(addr string) bool {
 	defer l.mu.Unlock()
 	if now := time.Now(); now.Sub(l.since) >= time.Minute {
 		if l.suppressed > 0 {
-			l.log.Warn("refused keys were not all logged", "since", l.since, "suppressed", l.suppressed)
+			l.log.Warn("suppressed log lines about rejected keys", "since", l.since, "suppressed", l.suppressed)
 		}
 		l.since, l.logged, l.total, l.suppressed = now, map[string]int{}, 0, 0
 	}

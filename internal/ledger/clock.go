@@ -39,21 +39,21 @@ func (e *ClockError) Refuses() bool { return max(e.Lead, e.Ahead.Abs()) > ClockL
 
 // Error says which clock is wrong and what to do.
 func (e *ClockError) Error() string {
-	text, end := "", "nothing is written until then"
+	text, end := "", "changes are rejected until then"
 	if !e.Refuses() {
-		end = fmt.Sprintf("beyond %v nothing is written", ClockLimit)
+		end = fmt.Sprintf("above %v, changes are rejected", ClockLimit)
 	}
 	switch direction := "ahead of"; {
 	case e.Ahead != 0:
 		if e.Ahead > 0 {
 			direction = "behind"
 		}
-		text = fmt.Sprintf("the clock of this machine is %v %s the clock of the database: correct the wrong one; %s", e.Ahead.Abs().Round(time.Second), direction, end)
+		text = fmt.Sprintf("this machine's clock is %v %s the database's clock: correct the wrong one; %s", e.Ahead.Abs().Round(time.Second), direction, end)
 	case e.Shared:
-		text = fmt.Sprintf("the newest change is dated %v after the clock of this machine: if the clock is behind, set it; if it is right, "+
+		text = fmt.Sprintf("the newest change is dated %v ahead of this machine's clock: if the clock is behind, correct it; if it is right, "+
 			"a change was made while it was ahead: run fairlead db repair-clock; %s", e.Lead.Round(time.Second), end)
 	default:
-		text = fmt.Sprintf("the newest change is dated %v after the clock of the database: if that clock is behind, set it; if it is right, "+
+		text = fmt.Sprintf("the newest change is dated %v ahead of the database's clock: if that clock is behind, correct it; if it is right, "+
 			"a change was made while it was ahead: run fairlead db repair-clock; %s", e.Lead.Round(time.Second), end)
 	}
 	return text

@@ -138,7 +138,7 @@ func (l *Ledger) compare(self store.Report, reports []store.Report) {
 	for _, r := range reports {
 		if r.ID != self.ID && r.DigestForm == self.DigestForm && r.DigestRev == self.DigestRev && self.Digest != "" && r.Digest != "" && r.Digest != self.Digest {
 			l.metrics.mismatches.Inc()
-			l.log.Error("replicas disagree; keep this log and the database for a report", "rev", r.DigestRev, "replica", r.ID,
+			l.log.Error("replicas disagree; keep this log and the database for a bug report", "rev", r.DigestRev, "replica", r.ID,
 				"digest", self.Digest, "other", r.Digest)
 			l.disagree.Store(true)
 		}
@@ -153,15 +153,15 @@ func (l *Ledger) prune(ctx context.Context, reports []store.Report) {
 	}
 	if newest-logRows > 0 {
 		if n, err := l.store.Prune(ctx, min(keep, newest-logRows), 0); err != nil || n > 0 {
-			l.log.Debug("dropped the oldest of a million log entries", "entries", n, "error", err)
+			l.log.Debug("pruned log entries above the maximum number", "entries", n, "error", err)
 		}
 	}
 	n, err := l.store.Prune(ctx, keep, logAge)
 	if err != nil && !errors.Is(err, context.Canceled) {
-		l.log.Warn("cannot shorten the log; trying again in a minute", "error", err)
+		l.log.Warn("cannot prune the log, retrying in a minute", "error", err)
 		return
 	}
-	l.log.Debug("shortened the log", "entries", n)
+	l.log.Debug("pruned the log", "entries", n)
 }
 
 // forget drops history that is older than the retention time.
@@ -173,8 +173,8 @@ func (l *Ledger) forget(ctx context.Context) {
 	switch {
 	case errors.Is(err, context.Canceled):
 	case err != nil:
-		l.log.Warn("cannot drop old history; trying again in a minute", "error", err)
+		l.log.Warn("cannot prune old history, retrying in a minute", "error", err)
 	case n > 0:
-		l.log.Debug("dropped old history", "rows", n)
+		l.log.Debug("pruned old history", "rows", n)
 	}
 }

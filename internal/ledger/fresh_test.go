@@ -14,7 +14,7 @@ func TestReplicaIsFreshWhileItMissesNothing(t *testing.T) {
 		ahead        bool // other replicas are ahead of this one
 		want         bool
 	}{
-		"all is well":                       {want: true},
+		"nothing is wrong":                  {want: true},
 		"only beats fail":                   {mute: true, want: true},
 		"as far as the others":              {unread: true, want: true},
 		"behind the others":                 {unread: true, ahead: true},

@@ -67,7 +67,7 @@ func (l *Ledger) fail(what string, err error) {
 	f.err, f.failed = err, time.Now()
 	if text := withoutNumbers(err.Error()); f.logged != text && time.Since(f.at) > newsEvery {
 		f.logged, f.at = text, time.Now()
-		l.log.Error("database trouble", "doing", what, "error", err)
+		l.log.Error("database operation failed", "operation", what, "error", err)
 	}
 	c.faults[what] = f
 }
@@ -80,7 +80,7 @@ func (l *Ledger) failing(what string) bool {
 	return failing
 }
 
-// probe checks whether writing works again after a write failed. It is not enough that the
+// probe checks whether writes succeed again after one has failed. It is not enough that the
 // database can be read or accepts a heartbeat: the head row or a table may be locked, or
 // the disk may be full.
 func (l *Ledger) probe(ctx context.Context) {

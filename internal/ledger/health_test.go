@@ -110,7 +110,7 @@ func recovers(t *testing.T, l *ledger.Ledger, log *lines) {
 	if n := log.count("database recovered"); n != 1 {
 		t.Errorf("the log tells of %d recoveries, want 1:\n%s", n, log.text.String())
 	}
-	if n := log.count("database trouble"); n == 0 || n > 3 {
+	if n := log.count("database operation failed"); n == 0 || n > 3 {
 		t.Errorf("the log tells of %d failures:\n%s", n, log.text.String())
 	}
 }

@@ -27,7 +27,7 @@ import (
 // Errors of Commit in addition to the refusals of a Decide.
 var (
 	// ErrStopped is the error for a command that came after the end of Run.
-	ErrStopped = errors.New("the service is stopping")
+	ErrStopped = errors.New("the server is shutting down")
 	// ErrUnavailable means that nothing was written.
 	ErrUnavailable = store.ErrUnavailable
 	// ErrUnknownOutcome means that it is unknown whether anything was written, or
@@ -40,7 +40,7 @@ var (
 type AlreadyDone struct{ Receipt *mesh.Receipt }
 
 func (d *AlreadyDone) Error() string {
-	return fmt.Sprintf("done before, at revision %d", d.Receipt.Rev)
+	return fmt.Sprintf("already done at revision %d", d.Receipt.Rev)
 }
 
 // TooManyReceipts refuses a command with an idempotency key, because remembering it

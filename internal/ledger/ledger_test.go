@@ -132,8 +132,8 @@ func addUser(name string) ledger.Decide {
 	}
 }
 
-// enrol returns a node with the next address and a free name.
-func enrol(seed uint64) ledger.Decide {
+// newNode returns a node with the next address and a free name.
+func newNode(seed uint64) ledger.Decide {
 	return func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		id := w.Counters.Node + 1
 		n := meshgen.Node(id, 1)
@@ -237,7 +237,7 @@ func TestReplicasAgreeAndGiveNothingTwice(t *testing.T) {
 	for r, l := range ls {
 		for i := range 60 {
 			wg.Go(func() {
-				if _, err := l.Commit(t.Context(), server, enrol(uint64(r*1000+i))); err != nil {
+				if _, err := l.Commit(t.Context(), server, newNode(uint64(r*1000+i))); err != nil {
 					t.Error(err)
 				}
 			})

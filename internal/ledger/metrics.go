@@ -14,18 +14,18 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, l *Ledger) *metrics {
 	m := &metrics{
 		commitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "mesh_ledger_commit_duration_seconds", Help: "Time of each transaction, from lock to publication.",
+			Name: "mesh_ledger_commit_duration_seconds", Help: "Duration of transactions, from taking the lock to publishing the change.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}),
 		batchCommands: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "mesh_ledger_batch_commands", Help: "Commands that shared a transaction.",
+			Name: "mesh_ledger_batch_commands", Help: "Number of commands per transaction.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 7),
 		}),
 		loads: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_ledger_loads_total", Help: "Times all tables were read anew because the log could not be followed.",
+			Name: "mesh_ledger_loads_total", Help: "Reloads of all tables because the log could not be followed.",
 		}),
 		mismatches: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_ledger_digest_mismatches_total", Help: "Times another replica held a different snapshot at the same revision. Must stay zero.",
+			Name: "mesh_ledger_digest_mismatches_total", Help: "Times another replica had a different snapshot at the same revision. Must stay zero.",
 		}),
 		rewinds: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_ledger_history_rewinds_total", Help: "Times the database went back to an earlier state, for example after a failover to a lagging standby.",

@@ -31,12 +31,12 @@ func (l *Ledger) lastGood(ctx context.Context, s *mesh.Snapshot) *lang.Doc {
 	}
 	old, err := l.history.Policies(ctx, s.Counters.Policy, maxOldPolicies)
 	if err != nil {
-		l.log.Error("reading earlier versions of the policy", "error", err)
+		l.log.Error("cannot read earlier policy versions", "error", err)
 		return nil
 	}
 	for _, p := range old {
 		if doc, problems := lang.Parse([]byte(p.Text)); len(problems) == 0 {
-			l.log.Warn("policy: an earlier version is in force", "version", p.Version)
+			l.log.Warn("using an earlier policy version", "version", p.Version)
 			return doc
 		}
 	}
@@ -49,10 +49,10 @@ func LogPolicy(log *slog.Logger, w *policy.World) {
 	p, ok := w.Policy()
 	switch {
 	case len(w.Problems) > 0:
-		log.Error("policy not loaded: it cannot be read, and the last one that could stays in force; save one that passes fairlead policy check",
+		log.Error("policy not loaded: it is invalid, using the last valid version; save one that passes fairlead policy check",
 			"version", p.Version, "problems", w.Problems.Error())
 	case !ok || p.Text == "":
-		log.Info("no policy is stored: everyone may reach everyone")
+		log.Info("no policy stored: all nodes can reach each other")
 	default:
 		log.Info("policy loaded", "version", p.Version, "source", p.Source, "author", p.Author, "rules", len(w.Doc.Rules))
 	}

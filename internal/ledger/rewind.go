@@ -63,7 +63,7 @@ func (l *Ledger) noteRewind(ctx context.Context, was, now mesh.Revision, trail [
 	r.Common, r.AtLeast = l.common(ctx, trail, r.Common)
 	l.rewind.Store(&r)
 	l.metrics.lostRevisions.Add(float64(r.Lost()))
-	l.log.Error("database history went back: acknowledged changes are lost; see the runbook page FairleadHistoryRewound",
+	l.log.Error("database went back to an earlier state, acknowledged changes are lost; see the runbook page FairleadHistoryRewound",
 		"was", r.Was, "common", r.Common, "rev", now, "lost", r.Lost(), "at_least", r.AtLeast)
 }
 

@@ -144,7 +144,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 		last = l.lastRewind // the current state is wrong, so this waits only for the previous rewind
 	}
 	if time.Since(last) < loadEvery {
-		return fmt.Errorf("%w: reading the tables anew in a moment: %w", store.ErrUnavailable, why)
+		return fmt.Errorf("%w: reloading the tables in a moment: %w", store.ErrUnavailable, why)
 	}
 	l.lastLoad = time.Now()
 	s, err := l.store.Load(ctx)
@@ -169,9 +169,9 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	return nil
 }
 
-var errDisagree = errors.New("another replica holds another snapshot")
+var errDisagree = errors.New("another replica has a different snapshot")
 
-var errGap = errors.New("the log does not continue what this replica has")
+var errGap = errors.New("the log does not continue from this replica's revision")
 
 // checkpointEvery is the distance between revisions at which replicas compare their state.
 const checkpointEvery = 1024

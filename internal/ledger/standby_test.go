@@ -180,7 +180,7 @@ func TestNothingIsAcknowledgedThatTheSynchronousStandbyLacks(t *testing.T) {
 				t.Errorf("a change before the last commit of this replica: %v", err)
 			}
 			if writer.Status().Health() == nil {
-				t.Error("nothing can be written, and all is well")
+				t.Error("nothing can be written, and the ledger is healthy")
 			}
 
 			s.stall("")

@@ -57,7 +57,7 @@ func (l *Ledger) commit(ctx context.Context, batch []*command) (_ []result, comm
 			}
 			return a.results, a.commits(), nil
 		case errors.Is(err, store.ErrUnknownOutcome) && a.confirmed:
-			l.log.Warn("confirming commit failed", "error", err)
+			l.log.Warn("cannot confirm commit", "error", err)
 			return nil, false, fmt.Errorf("%w: cannot confirm that the current state is durable; try again: %v", store.ErrUnavailable, err) //nolint:errorlint // nothing was written
 		case errors.Is(err, store.ErrUnknownOutcome):
 			return a.results, true, l.resolve(ctx, id, err)
@@ -138,7 +138,7 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 
 // mustConfirm reports whether a batch with nothing to write must commit anyway:
 // because its answer depends on state that may not be durable, or because only a
-// commit shows that writes work again.
+// commit shows that writes have recovered.
 func (l *Ledger) mustConfirm(rev mesh.Revision, batch []*command) bool {
 	return !l.safe(rev) && slices.ContainsFunc(batch, func(c *command) bool { return c.acknowledged }) || l.failing("write")
 }
@@ -181,7 +181,7 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (d decision, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.log.Error("a command panicked", "panic", p, "actor", c.actor.String(), "stack", string(debug.Stack()))
+			l.log.Error("command panicked", "panic", p, "actor", c.actor.String(), "stack", string(debug.Stack()))
 			err = fmt.Errorf("internal error: %v", p)
 		}
 	}()
@@ -320,7 +320,7 @@ func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []history.Leader) {
 func (l *Ledger) resolve(ctx context.Context, id store.BatchID, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, l.resolveFor)
 	defer cancel()
-	l.log.Warn("connection lost during a commit; asking the log", "error", cause)
+	l.log.Warn("connection lost during a commit, checking the log", "error", cause)
 	l.recordOutcome("write", cause)
 	for {
 		found, err := l.look(ctx, id)

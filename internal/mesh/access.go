@@ -67,7 +67,7 @@ func ParseRole(text string) (Role, error) {
 	if r := Role(text); r.rank() >= 0 {
 		return r, nil
 	}
-	return "", fmt.Errorf("%q is no role; the roles are %s", text, listing(Roles()))
+	return "", fmt.Errorf("unknown role %q: use %s", text, listing(Roles()))
 }
 
 // ParseScopes parses scopes and brings them into canonical form.
@@ -75,7 +75,7 @@ func ParseScopes(texts []string) (scopes []string, err error) {
 	for _, s := range texts {
 		noun := strings.TrimSuffix(s, scopeToRead)
 		if !slices.Contains(Nouns(), Noun(noun)) {
-			return nil, fmt.Errorf("%q is no scope; the scopes are %s, each also with %s behind it", s, listing(Nouns()), scopeToRead)
+			return nil, fmt.Errorf("unknown scope %q: use %s, each optionally followed by %s", s, listing(Nouns()), scopeToRead)
 		}
 		if noun == s || !slices.Contains(texts, noun) {
 			scopes = append(scopes, s)
@@ -90,7 +90,8 @@ func listing[S ~string](words []S) string {
 	for i, w := range words {
 		texts[i] = string(w)
 	}
-	return strings.Join(texts, ", ")
+	last := len(texts) - 1
+	return strings.Join(texts[:last], ", ") + " or " + texts[last]
 }
 
 // Allows reports whether a includes at least a role on a noun.

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoAddress means that every address of a prefix is taken.
-var ErrNoAddress = errors.New("no free address left in the prefix; give the mesh a larger one or delete nodes")
+var ErrNoAddress = errors.New("no free address left in the prefix; configure a larger prefix, or delete nodes")
 
 // clientRanges returns the ranges that clients use for themselves: service addresses, virtual
 // machines of ChromeOS, and the mappings between IPv4 and IPv6.

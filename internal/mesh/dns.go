@@ -15,13 +15,13 @@ var domainPattern = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*
 func ParseDomain(text string) (string, error) {
 	d := strings.ToLower(strings.TrimSuffix(text, "."))
 	if len(d) > 253 || !domainPattern.MatchString(d) {
-		return "", errors.New("must be a domain such as mesh.example.com (international names in their xn-- form)")
+		return "", errors.New("must be a domain such as mesh.example.com (for international names, use the xn-- form)")
 	}
 	return d, nil
 }
 
 // ErrPassword means that a URL contains credentials, which must not be stored or shown.
-var ErrPassword = errors.New("must not carry a user name or password")
+var ErrPassword = errors.New("must not contain a user name or password")
 
 // ParseNameserver returns a nameserver in the form that is stored.
 func ParseNameserver(text string) (string, error) {

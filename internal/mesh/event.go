@@ -200,7 +200,7 @@ func (env envelope) event(known []Event) (Event, error) {
 	}
 	e := v.Elem().Interface().(Event)
 	if !e.valid() {
-		return nil, fmt.Errorf("%s names no valid object", env.Kind)
+		return nil, fmt.Errorf("%s refers to no valid object", env.Kind)
 	}
 	return e, nil
 }

@@ -15,7 +15,7 @@ func (s Secret) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, s[:
 // UnmarshalText reads the hexadecimal form.
 func (s *Secret) UnmarshalText(text []byte) error {
 	if len(text) != 2*len(s) {
-		return errors.New("a secret's hash has 64 hexadecimal digits")
+		return errors.New("the hash of a secret must have 64 hexadecimal digits")
 	}
 	_, err := hex.Decode(s[:], text)
 	return err
@@ -43,6 +43,8 @@ type PreAuthKey struct {
 	Reusable  bool     `json:"reusable,omitempty"`
 	Ephemeral bool     `json:"ephemeral,omitempty"`
 	Tags      []string `json:"tags,omitempty"`
+	// Description says what the key is for.
+	Description string `json:"description,omitempty"`
 	// Used is set when the first node joins, even if the key is reusable.
 	Used      bool `json:"used,omitempty"`
 	Expiry    Time `json:"expiry"`

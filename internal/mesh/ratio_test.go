@@ -33,7 +33,7 @@ func TestRatioApplyAtSize(t *testing.T) {
 		"presence": func(_ *mesh.Snapshot, i int) mesh.Event {
 			return mesh.Online{ID: mesh.NodeID(1 + i*7%500), Replica: "a", Conn: int64(i), At: 1}
 		},
-		"enrolment": func(s *mesh.Snapshot, _ int) mesh.Event {
+		"join": func(s *mesh.Snapshot, _ int) mesh.Event {
 			return mesh.NodePut{Node: meshgen.Node(s.Counters.Node+1, 1)}
 		},
 	} {
@@ -74,6 +74,6 @@ func TestRatioDigestCostsWhatChanged(t *testing.T) {
 	})
 	t.Logf("digest of 50,000 nodes: %.1f ms at first, %.3f ms after one change", float64(first.NsPerOp())/1e6, float64(again.NsPerOp())/1e6)
 	if again.NsPerOp()*20 > first.NsPerOp() {
-		t.Error("the digest is computed anew for every change")
+		t.Error("the digest is recomputed from scratch for every change")
 	}
 }

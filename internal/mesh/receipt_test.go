@@ -51,7 +51,7 @@ func TestOldestReceiptsMakeRoom(t *testing.T) {
 }
 
 // Retries come within minutes. Until then no receipt is removed to make room.
-func TestYoungReceiptsAreNotForgotten(t *testing.T) {
+func TestYoungReceiptsAreKept(t *testing.T) {
 	half := meshgen.Start.Add(mesh.ReceiptMinimum / 2)
 	d := mesh.Empty().Edit()
 	for n := range uint64(mesh.MaxOwnerReceipts) {

@@ -192,7 +192,7 @@ func TestInternetOfTheOtherFamilyFollowsWhatWasDecided(t *testing.T) {
 
 // A device that keeps announcing new routes does not make its node grow. What a person
 // decided stays.
-func TestRoutesThatNobodyDecidedAboutAreForgotten(t *testing.T) {
+func TestUndecidedRoutesAreDropped(t *testing.T) {
 	always := mesh.AutoApproval{Approves: func(netip.Prefix) bool { return true }}
 	n := &mesh.Node{}
 	last := mesh.RouteID(0)

@@ -39,7 +39,7 @@ func (w world) String() string {
 		fmt.Fprintf(&b, "user %d %s %s\n", u.ID, u.Name, u.Email)
 	}
 	for n := range w.snapshot.Nodes.All() {
-		fmt.Fprintf(&b, "node %d of %d, tags %v (created by %d), %v, announces %v, approved %v, lapsed %t, capability %d\n",
+		fmt.Fprintf(&b, "node %d of %d, tags %v (created by %d), %v, announces %v, approved %v, expired %t, capability %d\n",
 			n.ID, n.Owner, n.Tags, n.CreatedBy, n.Addrs(), n.RoutableIPs, n.Routes, n.KeyExpired, n.CapVersion)
 	}
 	return b.String()

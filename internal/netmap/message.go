@@ -75,12 +75,12 @@ func responseMessage(r any, keepAlive []byte, compressed bool) ([]byte, error) {
 func readMessages(sent []byte, compressed bool) (list []*Response, err error) {
 	for len(sent) > 0 {
 		if len(sent) < 4 {
-			return nil, errors.New("a message ends in its length")
+			return nil, errors.New("truncated message length")
 		}
 		n := binary.LittleEndian.Uint32(sent)
 		sent = sent[4:]
 		if uint64(n) > uint64(len(sent)) {
-			return nil, fmt.Errorf("a message of %d bytes has only %d", n, len(sent))
+			return nil, fmt.Errorf("truncated message: want %d bytes, got %d", n, len(sent))
 		}
 		doc := sent[:n]
 		sent = sent[n:]

@@ -445,7 +445,7 @@ func TestReferenceFollowsTheDefinition(t *testing.T) {
 		{"self is the nodes of one owner", acl("autogroup:member", "autogroup:self:*"), "100.64.0.1 100.64.0.2 2 6 1; ! 100.64.0.1 100.64.0.3 3 6 1; ! 100.64.0.1 100.64.0.4 4 6 1; ! 100.64.0.4 100.64.0.5 5 6 1"},
 		{"sets are built in order", acl("ipset:b", "ipset:a:*"), "10.1.0.6 10.1.0.9 5 6 1; ! 10.1.0.9 10.1.0.9 5 6 1; ! 10.1.0.6 10.1.0.5 5 6 1; ! 10.1.0.7 10.1.0.6 5 6 1; ! 10.1.0.6 10.1.0.9 3 6 1"},
 		{"danger-all is everyone", acl("autogroup:danger-all", "bob:1"), "8.8.8.8 100.64.0.3 3 6 1; ! 8.8.8.8 100.64.0.3 3 132 1"},
-		{"lapsed nodes let nobody in", acl("*", "*:*"), "! 100.64.0.1 100.64.0.6 6 6 1; 100.64.0.6 100.64.0.1 1 6 1"},
+		{"expired nodes accept nobody", acl("*", "*:*"), "! 100.64.0.1 100.64.0.6 6 6 1; 100.64.0.6 100.64.0.1 1 6 1"},
 		{"protocols", `{"acls": [{"action": "accept", "proto": 132, "src": ["*"], "dst": ["bob:1-9"]}, {"action": "accept", "proto": "GRE", "src": ["*"], "dst": ["bob:*"]}]}`, "100.64.0.1 100.64.0.3 3 132 9; ! 100.64.0.1 100.64.0.3 3 6 9; 100.64.0.1 100.64.0.3 3 47 0; ! 100.64.0.1 100.64.0.4 4 47 0"},
 		{"via", `{"tagOwners": {"tag:router": [], "tag:web": []}, "grants": [{"src": ["*"], "dst": ["*"], "ip": ["udp:53", "80"], "via": ["tag:router"]}]}`, "100.64.0.1 10.1.0.1 5 17 53; ! 100.64.0.1 10.1.0.1 5 6 53; 100.64.0.1 8.8.8.8 5 6 80; ! 100.64.0.1 100.64.0.5 5 6 80; ! 100.64.0.1 100.64.0.3 3 6 80"},
 		{"via others", `{"tagOwners": {"tag:router": [], "tag:web": []}, "grants": [{"src": ["*"], "dst": ["*"], "ip": ["*"], "via": ["tag:web"]}]}`, "! 100.64.0.1 10.1.0.1 5 17 53"},

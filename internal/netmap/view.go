@@ -151,7 +151,7 @@ func same(a, b any) bool { return reflect.DeepEqual(a, b) || bytes.Equal(encode(
 func Verify(from, to *Scene, v Viewer, sent [][]byte) string {
 	messages, err := readMessages(slices.Concat(sent...), v.Compress)
 	if err != nil {
-		return "a message cannot be read: " + err.Error()
+		return "cannot read a message: " + err.Error()
 	}
 	var got, want View
 	if from != nil {

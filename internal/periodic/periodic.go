@@ -1,4 +1,4 @@
-// Package periodic calls a function again and again. It is not a scheduler: there
+// Package periodic calls a function periodically. It is not a scheduler: there
 // is one interval, and a call that takes longer delays the next.
 package periodic
 

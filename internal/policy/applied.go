@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
@@ -24,12 +25,31 @@ type Applied struct {
 type DestinationRef struct{ Rule, Destination int }
 
 // Applied returns the rules that apply to nodes of a class.
-func (c *Rules) Applied(class Class) (a Applied) {
+func (c *Rules) Applied(class Class) Applied {
 	i := c.info(class)
-	a.Has = [2]bool{i.addrs.four, i.addrs.six}
 	if class == Nobody {
-		return a
+		return Applied{Has: [2]bool{i.addrs.four, i.addrs.six}}
 	}
+	return c.appliedTo(i)
+}
+
+// AppliedToNew returns the rules that would apply to the first node of a user: one
+// without tags and routes, with addresses that only rules about all of the mesh know.
+func (c *Rules) AppliedToNew(u *mesh.User) Applied {
+	t := traits{addrs: families{four: true, six: true}}
+	t.own.AddList(c.all)
+	t.own.AddList(c.member)
+	for _, name := range lang.NamesOf(u) {
+		t.own.AddList(c.byUser[name])
+	}
+	for _, p := range MeshPrefixes() {
+		t.own.AddList(c.covering(p))
+	}
+	return c.appliedTo(c.newClass(t))
+}
+
+func (c *Rules) appliedTo(i *classInfo) (a Applied) {
+	a.Has = [2]bool{i.addrs.four, i.addrs.six}
 	var dst [2]bitset.Set
 	for s := range i.own.All() {
 		sel := &c.selectors[s]

@@ -103,7 +103,7 @@ type classInfo struct {
 	marks    []string
 	attrs    map[string][]json.RawMessage
 	// Some inbound rule identifies nodes by marks, must list the addresses of nodes
-	// that have marks, must list those of the owner's nodes, or lets in everyone.
+	// that have marks, must list those of the owner's nodes, or accepts everyone.
 	marked, listed, ownListed, anyone bool
 	steered                           bool // it is a source of rules with via
 	// SSH rules list nodes with tags, or depend on who has the node.

@@ -65,7 +65,7 @@ func New(c Config) *Tracker {
 		streams: map[mesh.NodeID]nodeStream{}, dirty: map[mesh.NodeID]struct{}{},
 	}
 	c.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "mesh_presence_waiting", Help: "Nodes that came to or left this replica and are not yet shown so.",
+		Name: "mesh_presence_waiting", Help: "Nodes that connected to or left this replica and whose new presence is not saved yet.",
 	}, func() float64 {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -129,7 +129,7 @@ func (p *Tracker) Run(ctx context.Context) error {
 		wait, err := p.commitChanges(ctx)
 		wake, more := p.wake, cursor.More()
 		if err != nil {
-			p.log.Debug("presence waits for the database", "error", err)
+			p.log.Debug("presence not saved, retrying", "error", err)
 			wait, wake, more = retry, nil, nil
 		}
 		select {

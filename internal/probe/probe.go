@@ -66,7 +66,7 @@ func New(c Config) *Prober {
 	p := &Prober{
 		ledger: c.Ledger, log: c.Log, ask: c.Ask, asked: map[mesh.NodeID]*probe{}, tokens: map[string]mesh.NodeID{}, heard: map[mesh.NodeID]struct{}{},
 		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mesh_route_probes_total", Help: "Questions to routers that another could replace, by whether they answered in time.",
+			Name: "mesh_route_probes_total", Help: "Probes of redundant routers, by whether they answered in time.",
 		}, []string{"result"}),
 	}
 	for _, result := range []string{"answered", "silent"} {
@@ -184,10 +184,10 @@ func (p *Prober) judge(ctx context.Context, id mesh.NodeID, healthy bool) {
 	})
 	switch {
 	case err != nil && ctx.Err() == nil:
-		p.log.Error("a router's state was not saved; it is tried again", "node", id, "error", err)
+		p.log.Error("router state not saved, retrying", "node", id, "error", err)
 	case changed && healthy:
-		p.log.Info("router answers again", "node", id)
+		p.log.Info("router recovered", "node", id)
 	case changed:
-		p.log.Warn("router does not answer; others take over its routes", "node", id)
+		p.log.Warn("router does not answer, failing over its routes", "node", id)
 	}
 }

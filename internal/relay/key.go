@@ -17,16 +17,16 @@ func LoadKey(path string) (key.NodePrivate, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := createKey(path); err != nil {
-			return key.NodePrivate{}, fmt.Errorf("%s: cannot create the relay's key: %w", path, err)
+			return key.NodePrivate{}, fmt.Errorf("%s: cannot create the relay key: %w", path, err)
 		}
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return key.NodePrivate{}, fmt.Errorf("%s: cannot read the relay's key: %w", path, err)
+		return key.NodePrivate{}, fmt.Errorf("%s: cannot read the relay key: %w", path, err)
 	}
 	var k key.NodePrivate
 	if err := k.UnmarshalText([]byte(strings.TrimSpace(string(text)))); err != nil || k.IsZero() {
-		return key.NodePrivate{}, fmt.Errorf("%s: this is no relay key: restore the file, or remove it and a new key is made", path)
+		return key.NodePrivate{}, fmt.Errorf("%s: not a relay key: restore the file, or remove it to create a new key", path)
 	}
 	return k, nil
 }

@@ -35,17 +35,17 @@ func TestUnusableKeyIsLeftAlone(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := relay.LoadKey(path); err == nil || !strings.Contains(err.Error(), path+": this is no relay key: restore the file") {
+		if _, err := relay.LoadKey(path); err == nil || !strings.Contains(err.Error(), path+": not a relay key: restore the file") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if now, err := os.ReadFile(path); err != nil || string(now) != text {
 			t.Errorf("%s: changed to %q, %v", name, now, err)
 		}
 	}
-	if _, err := relay.LoadKey(dir); err == nil || !strings.Contains(err.Error(), "cannot read the relay's key") {
+	if _, err := relay.LoadKey(dir); err == nil || !strings.Contains(err.Error(), "cannot read the relay key") {
 		t.Error(err)
 	}
-	if _, err := relay.LoadKey(filepath.Join(dir, "missing", "key")); err == nil || !strings.Contains(err.Error(), "cannot create the relay's key") {
+	if _, err := relay.LoadKey(filepath.Join(dir, "missing", "key")); err == nil || !strings.Contains(err.Error(), "cannot create the relay key") {
 		t.Error(err)
 	}
 }

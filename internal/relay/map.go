@@ -66,7 +66,7 @@ var hostName = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,251}[0-9A-Za-z]
 // Check returns everything in m that clients could not use, one problem per line.
 func Check(m *tailcfg.DERPMap) error {
 	if len(m.Regions) == 0 {
-		return errors.New("there is no region")
+		return errors.New("the map has no regions")
 	}
 	var problems []error
 	names := map[string]bool{}
@@ -76,28 +76,28 @@ func Check(m *tailcfg.DERPMap) error {
 		}
 		region := m.Regions[id]
 		if id < 1 || id > maxRegion {
-			report("the number of a region must be from 1 to %d", maxRegion)
+			report("the region ID must be from 1 to %d", maxRegion)
 		}
 		if region == nil {
-			report("the region is null: leave it out")
+			report("the region is null: remove it")
 			continue
 		}
 		if region.RegionID != id {
-			report("the region says that it is %d: both must be the same", region.RegionID)
+			report("RegionID is %d, but must be the same as the key of the region", region.RegionID)
 		}
 		if !(math.Abs(region.Latitude) <= 90 && math.Abs(region.Longitude) <= 180) {
-			report("%v, %v is no place on earth", region.Latitude, region.Longitude)
+			report("invalid coordinates %v, %v", region.Latitude, region.Longitude)
 		}
 		if len(region.Nodes) == 0 {
-			report("there is no node")
+			report("the region has no nodes")
 		}
 		for i, node := range region.Nodes {
 			if node == nil {
-				report("node %d is null: leave it out", i)
+				report("node %d is null: remove it", i)
 				continue
 			}
 			if names[node.Name] {
-				report("node %q: another one has this name", node.Name)
+				report("node %q: another node has this name", node.Name)
 			}
 			names[node.Name] = true
 			for _, problem := range checkNode(node, id) {
@@ -123,12 +123,12 @@ func checkNode(n *tailcfg.DERPNode, region int) (problems []string) {
 	}
 	_, notAddr := netip.ParseAddr(n.HostName)
 	want(n.Name != "", "the node has no name")
-	want(n.RegionID == region, fmt.Sprintf("the node says that it is in region %d", n.RegionID))
-	want(hostName.MatchString(n.HostName) || notAddr == nil, fmt.Sprintf("%q is no host name", n.HostName))
-	want(n.DERPPort >= 0 && n.DERPPort <= 65535, fmt.Sprintf("%d is no DERP port", n.DERPPort))
-	want(n.STUNPort >= -1 && n.STUNPort <= 65535, fmt.Sprintf("%d is no STUN port; -1 means no STUN", n.STUNPort))
-	want(isAddr(n.IPv4, netip.Addr.Is4), fmt.Sprintf(`%q is no IPv4 address; "none" means that it has none`, n.IPv4))
-	want(isAddr(n.IPv6, netip.Addr.Is6), fmt.Sprintf(`%q is no IPv6 address; "none" means that it has none`, n.IPv6))
+	want(n.RegionID == region, fmt.Sprintf("RegionID is %d, but must be that of its region", n.RegionID))
+	want(hostName.MatchString(n.HostName) || notAddr == nil, fmt.Sprintf("invalid host name %q", n.HostName))
+	want(n.DERPPort >= 0 && n.DERPPort <= 65535, fmt.Sprintf("invalid DERP port %d", n.DERPPort))
+	want(n.STUNPort >= -1 && n.STUNPort <= 65535, fmt.Sprintf("invalid STUN port %d; -1 means no STUN", n.STUNPort))
+	want(isAddr(n.IPv4, netip.Addr.Is4), fmt.Sprintf(`invalid IPv4 address %q; "none" means no IPv4`, n.IPv4))
+	want(isAddr(n.IPv6, netip.Addr.Is6), fmt.Sprintf(`invalid IPv6 address %q; "none" means no IPv6`, n.IPv6))
 	return problems
 }
 

@@ -71,30 +71,30 @@ func TestRegionOfAnAddressHasNoOther(t *testing.T) {
 func TestCheckFindsWhatClientsCannotUse(t *testing.T) {
 	node := func(m *tailcfg.DERPMap) *tailcfg.DERPNode { return m.Regions[900].Nodes[0] }
 	for want, spoil := range map[string]func(*tailcfg.DERPMap){
-		"there is no region":                                                func(m *tailcfg.DERPMap) { clear(m.Regions) },
-		"region 901: the region is null: leave it out":                      func(m *tailcfg.DERPMap) { m.Regions[901] = nil },
-		"region 900: the region says that it is 901: both must be the same": func(m *tailcfg.DERPMap) { m.Regions[900].RegionID = 901 },
-		"region 0: the number of a region must be from 1 to 65535":          func(m *tailcfg.DERPMap) { m.Regions[0] = relayMap(0).Regions[0] },
-		"region 65536: the number of a region must be from 1 to 65535":      func(m *tailcfg.DERPMap) { m.Regions[65536] = relayMap(65536).Regions[65536] },
-		"region 900: NaN, 0 is no place on earth":                           func(m *tailcfg.DERPMap) { m.Regions[900].Latitude = math.NaN() },
-		"region 900: there is no node":                                      func(m *tailcfg.DERPMap) { m.Regions[900].Nodes = nil },
-		"region 900: node 0 is null: leave it out":                          func(m *tailcfg.DERPMap) { m.Regions[900].Nodes[0] = nil },
-		`region 902: node "900a": another one has this name`: func(m *tailcfg.DERPMap) {
+		"the map has no regions":                                                     func(m *tailcfg.DERPMap) { clear(m.Regions) },
+		"region 901: the region is null: remove it":                                  func(m *tailcfg.DERPMap) { m.Regions[901] = nil },
+		"region 900: RegionID is 901, but must be the same as the key of the region": func(m *tailcfg.DERPMap) { m.Regions[900].RegionID = 901 },
+		"region 0: the region ID must be from 1 to 65535":                            func(m *tailcfg.DERPMap) { m.Regions[0] = relayMap(0).Regions[0] },
+		"region 65536: the region ID must be from 1 to 65535":                        func(m *tailcfg.DERPMap) { m.Regions[65536] = relayMap(65536).Regions[65536] },
+		"region 900: invalid coordinates NaN, 0":                                     func(m *tailcfg.DERPMap) { m.Regions[900].Latitude = math.NaN() },
+		"region 900: the region has no nodes":                                        func(m *tailcfg.DERPMap) { m.Regions[900].Nodes = nil },
+		"region 900: node 0 is null: remove it":                                      func(m *tailcfg.DERPMap) { m.Regions[900].Nodes[0] = nil },
+		`region 902: node "900a": another node has this name`: func(m *tailcfg.DERPMap) {
 			m.Regions[902] = relayMap(902).Regions[902]
 			m.Regions[902].Nodes[0].Name = "900a"
 		},
-		`region 900: node "": the node has no name`:                                            func(m *tailcfg.DERPMap) { node(m).Name = "" },
-		`region 900: node "900a": the node says that it is in region 9`:                        func(m *tailcfg.DERPMap) { node(m).RegionID = 9 },
-		`region 900: node "900a": "" is no host name`:                                          func(m *tailcfg.DERPMap) { node(m).HostName = "" },
-		`region 900: node "900a": "a b" is no host name`:                                       func(m *tailcfg.DERPMap) { node(m).HostName = "a b" },
-		`region 900: node "900a": "https://a" is no host name`:                                 func(m *tailcfg.DERPMap) { node(m).HostName = "https://a" },
-		`region 900: node "900a": -1 is no DERP port`:                                          func(m *tailcfg.DERPMap) { node(m).DERPPort = -1 },
-		`region 900: node "900a": 65536 is no DERP port`:                                       func(m *tailcfg.DERPMap) { node(m).DERPPort = 65536 },
-		`region 900: node "900a": -2 is no STUN port; -1 means no STUN`:                        func(m *tailcfg.DERPMap) { node(m).STUNPort = -2 },
-		`region 900: node "900a": 65536 is no STUN port; -1 means no STUN`:                     func(m *tailcfg.DERPMap) { node(m).STUNPort = 65536 },
-		`region 900: node "900a": "::1" is no IPv4 address; "none" means that it has none`:     func(m *tailcfg.DERPMap) { node(m).IPv4 = "::1" },
-		`region 900: node "900a": "1.2.3.4" is no IPv6 address; "none" means that it has none`: func(m *tailcfg.DERPMap) { node(m).IPv6 = "1.2.3.4" },
-		`region 900: node "900a": "fe80::1%eth0" is no IPv6 address; "none" means that it has none`: func(m *tailcfg.DERPMap) {
+		`region 900: node "": the node has no name`:                                     func(m *tailcfg.DERPMap) { node(m).Name = "" },
+		`region 900: node "900a": RegionID is 9, but must be that of its region`:        func(m *tailcfg.DERPMap) { node(m).RegionID = 9 },
+		`region 900: node "900a": invalid host name ""`:                                 func(m *tailcfg.DERPMap) { node(m).HostName = "" },
+		`region 900: node "900a": invalid host name "a b"`:                              func(m *tailcfg.DERPMap) { node(m).HostName = "a b" },
+		`region 900: node "900a": invalid host name "https://a"`:                        func(m *tailcfg.DERPMap) { node(m).HostName = "https://a" },
+		`region 900: node "900a": invalid DERP port -1`:                                 func(m *tailcfg.DERPMap) { node(m).DERPPort = -1 },
+		`region 900: node "900a": invalid DERP port 65536`:                              func(m *tailcfg.DERPMap) { node(m).DERPPort = 65536 },
+		`region 900: node "900a": invalid STUN port -2; -1 means no STUN`:               func(m *tailcfg.DERPMap) { node(m).STUNPort = -2 },
+		`region 900: node "900a": invalid STUN port 65536; -1 means no STUN`:            func(m *tailcfg.DERPMap) { node(m).STUNPort = 65536 },
+		`region 900: node "900a": invalid IPv4 address "::1"; "none" means no IPv4`:     func(m *tailcfg.DERPMap) { node(m).IPv4 = "::1" },
+		`region 900: node "900a": invalid IPv6 address "1.2.3.4"; "none" means no IPv6`: func(m *tailcfg.DERPMap) { node(m).IPv6 = "1.2.3.4" },
+		`region 900: node "900a": invalid IPv6 address "fe80::1%eth0"; "none" means no IPv6`: func(m *tailcfg.DERPMap) {
 			node(m).IPv6 = "fe80::1%eth0"
 		},
 		"region 900: the score 0 must be above 0": func(m *tailcfg.DERPMap) {

@@ -20,7 +20,7 @@ func countsOf(s *derpserver.Server) (counts, error) {
 				return func() float64 { return float64(v.Value()) }
 			}
 		}
-		err = fmt.Errorf("the DERP server keeps no number %q: build with the version of tailscale.com that go.mod names", name)
+		err = fmt.Errorf("the DERP server has no metric %q: build with the version of tailscale.com in go.mod", name)
 		return nil
 	}
 	c := counts{number("gauge_current_connections"), number("bytes_received"), number("bytes_sent")}
@@ -36,15 +36,15 @@ func RegisterZero(reg prometheus.Registerer) error {
 
 func register(reg prometheus.Registerer, c counts) (refused prometheus.Counter, err error) {
 	counter := func(name, help string) prometheus.CounterOpts { return prometheus.CounterOpts{Name: name, Help: help} }
-	refused = prometheus.NewCounter(counter("mesh_relay_refusals_total", "Connections that the relay refused because their key is of no node."))
+	refused = prometheus.NewCounter(counter("mesh_relay_refusals_total", "Connections that the relay rejected because their key belongs to no node."))
 	for _, m := range []prometheus.Collector{
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_derp_connections_active", Help: "Open connections of relay clients."}, c.connections),
-		prometheus.NewCounterFunc(counter("mesh_network_bytes_received_total", "Packet bytes that the relay took from clients."), c.received),
-		prometheus.NewCounterFunc(counter("mesh_network_bytes_sent_total", "Packet bytes that the relay delivered to clients."), c.sent),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_derp_connections_active", Help: "Open relay client connections."}, c.connections),
+		prometheus.NewCounterFunc(counter("mesh_network_bytes_received_total", "Packet payload bytes that the relay received from clients."), c.received),
+		prometheus.NewCounterFunc(counter("mesh_network_bytes_sent_total", "Packet payload bytes that the relay sent to clients."), c.sent),
 		refused,
 	} {
 		if err := reg.Register(m); err != nil {
-			return nil, fmt.Errorf("registering the relay's metrics: %w", err)
+			return nil, fmt.Errorf("registering relay metrics: %w", err)
 		}
 	}
 	return refused, nil

@@ -142,14 +142,14 @@ func (s *Server) serveDERP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.Header().Set("Upgrade", "DERP")
 		w.Header().Set("Connection", "Upgrade")
-		http.Error(w, "this is a relay for mesh clients: it needs a connection upgrade", http.StatusUpgradeRequired)
+		http.Error(w, "this is a relay for mesh clients: the request must upgrade the connection", http.StatusUpgradeRequired)
 	}
 }
 
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		http.Error(w, "the relay needs HTTP/1.1", http.StatusHTTPVersionNotSupported)
+		http.Error(w, "the relay requires HTTP/1.1", http.StatusHTTPVersionNotSupported)
 		return
 	}
 	// A client that knows the relay's key from its certificate already speaks DERP and expects no HTTP
@@ -276,7 +276,7 @@ func (s *Server) admit(ctx context.Context, c *client, k key.NodePublic, addr st
 	if !known {
 		s.refused.Inc()
 		if s.refusalLog.Allow() {
-			s.config.Log.Info("relay refused a client that is no node of this mesh", "key", k.ShortString(), "addr", addr)
+			s.config.Log.Info("relay rejected a client that is not a node of this mesh", "key", k.ShortString(), "addr", addr)
 		}
 		return errRefused
 	}
@@ -286,7 +286,7 @@ func (s *Server) admit(ctx context.Context, c *client, k key.NodePublic, addr st
 	return nil
 }
 
-var errRefused = errors.New("the key is of no node of this mesh")
+var errRefused = errors.New("the key belongs to no node of this mesh")
 
 func (s *Server) verify(ctx context.Context, k key.NodePublic) bool {
 	if s.config.Verify == nil {

@@ -52,7 +52,7 @@ func (s *Source) Load(ctx context.Context) (*tailcfg.DERPMap, error) {
 	}
 	maps.DeleteFunc(merged.Regions, func(_ int, r *tailcfg.DERPRegion) bool { return r == nil })
 	if err := Check(merged); err != nil {
-		return nil, failed("all sources together", "not usable", err)
+		return nil, failed("combined relay map", "invalid", err)
 	}
 	return merged, nil
 }
@@ -85,16 +85,16 @@ func (s *Source) download(ctx context.Context, address string) (*tailcfg.DERPMap
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, failed("derp.urls", "not a URL", withoutURL(err))
+		return nil, failed("derp.urls", "invalid URL", withoutURL(err))
 	}
 	name := req.URL.Redacted() // the URL may contain a password
 	resp, err := cmp.Or(s.Client, new(http.Client)).Do(req)
 	if err != nil {
-		return nil, failed(name, "not reachable", withoutURL(err))
+		return nil, failed(name, "cannot connect", withoutURL(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, failed(name, "refused", errors.New(resp.Status))
+		return nil, failed(name, "unexpected response", errors.New(resp.Status))
 	}
 	return read(name, resp.Body, parseJSON)
 }
@@ -113,7 +113,7 @@ func withoutURL(err error) error {
 func LoadFile(path string) (*tailcfg.DERPMap, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, failed(path, "not readable", err)
+		return nil, failed(path, "cannot read", err)
 	}
 	defer f.Close()
 	parse := parseYAML
@@ -126,14 +126,14 @@ func LoadFile(path string) (*tailcfg.DERPMap, error) {
 func read(source string, from io.Reader, parse func([]byte) (*tailcfg.DERPMap, error)) (*tailcfg.DERPMap, error) {
 	text, err := io.ReadAll(io.LimitReader(from, maxSource+1))
 	if err != nil {
-		return nil, failed(source, "not readable", err)
+		return nil, failed(source, "cannot read", err)
 	}
 	if len(text) > maxSource {
-		return nil, failed(source, "too large", fmt.Errorf("a relay map has at most %d bytes", maxSource))
+		return nil, failed(source, "too large", fmt.Errorf("the limit for relay maps is %d bytes", maxSource))
 	}
 	m, err := parse(text)
 	if err != nil {
-		return nil, failed(source, "not a relay map", err)
+		return nil, failed(source, "invalid relay map", err)
 	}
 	return m, nil
 }
@@ -158,12 +158,12 @@ func parseYAML(text []byte) (*tailcfg.DERPMap, error) {
 	case errors.As(err, &mistakes):
 		return nil, errors.New(goType.ReplaceAllString(strings.Join(mistakes.Errors, "; "), ""))
 	case errors.Is(err, io.EOF):
-		return nil, errors.New("there is nothing in it")
+		return nil, errors.New("the document is empty")
 	case err != nil:
 		return nil, err
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there must be one document, without anything after it")
+		return nil, errors.New("unexpected data after the document")
 	}
 	return m, nil
 }

@@ -93,24 +93,24 @@ func TestLaterSourcesReplaceRegions(t *testing.T) {
 
 func TestMistakesInFilesHaveTheirPlace(t *testing.T) {
 	for text, want := range map[string]string{
-		strings.Replace(yamlMap, "hostname", "hostnam", 1):                 "not a relay map: line 11: field hostnam not found",
-		strings.Replace(yamlMap, "8443", "https", 1):                       "not a relay map: line 16: cannot unmarshal !!str `https` into int",
-		strings.Replace(yamlMap, "regions:", "regions: [", 1):              "not a relay map: yaml: ",
-		strings.Replace(yamlMap, "  900:\n", "  900:\n    nodes: []\n", 1): `not a relay map: line 9: mapping key "nodes" already defined at line 5`,
-		yamlMap + "---\nregions: {}\n":                                     "there must be one document",
-		"":                                                                 "there is nothing in it",
-		"- a\n":                                                            "not a relay map: line 1: cannot unmarshal !!seq",
-		strings.Repeat("# long\n", 200_000):                                "too large: a relay map has at most 1048576 bytes",
+		strings.Replace(yamlMap, "hostname", "hostnam", 1):                 "invalid relay map: line 11: field hostnam not found",
+		strings.Replace(yamlMap, "8443", "https", 1):                       "invalid relay map: line 16: cannot unmarshal !!str `https` into int",
+		strings.Replace(yamlMap, "regions:", "regions: [", 1):              "invalid relay map: yaml: ",
+		strings.Replace(yamlMap, "  900:\n", "  900:\n    nodes: []\n", 1): `invalid relay map: line 9: mapping key "nodes" already defined at line 5`,
+		yamlMap + "---\nregions: {}\n":                                     "unexpected data after the document",
+		"":                                                                 "the document is empty",
+		"- a\n":                                                            "invalid relay map: line 1: cannot unmarshal !!seq",
+		strings.Repeat("# long\n", 200_000):                                "too large: the limit for relay maps is 1048576 bytes",
 	} {
 		path := write(t, "relays.yaml", text)
 		if _, err := relay.LoadFile(path); err == nil || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
-	if _, err := relay.LoadFile(write(t, "relays.json", yamlMap)); err == nil || !strings.Contains(err.Error(), "relays.json: not a relay map: invalid character") {
+	if _, err := relay.LoadFile(write(t, "relays.json", yamlMap)); err == nil || !strings.Contains(err.Error(), "relays.json: invalid relay map: invalid character") {
 		t.Error(err)
 	}
-	if _, err := relay.LoadFile("missing.yaml"); err == nil || !strings.Contains(err.Error(), "missing.yaml: not readable: ") {
+	if _, err := relay.LoadFile("missing.yaml"); err == nil || !strings.Contains(err.Error(), "missing.yaml: cannot read: ") {
 		t.Error(err)
 	}
 }
@@ -120,13 +120,13 @@ func TestBadDownloadsGiveNoMap(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	for url, want := range map[string]string{
-		serveText(t, 500, encode(t, relayMap(1))):                            ": refused: 500 Internal Server Error",
-		serveText(t, 200, "<html>please log in</html>"):                      ": not a relay map: invalid character '<'",
-		serveText(t, 200, ""):                                                ": not a relay map: unexpected end of JSON input",
-		serveText(t, 200, encode(t, relayMap(1))+strings.Repeat(" ", 1<<20)): ": too large: a relay map has at most 1048576 bytes",
-		serveText(t, 200, `{"Regions":{"7":{"RegionID":8}}}`):                "all sources together: not usable: region 7: the region says that it is 8",
+		serveText(t, 500, encode(t, relayMap(1))):                            ": unexpected response: 500 Internal Server Error",
+		serveText(t, 200, "<html>please log in</html>"):                      ": invalid relay map: invalid character '<'",
+		serveText(t, 200, ""):                                                ": invalid relay map: unexpected end of JSON input",
+		serveText(t, 200, encode(t, relayMap(1))+strings.Repeat(" ", 1<<20)): ": too large: the limit for relay maps is 1048576 bytes",
+		serveText(t, 200, `{"Regions":{"7":{"RegionID":8}}}`):                "combined relay map: invalid: region 7: RegionID is 8",
 		strings.Replace(closed.URL, "//", "//me:correct-horse@", 1):          "http://me:xxxxx@127.0.0.1",
-		"http://me:correct-horse@relays.example:port":                        "derp.urls: not a URL: ",
+		"http://me:correct-horse@relays.example:port":                        "derp.urls: invalid URL: ",
 	} {
 		source := &relay.Source{URLs: []string{good, url}}
 		m, err := source.Load(t.Context())
@@ -142,7 +142,7 @@ func TestBadDownloadsGiveNoMap(t *testing.T) {
 	if _, err := source.Load(ctx); err == nil {
 		t.Error("loads after its end")
 	}
-	if _, err := new(relay.Source).Load(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no region") {
+	if _, err := new(relay.Source).Load(t.Context()); err == nil || !strings.Contains(err.Error(), "the map has no regions") {
 		t.Error(err)
 	}
 }

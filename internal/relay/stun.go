@@ -18,7 +18,7 @@ func listenSTUN(addr string) (*net.UDPConn, error) {
 	conn, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("address already in use: %s %s: stop what listens there, choose another port, or switch the embedded relay off with derp.server.enabled: false", setting, addr)
+		return nil, fmt.Errorf("address already in use: %s %s: stop the process that listens there, choose another port, or turn off the embedded relay with derp.server.enabled: false", setting, addr)
 	case err != nil:
 		return nil, fmt.Errorf("%s %s: %w", setting, addr, err)
 	}
@@ -38,7 +38,7 @@ func serveSTUN(ctx context.Context, conn *net.UDPConn, log *slog.Logger) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			log.Warn("relay cannot read from its STUN socket", "error", err)
+			log.Warn("cannot read from the STUN socket", "error", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second): // the next read may fail just as quickly

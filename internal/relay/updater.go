@@ -40,10 +40,10 @@ const (
 // NewUpdater returns an Updater that has not read the source yet.
 func NewUpdater(c UpdaterConfig) (*Updater, error) {
 	failures := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "mesh_relay_map_failures_total", Help: "Times that the sources of the relay map gave no usable map.",
+		Name: "mesh_relay_map_failures_total", Help: "Failed attempts to load a relay map from derp.urls and derp.paths.",
 	})
 	if err := c.Registerer.Register(failures); err != nil {
-		return nil, fmt.Errorf("registering the metrics of relay maps: %w", err)
+		return nil, fmt.Errorf("registering relay map metrics: %w", err)
 	}
 	return &Updater{config: c, failures: failures}, nil
 }
@@ -109,7 +109,7 @@ func (u *Updater) fail(err error) {
 		kind = e.source + e.kind
 	}
 	if kind != u.failing {
-		u.config.Log.Warn("relay map not updated: the one in force stays", "error", err)
+		u.config.Log.Warn("relay map not updated, keeping the previous one", "error", err)
 		u.failing = kind
 	}
 }

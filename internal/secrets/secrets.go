@@ -69,7 +69,7 @@ func NoiseKey(ctx context.Context, c Config) (key.MachinePrivate, error) {
 	case errors.As(err, &lost):
 		return private, fmt.Errorf("%w; if it is lost for good, start once with --new-key", err)
 	case err == nil && c.GiveUpLost:
-		c.Log.Warn("the key that clients know is not lost; --new-key has done nothing")
+		c.Log.Warn("--new-key ignored: the key that clients know is not lost")
 	}
 	return private, err
 }
@@ -85,7 +85,7 @@ func (c Config) knownKey(ctx context.Context, seal []byte) (key.MachinePrivate, 
 	made := false
 	switch {
 	case errors.Is(err, errCutShort) && !recorded: // no client has seen the key that the file should have contained
-		c.Log.Warn("the file at noise.private_key_path is cut short; making a new key, because no client knows one yet", "path", c.NoisePath)
+		c.Log.Warn("the file at noise.private_key_path is truncated; creating a new key, because no client knows one yet", "path", c.NoisePath)
 		if err := os.Remove(c.NoisePath); err != nil {
 			return none, fmt.Errorf("noise.private_key_path: %w", err)
 		}
@@ -147,8 +147,8 @@ func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []b
 		_ = os.Remove(c.NoisePath) // no client has seen it
 		return private, c.errMissing(kept)
 	}
-	return private, lostKey{fmt.Errorf("noise.private_key_path %s holds another key than the one that clients know, %s: "+
-		"put the right file there, from a backup or another replica; clients that run will not accept another key", c.NoisePath, kept.Public)}
+	return private, lostKey{fmt.Errorf("noise.private_key_path %s has a different key than the one that clients know, %s: "+
+		"restore the right file from a backup or another replica; running clients do not accept another key", c.NoisePath, kept.Public)}
 }
 
 // newKey replaces the key that clients know. An existing file is renamed, not deleted: it
@@ -179,16 +179,16 @@ func (c Config) newKey(ctx context.Context, seal []byte) (key.MachinePrivate, er
 	if err != nil {
 		return private, err
 	}
-	c.Log.Warn("the key that clients knew was given up: restart every client, and give every receiver of webhooks its new secret", "key", private.Public())
+	c.Log.Warn("server key replaced: restart every client, and give every webhook receiver its new secret", "key", private.Public())
 	return private, nil
 }
 
 func (c Config) errMissing(r noiseRecord) error {
 	if len(r.Sealed) > 0 {
-		return lostKey{fmt.Errorf("the key that clients know, %s, is sealed in the database: set secrets_key_file to the file that the other replicas use", r.Public)}
+		return lostKey{fmt.Errorf("the key that clients know, %s, is encrypted in the database: set secrets_key_file to the file that the other replicas use", r.Public)}
 	}
 	return lostKey{fmt.Errorf("noise.private_key_path %s does not exist, but clients know the key %s: "+
-		"put the file there, from a backup or another replica; clients that run will not accept another key", c.NoisePath, r.Public)}
+		"restore the file from a backup or another replica; running clients do not accept another key", c.NoisePath, r.Public)}
 }
 
 // open decrypts the key from the database.
@@ -198,7 +198,7 @@ func (c Config) open(r noiseRecord, seal []byte) (private key.MachinePrivate, er
 		err = private.UnmarshalText(plain)
 	}
 	if !ok || err != nil || private.Public() != r.Public {
-		return private, lostKey{fmt.Errorf("secrets_key_file %s does not open the key %s that clients know: put the file there that the first replica had", c.KeyFile, r.Public)}
+		return private, lostKey{fmt.Errorf("secrets_key_file %s cannot decrypt the key %s that clients know: use the same file as the other replicas", c.KeyFile, r.Public)}
 	}
 	return private, nil
 }
@@ -209,7 +209,7 @@ func noiseRecordIn(w *policy.World) (r noiseRecord, ok bool, err error) {
 		return r, false, nil
 	}
 	if err := json.Unmarshal([]byte(v.Value), &r); err != nil {
-		return r, false, fmt.Errorf("the record of the key that clients know cannot be read: restore the database from a backup: %w", err)
+		return r, false, fmt.Errorf("cannot read the record of the key that clients know: restore the database from a backup: %w", err)
 	}
 	return r, true, nil
 }
@@ -233,7 +233,7 @@ func sealingKey(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
-	const remedy = "make one with: umask 077; openssl rand -hex 32 > FILE, and give it to every replica"
+	const remedy = "create one with: umask 077; openssl rand -hex 32 > FILE, and copy it to every replica"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("secrets_key_file: %w: %s", err, remedy)
@@ -245,12 +245,12 @@ func sealingKey(path string) ([]byte, error) {
 	if k, err := base64.StdEncoding.DecodeString(trimmed); err == nil && len(k) == secretBytes {
 		return k, nil
 	}
-	return nil, fmt.Errorf("secrets_key_file %s does not hold %d bytes as hexadecimal digits or base64: %s", path, secretBytes, remedy)
+	return nil, fmt.Errorf("secrets_key_file %s does not contain %d bytes as hexadecimal digits or base64: %s", path, secretBytes, remedy)
 }
 
 // errCutShort means that a file ends before its key does, as after a power failure during
 // writing.
-var errCutShort = errors.New("the file is cut short")
+var errCutShort = errors.New("the file is truncated")
 
 // readNoise reads the key file. It returns the zero key if there is none.
 func (c Config) readNoise() (private key.MachinePrivate, err error) {
@@ -263,14 +263,14 @@ func (c Config) readNoise() (private key.MachinePrivate, err error) {
 	}
 	trimmed := strings.TrimSpace(string(text))
 	if err := private.UnmarshalText([]byte(trimmed)); err != nil || private.IsZero() {
-		err := fmt.Errorf("noise.private_key_path %s does not hold a key, written as privkey: and 64 hexadecimal digits: put the right file there, from a backup or another replica", c.NoisePath)
+		err := fmt.Errorf("noise.private_key_path %s does not contain a key (privkey: followed by 64 hexadecimal digits): restore the right file from a backup or another replica", c.NoisePath)
 		if cutShort(trimmed) {
 			err = fmt.Errorf("%w: %w", err, errCutShort)
 		}
 		return key.MachinePrivate{}, err
 	}
 	if info, err := os.Stat(c.NoisePath); err == nil && info.Mode().Perm()&0o077 != 0 {
-		c.Log.Warn("others can read the key that clients know; take the permission away with: chmod 600", "path", c.NoisePath)
+		c.Log.Warn("the private key is readable by other users; fix it with: chmod 600", "path", c.NoisePath)
 	}
 	return private, nil
 }
@@ -307,7 +307,7 @@ func writeNoise(path string, private key.MachinePrivate) error {
 		err = syncDir(dir)
 	}
 	if err != nil {
-		return fmt.Errorf("noise.private_key_path: %w: make the directory writable for the service's user, or set noise.private_key_path to another place", err)
+		return fmt.Errorf("noise.private_key_path: %w: make the directory writable for the user that runs the server, or set noise.private_key_path to another path", err)
 	}
 	return nil
 }

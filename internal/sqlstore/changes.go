@@ -37,7 +37,7 @@ func (c *changes) add(e mesh.Event) error {
 	r, known := c.schema.byRow[reflect.TypeOf(row)]
 	switch {
 	case !known:
-		return fmt.Errorf("no table keeps %s", e.Kind())
+		return fmt.Errorf("no table stores %s", e.Kind())
 	case r != nil:
 		c.put(r, r.values(row))
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // errPoolExhausted means that no connection became free in time.
-var errPoolExhausted = errors.New("database connection pool exhausted; raise database.postgres.max_open_conns or look for slow queries")
+var errPoolExhausted = errors.New("database connection pool exhausted; raise database.postgres.max_open_conns, or find slow queries")
 
 // explain turns an engine's error into the messages that operators search for, the same for both engines, and
 // says what to do. Errors of the caller are returned unchanged.
@@ -34,7 +34,7 @@ func explain(err error) error {
 	case errors.As(err, &pg): // says more than the ConnectError that may wrap it
 		return explainPostgres(pg, err)
 	case errors.As(err, &connect):
-		return unavailable("failed to connect to database: check that PostgreSQL runs at database.postgres.host and port: %w", err)
+		return unavailable("failed to connect to database: check that PostgreSQL is running at database.postgres.host and port: %w", err)
 	case sqliteCode(err) != sqlite3.SQLITE_OK:
 		return explainSQLite(err)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -66,7 +66,7 @@ func (e oneLine) Unwrap() error { return e.error }
 func explainPostgres(pg *pgconn.PgError, err error) error {
 	switch pg.Code {
 	case "53100": // disk_full
-		return unavailable("database write failed: no space left on device: free space on the disk of PostgreSQL: %w", err)
+		return unavailable("database write failed: no space left on device: free space on the disk of the PostgreSQL server: %w", err)
 	case "XX001", "XX002": // data_corrupted, index_corrupted
 		return unavailable("invalid page header: a page of the database is damaged; restore a backup: %w", err)
 	case "53300": // too_many_connections
@@ -107,15 +107,15 @@ func explainSQLite(err error) error {
 	// Until its first change, a database file has a rollback journal, which a read-only connection cannot
 	// roll back. After that it has a write-ahead log.
 	if extendedCode(err) == sqlite3.SQLITE_READONLY_ROLLBACK {
-		return unavailable("the database file was being made when its process ended, and holds nothing yet: repeat the restore, or start the service: %w", err)
+		return unavailable("the process that was creating the database file was interrupted, so the file is empty: repeat the restore, or start the server: %w", err)
 	}
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_FULL:
-		return unavailable("database write failed: no space left on device: free some space: %w", err)
+		return unavailable("database write failed: no space left on device: free disk space: %w", err)
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return unavailable("database disk image is malformed: restore a backup: %w", err)
 	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		return unavailable("failed to open database file: permission denied: the service's user must own the file and its directory: %w", err)
+		return unavailable("failed to open database file: permission denied: the user that runs the server must own the file and its directory: %w", err)
 	case sqlite3.SQLITE_IOERR:
 		return unavailable("database write failed: %w", err)
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
@@ -128,7 +128,7 @@ func explainSQLite(err error) error {
 func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return unavailable("failed to open database file: permission denied: %s: the service's user must own the file and its directory", path)
+		return unavailable("failed to open database file: permission denied: %s: the user that runs the server must own the file and its directory", path)
 	case errors.Is(err, syscall.EROFS):
 		return unavailable("failed to open database file: %s is on a read-only file system", path)
 	case errors.Is(err, syscall.ENOSPC):

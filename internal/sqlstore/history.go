@@ -154,7 +154,7 @@ func (h historyTables) reaches(ctx context.Context, table string, after history.
 		return err
 	}
 	if after.Compare(history.EndOf(gone)) < 0 || after.Rev > head {
-		return fmt.Errorf("%w: asked for what follows %v, kept is what follows %d up to %d", history.ErrForgotten, after, gone, head)
+		return fmt.Errorf("%w: requested what follows %v, but only revisions after %d up to %d are stored", history.ErrForgotten, after, gone, head)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (l loader) read(d *mesh.Draft, rows rowsReader) error {
 			return fmt.Errorf("loading %s: %w", l.table, err)
 		}
 		if id := *l.row[0].(*int64); id <= 0 || id > mesh.MaxID {
-			return fmt.Errorf("loading %s: no row can have the id %d; restore a backup", l.table, id)
+			return fmt.Errorf("loading %s: invalid row id %d; restore a backup", l.table, id)
 		}
 		l.put(d)
 	}

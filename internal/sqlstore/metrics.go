@@ -11,7 +11,7 @@ import (
 func newDurations() prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "mesh_db_query_duration_seconds",
-		Help: "Time of each SQL statement.",
+		Help: "Duration of SQL statements.",
 		// The bounds include 1 s, which is our service level objective.
 		Buckets: []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5},
 	})
@@ -26,9 +26,9 @@ func register(reg prometheus.Registerer, durations prometheus.Histogram, stat fu
 	}
 	reg.MustRegister(
 		durations,
-		gauge("mesh_db_connections_open", "Open connections of the pool.", func(s poolStat) int { return s.open }),
-		gauge("mesh_db_connections_idle", "Idle connections of the pool.", func(s poolStat) int { return s.idle }),
-		gauge("mesh_db_max_open_connections", "Connections that the pool may open.", func(s poolStat) int { return s.max }),
+		gauge("mesh_db_connections_open", "Open connections in the pool.", func(s poolStat) int { return s.open }),
+		gauge("mesh_db_connections_idle", "Idle connections in the pool.", func(s poolStat) int { return s.idle }),
+		gauge("mesh_db_max_open_connections", "Maximum number of open connections in the pool.", func(s poolStat) int { return s.max }),
 	)
 }
 

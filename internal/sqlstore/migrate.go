@@ -59,7 +59,7 @@ func migrate(ctx context.Context, dialect goose.Dialect, db *sql.DB, opts ...goo
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("bringing the database up to date: %w", err)
+		return fmt.Errorf("migrating the database: %w", err)
 	}
 	return nil
 }

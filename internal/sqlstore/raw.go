@@ -163,7 +163,7 @@ func (r *Raw) mustBeUnused(ctx context.Context) error {
 			return err
 		}
 		if last != first {
-			return fmt.Errorf("%s is in use by the server %s: stop every server of it first", r.where, id)
+			return fmt.Errorf("%s is in use by the server %s: stop all servers that use it first", r.where, id)
 		}
 	}
 	return nil
@@ -214,7 +214,7 @@ func (r *Raw) keepOut(ctx context.Context, tx *sql.Tx) error {
 	var alone bool
 	err := tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1)", lock.DefaultLockID).Scan(&alone)
 	if err == nil && !alone {
-		err = fmt.Errorf("%s is being prepared by a server that starts, or copied: stop that first", r.where)
+		err = fmt.Errorf("%s is in use by a server that is starting, or is being copied: stop that first", r.where)
 	}
 	return err
 }
@@ -230,7 +230,7 @@ func (r *Raw) view(ctx context.Context, tx *sql.Tx) (*View, error) {
 		return v, err
 	}
 	if version > newest {
-		return v, fmt.Errorf("%s has tables of version %d, and this binary knows up to %d: use the fairlead that served it last", r.where, version, newest)
+		return v, fmt.Errorf("%s has schema version %d, and this binary supports up to %d: use the version of fairlead that used it last", r.where, version, newest)
 	}
 	v.Schema = version
 	if v.Tables, err = Tables(ctx, version); err != nil {
@@ -340,7 +340,7 @@ func (v *View) check(t Table, row []any) error {
 			}
 		}
 		if !ok {
-			return fmt.Errorf("found %T in the column %s, which holds %s", row[i], c.Name, c.Type)
+			return fmt.Errorf("unexpected %T in the column %s of type %s", row[i], c.Name, c.Type)
 		}
 		if t.Name == "head" && c.Name == "batch" {
 			row[i] = []byte{}
@@ -397,7 +397,7 @@ func (r *Raw) Rebuild(ctx context.Context, version int64, fn func(*Rebuilding) e
 func begin(ctx context.Context, tx *sql.Tx, before head) error {
 	h, err := scanHead(tx.QueryRowContext(ctx, selectHead+" FROM head WHERE id = 1"))
 	if errors.Is(err, sql.ErrNoRows) {
-		return errors.New("the table head has no row: this is no whole database")
+		return errors.New("the table head is empty: the database is incomplete")
 	}
 	if err != nil {
 		return err

@@ -282,7 +282,7 @@ func (f flag) ScanInt64(n pgtype.Int8) error {
 func (f flag) Scan(value any) error {
 	n, ok := value.(int64)
 	if !ok {
-		return fmt.Errorf("found %T where an integer belongs", value)
+		return fmt.Errorf("expected an integer, found %T", value)
 	}
 	*f.p = n != 0
 	return nil
@@ -302,5 +302,5 @@ func (p parser) Scan(value any) error {
 	case []byte:
 		return p(v)
 	}
-	return fmt.Errorf("found %T where text or bytes belong", value)
+	return fmt.Errorf("expected text or bytes, found %T", value)
 }

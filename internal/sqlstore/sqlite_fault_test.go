@@ -191,7 +191,7 @@ func TestOrphanedLogOfSQLiteIsNotOverwritten(t *testing.T) {
 	if err := os.WriteFile(path+"-wal", []byte("what is left of a database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sqlstore.OpenSQLite(t.Context(), path, prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "put the database back") {
+	if _, err := sqlstore.OpenSQLite(t.Context(), path, prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "restore the database file") {
 		t.Fatalf("opening beside an orphaned log: %v", err)
 	}
 }
@@ -230,6 +230,6 @@ func TestFileOfSQLiteThatWasBeingMadeIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer raw.Close()
-	says(t, raw.View(t.Context(), func(*sqlstore.View) error { return nil }), "holds nothing yet", "repeat the restore, or start the service")
+	says(t, raw.View(t.Context(), func(*sqlstore.View) error { return nil }), "the file is empty", "repeat the restore, or start the server")
 	heals(t, openSQLite(t, killed))
 }

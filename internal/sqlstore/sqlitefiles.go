@@ -55,7 +55,7 @@ func takeFiles(ctx context.Context, path string) (_ *sqliteFiles, err error) {
 		return nil, openError(path+".lock", err)
 	}
 	if orphan, err := orphaned(path); err != nil || orphan {
-		return nil, unavailable("failed to open database file: %s is missing but %s-wal exists: put the database back, or move that file away to start empty", path, path)
+		return nil, unavailable("failed to open database file: %s is missing but %s-wal exists: restore the database file, or move the other file away to start with an empty database", path, path)
 	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		_ = lock.Truncate(0) // the note is about another database, whose inode this one may get
@@ -129,7 +129,7 @@ func (f *sqliteFiles) complete(ctx context.Context, db *sql.DB) error {
 	}
 	if found < noted {
 		return unavailable("failed to open database file: %s ends at revision %d, and revision %d was saved: the file %s-wal was removed, "+
-			"or the database was replaced with an older copy. Put the missing file back, or restore a backup; to continue without these changes, delete %s.lock",
+			"or the database was replaced with an older copy. Restore the missing file or a backup; to continue without these changes, delete %s.lock",
 			f.path, found, noted, f.path, f.path)
 	}
 	return nil
@@ -173,13 +173,13 @@ func (f *sqliteFiles) watchLog() {
 // process was using it, because further writes would be lost.
 func (f *sqliteFiles) present() error {
 	if file, err := os.Stat(f.path); err != nil || !os.SameFile(file, f.file) {
-		return unavailable("database write failed: %s was removed or replaced while in use: stop the service, put the file back, start again", f.path)
+		return unavailable("database write failed: %s was removed or replaced while in use: stop the server, restore the file and start again", f.path)
 	}
 	if f.log == nil {
 		return nil
 	}
 	if log, err := os.Stat(f.path + "-wal"); err != nil || !os.SameFile(log, f.log) {
-		return unavailable("database write failed: %s-wal was removed or replaced while in use: restart the service", f.path)
+		return unavailable("database write failed: %s-wal was removed or replaced while in use: restart the server", f.path)
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ type Table struct {
 // transient returns why the rows of a table are useless in another database, or "".
 func transient(table string) (why string) {
 	return map[string]string{
-		"log":      "it only feeds those who follow it; after a restore they read the tables anew",
-		"replicas": "heartbeats of processes that run now",
+		"log":      "only replicas that follow it need it; after a restore they reload the tables",
+		"replicas": "heartbeats of running servers",
 	}[table]
 }
 

@@ -44,7 +44,7 @@ func (t *tx) Confirm() { t.confirm = true }
 func (t *tx) empty() bool { return len(t.changes.log) == 0 && !t.confirm }
 func (t *tx) bare() bool  { return len(t.changes.log) == 0 && t.confirm }
 
-var errBehind = errors.New("append without having seen all that was missed")
+var errBehind = errors.New("cannot append before reading all missed entries")
 
 func (t *tx) Append(c store.Command) (mesh.Revision, error) {
 	if mesh.Revision(len(t.missed)) != t.found-t.after {

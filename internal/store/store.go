@@ -19,7 +19,7 @@ import (
 // Errors that callers distinguish.
 var (
 	// ErrPruned means that the log no longer reaches back far enough. Load reads the tables instead.
-	ErrPruned = errors.New("the log no longer holds these revisions")
+	ErrPruned = errors.New("the log no longer contains these revisions")
 	// ErrRewound means that the database does not have the history that the
 	// caller has seen: a backup was restored, or a standby without the newest
 	// commits was promoted.

@@ -45,5 +45,5 @@ func (h *Hub) verify(s sample) {
 	if s.from != nil {
 		args = append(args, "from", s.from.Rev)
 	}
-	h.log.Error("a node was sent a wrong map; please report this line", args...)
+	h.log.Error("wrong map sent to a node; please report this as a bug", args...)
 }

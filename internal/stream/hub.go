@@ -148,7 +148,7 @@ func (h *Hub) isContested(node mesh.NodeID) bool {
 	}
 	if time.Since(h.told) > time.Minute {
 		h.told = time.Now()
-		h.log.Warn("two devices use the same state and take their node from each other; log one of them out and in again", "node", node)
+		h.log.Warn("two devices use the same node key and disconnect each other; log one of them out and in again", "node", node)
 	}
 	return true
 }
@@ -235,7 +235,7 @@ func (h *Hub) breakBlocked(now time.Time) {
 	for _, s := range stuck {
 		s.mu.Lock()
 		if s.abort != nil {
-			h.log.Info("ending a stream that is not read", "node", s.node)
+			h.log.Info("closing a stream that the client does not read", "node", s.node)
 			s.abort()
 		}
 		s.mu.Unlock()

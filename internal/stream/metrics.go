@@ -19,17 +19,17 @@ func newMetrics(reg prometheus.Registerer, h *Hub) *metrics {
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{Name: "mesh_stream_sent_bytes_total", Help: "Bytes of messages sent to nodes."}),
 		checks: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_stream_checks_total",
-			Help: "Updates and full maps, as sent to nodes, that were compared with a map rendered for this purpose.",
+			Help: "Messages sent to nodes that were checked against a newly rendered map.",
 		}),
 		violations: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_stream_check_failures_total", Help: "Updates and full maps, as sent to nodes, that were wrong. It must stay zero.",
+			Name: "mesh_stream_check_failures_total", Help: "Checked messages that differed from a newly rendered map. Must stay zero.",
 		}),
 	}
 	reg.MustRegister(messages, m.bytes, m.checks, m.violations,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_streams_open", Help: "Nodes that have a stream on this replica."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_streams_open", Help: "Open map streams on this replica."},
 			func() float64 { return float64(h.Count()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mesh_stream_worlds_pinned", Help: "Different worlds that streams sent last: 1 when all keep up.",
+			Name: "mesh_stream_worlds_pinned", Help: "Different network states that open streams have sent; 1 if all are up to date.",
 		}, func() float64 { return float64(h.worlds()) }))
 	return m
 }

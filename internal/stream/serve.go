@@ -26,7 +26,7 @@ type Request struct {
 }
 
 // ErrBroken means that the connection of a stream broke.
-var ErrBroken = errors.New("the connection broke")
+var ErrBroken = errors.New("connection lost")
 
 // ErrGone means that there is no node with this id and key.
 var ErrGone = errors.New("no such node")

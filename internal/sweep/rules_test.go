@@ -51,7 +51,7 @@ func TestNodeLapsesOnceWhenItsExpiryHasPassed(t *testing.T) {
 	}
 }
 
-func TestRequestsAreForgottenWhenTheirTimeIsOver(t *testing.T) {
+func TestReceiptsExpire(t *testing.T) {
 	receipt := func(id mesh.ReceiptID, until mesh.Time) mesh.Event {
 		return mesh.ReceiptPut{Receipt: &mesh.Receipt{ID: id, Owner: "key:1", Key: mesh.Secret{byte(id)}, Until: until}}
 	}

@@ -70,7 +70,7 @@ func New(c Config) *Sweeper {
 		ledger: c.Ledger, log: c.Log, interval: c.Interval, inactivity: c.Inactivity,
 		replicas: replicaWatch{self: string(c.Ledger.Cluster().Self().ID), since: now, last: now, seen: map[string]time.Time{}},
 		nodes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mesh_sweep_nodes_total", Help: "Nodes that this replica found expired, deleted as idle ephemeral ones, or found lost with their replica.",
+			Name: "mesh_sweep_nodes_total", Help: "Nodes that this replica marked as expired, deleted as inactive ephemeral nodes, or marked as offline because their replica was lost.",
 		}, []string{"reason"}),
 	}
 	for _, reason := range []string{sweptExpired, sweptEphemeral, sweptLost} {
@@ -132,16 +132,16 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 		find   finding
 	}{
 		{mesh.ReasonExpired, expired},
-		{"ephemeral and away for too long", away},
-		{"replica is gone", lostNodes(lost)},
-		{"login answer has ended", endedLogins},
-		{"SSH answer has ended", endedSSHGrants},
+		{"ephemeral node inactive for too long", away},
+		{"replica lost", lostNodes(lost)},
+		{"login approval expired", endedLogins},
+		{"SSH approval expired", endedSSHGrants},
 		{"route overlaps the mesh's own addresses", forbiddenRoutes(s.ledger.World().Reserved)},
-		{"request need not be remembered", endedReceipts},
-		{"replica is gone", lostRelays(lost)},
+		{"idempotency key expired", endedReceipts},
+		{"replica lost", lostRelays(lost)},
 	} {
 		if err := s.commit(ctx, f.reason, f.find); err != nil {
-			s.log.Debug("sweep waits for the database", "reason", f.reason, "error", err)
+			s.log.Debug("sweep failed, retrying", "reason", f.reason, "error", err)
 			return
 		}
 	}

@@ -73,7 +73,7 @@ func (c *Sender) deliver(ctx context.Context, id mesh.WebhookID) time.Duration {
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 	defer cancel()
 	if err := r.save(leaving, 0); err != nil {
-		c.log.Debug("cannot save the position of a webhook; some events may be delivered again", "webhook", id, "error", err)
+		c.log.Debug("cannot save the position of a webhook; some events may be delivered twice", "webhook", id, "error", err)
 	}
 	return 0
 }
@@ -339,7 +339,7 @@ func (r *delivery) giveUp(row history.AuditRow, tries int) {
 	r.metrics.deliveries.WithLabelValues(outcomeDead).Inc()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.log.Warn("giving up on an event; see: fairlead webhooks failed", "webhook", r.id, "event", row.Position.String(), "name", control.EventName(row), "problem", r.at.LastAnswer)
+	r.log.Warn("webhook event given up; see fairlead webhooks failed", "webhook", r.id, "event", row.Position.String(), "name", control.EventName(row), "problem", r.at.LastAnswer)
 	r.letters = append(r.letters, mesh.DeadLetter{
 		Webhook: r.id, Rev: row.Position.Rev, Index: row.Position.Index, Event: control.EventName(row), Attempts: tries, Answer: r.at.LastAnswer,
 	})

@@ -25,7 +25,7 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mesh_webhook_deliveries_total", Help: "Attempts of this replica to deliver an event, and events given up, by outcome.",
+			Name: "mesh_webhook_deliveries_total", Help: "Webhook delivery attempts of this replica, and events given up, by outcome.",
 		}, []string{"outcome"}),
 		oldest: map[mesh.WebhookID]mesh.Time{},
 	}
@@ -33,7 +33,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.deliveries.WithLabelValues(outcome) // export it from the start
 	}
 	reg.MustRegister(m.deliveries, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "mesh_webhook_lag_seconds", Help: "Age of the oldest event that this replica is delivering.",
+		Name: "mesh_webhook_lag_seconds", Help: "Age of the oldest webhook event that this replica has not delivered yet.",
 	}, m.lag))
 	return m
 }

@@ -56,7 +56,7 @@ func newClient(allowLocal bool, local func(netip.Addr) bool) *http.Client {
 	}
 }
 
-var errLocal = errors.New("the address is of the server itself, of its link or of the mesh: set webhooks.allow_local to allow that")
+var errLocal = errors.New("the receiver has a local address or an address of the mesh; set webhooks.allow_local to allow it")
 
 // Deliver sends one event to the receiver of a webhook, without retries.
 func (c *Sender) Deliver(ctx context.Context, w *mesh.Webhook, row history.AuditRow) (answer control.WebhookAnswer) {
@@ -90,7 +90,7 @@ func (c *Sender) Deliver(ctx context.Context, w *mesh.Webhook, row history.Audit
 	case 2:
 		answer.Delivered = true
 	case 3:
-		answer.Problem = statusText(resp.StatusCode) + ", which is not followed: give the address that it leads to"
+		answer.Problem = statusText(resp.StatusCode) + "; redirects are not followed, use the target URL"
 	default:
 		answer.Problem = statusText(resp.StatusCode)
 	}

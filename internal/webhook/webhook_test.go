@@ -178,7 +178,7 @@ func TestReceiverThatIsGoneDisablesItsWebhook(t *testing.T) {
 	}
 }
 
-func TestReceiverIsToldWhatIsForgotten(t *testing.T) {
+func TestReceiverLearnsOfPrunedEvents(t *testing.T) {
 	database := pg.Database(t)
 	a := start(t, postgres(t, database))
 	w, rec := a.hook()

@@ -165,8 +165,8 @@ func TestOtherRequestsOfClientsAreAnswered(t *testing.T) {
 		status int
 		text   string
 	}{
-		"/machine/set-dns":       {501, "certificates are not offered by this server\n"},
-		"/machine/update-health": {404, "no node has this key: it was removed, or has another key now; log in again\n"},
+		"/machine/set-dns":       {501, "this server does not issue certificates\n"},
+		"/machine/update-health": {404, "unknown node key: the node was deleted, or has a new key; log in again\n"},
 		"/machine/audit-log":     {200, ""},
 		"/machine/feature/query": {200, `{"Complete":true}`},
 		"/machine/id-token":      {404, "404 page not found\n"},
@@ -371,7 +371,7 @@ func TestReplicaThatMustNotServeRefusesClients(t *testing.T) {
 	connected := s.client()
 	page := strings.TrimPrefix(connected.asks(), s.url)
 	closed.Store(true)
-	if status, _, text := s.outside("GET", page, ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "Not available at the moment") ||
+	if status, _, text := s.outside("GET", page, ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "Temporarily unavailable") ||
 		strings.Contains(text, "laptop") || !strings.Contains(text, `http-equiv="refresh"`) {
 		t.Errorf("a login page: %d %s", status, text)
 	}
@@ -413,7 +413,7 @@ func TestReplicaThatIsCutOffSendsEachClientAwayOnce(t *testing.T) {
 	if status, _, _ := back.post("/machine/audit-log", "{}"); status != 200 {
 		t.Errorf("a client that came back is sent away again: %d", status)
 	}
-	if n := len(s.log.lines(t, "this replica is cut off from the database: sending its clients to others")); n != 1 {
+	if n := len(s.log.lines(t, "replica cut off from the database, moving its clients to other replicas")); n != 1 {
 		t.Errorf("%d lines in the log", n)
 	}
 }

@@ -56,7 +56,7 @@ func TestWhatAClientMeasuresIsKnown(t *testing.T) {
 	}
 	info["DERPLatency"], info["WorkingUDP"] = map[string]float64{}, true
 	says(object{"DebugFlags": []string{"warn-router-unhealthy", "netstack"}})
-	want.Warnings = []mesh.Warning{{Source: "warn-router-unhealthy", Text: "the client could not set up routes or firewall of its device"}}
+	want.Warnings = []mesh.Warning{{Source: "warn-router-unhealthy", Text: "the client could not configure the routes or the firewall of the device"}}
 	check(want)
 
 	if status, text, _ := c.post("/machine/update-health", object{"NodeKey": c.node.Public(), "Subsys": "dns", "Error": "no resolver\n"}); status != http.StatusNoContent {

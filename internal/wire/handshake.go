@@ -127,7 +127,7 @@ func (c *lazyConn) openPlain(w *hijacker) error {
 	w.WriteHeader(http.StatusSwitchingProtocols)
 	conn, buf, err := w.Hijack()
 	if err != nil {
-		return fmt.Errorf("taking the connection over: %w", err)
+		return fmt.Errorf("hijacking the connection: %w", err)
 	}
 	c.Conn = netutil.NewDrainBufConn(conn, buf.Reader)
 	return buf.Flush()

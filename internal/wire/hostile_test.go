@@ -103,7 +103,7 @@ func TestDevicesThatTakeTheirNodeFromEachOtherAreHeldBack(t *testing.T) {
 	b := &client{s: s, machine: a.machine, node: a.node}
 	b.connect()
 	streams := make(chan int)
-	const warning = "two devices use the same state and take their node from each other; log one of them out and in again"
+	const warning = "two devices use the same node key and disconnect each other; log one of them out and in again"
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	began := time.Now()

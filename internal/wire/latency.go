@@ -20,7 +20,7 @@ type latency struct {
 
 func newLatency(reg prometheus.Registerer) *latency {
 	l := &latency{heard: map[key.NodePublic]struct{}{}, seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "mesh_connection_latency_seconds", Help: "Latency that nodes report to their home relay.",
+		Name: "mesh_connection_latency_seconds", Help: "Latency to the home relay, as reported by nodes.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 	})}
 	reg.MustRegister(l.seconds)

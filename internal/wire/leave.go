@@ -35,7 +35,7 @@ func (s *Server) mustRefuse(ctx context.Context) bool {
 // and the load balancer sends them to another replica.
 func refuseClosed(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "2")
-	http.Error(w, "this replica lost the database and another one has it; connect to another replica", http.StatusServiceUnavailable)
+	http.Error(w, "this replica has lost its database; connect to another replica", http.StatusServiceUnavailable)
 }
 
 // Run sends clients to other replicas, gradually and once, when Config.Leave says
@@ -55,7 +55,7 @@ func (s *Server) Run(ctx context.Context) error {
 		case since.IsZero():
 			since = time.Now()
 			chunk = max(leaveChunk, s.connections()/int(leaveWithin/leaveEvery)+1)
-			s.config.Log.Warn("this replica is cut off from the database: sending its clients to others", "connections", s.connections())
+			s.config.Log.Warn("replica cut off from the database, moving its clients to other replicas", "connections", s.connections())
 		default:
 			s.closeSome(chunk, since)
 		}

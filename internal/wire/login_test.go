@@ -257,9 +257,9 @@ func TestLoginPageTellsItsState(t *testing.T) {
 		}
 	}
 	code := identity.LoginCode(link)
-	shows(path, 200, "This device asks to join", code, identity.LongLoginCode(link), "laptop", "linux", "fairlead auth approve "+code+" --user USER", `http-equiv="refresh"`)
+	shows(path, 200, "This device is waiting to join", code, identity.LongLoginCode(link), "laptop", "linux", "fairlead auth approve "+code+" --user USER", `http-equiv="refresh"`)
 	shows(strings.Replace(path, "/auth/", "/register/", 1), 200, code)
-	shows(path[:len(path)-1], 404, "This link cannot be read")
+	shows(path[:len(path)-1], 404, "This link is not valid")
 	expired := identity.NewLoginSealer(s.noise).SealLogin(identity.Login{
 		MachineKey: c.machine.Public(), NodeKey: key.NewNode().Public(), IssuedAt: mesh.TimeOf(time.Now().Add(-61 * time.Minute)),
 	})
@@ -334,7 +334,7 @@ func TestDeviceWithoutKeyIsRefusedWhereThereAreNoLinks(t *testing.T) {
 	s, _ := open(t, options{wire: func(c *wire.Config) {
 		c.Joins = control.New(control.Config{Ledger: c.Ledger, Log: c.Log, Registerer: prometheus.NewRegistry()}).Joins
 	}})
-	if out := s.client().register(nil); out.Error != badKey+"(a key is required; ask your administrator for one)" {
+	if out := s.client().register(nil); out.Error != badKey+"(a pre-auth key is required; ask your administrator for one)" {
 		t.Errorf("%+v", out)
 	}
 }

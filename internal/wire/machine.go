@@ -41,7 +41,7 @@ func (s *Server) MachineRoutes() map[string]http.HandlerFunc {
 		"GET " + netmap.SSHActionPath + "{src}/to/{dst}": s.sshAction,
 		"GET " + pingPath + "{token}":                    s.answered,
 		"POST /machine/set-dns": func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "certificates are not offered by this server", http.StatusNotImplemented)
+			http.Error(w, "this server does not issue certificates", http.StatusNotImplemented)
 		},
 		"POST /machine/update-health": s.updateHealth,
 		"POST /machine/audit-log":     func(http.ResponseWriter, *http.Request) {},
@@ -97,7 +97,7 @@ func (s *Server) panicked(r *http.Request) {
 		return
 	}
 	if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-		s.config.Log.Error("a client's request panicked", "panic", p, "path", r.URL.Path, "stack", string(debug.Stack()))
+		s.config.Log.Error("client request panicked", "panic", p, "path", r.URL.Path, "stack", string(debug.Stack()))
 	}
 	panic(http.ErrAbortHandler)
 }
@@ -136,7 +136,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &refusal):
 		writeJSON(w, tailcfg.RegisterResponse{Error: rejection(refusal)})
 	case errors.Is(err, mesh.ErrNoAddress):
-		s.config.Log.Error("a node could not be registered", "machine", p.machine.ShortString(), "error", err)
+		s.config.Log.Error("node registration failed", "machine", p.machine.ShortString(), "error", err)
 		writeJSON(w, tailcfg.RegisterResponse{Error: rejected + err.Error()})
 	case err != nil:
 		s.fail(w, r, err)
@@ -243,10 +243,10 @@ func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, stream.ErrGone):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case errors.Is(err, stream.ErrBroken), r.Context().Err() != nil:
-		s.config.Log.Debug("a map stream ended", "node", n.ID, "error", err)
+		s.config.Log.Debug("map stream ended", "node", n.ID, "error", err)
 	case err != nil:
-		s.config.Log.Error("a map could not be sent", "node", n.ID, "error", err)
-		http.Error(w, "internal error; the log of the service has the details", http.StatusInternalServerError)
+		s.config.Log.Error("cannot send map", "node", n.ID, "error", err)
+		http.Error(w, "internal error; see the server log", http.StatusInternalServerError)
 	}
 }
 
@@ -306,7 +306,7 @@ func decodeFailed(w http.ResponseWriter, err error) {
 		http.Error(w, fmt.Sprintf("the request is larger than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
 		return
 	}
-	http.Error(w, "the request cannot be read", http.StatusBadRequest)
+	http.Error(w, "invalid request", http.StatusBadRequest)
 }
 
 // fail responds to errors for which the protocol has no field.
@@ -329,7 +329,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrUnknownOutcome), errors.Is(err, ledger.ErrStopped):
 		tryLater(w, http.StatusServiceUnavailable, "the server cannot reach its database; try again")
 	default:
-		s.config.Log.Error("a client's request failed", "path", r.URL.Path, "machine", p.machine.ShortString(), "error", err)
-		http.Error(w, "internal error; the log of the service has the details", http.StatusInternalServerError)
+		s.config.Log.Error("client request failed", "path", r.URL.Path, "machine", p.machine.ShortString(), "error", err)
+		http.Error(w, "internal error; see the server log", http.StatusInternalServerError)
 	}
 }

@@ -58,7 +58,7 @@ func TestClientRegistersWithEachKindOfKey(t *testing.T) {
 	s.client().joins(withKey(once))
 	s.counted(3)
 	for text, reason := range map[string]string{
-		once:        "(the key can be used once and was used; ask your administrator for a new one)",
+		once:        "(the key is single-use and was already used; ask your administrator for a new one)",
 		expired:     "(the key has expired; ask your administrator for a new one)",
 		"flp_a_b":   "(the key is unknown; ask your administrator for a new one)",
 		"\x00\x1bé": "(the key is unknown; ask your administrator for a new one)",
@@ -196,7 +196,7 @@ func TestNodeKeyOfAnotherMachineIsRefused(t *testing.T) {
 	victim.joins(withKey(text))
 	before := *s.only()
 	thief.node = victim.node
-	if out := thief.register(withKey(text)); out.Error != "Node registration rejected: another machine has this node key; log out and in again to make a new one" {
+	if out := thief.register(withKey(text)); out.Error != "Node registration rejected: another device uses this node key; log out and in again to create a new one" {
 		t.Errorf("%+v", out)
 	}
 	if out := thief.register(object{"Expiry": time.Unix(123, 0)}); out.Error == "" {
@@ -278,10 +278,10 @@ func TestRefusedTagIsAnACLDenial(t *testing.T) {
 	asks := func(tags ...string) object {
 		return with(withKey(tagged), object{"Hostinfo": object{"Hostname": "h", "RequestTags": tags}})
 	}
-	if out := c.register(asks("tag:a", "tag:root")); !strings.HasPrefix(out.Error, "Node registration rejected: tag not allowed: tag:root") {
+	if out := c.register(asks("tag:a", "tag:root")); !strings.HasPrefix(out.Error, "Node registration rejected: tag not allowed: the pre-auth key does not have tag:root") {
 		t.Errorf("%+v", out)
 	}
-	if out := c.register(asks("root")); !strings.HasPrefix(out.Error, `Node registration rejected: "root" is not a tag`) {
+	if out := c.register(asks("root")); !strings.HasPrefix(out.Error, `Node registration rejected: invalid tag "root"`) {
 		t.Errorf("%+v", out)
 	}
 	if lines := s.log.lines(t, "ACL denied"); len(lines) != 1 || lines[0]["user"] != "alice" || lines[0]["node"] != "h" {

@@ -147,7 +147,7 @@ func New(c Config) *Server {
 		Handler: s.machineHandler(), ReadHeaderTimeout: readIdleTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout, ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 	}
 	c.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "mesh_wire_connections", Help: "Open connections of clients.",
+		Name: "mesh_wire_connections", Help: "Open client connections.",
 	}, func() float64 { return float64(s.connections()) }))
 	return s
 }

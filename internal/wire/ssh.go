@@ -18,7 +18,7 @@ func (s *Server) sshAction(w http.ResponseWriter, r *http.Request) {
 	p := peerOf(r)
 	ask, ok := sshAsk(r)
 	if !ok {
-		http.Error(w, "the request cannot be read", http.StatusBadRequest)
+		http.Error(w, "invalid request", http.StatusBadRequest)
 		return
 	}
 	ask.MachineKey = p.machine

@@ -127,7 +127,7 @@ func TestCheckedSessionBeginsWhenItIsApproved(t *testing.T) {
 	if a := c.begins("ana"); !a.Accept {
 		t.Errorf("the next session: %+v", a)
 	}
-	if lines := s.log.lines(t, "SSH session waits for an approval"); len(lines) != 1 || lines[0]["code"] != code || lines[0]["user"] != "alice" || lines[0]["ssh_user"] != "ana" {
+	if lines := s.log.lines(t, "SSH session waiting for approval"); len(lines) != 1 || lines[0]["code"] != code || lines[0]["user"] != "alice" || lines[0]["ssh_user"] != "ana" {
 		t.Errorf("log: %v", lines)
 	}
 	if lines := s.log.lines(t, "SSH session approved"); len(lines) != 1 || lines[0]["ssh_user"] != "ana" || lines[0]["node"] == lines[0]["target"] {
@@ -156,21 +156,21 @@ func TestRefusedSessionIsLogged(t *testing.T) {
 	if a := c.begins("guest"); !a.Accept {
 		t.Errorf("a rule that accepts: %+v", a)
 	}
-	if a := c.begins("root"); !a.Reject || a.Message != "fairlead: no rule of the policy lets you in\r\n" {
+	if a := c.begins("root"); !a.Reject || a.Message != "fairlead: no policy rule allows this session\r\n" {
 		t.Errorf("no rule: %+v", a)
 	}
 	code, held := c.holds("ana")
 	if _, err := s.SSH.Reject(t.Context(), admin, code, "no"); err != nil {
 		t.Fatal(err)
 	}
-	if a := <-held; !a.Reject || a.Message != "fairlead: an administrator refused this session\r\n" {
+	if a := <-held; !a.Reject || a.Message != "fairlead: an administrator rejected this session\r\n" {
 		t.Errorf("refused: %+v", a)
 	}
 	lines := s.log.lines(t, "ACL denied")
 	if len(lines) != 2 {
 		t.Fatalf("log: %v", lines)
 	}
-	for i, want := range []string{"no rule of the policy lets you in", "ssh, line 4: an administrator refused this session"} {
+	for i, want := range []string{"no policy rule allows this session", "ssh, line 4: an administrator rejected this session"} {
 		if l := lines[i]; l["rule"] != want || l["user"] != "alice" || l["node"] == "" || l["target"] == "" {
 			t.Errorf("log: %v", l)
 		}

@@ -67,7 +67,7 @@ func (s *Server) serveStranger(w http.ResponseWriter, r *http.Request, next http
 	p := peerOf(r)
 	defer p.requests.Add(-1)
 	if p.requests.Add(1) > strangerRequests {
-		tryLater(w, http.StatusTooManyRequests, "too many requests at once; register first")
+		tryLater(w, http.StatusTooManyRequests, "too many requests; register first")
 		return
 	}
 	body, err := s.readBody(identity.Network(p.addr), http.MaxBytesReader(w, r.Body, strangerBody))

@@ -98,7 +98,7 @@ func (s *Server) serve(ctx context.Context, conn *controlbase.Conn, p peer) {
 	defer s.end(conn)
 	defer func() {
 		if fault := recover(); fault != nil {
-			s.config.Log.Error("a client's connection panicked", "panic", fault, "machine", p.machine.ShortString(), "stack", string(debug.Stack()))
+			s.config.Log.Error("client connection panicked", "panic", fault, "machine", p.machine.ShortString(), "stack", string(debug.Stack()))
 		}
 	}()
 	s.http2Server().ServeConn(conn, &http2.ServeConnOpts{Context: context.WithValue(ctx, peerKey{}, p), BaseConfig: s.inner})
@@ -126,7 +126,7 @@ func peerOf(r *http.Request) peer {
 func writeJSON(w http.ResponseWriter, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
+		http.Error(w, "cannot encode the response", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

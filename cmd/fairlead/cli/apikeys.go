@@ -15,7 +15,7 @@ import (
 func (t *tool) apiKeys() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "apikeys",
-		Short: "Create, list, expire and delete the keys of the API",
+		Short: "Manage API keys",
 		Example: `  fairlead apikeys create --expiration 90d
   fairlead apikeys list`,
 	}, t.apiKeysCreate(), t.apiKeysList(), t.apiKeysExpire(), t.apiKeysDelete())
@@ -30,15 +30,16 @@ func (t *tool) apiKeysCreate() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Create an API key and print it, this once",
-		Long: `Create an API key and print it, this once: the server keeps only a hash.
+		Short: "Create an API key",
+		Long: `Create an API key and print it. The key is shown only once: the server stores
+only a hash.
 
-Recommended lifetimes are 90d in production, 365d for additional keys of a
-console, and 999d only for development or a long-lived console key.
+Recommended lifetimes are 90d in production, 365d for additional console keys,
+and 999d only for development or a long-lived console key.
 
-A key of the role read changes nothing, one of the role operator all but keys,
-webhooks and the policy. Scopes narrow the role to some nouns, such as nodes, or
-nodes:read to look at them only.`,
+A key with the role read is read-only. A key with the role operator can change
+everything except keys, webhooks and the policy. Scopes limit a key to some
+resources, such as nodes, or nodes:read for read-only access to them.`,
 		Example: `  fairlead apikeys create
   fairlead apikeys create --role read
   fairlead apikeys create --role operator --scope nodes,routes
@@ -53,14 +54,14 @@ nodes:read to look at them only.`,
 			if err := t.show(created, created.APIKey+"\n"); err != nil {
 				return err
 			}
-			t.note("API key %s ends at %s and is not shown again", created.ID, timeText(created.Expiration))
+			t.note("API key %s expires at %s. It will not be shown again", created.ID, timeText(created.Expiration))
 			return nil
 		}),
 	}
-	cmd.Flags().Var(&life, "expiration", "how long the key can be used, such as 365d or 1y (default 90d, also for 0)")
-	cmd.Flags().StringVar(&role, "role", "admin", "what the key may do: read, operator or admin")
-	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "the nouns it may do it with (default all)")
-	cmd.Flags().StringVar(&comment, "comment", "", "what the key is for")
+	cmd.Flags().Var(&life, "expiration", "how long the key is valid, such as 365d or 1y (default 90d; 0 means the default)")
+	cmd.Flags().StringVar(&role, "role", "admin", "`role` of the key: read, operator or admin")
+	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "`scopes` of the key, such as nodes or nodes:read (default all)")
+	cmd.Flags().StringVar(&comment, "comment", "", "`text` that says what the key is for")
 	complete(cmd, "role", cobra.FixedCompletions([]string{"read", "operator", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "scope", completeScopes())
 	complete(cmd, "expiration", cobra.NoFileCompletions)
@@ -73,7 +74,7 @@ func (t *tool) apiKeysList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List API keys",
-		Long:  "List API keys, expired ones included. Their secrets are masked.",
+		Long:  `List API keys, including expired ones. Secrets are masked.`,
 		Example: `  fairlead apikeys list
   fairlead apikeys list --invalid
   fairlead apikeys list --output json`,
@@ -100,7 +101,7 @@ func (t *tool) apiKeysList() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&valid, "valid", false, "only keys that are accepted now")
+	cmd.Flags().BoolVar(&valid, "valid", false, "only keys that are still valid")
 	cmd.Flags().BoolVar(&invalid, "invalid", false, "only keys that have expired")
 	return t.watchable(cmd)
 }
@@ -108,7 +109,7 @@ func (t *tool) apiKeysList() *cobra.Command {
 func (t *tool) whoami() *cobra.Command {
 	return &cobra.Command{
 		Use:   "whoami",
-		Short: "Show as whom the server sees you, and what you may do",
+		Short: "Show your identity and permissions",
 		Example: `  fairlead whoami
   fairlead --server https://mesh.example.com --api-key "$KEY" whoami`,
 		Args: takes(),
@@ -143,27 +144,32 @@ func (t *tool) apiKeysExpire() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "expire (<key> | --prefix <prefix>)",
 		Short: "Expire API keys",
-		Long: `Expire API keys: they are refused from now on, or with --after when that time
-is over, such as when another key has taken their place.
+		Long: `Expire API keys. The server rejects them at once or, with --after, when that
+time has passed, so that you can replace them first.
 
-` + keyForms + ` --prefix takes at least 4 leading characters of an
-id and expires all keys that match.`,
+` + keyForms + `
+
+--prefix takes at least the first 4 characters of an ID and expires all matching
+keys.`,
 		Example: `  fairlead apikeys expire 7
   fairlead apikeys expire 7 --after 24h
   fairlead apikeys expire --prefix 7Qd0`,
 		Args:              takesKey(&key),
 		ValidArgsFunction: t.completeAPIKeys,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (key == "") == (prefix == "") {
-				return wrongUsage("give either a key or --prefix")
+			switch {
+			case key == "" && prefix == "":
+				return wrongUsage("missing argument <key>: name a key, or use --prefix")
+			case key != "" && prefix != "":
+				return wrongUsage("use either a key or --prefix, not both")
 			}
 			client, err := t.connect()
 			if err != nil {
 				return err
 			}
-			selection, which := apiclient.APIKeySelection{Key: new(keyID(key))}, "API key "+keyID(key)
+			selection, which, it := apiclient.APIKeySelection{Key: new(keyID(key))}, "API key "+keyID(key), "it"
 			if prefix != "" {
-				selection, which = apiclient.APIKeySelection{Prefix: new(keyID(prefix))}, "all API keys that begin with "+keyID(prefix)
+				selection, which, it = apiclient.APIKeySelection{Prefix: new(keyID(prefix))}, "all API keys whose ID starts with "+keyID(prefix), "them"
 			}
 			selection.At = after.after(t.Now())
 			when := "at once"
@@ -171,7 +177,7 @@ id and expires all keys that match.`,
 				when = "from " + timeText(*selection.At)
 			}
 			many := prefix != "" && len(keyID(prefix)) < keyIDLength // it may match more than intended
-			if err := t.confirmIf(many, *force, fmt.Sprintf("Expire %s, so that programs with it are refused %s?", which, when)); err != nil {
+			if err := t.confirmIf(many, *force, fmt.Sprintf("Expire %s? Requests that use %s are rejected %s.", which, it, when)); err != nil {
 				return err
 			}
 			done, err := decode[apiclient.APIKeyExpiry](answer(client.ExpireAPIKeys(cmd.Context(), selection)))
@@ -186,10 +192,10 @@ id and expires all keys that match.`,
 		},
 	}
 	keyFlag(cmd, &key, t.completeAPIKeys)
-	cmd.Flags().StringVar(&prefix, "prefix", "", "`characters` with which the ids of the keys begin")
-	cmd.Flags().Var(&after, "after", "how long the keys can still be used, such as 24h (default not at all)")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "expire all keys whose ID starts with these `characters`")
+	cmd.Flags().Var(&after, "after", "how long the keys stay valid, such as 24h (default: they expire at once)")
 	complete(cmd, "after", cobra.NoFileCompletions)
-	force = forceFlag(cmd, "required without a terminal with a --prefix shorter than an id")
+	force = forceFlag(cmd, "required without a terminal if --prefix is shorter than an ID")
 	return cmd
 }
 
@@ -201,7 +207,7 @@ func (t *tool) apiKeysDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete <key>",
 		Short: "Delete an API key",
-		Long: `Delete an API key: it is refused from now on, and it is no longer listed.
+		Long: `Delete an API key. The server rejects it at once and no longer lists it.
 
 ` + keyForms,
 		Example:           "  fairlead apikeys delete 7",
@@ -212,7 +218,7 @@ func (t *tool) apiKeysDelete() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := t.confirm(*force, fmt.Sprintf("Delete API key %s, so that programs with it are refused at once?", id)); err != nil {
+			if err := t.confirm(*force, fmt.Sprintf("Delete API key %s? Requests that use it are rejected at once.", id)); err != nil {
 				return err
 			}
 			return t.done("Deleted API key %s", id)(answer(client.DeleteAPIKey(cmd.Context(), id, nil)))

@@ -13,22 +13,23 @@ import (
 func (t *tool) audit() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "audit",
-		Short:   "Show what was changed, by whom",
+		Short:   "Show the audit log",
 		Example: "  fairlead audit list",
 	}, t.auditList())
 }
 
 // timeForms describes the forms of times in commands about the past.
-const timeForms = `Times are like 2026-03-01T09:30:00Z, or how long ago, like 24h or 30d.`
+const timeForms = `A time is absolute, such as 2026-03-01T09:30:00Z, or relative to now: 24h means
+24 hours ago.`
 
 func (t *tool) auditList() *cobra.Command {
 	var kind, object, actor, verb, from, to, cursor string
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List changes, newest first",
-		Long: `List changes, newest first, with who made them. With --output json each has the
-object before and after.
+		Short: "List changes in the audit log",
+		Long: `List changes and who made them, newest first. With --output json, each entry
+includes the object before and after the change.
 
 ` + timeForms,
 		Example: `  fairlead audit list
@@ -58,20 +59,20 @@ object before and after.
 				return err
 			}
 			if list.Next != "" {
-				t.note("There are more: go on with --cursor %s", list.Next)
+				t.note("There are more entries: continue with --cursor %s", list.Next)
 			}
 			return nil
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&kind, "kind", "", "only changes to these `kinds` of object, such as node,user")
-	flags.StringVar(&object, "object", "", "only changes to the object with this `id`")
-	flags.StringVar(&actor, "actor", "", "only changes by this `actor`: a kind such as key, or one such as key:3")
-	flags.StringVar(&verb, "verb", "", "only these `sorts` of change: created, changed, deleted")
+	flags.StringVar(&object, "object", "", "only changes to the object with this `ID`")
+	flags.StringVar(&actor, "actor", "", "only changes by this `actor`: a kind, such as key, or a single one, such as key:3")
+	flags.StringVar(&verb, "verb", "", "only these `types` of change: created, changed, deleted")
 	flags.StringVar(&from, "from", "", "only changes at this `time` or later")
 	flags.StringVar(&to, "to", "", "only changes before this `time`")
-	flags.IntVar(&limit, "limit", 100, "at most this `number` of changes, up to 1000")
-	flags.StringVar(&cursor, "cursor", "", "only changes before this `position`, to go on with a list")
+	flags.IntVar(&limit, "limit", 100, "maximum `number` of changes, up to 1000")
+	flags.StringVar(&cursor, "cursor", "", "continue a list at this `position`")
 	for _, name := range []string{"object", "actor", "from", "to", "limit", "cursor"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
@@ -112,7 +113,7 @@ func (t *tool) past(flag, text string) (*time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return nil, wrongUsage("--%s %q is neither a time such as 2027-01-31T12:00:00Z nor a duration such as 30d", flag, text)
+		return nil, wrongUsage("invalid --%s %q: use a time such as 2027-01-31T12:00:00Z or a duration such as 30d", flag, text)
 	}
 	return &at, nil
 }

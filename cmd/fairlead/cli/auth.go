@@ -13,23 +13,23 @@ import (
 func (t *tool) auth() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "auth",
-		Short: "Answer devices that ask to join without a key",
-		Long: `Answer devices that ask to join without a key. Such a device shows a page with a
-code, and is named here by that code or by the address of the page.`,
+		Short: "Approve or reject devices waiting to join",
+		Long: `Approve or reject devices that ask to join without a pre-auth key. Such a device
+shows a page with a code that identifies it here.`,
 		Example: `  fairlead auth list
   fairlead auth approve 7K3M-9QXD --user alice`,
 	}, t.authList(), t.authApprove(), t.authReject())
 }
 
 // loginForms describes the forms in which commands accept a waiting device.
-const loginForms = `The device is given by the code that its page shows, or by the page's address.`
+const loginForms = `Identify the device by the code on its page, or by the URL of the page.`
 
 func (t *tool) authList() *cobra.Command {
 	return t.watchable(&cobra.Command{
 		Use:   "list",
-		Short: "List the devices that wait for an answer",
-		Long: `List the devices that wait for an answer, newest first. Nobody has checked what
-they say of themselves: compare the code with the one on the device.`,
+		Short: "List devices waiting for approval",
+		Long: `List devices waiting for approval, newest first. What they report about
+themselves is not verified: compare the code with the one on the device.`,
 		Example: `  fairlead auth list
   fairlead auth list --output json`,
 		Args: takes(),
@@ -50,18 +50,18 @@ func (t *tool) authApprove() *cobra.Command {
 	var user string
 	cmd := &cobra.Command{
 		Use:   "approve <code> --user <user>",
-		Short: "Let a device in",
-		Long: `Let a device in as a node of a user.
+		Short: "Approve a device",
+		Long: `Approve a device, which then joins as a node of the user.
 
 ` + loginForms + `
-If it is not connected now it has 15 minutes to come for its answer.`,
+A device that is not connected has 15 minutes to connect.`,
 		Example: `  fairlead auth approve 7K3M-9QXD --user alice
   fairlead auth approve https://mesh.example.com/auth/x7Qd… --user alice`,
 		Args:              takes("code"),
 		ValidArgsFunction: t.completeLogin,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if user == "" {
-				return wrongUsage("--user is missing")
+				return wrongUsage("missing flag --user")
 			}
 			client, err := t.connect()
 			if err != nil {
@@ -71,14 +71,14 @@ If it is not connected now it has 15 minutes to come for its answer.`,
 			if err != nil {
 				return err
 			}
-			text := fmt.Sprintf("Approved; the device has until %s to come for its answer\n", timeText(approved.Login.Until))
+			text := fmt.Sprintf("Approved; the device must connect by %s\n", timeText(approved.Login.Until))
 			if n := approved.Node; n != nil {
-				text = fmt.Sprintf("Node %s with id %s belongs to %s\n", n.GivenName, n.ID, userName(n.User))
+				text = fmt.Sprintf("Approved node %s (ID %s) for user %s\n", n.GivenName, n.ID, userName(n.User))
 			}
 			return t.show(approved, text)
 		},
 	}
-	cmd.Flags().StringVar(&user, "user", "", "`user` who will own the node, by name or id")
+	cmd.Flags().StringVar(&user, "user", "", "`user` who will own the node, by name or ID")
 	complete(cmd, "user", t.completeUserFlag)
 	return cmd
 }
@@ -87,8 +87,8 @@ func (t *tool) authReject() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "reject <code>",
-		Short: "Turn a device away",
-		Long: `Turn a device away. It shows the reason and stops asking.
+		Short: "Reject a device",
+		Long: `Reject a device. It shows the reason and stops asking.
 
 ` + loginForms,
 		Example: `  fairlead auth reject 7K3M-9QXD
@@ -99,7 +99,7 @@ func (t *tool) authReject() *cobra.Command {
 			return t.done("Rejected the device")(answer(client.RejectLogin(ctx, apiclient.LoginRejectionRequest{AuthID: args[0], Reason: ifSet(reason)})))
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` that the device shows, in one line")
+	cmd.Flags().StringVar(&reason, "reason", "", "one-line `text` that the device shows")
 	complete(cmd, "reason", cobra.NoFileCompletions)
 	return cmd
 }

@@ -33,18 +33,19 @@ func (t *tool) backup() *cobra.Command {
 	var b backupOptions
 	cmd := alsoAlone(&cobra.Command{
 		Use:   "backup",
-		Short: "Copy the whole database into one file, while the server runs",
-		Long: `Copy the whole database, of either engine, as it is at one moment into one file;
-the server may run meanwhile. It reads the database that the configuration
-names, so run it where the server runs and as its user.
+		Short: "Back up the database to a file",
+		Long: `Back up the whole database, SQLite or PostgreSQL, to one file. The backup is a
+consistent snapshot, and the server can keep running. The command reads the
+configured database, so run it on the server's machine and as its user.
 
-Without --file the backup goes to standard output. A file is written under
-another name first, read back, and only then gets its own: what has that name is
-whole.
+Without --file, the backup is written to standard output. A file is written
+under a temporary name, verified, and then renamed: a file with the final name
+is always complete.
 
-Secrets in the database stay sealed or hashed. The key files beside it, by which
-clients and relays know this service, are in the backup only if it is encrypted,
-or with --with-keys: whoever has them can pretend to be this service.`,
+Secrets in the database stay encrypted or hashed. The key files next to it, by
+which clients and relays recognise this server, are included only in an
+encrypted backup or with --with-keys: anyone who has them can impersonate this
+server.`,
 		Example: `  fairlead backup --file /var/backups/fairlead-$(date +%F).backup
   fairlead backup --encrypt-to age1... --file /var/backups/fairlead.backup
   docker compose exec -T fairlead fairlead backup > fairlead.backup`,
@@ -56,9 +57,9 @@ or with --with-keys: whoever has them can pretend to be this service.`,
 			return t.makeBackup(cmd.Context(), b)
 		},
 	}, t.backupVerify())
-	cmd.Flags().StringVar(&b.file, "file", "-", "write to this `file`, - for standard output")
-	cmd.Flags().StringSliceVar(&b.recipients, "encrypt-to", nil, "encrypt to this `key` of age, age1...; repeat it for several")
-	cmd.Flags().BoolVar(&b.withKeys, "with-keys", false, "add the key files (default: only with --encrypt-to)")
+	cmd.Flags().StringVar(&b.file, "file", "-", "write to this `file`; - means standard output")
+	cmd.Flags().StringSliceVar(&b.recipients, "encrypt-to", nil, "encrypt to this age public `key` (age1...); repeat the flag for several")
+	cmd.Flags().BoolVar(&b.withKeys, "with-keys", false, "include the key files (default: only with --encrypt-to)")
 	complete(cmd, "encrypt-to", cobra.NoFileCompletions)
 	return cmd
 }
@@ -69,7 +70,7 @@ func (t *tool) makeBackup(ctx context.Context, b backupOptions) error {
 		return usageError{err}
 	}
 	if width, _ := t.screen(); b.file == "-" && width > 0 {
-		return wrongUsage("standard output is a terminal; name a file with --file, or send it into a file or another command")
+		return wrongUsage("standard output is a terminal: use --file, or redirect the output to a file or another command")
 	}
 	c, err := t.ownConfig()
 	if err != nil {
@@ -138,16 +139,16 @@ func notInIt(c *config.Config, s *backup.Summary) string {
 	if len(left) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Not in it, so keep them too: %s\n", strings.Join(left, ", "))
+	return fmt.Sprintf("Not included, so back them up separately: %s\n", strings.Join(left, ", "))
 }
 
 func (t *tool) backupVerify() *cobra.Command {
 	var identities []string
 	cmd := &cobra.Command{
 		Use:   "verify <file>",
-		Short: "Read a backup to its end and say what it holds",
-		Long: `Read a backup to its end and say what it holds. Exit status 0 if every byte is
-as it was written. Neither a server nor a configuration is needed.`,
+		Short: "Verify a backup and show what it contains",
+		Long: `Verify a backup and show what it contains. The exit status is 0 if it is intact.
+Neither a server nor a configuration is needed.`,
 		Example: `  fairlead backup verify fairlead.backup
   fairlead backup verify fairlead.backup --identity key.txt
   ssh store cat fairlead.backup | fairlead backup verify -`,
@@ -162,7 +163,7 @@ as it was written. Neither a server nor a configuration is needed.`,
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			return t.show(backupResult{args[0], s}, fmt.Sprintf("%s is whole: made by fairlead %s from %s on %s, %s\n",
+			return t.show(backupResult{args[0], s}, fmt.Sprintf("%s is intact: created by fairlead %s from %s on %s, %s\n",
 				args[0], s.Product, s.Engine, timeText(s.Time), holds(s)))
 		},
 	}
@@ -171,7 +172,7 @@ as it was written. Neither a server nor a configuration is needed.`,
 }
 
 func addIdentity(cmd *cobra.Command, into *[]string) {
-	cmd.Flags().StringSliceVar(into, "identity", nil, "`file` with an identity of age that opens the backup, as age-keygen writes it")
+	cmd.Flags().StringSliceVar(into, "identity", nil, "`file` with the age identity that decrypts the backup, as written by age-keygen")
 }
 
 // openBackup opens a backup, or standard input for "-", and reads the identities for it.
@@ -193,7 +194,7 @@ func (t *tool) openBackup(name string, identityFiles []string) (io.ReadCloser, [
 	}
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrPermission) {
-		err = fmt.Errorf("%w: let somebody who may read it hand it over, with - for its name: … - <%s", err, name)
+		err = fmt.Errorf("%w: pipe it in as a user who can read it, with - as the file name: sudo cat %s | fairlead … -", err, name)
 	}
 	return f, all, err
 }
@@ -201,7 +202,7 @@ func (t *tool) openBackup(name string, identityFiles []string) (io.ReadCloser, [
 // ownConfig returns the configuration of the server on this machine.
 func (t *tool) ownConfig() (*config.Config, error) {
 	if t.server != "" {
-		return nil, wrongUsage("this reads the database itself; run it where the server runs, without --server")
+		return nil, wrongUsage("this command opens the database directly; run it on the server's machine, without --server")
 	}
 	return config.Load(t.configFile, t.Environ)
 }
@@ -236,7 +237,7 @@ func mustOwn(paths ...string) error {
 			continue // it does not exist yet
 		}
 		if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 {
-			return fmt.Errorf("%s belongs to another user, who could not open what root makes there: run this as that user, such as: setpriv --reuid=%d --regid=%d --clear-groups fairlead …",
+			return fmt.Errorf("%s belongs to another user, who could not open files that root creates there: run this command as that user, for example: setpriv --reuid=%d --regid=%d --clear-groups fairlead …",
 				filepath.Dir(path), owner.Uid, owner.Gid)
 		}
 	}

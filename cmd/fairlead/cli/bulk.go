@@ -26,11 +26,11 @@ type nodeSet struct {
 
 func (s *nodeSet) flags(t *tool, cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.UintSliceVar(&s.identifiers, "identifier", nil, "`id` of a node, beside the arguments")
+	flags.UintSliceVar(&s.identifiers, "identifier", nil, "`ID` of a node, in addition to the arguments")
 	flags.Lookup("identifier").DefValue = "" // otherwise help shows an empty list
 	complete(cmd, "identifier", cobra.NoFileCompletions)
-	cmd.Flags().StringVar(&s.user, "user", "", "all nodes of this `user`, by name or id")
-	cmd.Flags().StringVar(&s.tag, "tag", "", "all nodes with this `tag:name`")
+	cmd.Flags().StringVar(&s.user, "user", "", "all nodes of this `user`, by name or ID")
+	cmd.Flags().StringVar(&s.tag, "tag", "", "all nodes with this `tag`, such as tag:web")
 	complete(cmd, "user", t.completeUserFlag)
 	complete(cmd, "tag", t.completeTags)
 }
@@ -50,11 +50,11 @@ func (s *nodeSet) takes(_ *cobra.Command, args []string) error {
 	s.name(args)
 	switch {
 	case slices.Contains(s.refs, ""):
-		return errors.New("node must not be empty")
+		return errors.New("argument <node> must not be empty")
 	case s.filtered() && len(s.refs) > 0:
-		return errors.New("--user and --tag take no nodes")
+		return errors.New("use either named nodes, or --user and --tag")
 	case !s.filtered() && len(s.refs) == 0:
-		return errors.New("node is missing")
+		return errors.New("missing argument <node>: name nodes, or use --user or --tag")
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (t *tool) changeNodes(ctx context.Context, set *nodeSet, force bool, work n
 		return err
 	}
 	if len(nodes) == 0 {
-		return t.show([]apiclient.NodeBulkResult{}, "No node matches\n")
+		return t.show([]apiclient.NodeBulkResult{}, "No matching nodes\n")
 	}
 	var chosen choice
 	skips := map[string]bool{}
@@ -180,7 +180,7 @@ func inChunks[T any](t *tool, ids []string, call func(chunk []string) ([]T, erro
 		}
 		results, err := call(chunk)
 		if err != nil && len(all) > 0 {
-			err = fmt.Errorf("after %d of %d: %w", len(all), len(ids), err)
+			err = fmt.Errorf("stopped after %d of %d: %w", len(all), len(ids), err)
 		}
 		if err != nil {
 			return all, err
@@ -234,7 +234,7 @@ func (t *tool) showBulk(results any, o bulkOutcome, err error) error {
 	}
 	fmt.Fprint(t.Stderr, printable(o.refusals()))
 	if len(o.refused) > 0 {
-		err = errors.Join(err, fmt.Errorf("%s of %d refused", count(len(o.refused), o.thing), o.asked))
+		err = errors.Join(err, fmt.Errorf("failed for %d of %s", len(o.refused), count(o.asked, o.thing)))
 	}
 	return err
 }

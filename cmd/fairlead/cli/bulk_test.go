@@ -27,7 +27,7 @@ func crowd(n, answers int, sizes *[]int) http.Handler {
 		_ = json.NewDecoder(r.Body).Decode(&in)
 		if *sizes = append(*sizes, len(in.Ids)); len(*sizes) > answers {
 			w.WriteHeader(http.StatusServiceUnavailable)
-			reply(w, openapi.Problem{Detail: "the database cannot be used now; nothing was changed, try again"})
+			reply(w, openapi.Problem{Detail: "database unavailable: nothing was changed; try again"})
 			return
 		}
 		var out openapi.NodeBulkResults
@@ -51,7 +51,7 @@ func TestLongWorkShowsAPersonHowFarItIs(t *testing.T) {
 		}
 		want := ""
 		if terminal {
-			want = "Delete 450 nodes (web-1, web-2, web-3, web-4, web-5 and 445 more), which lose access at once? [y/N] " +
+			want = "Delete 450 nodes (web-1, web-2, web-3, web-4, web-5 and 445 more)? They lose access at once. [y/N] " +
 				"\r0 of 450\r200 of 450\r400 of 450\r\x1b[K"
 		}
 		if got := r.stderr.String(); got != want {
@@ -64,7 +64,7 @@ func TestWorkThatEndsHalfwaySaysHowFarItCame(t *testing.T) {
 	var sizes []int
 	socket, _ := listen(t, crowd(450, 1, &sizes))
 	r := fairlead(t, socket, []string{"nodes", "expire", "--user", "alice", "--force"})
-	want := "Error: after 200 of 450: the database cannot be used now; nothing was changed, try again\n"
+	want := "Error: stopped after 200 of 450: database unavailable: nothing was changed; try again\n"
 	if r.status != 1 || r.stdout.String() != "Expired 200 nodes\n" || r.stderr.String() != want {
 		t.Errorf("status %d, %s%s", r.status, &r.stdout, &r.stderr)
 	}
@@ -91,8 +91,8 @@ func TestEqualRefusalsAreOneLine(t *testing.T) {
 	mux.Handle("GET /api/v1/node", crowd(9, 0, new([]int)))
 	socket, _ := listen(t, mux)
 	r := fairlead(t, socket, []string{"nodes", "tag", "--user", "alice", "--remove", "tag:blue", "--force"})
-	want := "web-2: it is gone\n7 nodes (web-3, web-4, web-5, web-6, web-7 and 2 more): it keeps its last tag\nError: 8 nodes of 9 refused\n"
-	if r.status != 1 || r.stdout.String() != "Took tag:blue away from 1 node\n" || r.stderr.String() != want {
+	want := "web-2: it is gone\n7 nodes (web-3, web-4, web-5, web-6, web-7 and 2 more): it keeps its last tag\nError: failed for 8 of 9 nodes\n"
+	if r.status != 1 || r.stdout.String() != "Removed tag:blue from 1 node\n" || r.stderr.String() != want {
 		t.Errorf("status %d, %s%s", r.status, &r.stdout, &r.stderr)
 	}
 }
@@ -100,7 +100,7 @@ func TestEqualRefusalsAreOneLine(t *testing.T) {
 func TestFilterThatFindsNobodyChangesNothing(t *testing.T) {
 	var sizes []int
 	socket, _ := listen(t, crowd(0, 0, &sizes))
-	if r := fairlead(t, socket, []string{"nodes", "delete", "--user", "alice", "--force"}); r.status != 0 || r.stdout.String() != "No node matches\n" || len(sizes) != 0 {
+	if r := fairlead(t, socket, []string{"nodes", "delete", "--user", "alice", "--force"}); r.status != 0 || r.stdout.String() != "No matching nodes\n" || len(sizes) != 0 {
 		t.Errorf("status %d, %s%s", r.status, &r.stdout, &r.stderr)
 	}
 }

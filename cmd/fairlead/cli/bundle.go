@@ -39,15 +39,16 @@ func (t *tool) debugBundle() *cobra.Command {
 	var b bundleOptions
 	cmd := &cobra.Command{
 		Use:   "bundle",
-		Short: "Collect what support needs into one file, without secrets",
-		Long: `Collect what support needs into one compressed archive: versions, health,
-digests, nodes, routes, DNS, the last changes, profiles; over the local socket
-also the configuration, metrics and facts about this machine.
+		Short: "Collect diagnostics for support in one file",
+		Long: `Collect diagnostics for support in one compressed archive: versions, health,
+digests, nodes, routes, DNS settings, recent changes and profiles. Over the
+local socket, it also contains the configuration, metrics and facts about this
+machine.
 
-Secrets and passwords are left out and public keys are shortened; names and
-addresses of users and nodes are in it, so look before you send it. What cannot
-be had is listed in README.txt, and the rest is collected all the same; without
-the log of --log-file the exit status is 1.`,
+Secrets and passwords are removed, and public keys are shortened. Names and
+addresses of users and nodes are included, so review the archive before you send
+it. Parts that cannot be collected are listed in README.txt. If the log in
+--log-file cannot be read, the exit status is 1.`,
 		Example: `  fairlead debug bundle
   fairlead debug bundle --file support.tar.gz --log-file /var/log/fairlead.log
   journalctl -u fairlead -n 5000 | fairlead debug bundle --log-file -
@@ -57,22 +58,22 @@ the log of --log-file the exit status is 1.`,
 			return t.bundle(ctx, client, b)
 		}),
 	}
-	cmd.Flags().StringVar(&b.file, "file", "", "write to this `file`, - for standard output (default fairlead-<time>.tar.gz)")
-	cmd.Flags().StringVar(&b.logFile, "log-file", "", "add the end of this `file`, the log of the service; - for standard input")
-	cmd.Flags().BoolVar(&b.withPolicy, "with-policy", false, "add the text of the access policy")
+	cmd.Flags().StringVar(&b.file, "file", "", "write to this `file`; - means standard output (default fairlead-<time>.tar.gz)")
+	cmd.Flags().StringVar(&b.logFile, "log-file", "", "include the end of this server log `file`; - means standard input")
+	cmd.Flags().BoolVar(&b.withPolicy, "with-policy", false, "include the text of the access policy")
 	return cmd
 }
 
 func (t *tool) bundle(ctx context.Context, client *apiclient.Client, b bundleOptions) error {
 	to, name, done := t.Stdout, "standard output", func() error { return nil }
 	if width, _ := t.screen(); b.file == "-" && width > 0 {
-		return wrongUsage("standard output is a terminal; send it into a file or another command")
+		return wrongUsage("standard output is a terminal: redirect the output to a file or another command")
 	}
 	if b.file != "-" {
 		name = cmp.Or(b.file, "fairlead-"+t.Now().UTC().Format("20060102T150405Z")+".tar.gz")
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, os.ErrExist) {
-			return fmt.Errorf("%s exists; remove it, or name another with --file", name)
+			return fmt.Errorf("%s already exists; remove it, or choose another file with --file", name)
 		}
 		if err != nil {
 			return err
@@ -84,14 +85,14 @@ func (t *tool) bundle(ctx context.Context, client *apiclient.Client, b bundleOpt
 	noLog := t.collect(ctx, client, a, b)
 	a.add("README.txt", []byte(a.readme()), nil)
 	if err := errors.Join(a.failed, a.tar.Close(), compressed.Close(), done()); err != nil {
-		return fmt.Errorf("%s is not complete: %w", name, err)
+		return fmt.Errorf("%s is incomplete: %w", name, err)
 	}
 	missing := a.missingLines()
 	for _, m := range missing {
 		t.note("Missing: %s", m)
 	}
 	if noLog != nil {
-		noLog = fmt.Errorf("the bundle has no log: %w; give another --log-file", noLog)
+		noLog = fmt.Errorf("the bundle does not include the log: %w; use another --log-file", noLog)
 	}
 	if b.file == "-" {
 		return noLog
@@ -346,7 +347,7 @@ func (a *archive) addJSON(name string) func(body []byte, err error) {
 
 func (a *archive) readme() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Collected by fairlead %s (%s) at %s.\n\nSecrets are replaced by ***, public keys are shortened.\n\n", a.Build.Version, a.Build.Commit, a.Now().UTC().Format(time.RFC3339))
+	fmt.Fprintf(&b, "Collected by fairlead %s (%s) at %s.\n\nSecrets are replaced by ***, and public keys are shortened.\n\n", a.Build.Version, a.Build.Commit, a.Now().UTC().Format(time.RFC3339))
 	for _, name := range a.names {
 		fmt.Fprintln(&b, name)
 	}

@@ -87,12 +87,12 @@ func TestBundleHasWhatSupportNeeds(t *testing.T) {
 func TestBundleOfAServerThatIsNotThereHasTheRest(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "b.tar.gz")
 	r := fairlead(t, "/nowhere", []string{"debug", "bundle", "--file", file})
-	want := "Missing: version.json, health.json, digest.json, goroutines.txt, heap.txt, nodes.json, routes.json, counts.json, webhooks.json, dns.json, audit.json: no server listens"
-	if r.status != 0 || !strings.Contains(r.stderr.String(), want) || strings.Count(r.stderr.String(), "no server listens") != 1 {
+	want := "Missing: version.json, health.json, digest.json, goroutines.txt, heap.txt, nodes.json, routes.json, counts.json, webhooks.json, dns.json, audit.json: no server is listening"
+	if r.status != 0 || !strings.Contains(r.stderr.String(), want) || strings.Count(r.stderr.String(), "no server is listening") != 1 {
 		t.Errorf("status %d, %s", r.status, &r.stderr)
 	}
 	r = fairlead(t, "/nowhere", []string{"debug", "bundle", "--file", file})
-	if r.status != 1 || !strings.Contains(r.stderr.String(), "exists; remove it, or name another with --file") {
+	if r.status != 1 || !strings.Contains(r.stderr.String(), "already exists; remove it, or choose another file with --file") {
 		t.Errorf("status %d, %s", r.status, &r.stderr)
 	}
 }
@@ -101,7 +101,7 @@ func TestBundleWithoutTheLogThatWasNamedIsWrittenAndFails(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	file := filepath.Join(t.TempDir(), "b.tar.gz")
 	r := fairlead(t, socket, []string{"debug", "bundle", "--file", file, "--log-file", "/nowhere"})
-	if r.status != 1 || !strings.Contains(r.stderr.String(), "Error: the bundle has no log: open /nowhere: ") {
+	if r.status != 1 || !strings.Contains(r.stderr.String(), "Error: the bundle does not include the log: open /nowhere: ") {
 		t.Errorf("status %d, %s", r.status, &r.stderr)
 	}
 	bundle, err := os.Open(file)

@@ -44,7 +44,7 @@ func preAuthKeys() []openapi.PreAuthKey {
 			Expiration: at("2026-02-01T10:00:00Z"), CreatedAt: at("2026-02-01T09:00:00Z"), ACLTags: []string{},
 		},
 		{
-			ID: "12", Key: "flp_0000aaaaZZZZ_***", Reusable: true, Ephemeral: true,
+			ID: "12", Key: "flp_0000aaaaZZZZ_***", Description: "web servers", Reusable: true, Ephemeral: true,
 			Expiration: at("2026-03-02T09:30:00Z"), CreatedAt: at("2026-03-01T09:30:00Z"), ACLTags: []string{"tag:server", "tag:web"},
 		},
 	}
@@ -85,7 +85,7 @@ func (canned) ListPreAuthKeys(w http.ResponseWriter, _ *http.Request, _ openapi.
 func (canned) CreatePreAuthKey(w http.ResponseWriter, _ *http.Request) {
 	created := preAuthKeys()[1]
 	created.Key = "flp_0000aaaaZZZZ_the-secret"
-	reply(w, openapi.PreAuthKeyResult{PreAuthKey: created, Warnings: []string{"the policy's tagOwners does not declare tag:mail"}})
+	reply(w, openapi.PreAuthKeyResult{PreAuthKey: created, Warnings: []string{"tag:mail is not defined in the policy's tagOwners"}})
 }
 
 func (canned) ExpirePreAuthKey(w http.ResponseWriter, _ *http.Request) { reply(w, openapi.Empty{}) }

@@ -103,7 +103,7 @@ func (canned) PreviewPolicy(w http.ResponseWriter, r *http.Request) {
 	laptop, db, router := openapi.NodeName{ID: "1", Name: "alices-laptop"}, openapi.NodeName{ID: "2", Name: "db-1"}, openapi.NodeName{ID: "3", Name: "gw"}
 	people := openapi.Principals{Names: []string{"alice", "bob", "carol", "dave"}, Count: 12}
 	reply(w, openapi.PolicyEffect{
-		Lost: 12, Gained: 1, Changed: 3, Unchanged: 485, Losers: 4, LosersOnline: 2, MoreShifts: 2,
+		Lost: 12, Gained: 1, Changed: 3, Losing: 14, Gaining: 2, Unchanged: 485, Losers: 4, LosersOnline: 2, MoreShifts: 2,
 		Shifts: []openapi.PolicyShift{{
 			From: people, To: openapi.Principals{Names: []string{"tag:db"}, Count: 1}, Pairs: 12, Online: 2, Samples: []openapi.NodePair{{From: laptop, To: db}},
 			Lost: []string{"port 22"}, Gained: []string{"port 5432", "UDP port 53"}, LostLines: []int{15, 16}, GainedLines: []int{4},
@@ -116,7 +116,7 @@ func (canned) PreviewPolicy(w http.ResponseWriter, r *http.Request) {
 			From: people, Through: []openapi.NodeName{router}, Prefix: "10.1.0.0/16", Lost: []string{"all ports"}, Gained: []string{}, LostLines: []int{18}, GainedLines: []int{},
 		}},
 		Tests:  failing,
-		Guards: []openapi.PolicyGuard{{Kind: "unreachable", Text: "nobody can reach tag:router on 22 any more", Nodes: []openapi.NodeName{router}}},
+		Guards: []openapi.PolicyGuard{{Kind: "unreachable", Text: "no node can reach tag:router on port 22 any more", Nodes: []openapi.NodeName{router}}},
 	})
 }
 
@@ -124,7 +124,7 @@ func (canned) WhyPolicy(w http.ResponseWriter, _ *http.Request, params openapi.W
 	if params.To == "10.1.2.3" {
 		reply(w, openapi.PolicyAnswer{
 			Rules: []openapi.PolicyFinding{{Line: 16, List: "acls", Text: "alice is in group:ops (line 4), and 10.1.2.3 is in office"}},
-			Notes: []string{"10.1.2.3 is the address of no node, and no approved route leads there"}, Nearest: []openapi.PolicyFinding{}, At: []openapi.NodeName{},
+			Notes: []string{"10.1.2.3 is not the address of a node, and no approved route contains it"}, Nearest: []openapi.PolicyFinding{}, At: []openapi.NodeName{},
 		})
 		return
 	}

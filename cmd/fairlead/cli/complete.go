@@ -108,5 +108,5 @@ func keyLife(expired bool, end string) string {
 	if expired {
 		return "expired " + end
 	}
-	return "until " + end
+	return "expires " + end
 }

@@ -25,7 +25,7 @@ func (t *tool) socket() string {
 	if problems := config.Problems(nil); errors.As(err, &problems) && len(problems) > 0 {
 		unread = problems[0].File
 	}
-	fmt.Fprintf(t.Stderr, "Warning: cannot read %s, see fairlead config check; using the socket %s\n", unread, path)
+	fmt.Fprintf(t.Stderr, "Warning: cannot read %s (see fairlead config check); using the socket %s\n", unread, path)
 	return path
 }
 
@@ -40,10 +40,10 @@ func (t *tool) config() *cobra.Command {
 func (t *tool) configCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Report every problem of the configuration, with file and line",
-		Long: `Report every problem of the configuration, with file and line, without a running
-server; of the policy file too, if there is one. Exit status 0 if the server
-would accept both.`,
+		Short: "Check the configuration without a server",
+		Long: `Check the configuration, and the policy file if there is one, without a running
+server. Every problem is reported with its file and line. The exit status is 0
+if the server would accept both.`,
 		Example: `  fairlead config check
   fairlead config check --config ./config.yaml`,
 		Args: takes(),

@@ -18,7 +18,7 @@ func confirmable(cmd *cobra.Command) *bool {
 // confirmableUnlessNamed is confirmable for a command on all nodes that a flag
 // selects, and skippable for one on nodes given by name.
 func confirmableUnlessNamed(cmd *cobra.Command) *bool {
-	return forceFlag(cmd, "required without a terminal unless the nodes are named")
+	return forceFlag(cmd, "required without a terminal unless nodes are named")
 }
 
 // skippable adds --force to a command that asks a person but not a script: see
@@ -29,7 +29,7 @@ func skippable(cmd *cobra.Command) *bool {
 
 // forceFlag adds --force; rule describes the behaviour without a terminal.
 func forceFlag(cmd *cobra.Command, rule string) *bool {
-	return cmd.Flags().Bool("force", false, "do not ask; "+rule)
+	return cmd.Flags().Bool("force", false, "skip confirmation; "+rule)
 }
 
 // confirm asks before something is destroyed. Without a terminal nobody can answer,
@@ -37,7 +37,7 @@ func forceFlag(cmd *cobra.Command, rule string) *bool {
 // its author expected, stops here.
 func (t *tool) confirm(force bool, question string) error {
 	if !force && !t.Terminal {
-		return wrongUsage("without a terminal this needs --force (%s); nothing was changed", question)
+		return wrongUsage("without a terminal, this command needs --force; nothing was changed. It would ask: %s", question)
 	}
 	return t.confirmPerson(force, question)
 }
@@ -62,6 +62,6 @@ func (t *tool) confirmPerson(force bool, question string) error {
 	case "y", "yes":
 		return nil
 	default:
-		return errors.New("not confirmed, nothing was changed; answer y, or use --force")
+		return errors.New("not confirmed; nothing was changed. To confirm, answer y or use --force")
 	}
 }

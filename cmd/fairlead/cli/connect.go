@@ -25,7 +25,7 @@ const (
 	maxAnswer = 512 << 20
 )
 
-var errTooSlow = errors.New("it took too long")
+var errTooSlow = errors.New("timed out")
 
 // getenv returns an environment variable, or "".
 func (t *tool) getenv(name string) string {
@@ -63,7 +63,7 @@ func (t *tool) dial() (*apiclient.Client, error) {
 	server := cmp.Or(t.server, t.getenv("FAIRLEAD_CLI_SERVER"))
 	if server == "" {
 		if t.apiKey != "" {
-			return nil, wrongUsage("--api-key needs --server; the local socket takes no key")
+			return nil, wrongUsage("--api-key needs --server; the local socket needs no key")
 		}
 		socket := t.socket()
 		// The host is never resolved; it only completes the URL.
@@ -71,10 +71,10 @@ func (t *tool) dial() (*apiclient.Client, error) {
 	}
 	address, err := url.Parse(server)
 	if err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http") {
-		return nil, wrongUsage("the server address must be like https://mesh.example.com")
+		return nil, wrongUsage("invalid server URL: use one such as https://mesh.example.com")
 	}
 	if address.User != nil {
-		return nil, wrongUsage("a server address holds no user or password; give the key with FAIRLEAD_CLI_API_KEY")
+		return nil, wrongUsage("the server URL must not contain a user or password; set FAIRLEAD_CLI_API_KEY to an API key instead")
 	}
 	key := cmp.Or(t.apiKey, t.getenv("FAIRLEAD_CLI_API_KEY"))
 	return apiclient.NewClient(server,
@@ -144,11 +144,11 @@ func overSocket(path string) *connection {
 		var opErr *net.OpError
 		switch {
 		case errors.Is(err, fs.ErrPermission):
-			return fmt.Errorf("may not use the socket %s: permission denied; run this as root or as the user of the service, join its group, or use --server", path)
+			return fmt.Errorf("cannot use the socket %s: permission denied; run this command as root or as the user of the server, join its group, or use --server", path)
 		case errors.As(err, &opErr) && opErr.Op == "dial":
-			return fmt.Errorf("no server listens on the socket %s (%w); start one with fairlead serve, or use --server", path, opErr.Err)
+			return fmt.Errorf("no server is listening on the socket %s (%w); start one with fairlead serve, or use --server", path, opErr.Err)
 		default:
-			return fmt.Errorf("no answer from the server on the socket %s: %w; look at the server's log", path, err)
+			return fmt.Errorf("no response from the server on the socket %s: %w; see the server's log", path, err)
 		}
 	})
 }
@@ -156,9 +156,9 @@ func overSocket(path string) *connection {
 func overNetwork(server string) *connection {
 	return newConnection(&http.Transport{Proxy: http.ProxyFromEnvironment}, func(err error) error {
 		if errors.Is(err, http.ErrSchemeMismatch) {
-			return fmt.Errorf("the server at %s speaks plain HTTP; write http:// in its address", server)
+			return fmt.Errorf("the server at %s uses plain HTTP; use http:// in its URL", server)
 		}
-		return fmt.Errorf("cannot reach the server at %s: %w; check the address and the network", server, err)
+		return fmt.Errorf("cannot reach the server at %s: %w; check the URL and the network", server, err)
 	})
 }
 
@@ -171,9 +171,9 @@ func answer(resp *http.Response, err error) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, brokenError{fmt.Errorf("the answer broke off: %w; try again", err)}
+		return nil, brokenError{fmt.Errorf("the response was cut off: %w; try again", err)}
 	case len(body) > maxAnswer:
-		return nil, errors.New("the answer is larger than 512 MiB; check the address")
+		return nil, errors.New("the response is larger than 512 MiB; check the server URL")
 	}
 	if resp.StatusCode != http.StatusOK {
 		err := refusal(resp, body)
@@ -192,7 +192,7 @@ func decode[T any](body []byte, err error) (T, error) {
 		return value, err
 	}
 	if err := json.Unmarshal(body, &value); err != nil {
-		return value, fmt.Errorf("the answer is not understood: %w; compare the versions with fairlead version", err)
+		return value, fmt.Errorf("cannot parse the response of the server: %w; compare the versions with: fairlead version", err)
 	}
 	return value, nil
 }
@@ -201,16 +201,16 @@ func refusal(resp *http.Response, body []byte) error {
 	var problem apiclient.Problem
 	if json.Unmarshal(body, &problem) != nil || problem.Detail == "" {
 		if place := resp.Header.Get("Location"); place != "" {
-			return fmt.Errorf("the server answered %s, go to %s; use that address with --server", resp.Status, place)
+			return fmt.Errorf("the server responded with %s and a redirect to %s; use that URL with --server", resp.Status, place)
 		}
-		return fmt.Errorf("the server answered %s, which does not come from Fairlead; check the address and any proxy", resp.Status)
+		return fmt.Errorf("the response %s did not come from Fairlead; check the URL and any proxy", resp.Status)
 	}
 	detail := strings.Join(strings.Fields(problem.Detail), " ")
 	switch resp.StatusCode {
 	case http.StatusBadRequest:
 		return wrongUsage("%s", detail)
 	case http.StatusUnauthorized:
-		return fmt.Errorf("%s; give a valid key with --api-key or FAIRLEAD_CLI_API_KEY", detail)
+		return fmt.Errorf("%s; use a valid key with --api-key or FAIRLEAD_CLI_API_KEY", detail)
 	case http.StatusForbidden:
 		return forbiddenError{errors.New(detail)}
 	case http.StatusNotFound:
@@ -222,13 +222,13 @@ func refusal(resp *http.Response, body []byte) error {
 
 // listHint names the command that lists objects of the kind that was not found.
 func listHint(detail string) string {
-	for _, of := range []struct{ thing, command string }{
-		{"no such pre-auth key", "preauthkeys"},
-		{"no such API key", "apikeys"},
-		{"no user ", "users"},
+	for _, of := range []struct{ thing, plural, command string }{
+		{"unknown pre-auth key", "pre-auth keys", "preauthkeys"},
+		{"unknown API key", "API keys", "apikeys"},
+		{"unknown user ", "users", "users"},
 	} {
 		if strings.Contains(detail, of.thing) && !strings.Contains(detail, "fairlead") {
-			return "; list them with: fairlead " + of.command + " list"
+			return "; list " + of.plural + " with: fairlead " + of.command + " list"
 		}
 	}
 	return ""

@@ -19,11 +19,11 @@ import (
 func (t *tool) dns() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "dns",
-		Short: "Say what devices are told about names",
-		Long: `Say what devices are told about names: MagicDNS, nameservers, search domains,
-and records of your own. Connected devices learn every change at once, and it
-stays over restarts. The section dns of the configuration gives the values to
-start with; with dns.pinned they cannot be changed here.`,
+		Short: "Manage DNS settings",
+		Long: `Manage the DNS settings of devices: MagicDNS, nameservers, search domains and
+custom records. Connected devices receive every change at once, and changes
+survive restarts. The dns section of the configuration sets the initial values;
+with dns.pinned they cannot be changed here.`,
 		Example: `  fairlead dns show
   fairlead dns set --nameservers 9.9.9.9,149.112.112.112
   fairlead dns record add grafana.mesh.example.com 100.64.0.7
@@ -34,7 +34,7 @@ start with; with dns.pinned they cannot be changed here.`,
 func (t *tool) dnsShow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
-		Short: "Show the settings of DNS",
+		Short: "Show the DNS settings",
 		Example: `  fairlead dns show
   fairlead dns show --output json`,
 		Args: takes(),
@@ -56,11 +56,11 @@ func dnsDetails(d apiclient.DNS) string {
 		{"Search domains", strings.Join(d.SearchDomains, ", ")},
 	}
 	for _, domain := range slices.Sorted(maps.Keys(d.Split)) {
-		servers := "records alone"
+		servers := "records only"
 		if len(d.Split[domain]) > 0 {
 			servers = strings.Join(d.Split[domain], ", ")
 		}
-		rows = append(rows, []string{"Split", domain + " from " + servers})
+		rows = append(rows, []string{"Split DNS", domain + ": " + servers})
 	}
 	for _, r := range d.ExtraRecords {
 		rows = append(rows, []string{"Record", recordText(r)})
@@ -69,7 +69,7 @@ func dnsDetails(d apiclient.DNS) string {
 	if d.Pinned {
 		source += ", pinned"
 	}
-	return details(append(rows, []string{"Source", source}, []string{"Changed", optionalTimeText(d.UpdatedAt)}))
+	return details(append(rows, []string{"Source", source}, []string{"Updated", optionalTimeText(d.UpdatedAt)}))
 }
 
 func recordText(r apiclient.DNSRecord) string { return r.Name + " " + r.Type + " " + r.Value }
@@ -80,8 +80,8 @@ func (t *tool) dnsSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set",
 		Short: "Set MagicDNS, nameservers or search domains",
-		Long: `Set MagicDNS, nameservers or search domains; what is not given stays. A list is
-given whole, and "" empties it.`,
+		Long: `Set MagicDNS, nameservers or search domains. Settings that you omit are not
+changed. A list replaces the previous one; "" empties it.`,
 		Example: `  fairlead dns set --nameservers 9.9.9.9,https://dns.example.com/dns-query
   fairlead dns set --nameservers ""
   fairlead dns set --search-domains corp.example.com
@@ -89,7 +89,7 @@ given whole, and "" empties it.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.Flags().Changed("magic-dns") {
 				if _, err := strconv.ParseBool(args[0]); err == nil {
-					return fmt.Errorf("write --magic-dns=%s, with =", args[0])
+					return fmt.Errorf("write --magic-dns=%s, with an equals sign", args[0])
 				}
 			}
 			return takes()(cmd, args)
@@ -106,7 +106,7 @@ given whole, and "" empties it.`,
 				change.SearchDomains = &search
 			}
 			if change == (apiclient.DNSChange{}) {
-				return wrongUsage("nothing to set; give --magic-dns, --nameservers or --search-domains")
+				return wrongUsage("nothing to set: use --magic-dns, --nameservers or --search-domains")
 			}
 			client, err := t.connect()
 			if err != nil {
@@ -119,9 +119,9 @@ given whole, and "" empties it.`,
 			return t.show(d, dnsDetails(d))
 		},
 	}
-	cmd.Flags().BoolVar(&magic, "magic-dns", false, "whether devices resolve the names of nodes")
-	cmd.Flags().StringSliceVar(&nameservers, "nameservers", nil, "all `servers` that devices use instead of their own, addresses or https URLs")
-	cmd.Flags().StringSliceVar(&search, "search-domains", nil, "all `domains` tried after the base domain for short names")
+	cmd.Flags().BoolVar(&magic, "magic-dns", false, "let devices resolve the names of nodes")
+	cmd.Flags().StringSliceVar(&nameservers, "nameservers", nil, "`servers` that devices use instead of their own: addresses or https URLs")
+	cmd.Flags().StringSliceVar(&search, "search-domains", nil, "`domains` to try for short names, after the base domain")
 	complete(cmd, "nameservers", cobra.NoFileCompletions)
 	complete(cmd, "search-domains", cobra.NoFileCompletions)
 	return cmd
@@ -131,11 +131,11 @@ func (t *tool) dnsReset() *cobra.Command {
 	var force *bool
 	cmd := &cobra.Command{
 		Use:     "reset",
-		Short:   "Take the settings of the configuration again",
+		Short:   "Reset the DNS settings to those in the configuration",
 		Example: "  fairlead dns reset",
 		Args:    takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := t.confirm(*force, "Forget all that was set here, records too, and take the settings of the configuration?"); err != nil {
+			if err := t.confirm(*force, "Discard all DNS settings made at run time, including records, and return to those in the configuration?"); err != nil {
 				return err
 			}
 			client, err := t.connect()
@@ -156,7 +156,7 @@ func (t *tool) dnsReset() *cobra.Command {
 func (t *tool) dnsRecord() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "record",
-		Short: "Add and remove names that devices answer by themselves",
+		Short: "Manage DNS records",
 		Example: `  fairlead dns record add grafana.mesh.example.com 100.64.0.7
   fairlead dns record remove grafana.mesh.example.com`,
 	}, t.dnsRecordAdd(), t.dnsRecordRemove())
@@ -165,9 +165,9 @@ func (t *tool) dnsRecord() *cobra.Command {
 func (t *tool) dnsRecordAdd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "add <name> <address>",
-		Short: "Add an address of a name",
-		Long: `Add an address of a name, in the base domain or outside. The record is of type A
-or AAAA as the address is; a name may have several.`,
+		Short: "Add a DNS record",
+		Long: `Add a DNS record: an A or AAAA record, depending on the address. The name can be
+inside or outside the base domain, and can have several addresses.`,
 		Example: `  fairlead dns record add grafana.mesh.example.com 100.64.0.7
   fairlead dns record add printer.example.com fd00:7::9`,
 		Args:              takes("name", "address"),
@@ -175,7 +175,7 @@ or AAAA as the address is; a name may have several.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			addr, err := netip.ParseAddr(args[1])
 			if err != nil {
-				return wrongUsage("%q is not an IP address", args[1])
+				return wrongUsage("invalid IP address %q", args[1])
 			}
 			added := apiclient.DNSRecord{Name: domainOf(args[0]), Type: "A", Value: addr.String()}
 			if addr.Is6() {
@@ -191,7 +191,7 @@ or AAAA as the address is; a name may have several.`,
 			if err != nil {
 				return err
 			}
-			return t.show(d, "Added the record "+recordText(added)+"\n")
+			return t.show(d, "Added record "+recordText(added)+"\n")
 		},
 	}
 }
@@ -199,7 +199,7 @@ or AAAA as the address is; a name may have several.`,
 func (t *tool) dnsRecordRemove() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove <name> [<address>]",
-		Short: "Remove a name, or one address of it",
+		Short: "Remove all records of a name, or one of them",
 		Example: `  fairlead dns record remove grafana.mesh.example.com
   fairlead dns record remove printer.example.com fd00:7::9`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -212,7 +212,7 @@ func (t *tool) dnsRecordRemove() *cobra.Command {
 			if len(args) > 1 {
 				addr, err := netip.ParseAddr(args[1])
 				if err != nil {
-					return wrongUsage("%q is not an IP address", args[1])
+					return wrongUsage("invalid IP address %q", args[1])
 				}
 				value = addr.String()
 			}
@@ -223,7 +223,7 @@ func (t *tool) dnsRecordRemove() *cobra.Command {
 					return r.Name == domainOf(args[0]) && (value == "" || r.Value == value)
 				})
 				if removed = before - len(left); removed == 0 {
-					return change, fmt.Errorf("there is no record %s; look with: fairlead dns show", which)
+					return change, fmt.Errorf("unknown record %q; list records with: fairlead dns show", which)
 				}
 				change.ExtraRecords = &left
 				return change, nil
@@ -239,7 +239,7 @@ func (t *tool) dnsRecordRemove() *cobra.Command {
 func (t *tool) dnsSplit() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "split",
-		Short: "Say which nameservers know single domains",
+		Short: "Manage nameservers for specific domains (split DNS)",
 		Example: `  fairlead dns split set corp.example.com 10.1.0.53
   fairlead dns split remove corp.example.com`,
 	}, t.dnsSplitSet(), t.dnsSplitRemove())
@@ -249,9 +249,9 @@ func (t *tool) dnsSplitSet() *cobra.Command {
 	var recordsOnly bool
 	cmd := &cobra.Command{
 		Use:   "set <domain> (<nameserver>... | --records-only)",
-		Short: "Ask these nameservers about a domain and all below it",
-		Long: `Ask these nameservers about a domain and all below it; or nobody, with
---records-only: names in it that have no record do not exist then.`,
+		Short: "Set the nameservers of a domain and its subdomains",
+		Long: `Set the nameservers of a domain and its subdomains. With --records-only, devices
+query no nameserver for the domain, and names without a record do not exist.`,
 		Example: `  fairlead dns split set corp.example.com 10.1.0.53 10.2.0.53
   fairlead dns split set 168.192.in-addr.arpa 192.168.7.1
   fairlead dns split set lab.example.com --records-only`,
@@ -259,7 +259,10 @@ func (t *tool) dnsSplitSet() *cobra.Command {
 			if recordsOnly {
 				return takes("domain")(cmd, args)
 			}
-			return takes("domain", "a nameserver or --records-only")(cmd, args[:min(2, len(args))])
+			if len(args) == 1 {
+				return errors.New("missing argument <nameserver>: name at least one, or use --records-only")
+			}
+			return takes("domain", "nameserver")(cmd, args[:min(2, len(args))])
 		},
 		ValidArgsFunction: t.completeSplit,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -272,21 +275,21 @@ func (t *tool) dnsSplitSet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text := fmt.Sprintf("Devices ask %s about %s\n", strings.Join(servers, ", "), domain)
+			text := fmt.Sprintf("Set the nameservers of %s to %s\n", domain, strings.Join(servers, ", "))
 			if recordsOnly {
-				text = fmt.Sprintf("Devices answer about %s from records alone\n", domain)
+				text = fmt.Sprintf("Devices now answer queries for %s from records only\n", domain)
 			}
 			return t.show(d, text)
 		},
 	}
-	cmd.Flags().BoolVar(&recordsOnly, "records-only", false, "ask no nameserver, and answer from records alone")
+	cmd.Flags().BoolVar(&recordsOnly, "records-only", false, "query no nameserver; answer from records only")
 	return cmd
 }
 
 func (t *tool) dnsSplitRemove() *cobra.Command {
 	return &cobra.Command{
 		Use:               "remove <domain>",
-		Short:             "Ask about a domain as about all others",
+		Short:             "Remove the nameservers of a domain",
 		Example:           "  fairlead dns split remove corp.example.com",
 		Args:              takes("domain"),
 		ValidArgsFunction: t.completeSplit,
@@ -294,7 +297,7 @@ func (t *tool) dnsSplitRemove() *cobra.Command {
 			domain := domainOf(args[0])
 			d, err := t.editDNS(cmd.Context(), func(d apiclient.DNS) (change apiclient.DNSChange, err error) {
 				if _, ok := d.Split[domain]; !ok {
-					return change, fmt.Errorf("no nameservers are set for %s; look with: fairlead dns show", domain)
+					return change, fmt.Errorf("no nameservers are set for %s; show the settings with: fairlead dns show", domain)
 				}
 				delete(d.Split, domain)
 				change.Split = &d.Split
@@ -303,7 +306,7 @@ func (t *tool) dnsSplitRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(d, fmt.Sprintf("Devices ask about %s as about all others\n", domain))
+			return t.show(d, fmt.Sprintf("Removed the nameservers of %s\n", domain))
 		},
 	}
 }
@@ -335,7 +338,7 @@ func (t *tool) editDNS(ctx context.Context, edit func(apiclient.DNS) (apiclient.
 			return decode[apiclient.DNS](body, err)
 		}
 	}
-	return d, errors.New("others change the settings of DNS at the same time; try again")
+	return d, errors.New("someone else is changing the DNS settings at the same time; try again")
 }
 
 // completeRecords completes with the names of records, then with the addresses

@@ -52,7 +52,7 @@ func (c contested) ChangeDNS(w http.ResponseWriter, r *http.Request, p openapi.C
 	if *p.IfMatch != `"`+strings.Repeat("x", len(*c.records)+1)+`"` {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusPreconditionFailed)
-		_ = json.NewEncoder(w).Encode(openapi.Problem{Detail: "the settings of dns have changed since"})
+		_ = json.NewEncoder(w).Encode(openapi.Problem{Detail: "the DNS settings have changed in the meantime"})
 		return
 	}
 	var in openapi.DNSChange

@@ -30,12 +30,13 @@ func (t *tool) events() *cobra.Command {
 	f.take = f.print
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Follow what happens, as it happens",
-		Long: `Follow what happens, as it happens: every change, and nodes that come and go.
-It ends when it is interrupted; a connection that breaks is made again, and
-nothing is missed in between. A line has the time, the id for --after, the name,
-who did it, and the id and the name of what it is about. With --output json each
-line is one event.`,
+		Short: "Stream events as they happen",
+		Long: `Stream events as they happen: every change, and nodes that connect or
+disconnect. The command runs until you interrupt it. If the connection is lost,
+it reconnects without missing events.
+
+Each line shows the time, the ID for --after, the event, who caused it, and the
+ID and name of the object. With --output json, each line is one event.`,
 		Example: `  fairlead events
   fairlead events --output json | jq 'select(.event == "node.online")'
   fairlead events --after 4711-0`,
@@ -44,7 +45,7 @@ line is one event.`,
 			return f.follow(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&f.last, "after", "", "begin after the event with this `id`, not now; 0-0 for all that is kept")
+	cmd.Flags().StringVar(&f.last, "after", "", "start after the event with this `ID` instead of now; 0-0 starts with the oldest stored event")
 	complete(cmd, "after", cobra.NoFileCompletions)
 	return cmd
 }
@@ -88,7 +89,7 @@ func (f *follower) follow(ctx context.Context) error {
 		case !reached || !errors.As(err, &broken):
 			return err
 		}
-		f.note("The connection broke: %v; trying again", err)
+		f.note("Connection lost: %v; reconnecting", err)
 		if f.broke != nil {
 			f.broke()
 		}
@@ -161,7 +162,7 @@ func (f *follower) print(_ context.Context, e streamedEvent) error {
 	if f.format == formatJSON {
 		line, err := json.Marshal(e)
 		if err != nil {
-			return fmt.Errorf("the event %s is not understood: %w; compare the versions with fairlead version", e.ID, err)
+			return fmt.Errorf("cannot parse event %s: %w; compare the versions with: fairlead version", e.ID, err)
 		}
 		_, err = fmt.Fprintf(f.Stdout, "%s\n", line)
 		return err
@@ -172,7 +173,7 @@ func (f *follower) print(_ context.Context, e streamedEvent) error {
 	}
 	text := fmt.Sprintf("%s  %-8s %-18s %-18s %-6s %s\n", timeText(c.At), cell(e.ID), cell(e.Event), cell(actorText(c.Actor)), cell(c.Object), cell(cmp.Or(nameIn(c.After), nameIn(c.Before))))
 	if e.Event == "reset" {
-		text = "Some events are no longer kept; going on from now\n"
+		text = "Some events are no longer stored; continuing with new ones\n"
 	}
 	if f.format == formatYAML {
 		if _, err := io.WriteString(f.Stdout, "---\n"); err != nil {

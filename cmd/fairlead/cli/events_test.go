@@ -35,7 +35,7 @@ func TestEventsResumeAfterTheLastOneWhateverBreaks(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		case 3:
-			problem(w, http.StatusServiceUnavailable, "the service is stopping")
+			problem(w, http.StatusServiceUnavailable, "the server is shutting down")
 		case 4:
 			event(w, 3)
 			fmt.Fprint(w, ": heartbeat\n\nid: 9-2147483647\n\n")
@@ -59,7 +59,7 @@ func TestEventsResumeAfterTheLastOneWhateverBreaks(t *testing.T) {
 }
 
 func TestEventsOfAServerThatIsNotThereFailAtOnce(t *testing.T) {
-	if r := fairlead(t, "/nowhere", []string{"events"}); r.status != 1 || !strings.Contains(r.stderr.String(), "no server listens") {
+	if r := fairlead(t, "/nowhere", []string{"events"}); r.status != 1 || !strings.Contains(r.stderr.String(), "no server is listening") {
 		t.Errorf("status %d, %s", r.status, &r.stderr)
 	}
 }

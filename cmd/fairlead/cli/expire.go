@@ -26,20 +26,20 @@ func (e *expiration) check(args []string) error {
 	s.name(args)
 	for _, n := range s.refs {
 		if n == "" {
-			return errors.New("node must not be empty")
+			return errors.New("argument <node> must not be empty")
 		}
 	}
 	switch {
 	case s.filtered() && (len(s.refs) > 0 || s.all || s.offline):
-		return errors.New("--user and --tag take no nodes, and no --all or --all-offline")
+		return errors.New("--user and --tag cannot be combined with nodes, --all or --all-offline")
 	case s.all && s.offline:
-		return errors.New("give only one of --all and --all-offline")
+		return errors.New("use only one of --all and --all-offline")
 	case (s.all || s.offline) && len(s.refs) > 0:
-		return errors.New("--all and --all-offline take no nodes")
+		return errors.New("--all and --all-offline cannot be combined with nodes")
 	case !s.filtered() && !s.all && !s.offline && len(s.refs) == 0:
-		return errors.New("name nodes, or use --user, --tag, --all or --all-offline")
+		return errors.New("missing argument <node>: name nodes, or use --user, --tag, --all or --all-offline")
 	case e.at != "" && e.never:
-		return errors.New("give only one of --at and --never")
+		return errors.New("use only one of --at and --never")
 	}
 	return nil
 }
@@ -57,27 +57,27 @@ func (e *expiration) change(now time.Time) (c apiclient.NodeExpiryChange, err er
 		at, err = now.Add(in).UTC(), nil
 	}
 	if err != nil {
-		return c, wrongUsage("%q is neither a time such as 2027-01-31T12:00:00Z nor a duration such as 30d", e.at)
+		return c, wrongUsage("invalid --at %q: use a time such as 2027-01-31T12:00:00Z or a duration such as 30d", e.at)
 	}
 	c.Expiry = &at
 	return c, nil
 }
 
-const expireQuestion = "Expire %s, with no access until the next sign-in?"
+const expireQuestion = "Expire %s? Expired nodes have no access until they sign in again."
 
 // work returns the change of many nodes. ends means that they lose access.
 func (e *expiration) work(c apiclient.NodeExpiryChange, ends bool) nodesWork {
 	w := nodesWork{
 		change:   apiclient.NodesChange{Action: apiclient.NodesChangeActionExpire, Expiry: c.Expiry, DisableExpiry: c.DisableExpiry},
-		question: "Let %s never expire, and those that have expired back at once?", done: "%s will never expire",
+		question: "Disable expiry for %s? Expired nodes regain access at once.", done: "Disabled expiry for %s",
 	}
 	switch {
 	case ends:
 		w.question, w.done = expireQuestion, "Expired %s"
-		w.skips, w.skipped = func(n apiclient.Node) bool { return n.Expired }, "%d had expired already"
+		w.skips, w.skipped = func(n apiclient.Node) bool { return n.Expired }, "%d had already expired"
 	case !e.never:
 		at := timeText(*c.Expiry)
-		w.question, w.done = "Let %s expire at "+at+", and those that have expired back at once?", "%s will expire at "+at
+		w.question, w.done = "Set the expiry of %s to "+at+"? Expired nodes regain access at once.", "Set the expiry of %s to "+at
 	}
 	return w
 }
@@ -89,13 +89,13 @@ func (t *tool) nodesExpire() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "expire (<node>...|--user|--tag|--all|--all-offline)",
-		Short: "Make nodes sign in again, now, at a time or never",
-		Long: `Expire nodes: they lose access until they sign in again, and keep their names
-and addresses. Nodes that have expired already are skipped and counted.
+		Short: "Expire nodes, or change when they expire",
+		Long: `Expire nodes. They lose access until they sign in again, and keep their names
+and addresses. Nodes that have already expired are skipped and counted.
 
---at and --never change when the nodes expire; one that has expired is back at
-once if its time is yet to come. So "--all --never" brings back all that have
-expired, and no node expires by itself any more.
+--at and --never change when nodes expire. An expired node whose new expiry is
+in the future regains access at once. "--all --never" therefore reactivates all
+expired nodes and disables expiry for every node.
 
 ` + nodeForms,
 		Example: `  fairlead nodes expire alices-laptop 100.64.0.7
@@ -126,10 +126,10 @@ expired, and no node expires by itself any more.
 	}
 	flags := cmd.Flags()
 	e.set.flags(t, cmd)
-	flags.BoolVar(&e.set.all, "all", false, "all nodes, those with tags included")
-	flags.BoolVar(&e.set.offline, "all-offline", false, "all nodes that hold no connection")
-	flags.StringVar(&e.at, "at", "", "expire at this `time`, such as 2027-01-31T12:00:00Z, or after a while, such as 30d")
-	flags.BoolVar(&e.never, "never", false, "let the nodes never expire")
+	flags.BoolVar(&e.set.all, "all", false, "all nodes, including tagged ones")
+	flags.BoolVar(&e.set.offline, "all-offline", false, "all nodes that are offline")
+	flags.StringVar(&e.at, "at", "", "expire at this `time`, such as 2027-01-31T12:00:00Z, or after a duration, such as 30d")
+	flags.BoolVar(&e.never, "never", false, "disable expiry")
 	complete(cmd, "at", cobra.NoFileCompletions)
 	force = confirmableUnlessNamed(cmd)
 	return cmd
@@ -156,7 +156,7 @@ func (t *tool) expireNow(ctx context.Context, set *nodeSet, force bool) error {
 	}
 	text := "Expired " + count(done.Expired, "node")
 	if done.AlreadyExpired > 0 {
-		text += fmt.Sprintf("; %d had expired already", done.AlreadyExpired)
+		text += fmt.Sprintf("; %d had already expired", done.AlreadyExpired)
 	}
 	return t.show(done, text+"\n")
 }
@@ -173,9 +173,9 @@ func (t *tool) whichExpire(ctx context.Context, client *apiclient.Client, set *n
 	}
 	nodes, err := set.find(ctx, client)
 	if set.all {
-		return fmt.Sprintf("ALL %s of the network", count(len(nodes), "node")), err
+		return fmt.Sprintf("ALL %s in the network", count(len(nodes), "node")), err
 	}
-	return fmt.Sprintf("all %s that hold no connection", count(len(nodes), "node")), err
+	return fmt.Sprintf("all %s that are offline", count(len(nodes), "node")), err
 }
 
 // changeExpiry sets when one node expires.
@@ -196,9 +196,9 @@ func (t *tool) changeExpiry(ctx context.Context, ref string, change apiclient.No
 	case n.Expired:
 		text = "Expired 1 node\n"
 	case n.Expiry == nil:
-		text = fmt.Sprintf("Node %s never expires\n", n.GivenName)
+		text = fmt.Sprintf("Disabled expiry for node %s\n", n.GivenName)
 	default:
-		text = fmt.Sprintf("Node %s expires at %s\n", n.GivenName, timeText(*n.Expiry))
+		text = fmt.Sprintf("Set the expiry of node %s to %s\n", n.GivenName, timeText(*n.Expiry))
 	}
 	return t.show([]apiclient.Node{result.Node}, text)
 }

@@ -40,11 +40,11 @@ func hostDetails(h *apiclient.NodeHost) [][]string {
 	rows = append(
 		rows,
 		[]string{"Relays", strings.Join(relays, ", ")},
-		[]string{"UDP", found(h.Nat.UDP, "works", "blocked: all goes through relays")},
-		[]string{"IPv6", found(h.Nat.Ipv6, "works", "does not reach the internet")},
-		[]string{"NAT", found(h.Nat.MappingVaries, "hard: another port for every peer", "easy")},
+		[]string{"UDP", found(h.Nat.UDP, "works", "blocked; all traffic goes through relays")},
+		[]string{"IPv6", found(h.Nat.Ipv6, "works", "no internet access")},
+		[]string{"NAT", found(h.Nat.MappingVaries, "hard (a different port for every peer)", "easy")},
 		[]string{"Port mapping", portMapping(h)},
-		[]string{"Measured", lastUsed(h.ReportedAt)},
+		[]string{"Last measured", lastUsed(h.ReportedAt)},
 	)
 	for _, m := range h.Health {
 		rows = append(rows, []string{"Warning", fmt.Sprintf("%s (%s, since %s)", m.Message, m.Source, timeText(m.Since))})
@@ -76,9 +76,12 @@ func portMapping(h *apiclient.NodeHost) string {
 	case h.ReportedAt == nil:
 		return "unknown"
 	case h.Nat.PortMapped:
-		return strings.TrimSpace("open " + offered)
+		if offered == "" {
+			return "active"
+		}
+		return "active (" + offered + ")"
 	case offered == "":
-		return "not offered"
+		return "not available"
 	}
-	return "offered by " + offered
+	return "available (" + offered + ")"
 }

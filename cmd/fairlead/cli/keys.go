@@ -52,8 +52,8 @@ func keyID(key string) string {
 }
 
 // keyForms describes the forms in which commands accept a key.
-const keyForms = `A key is given by an id of either kind, masked as in a list, or whole. Only the
-id is sent to the server.`
+const keyForms = `Identify a key by its number, its 12-character ID, its masked form as in the
+list, or the full key. Only the ID is sent to the server.`
 
 // takesKey accepts a key as the only argument, as an alternative to --key.
 func takesKey(key *string) cobra.PositionalArgs {
@@ -62,7 +62,7 @@ func takesKey(key *string) cobra.PositionalArgs {
 		case len(args) > 1:
 			return fmt.Errorf("unexpected argument %q", args[1])
 		case len(args) == 1 && *key != "":
-			return errors.New("give the key once, alone or with --key")
+			return errors.New("use either the argument <key> or --key, not both")
 		case len(args) == 1:
 			*key = args[0]
 		}
@@ -76,8 +76,11 @@ func takesKeys(key *string) cobra.PositionalArgs {
 		if len(args) < 2 {
 			return takesKey(key)(cmd, args)
 		}
-		if *key != "" || slices.Contains(args, "") {
-			return errors.New("give the keys alone or one with --key, none of them empty")
+		switch {
+		case *key != "":
+			return errors.New("use either the arguments <key>... or --key, not both")
+		case slices.Contains(args, ""):
+			return errors.New("argument <key> must not be empty")
 		}
 		return nil
 	}
@@ -85,7 +88,7 @@ func takesKeys(key *string) cobra.PositionalArgs {
 
 // keyFlag adds --key, an alternative to the argument that takesKey accepts.
 func keyFlag(cmd *cobra.Command, key *string, completion cobra.CompletionFunc) {
-	cmd.Flags().StringVar(key, "key", "", "the `key`, in place of the argument")
+	cmd.Flags().StringVar(key, "key", "", "`key`, instead of the argument")
 	complete(cmd, "key", completion)
 }
 
@@ -93,7 +96,7 @@ func keyFlag(cmd *cobra.Command, key *string, completion cobra.CompletionFunc) {
 func (t *tool) selectKey(key string) (client *apiclient.Client, id string, err error) {
 	id = keyID(key)
 	if id == "" {
-		return nil, "", wrongUsage("the key is missing")
+		return nil, "", wrongUsage("missing argument <key>")
 	}
 	client, err = t.connect()
 	return client, id, err

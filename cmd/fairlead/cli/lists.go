@@ -24,7 +24,7 @@ func allPages[T any](fetch func(limit *int, cursor *string) ([]T, *string, error
 func either(is, isNot bool, names string) (*bool, error) {
 	switch {
 	case is && isNot:
-		return nil, wrongUsage("give only one of %s", names)
+		return nil, wrongUsage("use only one of %s", names)
 	case is || isNot:
 		return &is, nil
 	}

@@ -55,10 +55,10 @@ func TestListsAreFiltered(t *testing.T) {
 		}
 	}
 	for command, problem := range map[string]string{
-		"nodes list --online --offline":      "give only one of --online and --offline",
-		"apikeys list --valid --invalid":     "give only one of --valid and --invalid",
-		"preauthkeys list --valid --invalid": "give only one of --valid and --invalid",
-		"routes list --enabled --disabled":   "give only one of --enabled and --disabled",
+		"nodes list --online --offline":      "use only one of --online and --offline",
+		"apikeys list --valid --invalid":     "use only one of --valid and --invalid",
+		"preauthkeys list --valid --invalid": "use only one of --valid and --invalid",
+		"routes list --enabled --disabled":   "use only one of --enabled and --disabled",
 	} {
 		if r := fairlead(t, "/nowhere", strings.Fields(command)); r.status != 2 || !strings.Contains(r.stderr.String(), problem) {
 			t.Errorf("%s: status %d, %s", command, r.status, &r.stderr)

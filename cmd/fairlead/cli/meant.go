@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,17 +42,20 @@ func elsewhere(command string) string {
 func unknownCommand(group *cobra.Command, name string) error {
 	_, inside, _ := strings.Cut(group.CommandPath(), " ")
 	if meant := elsewhere(strings.TrimSpace(inside + " " + name)); meant != "" {
-		return wrongUsage("unknown command %q, perhaps %s %s", name, group.Root().Name(), meant)
+		return wrongUsage("unknown command %q. Did you mean \"%s %s\"?", name, group.Root().Name(), meant)
 	}
 	if near := group.SuggestionsFor(name); len(near) > 0 {
-		return wrongUsage("unknown command %q, perhaps %s", name, strings.Join(near, " or "))
+		return wrongUsage("unknown command %q. Did you mean \"%s\"?", name, strings.Join(near, `" or "`))
 	}
 	return wrongUsage("unknown command %q", name)
 }
 
-// unknownFlag adds the flag that was probably meant to the error about an unknown flag. If the command itself
-// is unknown, the error is about that instead.
-func unknownFlag(cmd *cobra.Command, err error) error {
+// wrongFlag says what to write instead of a wrong value of a flag, and adds the flag that was probably meant to the
+// error about an unknown one. If the command itself is unknown, the error is about that instead.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	if parts := invalidValue.FindStringSubmatch(err.Error()); parts != nil {
+		return wrongUsage("invalid %s %s: %s", parts[2], parts[1], flagAdvice(cmd, strings.TrimPrefix(parts[2], "--"), err, parts[3]))
+	}
 	var unknown interface {
 		GetSpecifiedName() string
 		GetSpecifiedShortnames() string
@@ -65,14 +69,29 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	name := unknown.GetSpecifiedName()
 	if unknown.GetSpecifiedShortnames() != "" {
 		if meant := longFlags(cmd, name); len(meant) > 0 {
-			return wrongUsage("unknown flag -%s, perhaps %s", name, strings.Join(meant, " or "))
+			return wrongUsage("unknown flag -%s. Did you mean %s?", name, strings.Join(meant, " or "))
 		}
 		return wrongUsage("unknown flag -%s", name)
 	}
 	if meant := spelling.Nearest(name, flagNames(cmd), max(1, len(name)/3)); meant != "" {
-		return wrongUsage("unknown flag --%s, perhaps --%s", name, meant)
+		return wrongUsage("unknown flag --%s. Did you mean --%s?", name, meant)
 	}
 	return wrongUsage("unknown flag --%s", name)
+}
+
+// invalidValue matches the error about the value of a flag: the quoted value, the flag and the reason.
+var invalidValue = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?(--[\w-]+)" flag: (.*)$`)
+
+// flagAdvice says what to write as the value of a flag. The reasons of package strconv do not.
+func flagAdvice(cmd *cobra.Command, name string, err error, reason string) string {
+	var number *strconv.NumError
+	switch flag := cmd.Flag(name); {
+	case !errors.As(err, &number):
+		return reason
+	case flag != nil && flag.Value.Type() == "bool":
+		return "use true or false"
+	}
+	return "use a number"
 }
 
 // longFlags returns the flags that one letter may stand for: those that start with it, and --user for n,

@@ -36,19 +36,19 @@ func (t *tool) nodeEdits() []nodeEdit {
 		{
 			use:   "rename <node> (<new-name> | --reset)",
 			short: "Rename a node",
-			long: `Rename a node: give it another name in DNS, which it keeps whatever its device
-calls itself. A name has at most 63 letters, digits and hyphens.`,
+			long: `Rename a node. The new name is its name in DNS, and it stays the same when the
+device changes its hostname. A name has at most 63 letters, digits and hyphens.`,
 			example: `  fairlead nodes rename localhost-3 web-1
   fairlead nodes rename 100.64.0.7 printer
   fairlead nodes rename printer --reset`,
 			flags: func(cmd *cobra.Command) {
-				cmd.Flags().BoolVar(&reset, "reset", false, "call the node as its device calls itself")
+				cmd.Flags().BoolVar(&reset, "reset", false, "use the hostname of the device again")
 			},
 			args: func(cmd *cobra.Command, args []string) error {
 				if reset {
 					return takes()(cmd, args)
 				}
-				return takes("new name")(cmd, args)
+				return takes("new-name")(cmd, args)
 			},
 			call: func(ctx context.Context, client *apiclient.Client, node string, args []string) ([]byte, error) {
 				if reset {
@@ -62,19 +62,19 @@ calls itself. A name has at most 63 letters, digits and hyphens.`,
 		},
 		{
 			use:   "move <node> --user <user>",
-			short: "Give a node to another user",
-			long: `Give a node to another user. It keeps its name, addresses and expiry, and what
-the policy says of the new owner holds for it at once. A node with tags belongs
-to them and cannot be moved.`,
+			short: "Move a node to another user",
+			long: `Move a node to another user. It keeps its name, addresses and expiry. The policy
+rules for the new owner apply at once. Tagged nodes belong to their tags and
+cannot be moved.`,
 			example: `  fairlead nodes move laptop --user bob
   fairlead nodes move 7 --user bob`,
 			flags: func(cmd *cobra.Command) {
-				cmd.Flags().StringVar(&user, "user", "", "`name` or id of the new owner")
+				cmd.Flags().StringVar(&user, "user", "", "new owner: `name` or ID of a user")
 				complete(cmd, "user", t.completeUserFlag)
 			},
 			args: func(cmd *cobra.Command, args []string) error {
 				if user == "" && len(args) == 0 {
-					return wrongUsage("--user is missing")
+					return wrongUsage("missing flag --user")
 				}
 				return takes()(cmd, args)
 			},
@@ -82,24 +82,24 @@ to them and cannot be moved.`,
 				return answer(client.MoveNode(ctx, node, &apiclient.MoveNodeParams{}, apiclient.NodeOwnerChange{User: &user}))
 			},
 			done: func(_ string, n apiclient.Node) string {
-				return fmt.Sprintf("Node %s belongs to %s\n", n.GivenName, user)
+				return fmt.Sprintf("Moved node %s to user %s\n", n.GivenName, user)
 			},
 		},
 		{
 			use:   "address <node> [--ipv4 <address>] [--ipv6 <address>]",
-			short: "Give a node an address of your choice",
-			long: `Give a node an address of your choice, for as long as it is there. The address
-must lie in the network's prefix and be free. Connections over the old one
-break.`,
+			short: "Change the addresses of a node",
+			long: `Change the addresses of a node. An address must be unused and lie within the
+prefix of the network. The node keeps it until it is deleted. Connections to the
+old address are interrupted.`,
 			example: `  fairlead nodes address web-1 --ipv4 100.64.7.1
   fairlead nodes address 7 --ipv4 100.64.7.1 --ipv6 fd7a:115c:a1e0::701`,
 			flags: func(cmd *cobra.Command) {
-				cmd.Flags().StringVar(&v4, "ipv4", "", "the IPv4 `address`")
-				cmd.Flags().StringVar(&v6, "ipv6", "", "the IPv6 `address`")
+				cmd.Flags().StringVar(&v4, "ipv4", "", "new IPv4 `address`")
+				cmd.Flags().StringVar(&v6, "ipv6", "", "new IPv6 `address`")
 			},
 			args: func(cmd *cobra.Command, args []string) error {
 				if v4 == "" && v6 == "" && len(args) == 0 {
-					return wrongUsage("--ipv4 or --ipv6 is missing")
+					return wrongUsage("missing flag: use --ipv4 or --ipv6")
 				}
 				return takes()(cmd, args)
 			},
@@ -107,15 +107,14 @@ break.`,
 				return answer(client.SetNodeAddresses(ctx, node, nil, apiclient.NodeAddressesChange{Ipv4: ifSet(v4), Ipv6: ifSet(v6)}))
 			},
 			done: func(_ string, n apiclient.Node) string {
-				return fmt.Sprintf("Node %s has %s\n", n.GivenName, strings.Join(n.IPAddresses, ", "))
+				return fmt.Sprintf("Set the addresses of node %s to %s\n", n.GivenName, strings.Join(n.IPAddresses, ", "))
 			},
 		},
 		{
 			use:   "note <node> [<text>]",
-			short: "Show, write or remove the note of a node",
-			long: `Show the note of a node, or write it with a text of at most 1,000 characters. An
-empty text removes it. Only administrators see notes; devices are not told of
-them.`,
+			short: "Show, set or remove the note on a node",
+			long: `Show the note on a node, or set it to a text of up to 1,000 characters. An empty
+text removes it. Only administrators see notes; devices never receive them.`,
 			example: `  fairlead nodes note web-1
   fairlead nodes note web-1 "Replace the disk in March."
   fairlead nodes note web-1 ""`,

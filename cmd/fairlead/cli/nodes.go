@@ -14,7 +14,7 @@ import (
 func (t *tool) nodes() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "nodes",
-		Short: "List, rename, tag, expire and delete the devices of the network",
+		Short: "Manage nodes",
 		Example: `  fairlead nodes list
   fairlead nodes expire alices-laptop`,
 	}, t.nodesList(), t.nodesShow(), t.nodesTag(), t.nodesApproveRoutes(), t.nodesExpire(), t.nodesDelete(), t.nodesPresence(), t.nodesEnrol())
@@ -25,13 +25,13 @@ func (t *tool) nodes() *cobra.Command {
 }
 
 // nodeForms describes the forms in which commands accept a node.
-const nodeForms = `A node is given by name, id or address. A number is always an id.`
+const nodeForms = `Identify a node by name, ID or address. A number is always an ID.`
 
 // nodeRef is the node of a command: its first argument, or --identifier.
 type nodeRef struct{ identifier uint64 }
 
 func (n *nodeRef) flag(cmd *cobra.Command) {
-	cmd.Flags().Uint64Var(&n.identifier, "identifier", 0, "`id` of the node, in place of the argument")
+	cmd.Flags().Uint64Var(&n.identifier, "identifier", 0, "`ID` of the node, instead of the argument")
 	complete(cmd, "identifier", cobra.NoFileCompletions)
 }
 
@@ -64,10 +64,10 @@ func (t *tool) nodesList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List nodes",
-		Long: `List nodes. The table has the first address of each; --output wide has more, and
---output json all.
+		Long: `List nodes. The table shows the first address of each node. --output wide shows
+more columns, and --output json shows everything.
 
-Of several filters all must hold.`,
+If you use several filters, a node must match all of them.`,
 		Example: `  fairlead nodes list
   fairlead nodes list --user alice --offline
   fairlead nodes list --search laptop
@@ -95,14 +95,14 @@ Of several filters all must hold.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&user, "user", "", "only nodes of this `user`, by name or id")
-	flags.StringVar(&tag, "tag", "", "only nodes with this `tag:name`")
+	flags.StringVar(&user, "user", "", "only nodes of this `user`, by name or ID")
+	flags.StringVar(&tag, "tag", "", "only nodes with this `tag`, such as tag:web")
 	flags.BoolVar(&online, "online", false, "only nodes that are connected")
 	flags.BoolVar(&offline, "offline", false, "only nodes that are not connected")
 	flags.StringVar(&route, "route", "", "only nodes with a route to this `network`, enabled or not")
 	flags.StringVar(&os, "os", "", "only nodes with this operating `system`, such as linux")
-	flags.StringVar(&search, "search", "", "only nodes with this `text` in name, hostname, address, tag or user")
-	flags.StringVar(&key, "preauthkey", "", "only nodes that joined with this pre-auth `key`, by id or prefix")
+	flags.StringVar(&search, "search", "", "only nodes with this `text` in their name, hostname, address, tags or user")
+	flags.StringVar(&key, "preauthkey", "", "only nodes that joined with this pre-auth `key`, by ID or prefix")
 	complete(cmd, "user", t.completeUserFlag)
 	complete(cmd, "tag", t.completeTags)
 	for _, name := range []string{"route", "os", "search", "preauthkey"} {
@@ -153,8 +153,8 @@ func (t *tool) nodesShow() *cobra.Command {
 	var node nodeRef
 	cmd := &cobra.Command{
 		Use:   "show <node>",
-		Short: "Show one node",
-		Long:  "Show one node.\n\n" + nodeForms,
+		Short: "Show a node",
+		Long:  "Show a node.\n\n" + nodeForms,
 		Example: `  fairlead nodes show alices-laptop
   fairlead nodes show 100.64.0.7 --output yaml`,
 		Args:              node.followedBy(takes()),
@@ -195,7 +195,7 @@ func (t *tool) nodeDetails(n apiclient.Node) string {
 		{"System", system(n)},
 		{"Client", n.ClientVersion},
 		{"Joined", timeText(n.CreatedAt)},
-		{"Changed", timeText(n.UpdatedAt)},
+		{"Updated", timeText(n.UpdatedAt)},
 		{"Created by", userName(n.CreatedBy)},
 		{"Advertised routes", strings.Join(n.AvailableRoutes, ", ")},
 		{"Enabled routes", strings.Join(n.ApprovedRoutes, ", ")},
@@ -225,13 +225,13 @@ func (t *tool) nodesTag() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "tag <node>... (--tags | --add | --remove) <tag:name>",
-		Short: "Give nodes to tags",
-		Long: `Give nodes to tags, in place of the tags or the user they belong to. A node with
-tags does not expire by itself and cannot go back to a user; it would have to
-join again. --add and --remove leave a node the other tags it has, and none can
-lose its last.
+		Short: "Set the tags of nodes",
+		Long: `Set the tags of nodes, replacing their current tags or owner. A tagged node does
+not expire by default, and it cannot be moved back to a user without joining
+again. --add and --remove keep the other tags of a node. The last tag of a node
+cannot be removed.
 
-If there is a policy, its tagOwners must know the tags.
+If there is a policy, its tagOwners must define the tags.
 
 ` + nodeForms,
 		Example: `  fairlead nodes tag web-1 --tags tag:server
@@ -252,14 +252,14 @@ If there is a policy, its tagOwners must know the tags.
 			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
 				return answer(client.TagNode(cmd.Context(), ref, nil, apiclient.NodeTagsChange{Tags: tags}))
 			}, func(n apiclient.Node) string {
-				return fmt.Sprintf("Node %s belongs to %s\n", n.GivenName, strings.Join(n.Tags, ", "))
+				return fmt.Sprintf("Set the tags of node %s to %s\n", n.GivenName, strings.Join(n.Tags, ", "))
 			})
 		},
 	}
 	nodes.flags(t, cmd)
-	cmd.Flags().StringSliceVar(&tags, "tags", nil, "all `tag:name` of a node; repeat the flag or put commas between several")
-	cmd.Flags().StringSliceVar(&add, "add", nil, "give `tag:name` beside those that a node has")
-	cmd.Flags().StringSliceVar(&remove, "remove", nil, "take `tag:name` away")
+	cmd.Flags().StringSliceVar(&tags, "tags", nil, "replace all tags with `tag:name`; repeat the flag or separate several with commas")
+	cmd.Flags().StringSliceVar(&add, "add", nil, "add `tag:name` to the tags of a node")
+	cmd.Flags().StringSliceVar(&remove, "remove", nil, "remove `tag:name` from the tags of a node")
 	for _, name := range []string{"tags", "add", "remove"} {
 		complete(cmd, name, t.completeTags)
 	}
@@ -275,9 +275,9 @@ func tagWork(tags, add, remove []string) (work nodesWork, err error) {
 		action         apiclient.NodesChangeAction
 		question, done string
 	}{
-		{tags, apiclient.NodesChangeActionSetTags, "Give %%s to %s, in place of the user or tags they belong to?", "Gave %%s to %s"},
-		{add, apiclient.NodesChangeActionAddTags, "Give %%s to %s, so that none belongs to a user any more?", "Gave %%s to %s"},
-		{remove, apiclient.NodesChangeActionRemoveTags, "Take %[1]s away from %%s?", "Took %[1]s away from %%s"},
+		{tags, apiclient.NodesChangeActionSetTags, "Set the tags of %%s to %s, replacing their current tags or owner?", "Set the tags of %%s to %s"},
+		{add, apiclient.NodesChangeActionAddTags, "Add %[1]s to %%s? Tagged nodes no longer belong to a user.", "Added %[1]s to %%s"},
+		{remove, apiclient.NodesChangeActionRemoveTags, "Remove %[1]s from %%s?", "Removed %[1]s from %%s"},
 	} {
 		if len(c.tags) == 0 {
 			continue
@@ -288,11 +288,11 @@ func tagWork(tags, add, remove []string) (work nodesWork, err error) {
 	}
 	switch given {
 	case 0:
-		return work, wrongUsage("--tags, --add or --remove is missing")
+		return work, wrongUsage("missing flag: use --tags, --add or --remove")
 	case 1:
 		return work, nil
 	}
-	return work, wrongUsage("give only one of --tags, --add and --remove")
+	return work, wrongUsage("use only one of --tags, --add and --remove")
 }
 
 func (t *tool) nodesDelete() *cobra.Command {
@@ -303,8 +303,8 @@ func (t *tool) nodesDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete (<node>... | --user | --tag)",
 		Short: "Delete nodes",
-		Long: `Delete nodes. They lose access at once; their devices can join again as new
-nodes, with a new key or login.
+		Long: `Delete nodes. They lose access at once. Their devices can join again as new
+nodes, with a new pre-auth key or by signing in.
 
 ` + nodeForms,
 		Example: `  fairlead nodes delete alices-laptop
@@ -317,7 +317,7 @@ nodes, with a new key or login.
 			if !one {
 				return t.changeNodes(cmd.Context(), &nodes, *force, nodesWork{
 					change:   apiclient.NodesChange{Action: apiclient.NodesChangeActionDelete},
-					question: "Delete %s, which lose access at once?", done: "Deleted %s",
+					question: "Delete %s? They lose access at once.", done: "Deleted %s",
 				})
 			}
 			client, err := t.connect()
@@ -330,7 +330,7 @@ nodes, with a new key or login.
 					return err
 				}
 				n := found.Node
-				if err := t.confirm(*force, fmt.Sprintf("Delete node %s (id %s) of %s, which loses access at once?", n.GivenName, n.ID, userName(n.User))); err != nil {
+				if err := t.confirm(*force, fmt.Sprintf("Delete node %s (ID %s) of %s? It loses access at once.", n.GivenName, n.ID, userName(n.User))); err != nil {
 					return err
 				}
 			}

@@ -27,7 +27,7 @@ const (
 )
 
 func (f *format) String() string { return string(*f) }
-func (f *format) Type() string   { return "form" }
+func (f *format) Type() string   { return "format" }
 
 func (f *format) Set(s string) error {
 	switch format(s) {
@@ -35,7 +35,7 @@ func (f *format) Set(s string) error {
 		*f = format(s)
 		return nil
 	default:
-		return errors.New("choose table, wide, json or yaml")
+		return errors.New("use table, wide, json or yaml")
 	}
 }
 

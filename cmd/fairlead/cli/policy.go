@@ -24,11 +24,12 @@ const maxProblems = 20
 func (t *tool) policy() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "policy",
-		Short: "Say who may reach whom",
-		Long: `Say who may reach whom: check, save, compare and explain the access policy.
+		Short: "Manage the access policy",
+		Long: `Manage the access policy, which defines who can reach whom: check, save, compare
+and explain it.
 
-A file is JSON with comments. Every saved text is a version that stays; the
-newest is in force.`,
+A policy file is JSON with comments. Every saved policy is a new version, and
+the newest one is in force.`,
 		Example: `  fairlead policy check policy.hujson
   fairlead policy preview policy.hujson
   fairlead policy set policy.hujson --confirm-within 5m
@@ -88,7 +89,7 @@ func (t *tool) tellProblems(file string, problems []apiclient.PolicyProblem) err
 		fmt.Fprintln(t.Stderr, printable(placeOf(file, p)+": "+text))
 	}
 	if len(problems) == maxProblems {
-		return fmt.Errorf("%s has %d problems or more: correct these, and look again", file, maxProblems)
+		return fmt.Errorf("%s has at least %d problems: fix these and check again", file, maxProblems)
 	}
 	return fmt.Errorf("%s has %s", file, count(len(problems), "problem"))
 }
@@ -131,11 +132,11 @@ func (t *tool) withPlaces(file string) func(body []byte, err error) ([]byte, err
 func (t *tool) policyCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check <file>",
-		Short: "Report every problem of a policy file, without a server",
-		Long: `Report every problem of a policy file with its line and column, without a
-running server. Exit status 0 if it has none. The tests in the file are run when
-it is saved, and by fairlead policy test. If a server answers, you are also
-warned about users in the file who do not exist there.`,
+		Short: "Check a policy file without a server",
+		Long: `Check a policy file without a running server, and report every problem with its
+line and column. The exit status is 0 if there are none. The tests in the file
+run when you save it, or with fairlead policy test. If a server is reachable,
+the command also warns about users that do not exist there.`,
 		Example: `  fairlead policy check policy.hujson
   fairlead policy check - < policy.hujson`,
 		Args: takes("file"),
@@ -178,9 +179,9 @@ func withoutRules(doc *lang.Doc, rules int) string {
 	case rules > 0:
 		return ""
 	case len(doc.Rules) > 0:
-		return " (neither acls nor grants, so everyone may reach everyone)"
+		return " (neither acls nor grants: everyone can reach everyone)"
 	default:
-		return " (nobody may reach anyone)"
+		return " (nobody can reach anyone)"
 	}
 }
 
@@ -198,7 +199,7 @@ func (t *tool) policyGet() *cobra.Command {
 	var version string
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "Print the policy in force, or an earlier version",
+		Short: "Print the current policy, or an earlier version",
 		Example: `  fairlead policy get
   fairlead policy get > policy.hujson
   fairlead policy get --version 6`,
@@ -248,24 +249,24 @@ type policySaveFlags struct {
 // check validates the flags and names them in its errors; the server would use the names of the API.
 func (s *policySaveFlags) check() error {
 	if within := s.confirmWithin.duration; s.confirmWithin.text != "" && (within < 10*time.Second || within > 24*time.Hour) {
-		return wrongUsage("--confirm-within must be from 10s to 24h")
+		return wrongUsage("invalid --confirm-within %q: use a duration from 10s to 24h", s.confirmWithin.text)
 	}
 	if _, err := strconv.ParseUint(s.ifVersion, 10, 63); s.ifVersion != "" && err != nil {
-		return wrongUsage("--if-version must be a version of the policy, such as 7")
+		return wrongUsage("invalid --if-version %q: use the number of a policy version, such as 7", s.ifVersion)
 	}
 	return nil
 }
 
 func (s *policySaveFlags) flags(cmd *cobra.Command, t *tool) {
-	cmd.Flags().StringVar(&s.reason, "reason", "", "`text` for those who read the versions later, in one line")
-	cmd.Flags().StringVar(&s.ifVersion, "if-version", "", "save only if this `version` is in force; 0 if there must be none")
-	cmd.Flags().Var(&s.confirmWithin, "confirm-within", "go back after this `time`, 10s to 24h, unless confirmed")
-	cmd.Flags().StringVar(&s.viewer, "viewer", "", "do not save if this `node or user` loses its way in")
+	cmd.Flags().StringVar(&s.reason, "reason", "", "one-line `text` for the policy history")
+	cmd.Flags().StringVar(&s.ifVersion, "if-version", "", "save only if this `version` is in force; 0 means no policy")
+	cmd.Flags().Var(&s.confirmWithin, "confirm-within", "revert after this `time`, 10s to 24h, unless confirmed")
+	cmd.Flags().StringVar(&s.viewer, "viewer", "", "do not save if this `node or user` would lose access")
 	for _, flag := range []string{"reason", "if-version", "confirm-within"} {
 		complete(cmd, flag, cobra.NoFileCompletions)
 	}
 	complete(cmd, "viewer", t.completeUserFlag)
-	s.force = forceFlag(cmd, "required without a terminal for a policy that locks everybody out")
+	s.force = forceFlag(cmd, "required without a terminal for a policy that locks everyone out")
 }
 
 func (s *policySaveFlags) ifMatch() *string {
@@ -286,20 +287,21 @@ func (t *tool) policySet() *cobra.Command {
 	var s policySaveFlags
 	cmd := &cobra.Command{
 		Use:   "set <file>",
-		Short: "Save a policy; it is in force at once",
-		Long: `Save a policy, from a file, or from standard input with -. It is in force at
-once.
+		Short: "Save and apply a policy",
+		Long: `Save a policy from a file, or from standard input with -. It applies at once.
 
-At a terminal the effect is shown first, and you are asked when the change could
-lock somebody out or opens everything. With --viewer, your node or yourself, a
-change that cuts off your own access is a danger too. Without a terminal, such a
-change, or one after which nobody can reach anyone any more, is saved only with
---force. With --confirm-within the change undoes itself unless you run
-fairlead policy confirm in time.
+On a terminal, the command first shows the effect of the change. It asks for
+confirmation if the change could lock someone out or opens everything. With
+--viewer, it also asks if that node or user, such as yourself, would lose
+access. Without a terminal, a change that cuts off the viewer, or after which
+nobody can reach anyone, is saved only with --force.
 
-The text that is in force already is not saved again, and does not wait to be
-confirmed: confirmBy is null then in --output json.`,
-		Example: `  fairlead policy set policy.hujson --reason "operations reach the databases"
+With --confirm-within, the change is reverted unless you run fairlead policy
+confirm in time.
+
+A policy that is already in force is not saved again and needs no confirmation:
+confirmBy is then null in --output json.`,
+		Example: `  fairlead policy set policy.hujson --reason "let ops reach the databases"
   fairlead policy set policy.hujson --confirm-within 5m
   fairlead policy set policy.hujson --viewer alice
   fairlead policy get > p.hujson && vi p.hujson && fairlead policy set p.hujson`,
@@ -360,7 +362,7 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 	if len(effect.Guards) == 0 && !everythingLost(effect) {
 		return nil
 	}
-	return t.confirm(*s.force, "Save it all the same?")
+	return t.confirm(*s.force, "Save the policy anyway?")
 }
 
 // lockedOut refuses a change that locks out everybody or the viewer. It only warns about other dangers, which
@@ -368,11 +370,11 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 func (t *tool) lockedOut(effect apiclient.PolicyEffect) error {
 	for _, g := range effect.Guards {
 		if g.Kind == string(explain.GuardOwnWayIn) {
-			return fmt.Errorf("not saved: %s; use --force to save it all the same", g.Text)
+			return fmt.Errorf("not saved: %s; to save it anyway, use --force", g.Text)
 		}
 	}
 	if everythingLost(effect) {
-		return errors.New("not saved: nobody reaches anyone any more; use --force to save it all the same")
+		return errors.New("not saved: nobody can reach anyone any more; to save it anyway, use --force")
 	}
 	for _, g := range effect.Guards {
 		t.note("Warning: %s", g.Text)
@@ -381,23 +383,23 @@ func (t *tool) lockedOut(effect apiclient.PolicyEffect) error {
 }
 
 func noPolicyText(p apiclient.Policy) string {
-	return fmt.Sprintf("There is no policy any more, which is version %s: everyone may reach everyone\n", p.Version)
+	return fmt.Sprintf("Policy version %s is now in force: no policy, so everyone can reach everyone\n", p.Version)
 }
 
 func (t *tool) showSaved(p apiclient.Policy, s *policySaveFlags) error {
-	text := fmt.Sprintf("Version %s of the policy is in force\n", p.Version)
+	text := fmt.Sprintf("Policy version %s is now in force\n", p.Version)
 	if p.Policy == "" {
 		text = noPolicyText(p)
 	}
 	switch {
 	case p.ConfirmBy == nil && s.within() != nil:
-		text = fmt.Sprintf("Version %s of the policy is in force, as it was: it has this text already, and nothing waits to be confirmed\n", p.Version)
+		text = fmt.Sprintf("Policy version %s is already in force with this text; there is nothing to confirm\n", p.Version)
 	case p.ConfirmBy != nil:
 		back := "version " + p.RevertTo
 		if p.RevertTo == "0" {
-			back = "no policy at all"
+			back = "no policy"
 		}
-		text += fmt.Sprintf("At %s it gives way to %s, unless you keep it with: fairlead policy confirm %s\n", timeText(*p.ConfirmBy), back, p.Version)
+		text += fmt.Sprintf("Reverts automatically at %s (to: %s). To keep it: fairlead policy confirm %s\n", timeText(*p.ConfirmBy), back, p.Version)
 	}
 	return t.show(p, text)
 }
@@ -405,10 +407,10 @@ func (t *tool) showSaved(p apiclient.Policy, s *policySaveFlags) error {
 func (t *tool) policyConfirm() *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm [version]",
-		Short: "Keep the version that waits to be confirmed",
-		Long: `Keep the version that was saved with --confirm-within and waits to be confirmed.
-If its time is over, it has given way already: see fairlead policy history. A
-version that somebody else saved must be named.`,
+		Short: "Confirm a policy that was saved with --confirm-within",
+		Long: `Confirm the policy version that was saved with --confirm-within, so that it is
+not reverted. If its time is over, it has already been reverted: see fairlead
+policy history. To confirm a version that someone else saved, name it.`,
 		Example: `  fairlead policy confirm
   fairlead policy confirm 7`,
 		Args: takesPolicyVersion,
@@ -417,7 +419,7 @@ version that somebody else saved must be named.`,
 			if err != nil {
 				return err
 			}
-			return t.show(p, fmt.Sprintf("Version %s of the policy stays\n", p.Version))
+			return t.show(p, fmt.Sprintf("Policy version %s confirmed\n", p.Version))
 		}),
 	}
 }
@@ -429,7 +431,7 @@ func takesPolicyVersion(_ *cobra.Command, args []string) error {
 		return fmt.Errorf("unexpected argument %q", args[1])
 	case len(args) == 1:
 		if v, err := strconv.ParseUint(args[0], 10, 63); err != nil || v == 0 {
-			return fmt.Errorf("%q is not a version of the policy; look with: fairlead policy history", args[0])
+			return fmt.Errorf("invalid policy version %q; list versions with: fairlead policy history", args[0])
 		}
 	}
 	return nil
@@ -447,9 +449,9 @@ func versionMatch(args []string) *string {
 func (t *tool) policyRevert() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revert [version]",
-		Short: "Undo the version that waits to be confirmed, at once",
-		Long: `Undo the version that was saved with --confirm-within and waits to be confirmed,
-at once. A version that somebody else saved must be named.`,
+		Short: "Revert a policy that was saved with --confirm-within",
+		Long: `Revert the policy version that was saved with --confirm-within, without waiting
+for its time to run out. To revert a version that someone else saved, name it.`,
 		Example: `  fairlead policy revert
   fairlead policy revert 7`,
 		Args: takesPolicyVersion,
@@ -461,7 +463,7 @@ at once. A version that somebody else saved must be named.`,
 			if p.Policy == "" {
 				return t.show(p, noPolicyText(p))
 			}
-			return t.show(p, fmt.Sprintf("What was in force before is version %s now\n", p.Version))
+			return t.show(p, fmt.Sprintf("Reverted: policy version %s, with the previous text, is now in force\n", p.Version))
 		}),
 	}
 }
@@ -470,9 +472,9 @@ func (t *tool) policyRollback() *cobra.Command {
 	var s policySaveFlags
 	cmd := &cobra.Command{
 		Use:   "rollback <version>",
-		Short: "Save the text of an earlier version again",
-		Long: `Save the text of an earlier version again, as a new version. All is as with
-fairlead policy set.`,
+		Short: "Restore an earlier version of the policy",
+		Long: `Save the text of an earlier version as a new version. The checks and flags are
+those of fairlead policy set.`,
 		Example: `  fairlead policy rollback 6
   fairlead policy rollback 6 --reason "the databases were unreachable"`,
 		Args:              takes("version"),
@@ -494,7 +496,7 @@ fairlead policy set.`,
 				if err := t.previewed(cmd.Context(), client, file, old.Policy, &s); err != nil {
 					return err
 				}
-			} else if err := t.confirm(*s.force, "There was no policy: everyone may reach everyone again. Go back to that?"); err != nil {
+			} else if err := t.confirm(*s.force, fmt.Sprintf("Version %s removes the policy, so that everyone can reach everyone. Restore it?", args[0])); err != nil {
 				return err
 			}
 			p, err := decode[apiclient.Policy](t.withPlaces(file)(answer(client.RollbackPolicy(cmd.Context(), &apiclient.RollbackPolicyParams{IfMatch: s.ifMatch()},
@@ -514,9 +516,9 @@ func (t *tool) policyHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "List the versions of the policy, newest first",
-		Long: `List the versions of the policy, newest first; the first is in force. SOURCE is
-api for what came by the API or this command line, file for what was read from
-the file at policy.path.`,
+		Long: `List the versions of the policy, newest first. The first one is in force. SOURCE
+is api for a version that was saved through the API or this command line, and
+file for one that was read from the file at policy.path.`,
 		Example: `  fairlead policy history
   fairlead policy history --before 20 --limit 10`,
 		Args: takes(),
@@ -536,8 +538,8 @@ the file at policy.path.`,
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&limit, "limit", "20", "how `many`, at most 100")
-	cmd.Flags().StringVar(&before, "before", "", "only versions below this `number`")
+	cmd.Flags().StringVar(&limit, "limit", "20", "maximum `number` of versions, up to 100")
+	cmd.Flags().StringVar(&before, "before", "", "only versions before this `number`")
 	complete(cmd, "limit", cobra.NoFileCompletions)
 	complete(cmd, "before", t.completeVersions)
 	return t.watchable(cmd)

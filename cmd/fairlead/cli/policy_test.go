@@ -21,7 +21,7 @@ func TestPolicyCheckNamesEveryPlace(t *testing.T) {
 	good := policyFile(t, `{"acls": [], "ssh": [], "tests": [{"src": "alice", "deny": ["100.64.0.1:22"]}]}`)
 	bad := policyFile(t, "{\n  \"acls\": [{\"action\": \"deny\", \"src\": [\"*\"], \"dst\": [\"*:*\"]}],\n  \"grups\": {}\n}")
 	r := fairlead(t, "/nowhere", []string{"policy", "check", good})
-	if want := good + ": no problems; 0 rules (nobody may reach anyone), 0 SSH rules, 1 test\n"; r.status != 0 || r.stdout.String() != want {
+	if want := good + ": no problems; 0 rules (nobody can reach anyone), 0 SSH rules, 1 test\n"; r.status != 0 || r.stdout.String() != want {
 		t.Errorf("status %d, %q, want %q", r.status, &r.stdout, want)
 	}
 	r = fairlead(t, "/nowhere", []string{"policy", "check", bad})
@@ -43,7 +43,7 @@ func TestPolicyCheckNamesEveryPlace(t *testing.T) {
 func TestPolicyCheckSaysWhatATextWithoutRulesMeans(t *testing.T) {
 	file := policyFile(t, `{}`)
 	r := fairlead(t, "/nowhere", []string{"policy", "check", file})
-	if want := file + ": no problems; 0 rules (neither acls nor grants, so everyone may reach everyone), 0 SSH rules, 0 tests\n"; r.stdout.String() != want {
+	if want := file + ": no problems; 0 rules (neither acls nor grants: everyone can reach everyone), 0 SSH rules, 0 tests\n"; r.stdout.String() != want {
 		t.Errorf("%q, want %q", &r.stdout, want)
 	}
 }
@@ -51,7 +51,7 @@ func TestPolicyCheckSaysWhatATextWithoutRulesMeans(t *testing.T) {
 // Headscale's documentation has a policy with such a host.
 func TestChecksWarnOfAHostWithHostBits(t *testing.T) {
 	file := policyFile(t, `{"hosts": {"web": "10.9.8.1/29"}, "acls": []}`)
-	warning := file + `:1:19: warning: host web is "10.9.8.1/29", which means the network 10.9.8.0/29: write that, or the address alone` + "\n"
+	warning := file + `:1:19: warning: host web is "10.9.8.1/29", which means the network 10.9.8.0/29: use that, or the address alone` + "\n"
 	r := fairlead(t, "/nowhere", []string{"policy", "check", file})
 	if r.status != 0 || r.stderr.String() != warning || !strings.Contains(r.stdout.String(), ": no problems; ") {
 		t.Errorf("status %d, %q, %q, want %q", r.status, &r.stdout, &r.stderr, warning)
@@ -71,7 +71,7 @@ func TestChecksWarnOfAHostWithHostBits(t *testing.T) {
 func TestPolicyCheckSaysThatThereMayBeMoreProblems(t *testing.T) {
 	file := policyFile(t, `{"acls": [`+strings.Repeat(`{"action": "deny", "src": ["*"], "dst": ["*:*"]}, `, 30)+`]}`)
 	r := fairlead(t, "/nowhere", []string{"policy", "check", file})
-	if want := "\nError: " + file + " has 20 problems or more: correct these, and look again\n"; r.status != 1 || !strings.HasSuffix(r.stderr.String(), want) {
+	if want := "\nError: " + file + " has at least 20 problems: fix these and check again\n"; r.status != 1 || !strings.HasSuffix(r.stderr.String(), want) {
 		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
 	}
 }
@@ -125,14 +125,14 @@ func TestNobodyIsAskedAboutAPolicyWhoseTestsFail(t *testing.T) {
 func TestPolicySetAsksWhenNobodyReachesAnyoneAnyMore(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	r := fairlead(t, socket, []string{"policy", "set", policyFile(t, "// nobody\n{}")}, func(e *Env) { e.Terminal, e.Stdin = true, strings.NewReader("n\n") })
-	want := "Pairs of nodes: 6 lost, 0 gained, 0 changed, 0 unchanged\nReach less: 1 node, 0 of them online\n" +
-		"Warning: nobody reaches anyone any more\nSave it all the same? [y/N] "
+	want := "Pairs of nodes: 6 lost, 0 gained, 0 changed, 0 unchanged\nNodes with less access: 1 (0 online)\n" +
+		"Warning: nobody can reach anyone any more\nSave the policy anyway? [y/N] "
 	if r.status != 1 || !strings.HasPrefix(r.stderr.String(), want) {
 		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
 	}
 	file := policyFile(t, "// nobody\n{}")
 	r = fairlead(t, socket, []string{"policy", "set", file})
-	if want := "Error: not saved: nobody reaches anyone any more; use --force to save it all the same\n"; r.status != 1 || r.stderr.String() != want {
+	if want := "Error: not saved: nobody can reach anyone any more; to save it anyway, use --force\n"; r.status != 1 || r.stderr.String() != want {
 		t.Errorf("without a terminal: status %d, %s, want %s", r.status, &r.stderr, want)
 	}
 	if r = fairlead(t, socket, []string{"policy", "set", file, "--force"}); r.status != 0 {
@@ -144,7 +144,7 @@ func TestGoingBackToNoPolicyIsSaid(t *testing.T) {
 	socket, _ := listen(t, answering(200, "application/json", `{"policy": "", "version": "4"}`))
 	for _, command := range [][]string{{"policy", "rollback", "2", "--force"}, {"policy", "revert"}} {
 		r := fairlead(t, socket, command)
-		if r.status != 0 || r.stdout.String() != "There is no policy any more, which is version 4: everyone may reach everyone\n" {
+		if r.status != 0 || r.stdout.String() != "Policy version 4 is now in force: no policy, so everyone can reach everyone\n" {
 			t.Errorf("%v: status %d, %s%s", command, r.status, &r.stdout, &r.stderr)
 		}
 	}
@@ -153,7 +153,7 @@ func TestGoingBackToNoPolicyIsSaid(t *testing.T) {
 func TestPolicySetSaysWhenNothingWaits(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	r := fairlead(t, socket, []string{"policy", "set", policyFile(t, "// in force already\n{}"), "--confirm-within", "5m"})
-	if r.status != 0 || !strings.HasSuffix(r.stdout.String(), "it has this text already, and nothing waits to be confirmed\n") {
+	if r.status != 0 || !strings.HasSuffix(r.stdout.String(), "is already in force with this text; there is nothing to confirm\n") {
 		t.Errorf("status %d, %s", r.status, &r.stdout)
 	}
 }
@@ -173,7 +173,7 @@ func TestPolicySetAsksWhenAGuardWarns(t *testing.T) {
 		return func(e *Env) { e.Terminal, e.Stdin = true, strings.NewReader(answer) }
 	}
 	r := fairlead(t, socket, []string{"policy", "set", file}, at("n\n"))
-	if r.status != 1 || !strings.Contains(r.stderr.String(), "Warning: nobody can reach tag:router on 22 any more\nSave it all the same? [y/N] ") {
+	if r.status != 1 || !strings.Contains(r.stderr.String(), "Warning: no node can reach tag:router on port 22 any more\nSave the policy anyway? [y/N] ") {
 		t.Errorf("status %d, %s", r.status, &r.stderr)
 	}
 	if sent := log.requests(); len(sent) != 1 || sent[0].Path != "/api/v1/policy/preview" {
@@ -185,7 +185,7 @@ func TestPolicySetAsksWhenAGuardWarns(t *testing.T) {
 		fairlead(t, socket, []string{"policy", "rollback", "6"}, at("y\n")),
 		fairlead(t, socket, []string{"policy", "set", file}),
 	} {
-		if run.status != 0 || !strings.Contains(run.stdout.String(), "Version 7 of the policy is in force") {
+		if run.status != 0 || !strings.Contains(run.stdout.String(), "Policy version 7 is now in force") {
 			t.Errorf("status %d, %s%s", run.status, &run.stdout, &run.stderr)
 		}
 	}

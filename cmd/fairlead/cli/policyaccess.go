@@ -14,14 +14,14 @@ func (t *tool) policyAccess() *cobra.Command {
 	var by, file string
 	cmd := &cobra.Command{
 		Use:   "access",
-		Short: "Show who reaches whom",
-		Long: `Show who reaches whom: at which ports, how many pairs of nodes, and by which
-lines of the policy.
+		Short: "Show who can reach whom",
+		Long: `Show who can reach whom: on which ports, for how many pairs of nodes, and
+because of which lines of the policy.
 
-Those who reach and those who are reached are a node, a user, a tag, a group, a
-route, autogroup:internet, or "other users", who are in no group and in no rule;
-without --from and --to it is everyone. With --policy it also shows what a file
-would change of the policy in force; nothing is saved.`,
+Sources and destinations are nodes, users, tags, groups, routes,
+autogroup:internet, and "other users", who are in no group and no rule. By
+default all of them are shown. With --policy, also show what a file would
+change; nothing is saved.`,
 		Example: `  fairlead policy access
   fairlead policy access --to tag:db --by users
   fairlead policy access --from alice --by nodes
@@ -47,9 +47,9 @@ would change of the policy in force; nothing is saved.`,
 			return t.show(result, accessText(result, file != ""))
 		},
 	}
-	cmd.Flags().StringSliceVar(&from, "from", nil, "only these `names` as those who reach")
-	cmd.Flags().StringSliceVar(&to, "to", nil, "only these `names` as those who are reached")
-	cmd.Flags().StringVar(&by, "by", "", "tell apart `groups`, users or nodes (default groups)")
+	cmd.Flags().StringSliceVar(&from, "from", nil, "only these `names` as sources")
+	cmd.Flags().StringSliceVar(&to, "to", nil, "only these `names` as destinations")
+	cmd.Flags().StringVar(&by, "by", "", "`kind` to group by: groups, users or nodes (default groups)")
 	cmd.Flags().StringVar(&file, "policy", "", "show what this `file` would change")
 	for _, flag := range []string{"from", "to"} {
 		complete(cmd, flag, t.completeUserFlag)
@@ -84,10 +84,11 @@ func accessText(m apiclient.AccessMap, draft bool) string {
 		return append(cells, strings.Join(c.Lost, ", "), strings.Join(c.Gained, ", "), numbers(before), numbers(after))
 	})
 	if len(m.Cells) == 0 {
-		text = "Nobody reaches anyone\n"
+		text = "Nobody can reach anyone\n"
 	}
 	if m.MoreFrom+m.MoreTo+m.MoreCells > 0 {
-		text += fmt.Sprintf("This is a part: %d who reach, %d who are reached and %d rows are left out. Name fewer with --from and --to\n", m.MoreFrom, m.MoreTo, m.MoreCells)
+		text += fmt.Sprintf("Not shown: %s, %s and %s. To narrow the result, use --from and --to\n",
+			count(m.MoreFrom, "source"), count(m.MoreTo, "destination"), count(m.MoreCells, "row"))
 	}
 	return text
 }

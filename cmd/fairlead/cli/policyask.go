@@ -21,17 +21,18 @@ func (t *tool) policyPreview() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preview <file>",
 		Short: "Show what a policy would change, without saving it",
-		Long: `Show what a policy would change for the nodes that are there: who reaches less
-or more, by which lines, and what nobody should miss. Nothing is saved.
+		Long: `Show what a policy would change for the existing nodes: who would reach less or
+more, because of which lines, and warnings about risky changes. Nothing is
+saved.
 
-A pair is a node and one that it reaches. It has changed when other ports are
-open to it than before.
+A pair is a node and another node that it can reach. A pair has changed if its
+open ports have changed.
 
-New connections follow a change at once. Connections that are open may live on
-until they close.
+New connections follow a change at once. Open connections may continue until
+they are closed.
 
-With --retag, what giving these nodes the tags would change, under the policy
-in force if there is no file.`,
+With --retag, show the effect of changing the tags of these nodes. Without a
+file, the current policy applies.`,
 		Example: `  fairlead policy preview policy.hujson
   fairlead policy preview policy.hujson --viewer alice
   fairlead policy preview --retag db-1 --tags tag:db,tag:prod`,
@@ -66,9 +67,9 @@ in force if there is no file.`,
 			return t.show(effect, effectText(effect))
 		},
 	}
-	cmd.Flags().StringVar(&viewer, "viewer", "", "warn if this `node or user` loses its way in")
-	cmd.Flags().StringSliceVar(&retag, "retag", nil, "`nodes` that would have --tags, by id or name")
-	cmd.Flags().StringSliceVar(&tags, "tags", nil, "what the nodes of --retag would have, instead of their tags or user")
+	cmd.Flags().StringVar(&viewer, "viewer", "", "warn if this `node or user` would lose access")
+	cmd.Flags().StringSliceVar(&retag, "retag", nil, "`nodes` to preview with the tags in --tags, by ID or name")
+	cmd.Flags().StringSliceVar(&tags, "tags", nil, "`tags` for the nodes in --retag, replacing their tags or owner")
 	complete(cmd, "viewer", t.completeUserFlag)
 	return cmd
 }
@@ -78,25 +79,25 @@ func effectSummary(e apiclient.PolicyEffect) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Pairs of nodes: %d lost, %d gained, %d changed, %d unchanged\n", e.Lost, e.Gained, e.Changed, e.Unchanged)
 	if e.Losers > 0 {
-		fmt.Fprintf(&b, "Reach less: %s, %d of them online\n", count(e.Losers, "node"), e.LosersOnline)
+		fmt.Fprintf(&b, "Nodes with less access: %d (%d online)\n", e.Losers, e.LosersOnline)
 	}
 	if n := len(e.Shells) + e.MoreShells; n > 0 {
-		fmt.Fprintf(&b, "%s of who may open shells\n", count(n, "change"))
+		fmt.Fprintf(&b, "Changes to SSH access: %d\n", n)
 	}
 	if n := len(e.Routes) + e.MoreRoutes; n > 0 {
-		fmt.Fprintf(&b, "%s behind routers and exit nodes\n", count(n, "change"))
+		fmt.Fprintf(&b, "Changes behind routers and exit nodes: %d\n", n)
 	}
 	for _, f := range e.Tests {
 		fmt.Fprintf(&b, "Failing: %s\n", f.Text)
 	}
 	if everythingLost(e) {
-		b.WriteString("Warning: nobody reaches anyone any more\n")
+		b.WriteString("Warning: nobody can reach anyone any more\n")
 	}
 	for _, g := range e.Guards {
 		fmt.Fprintf(&b, "Warning: %s\n", g.Text)
 	}
 	if e.Truncated {
-		b.WriteString("Warning: the policy tells so many sorts of nodes apart that not all pairs were compared; this is a part\n")
+		b.WriteString("Warning: the policy distinguishes too many kinds of nodes to compare all pairs; this result is incomplete\n")
 	}
 	for _, note := range e.Notes {
 		fmt.Fprintf(&b, "Note: %s\n", note)
@@ -120,7 +121,7 @@ func effectText(e apiclient.PolicyEffect) string {
 		}
 	}
 	if len(e.Shifts) > 0 {
-		section("Who reaches whom:", table("FROM, TO, PAIRS, LOST, GAINED, OLD LINES, NEW LINES", e.Shifts, func(s apiclient.PolicyShift) []string {
+		section("Access between nodes:", table("FROM, TO, PAIRS, LOST, GAINED, OLD LINES, NEW LINES", e.Shifts, func(s apiclient.PolicyShift) []string {
 			return []string{
 				principals(s.From, false), principals(s.To, s.Own), strconv.Itoa(s.Pairs), strings.Join(s.Lost, ", "), strings.Join(s.Gained, ", "),
 				numbers(s.LostLines), numbers(s.GainedLines),
@@ -128,7 +129,7 @@ func effectText(e apiclient.PolicyEffect) string {
 		}), e.MoreShifts)
 	}
 	if len(e.Shells) > 0 {
-		section("Who opens shells:", table("FROM, TO, PAIRS, LOST, GAINED, OLD LINES, NEW LINES", e.Shells, func(s apiclient.PolicyShellShift) []string {
+		section("SSH access:", table("FROM, TO, PAIRS, LOST, GAINED, OLD LINES, NEW LINES", e.Shells, func(s apiclient.PolicyShellShift) []string {
 			return []string{
 				principals(s.From, false), principals(s.To, s.Own), strconv.Itoa(s.Pairs), shellUsers(s.Lost), shellUsers(s.Gained),
 				numbers(s.LostLines), numbers(s.GainedLines),
@@ -187,14 +188,17 @@ func (t *tool) policyWhy() *cobra.Command {
 	var proto, file string
 	cmd := &cobra.Command{
 		Use:   "why <from> <to>[:<port>]",
-		Short: "Say whether one may reach another, and why",
-		Long: `Say whether one may reach another, and by which rule; or which rules almost
-allow it, and what keeps each from that.
+		Short: "Explain why access is allowed or denied",
+		Long: `Explain why <from> can or cannot reach <to>: the rule that allows it, or the
+rules that come closest and what they lack.
 
-Both are a node (name, id or address), a user (name or e-mail), a tag, a group,
-a host of the policy, or any address. Without a port one that is open is enough.
-With --policy a file answers instead of the policy in force; nothing is saved.
-Exit status 0 whatever the answer is: scripts read allowed in --output json.`,
+<from> and <to> are each a node (name, ID or address), a user (name or email), a
+tag, a group, a host defined in the policy, or any address. Without a port, one
+open port is enough. With --policy, a file is used instead of the current
+policy; nothing is saved.
+
+The exit status is 0 whether or not access is allowed; scripts can read
+"allowed" in --output json.`,
 		Example: `  fairlead policy why alice db-1:5432
   fairlead policy why tag:ci 10.1.2.3:443
   fairlead policy why alice db-1:5432 --output json | jq .allowed
@@ -212,7 +216,7 @@ Exit status 0 whatever the answer is: scripts read allowed in --output json.`,
 			return t.show(result, answerText(result, anyPort))
 		},
 	}
-	cmd.Flags().StringVar(&file, "policy", "", "ask this `file` instead of the policy in force")
+	cmd.Flags().StringVar(&file, "policy", "", "use this `file` instead of the current policy")
 	cmd.Flags().StringVar(&proto, "proto", "", "`protocol` by name or number (default tcp)")
 	complete(cmd, "proto", cobra.FixedCompletions([]string{"tcp", "udp", "icmp", "sctp"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -253,7 +257,7 @@ func answerText(a apiclient.PolicyAnswer, anyPort bool) string {
 	case !a.Allowed:
 		b.WriteString("Not allowed\n")
 	case anyPort && len(a.Rules) > 0 && a.Rules[0].Line > 0:
-		b.WriteString("Allowed, at one port at least\n")
+		b.WriteString("Allowed on at least one port\n")
 	default:
 		b.WriteString("Allowed\n")
 	}
@@ -285,7 +289,7 @@ func answerText(a apiclient.PolicyAnswer, anyPort bool) string {
 		}
 	}
 	if len(a.Nearest) > 0 {
-		b.WriteString("The nearest rules:\n")
+		b.WriteString("Closest rules:\n")
 		findings(a.Nearest)
 	}
 	if len(a.At) > 0 {
@@ -301,9 +305,10 @@ func answerText(a apiclient.PolicyAnswer, anyPort bool) string {
 func (t *tool) policyTest() *cobra.Command {
 	return &cobra.Command{
 		Use:   "test [<file>]",
-		Short: "Run the tests of a policy file, or of the policy in force",
-		Long: `Run the tests and sshTests of a policy file, or of the policy in force, on the
-network as it is. Exit status 1 if one fails. Nothing is saved.`,
+		Short: "Run the tests of the current policy or of a file",
+		Long: `Run the tests and sshTests of the current policy, or of a policy file, against
+the current state of the network. The exit status is 1 if a test fails. Nothing
+is saved.`,
 		Example: `  fairlead policy test
   fairlead policy test policy.hujson`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -313,7 +318,7 @@ network as it is. Exit status 1 if one fails. Nothing is saved.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, text := "the policy in force", ""
+			file, text := "the current policy", ""
 			if len(args) > 0 {
 				file = args[0]
 				var err error
@@ -335,9 +340,9 @@ network as it is. Exit status 1 if one fails. Nothing is saved.`,
 			}
 			switch {
 			case result.Tests == 0:
-				lines.WriteString("There are no tests\n")
+				lines.WriteString("The policy has no tests\n")
 			case len(result.Failures) == 0:
-				fmt.Fprintf(&lines, "%s, all hold\n", count(result.Tests, "test"))
+				fmt.Fprintf(&lines, "%s passed\n", count(result.Tests, "test"))
 			}
 			if err := t.show(result, lines.String()); err != nil {
 				return err

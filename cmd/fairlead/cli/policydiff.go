@@ -18,11 +18,12 @@ func (t *tool) policyDiff() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [<from> [<to>]]",
 		Short: "Compare versions of the policy line by line",
-		Long: `Compare two versions of the policy line by line: the last change without
-arguments, from one version to the one in force with one. With --file, compare
-the one in force with a file. With --effect, also show who reaches more and less
-by it, on the nodes that are there now; what a file would change is shown by
-"fairlead policy preview".`,
+		Long: `Compare versions of the policy line by line. Without arguments, show the last
+change. With one version, compare it with the current policy. With --file,
+compare the current policy with a file.
+
+With --effect, also show who can reach more or less, for the nodes as they are
+now. For the effect of a file, use fairlead policy preview.`,
 		Example: `  fairlead policy diff
   fairlead policy diff 3 6
   fairlead policy diff 3 6 --effect
@@ -30,9 +31,9 @@ by it, on the nodes that are there now; what a file would change is shown by
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case file != "" && len(args) > 0:
-				return errors.New("give either versions or --file")
+				return errors.New("use either versions or --file, not both")
 			case file != "" && effect:
-				return errors.New("--effect is about versions: what a file would change is shown by fairlead policy preview")
+				return errors.New("--effect cannot be combined with --file; for the effect of a file, use fairlead policy preview")
 			case len(args) > 2:
 				return fmt.Errorf("unexpected argument %q", args[2])
 			}
@@ -59,8 +60,8 @@ by it, on the nodes that are there now; what a file would change is shown by
 			return t.showDiff(diff)
 		}),
 	}
-	cmd.Flags().BoolVar(&effect, "effect", false, "show who reaches more and less by it too")
-	cmd.Flags().StringVar(&file, "file", "", "compare the policy in force with this `file`")
+	cmd.Flags().BoolVar(&effect, "effect", false, "also show who can reach more or less")
+	cmd.Flags().StringVar(&file, "file", "", "compare the current policy with this `file`")
 	return cmd
 }
 

@@ -15,7 +15,7 @@ import (
 func (t *tool) preAuthKeys() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "preauthkeys",
-		Short: "Create, list, expire and delete the keys with which nodes join",
+		Short: "Manage pre-auth keys",
 		Example: `  fairlead preauthkeys create --user alice
   fairlead preauthkeys list --user alice`,
 	}, t.preAuthKeysCreate(), t.preAuthKeysList(), t.preAuthKeysExpire(), t.preAuthKeysDelete())
@@ -23,35 +23,37 @@ func (t *tool) preAuthKeys() *cobra.Command {
 
 func (t *tool) preAuthKeysCreate() *cobra.Command {
 	var (
-		user                string
+		user, description   string
 		reusable, ephemeral bool
 		tags                []string
 		life                lifetime
 	)
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Create a pre-auth key and print it, this once",
-		Long: `Create a pre-auth key and print it, this once: the server keeps only a hash.
+		Short: "Create a pre-auth key",
+		Long: `Create a pre-auth key and print it. The key is shown only once: the server
+stores only a hash.
 
-Devices join with it: tailscale up --login-server <server_url> --auth-key <key>.
-They belong to the user of the key or, if it has any, to its tags.
+Devices join with: tailscale up --login-server <server_url> --auth-key <key>
+They belong to the user of the key or, if it has tags, to its tags.
 
 Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
 		Example: `  fairlead preauthkeys create --user alice
   fairlead preauthkeys create --user alice --reusable --expiration 24h
   fairlead preauthkeys create --tags tag:server,tag:web --ephemeral
+  fairlead preauthkeys create --tags tag:web --description "web in Berlin"
   KEY=$(fairlead preauthkeys create --user alice)`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if user == "" && len(tags) == 0 {
-				return wrongUsage("--user or --tags is missing")
+				return wrongUsage("missing flag: use --user or --tags")
 			}
 			client, err := t.connect()
 			if err != nil {
 				return err
 			}
 			created, err := decode[apiclient.PreAuthKeyResult](answer(client.CreatePreAuthKey(cmd.Context(), apiclient.PreAuthKeyCreation{
-				User: ifSet(user), Reusable: &reusable, Ephemeral: &ephemeral, ACLTags: tags, Expiration: life.after(t.Now()),
+				User: ifSet(user), Description: ifSet(description), Reusable: &reusable, Ephemeral: &ephemeral, ACLTags: tags, Expiration: life.after(t.Now()),
 			})))
 			if err != nil {
 				return err
@@ -63,19 +65,43 @@ Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
 			for _, warning := range created.Warnings {
 				t.note("Warning: %s", warning)
 			}
-			t.note("Pre-auth key %s ends at %s and is not shown again", key.ID, timeText(key.Expiration))
+			t.explainKey(cmd, key)
 			return nil
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&user, "user", "", "`user` who owns the nodes, by name or id; not needed with --tags")
-	flags.BoolVar(&reusable, "reusable", false, "let more than one node join with the key")
-	flags.BoolVar(&ephemeral, "ephemeral", false, "remove nodes when they have been offline for a while")
-	flags.Var(&life, "expiration", "how long the key can be used, such as 24h or 2w (default 1h, also for 0)")
-	flags.StringSliceVar(&tags, "tags", nil, "`tag:name` for the nodes; repeat the flag or put commas between several")
+	flags.StringVar(&user, "user", "", "`user` who will own the nodes, by name or ID; optional with --tags")
+	flags.StringVar(&description, "description", "", "what the key is for, shown in lists")
+	flags.BoolVar(&reusable, "reusable", false, "let several nodes join with the key")
+	flags.BoolVar(&ephemeral, "ephemeral", false, "delete the nodes after they have been offline for a while")
+	flags.Var(&life, "expiration", "how long the key is valid, such as 24h or 2w (default 1h; 0 means the default)")
+	flags.StringSliceVar(&tags, "tags", nil, "`tag:name` for the nodes; repeat the flag or separate several with commas")
 	complete(cmd, "user", t.completeUserFlag)
 	complete(cmd, "tags", t.completeTags)
+	complete(cmd, "description", cobra.NoFileCompletions)
 	return cmd
+}
+
+// explainKey tells a person how to use a new key. The key itself is repeated only on a terminal: elsewhere the
+// notes may end up in a log.
+func (t *tool) explainKey(cmd *cobra.Command, key apiclient.PreAuthKey) {
+	if !t.forPeople() {
+		return
+	}
+	uses, value, server := "single use", "<key>", "<server_url>"
+	if key.Reusable {
+		uses = "reusable"
+	}
+	if t.Terminal {
+		value = key.Key
+	}
+	t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
+		if state, err := decode[apiclient.ServerState](answer(client.ShowServer(ctx))); err == nil {
+			server = state.URL
+		}
+	})
+	t.note("Pre-auth key %s: %s, expires at %s. It will not be shown again", key.ID, uses, timeText(key.Expiration))
+	t.note("Join with: tailscale up --login-server %s --auth-key %s", server, value)
 }
 
 func (t *tool) preAuthKeysList() *cobra.Command {
@@ -84,7 +110,7 @@ func (t *tool) preAuthKeysList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List pre-auth keys",
-		Long:  "List pre-auth keys, expired and used ones included. Their secrets are masked.",
+		Long:  `List pre-auth keys, including expired and used ones. Secrets are masked.`,
 		Example: `  fairlead preauthkeys list
   fairlead preauthkeys list --user alice --valid --output yaml`,
 		Args: takes(),
@@ -102,22 +128,22 @@ func (t *tool) preAuthKeysList() *cobra.Command {
 				return err
 			}
 			shown := columns{
-				names: "ID, KEY, USER, REUSABLE, EPHEMERAL, USED, EXPIRED, EXPIRATION, CREATED, TAGS, USES, LAST USED, FROM",
+				names: "ID, KEY, USER, DESCRIPTION, REUSABLE, EPHEMERAL, USED, EXPIRED, EXPIRATION, CREATED, TAGS, USES, LAST USED, FROM",
 				wide:  "USES, LAST USED, FROM",
-				spare: "CREATED, EPHEMERAL, REUSABLE, TAGS, USED, EXPIRED",
+				spare: "CREATED, EPHEMERAL, REUSABLE, TAGS, USED, EXPIRED, DESCRIPTION",
 			}
 			return showList(t, shown, list.PreAuthKeys, func(k apiclient.PreAuthKey) []string {
 				return []string{
-					k.ID, k.Key, userName(k.User), yesNo(k.Reusable), yesNo(k.Ephemeral), yesNo(k.Used), yesNo(k.Expired),
+					k.ID, k.Key, userName(k.User), k.Description, yesNo(k.Reusable), yesNo(k.Ephemeral), yesNo(k.Used), yesNo(k.Expired),
 					timeText(k.Expiration), timeText(k.CreatedAt), strings.Join(k.ACLTags, ","),
 					strconv.FormatInt(k.Uses, 10), lastUsed(k.LastUsed), k.LastUsedFrom,
 				}
 			})
 		},
 	}
-	cmd.Flags().StringVar(&user, "user", "", "only keys of this `user`, by name or id")
-	cmd.Flags().BoolVar(&valid, "valid", false, "only keys that let a node in now")
-	cmd.Flags().BoolVar(&invalid, "invalid", false, "only keys that have expired or are used up")
+	cmd.Flags().StringVar(&user, "user", "", "only keys of this `user`, by name or ID")
+	cmd.Flags().BoolVar(&valid, "valid", false, "only keys that nodes can still join with")
+	cmd.Flags().BoolVar(&invalid, "invalid", false, "only keys that have expired or been used up")
 	complete(cmd, "user", t.completeUserFlag)
 	return t.watchable(cmd)
 }
@@ -130,8 +156,8 @@ func (t *tool) preAuthKeysExpire() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "expire <key>...",
 		Short: "Expire pre-auth keys",
-		Long: `Expire pre-auth keys: no further node can join with them. Nodes that have
-joined stay.
+		Long: `Expire pre-auth keys: no more nodes can join with them. Nodes that have already
+joined are not affected.
 
 ` + keyForms,
 		Example: `  fairlead preauthkeys expire 7
@@ -140,20 +166,20 @@ joined stay.
 		ValidArgsFunction: t.completePreAuthKeys,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return t.changePreAuthKeys(cmd.Context(), *force, args, user, apiclient.PreAuthKeysChangeActionExpire, "Expire %s, so that no further node can join with them?", "Expired %s")
+				return t.changePreAuthKeys(cmd.Context(), *force, args, user, apiclient.PreAuthKeysChangeActionExpire, "Expire %s? No more nodes can join with them.", "Expired %s")
 			}
 			client, id, err := t.selectKey(key)
 			if err != nil {
 				return err
 			}
-			if err := t.confirmPerson(*force, fmt.Sprintf("Expire pre-auth key %s, so that no further node can join with it?", id)); err != nil {
+			if err := t.confirmPerson(*force, fmt.Sprintf("Expire pre-auth key %s? No more nodes can join with it.", id)); err != nil {
 				return err
 			}
 			return t.done("Expired pre-auth key %s", id)(answer(client.ExpirePreAuthKey(cmd.Context(), apiclient.PreAuthKeySelection{Key: &id, User: ifSet(user)})))
 		},
 	}
 	keyFlag(cmd, &key, t.completePreAuthKeys)
-	cmd.Flags().StringVar(&user, "user", "", "fail unless the key belongs to this `user`, by name or id")
+	cmd.Flags().StringVar(&user, "user", "", "fail unless the key belongs to this `user`, by name or ID")
 	complete(cmd, "user", t.completeUserFlag)
 	force = skippable(cmd)
 	return cmd
@@ -167,8 +193,8 @@ func (t *tool) preAuthKeysDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete <key>...",
 		Short: "Delete pre-auth keys",
-		Long: `Delete pre-auth keys: no further node can join with them, and they are no longer
-listed. Nodes that joined with them stay.
+		Long: `Delete pre-auth keys: no more nodes can join with them, and they are no longer
+listed. Nodes that have already joined are not affected.
 
 ` + keyForms,
 		Example: `  fairlead preauthkeys delete 7
@@ -177,13 +203,13 @@ listed. Nodes that joined with them stay.
 		ValidArgsFunction: t.completePreAuthKeys,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return t.changePreAuthKeys(cmd.Context(), *force, args, "", apiclient.PreAuthKeysChangeActionDelete, "Delete %s, so that no further node can join with them?", "Deleted %s")
+				return t.changePreAuthKeys(cmd.Context(), *force, args, "", apiclient.PreAuthKeysChangeActionDelete, "Delete %s? No more nodes can join with them.", "Deleted %s")
 			}
 			client, id, err := t.selectKey(key)
 			if err != nil {
 				return err
 			}
-			if err := t.confirm(*force, fmt.Sprintf("Delete pre-auth key %s, so that no further node can join with it?", id)); err != nil {
+			if err := t.confirm(*force, fmt.Sprintf("Delete pre-auth key %s? No more nodes can join with it.", id)); err != nil {
 				return err
 			}
 			return t.done("Deleted pre-auth key %s", id)(answer(client.DeletePreAuthKey(cmd.Context(), &apiclient.DeletePreAuthKeyParams{ID: id})))
@@ -209,7 +235,7 @@ func (t *tool) changePreAuthKeys(ctx context.Context, force bool, keys []string,
 		name := keyID(key)
 		i := slices.IndexFunc(list.PreAuthKeys, func(k apiclient.PreAuthKey) bool { return k.ID == name || keyID(k.Key) == name })
 		if i < 0 {
-			return fmt.Errorf("there is no pre-auth key %s; list them with: fairlead preauthkeys list", name)
+			return fmt.Errorf("unknown pre-auth key %q; list pre-auth keys with: fairlead preauthkeys list", name)
 		}
 		chosen.add(list.PreAuthKeys[i].ID, name)
 	}

@@ -15,7 +15,7 @@ import (
 type period struct{ from, to string }
 
 func (p *period) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.from, "from", "", "begin at this `time` (default a day before the end)")
+	cmd.Flags().StringVar(&p.from, "from", "", "start at this `time` (default 24 hours before the end)")
 	cmd.Flags().StringVar(&p.to, "to", "", "end at this `time` (default now)")
 	complete(cmd, "from", cobra.NoFileCompletions)
 	complete(cmd, "to", cobra.NoFileCompletions)
@@ -34,12 +34,12 @@ func (t *tool) nodesPresence() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "presence [<node>]",
 		Short: "Show when nodes were online",
-		Long: `Show when nodes were online: for one node each time it came or went, without one
-how much of each part of the time every node was there, from · (not at all) to █
-(all of it).
+		Long: `Show when nodes were online. For one node, list the times when it connected and
+disconnected. Without a node, show a timeline of every node, from · (offline) to
+█ (online all the time).
 
 ` + timeForms + `
-At most 31 days are shown, and 30 are kept.
+A period spans at most 31 days, and presence is stored for 30 days.
 
 ` + nodeForms,
 		Example: `  fairlead nodes presence
@@ -66,7 +66,7 @@ At most 31 days are shown, and 30 are kept.
 		},
 	}
 	during.flags(cmd)
-	cmd.Flags().IntVar(&parts, "parts", 24, "cut the time into this `number` of parts, at most 288")
+	cmd.Flags().IntVar(&parts, "parts", 24, "divide the timeline into this `number` of parts, at most 288")
 	complete(cmd, "parts", cobra.NoFileCompletions)
 	return t.watchable(cmd)
 }
@@ -97,7 +97,7 @@ func (t *tool) showTransitions(ctx context.Context, client *apiclient.Client, no
 		}
 		rows[i] = []string{timeText(s.At), state, until(i).Sub(s.At).Round(time.Second).String()}
 	}
-	return showList(t, columns{names: "SINCE, STATE, FOR"}, rows, func(row []string) []string { return row })
+	return showList(t, columns{names: "SINCE, STATE, DURATION"}, rows, func(row []string) []string { return row })
 }
 
 // showPresence makes as many requests as it takes for all nodes. All of them cover the period of the first.
@@ -126,7 +126,7 @@ func (t *tool) showPresence(ctx context.Context, client *apiclient.Client, param
 	for _, n := range list.Nodes {
 		known[n.ID] = n
 	}
-	return showList(t, columns{names: "ID, NAME, ONLINE, PARTS", aged: "PARTS"}, nodes, func(n apiclient.NodeBuckets) []string {
+	return showList(t, columns{names: "ID, NAME, ONLINE, TIMELINE", aged: "TIMELINE"}, nodes, func(n apiclient.NodeBuckets) []string {
 		node := known[n.NodeID]
 		return []string{n.NodeID, node.GivenName, fmt.Sprintf("%.1f %%", 100*onlineShare(n.Online, from, to, node.CreatedAt)), bars(n.Online)}
 	})

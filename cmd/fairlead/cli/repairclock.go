@@ -34,14 +34,14 @@ Check the clocks of this machine and of the database first: if one is behind,
 keys and nodes that have really expired become valid again. The command shows
 both times and asks for confirmation.
 
-Run it where the server runs and as its user. With SQLite, stop the server
-first. With PostgreSQL, servers can keep running and follow at once.
+Run it on the server's machine and as its user. With SQLite, stop the server
+first. With PostgreSQL, servers can keep running and adopt the new time at once.
 
 Nodes and keys that expired only because of the wrong clock become valid again.
 Those that were expired by hand stay expired. Nodes that were deleted and
 policies that were reverted because of the wrong clock are not restored; the
-command lists them. Audit entries keep their dates, and the repair itself is
-recorded in the audit.`,
+command lists them. Entries in the audit log keep their dates, and the repair
+is recorded there.`,
 		Example: `  fairlead db repair-clock
   fairlead db repair-clock --force --output json`,
 		Args: takes(),
@@ -90,7 +90,7 @@ func clockRepairText(r ClockRepair) string {
 		}
 	}
 	if r.Changes > 0 {
-		fmt.Fprintf(&text, "%s in the audit dated in the future: fairlead audit list --from %s\n", count(r.Changes, "change"), r.Now.Format(time.RFC3339))
+		fmt.Fprintf(&text, "Audit log entries dated in the future: %d. List them with: fairlead audit list --from %s\n", r.Changes, r.Now.Format(time.RFC3339))
 	}
 	return text.String()
 }

@@ -18,14 +18,14 @@ func (t *tool) restore() *cobra.Command {
 	var replace, force *bool
 	cmd := &cobra.Command{
 		Use:   "restore <file>",
-		Short: "Fill an empty database from a backup, while no server runs",
-		Long: `Fill the database that the configuration names from a backup of either engine,
-also of an older version of fairlead. Stop every server of that database first.
-Either all of the backup is in the database afterwards, or nothing was changed.
+		Short: "Restore the database from a backup",
+		Long: `Restore a backup into the configured database. The backup can come from either
+database engine and from an older version of fairlead. Stop every server that
+uses the database first. If the restore fails, nothing is changed.
 
-The database must be empty, or given up with --replace. Key files in the backup
-go where the configuration says; with --replace, one that is there is kept with
-".replaced" after its name.`,
+The database must be empty; --replace removes its contents first. Key files in
+the backup are written to the paths in the configuration. With --replace, an
+existing key file is kept with ".replaced" appended to its name.`,
 		Example: `  fairlead restore fairlead.backup
   fairlead restore fairlead.backup --identity key.txt --replace
   age --decrypt fairlead.backup | fairlead restore -`,
@@ -63,7 +63,7 @@ go where the configuration says; with --replace, one that is there is kept with
 }
 
 func replaceable(cmd *cobra.Command) (replace, force *bool) {
-	return cmd.Flags().Bool("replace", false, "remove all that the database holds"), confirmable(cmd)
+	return cmd.Flags().Bool("replace", false, "remove the contents of the target database first"), confirmable(cmd)
 }
 
 // target returns a target that asks before the content of a database is removed.
@@ -91,23 +91,23 @@ func (t *tool) dbMove() *cobra.Command {
 	var replace, force *bool
 	cmd := &cobra.Command{
 		Use:   "move",
-		Short: "Copy the database into another one, also of the other engine",
-		Long: `Copy the database that the configuration names into another one, from SQLite to
-PostgreSQL or back, and compare both. The one that was copied stays as it is.
+		Short: "Copy the database to another one",
+		Long: `Copy the configured database to another one, for example from SQLite to
+PostgreSQL, and compare both. The original database is not changed.
 
-Stop every server of both databases first. Afterwards change the configuration
-and start the server: nodes keep their addresses, keys and names, and notice
-nothing but the pause.
+Stop every server that uses either database first. Afterwards, change the
+configuration and start the server. Nodes keep their addresses, keys and names,
+and notice only the interruption.
 
---to names the other database: a configuration file whose database it is, or
-sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/NAME, which others on this
-machine can see while the command runs.`,
+--to names the target database: a configuration file that uses it, sqlite:PATH,
+or postgres://USER:PASSWORD@HOST:PORT/NAME. Other users of this machine can see
+a password on the command line while the command runs.`,
 		Example: `  fairlead db move --to /etc/fairlead/postgres.yaml
   fairlead db move --to sqlite:/var/lib/fairlead/db.sqlite`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if where == "" {
-				return wrongUsage("--to is missing")
+				return wrongUsage("missing flag --to")
 			}
 			c, err := t.ownConfig()
 			if err != nil {
@@ -132,10 +132,10 @@ machine can see while the command runs.`,
 				return err
 			}
 			s.Product, s.Time = t.Build.Version, t.Now().UTC()
-			return t.show(s, fmt.Sprintf("Moved %s to %s: %s; both hold the same\nSet database in the configuration to the new one before you start the server\n", from, other, holds(s)))
+			return t.show(s, fmt.Sprintf("Copied %s to %s: %s. Both databases are identical\nBefore you start the server, change database in the configuration to the new one\n", from, other, holds(s)))
 		},
 	}
-	cmd.Flags().StringVar(&where, "to", "", "the other `database`: a configuration file, sqlite:PATH or a postgres:// address")
+	cmd.Flags().StringVar(&where, "to", "", "target `database`: a configuration file, sqlite:PATH or a postgres:// URL")
 	replace, force = replaceable(cmd)
 	return cmd
 }
@@ -161,17 +161,17 @@ func postgresAt(address string) (backup.Database, error) {
 	const want = "postgres://USER:PASSWORD@HOST:PORT/NAME?sslmode=MODE"
 	u, err := url.Parse(address)
 	if err != nil { // the error would show the password
-		return backup.Database{}, wrongUsage("--to is no address as %s", want)
+		return backup.Database{}, wrongUsage("invalid URL in --to: use %s", want)
 	}
 	p := backup.Postgres{Host: u.Hostname(), Name: strings.TrimPrefix(u.Path, "/"), User: u.User.Username(), SSLMode: u.Query().Get("sslmode")}
 	p.Pass, _ = u.User.Password()
 	if port := u.Port(); port != "" {
 		if p.Port, err = strconv.Atoi(port); err != nil {
-			return backup.Database{}, wrongUsage("--to has no port as %s", want)
+			return backup.Database{}, wrongUsage("invalid port in --to: use %s", want)
 		}
 	}
 	if p.Host == "" || p.Name == "" {
-		return backup.Database{}, wrongUsage("--to lacks the host or the name of the database: %s", want)
+		return backup.Database{}, wrongUsage("missing host or database name in --to: use %s", want)
 	}
 	return backup.Database{Postgres: p}, nil
 }

@@ -58,11 +58,11 @@ func New(env Env) *cobra.Command {
 		Short: "Fairlead, the coordination service for your private mesh",
 		Long: `Fairlead, the coordination service for your private mesh.
 
-"fairlead serve" is the service. Most other commands talk to a running one: over
-its local socket, or with --server and --api-key from anywhere. Only backup,
-restore and db open the database themselves.
+"fairlead serve" runs the server. Most other commands connect to a running
+server: through its local socket, or from another machine with --server and
+--api-key. Only backup, restore and db open the database directly.
 
-Exit status: 0 done, 1 failed, 2 wrong usage.`,
+Exit status: 0 on success, 1 on failure, 2 on incorrect usage.`,
 		Example: `  fairlead users create alice
   fairlead preauthkeys create --user alice
   fairlead nodes list --output json
@@ -82,10 +82,10 @@ Exit status: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetVersionTemplate("fairlead {{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of this binary")
 	flags := root.PersistentFlags()
-	flags.StringVar(&t.configFile, "config", "", "configuration `file` (default FAIRLEAD_CONFIG, then /etc/fairlead/config.yaml)")
-	flags.StringVar(&t.server, "server", "", "`address` of the server (default FAIRLEAD_CLI_SERVER, then the local socket)")
-	flags.StringVar(&t.apiKey, "api-key", "", "API `key` for --server (default FAIRLEAD_CLI_API_KEY, which hides it from other users)")
-	flags.VarP(&t.format, "output", "o", "`form`: table, wide, json or yaml")
+	flags.StringVar(&t.configFile, "config", "", "configuration `file` (default $FAIRLEAD_CONFIG, then /etc/fairlead/config.yaml)")
+	flags.StringVar(&t.server, "server", "", "`URL` of the server (default $FAIRLEAD_CLI_SERVER, then the local socket)")
+	flags.StringVar(&t.apiKey, "api-key", "", "API `key` for --server (default $FAIRLEAD_CLI_API_KEY, which hides the key from other users of this machine)")
+	flags.VarP(&t.format, "output", "o", "output `format`: table, wide, json or yaml")
 	complete(root, "output", cobra.FixedCompletions([]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(root, "server", cobra.NoFileCompletions)
 	complete(root, "api-key", cobra.NoFileCompletions)
@@ -94,7 +94,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetOut(t.Stdout)
 	root.SetErr(t.Stderr)
 	root.SetUsageFunc(usage)
-	root.SetFlagErrorFunc(unknownFlag)
+	root.SetFlagErrorFunc(wrongFlag)
 	return root
 }
 
@@ -120,11 +120,19 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, errHelpShown):
+		return 2
 	case errors.As(err, &problems):
 		fmt.Fprintln(root.ErrOrStderr(), problems) // starts with a line that operators search for
 		return 1
 	case !began || errors.As(err, &wrong):
-		fmt.Fprintf(root.ErrOrStderr(), "Error: %s; see %s --help\n", printable(err.Error()), cmd.CommandPath())
+		text := printable(err.Error())
+		if strings.HasSuffix(text, "?") || strings.HasSuffix(text, ".") {
+			text += " See "
+		} else {
+			text += "; see "
+		}
+		fmt.Fprintf(root.ErrOrStderr(), "Error: %s%s --help\n", text, cmd.CommandPath())
 		return 2
 	default:
 		fmt.Fprintf(root.ErrOrStderr(), "Error: %s\n", printable(err.Error()))
@@ -138,6 +146,9 @@ func eachCommand(cmd *cobra.Command, do func(*cobra.Command)) {
 		eachCommand(member, do)
 	}
 }
+
+// errHelpShown means that a command was called without its subcommand, and its help was printed.
+var errHelpShown = errors.New("help was shown")
 
 // usageError is a mistake in how a command was called.
 type usageError struct{ error }
@@ -154,7 +165,7 @@ func group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			cmd.SetOut(cmd.ErrOrStderr())
-			return errors.Join(cmd.Help(), wrongUsage("%s needs a command", cmd.CommandPath()))
+			return errors.Join(cmd.Help(), errHelpShown)
 		}
 		return unknownCommand(cmd, args[0])
 	}
@@ -179,7 +190,7 @@ func onlyHolds(cmd *cobra.Command) bool {
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [command]",
-		Short:   "Describe a command",
+		Short:   "Show help for a command",
 		Example: "  fairlead help users create",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			described, unknown, err := cmd.Root().Find(args)
@@ -200,21 +211,29 @@ func takes(names ...string) cobra.PositionalArgs {
 				return fmt.Errorf("unexpected argument %q", arg)
 			}
 			if arg == "" {
-				return fmt.Errorf("%s must not be empty", names[i])
+				return fmt.Errorf("argument <%s> must not be empty", names[i])
 			}
 		}
-		if len(args) < len(names) {
-			return fmt.Errorf("%s is missing", names[len(args)])
-		}
-		return nil
+		return missing(names[len(args):]...)
 	}
+}
+
+// missing returns an error about arguments that were not given, or nil if there are none.
+func missing(names ...string) error {
+	switch len(names) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("missing argument <%s>", names[0])
+	}
+	return fmt.Errorf("missing arguments <%s>", strings.Join(names, "> <"))
 }
 
 // takesSome accepts one or more arguments of one kind.
 func takesSome(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return fmt.Errorf("%s is missing", name)
+			return missing(name)
 		}
 		return takes(slices.Repeat([]string{name}, len(args))...)(cmd, args)
 	}
@@ -261,12 +280,12 @@ func (t *tool) completion() *cobra.Command {
 	}
 	return &cobra.Command{
 		Use:   "completion <bash|zsh|fish|powershell>",
-		Short: "Print a script that completes commands and flags in your shell",
-		Long: `Print a script that completes commands, flags, and the names of users, nodes and
-much else in your shell.
+		Short: "Print a shell completion script",
+		Long: `Print a completion script for your shell. It completes commands, flags, and
+names such as those of users and nodes.
 
-The script for bash needs the package bash-completion; that for zsh that your
-.zshrc runs compinit.`,
+For bash, install the package bash-completion. For zsh, run compinit in your
+.zshrc.`,
 		Example: `  source <(fairlead completion bash)
   fairlead completion bash > /etc/bash_completion.d/fairlead
   fairlead completion zsh > "${fpath[1]}/_fairlead"
@@ -276,7 +295,7 @@ The script for bash needs the package bash-completion; that for zsh that your
 		RunE: func(cmd *cobra.Command, args []string) error {
 			script, ok := scripts[args[0]]
 			if !ok {
-				return wrongUsage("no completion for %q; choose bash, zsh, fish or powershell", args[0])
+				return wrongUsage("unknown shell %q: use bash, zsh, fish or powershell", args[0])
 			}
 			return script(cmd.Root())
 		},

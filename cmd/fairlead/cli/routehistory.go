@@ -15,11 +15,10 @@ func (t *tool) routesHistory() *cobra.Command {
 	var prefix string
 	cmd := &cobra.Command{
 		Use:   "history <route-id>",
-		Short: "Tell which nodes served a network, and when",
-		Long: `Tell which nodes served the network of a route, and when, newest first: the
-primaries of all routes to that network. Exit nodes all serve at the same time,
-so that the internet has no history. With --prefix also when no route leads to
-the network any more.`,
+		Short: "Show which nodes served a network, and when",
+		Long: `Show which nodes were the primary router of a network, newest first. Name the
+network by one of its routes, or with --prefix if it no longer has any. Exit
+nodes all serve at the same time, so 0.0.0.0/0 and ::/0 have no history.`,
 		Example: `  fairlead routes history 7
   fairlead routes history --route-id 7 --output json
   fairlead routes history --prefix 192.168.7.0/24`,
@@ -50,8 +49,8 @@ the network any more.`,
 		}),
 	}
 	route.flag(cmd, t)
-	cmd.Flags().IntVar(&limit, "limit", 100, "at most this `number` of nodes, up to 1000")
-	cmd.Flags().StringVar(&prefix, "prefix", "", "the `network`, in place of a route")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum `number` of entries, up to 1000")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "`network`, instead of a route")
 	complete(cmd, "prefix", cobra.NoFileCompletions)
 	cmd.MarkFlagsMutuallyExclusive("prefix", "route-id")
 	complete(cmd, "limit", cobra.NoFileCompletions)

@@ -15,7 +15,7 @@ import (
 func (t *tool) routes() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "routes",
-		Short: "List, enable, disable, prefer and delete routes through nodes",
+		Short: "Manage routes through nodes",
 		Example: `  fairlead routes list
   fairlead routes enable --route-id 7`,
 	}, t.routesList(), t.routesEnable(), t.routesDisable(), t.routesPrefer(), t.routesDelete(), t.routesHistory())
@@ -25,7 +25,7 @@ func (t *tool) routes() *cobra.Command {
 type routeRef struct{ id uint64 }
 
 func (r *routeRef) flag(cmd *cobra.Command, t *tool) {
-	cmd.Flags().Uint64Var(&r.id, "route-id", 0, "`id` of the route, in place of the argument")
+	cmd.Flags().Uint64Var(&r.id, "route-id", 0, "`ID` of the route, instead of the argument")
 	complete(cmd, "route-id", t.completeRoutes)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -40,12 +40,12 @@ func (r *routeRef) takes(cmd *cobra.Command, args []string) error {
 	if r.id != 0 {
 		return takes()(cmd, args)
 	}
-	if err := takes("route id")(cmd, args); err != nil {
+	if err := takes("route-id")(cmd, args); err != nil {
 		return err
 	}
 	var err error
 	if r.id, err = strconv.ParseUint(args[0], 10, 64); err != nil || r.id == 0 {
-		return fmt.Errorf("%q is not the id of a route; look with: fairlead routes list", args[0])
+		return fmt.Errorf("invalid route ID %q; list routes with: fairlead routes list", args[0])
 	}
 	return nil
 }
@@ -60,9 +60,9 @@ func (t *tool) routesList() *cobra.Command {
 		Short: "List routes",
 		Long: `List routes. A route is one prefix of one node.
 
-A route that is enabled and advertised serves. Of several nodes with the same
-prefix one is primary: peers use that one, and another takes over when it is
-gone.`,
+Nodes can use a route that is enabled and advertised. If several nodes have the
+same prefix, one of them is primary: peers use that one, and another takes over
+when it goes offline.`,
 		Example: `  fairlead routes list
   fairlead routes list --disabled
   fairlead routes list --prefix 192.168.7.0/24
@@ -95,11 +95,11 @@ gone.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&node, "node", "", "only routes of this `node`, by name, id or address")
+	cmd.Flags().StringVar(&node, "node", "", "only routes of this `node`, by name, ID or address")
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only routes to this `network`")
-	cmd.Flags().BoolVar(&enabled, "enabled", false, "only routes that are enabled")
-	cmd.Flags().BoolVar(&disabled, "disabled", false, "only routes that are not, such as those that wait for approval")
-	cmd.Flags().BoolVar(&primary, "primary", false, "only routes that peers use now")
+	cmd.Flags().BoolVar(&enabled, "enabled", false, "only enabled routes")
+	cmd.Flags().BoolVar(&disabled, "disabled", false, "only disabled routes, such as those waiting for approval")
+	cmd.Flags().BoolVar(&primary, "primary", false, "only routes that peers are using")
 	complete(cmd, "node", t.completeNodes)
 	complete(cmd, "prefix", cobra.NoFileCompletions)
 	return t.watchable(cmd)
@@ -136,9 +136,8 @@ func (t *tool) routesEnable() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enable <route-id>",
 		Short: "Enable a route",
-		Long: `Enable a route, so that nodes may use it as far as the policy lets them. Of the
-two routes to the internet that an exit node advertises, the other one goes
-with it.`,
+		Long: `Enable a route, so that nodes can use it if the policy allows them to. An exit
+node advertises 0.0.0.0/0 and ::/0; enabling one of them enables both.`,
 		Example: `  fairlead routes enable 7
   fairlead routes enable --route-id 7`,
 		Args: route.takes,
@@ -158,14 +157,14 @@ func (t *tool) routesDisable() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disable <route-id>",
 		Short: "Disable a route",
-		Long: `Disable a route, so that no node uses it, whatever autoApprovers of the policy
-say. Of the two routes to the internet that an exit node advertises, the other
-one goes with it.`,
+		Long: `Disable a route, so that no node can use it, even if autoApprovers in the policy
+would approve it. An exit node advertises 0.0.0.0/0 and ::/0; disabling one of
+them disables both.`,
 		Example: `  fairlead routes disable 7
   fairlead routes disable --route-id 7`,
 		Args: route.takes,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := t.confirmRoute(cmd, *force || !t.Terminal, route, "Disable %s, so that no node uses it?"); err != nil {
+			if err := t.confirmRoute(cmd, *force || !t.Terminal, route, "Disable %s? No node can use it any more."); err != nil {
 				return err
 			}
 			return t.showRoute(func(client *apiclient.Client) ([]byte, error) {
@@ -205,26 +204,27 @@ func (t *tool) routesPrefer() *cobra.Command {
 	var preference int
 	cmd := &cobra.Command{
 		Use:   "prefer <route-id> --preference <number>",
-		Short: "Say which of several routers is asked first",
-		Long: `Say which of several nodes with the same prefix is asked first when peers need
-another: the one with the greatest preference, from -1000 to 1000, among those
-that can be reached. It is 0 unless it is set. The node that serves now stays.`,
+		Short: "Set the failover priority of a router",
+		Long: `Set the failover priority of a router. If several nodes have the same prefix and
+the primary goes offline, the reachable node with the highest preference takes
+over. Preferences range from -1000 to 1000; the default is 0. The current
+primary does not change.`,
 		Example: `  fairlead routes prefer 7 --preference 10
   fairlead routes prefer --route-id 8 --preference -10`,
 		Args: route.takes,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("preference") {
-				return wrongUsage("--preference is missing")
+				return wrongUsage("missing flag --preference")
 			}
 			return t.showRoute(func(client *apiclient.Client) ([]byte, error) {
 				return answer(client.ChangeRoute(cmd.Context(), route.String(), nil, apiclient.RouteChange{Preference: preference}))
 			}, func(r apiclient.Route) string {
-				return fmt.Sprintf("Route %s to %s through %s has the preference %d\n", r.ID, r.Prefix, r.Node.GivenName, r.Preference)
+				return fmt.Sprintf("Route %s to %s through %s now has preference %d\n", r.ID, r.Prefix, r.Node.GivenName, r.Preference)
 			})
 		},
 	}
 	route.flag(cmd, t)
-	cmd.Flags().IntVar(&preference, "preference", 0, "the `number`; the greatest is asked first")
+	cmd.Flags().IntVar(&preference, "preference", 0, "`number` from -1000 to 1000; the highest takes over first")
 	complete(cmd, "preference", cobra.NoFileCompletions)
 	return cmd
 }
@@ -234,14 +234,14 @@ func (t *tool) routesDelete() *cobra.Command {
 	var force *bool
 	cmd := &cobra.Command{
 		Use:   "delete <route-id>",
-		Short: "Delete a route that its node no longer advertises",
-		Long: `Delete a route that its node no longer advertises, with its approval. If the
-node advertises it again it is a new route.`,
+		Short: "Delete a route that is no longer advertised",
+		Long: `Delete a route that its node no longer advertises, and its approval. If the node
+advertises the prefix again, it becomes a new route.`,
 		Example: `  fairlead routes delete 7
   fairlead routes delete --route-id 7`,
 		Args: route.takes,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := t.confirmRoute(cmd, *force, route, "Delete %s, with its approval?"); err != nil {
+			if err := t.confirmRoute(cmd, *force, route, "Delete %s and its approval?"); err != nil {
 				return err
 			}
 			client, err := t.connect()
@@ -262,10 +262,10 @@ func (t *tool) nodesApproveRoutes() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "approve-routes <node>... (--routes <network> | --all)",
-		Short: "Enable exactly these routes of a node",
-		Long: `Enable exactly these routes of a node, advertised or not yet, and disable all
-others; --routes "" disables all. For an exit node either of 0.0.0.0/0 and ::/0
-means both.
+		Short: "Set the enabled routes of a node",
+		Long: `Enable exactly these routes of a node, including routes that it does not
+advertise yet, and disable all others. --routes "" disables all routes. For an
+exit node, either of 0.0.0.0/0 and ::/0 stands for both.
 
 With --all, enable all routes that the nodes advertise.
 
@@ -280,26 +280,26 @@ With --all, enable all routes that the nodes advertise.
 			ref, one := nodes.one()
 			switch given := cmd.Flags().Changed("routes"); {
 			case given && all:
-				return wrongUsage("give only one of --routes and --all")
+				return wrongUsage("use only one of --routes and --all")
 			case all:
 				return t.changeNodes(cmd.Context(), &nodes, true, nodesWork{
-					change: apiclient.NodesChange{Action: apiclient.NodesChangeActionApproveRoutes}, done: "Enabled all routes that %s advertise",
+					change: apiclient.NodesChange{Action: apiclient.NodesChangeActionApproveRoutes}, done: "Enabled all advertised routes of %s",
 				})
 			case !given:
-				return wrongUsage("--routes or --all is missing")
+				return wrongUsage("missing flag: use --routes or --all")
 			case !one:
-				return wrongUsage("--routes is for one node; several take --all")
+				return wrongUsage("--routes takes only one node; use --all for several")
 			}
 			return t.showNode(func(client *apiclient.Client) ([]byte, error) {
 				return answer(client.ApproveRoutes(cmd.Context(), ref, nil, apiclient.NodeRoutesChange{Routes: append([]string{}, routes...)}))
 			}, func(n apiclient.Node) string {
-				return fmt.Sprintf("Node %s has the enabled routes %s\n", n.GivenName, cmp.Or(strings.Join(n.ApprovedRoutes, ", "), "-"))
+				return fmt.Sprintf("Enabled routes of node %s: %s\n", n.GivenName, cmp.Or(strings.Join(n.ApprovedRoutes, ", "), "none"))
 			})
 		},
 	}
 	nodes.flags(t, cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "all routes that the nodes advertise")
-	cmd.Flags().StringSliceVar(&routes, "routes", nil, "all `networks` to enable; repeat the flag or put commas between several")
+	cmd.Flags().BoolVar(&all, "all", false, "enable all routes that the nodes advertise")
+	cmd.Flags().StringSliceVar(&routes, "routes", nil, "`networks` to enable; repeat the flag or separate several with commas")
 	complete(cmd, "routes", cobra.NoFileCompletions)
 	return cmd
 }

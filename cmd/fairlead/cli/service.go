@@ -27,12 +27,12 @@ func (t *tool) health() *cobra.Command {
 	var ready bool
 	cmd := &cobra.Command{
 		Use:   "health",
-		Short: "Say whether the server is healthy",
-		Long: `Say whether the server is healthy. Exit status 0 if it is, 1 if it is not or
-does not answer within 5 seconds. No key is needed.
+		Short: "Check whether the server is healthy",
+		Long: `Check whether the server is healthy. The exit status is 0 if it is, and 1 if it
+is not or does not respond within 5 seconds. No API key is needed.
 
-With --ready, say whether the server can serve maps to devices. It can do so
-even while its database is down and it is not healthy.`,
+With --ready, check whether the server can serve devices. It can do so even
+while its database is down and the server is unhealthy.`,
 		Example: `  fairlead health
   fairlead health --ready
   fairlead health --server https://mesh.example.com`,
@@ -51,23 +51,23 @@ even while its database is down and it is not healthy.`,
 			if health.Status != apiclient.HealthStatusPass {
 				reasons := strings.Join(findings(health), ", ")
 				if reasons == "" {
-					reasons = "it does not say why"
+					reasons = "no reason given"
 				}
-				return fmt.Errorf("the server is not %s: %s; look at its log", state, reasons)
+				return fmt.Errorf("the server is not %s: %s; see its log", state, reasons)
 			}
 			return t.show(health, strings.Join(append([]string{"pass"}, findings(health)...), "\n")+"\n")
 		}),
 	}
-	cmd.Flags().BoolVar(&ready, "ready", false, "check whether the server can serve maps to devices")
+	cmd.Flags().BoolVar(&ready, "ready", false, "check whether the server can serve devices")
 	return cmd
 }
 
 func (t *tool) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Show how well each part of the service is, and since when",
-		Long: `Show how well each part of the service is and since when, what online nodes
-report of the relays, and which replicas there are.`,
+		Short: "Show the status of the server and its parts",
+		Long: `Show the status of each part of the server and when it last changed, the relay
+latencies that online nodes report, and all replicas.`,
 		Example: `  fairlead status
   fairlead status --output json`,
 		Args: takes(),
@@ -76,7 +76,7 @@ report of the relays, and which replicas there are.`,
 			if err != nil {
 				return err
 			}
-			shown := columns{names: "PART, STATE, SINCE, SAYS", spare: "SINCE"}
+			shown := columns{names: "PART, STATE, SINCE, DETAILS", spare: "SINCE"}
 			return showTable(t, state, shown, stateRows(state), func(row []string) []string { return row })
 		}),
 	}
@@ -89,15 +89,16 @@ func stateRows(s apiclient.ServerState) [][]string {
 		rows = append(rows, []string{c.Part, string(c.Status), timeText(c.Since), strings.Join(c.Output, "; ")})
 	}
 	for _, r := range s.Relays {
-		says := "no online node has measured it"
+		state, text := "not measured", r.Region.Name
 		if r.MedianMilliseconds != nil {
-			says = fmt.Sprintf("%s, home of %s, %.1f ms in the middle", r.Region.Name, count(r.Homes, "node"), *r.MedianMilliseconds)
+			state = "measured by " + count(r.Measured, "node")
+			text = fmt.Sprintf("%s, home relay of %s, median latency %.1f ms", r.Region.Name, count(r.Homes, "node"), *r.MedianMilliseconds)
 		}
-		rows = append(rows, []string{fmt.Sprintf("relay %d %s", r.Region.ID, r.Region.Code), fmt.Sprintf("%d measured", r.Measured), "", says})
+		rows = append(rows, []string{fmt.Sprintf("relay %d %s", r.Region.ID, r.Region.Code), state, "", text})
 	}
 	for _, r := range s.Replicas {
 		age := time.Duration(r.AgeMillis) * time.Millisecond
-		rows = append(rows, []string{"replica " + r.ID, r.Version, "", fmt.Sprintf("%s, revision %s, heard %v ago", count(r.Nodes, "node"), r.Revision, age)})
+		rows = append(rows, []string{"replica " + r.ID, r.Version, "", fmt.Sprintf("%s, revision %s, last seen %v ago", count(r.Nodes, "node"), r.Revision, age)})
 	}
 	return rows
 }
@@ -140,8 +141,9 @@ type binaryVersion struct {
 func (t *tool) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of this binary and of the server",
-		Long:  "Print the version of this binary and, if it answers, of the server. No key is\nneeded.",
+		Short: "Print the versions of this binary and the server",
+		Long: `Print the version of this binary and, if it responds, of the server. No API key
+is needed.`,
 		Example: `  fairlead version
   fairlead version --output json`,
 		Args: takes(),
@@ -159,7 +161,7 @@ func (t *tool) version() *cobra.Command {
 					v = all.Server
 				}
 				if v == nil {
-					return []string{part, "no answer", "", "", ""}
+					return []string{part, "no response", "", "", ""}
 				}
 				return []string{part, v.Version, v.Commit, v.BuildTime, v.Go}
 			})
@@ -170,9 +172,10 @@ func (t *tool) version() *cobra.Command {
 func (t *tool) openapi() *cobra.Command {
 	return &cobra.Command{
 		Use:   "openapi",
-		Short: "Print the document of the server's API",
-		Long: `Print the document of the server's API, OpenAPI 3.0 in YAML, or in JSON with
---output json. No key is needed. People read it at /api/v1/docs of the server.`,
+		Short: "Print the OpenAPI document of the server",
+		Long: `Print the OpenAPI 3.0 document of the server's API in YAML, or in JSON with
+--output json. No API key is needed. The server shows a readable version at
+/api/v1/docs.`,
 		Example: `  fairlead openapi > openapi.yaml
   fairlead openapi --output json`,
 		Args: takes(),
@@ -183,7 +186,7 @@ func (t *tool) openapi() *cobra.Command {
 			}
 			var document any
 			if err := yaml.Unmarshal(text, &document); err != nil {
-				return fmt.Errorf("the answer is not understood: %w; compare the versions with fairlead version", err)
+				return fmt.Errorf("cannot parse the response of the server: %w; compare the versions with: fairlead version", err)
 			}
 			if t.format == formatYAML {
 				return t.write(string(text))
@@ -210,7 +213,7 @@ func get(ctx context.Context, client *apiclient.Client, path string) ([]byte, er
 func (t *tool) debug() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "debug",
-		Short: "Look into a running server",
+		Short: "Diagnose a running server",
 		Example: `  fairlead debug digest
   fairlead debug bundle`,
 	}, t.debugDigest(), t.debugBundle())
@@ -220,12 +223,12 @@ func (t *tool) debugDigest() *cobra.Command {
 	return &cobra.Command{
 		Use:   "digest",
 		Short: "Compare the state of all replicas",
-		Long: `Print the digest of the answering replica's state, then what every live replica
-last reported.
+		Long: `Print a digest of the state of the replica that responds, and the digest that
+each live replica last reported.
 
-Only digests at the same revision can be compared, and must be the same; if two
-differ the exit status is 1. A few seconds after the last change every replica
-reports its newest revision; under steady change, every 1024th.`,
+Only digests of the same revision can be compared. If two of them differ, the
+exit status is 1. A few seconds after the last change, every replica reports its
+newest revision; under continuous change, it reports every 1024th.`,
 		Example: `  fairlead debug digest
   fairlead debug digest --output json`,
 		Args: takes(),
@@ -277,7 +280,7 @@ func compareDigests(d apiclient.Digest) error {
 			continue
 		}
 		if digest, ok := seen[r.DigestRevision]; ok && digest != r.Digest {
-			return errors.New("replicas differ at revision " + r.DigestRevision + "; restart the wrong one and report this")
+			return errors.New("replicas differ at revision " + r.DigestRevision + "; restart the faulty replica and report this as a bug")
 		}
 		seen[r.DigestRevision] = r.Digest
 	}

@@ -12,9 +12,10 @@ import (
 func (t *tool) ssh() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "ssh",
-		Short: "Answer SSH sessions that wait for an approval",
-		Long: `Answer SSH sessions that a rule of the policy with action check makes wait. The
-terminal of such a session shows a code, by which it is named here.`,
+		Short: "Approve or reject SSH sessions",
+		Long: `Approve or reject SSH sessions that wait for approval because of a policy rule
+with the action check. The terminal of such a session shows a code that
+identifies it.`,
 		Example: `  fairlead ssh list
   fairlead ssh approve 7K3M-9QXD`,
 	}, t.sshList(), t.sshApprove(), t.sshReject())
@@ -23,8 +24,8 @@ terminal of such a session shows a code, by which it is named here.`,
 func (t *tool) sshList() *cobra.Command {
 	return t.watchable(&cobra.Command{
 		Use:   "list",
-		Short: "List the sessions that wait for an approval",
-		Long:  "List the SSH sessions that wait for an approval, newest first.",
+		Short: "List SSH sessions waiting for approval",
+		Long:  `List SSH sessions waiting for approval, newest first.`,
 		Example: `  fairlead ssh list
   fairlead ssh list --output json`,
 		Args: takes(),
@@ -44,10 +45,10 @@ func (t *tool) sshList() *cobra.Command {
 func (t *tool) sshApprove() *cobra.Command {
 	return &cobra.Command{
 		Use:   "approve <code>",
-		Short: "Let a session begin",
-		Long: `Let a session begin, given by the code that its terminal shows. Others from the
-same node to the same node as the same user begin without asking for as long as
-the checkPeriod of the rule; with the period always, one session begins.`,
+		Short: "Approve an SSH session",
+		Long: `Approve an SSH session by the code that its terminal shows. Further sessions
+from the same node to the same node as the same user need no approval during the
+checkPeriod of the rule. If that is "always", only this session is approved.`,
 		Example:           `  fairlead ssh approve 7K3M-9QXD`,
 		Args:              takes("code"),
 		ValidArgsFunction: t.completeSSH,
@@ -67,12 +68,12 @@ func (t *tool) sshReject() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "reject <code>",
-		Short: "Turn a session away, or take an approval back",
-		Long: `Turn a session away, given by the code that its terminal shows. After a minute
-it may ask again.
+		Short: "Reject an SSH session, or revoke an approval",
+		Long: `Reject an SSH session by the code that its terminal shows. It can ask again
+after a minute.
 
-An approval that still holds is taken back by the same code. Sessions that have
-begun stay.`,
+The same code revokes an approval that is still valid. Open sessions are not
+closed.`,
 		Example: `  fairlead ssh reject 7K3M-9QXD
   fairlead ssh reject 7K3M-9QXD --reason "not during the freeze"`,
 		Args:              takes("code"),
@@ -81,7 +82,7 @@ begun stay.`,
 			return t.done("Rejected the session")(answer(client.RejectSSH(ctx, apiclient.SSHRejectionRequest{Code: args[0], Reason: ifSet(reason)})))
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the log and the audit, in one line")
+	cmd.Flags().StringVar(&reason, "reason", "", "one-line `text` for the log and the audit log")
 	complete(cmd, "reason", cobra.NoFileCompletions)
 	return cmd
 }

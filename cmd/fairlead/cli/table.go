@@ -53,10 +53,10 @@ func showTable[T any](t *tool, value any, c columns, items []T, cells func(T) []
 		return err
 	}
 	if len(left) > 0 {
-		t.note("The terminal is too narrow; --output wide shows also %s", strings.Join(append(left, split(c.wide)...), ", "))
+		t.note("The terminal is too narrow. Hidden columns, shown with --output wide: %s", strings.Join(append(left, split(c.wide)...), ", "))
 	}
 	if i := slices.Index(g.rows[0], c.aged); i >= 0 && g.cuts(i) {
-		t.note("The terminal is too narrow for all %s; the oldest are left out", c.aged)
+		t.note("The terminal is too narrow; the oldest part of %s is cut off", c.aged)
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func TestOldestPartsGoFirst(t *testing.T) {
 	if want := "ID  PARTS\n1   …·▁▁▁▁████\n"; err != nil || out.String() != want {
 		t.Errorf("got %q (%v), want %q", &out, err, want)
 	}
-	if want := "The terminal is too narrow for all PARTS; the oldest are left out\n"; notes.String() != want {
+	if want := "The terminal is too narrow; the oldest part of PARTS is cut off\n"; notes.String() != want {
 		t.Errorf("noted %q, want %q", &notes, want)
 	}
 }
@@ -141,7 +141,7 @@ func TestWideShowsAllColumnsWhateverTheTerminal(t *testing.T) {
 		}
 	}
 	r = fairlead(t, socket, []string{"nodes", "list"}, screenOf(40, 24))
-	if got := r.stderr.String(); !strings.Contains(got, "too narrow; --output wide shows also TAGS, LAST SEEN, USER, IPV6, SYSTEM, CLIENT, EXPIRY\n") {
+	if got := r.stderr.String(); !strings.Contains(got, "too narrow. Hidden columns, shown with --output wide: TAGS, LAST SEEN, USER, IPV6, SYSTEM, CLIENT, EXPIRY\n") {
 		t.Errorf("stderr %q", got)
 	}
 }

@@ -19,7 +19,7 @@ const completionLimit = time.Second
 func (t *tool) users() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "users",
-		Short: "Create, list, show, rename and delete users",
+		Short: "Manage users",
 		Example: `  fairlead users create alice
   fairlead users list`,
 	}, t.usersCreate(), t.usersList(), t.usersShow(), t.usersRename(), t.usersDelete())
@@ -32,8 +32,9 @@ func (t *tool) usersCreate() *cobra.Command {
 		Short: "Create a user",
 		Long: `Create a user.
 
-A name begins with a letter, followed by letters, digits, ".", "_", "-" and "@".
-Lower case is recommended; names that differ only in case are the same name.`,
+A name starts with a letter and may contain letters, digits, ".", "_", "-" and
+"@". Lower case is recommended. Names that differ only in case are the same
+name.`,
 		Example: `  fairlead users create alice
   fairlead users create bob --display-name "Bob Example" --email bob@example.com`,
 		Args:              takes("name"),
@@ -51,14 +52,14 @@ Lower case is recommended; names that differ only in case are the same name.`,
 				return err
 			}
 			if name != strings.ToLower(name) {
-				t.note("Warning: the name %s has capitals; lower case is recommended", name)
+				t.note("Warning: the user name %s contains upper-case letters; lower case is recommended", name)
 			}
-			return t.show(created.User, fmt.Sprintf("Created user %s with id %s\n", created.User.Name, created.User.ID))
+			return t.show(created.User, fmt.Sprintf("Created user %s (ID %s)\n", created.User.Name, created.User.ID))
 		},
 	}
-	cmd.Flags().StringVar(&displayName, "display-name", "", "`name` to show to people")
-	cmd.Flags().StringVar(&email, "email", "", "e-mail `address`")
-	cmd.Flags().StringVar(&picture, "picture-url", "", "`address` of a picture")
+	cmd.Flags().StringVar(&displayName, "display-name", "", "full `name` to display")
+	cmd.Flags().StringVar(&email, "email", "", "email `address`")
+	cmd.Flags().StringVar(&picture, "picture-url", "", "`URL` of a profile picture")
 	return cmd
 }
 
@@ -74,7 +75,7 @@ func (t *tool) usersList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := columns{names: "ID, NAME, E-MAIL, NODES, CREATED, DISPLAY NAME", wide: "DISPLAY NAME", spare: "CREATED, E-MAIL"}
+			shown := columns{names: "ID, NAME, EMAIL, NODES, CREATED, DISPLAY NAME", wide: "DISPLAY NAME", spare: "CREATED, EMAIL"}
 			return showList(t, shown, list.Users, func(u apiclient.User) []string {
 				return []string{u.ID, u.Name, u.Email, strconv.Itoa(u.NodeCount), optionalTimeText(u.CreatedAt), u.DisplayName}
 			})
@@ -85,8 +86,8 @@ func (t *tool) usersList() *cobra.Command {
 func (t *tool) usersShow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <user>",
-		Short: "Show one user",
-		Long:  "Show one user, given by name or id.",
+		Short: "Show a user",
+		Long:  `Show a user. Identify the user by name or ID.`,
 		Example: `  fairlead users show alice
   fairlead users show 3 --output yaml`,
 		Args:              takes("user"),
@@ -101,7 +102,7 @@ func (t *tool) usersShow() *cobra.Command {
 				{"ID", u.ID},
 				{"Name", u.Name},
 				{"Display name", u.DisplayName},
-				{"E-mail", u.Email},
+				{"Email", u.Email},
 				{"Nodes", strconv.Itoa(u.NodeCount)},
 				{"Created", optionalTimeText(u.CreatedAt)},
 			}))
@@ -113,10 +114,10 @@ func (t *tool) usersRename() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rename <user> <new-name>",
 		Short: "Rename a user",
-		Long:  "Rename a user, given by name or id.",
+		Long:  `Rename a user. Identify the user by name or ID.`,
 		Example: `  fairlead users rename alice alice.example
   fairlead users rename 3 bob`,
-		Args:              takes("user", "new name"),
+		Args:              takes("user", "new-name"),
 		ValidArgsFunction: t.completeUsers,
 		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
 			renamed, err := decode[apiclient.UserResult](answer(client.RenameUser(ctx, args[0], args[1], nil)))
@@ -133,12 +134,13 @@ func (t *tool) usersDelete() *cobra.Command {
 	var tagged bool
 	cmd := &cobra.Command{
 		Use:   "delete <user>...",
-		Short: "Delete users with all nodes and pre-auth keys",
-		Long: `Delete users, given by name or id, with all nodes and pre-auth keys of theirs.
+		Short: "Delete users, their nodes and their pre-auth keys",
+		Long: `Delete users with all their nodes and pre-auth keys. Identify users by name or
+ID.
 
-The nodes lose access at once. Tagged nodes belong to their tags and stay. The
-output lists those that the users added; to delete them in the same step, use
---delete-tagged.`,
+The nodes lose access at once. Tagged nodes belong to their tags and are kept.
+The output lists the kept nodes that the users added; to delete them in the same
+step, use --delete-tagged.`,
 		Example: `  fairlead users delete alice
   fairlead users delete alice --delete-tagged
   fairlead users delete 3 --force
@@ -206,16 +208,24 @@ func (t *tool) confirmUsers(ctx context.Context, client *apiclient.Client, force
 	if len(chosen.names) > 1 {
 		users = chosen.text("user")
 	}
-	lost := "all pre-auth keys"
+	lost := []string{users, "their pre-auth keys"}
 	brought := broughtIn(ctx, client, chosen)
 	switch {
 	case len(brought.names) == 0:
 	case tagged:
-		lost += ", " + brought.text("tagged node")
+		lost = append(lost, brought.text("tagged node"))
 	default:
-		t.note("Tagged nodes added by %s stay: %s. To delete them too, use --delete-tagged", users, brought.text("node"))
+		t.note("Tagged nodes added by %s are kept: %s. To delete them too, use --delete-tagged", users, brought.text("node"))
 	}
-	return chosen, t.confirm(force, fmt.Sprintf("Delete %s, with %s and %s that lose access at once?", users, lost, count(nodes, "node")))
+	if nodes > 0 {
+		lost = append(lost, count(nodes, "node"))
+	}
+	last := len(lost) - 1
+	question := fmt.Sprintf("Delete %s and %s?", strings.Join(lost[:last], ", "), lost[last])
+	if last > 1 {
+		question += " The nodes lose access at once."
+	}
+	return chosen, t.confirm(force, question)
 }
 
 // broughtIn returns the tagged nodes that users added. With a key that cannot list nodes it returns none: the
@@ -244,7 +254,7 @@ func keptNodes(who string, nodes []apiclient.TaggedNode) string {
 		}
 		kept.add(n.ID, name)
 	}
-	return fmt.Sprintf("Tagged nodes added by %s stay: %s\nTo delete them: fairlead nodes delete --identifier %s\n",
+	return fmt.Sprintf("Tagged nodes added by %s are kept: %s\nTo delete them: fairlead nodes delete --identifier %s\n",
 		who, kept.text("node"), strings.Join(kept.ids, ","))
 }
 

@@ -26,7 +26,7 @@ const askGap = 2 * time.Second
 // watchable adds --watch to a command that shows a list.
 func (t *tool) watchable(cmd *cobra.Command) *cobra.Command {
 	var on bool
-	cmd.Flags().BoolVar(&on, "watch", false, "show the list again when it changes")
+	cmd.Flags().BoolVar(&on, "watch", false, "keep running and update the list when it changes")
 	once := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !on {
@@ -41,7 +41,7 @@ func (t *tool) watchable(cmd *cobra.Command) *cobra.Command {
 		err = f.follow(cmd.Context())
 		var forbidden forbiddenError
 		if errors.As(err, &forbidden) && w.next.IsZero() { // the key may read the list, but not the events
-			t.note("The key opens no events, which come with the scope history; asking every %s instead", askGap)
+			t.note("This API key cannot read events, which needs the scope history; polling every %s instead", askGap)
 			return w.ask(cmd.Context())
 		}
 		return err
@@ -63,7 +63,7 @@ func (w *watch) ask(ctx context.Context) error {
 		case !reached || !errors.As(err, &broken):
 			return err
 		default:
-			w.note("The connection broke: %v; trying again", err)
+			w.note("Connection lost: %v; reconnecting", err)
 			w.beginBelow()
 		}
 		select {

@@ -70,8 +70,8 @@ func TestWatchShowsTheListAgainWhenItHasChanged(t *testing.T) {
 func TestWatchDrawsInPlaceOnATerminal(t *testing.T) {
 	socket, _ := growing(t)
 	r := fairlead(t, socket, strings.Fields("users list --watch"), screenOf(80, 4), func(env *Env) { env.Environ = append(env.Environ, "NO_COLOR=1") })
-	const header = "ID  NAME    E-MAIL  NODES  CREATED\n"
-	row := func(i int) string { return fmt.Sprintf("%d   user-%d  -       0      -\n", i, i) }
+	const header = "ID  NAME    EMAIL  NODES  CREATED\n"
+	row := func(i int) string { return fmt.Sprintf("%d   user-%d  -      0      -\n", i, i) }
 	three := header + row(3) + "lines 3 to 3 of 3\n" // the newest rows, as many as fit
 	want := header + row(1) + "\x1b[2A\r\x1b[J" + header + row(1) + row(2) + "\x1b[3A\r\x1b[J" + three +
 		three // below the note that the connection was lost
@@ -146,7 +146,7 @@ func TestWatchAsksWhereTheKeyOpensNoEvents(t *testing.T) {
 		switch {
 		case r.URL.Path != "/api/v1/user":
 			w.WriteHeader(http.StatusForbidden)
-			reply(w, openapi.Problem{Detail: "Forbidden: this needs the scope history; the key has [users]"})
+			reply(w, openapi.Problem{Detail: "Forbidden: this operation requires the scope history; the API key has [users]"})
 		case looks.Add(1) == 1:
 			reply(w, openapi.UserList{Users: []openapi.User{{ID: "1", Name: "alice"}}})
 		default:
@@ -155,7 +155,7 @@ func TestWatchAsksWhereTheKeyOpensNoEvents(t *testing.T) {
 		}
 	}))
 	r := fairlead(t, socket, strings.Fields("users list --watch"))
-	const want = "The key opens no events, which come with the scope history; asking every 2s instead\nError: Forbidden: this needs the scope users\n"
+	const want = "This API key cannot read events, which needs the scope history; polling every 2s instead\nError: Forbidden: this needs the scope users\n"
 	if out := r.stdout.String(); !strings.Contains(out, "alice") || r.stderr.String() != want || r.status != 1 {
 		t.Errorf("status %d, %s%s", r.status, out, &r.stderr)
 	}

@@ -17,7 +17,7 @@ import (
 func (t *tool) webhooks() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "webhooks",
-		Short: "Tell receivers elsewhere what happens",
+		Short: "Manage webhooks",
 		Example: `  fairlead webhooks create https://receiver.example.com/mesh --events "node.*"
   fairlead webhooks list`,
 	}, t.webhooksList(), t.webhooksShow(), t.webhooksCreate(), t.webhooksUpdate(), t.webhooksRotate(), t.webhooksTest(), t.webhooksFailed(), t.webhooksRedeliver(), t.webhooksDelete())
@@ -66,12 +66,12 @@ func webhookDetails(w apiclient.Webhook) string {
 		{"Description", w.Description},
 		{"Events", eventsText(w.Events)},
 		{"State", webhookState(w)},
-		{"Failures in a row", strconv.Itoa(w.Delivery.Failures)},
+		{"Consecutive failures", strconv.Itoa(w.Delivery.Failures)},
 		{"Last success", optionalTimeText(w.Delivery.LastSuccess)},
 		{"Last failure", optionalTimeText(w.Delivery.LastFailure)},
 		{"Last problem", w.Delivery.LastAnswer},
 		{"Created", timeText(w.CreatedAt)},
-		{"Changed", timeText(w.UpdatedAt)},
+		{"Updated", timeText(w.UpdatedAt)},
 	})
 }
 
@@ -83,9 +83,9 @@ func (t *tool) showWebhook(call func(*apiclient.Client) ([]byte, error), text fu
 func (t *tool) webhooksShow() *cobra.Command {
 	return &cobra.Command{
 		Use:               "show <webhook-id>",
-		Short:             "Show one webhook, and how its receiver does",
+		Short:             "Show a webhook and its delivery status",
 		Example:           "  fairlead webhooks show 1",
-		Args:              takes("webhook id"),
+		Args:              takes("webhook-id"),
 		ValidArgsFunction: t.completeWebhook,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return t.showWebhook(func(client *apiclient.Client) ([]byte, error) {
@@ -96,18 +96,19 @@ func (t *tool) webhooksShow() *cobra.Command {
 }
 
 // eventForms describes the values of --events.
-const eventForms = `--events takes names such as node.created, kinds such as "node.*", and the names
-nodeCreated, nodeApproved, nodeKeyExpired, nodeDeleted, userCreated, userDeleted
-and policyUpdate.`
+const eventForms = `--events takes event names such as node.created, patterns such as "node.*", and
+the Tailscale names nodeCreated, nodeApproved, nodeKeyExpired, nodeDeleted,
+userCreated, userDeleted and policyUpdate.`
 
 func (t *tool) webhooksCreate() *cobra.Command {
 	var description string
 	var events []string
 	cmd := &cobra.Command{
 		Use:   "create <url>",
-		Short: "Create a webhook and print its secret, this once",
-		Long: `Create a webhook and print its secret, this once. From now on the receiver at
-the address is posted every event, or those of --events, signed with the secret.
+		Short: "Create a webhook",
+		Long: `Create a webhook and print its secret, which is shown only once. From now on,
+the receiver at the URL gets a POST request for every event, or for those in
+--events, signed with the secret.
 
 ` + eventForms,
 		Example: `  fairlead webhooks create https://receiver.example.com/mesh
@@ -124,8 +125,8 @@ the address is posted every event, or those of --events, signed with the secret.
 }
 
 func webhookFlags(cmd *cobra.Command, description *string, events *[]string) {
-	cmd.Flags().StringVar(description, "description", "", "a `text` for people")
-	cmd.Flags().StringSliceVar(events, "events", nil, "only these `events`; repeat the flag or put commas between several")
+	cmd.Flags().StringVar(description, "description", "", "`text` that describes the webhook")
+	cmd.Flags().StringSliceVar(events, "events", nil, "only these `events`; repeat the flag or separate several with commas")
 	complete(cmd, "description", cobra.NoFileCompletions)
 	complete(cmd, "events", completeEvents())
 }
@@ -137,7 +138,7 @@ func (t *tool) showSecret(made apiclient.WebhookSecretResult, err error) error {
 	if err := t.show(made, made.Secret+"\n"); err != nil {
 		return err
 	}
-	t.note("Webhook %s has this secret, which is not shown again", made.Webhook.ID)
+	t.note("This is the secret of webhook %s; it will not be shown again", made.Webhook.ID)
 	return nil
 }
 
@@ -148,14 +149,14 @@ func (t *tool) webhooksUpdate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update <webhook-id>",
 		Short: "Change a webhook",
-		Long: `Change a webhook. What is not given stays as it is; --events "" means all. One
-that is disabled misses what happens meanwhile.
+		Long: `Change a webhook. Settings that you omit are not changed; --events "" selects
+all events. Events that occur while a webhook is disabled are never delivered.
 
 ` + eventForms,
 		Example: `  fairlead webhooks update 1 --url https://other.example.com/mesh
   fairlead webhooks update 1 --events user.created,user.deleted
   fairlead webhooks update 1 --enable`,
-		Args:              takes("webhook id"),
+		Args:              takes("webhook-id"),
 		ValidArgsFunction: t.completeWebhook,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			enabled, err := either(enable, disable, "--enable and --disable")
@@ -170,7 +171,7 @@ that is disabled misses what happens meanwhile.
 				change.Events = new(append([]string{}, events...))
 			}
 			if change == (apiclient.WebhookChange{}) {
-				return wrongUsage("say what to change: --url, --events, --description, --enable or --disable")
+				return wrongUsage("nothing to change: use --url, --events, --description, --enable or --disable")
 			}
 			return t.showWebhook(func(client *apiclient.Client) ([]byte, error) {
 				return answer(client.ChangeWebhook(cmd.Context(), args[0], change))
@@ -178,9 +179,9 @@ that is disabled misses what happens meanwhile.
 		},
 	}
 	webhookFlags(cmd, &description, &events)
-	cmd.Flags().StringVar(&url, "url", "", "another `address` of the receiver")
-	cmd.Flags().BoolVar(&enable, "enable", false, "tell the receiver of what happens from now on")
-	cmd.Flags().BoolVar(&disable, "disable", false, "tell it nothing any more")
+	cmd.Flags().StringVar(&url, "url", "", "new `URL` of the receiver")
+	cmd.Flags().BoolVar(&enable, "enable", false, "deliver events from now on")
+	cmd.Flags().BoolVar(&disable, "disable", false, "stop delivering events")
 	complete(cmd, "url", cobra.NoFileCompletions)
 	return cmd
 }
@@ -189,14 +190,14 @@ func (t *tool) webhooksRotate() *cobra.Command {
 	var force *bool
 	cmd := &cobra.Command{
 		Use:   "rotate <webhook-id>",
-		Short: "Give a webhook another secret and print it, this once",
-		Long: `Give a webhook another secret and print it, this once. Events that the receiver
-refuses until it knows the new one are tried again.`,
+		Short: "Replace the secret of a webhook",
+		Long: `Replace the secret of a webhook and print the new one, which is shown only once.
+Events that the receiver rejects until it knows the new secret are retried.`,
 		Example:           "  fairlead webhooks rotate 1",
-		Args:              takes("webhook id"),
+		Args:              takes("webhook-id"),
 		ValidArgsFunction: t.completeWebhook,
 		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
-			if err := t.confirmPerson(*force, fmt.Sprintf("Replace the secret of webhook %s, so that its receiver must be given the new one?", printable(args[0]))); err != nil {
+			if err := t.confirmPerson(*force, fmt.Sprintf("Replace the secret of webhook %s? Its receiver needs the new one.", printable(args[0]))); err != nil {
 				return err
 			}
 			return t.showSecret(decode[apiclient.WebhookSecretResult](answer(client.RotateWebhookSecret(ctx, args[0]))))
@@ -208,7 +209,7 @@ refuses until it knows the new one are tried again.`,
 
 // deliveryText describes the receiver's response to an event.
 func deliveryText(d apiclient.WebhookDelivery) string {
-	text := fmt.Sprintf("Delivered in %d ms: %d", d.Millis, d.Status)
+	text := fmt.Sprintf("Delivered in %d ms with status %d", d.Millis, d.Status)
 	if !d.Delivered {
 		text = fmt.Sprintf("Not delivered after %d ms: %s", d.Millis, d.Problem)
 	}
@@ -218,15 +219,15 @@ func deliveryText(d apiclient.WebhookDelivery) string {
 	return text + "\n"
 }
 
-var errNotDelivered = errors.New("the receiver did not take it")
+var errNotDelivered = errors.New("the receiver did not accept the event")
 
 func (t *tool) webhooksTest() *cobra.Command {
 	return &cobra.Command{
 		Use:               "test <webhook-id>",
-		Short:             "Send a test to a receiver and show its answer",
-		Long:              "Send an event webhook.test to the receiver now, and show its answer.",
+		Short:             "Send a test event to a receiver",
+		Long:              `Send a webhook.test event to the receiver now, and show its response.`,
 		Example:           "  fairlead webhooks test 1",
-		Args:              takes("webhook id"),
+		Args:              takes("webhook-id"),
 		ValidArgsFunction: t.completeWebhook,
 		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
 			return t.showDelivery(decode[apiclient.WebhookDelivery](answer(client.TestWebhook(ctx, args[0]))))
@@ -269,25 +270,25 @@ func (t *tool) webhooksFailed() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "failed <webhook-id>",
-		Short: "List events that a receiver did not take within a day",
-		Long: `List events that a receiver did not take within a day, newest first. The last
-thousand are kept, for 30 days.`,
+		Short: "List events that could not be delivered",
+		Long: `List events that the receiver did not accept within a day, newest first. The
+last 1,000 are kept for 30 days.`,
 		Example: `  fairlead webhooks failed 1
   fairlead webhooks failed 1 --limit 10`,
-		Args:              takes("webhook id"),
+		Args:              takes("webhook-id"),
 		ValidArgsFunction: t.completeWebhook,
 		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
 			events, err := t.failed(ctx, client, args[0], limit)
 			if err != nil {
 				return err
 			}
-			shown := columns{names: "ID, EVENT, EVENT ID, GIVEN UP, ATTEMPTS, PROBLEM", spare: "ATTEMPTS, EVENT ID, GIVEN UP"}
+			shown := columns{names: "ID, EVENT, EVENT ID, FAILED, ATTEMPTS, PROBLEM", spare: "ATTEMPTS, EVENT ID, FAILED"}
 			return showList(t, shown, events, func(e apiclient.FailedEvent) []string {
 				return []string{e.ID, e.Event, e.EventID, timeText(e.At), strconv.Itoa(e.Attempts), e.Answer}
 			})
 		}),
 	}
-	cmd.Flags().IntVar(&limit, "limit", 0, "only the newest, this `number` of them, up to 1000")
+	cmd.Flags().IntVar(&limit, "limit", 0, "maximum `number` of events, up to 1000 (default all)")
 	complete(cmd, "limit", cobra.NoFileCompletions)
 	return t.watchable(cmd)
 }
@@ -296,17 +297,19 @@ func (t *tool) webhooksRedeliver() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "redeliver <webhook-id> (<failed-id>... | --all)",
-		Short: "Send failed events again",
-		Long: `Send failed events again, one after the other, and stop at the first that the
-receiver does not take. With --all the oldest comes first.`,
+		Short: "Redeliver failed events",
+		Long: `Redeliver failed events one by one, and stop at the first one that the receiver
+does not accept. With --all, the oldest event is sent first.`,
 		Example: `  fairlead webhooks redeliver 1 7
   fairlead webhooks redeliver 1 --all`,
 		Args: func(_ *cobra.Command, args []string) error {
-			switch {
+			switch named := len(args) > 1; {
 			case len(args) == 0:
-				return errors.New("webhook id is missing")
-			case all == (len(args) > 1):
-				return errors.New("give either ids of failed events or --all")
+				return missing("webhook-id")
+			case all && named:
+				return errors.New("use either failed events or --all, not both")
+			case !all && !named:
+				return errors.New("missing argument <failed-id>: name failed events, or use --all")
 			}
 			return nil
 		},
@@ -325,7 +328,7 @@ receiver does not take. With --all the oldest comes first.`,
 			return t.redeliver(ctx, client, args[0], ids)
 		}),
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "all failed events of the webhook")
+	cmd.Flags().BoolVar(&all, "all", false, "redeliver all failed events of the webhook")
 	return cmd
 }
 
@@ -357,12 +360,12 @@ func (t *tool) webhooksDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "delete <webhook-id>",
 		Short:             "Delete a webhook",
-		Long:              "Delete a webhook, with its failed events. Its receiver hears no more.",
+		Long:              "Delete a webhook and its failed events. Its receiver gets no more events.",
 		Example:           "  fairlead webhooks delete 1",
-		Args:              takes("webhook id"),
+		Args:              takes("webhook-id"),
 		ValidArgsFunction: t.completeWebhook,
 		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
-			if err := t.confirm(*force, fmt.Sprintf("Delete webhook %s, so that its receiver hears no more?", printable(args[0]))); err != nil {
+			if err := t.confirm(*force, fmt.Sprintf("Delete webhook %s? Its receiver gets no more events.", printable(args[0]))); err != nil {
 				return err
 			}
 			return t.done("Deleted webhook %s", args[0])(answer(client.DeleteWebhook(ctx, args[0])))

@@ -27,85 +27,85 @@ type ServerInterface interface {
 	// DeleteAPIKey Delete an API key
 	// (DELETE /api/v1/apikey/{prefix})
 	DeleteAPIKey(w http.ResponseWriter, r *http.Request, prefix string, params DeleteAPIKeyParams)
-	// ListAudit List changes, with who made them
+	// ListAudit List audit log entries
 	// (GET /api/v1/audit)
 	ListAudit(w http.ResponseWriter, r *http.Request, params ListAuditParams)
-	// ApproveLogin Let a device in
+	// ApproveLogin Approve a device
 	// (POST /api/v1/auth/approve)
 	ApproveLogin(w http.ResponseWriter, r *http.Request)
-	// ListPendingLogins List devices that wait for an answer
+	// ListPendingLogins List devices waiting for approval
 	// (GET /api/v1/auth/pending)
 	ListPendingLogins(w http.ResponseWriter, r *http.Request)
-	// RegisterLogin Let a device in
+	// RegisterLogin Approve a device (alias)
 	// (POST /api/v1/auth/register)
 	RegisterLogin(w http.ResponseWriter, r *http.Request)
-	// RejectLogin Turn a device away
+	// RejectLogin Reject a device
 	// (POST /api/v1/auth/reject)
 	RejectLogin(w http.ResponseWriter, r *http.Request)
-	// DebugDigest Digest of this replica's state, and what the others reported
+	// DebugDigest Show the state digests of all replicas
 	// (GET /api/v1/debug/digest)
 	DebugDigest(w http.ResponseWriter, r *http.Request)
-	// DebugProfile What this replica does now, for those who develop it
+	// DebugProfile Show the profiles of this replica
 	// (GET /api/v1/debug/profile)
 	DebugProfile(w http.ResponseWriter, r *http.Request)
-	// ResetDNS Take the configured settings of DNS again
+	// ResetDNS Reset the DNS settings to the configuration
 	// (DELETE /api/v1/dns)
 	ResetDNS(w http.ResponseWriter, r *http.Request, params ResetDNSParams)
-	// GetDNS Show the settings of DNS
+	// GetDNS Show the DNS settings
 	// (GET /api/v1/dns)
 	GetDNS(w http.ResponseWriter, r *http.Request)
-	// ChangeDNS Change settings of DNS
+	// ChangeDNS Change DNS settings
 	// (PATCH /api/v1/dns)
 	ChangeDNS(w http.ResponseWriter, r *http.Request, params ChangeDNSParams)
-	// DocsPage This document as a page (no key)
+	// DocsPage Show the API reference (no API key)
 	// (GET /api/v1/docs)
 	DocsPage(w http.ResponseWriter, r *http.Request)
-	// StreamEvents Follow what happens
+	// StreamEvents Stream events
 	// (GET /api/v1/events)
 	StreamEvents(w http.ResponseWriter, r *http.Request, params StreamEventsParams)
-	// DatabaseHealth Whether the database is reachable
+	// DatabaseHealth Check whether the database is reachable
 	// (GET /api/v1/health)
 	DatabaseHealth(w http.ResponseWriter, r *http.Request)
-	// EnrolMachine Enrol a node before its first boot (no key)
+	// EnrolMachine Register a node before its first boot (no API key)
 	// (POST /api/v1/machine)
 	EnrolMachine(w http.ResponseWriter, r *http.Request)
 	// ListNodes List nodes
 	// (GET /api/v1/node)
 	ListNodes(w http.ResponseWriter, r *http.Request, params ListNodesParams)
-	// BackfillNodeIPs Give nodes the addresses that they lack
+	// BackfillNodeIPs Assign missing addresses to nodes
 	// (POST /api/v1/node/backfillips)
 	BackfillNodeIPs(w http.ResponseWriter, r *http.Request, params BackfillNodeIPsParams)
-	// ChangeNodes Do the same to many nodes
+	// ChangeNodes Change several nodes
 	// (POST /api/v1/node/bulk)
 	ChangeNodes(w http.ResponseWriter, r *http.Request)
-	// ExpireNodes Expire several nodes now
+	// ExpireNodes Expire several nodes
 	// (POST /api/v1/node/expire)
 	ExpireNodes(w http.ResponseWriter, r *http.Request)
-	// RegisterNode Let a device in, as older tools ask for it
+	// RegisterNode Approve a device (older form)
 	// (POST /api/v1/node/register)
 	RegisterNode(w http.ResponseWriter, r *http.Request, params RegisterNodeParams)
 	// DeleteNode Delete a node
 	// (DELETE /api/v1/node/{nodeId})
 	DeleteNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params DeleteNodeParams)
-	// ShowNode Show one node
+	// ShowNode Show a node
 	// (GET /api/v1/node/{nodeId})
 	ShowNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
-	// SetNodeAddresses Give a node addresses of your choice
+	// SetNodeAddresses Set the addresses of a node
 	// (PUT /api/v1/node/{nodeId}/addresses)
 	SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params SetNodeAddressesParams)
-	// ApproveRoutes Enable exactly these routes of a node
+	// ApproveRoutes Set the enabled routes of a node
 	// (POST /api/v1/node/{nodeId}/approve_routes)
 	ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ApproveRoutesParams)
-	// ExpireNode Expire a node now, at a time, or never
+	// ExpireNode Set or disable the expiry of a node
 	// (POST /api/v1/node/{nodeId}/expire)
 	ExpireNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ExpireNodeParams)
 	// SetNodeNote Set the note of a node
 	// (PUT /api/v1/node/{nodeId}/note)
 	SetNodeNote(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params SetNodeNoteParams)
-	// ShowNodePresence Tell when a node came and went
+	// ShowNodePresence List the online and offline transitions of a node
 	// (GET /api/v1/node/{nodeId}/presence)
 	ShowNodePresence(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ShowNodePresenceParams)
-	// ResetNodeName Let a node be called as its device calls itself
+	// ResetNodeName Reset the name of a node to its hostname
 	// (POST /api/v1/node/{nodeId}/rename)
 	ResetNodeName(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ResetNodeNameParams)
 	// RenameNode Rename a node
@@ -114,55 +114,55 @@ type ServerInterface interface {
 	// ListNodeRoutes List the routes of a node
 	// (GET /api/v1/node/{nodeId}/routes)
 	ListNodeRoutes(w http.ResponseWriter, r *http.Request, nodeID NodeRef)
-	// TagNode Give a node to tags
+	// TagNode Set the tags of a node
 	// (POST /api/v1/node/{nodeId}/tags)
 	TagNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params TagNodeParams)
-	// MoveNode Give a node to another user
+	// MoveNode Move a node to another user
 	// (POST /api/v1/node/{nodeId}/user)
 	MoveNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params MoveNodeParams)
-	// OpenapiDocument This document (no key)
+	// OpenapiDocument Download this document (no API key)
 	// (GET /api/v1/openapi.yaml)
 	OpenapiDocument(w http.ResponseWriter, r *http.Request)
-	// GetPolicy Show the policy in force
+	// GetPolicy Show the current policy
 	// (GET /api/v1/policy)
 	GetPolicy(w http.ResponseWriter, r *http.Request)
 	// SetPolicy Save a policy
 	// (PUT /api/v1/policy)
 	SetPolicy(w http.ResponseWriter, r *http.Request, params SetPolicyParams)
-	// MapAccess Show who reaches whom
+	// MapAccess Show who can reach what
 	// (POST /api/v1/policy/access)
 	MapAccess(w http.ResponseWriter, r *http.Request)
 	// CheckPolicy Check a policy without saving it
 	// (POST /api/v1/policy/check)
 	CheckPolicy(w http.ResponseWriter, r *http.Request)
-	// ConfirmPolicy Keep the version that waits to be confirmed
+	// ConfirmPolicy Confirm the pending policy version
 	// (POST /api/v1/policy/confirm)
 	ConfirmPolicy(w http.ResponseWriter, r *http.Request, params ConfirmPolicyParams)
-	// DiffPolicies Compare two versions line by line
+	// DiffPolicies Compare two policy versions line by line
 	// (GET /api/v1/policy/diff)
 	DiffPolicies(w http.ResponseWriter, r *http.Request, params DiffPoliciesParams)
-	// PreviewPolicy Say what a policy would change
+	// PreviewPolicy Preview the effect of a policy
 	// (POST /api/v1/policy/preview)
 	PreviewPolicy(w http.ResponseWriter, r *http.Request)
-	// RevertPolicy Undo the version that waits to be confirmed
+	// RevertPolicy Revert the pending policy version
 	// (POST /api/v1/policy/revert)
 	RevertPolicy(w http.ResponseWriter, r *http.Request, params RevertPolicyParams)
-	// RollbackPolicy Save the text of an earlier version again
+	// RollbackPolicy Restore an earlier policy version
 	// (POST /api/v1/policy/rollback)
 	RollbackPolicy(w http.ResponseWriter, r *http.Request, params RollbackPolicyParams)
 	// TestPolicy Run the tests of a policy
 	// (POST /api/v1/policy/test)
 	TestPolicy(w http.ResponseWriter, r *http.Request)
-	// ListPolicyVersions List versions of the policy
+	// ListPolicyVersions List policy versions
 	// (GET /api/v1/policy/versions)
 	ListPolicyVersions(w http.ResponseWriter, r *http.Request, params ListPolicyVersionsParams)
-	// GetPolicyVersion Show one version of the policy
+	// GetPolicyVersion Show a policy version
 	// (GET /api/v1/policy/versions/{version})
 	GetPolicyVersion(w http.ResponseWriter, r *http.Request, version string)
-	// WhyPolicy Say whether one may reach another, and why
+	// WhyPolicy Explain whether a source can reach a destination
 	// (GET /api/v1/policy/why)
 	WhyPolicy(w http.ResponseWriter, r *http.Request, params WhyPolicyParams)
-	// AskPolicy Say whether one could reach another by a draft, and why
+	// AskPolicy Explain whether a source can reach a destination under a draft
 	// (POST /api/v1/policy/why)
 	AskPolicy(w http.ResponseWriter, r *http.Request)
 	// DeletePreAuthKey Delete a pre-auth key
@@ -174,19 +174,19 @@ type ServerInterface interface {
 	// CreatePreAuthKey Create a pre-auth key
 	// (POST /api/v1/preauthkey)
 	CreatePreAuthKey(w http.ResponseWriter, r *http.Request)
-	// ChangePreAuthKeys Expire or delete many pre-auth keys
+	// ChangePreAuthKeys Expire or delete several pre-auth keys
 	// (POST /api/v1/preauthkey/bulk)
 	ChangePreAuthKeys(w http.ResponseWriter, r *http.Request)
 	// ExpirePreAuthKey Expire a pre-auth key
 	// (POST /api/v1/preauthkey/expire)
 	ExpirePreAuthKey(w http.ResponseWriter, r *http.Request)
-	// ListPresence Summarise when nodes were online
+	// ListPresence Summarise the uptime of nodes
 	// (GET /api/v1/presence)
 	ListPresence(w http.ResponseWriter, r *http.Request, params ListPresenceParams)
 	// ListRoutes List routes
 	// (GET /api/v1/routes)
 	ListRoutes(w http.ResponseWriter, r *http.Request, params ListRoutesParams)
-	// ShowNetworkHistory Tell which nodes served a network, by its prefix
+	// ShowNetworkHistory List the nodes that served a network
 	// (GET /api/v1/routes/history)
 	ShowNetworkHistory(w http.ResponseWriter, r *http.Request, params ShowNetworkHistoryParams)
 	// DeleteRoute Delete a route
@@ -201,19 +201,19 @@ type ServerInterface interface {
 	// EnableRoute Enable a route
 	// (POST /api/v1/routes/{routeId}/enable)
 	EnableRoute(w http.ResponseWriter, r *http.Request, routeID RouteRef, params EnableRouteParams)
-	// ShowRouteHistory Tell which nodes served a network, and when
+	// ShowRouteHistory List the nodes that served the network of a route
 	// (GET /api/v1/routes/{routeId}/history)
 	ShowRouteHistory(w http.ResponseWriter, r *http.Request, routeID RouteRef, params ShowRouteHistoryParams)
-	// ShowServer Show the state of the service
+	// ShowServer Show the state of the server
 	// (GET /api/v1/server)
 	ShowServer(w http.ResponseWriter, r *http.Request)
-	// ApproveSSH Let an SSH session begin
+	// ApproveSSH Approve an SSH session
 	// (POST /api/v1/ssh/approve)
 	ApproveSSH(w http.ResponseWriter, r *http.Request)
-	// ListPendingSSH List SSH sessions that wait for an approval
+	// ListPendingSSH List SSH sessions waiting for approval
 	// (GET /api/v1/ssh/pending)
 	ListPendingSSH(w http.ResponseWriter, r *http.Request)
-	// RejectSSH Turn an SSH session away
+	// RejectSSH Reject an SSH session
 	// (POST /api/v1/ssh/reject)
 	RejectSSH(w http.ResponseWriter, r *http.Request)
 	// ListUsers List users
@@ -222,13 +222,13 @@ type ServerInterface interface {
 	// CreateUser Create a user
 	// (POST /api/v1/user)
 	CreateUser(w http.ResponseWriter, r *http.Request)
-	// ChangeUsers Delete many users, each with all nodes and pre-auth keys
+	// ChangeUsers Delete several users with all nodes and pre-auth keys
 	// (POST /api/v1/user/bulk)
 	ChangeUsers(w http.ResponseWriter, r *http.Request)
 	// DeleteUser Delete a user with all nodes and pre-auth keys
 	// (DELETE /api/v1/user/{id})
 	DeleteUser(w http.ResponseWriter, r *http.Request, id UserRef, params DeleteUserParams)
-	// ShowUser Show one user
+	// ShowUser Show a user
 	// (GET /api/v1/user/{id})
 	ShowUser(w http.ResponseWriter, r *http.Request, id UserRef)
 	// RenameUser Rename a user
@@ -249,28 +249,28 @@ type ServerInterface interface {
 	// ChangeWebhook Change a webhook
 	// (PATCH /api/v1/webhooks/{webhookId})
 	ChangeWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookRef)
-	// ListFailedEvents List events that the receiver did not take
+	// ListFailedEvents List failed events of a webhook
 	// (GET /api/v1/webhooks/{webhookId}/failed)
 	ListFailedEvents(w http.ResponseWriter, r *http.Request, webhookID WebhookRef, params ListFailedEventsParams)
-	// RedeliverEvent Send a failed event again
+	// RedeliverEvent Redeliver a failed event
 	// (POST /api/v1/webhooks/{webhookId}/failed/{failedId}/redeliver)
 	RedeliverEvent(w http.ResponseWriter, r *http.Request, webhookID WebhookRef, failedID string)
-	// RotateWebhookSecret Give a webhook another secret
+	// RotateWebhookSecret Rotate the secret of a webhook
 	// (POST /api/v1/webhooks/{webhookId}/rotate)
 	RotateWebhookSecret(w http.ResponseWriter, r *http.Request, webhookID WebhookRef)
-	// TestWebhook Send a test
+	// TestWebhook Send a test event
 	// (POST /api/v1/webhooks/{webhookId}/test)
 	TestWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookRef)
-	// Whoami Show what the caller may do
+	// Whoami Show the permissions of the caller
 	// (GET /api/v1/whoami)
 	Whoami(w http.ResponseWriter, r *http.Request)
-	// Health Health of this replica (no key)
+	// Health Show the health of this replica (no API key)
 	// (GET /health)
 	Health(w http.ResponseWriter, r *http.Request)
-	// Ready Readiness of this replica (no key)
+	// Ready Show whether this replica is ready (no API key)
 	// (GET /ready)
 	Ready(w http.ResponseWriter, r *http.Request)
-	// Version Version of this replica (no key)
+	// Version Show the version of this replica (no API key)
 	// (GET /version)
 	Version(w http.ResponseWriter, r *http.Request)
 }

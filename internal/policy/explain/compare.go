@@ -33,6 +33,7 @@ type comparison struct {
 
 	buckets    []*bucket
 	subsets    []*subset
+	byOwner    bool // subsets have one owner each, because rules use autogroup:self
 	subsetOf   map[mesh.NodeID]*subset
 	sets       [][]string // the names of principals with nodes in the same buckets
 	fullBefore bool       // every pair reached everything
@@ -40,7 +41,7 @@ type comparison struct {
 	some       bool // there is a pair
 
 	shifts map[shiftKey]*shift
-	shells map[shiftKey]*ShellShift
+	shells map[shiftKey]*shellShift
 }
 
 // bucket is a set of nodes that neither world tells apart.
@@ -59,9 +60,11 @@ type bucket struct {
 // use autogroup:self, that have the same owner.
 type subset struct {
 	*bucket
+	number                  int // in comparison.subsets
 	principals              int
 	ownerBefore, ownerAfter mesh.UserID
 	nodes                   []*mesh.Node
+	names                   []string // of their principals, once principalsIn has used it
 	online                  int
 	sshBefore, sshAfter     bool // port 22 was reached by nodes of the same user
 	lost                    bool
@@ -75,8 +78,28 @@ type shiftKey struct {
 // shift is a Shift in the making.
 type shift struct {
 	Shift
+	affected
 	lost, gained int
 	losers       map[*subset]bool
+}
+
+// shellShift is a ShellShift in the making.
+type shellShift struct {
+	ShellShift
+	affected
+}
+
+// affected says for which subsets something changes, if subsets have one owner each.
+type affected struct {
+	key      shiftKey
+	from, to bitset.Set
+}
+
+func (f *affected) add(c *comparison, a, b *subset) {
+	if c.byOwner {
+		f.from.Add(a.number)
+		f.to.Add(b.number)
+	}
 }
 
 // principalOf returns the tags of a node, or the name of its owner.
@@ -139,20 +162,20 @@ func (c *comparison) fill(bucketOf map[mesh.NodeID]*bucket, numberOf map[string]
 	}
 	subsets := map[subsetKey]*subset{}
 	c.subsetOf = make(map[mesh.NodeID]*subset, len(bucketOf))
-	own := c.before.ownCounts() || c.after.ownCounts()
+	c.byOwner = c.before.ownCounts() || c.after.ownCounts()
 	for n := range c.after.Nodes.All() {
 		j := bucketOf[n.ID]
 		if j == nil {
 			continue
 		}
 		key := subsetKey{bucket: j.index, principals: numberOf[c.after.principalOf(n)]}
-		if own {
+		if c.byOwner {
 			was, _ := c.before.Nodes.Get(n.ID)
 			key.before, key.after = was.Owner, n.Owner
 		}
 		e := subsets[key]
 		if e == nil {
-			e = &subset{bucket: j, principals: key.principals, ownerBefore: key.before, ownerAfter: key.after}
+			e = &subset{bucket: j, number: len(c.subsets), principals: key.principals, ownerBefore: key.before, ownerAfter: key.after}
 			subsets[key], c.subsets, j.subsets = e, append(c.subsets, e), append(j.subsets, e)
 		}
 		j.nodes++
@@ -162,7 +185,7 @@ func (c *comparison) fill(bucketOf map[mesh.NodeID]*bucket, numberOf map[string]
 			e.online++
 		}
 	}
-	c.shifts, c.shells = map[shiftKey]*shift{}, map[shiftKey]*ShellShift{}
+	c.shifts, c.shells = map[shiftKey]*shift{}, map[shiftKey]*shellShift{}
 	c.fullBefore, c.fullAfter = true, true
 }
 
@@ -235,6 +258,7 @@ func (c *comparison) comparePairs() {
 				continue
 			}
 			lost, gained := c.difference(before, after), c.difference(after, before)
+			c.countParts(lost, gained, n)
 			if lost != nothing {
 				a.losesTo(b, own[a.index] != nil)
 			}
@@ -273,9 +297,10 @@ func (c *comparison) compareOwn() {
 		sshBefore, sshAfter := c.count(before, after, n)
 		b.sshBefore, b.sshAfter = b.sshBefore || sshBefore, b.sshAfter || sshAfter
 		if before != after {
-			lost := c.difference(before, after)
+			lost, gained := c.difference(before, after), c.difference(after, before)
+			c.countParts(lost, gained, n)
 			a.lost = a.lost || lost != nothing
-			c.note(a, b, true, ownBefore, ownAfter, lost, c.difference(after, before))
+			c.note(a, b, true, ownBefore, ownAfter, lost, gained)
 		}
 	}
 }
@@ -300,6 +325,16 @@ func (c *comparison) count(before, after [2]int, n int) (sshBefore, sshAfter boo
 	return c.accesses.ssh(before), c.accesses.ssh(after)
 }
 
+// countParts adds pairs to the totals of those that lose or gain something.
+func (c *comparison) countParts(lost, gained, n int) {
+	if lost != nothing {
+		c.effect.Losing += n
+	}
+	if gained != nothing {
+		c.effect.Gaining += n
+	}
+}
+
 // difference returns what is in a and not in b, in either family.
 func (c *comparison) difference(a, b [2]int) int {
 	if b == ([2]int{}) && a[0] == a[1] {
@@ -321,10 +356,14 @@ func (c *comparison) note(a, b *subset, own, ownBefore, ownAfter bool, lost, gai
 			c.effect.MoreShifts++
 			return
 		}
-		s = &shift{Shift: Shift{From: c.principals(key.from), To: c.principals(key.to), Own: own}, losers: map[*subset]bool{}}
+		s = &shift{
+			Shift:    Shift{From: c.principals(key.from), To: c.principals(key.to), Own: own},
+			affected: affected{key: key}, losers: map[*subset]bool{},
+		}
 		c.shifts[key] = s
 	}
 	s.Pairs += n
+	s.add(c, a, b)
 	s.lost, s.gained = c.accesses.plus(s.lost, lost), c.accesses.plus(s.gained, gained)
 	if lost != nothing {
 		s.LostLines = c.before.lines(s.LostLines, a.srcBefore, b.dstBefore, ownBefore, lost)
@@ -339,9 +378,38 @@ func (c *comparison) note(a, b *subset, own, ownBefore, ownAfter bool, lost, gai
 	s.Samples = sample(s.Samples, a, b)
 }
 
-func (c *comparison) principals(set int) Principals {
-	names := c.sets[set]
+func (c *comparison) principals(set int) Principals { return principalsOf(c.sets[set]) }
+
+func principalsOf(names []string) Principals {
 	return Principals{Names: names[:min(len(names), maxPrincipals)], Count: len(names)}
+}
+
+// ends returns the principals of an effect that have nodes in the affected subsets.
+// Rules with autogroup:self affect each owner differently, so these may be a part of
+// the sets.
+func (c *comparison) ends(f *affected) (from, to Principals) {
+	if !c.byOwner {
+		return c.principals(f.key.from), c.principals(f.key.to)
+	}
+	return c.principalsIn(f.from), c.principalsIn(f.to)
+}
+
+func (c *comparison) principalsIn(subsets bitset.Set) Principals {
+	names := map[string]bool{}
+	for i := range subsets.All() {
+		e := c.subsets[i]
+		if e.names == nil {
+			for _, n := range e.nodes {
+				if p := c.after.principalOf(n); !slices.Contains(e.names, p) {
+					e.names = append(e.names, p)
+				}
+			}
+		}
+		for _, p := range e.names {
+			names[p] = true
+		}
+	}
+	return principalsOf(slices.Sorted(maps.Keys(names)))
 }
 
 // sample adds pairs of two subsets, up to a limit.
@@ -397,22 +465,36 @@ func (c *comparison) countLosers() {
 // finish sorts the results into the effect.
 func (c *comparison) finish() {
 	list := slices.SortedFunc(maps.Values(c.shifts), func(a, b *shift) int {
-		return cmp.Or(b.Pairs-a.Pairs, compareEnds(a.From, a.To, b.From, b.To))
+		return cmp.Or(b.Pairs-a.Pairs, compareEnds(a.From, a.To, b.From, b.To), othersFirst(a.Own, b.Own))
 	})
 	for _, s := range list[:min(len(list), maxShifts)] {
+		s.From, s.To = c.ends(&s.affected)
 		s.Lost, s.Gained = c.accesses.all[s.lost].services(), c.accesses.all[s.gained].services()
 		c.effect.Shifts = append(c.effect.Shifts, s.Shift)
 	}
 	c.effect.MoreShifts += max(0, len(list)-maxShifts)
-	shells := slices.SortedFunc(maps.Values(c.shells), func(a, b *ShellShift) int {
-		return cmp.Or(b.Pairs-a.Pairs, compareEnds(a.From, a.To, b.From, b.To))
+	shells := slices.SortedFunc(maps.Values(c.shells), func(a, b *shellShift) int {
+		return cmp.Or(b.Pairs-a.Pairs, compareEnds(a.From, a.To, b.From, b.To), othersFirst(a.Own, b.Own))
 	})
 	for _, s := range shells[:min(len(shells), maxShifts)] {
-		c.effect.Shells = append(c.effect.Shells, *s)
+		s.From, s.To = c.ends(&s.affected)
+		c.effect.Shells = append(c.effect.Shells, s.ShellShift)
 	}
 	c.effect.MoreShells += max(0, len(shells)-maxShifts)
 }
 
 func compareEnds(from, to, otherFrom, otherTo Principals) int {
 	return cmp.Or(slices.Compare(from.Names, otherFrom.Names), slices.Compare(to.Names, otherTo.Names))
+}
+
+// othersFirst orders changes between others before those between nodes of the same user.
+func othersFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
 }

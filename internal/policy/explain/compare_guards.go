@@ -19,7 +19,7 @@ func (c *comparison) guard(viewer *End) {
 		c.guardOwnWayIn(viewer)
 	}
 	if c.fullAfter && !c.fullBefore && c.some {
-		c.effect.Guards = append(c.effect.Guards, Guard{Kind: GuardEverything, Text: "everything may now reach everything"})
+		c.effect.Guards = append(c.effect.Guards, Guard{Kind: GuardEverything, Text: "all nodes can now reach each other on all ports"})
 	}
 }
 
@@ -49,7 +49,7 @@ func (c *comparison) guardUnreachable() {
 		}
 		if len(c.effect.Guards) < maxGuards {
 			c.effect.Guards = append(c.effect.Guards, Guard{
-				Kind: GuardUnreachable, Text: fmt.Sprintf("nobody can reach %s on 22 any more", what), Nodes: left[principal],
+				Kind: GuardUnreachable, Text: fmt.Sprintf("no node can reach %s on port 22 any more", what), Nodes: left[principal],
 			})
 		}
 	}
@@ -88,7 +88,7 @@ func (c *comparison) guardOwnWayIn(viewer *End) {
 	if len(lost) > 0 {
 		slices.Sort(lost)
 		c.effect.Guards = append(c.effect.Guards, Guard{
-			Kind: GuardOwnWayIn, Text: fmt.Sprintf("this removes your own way in: you can no longer reach %s on 22", c.nodeNames(lost)), Nodes: lost,
+			Kind: GuardOwnWayIn, Text: fmt.Sprintf("this locks you out: you can no longer reach %s on port 22", c.nodeNames(lost)), Nodes: lost,
 		})
 	}
 }

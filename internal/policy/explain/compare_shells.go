@@ -140,10 +140,14 @@ func (c *comparison) noteShells(before, after *shellTable, a, b *subset, own boo
 			c.effect.MoreShells++
 			return
 		}
-		s = &ShellShift{From: c.principals(key.from), To: c.principals(key.to), Own: own}
+		s = &shellShift{
+			ShellShift: ShellShift{From: c.principals(key.from), To: c.principals(key.to), Own: own},
+			affected:   affected{key: key},
+		}
 		c.shells[key] = s
 	}
 	s.Pairs += n
+	s.add(c, a, b)
 	s.Samples = sample(s.Samples, a, b)
 	add := func(list, more []ShellUser) []ShellUser {
 		for _, u := range more {

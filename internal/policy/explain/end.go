@@ -16,7 +16,7 @@ import (
 
 // ErrNoSuchEnd means that a text does not name anything that could be the end of a
 // connection.
-var ErrNoSuchEnd = errors.New("there is no such node, user, tag or address")
+var ErrNoSuchEnd = errors.New("unknown source or destination")
 
 // End is one end of a connection. One of Node, User, Group and Tag is set, or Addr
 // alone.
@@ -56,7 +56,7 @@ func (w *world) parseEnd(text string) (End, error) {
 	if w.Doc != nil {
 		if host, ok := w.Doc.Hosts[text]; ok {
 			if !host.IsSingleIP() {
-				return End{}, fmt.Errorf("%w: host %s is %s, not one address; name an address in it", ErrNoSuchEnd, text, host)
+				return End{}, fmt.Errorf("%w %q: the host is the network %s; use an address in it", ErrNoSuchEnd, text, host)
 			}
 			return w.endAt(host.Addr()), nil
 		}
@@ -70,7 +70,7 @@ func (w *world) parseEnd(text string) (End, error) {
 	if w.Doc.NamesUser(name) {
 		return End{User: name}, nil
 	}
-	return End{}, fmt.Errorf("%w: %q is not the name or the id of a node, nor a user or a host of the policy%s",
+	return End{}, fmt.Errorf("%w %q: no node, user, group, tag, host or address has this name%s",
 		ErrNoSuchEnd, text, lang.Nearest(text, w.endNames()))
 }
 
@@ -83,7 +83,7 @@ func (w *world) parsePrefixed(text string) (End, error) {
 		if slices.Contains(groups, text) {
 			return End{Group: text}, nil
 		}
-		return End{}, fmt.Errorf("%w: the policy has no %s%s", ErrNoSuchEnd, text, lang.Nearest(text, groups))
+		return End{}, fmt.Errorf("%w %q: the policy does not define this group%s", ErrNoSuchEnd, text, lang.Nearest(text, groups))
 	}
 	for n := range w.Nodes.All() {
 		tags = append(tags, n.Tags...)
@@ -92,7 +92,7 @@ func (w *world) parsePrefixed(text string) (End, error) {
 		return End{Tag: text}, nil
 	}
 	slices.Sort(tags)
-	return End{}, fmt.Errorf("%w: no node has %s, nor does the policy know it%s", ErrNoSuchEnd, text, lang.Nearest(text, slices.Compact(tags)))
+	return End{}, fmt.Errorf("%w %q: no node has this tag, and the policy does not define it%s", ErrNoSuchEnd, text, lang.Nearest(text, slices.Compact(tags)))
 }
 
 func (w *world) endAt(a netip.Addr) End {

@@ -17,7 +17,8 @@ const (
 )
 
 // AccessMap says who reaches whom, and what a draft would change. Nodes whose key has
-// expired reach nobody, and nobody reaches them.
+// expired reach nobody, and nobody reaches them. A user who is asked for by name and has
+// no nodes counts as one node without tags.
 type AccessMap struct {
 	// From are the sources and To the destinations, up to a limit.
 	From, To         []Principal
@@ -81,6 +82,7 @@ func MapOf(from, to *policy.World, ask MapQuestion) (*AccessMap, error) {
 		return nil, &AxisError{"to", err}
 	}
 	s.sortNodes()
+	s.imagineNodes()
 	s.sortRoutes()
 	s.matchRules()
 	s.cells = make([]*tally, len(s.from.all)*len(s.to.all))
@@ -177,6 +179,31 @@ func (s *mapBuilder) sortNodes() {
 			for _, k := range a.members.to {
 				p.to = addShare(p.to, k, a.nodes)
 			}
+		}
+	}
+}
+
+// imagineNodes adds what users without nodes would reach, and who would reach them.
+func (s *mapBuilder) imagineNodes() {
+	for side, a := range []*axis{s.from, s.to} {
+		for i := range a.all {
+			u, ok := s.after.Users.Get(a.all[i].User)
+			if !ok || a.all[i].Nodes > 0 || !a.named {
+				continue
+			}
+			a.imagined[i] = true
+			p := &mapBucket{srcAfter: s.after.rulesOf(s.after.Rules().AppliedToNew(u))}
+			p.srcBefore = p.srcAfter
+			if s.before != s.after {
+				p.srcBefore = s.before.rulesOf(s.before.Rules().AppliedToNew(u))
+			}
+			p.dstBefore, p.dstAfter = p.srcBefore, p.srcAfter
+			if side == 0 {
+				p.from = []share{{i, 1}}
+			} else {
+				p.to = []share{{i, 1}}
+			}
+			s.buckets = append(s.buckets, p)
 		}
 	}
 }

@@ -62,11 +62,13 @@ type Principal struct {
 
 // axis holds the principals of one side of a map. A node may belong to several.
 type axis struct {
-	all    []Principal
-	more   int
-	places map[string]int // by kind and name
-	nodes  bool           // some are single nodes
-	routes map[int][]netip.Prefix
+	all      []Principal
+	more     int
+	places   map[string]int // by kind and name
+	nodes    bool           // some are single nodes
+	named    bool           // they were asked for by name
+	imagined map[int]bool   // users without nodes: each counts as one node
+	routes   map[int][]netip.Prefix
 }
 
 func (a *axis) add(p Principal) int {
@@ -105,7 +107,7 @@ func (a *axis) count(n *mesh.Node, members []int) {
 
 // weight returns as how many nodes a principal counts.
 func (a *axis) weight(i int) int {
-	if a.routes[i] != nil {
+	if a.routes[i] != nil || a.imagined[i] {
 		return 1
 	}
 	return a.all[i].Nodes - a.all[i].Expired
@@ -148,11 +150,12 @@ func (s *mapBuilder) isOther(u *mesh.User) bool {
 // axis returns the principals that are asked for. The internet is only ever a
 // destination.
 func (s *mapBuilder) axis(names []string, by Detail, reached bool) (*axis, error) {
-	a := &axis{places: map[string]int{}, routes: map[int][]netip.Prefix{}}
+	a := &axis{places: map[string]int{}, routes: map[int][]netip.Prefix{}, imagined: map[int]bool{}}
 	if len(names) == 0 {
 		s.everyone(a, by, reached)
 		return a, nil
 	}
+	a.named = true
 	for _, name := range names {
 		if err := s.choose(a, name, by); err != nil {
 			return nil, err
@@ -249,7 +252,7 @@ func (s *mapBuilder) addInternet(a *axis) {
 func (s *mapBuilder) choose(a *axis, name string, by Detail) error {
 	if p, err := netip.ParsePrefix(name); err == nil {
 		if !slices.Contains(s.after.Routes(), p) {
-			return fmt.Errorf("%w: no approved route is %s", ErrNoSuchEnd, name)
+			return fmt.Errorf("%w %q: there is no such approved route", ErrNoSuchEnd, name)
 		}
 		s.addRoute(a, p)
 		return nil
@@ -278,7 +281,7 @@ func (s *mapBuilder) choose(a *axis, name string, by Detail) error {
 	case isNode:
 		a.add(Principal{Kind: KindNode, Name: n.Name, Node: n.ID})
 	case e.Addr.IsValid():
-		return fmt.Errorf("%w: %s is the address of no node; name a node, or a route such as 10.1.0.0/16", ErrNoSuchEnd, e.Addr)
+		return fmt.Errorf("%w %q: no node has this address; use a node, or a route such as 10.1.0.0/16", ErrNoSuchEnd, e.Addr)
 	case by == ByNodes:
 		s.addNodes(a, func(n *mesh.Node) bool { return s.before.isPartOf(n, e) || s.after.isPartOf(n, e) })
 	case e.Group != "":

@@ -248,6 +248,41 @@ func TestMapNamesGroupsNamedUsersTheOthersTagsAndRoutes(t *testing.T) {
 	}
 }
 
+func TestMapImaginesANodeForANamedUserWithoutNodes(t *testing.T) {
+	withDan := func(text string) *policy.World {
+		w := mapWorld(t, text)
+		s, _ := mesh.Apply(w.Snapshot, w.Rev+1, mesh.UserPut{User: &mesh.User{ID: 9, Name: "dan"}})
+		return policy.WorldOf(s, w.Doc)
+	}
+	text := strings.Replace(mapText, `["carol"]`, `["carol", "dan"]`, 1)
+	text = strings.Replace(text, `"acls": [`, `"acls": [{"action": "accept", "src": ["tag:web"], "dst": ["dan:22", "100.64.0.9:80"]},`, 1)
+	w := withDan(text)
+	want := []string{"dan to tag:web: 1 of 1, port 443, rule 8>8", "dan to 10.1.0.0/16: 1 of 1, port 443, rule 8>8"}
+	if diff := cmp.Diff(want, said(mapOf(t, w, w, explain.MapQuestion{From: []string{"dan"}}))); diff != "" {
+		t.Error(diff)
+	}
+	m := mapOf(t, w, w, explain.MapQuestion{To: []string{"dan"}})
+	if diff := cmp.Diff([]string{"tag:web to dan: 1 of 1, port 22, rule 4>4"}, said(m)); diff != "" {
+		t.Error(diff)
+	}
+	if m.To[0].Nodes != 0 {
+		t.Errorf("dan has %d nodes, want none", m.To[0].Nodes)
+	}
+	draft := withDan(strings.Replace(text, `, "dan"]`, "]", 1))
+	want = []string{
+		"dan to tag:web: 0 of 1, lost port 443, rule 8>0",
+		"dan to 10.1.0.0/16: 0 of 1, lost port 443, rule 8>0",
+	}
+	if diff := cmp.Diff(want, said(mapOf(t, w, draft, explain.MapQuestion{From: []string{"dan"}}))); diff != "" {
+		t.Error(diff)
+	}
+	for _, line := range said(mapOf(t, w, w, explain.MapQuestion{})) {
+		if strings.Contains(line, "dan") {
+			t.Errorf("a map of everyone has %q", line)
+		}
+	}
+}
+
 func TestMapOfADraftSaysWhatItChanges(t *testing.T) {
 	before := mapWorld(t, mapText)
 	text := strings.Replace(mapText, "22,5432", "5432", 1)

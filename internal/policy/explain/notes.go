@@ -30,7 +30,7 @@ func Notes(w *policy.World) (notes []string) {
 	slices.Sort(tags)
 	tags = slices.Compact(tags)
 	for _, tag := range tags[:min(len(tags), maxNotes)] {
-		notes = append(notes, fmt.Sprintf("nodes carry %s, which tagOwners does not define", tag))
+		notes = append(notes, fmt.Sprintf("nodes have %s, which tagOwners does not define", tag))
 	}
 	return notes
 }

@@ -19,10 +19,10 @@ func TestNotesNameWhatMeansNobody(t *testing.T) {
 	text := `{"tagOwners": {"tag:web": ["user1"]}, "groups": {"group:g": ["user1@", "cem@example.com"]},
 		"hosts": {"office": "10.9.8.1/29"}, "acls": [{"action": "accept", "src": ["group:g", "USER1"], "dst": ["host-1:22", "tag:web:22"]}]}`
 	want := []string{
-		`line 2, column 23: host office is "10.9.8.1/29", which means the network 10.9.8.0/29: write that, or the address alone`,
-		"there is no user cem@example.com",
-		"there is no user host-1, but there is a node of that name: a policy names nodes by tag, by address, or by an entry in hosts",
-		"nodes carry tag:old, which tagOwners does not define",
+		`line 2, column 23: host office is "10.9.8.1/29", which means the network 10.9.8.0/29: use that, or the address alone`,
+		"unknown user cem@example.com",
+		"unknown user host-1, but a node has this name: refer to nodes by tag, by address, or by an entry in hosts",
+		"nodes have tag:old, which tagOwners does not define",
 	}
 	doc, problems := lang.Parse([]byte(text))
 	if len(problems) > 0 {

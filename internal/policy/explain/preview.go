@@ -15,6 +15,10 @@ type Effect struct {
 	// some, Changed those whose ports or protocols change, and Unchanged those that
 	// keep the same access.
 	Lost, Gained, Changed, Unchanged int
+	// Losing counts the pairs that lose anything: all of Lost, and those of Changed
+	// that lose ports or protocols. Gaining is the same for what pairs gain; a changed
+	// pair may count in both.
+	Losing, Gaining int
 	// Losers counts the nodes that no longer reach something that they reached, and
 	// LosersOnline those of them that are online.
 	Losers, LosersOnline int
@@ -37,7 +41,8 @@ type Effect struct {
 	Truncated bool
 }
 
-// Principals are users, or tags of nodes, for whom the same changes.
+// Principals are users, or tags of nodes, for whom the same changes. All of them have
+// nodes for which it does.
 type Principals struct {
 	Names []string // some of them, in order
 	Count int

@@ -207,7 +207,7 @@ func shells(w *policy.World, a, b *mesh.Node) (text string) {
 	return text
 }
 
-type totals struct{ Lost, Gained, Changed, Unchanged, Losers, LosersOnline, Shells int }
+type totals struct{ Lost, Gained, Changed, Unchanged, Losing, Gaining, Losers, LosersOnline, Shells int }
 
 // compareAll compares each pair of nodes.
 func compareAll(from, to *policy.World) (n totals) {
@@ -233,8 +233,16 @@ func compareAll(from, to *policy.World) (n totals) {
 				n.Gained++
 			}
 			was, is := strings.Fields(before), strings.Fields(after)
+			loses, gains := false, false
 			for i := range was {
-				loser = loser || was[i] == "true" && is[i] == "false"
+				loses, gains = loses || was[i] == "true" && is[i] == "false", gains || was[i] == "false" && is[i] == "true"
+			}
+			loser = loser || loses
+			if loses {
+				n.Losing++
+			}
+			if gains {
+				n.Gaining++
 			}
 			if shells(from, oldA, oldB) != shells(to, a, b) {
 				n.Shells++
@@ -251,7 +259,7 @@ func compareAll(from, to *policy.World) (n totals) {
 }
 
 func totalsOf(e *explain.Effect) totals {
-	n := totals{e.Lost, e.Gained, e.Changed, e.Unchanged, e.Losers, e.LosersOnline, 0}
+	n := totals{e.Lost, e.Gained, e.Changed, e.Unchanged, e.Losing, e.Gaining, e.Losers, e.LosersOnline, 0}
 	for _, s := range e.Shells {
 		n.Shells += s.Pairs
 	}
@@ -281,6 +289,7 @@ func TestPreviewCountsWhatAllowsSaysOfEachPair(t *testing.T) {
 		if pairs != want.Lost+want.Gained+want.Changed {
 			t.Fatalf("seed %d: shifts have %d pairs, want %+v", seed, pairs, want)
 		}
+		principalsAgree(t, seed, to, effect)
 		routesAgree(t, seed, from, to, effect)
 		sum.Lost, sum.Gained, sum.Changed, sum.Unchanged, sum.Shells = sum.Lost+want.Lost, sum.Gained+want.Gained, sum.Changed+want.Changed, sum.Unchanged+want.Unchanged, sum.Shells+want.Shells
 	}
@@ -314,9 +323,49 @@ func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
 			edited, _ = mesh.Apply(edited, edited.Rev+1, mesh.NodePut{Node: &same})
 		}
 		from, to := policy.WorldOf(s, doc), policy.WorldOf(edited, doc)
-		if diff := cmp.Diff(compareAll(from, to), totalsOf(explain.Preview(from, to, nil))); diff != "" {
+		effect := explain.Preview(from, to, nil)
+		if diff := cmp.Diff(compareAll(from, to), totalsOf(effect)); diff != "" {
 			t.Fatalf("seed %d (-want +got):\n%s\n%s\n%s\nthen %s", seed, diff, text, meshText(s), meshText(edited))
 		}
+		principalsAgree(t, seed, to, effect)
+	}
+}
+
+// principalsAgree checks that changes name those whose nodes are concerned, and nobody
+// else.
+func principalsAgree(t *testing.T, seed uint64, w *policy.World, e *explain.Effect) {
+	t.Helper()
+	check := func(what string, named explain.Principals, nodes map[mesh.NodeID]bool) {
+		var want []string
+		for id := range nodes {
+			n, _ := w.Nodes.Get(id)
+			name := strings.Join(n.Tags, ", ")
+			if u, ok := w.Users.Get(n.Owner); ok && !n.Tagged() {
+				name = u.Name
+			}
+			want = append(want, name)
+		}
+		slices.Sort(want)
+		if diff := cmp.Diff(slices.Compact(want), named.Names); diff != "" {
+			t.Fatalf("seed %d, %s (-want +got):\n%s", seed, what, diff)
+		}
+	}
+	pairs := func(what string, from, to explain.Principals, all int, samples []explain.NodePair) {
+		if len(samples) < all {
+			return // not all pairs are known
+		}
+		sources, destinations := map[mesh.NodeID]bool{}, map[mesh.NodeID]bool{}
+		for _, p := range samples {
+			sources[p.From], destinations[p.To] = true, true
+		}
+		check(what+" from", from, sources)
+		check(what+" to", to, destinations)
+	}
+	for _, s := range e.Shifts {
+		pairs("access", s.From, s.To, s.Pairs, s.Samples)
+	}
+	for _, s := range e.Shells {
+		pairs("shells", s.From, s.To, s.Pairs, s.Samples)
 	}
 }
 

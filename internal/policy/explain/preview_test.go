@@ -43,8 +43,8 @@ func TestPreviewSaysWhatItsCorpusSays(t *testing.T) {
 // effectText formats an effect completely.
 func effectText(w *policy.World, e *explain.Effect) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d lost, %d gained, %d changed, %d unchanged; %d reach less, %d of them online\n",
-		e.Lost, e.Gained, e.Changed, e.Unchanged, e.Losers, e.LosersOnline)
+	fmt.Fprintf(&b, "%d lost, %d gained, %d changed, %d unchanged; %d lose and %d gain something; %d reach less, %d of them online\n",
+		e.Lost, e.Gained, e.Changed, e.Unchanged, e.Losing, e.Gaining, e.Losers, e.LosersOnline)
 	for _, s := range e.Shifts {
 		fmt.Fprintf(&b, "%s -> %s%s: %d pairs, %d online%s\n", principalsText(s.From), principalsText(s.To), ownText(s.Own), s.Pairs, s.Online, samplesText(w, s.Samples))
 		clause(&b, "\tlost ", servicesText(s.Lost, s.LostLines))

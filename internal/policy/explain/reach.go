@@ -51,9 +51,13 @@ func (s *evaluator) class(c policy.Class) *classRules {
 	if known, ok := s.classes[c]; ok {
 		return known
 	}
-	applied := s.Rules().Applied(c)
-	k := &classRules{has: applied.Has, src: applied.Src, shellOf: applied.ShellSrc, shellAt: applied.ShellDst}
+	k := s.rulesOf(s.Rules().Applied(c))
 	s.classes[c] = k
+	return k
+}
+
+func (s *evaluator) rulesOf(applied policy.Applied) *classRules {
+	k := &classRules{has: applied.Has, src: applied.Src, shellOf: applied.ShellSrc, shellAt: applied.ShellDst}
 	for family, destinations := range applied.Dst {
 		for _, d := range destinations {
 			if access := s.access[d.Rule][d.Destination]; access != nothing {

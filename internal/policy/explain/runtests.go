@@ -117,7 +117,7 @@ func (w *world) leadsTo(r *lang.Rule, d *endpoint) bool {
 
 func (w *world) individuals(t lang.Target) (list [][]endpoint) {
 	somebody := imagine(endpoint{name: "somebody"})
-	something := imagine(endpoint{name: "a node with tags", Identity: lang.Identity{Tags: []string{lang.PrefixTag}}})
+	something := imagine(endpoint{name: "a tagged node", Identity: lang.Identity{Tags: []string{lang.PrefixTag}}})
 	switch t.Kind {
 	case lang.User:
 		return [][]endpoint{imagine(endpoint{name: t.Name, Identity: lang.Identity{Names: w.namesFor(t.Name)}})}
@@ -240,11 +240,11 @@ func (run *testRun) accept(t *lang.Test, d *lang.TestDestination) {
 		if t.Src.Kind == lang.Group {
 			who = e.src[0].called() + " of " + t.Src.Name
 		}
-		text := fmt.Sprintf("%s should reach %s and does not: ", who, d.Text)
+		text := fmt.Sprintf("%s should reach %s but does not: ", who, d.Text)
 		if _, near := run.findRules(e, queriesOf(t, d.Port)[0]); len(near) > 0 {
-			text += "the nearest rule is that on " + near[0].String()
+			text += "the closest rule is on " + near[0].String()
 		} else {
-			text += "no rule comes near"
+			text += "no rule comes close"
 		}
 		run.fail(t, d, wantAccept, text)
 		return
@@ -256,12 +256,12 @@ func (run *testRun) deny(t *lang.Test, d *lang.TestDestination) {
 	for _, ask := range queriesOf(t, d.Port) {
 		for _, e := range all {
 			if f, ok := run.by(rules, e, ask); ok {
-				run.fail(t, d, wantDeny, fmt.Sprintf("%s should not reach %s and does by %s", t.Src.Name, d.Text, f.where()))
+				run.fail(t, d, wantDeny, fmt.Sprintf("%s should not reach %s but does%s", t.Src.Name, d.Text, f.where()))
 				return
 			}
 		}
 		if f, p, ok := run.someNode(t.Src, d.Target, rules, ask); ok {
-			run.fail(t, d, wantDeny, fmt.Sprintf("%s should not reach %s, but %s reaches %s by %s",
+			run.fail(t, d, wantDeny, fmt.Sprintf("%s should not reach %s, but %s reaches %s%s",
 				t.Src.Name, d.Text, p.src.called(), p.dst.called(), f.where()))
 			return
 		}
@@ -271,9 +271,9 @@ func (run *testRun) deny(t *lang.Test, d *lang.TestDestination) {
 // where names the rule, and then why it matches.
 func (f Finding) where() string {
 	if f.Line == 0 {
-		return "no rule: " + f.Text
+		return ": " + f.Text
 	}
-	return "the rule on " + f.String()
+	return ", by the rule on " + f.String()
 }
 
 func (run *testRun) fail(t *lang.Test, d *lang.TestDestination, want, text string) {
@@ -378,9 +378,9 @@ func actionOf(r *lang.SSHRule) string {
 
 func (run *testRun) shell(t *lang.SSHTest, dst lang.Target, user, want string) {
 	fail := func(rule *lang.SSHRule) {
-		text := fmt.Sprintf("test on line %d: %s should get %s at %s as %s and gets %s", t.Line, t.Src.Name, want, dst.Name, user, actionOf(rule))
+		text := fmt.Sprintf("test on line %d: %s should get %s on %s as %s but gets %s", t.Line, t.Src.Name, want, dst.Name, user, actionOf(rule))
 		if rule != nil {
-			text += fmt.Sprintf(" by the rule on line %d", rule.Line)
+			text += fmt.Sprintf(" from the rule on line %d", rule.Line)
 		}
 		run.failures = append(run.failures, TestFailure{Line: t.Line, Src: t.Src.Name, Dst: user + "@" + dst.Name, Want: want, Text: text})
 	}

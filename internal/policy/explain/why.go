@@ -64,11 +64,11 @@ func Why(world *policy.World, q Question) Answer {
 	}
 	e := candidates{src, dst}
 	if len(src) > 0 && len(dst) > 0 && !e.meet() {
-		a.Notes = append(a.Notes, fmt.Sprintf("%s and %s have no addresses of the same family", w.text(q.From), w.text(q.To)))
+		a.Notes = append(a.Notes, fmt.Sprintf("%s and %s have no addresses of the same IP version", w.text(q.From), w.text(q.To)))
 	}
 	for _, end := range []End{q.From, q.To} {
 		if n, ok := w.Nodes.Get(end.Node); ok && n.KeyExpired {
-			a.Notes = append(a.Notes, n.Name+" has expired: it must sign in again before it reaches anyone or is reached")
+			a.Notes = append(a.Notes, n.Name+" has expired and must log in again before it can connect")
 		}
 	}
 	a.Rules, a.Nearest = w.findRules(e, ask)
@@ -177,18 +177,18 @@ func (w *world) routersTo(addr netip.Addr, a *Answer) (list []endpoint) {
 	for n := range w.Nodes.All() {
 		switch p := w.destination(addr, n); {
 		case (p.behind || p.beyond) && n.KeyExpired:
-			announced = "; " + n.Name + " leads there and has expired"
+			announced = "; " + n.Name + " has such a route but has expired"
 		case p.behind || p.beyond:
 			a.At = append(a.At, n.ID)
 			list = append(list, p)
 		case slices.ContainsFunc(n.RoutableIPs, func(r netip.Prefix) bool { return r.Bits() > 0 && r.Contains(addr) }):
-			announced = "; " + n.Name + " announces one, which waits for approval"
+			announced = "; " + n.Name + " advertises one that is waiting for approval"
 		}
 	}
 	if len(list) > 0 {
 		return list
 	}
-	a.Notes = append(a.Notes, addr.String()+" is the address of no node, and no approved route leads there"+announced)
+	a.Notes = append(a.Notes, addr.String()+" is not the address of a node, and no approved route contains it"+announced)
 	return []endpoint{somewhere(addr)}
 }
 
@@ -202,10 +202,10 @@ func (w *world) because(r *lang.Rule, v verdict, p *pair) Finding {
 	f := Finding{Line: r.Line, Grant: r.Grant, Comment: r.Comment}
 	switch {
 	case w.Doc == nil:
-		f.Text = "there is no policy, so everyone may reach everyone"
+		f.Text = "no policy is set, so all nodes can reach each other"
 		return f
 	case r.Line == 0:
-		f.Text = "the policy says nothing about access, so everyone may reach everyone"
+		f.Text = "the policy has no access rules, so all nodes can reach each other"
 		return f
 	}
 	f.Text = w.sourceReason(&r.Src[v.src], &p.src) + ", and " + w.destinationReason(&r.Dst[v.dst].Target, &p.src, &p.dst)
@@ -217,7 +217,7 @@ func (w *world) because(r *lang.Rule, v verdict, p *pair) Finding {
 
 func (w *world) sourceReason(t *lang.Target, p *endpoint) string {
 	if t.Kind == lang.Any || t.Kind == lang.DangerAll {
-		return "everyone is meant"
+		return "the source matches everyone"
 	}
 	return w.reason(t, p)
 }
@@ -229,13 +229,13 @@ func (w *world) destinationReason(t *lang.Target, s, d *endpoint) string {
 	}
 	switch {
 	case t.Kind == lang.Any && d.own:
-		return "every node is meant"
+		return "the destination matches all nodes"
 	case t.Kind == lang.Any && d.behind:
-		return "everything" + where + " is meant"
+		return "the destination matches everything" + where
 	case t.Kind == lang.Any || t.Kind == lang.Internet:
-		return d.called() + " is in the internet" + where
+		return d.called() + " is on the internet" + where
 	case t.Kind == lang.Self:
-		return "both are nodes of " + w.personOf(s)
+		return "both nodes belong to " + w.personOf(s)
 	case d.own:
 		return w.reason(t, d)
 	default:
@@ -248,7 +248,7 @@ func (w *world) reason(t *lang.Target, p *endpoint) string {
 	switch t.Kind {
 	case lang.User:
 		if p.called() == t.Name {
-			return p.called() + " is named"
+			return "the rule names " + p.called()
 		}
 		return p.called() + p.relation() + t.Name
 	case lang.Group:
@@ -260,21 +260,21 @@ func (w *world) reason(t *lang.Target, p *endpoint) string {
 		return text + " is in " + t.Name + w.lineOfMember(t.Name, i)
 	case lang.Tag:
 		if p.imagined() {
-			return p.called() + " is meant"
+			return "the rule names " + t.Name
 		}
-		return p.called() + " carries " + t.Name
+		return p.called() + " has " + t.Name
 	case lang.Member:
-		return p.called() + " has no tags"
+		return p.called() + " is untagged"
 	case lang.Tagged:
-		return p.called() + " has tags"
+		return p.called() + " is tagged"
 	case lang.Addresses:
 	case lang.Any, lang.Self, lang.Internet, lang.DangerAll: // sourceReason and destinationReason have their own texts
 	}
 	switch {
 	case p.own && p.imagined():
-		return t.Name + " holds the addresses of all nodes"
+		return t.Name + " contains the addresses of all nodes"
 	case t.Name == p.called():
-		return p.called() + " is named"
+		return "the rule names " + p.called()
 	case p.own && t.Name != p.span.Addr().String():
 		return fmt.Sprintf("%s has %s, which is in %s", p.called(), p.span.Addr(), t.Name)
 	case p.own:
@@ -341,7 +341,7 @@ func (w *world) finding(m *nearMiss) Finding {
 		reasons = append(reasons, refusal(r.Dst[m.far.dst].Services))
 	}
 	if m.far.src < 0 {
-		reasons = append(reasons, "source needs "+targetNames(r.Src))
+		reasons = append(reasons, mustBe("source", r.Src))
 	}
 	if m.far.dst < 0 {
 		reasons = append(reasons, w.elsewhere(r, &m.pair))
@@ -354,18 +354,18 @@ func (w *world) elsewhere(r *lang.Rule, p *pair) string {
 	fits := slices.ContainsFunc(r.Dst, func(d lang.Destination) bool { return w.isDestination(&d.Target, &p.src, &p.dst) })
 	switch {
 	case fits && p.dst.own:
-		return "it leads to what lies behind routers with " + either(r.Via) + ", not to nodes"
+		return "it applies to destinations behind routers with " + either(r.Via) + ", not to nodes"
 	case fits:
-		return "it leads through routers with " + either(r.Via) + ", not through " + p.dst.at.Name
+		return "it applies to routers with " + either(r.Via) + ", not to " + p.dst.at.Name
 	}
 	targets := make([]lang.Target, len(r.Dst))
 	for i, d := range r.Dst {
 		targets[i] = d.Target
 	}
 	if len(targets) == 1 && targets[0].Kind == lang.Self {
-		return "it leads to nodes of the same person"
+		return "it applies only to nodes of the same user"
 	}
-	return "destination must be " + targetNames(targets)
+	return mustBe("destination", targets)
 }
 
 // nearestOf returns the rules with the fewest misses.
@@ -386,20 +386,21 @@ func refusal(services []lang.Service) string {
 		parts = append(parts, s.String())
 	}
 	if len(parts) == 0 {
-		return "it grants capabilities and no ports"
+		return "it grants capabilities but no ports"
 	}
 	return strings.Join(parts, ", ") + " only"
 }
 
-func targetNames(targets []lang.Target) string {
+// mustBe says what the source or the destination of a rule has to be.
+func mustBe(side string, targets []lang.Target) string {
+	if len(targets) == 0 {
+		return "the rule has no " + side
+	}
 	names := make([]string, len(targets))
 	for i, t := range targets {
 		names[i] = t.Name
 	}
-	if len(names) == 0 {
-		return "nothing: the list is empty"
-	}
-	return either(names)
+	return "the " + side + " must be " + either(names)
 }
 
 // either joins names with "or"; of many it names only the first.

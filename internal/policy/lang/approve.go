@@ -15,7 +15,7 @@ func (d *Doc) CheckApprovers(reserved mesh.Reserved) (problems Problems) {
 	for _, r := range d.Approvers.Routes {
 		if own, ok := reserved.Overlap(r.Prefix); ok {
 			problems = append(problems, Problem{Line: int(r.Line), Column: r.Column, Text: fmt.Sprintf(
-				"autoApprovers cannot approve %s: it overlaps %s, which belongs to the mesh itself; use the networks behind your routers",
+				"autoApprovers cannot approve %s: it overlaps %s, which the mesh itself uses; use the networks behind your routers",
 				r.Prefix, own)})
 		}
 	}

@@ -62,11 +62,11 @@ func Parse(text []byte) (*Doc, Problems) {
 	case bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > maxBrackets:
 		return nil, Problems{{Text: fmt.Sprintf("the policy has more than %d lists and objects", maxBrackets)}}
 	case len(bytes.TrimSpace(text)) == 0:
-		return nil, Problems{{Text: "the policy is empty: write {} to let everyone reach everyone"}}
+		return nil, Problems{{Text: "the policy is empty: use {} to let all nodes reach each other"}}
 	case bytes.HasPrefix(text, []byte("\ufeff")):
-		return nil, Problems{{Line: 1, Column: 1, Text: "the text begins with a byte order mark: save it as UTF-8 without one"}}
+		return nil, Problems{{Line: 1, Column: 1, Text: "the policy begins with a byte order mark: save it as UTF-8 without one"}}
 	case !utf8.Valid(text):
-		r.problem(invalidAt(text), "the policy is not text in UTF-8")
+		r.problem(invalidAt(text), "the policy is not valid UTF-8")
 		return nil, r.problems
 	}
 	root, err := hujson.Parse(text)
@@ -207,13 +207,13 @@ func (r *reader) fields(v hujson.Value, what string, known ...string) (map[strin
 		case strings.HasPrefix(name, "#"):
 		case i >= 0:
 			if _, twice := found[known[i]]; twice {
-				r.problem(key.StartOffset, "%s has %q twice", what, known[i])
+				r.problem(key.StartOffset, "duplicate %q in %s", known[i], what)
 			}
 			found[known[i]] = value
 		case unsupported(name):
 			r.problem(key.StartOffset, "%q is not supported", name)
 		default:
-			r.problem(key.StartOffset, "%s has no member %q%s", what, name, Nearest(name, known))
+			r.problem(key.StartOffset, "unknown member %q in %s%s", name, what, Nearest(name, known))
 		}
 	})
 	return found, ok
@@ -235,7 +235,7 @@ func (r *reader) require(v hujson.Value, what string, m map[string]hujson.Value,
 	all := true
 	for _, name := range names {
 		if _, ok := m[name]; !ok {
-			r.problem(v.StartOffset, "%s has no %s", what, name)
+			r.problem(v.StartOffset, "missing %s in %s", name, what)
 			all = false
 		}
 	}
@@ -254,7 +254,7 @@ func (r *reader) members(v hujson.Value, what string, each func(name string, key
 	for _, m := range object.Members {
 		name := textOf(m.Name)
 		if seen[name] {
-			r.problem(m.Name.StartOffset, "%s has %q twice", what, name)
+			r.problem(m.Name.StartOffset, "duplicate %q in %s", name, what)
 			continue
 		}
 		seen[name] = true
@@ -314,7 +314,7 @@ func (r *reader) names(v hujson.Value, what string, each func(name string, at in
 
 func (r *reader) string(v hujson.Value, what string) (string, bool) {
 	if v.Value.Kind() != '"' {
-		r.problem(v.StartOffset, "%s must be text in quotes", what)
+		r.problem(v.StartOffset, "%s must be a string", what)
 		return "", false
 	}
 	return textOf(v), true

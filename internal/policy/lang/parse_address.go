@@ -14,7 +14,7 @@ import (
 func parsePrefix(text string) (netip.Prefix, error) {
 	prefix, err := parseLoosePrefix(text)
 	if err == nil && prefix != prefix.Masked() {
-		return netip.Prefix{}, fmt.Errorf("%q is an address inside of a network, not a network: write %s, or the address alone",
+		return netip.Prefix{}, fmt.Errorf("invalid network %q: host bits are set; use %s, or the address alone",
 			text, prefix.Masked())
 	}
 	return prefix, err
@@ -26,7 +26,7 @@ func parseLoosePrefix(text string) (netip.Prefix, error) {
 	bare := text
 	if inner, ok := strings.CutPrefix(bare, "["); ok {
 		if bare, ok = strings.CutSuffix(inner, "]"); !ok {
-			return netip.Prefix{}, fmt.Errorf("%q is not an address: the bracket is not closed", text)
+			return netip.Prefix{}, fmt.Errorf("invalid address %q: the bracket is not closed", text)
 		}
 	}
 	if !strings.Contains(bare, "/") {
@@ -39,9 +39,9 @@ func parseLoosePrefix(text string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(bare)
 	switch {
 	case err != nil:
-		return netip.Prefix{}, fmt.Errorf("%q is not a prefix: write it as 10.0.0.0/8 or fd00::/8", text)
+		return netip.Prefix{}, fmt.Errorf("invalid network %q: use CIDR notation such as 10.0.0.0/8 or fd00::/8", text)
 	case prefix.Addr().Is4In6():
-		return netip.Prefix{}, fmt.Errorf("%q is IPv4 in IPv6: write it as IPv4", text)
+		return netip.Prefix{}, fmt.Errorf("%q is an IPv4-mapped IPv6 network: use IPv4", text)
 	}
 	return prefix, nil
 }
@@ -55,11 +55,11 @@ func parseAddr(text string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(text)
 	switch {
 	case err != nil:
-		return netip.Addr{}, fmt.Errorf("%q is not an address", text)
+		return netip.Addr{}, fmt.Errorf("invalid address %q", text)
 	case addr.Is4In6():
-		return netip.Addr{}, fmt.Errorf("%q is IPv4 in IPv6: write %s", text, addr.Unmap())
+		return netip.Addr{}, fmt.Errorf("%q is an IPv4-mapped IPv6 address: use %s", text, addr.Unmap())
 	case addr.Zone() != "":
-		return netip.Addr{}, fmt.Errorf("%q has a zone, which means nothing to other nodes: write %s", text, addr.WithZone(""))
+		return netip.Addr{}, fmt.Errorf("%q has a zone, which is meaningless to other nodes: use %s", text, addr.WithZone(""))
 	}
 	return addr, nil
 }
@@ -77,7 +77,7 @@ func parseRange(text string) (netipx.IPRange, error) {
 	}
 	between := netipx.IPRangeFrom(from, to)
 	if !between.IsValid() {
-		return between, fmt.Errorf("%q is not a range: write two addresses of one family, the last not before the first", text)
+		return between, fmt.Errorf("invalid range %q: use two addresses of the same IP version, in ascending order", text)
 	}
 	return between, nil
 }
@@ -104,7 +104,7 @@ func (r *reader) readSets(v hujson.Value) {
 	var chain []link
 	r.members(v, memberSets, func(name string, key, value hujson.Value) {
 		if !setPattern.MatchString(name) {
-			r.problem(key.StartOffset, "%q is not a set: write ipset: and a name, such as ipset:office", name)
+			r.problem(key.StartOffset, "invalid ipset %q: use ipset: followed by a name, such as ipset:office", name)
 			return
 		}
 		s := &ipset{}
@@ -124,7 +124,7 @@ func (r *reader) readSets(v hujson.Value) {
 		r.sets[name], order = s, append(order, name)
 	})
 	before := len(r.problems)
-	r.cycles(chain, "sets contain each other", " contains ")
+	r.cycles(chain, "ipsets contain each other", " contains ")
 	if len(r.problems) > before {
 		return
 	}
@@ -200,7 +200,7 @@ func (r *reader) operand(text string) ([]netipx.IPRange, error) {
 	case strings.HasPrefix(text, prefixSet):
 		return nil, r.noSet(text)
 	case hasPrefix(text), !looksLikeAddress(text):
-		return nil, fmt.Errorf("%q cannot be part of a set: name an address, a prefix, a range, a host or another set", text)
+		return nil, fmt.Errorf("%q cannot be part of an ipset: use an address, a network, a range, a host or another ipset", text)
 	case strings.Contains(text, "-"):
 		between, err := parseRange(text)
 		return []netipx.IPRange{between}, err

@@ -44,14 +44,14 @@ func (r *reader) user(name string) string {
 func (r *reader) groups(v hujson.Value) {
 	r.members(v, memberGroups, func(name string, key, value hujson.Value) {
 		if !groupPattern.MatchString(name) {
-			r.problem(key.StartOffset, "%q is not a group: write group: and a name, such as group:admins", name)
+			r.problem(key.StartOffset, "invalid group %q: use group: followed by a name, such as group:admins", name)
 			return
 		}
 		members := []string{}
 		var lines []Line
 		r.names(value, name, func(member string, at int) {
 			if !userPattern.MatchString(member) {
-				r.problem(at, "%q is not a user: a group holds users and nothing else", member)
+				r.problem(at, "%q is not a user: groups can contain only users", member)
 				return
 			}
 			members, lines = append(members, r.user(member)), append(lines, r.line(at))
@@ -64,7 +64,7 @@ func (r *reader) readHosts(v hujson.Value) {
 	r.hosts = map[string][]netip.Prefix{}
 	r.members(v, memberHosts, func(name string, key, value hujson.Value) {
 		if !hostPattern.MatchString(name) || isAddress(name) {
-			r.problem(key.StartOffset, "%q cannot name a host: leave out spaces and : * , @ / [ ], and take no address", name)
+			r.problem(key.StartOffset, "invalid host name %q: it must not be an address or contain spaces or : * , @ / [ ]", name)
 			return
 		}
 		text, ok := r.string(value, name)
@@ -77,7 +77,7 @@ func (r *reader) readHosts(v hujson.Value) {
 		}
 		// Policies for Headscale have such hosts. There they mean the network, too.
 		if masked := prefix.Masked(); masked != prefix {
-			r.warn(value.StartOffset, "host %s is %q, which means the network %s: write that, or the address alone", name, text, masked)
+			r.warn(value.StartOffset, "host %s is %q, which means the network %s: use that, or the address alone", name, text, masked)
 			prefix = masked
 		}
 		// A host with an invalid address counts as known, so that using it is not a
@@ -101,8 +101,8 @@ func (r *reader) owners(v hujson.Value) {
 			return
 		}
 		if !clientTagPattern.MatchString(tag) {
-			r.warn(key.StartOffset, "%s has other characters than letters, digits and hyphens: clients refuse it in --advertise-tags, "+
-				"so give it with a pre-auth key or with fairlead nodes tag", tag)
+			r.warn(key.StartOffset, "%s has characters other than letters, digits and hyphens: clients reject it in --advertise-tags, "+
+				"so assign it with a pre-auth key or with fairlead nodes tag", tag)
 		}
 		r.doc.TagOwners[tag] = []string{}
 		lists = append(lists, func() {
@@ -135,9 +135,9 @@ func (r *reader) owner(tag, owner string, at int) (string, bool) {
 	case strings.HasPrefix(owner, PrefixTag):
 		r.problem(at, "%s is owned by %s, which is not defined: add it to tagOwners%s", tag, owner, Nearest(owner, known(r.doc.TagOwners)))
 	case strings.HasPrefix(owner, prefixAutogroup):
-		r.problem(at, "%s is not supported as the owner of a tag; of the autogroups only %s is", owner, ownedByAll)
+		r.problem(at, "%s cannot own a tag; the only autogroup that can is %s", owner, ownedByAll)
 	case !userPattern.MatchString(owner):
-		r.problem(at, "%q cannot own a tag: name a user, a group: or a tag:", owner)
+		r.problem(at, "%q cannot own a tag: use a user, group: or tag:", owner)
 	default:
 		return r.user(owner), true
 	}

@@ -30,7 +30,7 @@ func (r *reader) approvers(v hujson.Value) {
 }
 
 func (r *reader) attributes(v hujson.Value) {
-	kind := entry{what: "an entry of nodeAttrs", members: []string{"target", "attr", "app", "comment"}, required: []string{"target"}}
+	kind := entry{what: "a nodeAttrs entry", members: []string{"target", "attr", "app", "comment"}, required: []string{"target"}}
 	r.entries(v, memberAttributes, kind, func(v hujson.Value, m map[string]hujson.Value) {
 		r.comment(m)
 		a := Attribute{Line: r.line(v.StartOffset), Attrs: map[string][]json.RawMessage{}}
@@ -42,9 +42,9 @@ func (r *reader) attributes(v hujson.Value) {
 			r.names(attr, "attr", func(name string, at int) {
 				switch {
 				case name == "" || strings.ContainsAny(name, " \t\r\n"):
-					r.problem(at, "%q is not an attribute", name)
+					r.problem(at, "invalid attribute %q", name)
 				case name == "funnel":
-					r.problem(at, "attribute funnel is not supported")
+					r.problem(at, "the attribute funnel is not supported")
 				case a.Attrs[name] == nil:
 					a.Attrs[name] = []json.RawMessage{}
 				}

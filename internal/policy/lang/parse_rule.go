@@ -8,7 +8,7 @@ import (
 )
 
 func (r *reader) acls(v hujson.Value) {
-	kind := entry{what: "a rule of acls", members: []string{"action", "proto", "src", "dst", "comment"}, required: []string{"action"}}
+	kind := entry{what: "an acls rule", members: []string{"action", "proto", "src", "dst", "comment"}, required: []string{"action"}}
 	r.entries(v, memberACLs, kind, func(v hujson.Value, m map[string]hujson.Value) {
 		for _, name := range []string{"src", "dst"} {
 			if _, ok := m[name]; !ok {
@@ -17,7 +17,7 @@ func (r *reader) acls(v hujson.Value) {
 			}
 		}
 		if action, ok := r.string(m["action"], "action"); ok && action != "accept" {
-			r.problem(m["action"].StartOffset, "action %q is not supported: rules only accept, and what no rule accepts is refused", action)
+			r.problem(m["action"].StartOffset, "unsupported action %q: use accept; everything that no rule accepts is denied", action)
 		}
 		rule := Rule{Line: r.line(v.StartOffset), Comment: r.comment(m)}
 		protocol := 0
@@ -54,7 +54,7 @@ func (r *reader) self(t Target, at int, sources []Target, allowed kinds) {
 	}
 	for _, s := range sources {
 		if !allowed.has(s.Kind) {
-			r.problem(at, "autogroup:self is the nodes of whoever asks, so src takes %s here, and not %s", allowed, s.Name)
+			r.problem(at, "autogroup:self means the nodes of the same user, so src can be %s here, but not %s", allowed, s.Name)
 			return
 		}
 	}
@@ -76,7 +76,7 @@ func (r *reader) grants(v hujson.Value) {
 			case t.Kind == Internet && len(rule.App) > 0:
 				r.problem(at, "app cannot be granted on autogroup:internet: only nodes have capabilities")
 			case t.Kind == Self && len(rule.Via) > 0:
-				r.problem(at, "autogroup:self cannot be reached via others: these nodes are reached themselves")
+				r.problem(at, "autogroup:self cannot be combined with via: these nodes are reached directly")
 			}
 			rule.Dst = append(rule.Dst, Destination{Target: t, Services: services})
 		})
@@ -99,9 +99,9 @@ func (r *reader) offers(v hujson.Value, m map[string]hujson.Value, rule *Rule) (
 	switch {
 	case len(r.problems) > before || len(services) > 0:
 	case len(rule.App) == 0:
-		r.problem(v.StartOffset, "a grant has neither ip nor app: write \"ip\": [\"*\"] to allow all ports")
+		r.problem(v.StartOffset, "a grant requires ip or app: use \"ip\": [\"*\"] to allow all ports")
 	case len(rule.Via) > 0:
-		r.problem(m["via"].StartOffset, "via needs ip: without it there is nothing to lead through the routers")
+		r.problem(m["via"].StartOffset, "via requires ip: without it there is no traffic to route")
 	}
 	return services
 }
@@ -130,7 +130,7 @@ func (r *reader) capabilities(v hujson.Value, what string) map[string][]json.Raw
 	all := map[string][]json.RawMessage{}
 	r.members(v, what, func(name string, key, value hujson.Value) {
 		if domain, path, ok := strings.Cut(name, "/"); !ok || domain == "" || path == "" || strings.ContainsAny(name, " \t\r\n") {
-			r.problem(key.StartOffset, "%q is not a capability: write a domain, / and a name, such as example.com/cap/edit", name)
+			r.problem(key.StartOffset, "invalid capability %q: use a domain, a slash and a name, such as example.com/cap/edit", name)
 			return
 		}
 		values := []json.RawMessage{}
@@ -151,7 +151,7 @@ func (r *reader) capabilities(v hujson.Value, what string) map[string][]json.Raw
 // deeply nested or have a member twice.
 func (r *reader) passable(v hujson.Value, levels int) bool {
 	if levels == 0 {
-		r.problem(v.StartOffset, "the value lies more than %d levels deep", maxDepth)
+		r.problem(v.StartOffset, "the value is nested more than %d levels deep", maxDepth)
 		return false
 	}
 	switch c := v.Value.(type) {
@@ -159,7 +159,7 @@ func (r *reader) passable(v hujson.Value, levels int) bool {
 		seen := map[string]bool{}
 		for _, m := range c.Members {
 			if name := textOf(m.Name); seen[name] {
-				r.problem(m.Name.StartOffset, "the value has %q twice", name)
+				r.problem(m.Name.StartOffset, "duplicate %q in the value", name)
 				return false
 			}
 			seen[textOf(m.Name)] = true

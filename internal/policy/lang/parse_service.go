@@ -13,7 +13,7 @@ import (
 // protocol reads the member proto. An empty text means no protocol.
 func (r *reader) protocol(v hujson.Value, what string) int {
 	if kind := v.Value.Kind(); kind != '"' && kind != '0' {
-		r.problem(v.StartOffset, "%s must be the name or the number of a protocol", what)
+		r.problem(v.StartOffset, "%s must be the name or number of a protocol", what)
 		return 0
 	}
 	text := textOf(v)
@@ -59,7 +59,7 @@ func ParseProtocol(text string) (int, error) {
 	}
 	number, err := strconv.ParseUint(text, 10, 8)
 	if err != nil || text[0] == '0' {
-		return 0, fmt.Errorf("%q is not a protocol: write its name, such as tcp or udp, or its number from 1 to 255%s", text,
+		return 0, fmt.Errorf("unknown protocol %q: use a name such as tcp or udp, or a number from 1 to 255%s", text,
 			Nearest(text, []string{"icmp", "igmp", "ipv4", "tcp", "egp", "igp", "udp", "gre", "esp", "ah", "ipv6-icmp", "sctp", "fc"}))
 	}
 	return int(number), nil
@@ -81,9 +81,9 @@ func parsePorts(text string) ([]PortRange, error) {
 		to, err2 := strconv.ParseUint(last, 10, 16)
 		switch {
 		case err1 != nil || err2 != nil:
-			return nil, fmt.Errorf("%q is not a port: write *, a number up to 65535, or a range such as 8000-8100", part)
+			return nil, fmt.Errorf("invalid port %q: use *, a number up to 65535, or a range such as 8000-8100", part)
 		case from > to:
-			return nil, fmt.Errorf("%q is not a range of ports: write %d-%d", part, to, from)
+			return nil, fmt.Errorf("invalid port range %q: use %d-%d", part, to, from)
 		}
 		ports = append(ports, PortRange{uint16(from), uint16(to)})
 	}
@@ -115,7 +115,7 @@ func service(protocol int, text string) (Service, error) {
 		s.Protocols = []int{protocol}
 	}
 	if protocol != 0 && !HasPorts(protocol) && ports[0] != AllPorts() {
-		return s, fmt.Errorf("protocol %d has no ports: write *", protocol)
+		return s, fmt.Errorf("protocol %d has no ports: use *", protocol)
 	}
 	return s, nil
 }
@@ -133,7 +133,7 @@ func (r *reader) services(v hujson.Value, what string) (all []Service) {
 		if found {
 			number, err = ParseProtocol(name)
 		} else if _, unknown := ParseProtocol(text); unknown == nil && (text[0] < '0' || text[0] > '9') {
-			err = fmt.Errorf("%q has no ports: write %s:*", text, text)
+			err = fmt.Errorf("%q has no ports: use %s:*", text, text)
 		}
 		var s Service
 		if err == nil {
@@ -169,5 +169,5 @@ func splitPorts(text string) (target, ports string, err error) {
 	default:
 		return text[:i], text[i+1:], nil
 	}
-	return "", "", fmt.Errorf("%s has no ports: write %s:* for all of them, or such as %s:80,443", text, text, text)
+	return "", "", fmt.Errorf("%s has no ports: use %s:* for all ports, or a list such as %s:80,443", text, text, text)
 }

@@ -18,7 +18,7 @@ const (
 )
 
 func (r *reader) ssh(v hujson.Value) {
-	kind := entry{what: "a rule of ssh", members: []string{"action", "src", "dst", "users", "checkPeriod", "acceptEnv", "comment"}, required: []string{"action", "src", "dst", "users"}}
+	kind := entry{what: "an ssh rule", members: []string{"action", "src", "dst", "users", "checkPeriod", "acceptEnv", "comment"}, required: []string{"action", "src", "dst", "users"}}
 	r.entries(v, memberSSH, kind, func(v hujson.Value, m map[string]hujson.Value) {
 		r.comment(m)
 		rule := SSHRule{Line: r.line(v.StartOffset)}
@@ -31,9 +31,9 @@ func (r *reader) ssh(v hujson.Value) {
 				rule.CheckPeriod = r.checkPeriod(period)
 			}
 		case action != "accept":
-			r.problem(m["action"].StartOffset, "action %q is not supported: write accept or check", action)
+			r.problem(m["action"].StartOffset, "unsupported action %q: use accept or check", action)
 		case hasPeriod:
-			r.problem(period.StartOffset, "checkPeriod means something with action check alone")
+			r.problem(period.StartOffset, "checkPeriod is valid only with the action check")
 		}
 		rule.Src = r.targetsOf(m["src"], "src", asShellSource)
 		r.names(m["dst"], "dst", func(text string, at int) {
@@ -45,12 +45,12 @@ func (r *reader) ssh(v hujson.Value) {
 		before := len(r.problems)
 		rule.Users = r.shellUsers(m["users"], "users", true)
 		if len(rule.Users) == 0 && len(r.problems) == before {
-			r.problem(m["users"].StartOffset, "users is empty, so the rule lets nobody in")
+			r.problem(m["users"].StartOffset, "users is empty, so the rule allows nobody")
 		}
 		if env, ok := m["acceptEnv"]; ok {
 			r.names(env, "acceptEnv", func(name string, at int) {
 				if name == "" || strings.ContainsAny(name, " \t\r\n=") {
-					r.problem(at, "%q is not the name of a variable; * and ? stand for any characters", name)
+					r.problem(at, "invalid environment variable name %q; * and ? match any characters", name)
 					return
 				}
 				rule.AcceptEnv = append(rule.AcceptEnv, name)
@@ -66,13 +66,13 @@ func (r *reader) shellUsers(v hujson.Value, what string, groups bool) (users []s
 		switch {
 		case groups && name == NonRoot:
 		case groups && name == "*":
-			r.problem(at, "* is not a user: write autogroup:nonroot, and root beside it if root is meant too")
+			r.problem(at, "* is not a user: use autogroup:nonroot, and add root to include it")
 			return
 		case strings.HasPrefix(name, "localpart:"):
-			r.problem(at, "localpart: is not supported: write the names of the users")
+			r.problem(at, "localpart: is not supported: list the names of the users")
 			return
 		case name == "" || strings.ContainsAny(name, " \t\r\n:*"):
-			r.problem(at, "%q is not a user of an operating system", name)
+			r.problem(at, "invalid operating system user %q", name)
 			return
 		}
 		users = append(users, name)
@@ -87,7 +87,7 @@ func (r *reader) checkPeriod(v hujson.Value) time.Duration {
 	}
 	period, err := parsePeriod(text)
 	if err != nil || period < 0 || period > maxCheckPeriod {
-		r.problem(v.StartOffset, "checkPeriod %q is not a time up to 168h: write such as 20m or 12h, or always", text)
+		r.problem(v.StartOffset, "invalid checkPeriod %q: use a duration up to 168h such as 20m or 12h, or always", text)
 	}
 	return period
 }

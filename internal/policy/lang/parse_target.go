@@ -54,7 +54,7 @@ func (r *reader) targetsOf(v hujson.Value, what string, allowed kinds) (targets 
 func (r *reader) target(text string, at int, what string, allowed kinds) (Target, bool) {
 	if r.targets++; r.targets > maxTargets {
 		if r.targets == maxTargets+1 {
-			r.problem(at, "the policy names more than %d sources and destinations", maxTargets)
+			r.problem(at, "the policy has more than %d sources and destinations", maxTargets)
 		}
 		return Target{}, false
 	}
@@ -64,7 +64,7 @@ func (r *reader) target(text string, at int, what string, allowed kinds) (Target
 		r.problem(at, "%s", err.Error())
 		return Target{}, false
 	case !allowed.has(t.Kind):
-		r.problem(at, "%s cannot stand in %s, which takes %s", text, what, allowed)
+		r.problem(at, "%s cannot be used in %s, which accepts %s", text, what, allowed)
 		return Target{}, false
 	}
 	t.Line = r.line(at)
@@ -92,7 +92,7 @@ func (r *reader) name(text string) (Target, error) {
 		}
 		return Target{}, r.noSet(text)
 	case strings.HasPrefix(text, prefixService):
-		return Target{}, fmt.Errorf("%s is not supported: there are no services", text)
+		return Target{}, fmt.Errorf("%s is not supported: this server has no services", text)
 	case isHost:
 		return Target{Kind: Addresses, Name: text, Prefixes: host}, nil
 	case looksLikeAddress(text):
@@ -102,7 +102,7 @@ func (r *reader) name(text string) (Target, error) {
 		}
 		return Target{Kind: Addresses, Name: text, Prefixes: []netip.Prefix{prefix}}, err
 	case !userPattern.MatchString(text):
-		return Target{}, fmt.Errorf("%q names nobody: write a user, group:, tag:, autogroup:, a host or an address", text)
+		return Target{}, fmt.Errorf("invalid name %q: use a user, group:, tag:, autogroup:, a host or an address", text)
 	}
 	return Target{Kind: User, Name: r.user(text)}, nil
 }
@@ -130,12 +130,12 @@ func autogroup(text string) (Target, error) {
 	case "autogroup:danger-all":
 		return Target{Kind: DangerAll, Name: text}, nil
 	case NonRoot:
-		return Target{}, fmt.Errorf("%s can stand in the users of ssh alone", text)
+		return Target{}, fmt.Errorf("%s can be used only in users of ssh", text)
 	case "autogroup:admin", "autogroup:owner", "autogroup:it-admin", "autogroup:network-admin",
 		"autogroup:billing-admin", "autogroup:auditor", "autogroup:shared":
-		return Target{}, fmt.Errorf("%s is not supported: write a group: of these users", text)
+		return Target{}, fmt.Errorf("%s is not supported: use a group: of these users", text)
 	}
-	return Target{}, fmt.Errorf("there is no %s%s", text, Nearest(text, []string{
+	return Target{}, fmt.Errorf("unknown %s%s", text, Nearest(text, []string{
 		"autogroup:member", "autogroup:tagged", "autogroup:self", "autogroup:internet", "autogroup:danger-all", NonRoot,
 	}))
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-func TestTextsThatAreNoPolicyAreToldWhere(t *testing.T) {
+func TestInvalidPoliciesReportThePosition(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                             "the policy is empty: write {} to let everyone reach everyone",
+		"":                             "the policy is empty: use {} to let all nodes reach each other",
 		"[]":                           "line 1, column 1: the policy must be an object",
 		"{\n  \"groups\": 7\n}":        "line 2, column 13: groups must be an object",
 		"{\n/* äö */ \"groups\": 7\n}": "line 2, column 20: groups must be an object",
 		"{\n/* äö */ é":                "line 2, column 10: invalid character 'é' at start of value",
-		"{\"\xff\": 1}":                "line 1, column 3: the policy is not text in UTF-8",
+		"{\"\xff\": 1}":                "line 1, column 3: the policy is not valid UTF-8",
 		"{\n\"groups\": 1,\n\"tagOwners\": 2}": "line 2, column 11: groups must be an object\n" +
 			"line 3, column 14: tagOwners must be an object",
 		strings.Repeat(" ", 1<<20+1): "the policy is larger than 1024 KiB",
@@ -51,11 +51,11 @@ func TestLargeDocumentsAreRefusedByTheirParts(t *testing.T) {
 		},
 		"targets": {
 			`{"ssh": [{"action": "accept", "users": ["root"], "dst": [], "src": [` + strings.Repeat(`"*",`, 100_001) + `]}]}`,
-			"the policy names more than 100000 sources and destinations",
+			"the policy has more than 100000 sources and destinations",
 		},
 		"depth": {
 			`{"nodeAttrs": [{"target": ["*"], "app": {"example.com/a": [` + strings.Repeat("[", 33) + strings.Repeat("]", 33) + `]}}]}`,
-			"the value lies more than 32 levels deep",
+			"the value is nested more than 32 levels deep",
 		},
 		"sets": {sets(2_000), "the ipsets are too large: they take more than 100000 steps to build"},
 	} {

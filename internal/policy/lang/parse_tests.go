@@ -14,7 +14,7 @@ func (r *reader) tests(v hujson.Value) {
 		if p, ok := m["proto"]; ok {
 			test.Protocol = r.protocol(p, "proto")
 			if test.Protocol != 0 && !HasPorts(test.Protocol) {
-				r.problem(p.StartOffset, "a test is about a port, so proto must be tcp, udp or sctp")
+				r.problem(p.StartOffset, "a test checks a port, so proto must be tcp, udp or sctp")
 			}
 		}
 		src, ok := r.testSource(m["src"])
@@ -26,7 +26,7 @@ func (r *reader) tests(v hujson.Value) {
 		test.Accept = r.testDestinations(m, "accept", test.Src)
 		test.Deny = r.testDestinations(m, "deny", test.Src)
 		if len(test.Accept)+len(test.Deny) == 0 && len(r.problems) == before {
-			r.problem(v.StartOffset, "a test has neither accept nor deny: it would prove nothing")
+			r.problem(v.StartOffset, "a test requires accept or deny")
 		}
 		r.doc.Tests = append(r.doc.Tests, test)
 	})
@@ -49,7 +49,7 @@ func (r *reader) testDestinations(m map[string]hujson.Value, what string, src Ta
 		name, ports, err1 := splitPorts(text)
 		port, err2 := strconv.ParseUint(ports, 10, 16)
 		if err1 != nil || err2 != nil {
-			r.problem(at, "%s does not end in one port: a test is about one connection, such as to tag:web:443", text)
+			r.problem(at, "%s does not end in a single port: a test checks one connection, such as to tag:web:443", text)
 			return
 		}
 		t, ok := r.target(name, at, what, asShell)
@@ -65,14 +65,14 @@ func (r *reader) testDestinations(m map[string]hujson.Value, what string, src Ta
 // single checks that a target with addresses has only one.
 func (r *reader) single(t Target, at int) bool {
 	if t.Kind == Addresses && (len(t.Prefixes) != 1 || !t.Prefixes[0].IsSingleIP()) {
-		r.problem(at, "%s is not one address: a test is about one connection", t.Name)
+		r.problem(at, "%s is not a single address: a test checks one connection", t.Name)
 		return false
 	}
 	return true
 }
 
 func (r *reader) sshTests(v hujson.Value) {
-	kind := entry{what: "a test of ssh", members: []string{"src", "dst", "accept", "check", "deny", "comment"}, required: []string{"src", "dst"}}
+	kind := entry{what: "an ssh test", members: []string{"src", "dst", "accept", "check", "deny", "comment"}, required: []string{"src", "dst"}}
 	r.entries(v, memberSSHTests, kind, func(v hujson.Value, m map[string]hujson.Value) {
 		r.comment(m)
 		src, ok := r.testSource(m["src"])
@@ -95,7 +95,7 @@ func (r *reader) sshTests(v hujson.Value) {
 		}
 		test.Accept, test.Check, test.Deny = claimed("accept"), claimed("check"), claimed("deny")
 		if len(test.Accept)+len(test.Check)+len(test.Deny) == 0 && len(r.problems) == before {
-			r.problem(v.StartOffset, "%s names nobody in accept, check or deny: it would prove nothing", kind.what)
+			r.problem(v.StartOffset, "%s requires a user in accept, check or deny", kind.what)
 		}
 		r.doc.SSHTests = append(r.doc.SSHTests, test)
 	})

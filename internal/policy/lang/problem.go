@@ -59,5 +59,5 @@ func Nearest(name string, known []string) string {
 	if best == "" {
 		return ""
 	}
-	return "; the nearest known name is " + best
+	return "; did you mean " + best + "?"
 }

@@ -30,7 +30,7 @@ const maxTagLength = len(PrefixTag) + 63
 func CheckTag(tag string) error {
 	switch {
 	case !tagPattern.MatchString(tag):
-		return fmt.Errorf("%.100q is not a tag: write tag: and a name of letters, digits and hyphens, such as tag:server", tag)
+		return fmt.Errorf("invalid tag %.100q: use tag: followed by letters, digits and hyphens, such as tag:server", tag)
 	case len(tag) > maxTagLength:
 		return fmt.Errorf("%.100q is longer than %d characters", tag, maxTagLength)
 	}
@@ -46,15 +46,15 @@ func (d *Doc) MayTag(user *mesh.User, k *mesh.PreAuthKey, tag string) error {
 	case k != nil && slices.Contains(k.Tags, tag):
 		return nil
 	case d == nil:
-		return fmt.Errorf("%w: %s is not a tag of the pre-auth key, and there is no policy whose tagOwners could allow it", ErrTagDenied, tag)
+		return fmt.Errorf("%w: the pre-auth key does not have %s, and there is no policy whose tagOwners could allow it", ErrTagDenied, tag)
 	case user != nil && d.ownedByUser(tag, user):
 		return nil
 	case k != nil && d.ownedByTag(tag, k.Tags):
 		return nil
 	case user == nil:
-		return fmt.Errorf("%w: tagOwners gives %s to no tag of the pre-auth key", ErrTagDenied, tag)
+		return fmt.Errorf("%w: tagOwners does not allow %s for any tag of the pre-auth key", ErrTagDenied, tag)
 	}
-	return fmt.Errorf("%w: tagOwners does not give %s to %s", ErrTagDenied, tag, user.Name)
+	return fmt.Errorf("%w: tagOwners does not allow %s for %s", ErrTagDenied, tag, user.Name)
 }
 
 // KnowsTag reports whether an administrator may give a tag to a node: with a policy
@@ -65,7 +65,7 @@ func (d *Doc) KnowsTag(tag string) error {
 		return err
 	}
 	if _, ok := d.TagOwners[tag]; !ok {
-		return fmt.Errorf("%w: the policy's tagOwners has no %s; add it there first", ErrUnknownTag, tag)
+		return fmt.Errorf("%w: %s is not defined in the policy's tagOwners; add it there first", ErrUnknownTag, tag)
 	}
 	return nil
 }

@@ -30,14 +30,14 @@ func (d *Doc) WarningsFor(s *mesh.Snapshot) []Problem {
 	}
 	warnings := slices.Clone(d.Warnings)
 	for _, name := range strangers[:min(len(strangers), maxWarnings)] {
-		text := "there is no user " + name
+		text := "unknown user " + name
 		if _, ok := s.NodeNamed(name); ok {
-			text += ", but there is a node of that name: a policy names nodes by tag, by address, or by an entry in hosts"
+			text += ", but a node has this name: refer to nodes by tag, by address, or by an entry in hosts"
 		}
 		warnings = append(warnings, Problem{Text: text})
 	}
 	if more := len(strangers) - maxWarnings; more > 0 {
-		warnings = append(warnings, Problem{Text: fmt.Sprintf("%d more users in the policy do not exist", more)})
+		warnings = append(warnings, Problem{Text: fmt.Sprintf("%d more unknown users in the policy", more)})
 	}
 	return warnings
 }

@@ -76,15 +76,18 @@ var table = map[string]row{
 	"test/monitortest":   {"", ""},
 	"test/speccheck":     {"", ""},
 	"test/doccheck":      {"", ""},
-	"test/clienttest":    {"", "tailscale testing"},
-	"test/consoletest":   {"", ""},
-	"test/disktest":      {"", "testing"},
-	"test/deploytest":    {"", ""},
-	"test/e2e":           {"", ""},
-	"test/hostiletest":   {"", ""},
-	"test/packagetest":   {"", ""},
-	"test/waittest":      {"", "testing"},
-	"policy/policytest":  {"", "testing"},
+
+	"test/doccheck/textsample": {"test/doccheck", ""},
+
+	"test/clienttest":   {"", "tailscale testing"},
+	"test/consoletest":  {"", ""},
+	"test/disktest":     {"", "testing"},
+	"test/deploytest":   {"", ""},
+	"test/e2e":          {"", ""},
+	"test/hostiletest":  {"", ""},
+	"test/packagetest":  {"", ""},
+	"test/waittest":     {"", "testing"},
+	"policy/policytest": {"", "testing"},
 }
 
 // guards names the outside packages that only some rows may import, by prefix; the longest prefix applies.

@@ -98,8 +98,8 @@ func TestReplicasKeepTheirPromisesWhileKilled(t *testing.T) {
 		"views of a replica":     {k.Views, 5 * seconds},
 		"acknowledged commands":  {k.Answers[chaos.Done], 5 * seconds},
 		"refused commands":       {k.Answers[chaos.Refused], seconds / 4},
-		"enrolments, single-use": {k.Enrolments[false], seconds / 4},
-		"enrolments, reusable":   {k.Enrolments[true], seconds / 4},
+		"joins, single-use key":  {k.Enrolments[false], seconds / 4},
+		"joins, reusable key":    {k.Enrolments[true], seconds / 4},
 		"commands already done":  {k.Repeated, seconds / 4},
 	} {
 		if n.got < n.want {

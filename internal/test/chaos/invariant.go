@@ -132,7 +132,7 @@ func (c *Checker) nodePut(e Entry, n *mesh.Node) {
 func (c *Checker) admit(e Entry, n *mesh.Node) {
 	k, ok := c.replay.PreAuthKeys.Get(n.PreAuthKey)
 	if !ok {
-		c.Report(Admitted, "node %d was let in at %d by key %d, which is not there", n.ID, e.Rev, n.PreAuthKey)
+		c.Report(Admitted, "node %d joined at %d with key %d, which does not exist", n.ID, e.Rev, n.PreAuthKey)
 		return
 	}
 	first, again := c.admitted[k.ID]
@@ -140,10 +140,10 @@ func (c *Checker) admit(e Entry, n *mesh.Node) {
 	c.Tally.Enrolments[k.Reusable]++
 	switch {
 	case again && !k.Reusable:
-		c.Report(Admitted, "single-use key %d let in node %d and, at %d, node %d", k.ID, first, e.Rev, n.ID)
+		c.Report(Admitted, "node %d joined with single-use key %d and, at %d, node %d did", first, k.ID, e.Rev, n.ID)
 	case k.Used && !k.Reusable:
-		c.Report(Admitted, "node %d was let in at %d by key %d, which was used up", n.ID, e.Rev, k.ID)
+		c.Report(Admitted, "node %d joined at %d with key %d, which was used up", n.ID, e.Rev, k.ID)
 	case k.Expiry.Reached(e.At):
-		c.Report(Admitted, "node %d was let in at %d by key %d, which had expired", n.ID, e.Rev, k.ID)
+		c.Report(Admitted, "node %d joined at %d with key %d, which had expired", n.ID, e.Rev, k.ID)
 	}
 }

@@ -45,7 +45,7 @@ func TestRefusedKeySaysWhyAndWhatToDo(t *testing.T) {
 		n.CLI("preauthkeys", "expire", "--force", expired)
 
 		const invalid = "Authentication failed: invalid key"
-		refused(ctx, t, n, version, used, nil, invalid, "can be used once and was used; ask your administrator for a new one")
+		refused(ctx, t, n, version, used, nil, invalid, "is single-use and was already used; ask your administrator for a new one")
 		refused(ctx, t, n, version, strings.Repeat("x", len(used)), nil, invalid, "the key is unknown; ask your administrator for a new one")
 		refused(ctx, t, n, version, expired, nil, invalid, "the key has expired; ask your administrator for a new one")
 		if got := n.nodes(ctx); len(got) != 1 {

@@ -468,7 +468,7 @@ func TestPolicyThatNobodyConfirmsGivesWay(t *testing.T) {
 		after := time.Since(began)
 		t.Logf("traffic is back after %v; restarted: %v", after.Round(time.Millisecond), restarts)
 		if after < shortestTrial {
-			t.Errorf("the policy gave way after %v, too early", after)
+			t.Errorf("the policy was reverted after %v, too early", after)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
-var flapping = flag.Duration("flapping", 0, "how long a router is to come and go, every 20 s; three times as fast as it can unless told")
+var flapping = flag.Duration("flapping", 0, "how long a router comes and goes, every 20 s (default: three times, as fast as it can)")
 
 const (
 	flapEvery = 20 * time.Second

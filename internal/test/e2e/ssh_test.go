@@ -22,7 +22,7 @@ const visitor = "visitor" // a user of the operating system of the host that she
 // These are the messages of refused sessions. Older clients say less.
 var (
 	byPolicy        = regexp.MustCompile(`policy does not permit you to SSH|Permission denied`)
-	byAdministrator = regexp.MustCompile(`an administrator refused this session`)
+	byAdministrator = regexp.MustCompile(`an administrator rejected this session`)
 )
 
 // startShells starts alice's laptop, bob's desktop and a tagged host that accepts SSH sessions as

@@ -65,7 +65,7 @@ func ask(ctx context.Context, s *Server, method, path, key, body string) (status
 // lossReported checks that a server reports the loss of acknowledged changes in its log, its metrics and
 // /health.
 func lossReported(ctx context.Context, s *Server) error {
-	const message = "database history went back: acknowledged changes are lost; see the runbook page FairleadHistoryRewound"
+	const message = "database went back to an earlier state, acknowledged changes are lost; see the runbook page FairleadHistoryRewound"
 	if n := s.Says(message); n != 1 {
 		return fmt.Errorf("%s logs %d times that changes are lost", s.Addr, n)
 	}

@@ -154,7 +154,7 @@ func (n *Node) Knock(ctx context.Context) error {
 	answer, err := n.register(ctx, tailcfg.RegisterRequest{})
 	for err == nil && !answer.MachineAuthorized {
 		if answer.AuthURL == "" {
-			return errors.New("neither let in nor given a link")
+			return errors.New("neither registered nor given a link")
 		}
 		link := answer.AuthURL
 		answer, err = n.register(ctx, tailcfg.RegisterRequest{Followup: link})

@@ -10,7 +10,7 @@ func TestSingleUseKeyRacedByManyRegistersOne(t *testing.T) {
 	t.Parallel()
 	const (
 		nodes = 50
-		spent = "Node registration rejected: Authentication failed: invalid key (the key can be used once and was used; ask your administrator for a new one)"
+		spent = "Node registration rejected: Authentication failed: invalid key (the key is single-use and was already used; ask your administrator for a new one)"
 	)
 	r := startReplicas(t, pg, 2, nil)
 	r.servers[0].CLI("users", "create", "alice")

@@ -75,7 +75,7 @@ func TestDebOfTheConsoleRunsAsItsUnitSays(t *testing.T) {
 	m.says("stat -c '%U %a' /var/lib/fairlead-console/signed-out", "fairlead-console 700")
 	// It reaches the server next to it, and has pages.
 	m.eventually("journalctl --unit=fairlead-console | grep listening")
-	m.says("journalctl --unit=fairlead-console | grep -e 'bundle is missing' -e 'does not answer' || echo fine", "fine")
+	m.says("journalctl --unit=fairlead-console | grep -e 'bundle is missing' -e 'not responding' || echo fine", "fine")
 
 	m.sh("dpkg --install " + newConsoleDeb)
 	m.says("systemctl is-enabled fairlead-console; systemctl is-active fairlead-console", "enabled\nactive")
