@@ -52,15 +52,15 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 	}
 	query, refused := op.filter(r.URL.RawQuery)
 	if refused != "" {
-		writeProblem(w, http.StatusBadRequest, typeRefused, "the console does not pass on the parameter "+clip(refused)+" of this address")
+		writeProblem(w, http.StatusBadRequest, typeRefused, "unsupported query parameter "+clip(refused))
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, op.limit))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		writeProblem(w, http.StatusRequestEntityTooLarge, typeRefused, "the request is larger than the console passes on")
+		writeProblem(w, http.StatusRequestEntityTooLarge, typeRefused, "the request is larger than the console accepts")
 		return
 	} else if err != nil {
-		writeProblem(w, http.StatusBadRequest, typeRefused, "the request did not arrive whole")
+		writeProblem(w, http.StatusBadRequest, typeRefused, "the request body is incomplete")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), bodyTimeout)
@@ -75,7 +75,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode == http.StatusUnauthorized {
-		s.log.Info("a session ended: its key is refused", "key", held.Prefix, "addr", v.addr.String())
+		s.log.Info("session ended: API key rejected", "key", held.Prefix, "addr", v.addr.String())
 		s.endSession(w, v, held)
 		noSession(w)
 		return
@@ -137,8 +137,8 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Respo
 	switch {
 	case failed && kind == "application/problem+json", answer.StatusCode == http.StatusOK && kind == "application/json":
 	default:
-		s.log.Warn("something that is not the service answers", "status", answer.StatusCode, "type", kind, "req", requestID(w))
-		writeProblem(w, http.StatusBadGateway, typeUnreachable, "something between the console and the service answered instead of it: "+answer.Status)
+		s.log.Warn("unexpected response, not from the server", "status", answer.StatusCode, "type", kind, "req", requestID(w))
+		writeProblem(w, http.StatusBadGateway, typeUnreachable, "something between the console and the server answered instead of the server: "+answer.Status)
 		return
 	}
 	if answer.ContentLength > maxAnswer {
@@ -169,7 +169,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Respo
 	for part := range slices.Chunk(body, partSize) {
 		_ = control.SetWriteDeadline(time.Now().Add(partTimeout)) // if it cannot be set, there is no deadline
 		if _, err := w.Write(part); err != nil {
-			s.log.Debug("a browser did not take all of an answer", "bytes", len(body), "req", requestID(w), "err", err)
+			s.log.Debug("cannot send response to browser", "bytes", len(body), "req", requestID(w), "err", err)
 			return
 		}
 	}
@@ -180,15 +180,15 @@ func (s *Server) unreachable(w http.ResponseWriter, err error) {
 	if errors.Is(err, context.Canceled) {
 		return // the browser has gone
 	}
-	s.log.Warn("the service does not answer", "req", requestID(w), "err", err)
+	s.log.Warn("server not responding", "req", requestID(w), "err", err)
 	w.Header().Set("Retry-After", "2")
-	status, detail := http.StatusBadGateway, "the server at "+s.host()+" does not answer"
+	status, detail := http.StatusBadGateway, "the server at "+s.host()+" is not responding"
 	timeout := net.Error(nil)
 	switch {
 	case errors.Is(err, errTooLarge):
-		detail = "the answer is larger than the console passes on; ask for less with limit"
+		detail = "the response is larger than the console accepts: request less with limit"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		status, detail = http.StatusGatewayTimeout, "the server at "+s.host()+" takes too long to answer"
+		status, detail = http.StatusGatewayTimeout, "the server at "+s.host()+" did not respond in time"
 	}
 	writeProblem(w, status, typeUnreachable, detail)
 }

@@ -32,7 +32,7 @@ const (
 
 	trustedProxies = "trusted_proxies"
 
-	howToMakeSecret = "make one with: openssl rand -hex 16"
+	howToMakeSecret = "create one with: openssl rand -hex 16"
 )
 
 // serviceLink matches the variables that Kubernetes sets in every pod for a service called fairlead-console.
@@ -99,11 +99,11 @@ func (l *loader) readEnvironment(environ []string) {
 		direct, isFile := strings.CutSuffix(name, fileSuffix)
 		key, known := keys[direct]
 		if !known {
-			l.problem(name, "unknown variable; known are %s, and each with %s behind it", strings.Join(sortedKeys(keys), ", "), fileSuffix)
+			l.problem(name, "unknown variable; use one of %s, each also with the suffix %s", strings.Join(sortedKeys(keys), ", "), fileSuffix)
 			continue
 		}
 		if _, twice := l.values[key]; twice {
-			l.problem(name, "%s is set too; remove one", strings.TrimSuffix(direct, fileSuffix))
+			l.problem(name, "%s is also set; remove one of them", strings.TrimSuffix(direct, fileSuffix))
 			continue
 		}
 		if isFile {
@@ -124,7 +124,7 @@ func (l *loader) readFile() error {
 		return err
 	}
 	if info, err := os.Stat(l.path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&^privateMode != 0 {
-		l.warnings = append(l.warnings, fmt.Sprintf("%s has mode %04o and holds secrets: chmod 600 %s", l.path, info.Mode().Perm(), l.path))
+		l.warnings = append(l.warnings, fmt.Sprintf("%s contains secrets but has mode %04o; run: chmod 600 %s", l.path, info.Mode().Perm(), l.path))
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
@@ -151,15 +151,15 @@ func (l *loader) readMapping(node *yaml.Node, prefix string) {
 		key := prefix + name.Value
 		switch {
 		case seen[key]:
-			l.problem(l.place(name), "%s stands here a second time", key)
+			l.problem(l.place(name), "duplicate key %s", key)
 		case key == "server":
 			l.readMapping(content, "server.")
 		case !slices.Contains(configKeys(), key):
-			l.problem(l.place(name), "unknown key %s; known are %s", key, strings.Join(configKeys(), ", "))
+			l.problem(l.place(name), "unknown key %s; use one of %s", key, strings.Join(configKeys(), ", "))
 		case key == trustedProxies && content.Kind == yaml.SequenceNode:
 			l.setFromFile(key, joined(content), content)
 		case content.Kind != yaml.ScalarNode:
-			l.problem(l.place(content), "yaml: unmarshal errors: %s must be one value", key)
+			l.problem(l.place(content), "yaml: unmarshal errors: %s must be a single value", key)
 		default:
 			if content.Tag != "!!null" {
 				l.setFromFile(key, content.Value, content)
@@ -218,7 +218,7 @@ func (l *loader) settle() Config {
 		c.ListenAddr = v.text
 	}
 	if c.APIKey != "" && !apiKeyForm.MatchString(c.APIKey) {
-		c.Warnings = append(c.Warnings, "api_key does not look like an API key (flk_…); make one with: fairlead apikeys create --role read --expiration 999d")
+		c.Warnings = append(c.Warnings, "api_key does not look like an API key (flk_…); create one with: fairlead apikeys create --role read --expiration 999d")
 	}
 	return c
 }
@@ -233,12 +233,12 @@ func (l *loader) coordinatorURL() string {
 	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
 		wrong = "is not an absolute URL"
 	case u.User != nil:
-		wrong = "must hold no user and no password"
+		wrong = "must not contain a user name or password"
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(text, "#"):
-		wrong = "must end before ? and #"
+		wrong = "must not contain ? or #"
 	}
 	if wrong != "" { // the text may hold a password, so it is not shown
-		l.problem(l.at("coordinator_url"), "coordinator_url: %s: it is the internal URL of the service, such as http://fairlead:8080", wrong)
+		l.problem(l.at("coordinator_url"), "coordinator_url: %s; set it to the internal URL of the server, such as http://fairlead:8080", wrong)
 	}
 	return strings.TrimRight(text, "/")
 }
@@ -288,7 +288,7 @@ func (l *loader) cookieSecret() string {
 	if n := utf8.RuneCountInString(v.text); n != cookieSecretLength {
 		l.problem(l.at(key), "cookie_secret: must have exactly %d characters, has %d; %s", cookieSecretLength, n, howToMakeSecret)
 	} else if len(characters) < fewestCharacters {
-		l.problem(l.at(key), "cookie_secret: anybody can guess it; %s", howToMakeSecret)
+		l.problem(l.at(key), "cookie_secret: too easy to guess; %s", howToMakeSecret)
 	}
 	return v.text
 }

@@ -45,25 +45,25 @@ func TestConfigurationIsReadWithItsDefaults(t *testing.T) {
 func TestConfigurationNamesEveryProblemAndItsLine(t *testing.T) {
 	const good = "coordinator_url: http://f\ncookie_secret: " + cookieSecret + "\n"
 	for text, want := range map[string][]string{
-		"": {"console.yaml: coordinator_url: is missing", "console.yaml: cookie_secret: must have exactly 32 characters, has 0; make one with: openssl rand -hex 16"},
+		"": {"console.yaml: coordinator_url: is missing", "console.yaml: cookie_secret: must have exactly 32 characters, has 0; create one with: openssl rand -hex 16"},
 		"coordinator_url: fairlead\ncookie_secret: short\nlog_level: trace\n": {
 			":1: coordinator_url: is not an absolute URL", ":2: cookie_secret: must have exactly 32 characters, has 5", `:3: log_level: must be info, debug or warn, got "trace"`,
 		},
-		"cookie_secret: " + strings.Repeat("xy", 16):               {":1: cookie_secret: anybody can guess it; make one with: openssl rand -hex 16"},
+		"cookie_secret: " + strings.Repeat("xy", 16):               {":1: cookie_secret: too easy to guess; create one with: openssl rand -hex 16"},
 		"cookie_secret: " + cookieSecret + "é":                     {"has 33"},
 		good + "server: {cookie_secret: x}":                        {":3: server.cookie_secret: differs from cookie_secret"},
-		good + "apikey: flk_x":                                     {":3: unknown key apikey; known are api_key, coordinator_url"},
+		good + "apikey: flk_x":                                     {":3: unknown key apikey; use one of api_key, coordinator_url"},
 		good + "server:\n  port: 1":                                {":4: unknown key server.port"},
-		good + "log_level: [info]":                                 {":3: yaml: unmarshal errors: log_level must be one value"},
+		good + "log_level: [info]":                                 {":3: yaml: unmarshal errors: log_level must be a single value"},
 		good + "log_level: info\nlog_level: debug":                 {":4", "log_level"},
 		good + "trusted_proxies: [10.0.0.0/8, nginx]":              {`:3: trusted_proxies: "nginx" must be an address or a range, such as 127.0.0.1 or 10.0.0.0/8`},
 		good + "state_dir: here":                                   {`:3: state_dir: must be an absolute path, got "here"`},
 		good + "listen_addr: '3000'":                               {":3: listen_addr: must be an address and a port"},
 		"- a":                                                      {":1: yaml: unmarshal errors"},
 		"coordinator_url: [\n":                                     {"yaml: line"},
-		"coordinator_url: http://me:hunter2@f":                     {":1: coordinator_url: must hold no user and no password"},
-		"coordinator_url: http://f/?a=b":                           {"coordinator_url: must end before ? and #"},
-		"coordinator_url: http://f/#":                              {"coordinator_url: must end before ? and #"},
+		"coordinator_url: http://me:hunter2@f":                     {":1: coordinator_url: must not contain a user name or password"},
+		"coordinator_url: http://f/?a=b":                           {"coordinator_url: must not contain ? or #"},
+		"coordinator_url: http://f/#":                              {"coordinator_url: must not contain ? or #"},
 		"coordinator_url: ftp://f\ncookie_secret: " + cookieSecret: {"coordinator_url: is not an absolute URL"},
 	} {
 		_, err := LoadConfig(configFile(t, text), nil)

@@ -25,17 +25,21 @@ const (
 	recheckEvery = 15 * time.Second
 	// silence is the time without data after which the server counts as gone. It sends something every 15
 	// seconds.
-	silence          = 40 * time.Second
+	silence = 40 * time.Second
+	// beatEvery is how often a stream carries something while the server answers. Pages count a stream that is
+	// quiet for three times as long as broken. The server's own heartbeats are too rare for that.
+	beatEvery        = 4 * time.Second
 	streamWrite      = 10 * time.Second
 	maxEventLine     = 1 << 20
 	sessionEndedText = "event: session-ended\ndata: {}\n\n"
-	restartText      = "retry: 3000\n: the console restarts\n\n"
+	beatText         = ": beat\n\n"
+	restartText      = "retry: 3000\n: the console is restarting\n\n"
 )
 
 var (
-	errStopping = errors.New("the console stops")
-	errSilent   = errors.New("the service is silent")
-	errOver     = errors.New("the service ended the stream")
+	errStopping = errors.New("the console is shutting down")
+	errSilent   = errors.New("no event or heartbeat from the server")
+	errOver     = errors.New("the server closed the stream")
 	// errStale means that the idle timeout, as known when the stream began, has passed. Other requests may have
 	// renewed the session since: the browser then reconnects with its new cookie.
 	errStale = errors.New("the session was idle when the stream began")
@@ -90,7 +94,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	if !s.streams.enter(held.ID) {
 		w.Header().Set("Retry-After", "10")
-		writeProblem(w, http.StatusServiceUnavailable, typeTooManyStreams, "too many event streams are open; close a tab of the console")
+		writeProblem(w, http.StatusServiceUnavailable, typeTooManyStreams, "too many event streams are open: close some console tabs")
 		return
 	}
 	defer s.streams.leave(held.ID)
@@ -99,7 +103,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if after := r.URL.Query().Get("after"); after != "" {
 		query, refused := operation{query: []string{"after"}}.filter(r.URL.RawQuery)
 		if refused != "" {
-			writeProblem(w, http.StatusBadRequest, typeRefused, "the console does not pass on the parameter "+clip(refused)+" of this address")
+			writeProblem(w, http.StatusBadRequest, typeRefused, "unsupported query parameter "+clip(refused))
 			return
 		}
 		path += "?" + query
@@ -122,7 +126,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		s.pass(w, r, answer)
 		return
 	}
-	s.log.Debug("an event stream begins", "key", held.Prefix, "addr", v.addr.String())
+	s.log.Debug("event stream started", "key", held.Prefix, "addr", v.addr.String())
 	out := &eventWriter{w: w, rc: http.NewResponseController(w)}
 	out.begin(answer.Header.Get("Mesh-Revision"))
 	why := s.follow(ctx, end, out, answer.Body, held)
@@ -131,12 +135,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case errors.Is(why, errEnded):
-		s.log.Info("session ended: signed out, expired, or its API key was refused", "key", held.Prefix, "addr", v.addr.String())
+		s.log.Info("session ended: signed out, expired, or API key rejected", "key", held.Prefix, "addr", v.addr.String())
 		_ = out.write([]byte(sessionEndedText)) // fails only if the browser has disconnected
 	case errors.Is(why, errStopping):
 		_ = out.write([]byte(restartText)) // as above
 	}
-	s.log.Debug("an event stream ended", "key", held.Prefix, "addr", v.addr.String(), "why", why)
+	s.log.Debug("event stream ended", "key", held.Prefix, "addr", v.addr.String(), "why", why)
 }
 
 // follow copies events until the session, the stream, the browser connection or the console ends, and returns
@@ -171,8 +175,33 @@ func (s *Server) follow(ctx context.Context, end context.CancelCauseFunc, out *e
 		end(s.watch(ctx, held, recheck))
 		return nil
 	})
+	group.Go(func() error {
+		s.beat(ctx, end, out)
+		return nil
+	})
 	_ = group.Wait() // the cause of ctx says more than this error
 	return context.Cause(ctx)
+}
+
+// beat writes a comment every few seconds for as long as the server answers, so that pages notice soon when it
+// hangs.
+func (s *Server) beat(ctx context.Context, end context.CancelCauseFunc, out *eventWriter) {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !s.upstream.known(ctx).reachable {
+			continue
+		}
+		if err := out.write([]byte(beatText)); err != nil {
+			end(err)
+			return
+		}
+	}
 }
 
 // watch waits until the session or the console ends and returns the reason.
@@ -232,6 +261,7 @@ func readEvent(lines *bufio.Reader) ([]byte, error) {
 
 // eventWriter sends events to a browser, each with a write deadline.
 type eventWriter struct {
+	mu sync.Mutex // held to write a whole event
 	w  http.ResponseWriter
 	rc *http.ResponseController
 }
@@ -249,6 +279,8 @@ func (o *eventWriter) begin(revision string) {
 }
 
 func (o *eventWriter) write(block []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	_ = o.rc.SetWriteDeadline(time.Now().Add(streamWrite)) // as above
 	if _, err := o.w.Write(block); err != nil {
 		return err

@@ -156,6 +156,42 @@ func TestAStreamEndsWithItsKeyThoughTheServiceHoldsItOpen(t *testing.T) {
 	s.ends()
 }
 
+// TestAStreamBeatsOnlyWhileTheServerAnswers: a page that hears nothing for three beats knows that the server hangs.
+func TestAStreamBeatsOnlyWhileTheServerAnswers(t *testing.T) {
+	t.Parallel()
+	f := startFaults(t)
+	c := start(t, f.URL, nil)
+	c.login(newKey(t))
+	s := c.stream()
+	s.await("retry:", patience)
+	beat := strings.TrimSpace(beatText)
+	s.await(beat, beatEvery+patience)
+	f.set(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }) // new requests hang; the stream stays
+	hang := func(checks int) {
+		t.Helper()
+		f.requests()
+		seen := 0
+		eventually(t, func() error {
+			if seen += len(f.requests()); seen < checks {
+				return fmt.Errorf("%d checks of the server", seen)
+			}
+			return nil
+		})
+	}
+	hang(1)
+	for len(s.lines) > 0 { // a beat that was due before the fault
+		<-s.lines
+	}
+	hang(3)
+	for len(s.lines) > 0 {
+		if line := <-s.lines; line == beat {
+			t.Fatal("the stream beats though the server hangs")
+		}
+	}
+	f.set(nil)
+	s.await(beat, beatEvery+patience)
+}
+
 func TestAStreamThatIsCutEndsWithoutEndingTheSession(t *testing.T) {
 	t.Parallel()
 	f := startFaults(t)

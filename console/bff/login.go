@@ -28,9 +28,9 @@ const (
 	textRefused = "Authentication failed: invalid API key"
 	textRevoked = "You were signed out because this key was revoked."
 	textExpired = "You were signed out because this key expired."
-	textIdle    = "You were signed out because nobody used the console for 12 hours."
-	textOld     = "You were signed out because a session lasts 7 days at most."
-	textOldForm = "This form was too old, or was not sent from this page. Try again."
+	textIdle    = "You were signed out after 12 hours of inactivity."
+	textOld     = "You were signed out because sessions last at most 7 days."
+	textOldForm = "This form has expired or was not sent from this page. Try again."
 )
 
 // loginForm is sealed into the login form. A browser that sends both the form and a cookie with the same nonce
@@ -75,14 +75,14 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		return
 	case err != nil:
 		s.throttle.undo(from)
-		s.log.Warn("login impossible: the service does not answer", "addr", v.addr.String(), "err", err)
-		s.loginPage(w, r, v, http.StatusServiceUnavailable, path, "The server at "+s.host()+" does not answer. Try again in a moment.")
+		s.log.Warn("login failed: server not responding", "addr", v.addr.String(), "err", err)
+		s.loginPage(w, r, v, http.StatusServiceUnavailable, path, "The server at "+s.host()+" is not responding. Try again in a moment.")
 		return
 	}
 	s.throttle.success(from)
 	if err := s.keepSession(w, v, held, now); err != nil {
-		s.log.Error("a session cannot be made", "err", err)
-		s.loginPage(w, r, v, http.StatusInternalServerError, path, "The console failed. Try again.")
+		s.log.Error("cannot create session", "err", err)
+		s.loginPage(w, r, v, http.StatusInternalServerError, path, "Something went wrong in the console. Try again.")
 		return
 	}
 	s.dropCookie(w, v, loginName)
@@ -102,20 +102,27 @@ type knownBrowser struct {
 func (s *Server) makeKnown(w http.ResponseWriter, v visitor, now time.Time) {
 	text, err := s.seals.seal(cookieFor(knownName, v.secure), knownBrowser{ID: rand.Text(), Made: now})
 	if err != nil {
-		s.log.Error("cannot set the cookie of a known browser", "err", err)
+		s.log.Error("cannot set known-browser cookie", "err", err)
 		return
 	}
 	s.setCookie(w, v, knownName, text, knownTime)
 }
 
 func (s *Server) sourceOf(r *http.Request, v visitor, now time.Time) source {
-	var known knownBrowser
-	name := cookieFor(knownName, v.secure)
-	cookie, err := r.Cookie(name)
-	if err == nil && s.seals.open(name, cookie.Value, &known) == nil && now.Sub(known.Made) < knownTime {
+	if known, ok := s.knownBrowser(r, v, now); ok {
 		return source(known.ID)
 	}
 	return source(v.network().String())
+}
+
+// knownBrowser returns whether somebody signed in with this browser before.
+func (s *Server) knownBrowser(r *http.Request, v visitor, now time.Time) (known knownBrowser, ok bool) {
+	name := cookieFor(knownName, v.secure)
+	cookie, err := r.Cookie(name)
+	if err != nil || s.seals.open(name, cookie.Value, &known) != nil || now.Sub(known.Made) >= knownTime {
+		return knownBrowser{}, false
+	}
+	return known, true
 }
 
 // begin creates a session for a key if the server accepts it.
@@ -157,16 +164,20 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, st
 	}
 	token, err := s.seals.seal(formPurpose, loginForm{Nonce: nonce, Path: path, Made: s.now()})
 	if err != nil {
-		s.log.Error("a login form cannot be made", "err", err)
+		s.log.Error("cannot create login form", "err", err)
 	}
 	s.setCookie(w, v, loginName, nonce, formTime)
 	known := s.upstream.known(r.Context())
 	// Browsers send the Origin of a form only where the referrer policy allows the referrer.
 	w.Header().Set("Referrer-Policy", "same-origin")
+	ownKey := ""
+	if _, ok := s.knownBrowser(r, v, s.now()); ok { // strangers need not know how the console is configured
+		ownKey = known.ownKey.text()
+	}
 	s.plainPage(w, r, status, "login", plainPage{
 		Host:        publicHost(known.serverURL),
 		Unreachable: !known.reachable && status != http.StatusServiceUnavailable, // that status has a message of its own
-		Token:       token, Message: message, Unencrypted: !v.trusted(), OwnKey: known.ownKey.text(), ServerVersion: known.productVersion,
+		Token:       token, Message: message, Unencrypted: !v.trusted(), OwnKey: ownKey, ServerVersion: known.productVersion,
 	})
 }
 
@@ -174,9 +185,9 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, st
 func (k keyState) text() string {
 	switch k {
 	case keyMissing:
-		return "For whoever runs the console: its configuration has no api_key of its own. Signing in works all the same."
+		return "Administrator notice: no api_key is configured for the console. You can still sign in."
 	case keyRefused:
-		return "For whoever runs the console: the server refuses its own api_key (Authentication failed: invalid API key). Signing in works all the same."
+		return "Administrator notice: the server rejects the console's api_key (Authentication failed: invalid API key). You can still sign in."
 	case keyUnknown, keyWorks:
 	}
 	return ""

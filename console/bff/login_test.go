@@ -23,7 +23,7 @@ func TestLoginLeadsWhereThePersonWantedToGo(t *testing.T) {
 	if before.StatusCode != http.StatusOK {
 		t.Errorf("without a session: %s", before.Status)
 	}
-	wantText(t, before.text, "<title>Fairlead</title>", `type="password" autocomplete="current-password" maxlength="256"`, "console v1", "Where do I get a key?", "fairlead apikeys create")
+	wantText(t, before.text, "<title>Fairlead</title>", `type="password" autocomplete="current-password" maxlength="256"`, "console v1", "Where do I get an API key?", "fairlead apikeys create")
 	if strings.Contains(before.text, "<script") {
 		t.Error("the login page has a script")
 	}
@@ -225,7 +225,7 @@ func TestAServiceThatIsAwayIsToldApartFromAWrongKey(t *testing.T) {
 	f.set(hangUp)
 	for range freeTries + 2 { // attempts during an outage do not count
 		a := c.tryLogin("/admin/", key)
-		if a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.text, "does not answer") || strings.Contains(a.text, textRefused) {
+		if a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(a.text, "is not responding") || strings.Contains(a.text, textRefused) {
 			t.Fatalf("%s: %s", a.Status, a.text)
 		}
 	}
@@ -240,7 +240,7 @@ func TestLogAndLoginPageTellOfAServerThatIsUnreachable(t *testing.T) {
 	f.set(hangUp)
 	c := start(t, f.URL, nil)
 	wantText(t, c.get("/admin/").text, notice, f.Listener.Addr().String(), `name="token"`)
-	wantText(t, c.log.String(), "level=WARN", "the server is unreachable; nobody can sign in until it answers")
+	wantText(t, c.log.String(), "level=WARN", "server unreachable; nobody can sign in until it is back")
 	page := func(want bool) {
 		t.Helper()
 		eventually(t, func() error {
@@ -252,10 +252,10 @@ func TestLogAndLoginPageTellOfAServerThatIsUnreachable(t *testing.T) {
 	}
 	f.set(nil)
 	page(false)
-	wantText(t, c.log.String(), "the server is reachable again")
+	wantText(t, c.log.String(), "server reachable again")
 	f.set(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }) // as a proxy in between answers
 	page(true)
-	if n := strings.Count(c.log.String(), "the server is unreachable"); n != 2 {
+	if n := strings.Count(c.log.String(), "server unreachable"); n != 2 {
 		t.Errorf("the log tells of two outages %d times", n)
 	}
 }
@@ -273,7 +273,7 @@ func TestAConsoleWarnsAtItsStartOfAServerThatIsUnreachable(t *testing.T) {
 	var group errgroup.Group
 	group.Go(func() error { return s.Run(ctx) })
 	eventually(t, func() error {
-		if !strings.Contains(log.String(), "the server is unreachable") || !strings.Contains(log.String(), config.CoordinatorURL) {
+		if !strings.Contains(log.String(), "server unreachable") || !strings.Contains(log.String(), config.CoordinatorURL) {
 			return errors.New(log.String())
 		}
 		return nil
@@ -317,18 +317,24 @@ func TestTheLoginPageWarnsOfPlainHTTP(t *testing.T) {
 func TestLogAndLoginPageTellOfTheOwnKey(t *testing.T) {
 	t.Parallel()
 	for own, want := range map[string][2]string{
-		"": {"no api_key is set", "has no api_key of its own"},
-		"flk_AAAAAAAAAAAA_" + strings.Repeat("s3cret", 7): {"the service refuses api_key", "refuses its own api_key"},
-		newKey(t, "--role", "read"):                       {"the service takes api_key", ""},
+		"": {"no api_key is set", "no api_key is configured for the console"},
+		"flk_AAAAAAAAAAAA_" + strings.Repeat("s3cret", 7): {"the server rejects api_key", "rejects the console&#39;s api_key"},
+		newKey(t, "--role", "read"):                       {"the server accepts api_key", ""},
 	} {
 		c := start(t, service().url, func(config *Config) { config.APIKey = own })
 		page := c.get("/admin/").text
-		wantText(t, page, want[1], "Fairlead ", "Console of 127.0.0.1<") // the host of server_url, not of coordinator_url
+		wantText(t, page, "Fairlead ", "Console for 127.0.0.1<") // the host of server_url, not of coordinator_url
 		wantText(t, c.log.String(), want[0])
+		if strings.Contains(page, "api_key") {
+			t.Error("the login page tells a stranger about the own key")
+		}
+		c.login(newKey(t)) // signing in works in all three cases
+		c.must(http.StatusNoContent, http.MethodPost, "/admin/logout", "")
+		page = c.get("/admin/").text
+		wantText(t, page, want[1])
 		if own != "" && (strings.Contains(c.log.String(), own) || strings.Contains(page, own)) {
 			t.Error("the own key is shown")
 		}
-		c.login(newKey(t)) // signing in works in all three cases
 	}
 }
 

@@ -40,7 +40,7 @@ const (
 )
 
 var (
-	update = flag.Bool("update", false, "write the golden files anew")
+	update = flag.Bool("update", false, "rewrite the golden files")
 	shared *fairlead // used by all tests; started by the first one that needs it
 )
 

@@ -17,6 +17,8 @@ func TestAPathIsWrittenAnewFromItsParts(t *testing.T) {
 		"POST node/7/rename/a%20b":                 "renameNode node/7/rename/a%20b",
 		"POST user/7/rename/ana@example.net":       "renameUser user/7/rename/ana@example.net",
 		"POST user/bulk":                           "changeUsers user/bulk",
+		"PATCH webhooks/7":                         "changeWebhook webhooks/7",
+		"POST webhooks/7/failed/8/redeliver":       "redeliverEvent webhooks/7/failed/8/redeliver",
 		"GET routes/history":                       "showNetworkHistory routes/history",
 		"DELETE apikey/7Qd0XhVb2mTa":               "deleteApiKey apikey/7Qd0XhVb2mTa",
 		"DELETE apikey/flk_7Qd0XhVb2mTa_%2A%2A%2A": "deleteApiKey apikey/flk_7Qd0XhVb2mTa_%2A%2A%2A",

@@ -21,7 +21,7 @@ var pages embed.FS
 // knownPage matches the paths of pages below /admin/. The web bundle has the same list; this one is used to
 // answer unknown paths with the right status.
 var knownPage = regexp.MustCompile(`^(|nodes|nodes/new|nodes/\d{1,19}|users|users/\d{1,19}|routes|keys|requests|` +
-	`policy|policy/versions|policy/versions/\d{1,19}|access|timeline|settings|settings/(api-keys|appearance|dns|server))$`)
+	`policy|policy/versions|policy/versions/\d{1,19}|access|timeline|settings|settings/(api-keys|appearance|dns|server|webhooks))$`)
 
 const (
 	bundleIndex = "index.html"
@@ -190,8 +190,8 @@ func (s *Server) plainPage(w http.ResponseWriter, r *http.Request, status int, n
 	}
 	var page bytes.Buffer
 	if err := s.templates.ExecuteTemplate(&page, name, p); err != nil {
-		s.log.Error("a page cannot be made", "page", name, "err", err)
-		http.Error(w, "the console failed", http.StatusInternalServerError)
+		s.log.Error("cannot render page", "page", name, "err", err)
+		http.Error(w, "internal error in the console", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -54,7 +54,7 @@ func TestEachAddressHasItsStatusAndUnknownOnesAreLogged(t *testing.T) {
 	known := map[string]int{"/health": 200, "/admin/assets/app-1a2b.js": 200}
 	for _, page := range []string{
 		"", "nodes", "nodes/7", "nodes/new", "users", "users/7", "routes", "keys", "policy", "policy/versions", "policy/versions/3", "access", "timeline",
-		"settings/api-keys", "settings/appearance", "settings/server", "settings/dns", "requests",
+		"settings/api-keys", "settings/appearance", "settings/server", "settings/dns", "settings/webhooks", "requests",
 	} {
 		known["/admin/"+page] = 200
 	}
@@ -68,7 +68,7 @@ func TestEachAddressHasItsStatusAndUnknownOnesAreLogged(t *testing.T) {
 	check("a stranger", known)
 	check("a stranger", unknown)
 	for _, path := range []string{"/admin/nowhere", "/admin", "/"} {
-		if text := c.get(path).text; strings.Contains(text, "csrf") || !strings.Contains(text, `There is no page`) || !strings.Contains(text, `href="/admin/"`) {
+		if text := c.get(path).text; strings.Contains(text, "csrf") || !strings.Contains(text, `Page not found`) || !strings.Contains(text, `href="/admin/"`) {
 			t.Errorf("%s shows a stranger %s", path, text)
 		}
 	}

@@ -28,12 +28,12 @@ func Probe(ctx context.Context, listenAddr string) error {
 	}
 	answer, err := new(http.Client).Do(r)
 	if err != nil {
-		return fmt.Errorf("the console does not answer: %w", err)
+		return fmt.Errorf("the console is not responding: %w", err)
 	}
 	defer answer.Body.Close()
 	var health Health
 	if err := json.NewDecoder(answer.Body).Decode(&health); err != nil || health.Status != "pass" {
-		return fmt.Errorf("the console is not well: %s", answer.Status)
+		return fmt.Errorf("the console is unhealthy: %s", answer.Status)
 	}
 	return nil
 }

@@ -38,5 +38,5 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, v any) {
 }
 
 func noSession(w http.ResponseWriter) {
-	writeProblem(w, http.StatusUnauthorized, typeSessionEnded, "there is no session, or it ended: log in again")
+	writeProblem(w, http.StatusUnauthorized, typeSessionEnded, "session missing or expired: sign in again")
 }

@@ -65,7 +65,7 @@ func New(config Config, version string, files fs.FS, log *slog.Logger) (*Server,
 		return nil, err
 	}
 	if s.bundle, err = readBundle(files); err != nil {
-		return nil, fmt.Errorf("the web bundle cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the web bundle: %w", err)
 	}
 	s.templates, err = parseTemplates()
 	return s, err
@@ -86,7 +86,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.log.Warn("cannot use state_dir: sign-outs will be forgotten at a restart", "err", err)
 	}
 	if s.bundle.index == "" {
-		s.log.Warn("this build has no pages: its web bundle is missing")
+		s.log.Warn("this build has no pages: the web bundle is missing")
 	}
 	server := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -194,14 +194,14 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
 // noCall is noRoute for requests of a page's script.
 func (s *Server) noCall(w http.ResponseWriter, r *http.Request) {
 	s.logNoRoute(r)
-	writeProblem(w, http.StatusNotFound, typeRefused, "the console does not pass on this operation")
+	writeProblem(w, http.StatusNotFound, typeRefused, "the console does not support this operation")
 }
 
 func notAllowed(w http.ResponseWriter, methods string) {
 	w.Header().Set("Allow", methods)
-	writeProblem(w, http.StatusMethodNotAllowed, typeRefused, "this address takes "+methods)
+	writeProblem(w, http.StatusMethodNotAllowed, typeRefused, "method not allowed here: use "+methods)
 }
 
 func refuse(w http.ResponseWriter) {
-	writeProblem(w, http.StatusForbidden, typeRefused, "this request was not made by a page of the console; load the page again")
+	writeProblem(w, http.StatusForbidden, typeRefused, "the request did not come from a console page: reload the page")
 }

@@ -182,7 +182,7 @@ func (s *Server) renew(w http.ResponseWriter, v visitor, held session, now time.
 	}
 	held.Renewed = now
 	if err := s.keepSession(w, v, held, now); err != nil {
-		s.log.Error("a session cannot be renewed", "err", err)
+		s.log.Error("cannot renew session", "err", err)
 	}
 }
 

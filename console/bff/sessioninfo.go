@@ -119,10 +119,10 @@ func (s *Server) changeKey(w http.ResponseWriter, r *http.Request, held session,
 	s.throttle.success(from)
 	next.Login = held.login()
 	if err := s.keepSession(w, v, next, now); err != nil {
-		s.log.Error("a session cannot be made", "err", err)
-		writeProblem(w, http.StatusInternalServerError, typeNone, "the console failed")
+		s.log.Error("cannot create session", "err", err)
+		writeProblem(w, http.StatusInternalServerError, typeNone, "internal error in the console")
 		return
 	}
-	s.log.Info("a session goes on with another key", "key", next.Prefix, "before", held.Prefix, "addr", v.addr.String())
+	s.log.Info("session switched to another key", "key", next.Prefix, "before", held.Prefix, "addr", v.addr.String())
 	s.tellSession(w, r, next, caller)
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	connectTimeout = 3 * time.Second
-	answerTimeout  = 10 * time.Second // for the header of a response; the server itself waits up to 5 seconds for a revision
+	answerTimeout  = 15 * time.Second // for the header of a response; the server waits up to 5 seconds for a revision and 10 for the receiver of a webhook
 	// askTimeout is for requests that the console makes on its own behalf. Health probes allow 5 seconds.
 	askTimeout = 2 * time.Second
 	// keyCheckTimeout is for checking a key. Pages do not wait longer.
@@ -31,9 +31,9 @@ const (
 
 var (
 	// errEnded means that the server does not accept the key, or no longer does.
-	errEnded = errors.New("the key is refused")
+	errEnded = errors.New("the server rejects the key")
 	// errTooLarge means that a response is larger than the console forwards.
-	errTooLarge = errors.New("the answer is too large")
+	errTooLarge = errors.New("the response is too large")
 )
 
 // keyState is the state of the console's own key.
@@ -132,7 +132,7 @@ func (u *upstream) whoami(ctx context.Context, key string, edit ...apiclient.Req
 	case answer.StatusCode() == http.StatusUnauthorized:
 		return nil, errEnded
 	case answer.JSON200 == nil:
-		return nil, fmt.Errorf("the service answers %s", answer.Status())
+		return nil, fmt.Errorf("unexpected status %s", answer.Status())
 	}
 	return answer.JSON200, nil
 }
@@ -153,9 +153,9 @@ func (u *upstream) known(ctx context.Context) facts {
 	}
 	switch first := u.asked.IsZero(); {
 	case err != nil && (first || u.facts.reachable):
-		u.log.Warn("the server is unreachable; nobody can sign in until it answers", "coordinator_url", u.base, "err", err)
+		u.log.Warn("server unreachable; nobody can sign in until it is back", "coordinator_url", u.base, "err", err)
 	case err == nil && !first && !u.facts.reachable:
-		u.log.Info("the server is reachable again", "coordinator_url", u.base)
+		u.log.Info("server reachable again", "coordinator_url", u.base)
 	}
 	if u.facts.reachable = err == nil; err != nil {
 		u.asked = time.Now()
@@ -189,10 +189,10 @@ func (u *upstream) tryOwnKey(ctx context.Context) {
 	}
 	switch u.facts.ownKey {
 	case keyMissing:
-		u.log.Warn("no api_key is set; people log in with keys of their own")
+		u.log.Warn("no api_key is set; people can still sign in with their own keys")
 	case keyRefused:
-		u.log.Warn("the service refuses api_key: Authentication failed: invalid API key; people log in with keys of their own")
+		u.log.Warn("the server rejects api_key: Authentication failed: invalid API key; people can still sign in with their own keys")
 	case keyUnknown, keyWorks:
-		u.log.Info("the service takes api_key")
+		u.log.Info("the server accepts api_key")
 	}
 }

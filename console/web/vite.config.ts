@@ -76,5 +76,8 @@ export default defineConfig({
   test: {
     environment: "node",
     include: ["src/**/*.test.{ts,tsx}"],
+    // The files share their modules, which makes the run four times shorter. Each test restores what it replaces.
+    isolate: false,
+    unstubGlobals: true,
   },
 });

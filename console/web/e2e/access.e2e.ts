@@ -57,23 +57,23 @@ describe("the access map", () => {
     const panel = page.getByRole("complementary", { name: "tag:ci → tag:db" });
     await panel.getByText("No access").waitFor();
     expect(await axe(page)).toEqual([]);
-    await panel.getByRole("button", { name: "Ask about this" }).click();
+    await panel.getByRole("button", { name: "Check access" }).click();
     await page.getByText("Not allowed").waitFor();
-    await page.getByRole("button", { name: "Clear the question" }).click();
+    await page.getByRole("button", { name: "Clear result" }).click();
   });
 
   test("says why not, and which rules come nearest", async () => {
     await ask("bjorn", "tag:db", "5432");
     await page.getByText("Not allowed").waitFor();
-    await page.getByText("source needs group:ops").waitFor();
+    await page.getByText("source must be group:ops").waitFor();
     expect(await axe(page)).toEqual([]);
   });
 
   test("drafts a rule for it, and shows what that would change before it is saved", async () => {
-    await page.getByRole("button", { name: "Draft a rule for this" }).click();
+    await page.getByRole("button", { name: "Draft a rule" }).click();
     await page.waitForURL(/\/admin\/policy\?line=/);
     await page.goBack();
-    await page.getByText("by the unsaved draft").waitFor();
+    await page.getByText("based on unsaved draft").waitFor();
     await page.getByText("Allowed", { exact: true }).waitFor();
     await cell("bjorn", "tag:db").getByText("gained port 5432").waitFor({ state: "attached" });
     expect(await axe(page)).toEqual([]);
@@ -82,16 +82,16 @@ describe("the access map", () => {
 
   test("says nothing of what the draft changes before that is known", async () => {
     allow(page, /status of 502/);
-    const same = page.getByText("The unsaved draft changes nothing");
+    const same = page.getByText("Your unsaved draft doesn't change access");
     const pass = await hold(page, "**/policy/access");
     await page.reload();
-    await page.getByText("Working out what the unsaved draft changes").waitFor();
+    await page.getByText("Calculating the effect of your unsaved draft").waitFor();
     expect(await same.count()).toBe(0);
     await pass();
-    await page.getByText(/^Shown with the unsaved draft: \d+ gained/).waitFor();
+    await page.getByText(/^With your unsaved draft: \d+ gained/).waitFor();
     await stage.faults({ method: "POST", path: "/policy/access$", status: 500 });
     await page.reload();
-    await page.getByText("What the unsaved draft changes could not be worked out").waitFor();
+    await page.getByText("Couldn't calculate the effect of your unsaved draft").waitFor();
     expect(await same.count()).toBe(0);
     expect(await axe(page)).toEqual([]);
     await stage.faults();
@@ -105,11 +105,11 @@ describe("the access map", () => {
     await gained.waitFor();
     await gained.focus();
     await page.keyboard.press("Enter");
-    await page.getByText("new in the draft").waitFor();
+    await page.getByText("new in draft").waitFor();
     expect(await axe(page)).toEqual([]);
     await page.keyboard.press("Escape");
     expect(await gained.evaluate((e) => e === document.activeElement)).toBe(true);
-    await page.getByRole("button", { name: "Show the policy in force" }).click();
+    await page.getByRole("button", { name: "Show active policy" }).click();
     await page.getByText("Not allowed").waitFor();
     expect(await gained.count()).toBe(0);
   });
@@ -181,7 +181,7 @@ describe("the access map", () => {
     await editor.goto(`${stage.url}/admin/policy`);
     const effect = (title: string) =>
       editor.locator("section").filter({ has: editor.getByRole("heading", { name: title }) });
-    for (const title of ["Shells by SSH", "Networks and exit nodes"])
+    for (const title of ["SSH access", "Subnet routes and exit nodes"])
       await effect(title)
         .getByRole("button", { name: /^Add as test: / })
         .first()

@@ -30,14 +30,14 @@ afterAll(async () => {
 
 test("a person's device that no rule lets see anybody is told so, until one does", async () => {
   await page.getByRole("radio", { name: /^A person's laptop or phone/ }).check();
-  await page.getByText("Listening for a new node.").waitFor();
+  await page.getByText("The new node appears here automatically.").waitFor();
   await stage.knock("zita-laptop");
   const code = async () =>
     (JSON.parse(await stage.cli("auth", "list", "--output", "json")) as { code: string }[])[0]?.code;
   await eventually(async () => expect(await code()).toBeTruthy());
   await stage.cli("auth", "approve", (await code()) ?? "", "--user", "zita");
-  await page.getByRole("heading", { name: "zita-laptop joined." }).waitFor();
-  const warning = page.getByText("No rule of the policy lets it reach a node that is there");
+  await page.getByRole("heading", { name: "zita-laptop joined" }).waitFor();
+  const warning = page.getByText("No policy rule applies to this node yet");
   await warning.waitFor();
   expect(await axe(page)).toEqual([]);
   await allow("*", "*:*");

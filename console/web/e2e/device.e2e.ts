@@ -58,21 +58,21 @@ describe("a device", () => {
   test("is added: a key, the command for it, and the page that sees it arrive", async () => {
     await go(page, stage, "/admin/nodes");
     await page.getByText("No nodes yet").waitFor();
-    await page.getByRole("link", { name: "Add a device" }).first().click();
-    await page.getByRole("heading", { name: "Add a device", level: 1 }).waitFor();
+    await page.getByRole("link", { name: "Add device" }).first().click();
+    await page.getByRole("heading", { name: "Add device", level: 1 }).waitFor();
     loads = 0;
     await page.getByRole("radio", { name: /^Many servers or CI/ }).check();
     await page.getByLabel("Tags", { exact: true }).fill("tag:pier");
     expect(await axe(page)).toEqual([]);
     await page.getByRole("button", { name: "Create key" }).click();
-    key = await page.getByRole("textbox", { name: "The key" }).inputValue();
+    key = await page.getByRole("textbox", { name: "Pre-auth key" }).inputValue();
     expect(key).toMatch(/^flp_/);
     const command = (await page.locator("code", { hasText: "tailscale up" }).textContent()) ?? "";
     expect(command).toContain(`--login-server=${stage.server}`);
     expect(command).toContain(`--auth-key=${key}`);
-    await page.getByText("Listening for a node that joins with this key.").waitFor();
+    await page.getByText("Devices that join with this key appear here automatically.").waitFor();
     await stage.join(name, key, route);
-    await page.getByRole("heading", { name: `${name} joined.` }).waitFor();
+    await page.getByRole("heading", { name: `${name} joined` }).waitFor();
     expect(await axe(page)).toEqual([]);
     await page.getByRole("link", { name: `Open ${name}` }).click();
     await page.getByRole("heading", { name, level: 1 }).waitFor();
@@ -97,7 +97,7 @@ describe("a device", () => {
     await section.getByText("Pier 8.").waitFor();
     await section.getByRole("button", { name: "Edit note" }).click();
     await page.getByRole("button", { name: "Remove note" }).click();
-    await section.getByText("Nobody has written one.").waitFor();
+    await section.getByText("No note yet.").waitFor();
     await eventually(async () => expect((await node(name))?.note).toBeUndefined());
     const dismiss = page.getByRole("button", { name: "Dismiss" });
     while ((await dismiss.count()) > 0) await dismiss.first().click();
@@ -110,16 +110,16 @@ describe("a device", () => {
       .first()
       .click();
     await row(name).getByRole("img", { name: "Online" }).waitFor();
-    await row(name).getByText("1 waiting").waitFor();
+    await row(name).getByText("1 pending").waitFor();
   });
 
   test("gets another name", async () => {
     await act(name, "Rename");
     await page.getByLabel("Name", { exact: true }).fill("Quay Side");
-    await page.getByText("In DNS: quay-side").waitFor();
+    await page.getByText("DNS name: quay-side").waitFor();
     expect(await axe(page)).toEqual([]);
     await page.getByRole("button", { name: "Rename", exact: true }).click();
-    await page.getByText(`${name} is now quay-side.`).first().waitFor();
+    await page.getByText(`${name} renamed to quay-side`).first().waitFor();
     await row("quay-side").waitFor();
     await eventually(async () => expect(await node("quay-side")).toBeDefined());
     await page.getByRole("button", { name: "Undo" }).click();
@@ -137,7 +137,7 @@ describe("a device", () => {
 
   test("has its route approved, and is told so", async () => {
     await act(name, "Approve routes");
-    await page.getByText(`10.44.0.0/16 of ${name} is approved.`).first().waitFor();
+    await page.getByText(`10.44.0.0/16 approved on ${name}`).first().waitFor();
     await row(name).getByText("1 subnet").waitFor();
     await eventually(async () => expect((await node(name))?.approvedRoutes).toEqual(["10.44.0.0/16"]));
     await eventually(async () => {
@@ -156,7 +156,9 @@ describe("a device", () => {
 
   test("is signed out", async () => {
     await act(name, "Expire key");
-    await page.getByText("It stays listed, but must sign in again. Connections drop within seconds.").waitFor();
+    await page
+      .getByText("The node stays listed but must sign in again. Its connections drop within seconds.")
+      .waitFor();
     await page.getByRole("button", { name: "Expire key" }).click();
     await row(name)
       .getByText(/Expired/)
@@ -178,7 +180,9 @@ describe("a device", () => {
   test("is deleted, with what it takes along named first", async () => {
     await act(name, "Delete");
     const dialogue = page.getByRole("dialog");
-    await dialogue.getByText(/It leaves the network now and its address 100\.\S+ is freed\./).waitFor();
+    await dialogue
+      .getByText(/The node leaves the network immediately, and its address 100\.\S+ is released\./)
+      .waitFor();
     await dialogue.getByText("10.44.0.0/16 will be unreachable").waitFor();
     expect(await axe(page)).toEqual([]);
     await dialogue.getByRole("button", { name: `Delete ${name}` }).click();

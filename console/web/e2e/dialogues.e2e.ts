@@ -47,9 +47,11 @@ const layers: Record<string, [path: string, open: (page: Page) => Promise<unknow
   "delete API keys": ["/settings/api-keys?tab=all&q=-is:expired", (page) => deleteOthers(page)],
   "rename a node": ["/nodes", (page) => menu(page, "Rename")],
   "tags of a node": ["/nodes", (page) => menu(page, "Edit tags")],
+  "owner of a node": ["/nodes?q=os:macos,windows,ios", (page) => menu(page, "Change owner")],
+  "addresses of a node": ["/nodes/7", (page) => button(page, "Change addresses")],
   "expire a node": ["/nodes?q=is:online", (page) => menu(page, /^Expire key/)],
   "delete a node": ["/nodes?q=is:router", (page) => menu(page, "Delete")],
-  "tags of many nodes": ["/nodes", async (page) => [await select(page, 3), await button(page, /^Tags$/)]],
+  "tags of many nodes": ["/nodes", async (page) => [await select(page, 3), await button(page, /^Edit tags$/)]],
   "delete many nodes": ["/nodes", async (page) => [await select(page, 6), await button(page, /^Delete/)]],
   "create a user": ["/users", (page) => button(page, /^Create user/)],
   "delete a user with nodes": ["/users", (page) => menu(page, "Delete")],
@@ -57,6 +59,7 @@ const layers: Record<string, [path: string, open: (page: Page) => Promise<unknow
   "expire a pre-auth key": ["/keys", (page) => menu(page, "Expire")],
   "create an API key": ["/settings/api-keys", (page) => button(page, "Create API key")],
   "rotate an API key": ["/settings/api-keys", (page) => menu(page, "Rotate")],
+  "create a webhook": ["/settings/webhooks", (page) => button(page, "Create webhook")],
   "revoke an API key": ["/settings/api-keys", (page) => menu(page, "Revoke")],
 };
 

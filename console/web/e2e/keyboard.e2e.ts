@@ -62,7 +62,7 @@ describe("by keyboard alone somebody", () => {
       ["n", /^Nodes/],
       ["u", /^Users/],
       ["r", /^Routes/],
-      ["k", /^Keys/],
+      ["k", /^Pre-auth keys/],
       ["q", /^(Login )?[Rr]equests/],
       ["a", /^Access map/],
       ["t", /^Timeline/],
@@ -99,7 +99,7 @@ describe("by keyboard alone somebody", () => {
     await field.waitFor();
     await page.keyboard.type("by-keyboard");
     await press("Enter");
-    await page.getByText("is now by-keyboard.").first().waitFor();
+    await page.getByText("renamed to by-keyboard").first().waitFor();
     await eventually(async () => expect((await focused()).row).toBe(before.row));
     expect(await stage.cli("nodes", "list", "--output", "json")).toContain('"by-keyboard"');
   });
@@ -117,7 +117,7 @@ describe("by keyboard alone somebody", () => {
 
   test("makes a key in a dialogue that holds the focus", async () => {
     await press("g", "k");
-    await heading(/^Keys/);
+    await heading(/^Pre-auth keys/);
     await press("c");
     const dialogue = page.getByRole("dialog");
     await dialogue.waitFor();
@@ -130,7 +130,7 @@ describe("by keyboard alone somebody", () => {
     await tabTo(dialogue.getByRole("button", { name: "Create key" }));
     await press("Enter");
     await page.getByRole("textbox", { name: "Your new pre-auth key" }).waitFor();
-    await tabTo(page.getByLabel("I have stored it"));
+    await tabTo(page.getByLabel("I've saved this secret"));
     await press("Space");
     await tabTo(dialogue.getByRole("button", { name: "Close", exact: true }));
     await press("Enter");
@@ -168,7 +168,7 @@ describe("by keyboard alone somebody", () => {
     await press("g", "n");
     await heading(/^Nodes/);
     await press("?");
-    const help = page.getByRole("dialog", { name: "Keyboard" });
+    const help = page.getByRole("dialog", { name: "Keyboard shortcuts" });
     await help.waitFor();
     await press("Escape");
     await help.waitFor({ state: "detached" });

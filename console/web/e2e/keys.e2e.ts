@@ -39,7 +39,7 @@ async function shownOnce(title: string): Promise<string> {
   await page.keyboard.press("Escape");
   await page.mouse.click(5, 5);
   expect(await page.getByRole("textbox", { name: title }).inputValue()).toBe(value);
-  await page.getByLabel("I have stored it").check();
+  await page.getByLabel("I've saved this secret").check();
   await dialogue().getByRole("button", { name: "Close", exact: true }).last().click();
   await dialogue().waitFor({ state: "detached" });
   const { secret } = parts(value);
@@ -51,6 +51,7 @@ async function shownOnce(title: string): Promise<string> {
 
 interface PreAuthKey {
   key: string;
+  description: string;
   aclTags: string[];
   reusable: boolean;
   ephemeral: boolean;
@@ -80,13 +81,19 @@ describe("a pre-auth key", () => {
   test.each(kinds)("$what is made, and shown once", async ({ life, hours, reusable, ephemeral, tags }) => {
     await go(page, stage, "/admin/keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
+    const description = tags && "Databases in Frankfurt";
+    if (description) {
+      await dialogue().getByLabel("Description (optional)").fill("é".repeat(101));
+      await dialogue().getByText("Too long: the limit is 200 bytes.").waitFor();
+      await dialogue().getByLabel("Description (optional)").fill(description);
+    }
     if (tags) {
       await dialogue().getByRole("radio", { name: "Tags" }).check();
       await dialogue().getByLabel("Tags", { exact: true }).last().fill(tags);
     } else await dialogue().getByLabel("User", { exact: true }).selectOption("ana");
     await dialogue().getByRole("radio", { name: life, exact: true }).check();
     if (life === "Custom") {
-      await dialogue().getByLabel("How many", { exact: true }).fill("3");
+      await dialogue().getByLabel("Number", { exact: true }).fill("3");
       await dialogue().getByLabel("Unit", { exact: true }).selectOption("days");
     }
     if (reusable) await dialogue().getByLabel("Reusable").check();
@@ -94,10 +101,14 @@ describe("a pre-auth key", () => {
     expect(await axe(page)).toEqual([]);
     await dialogue().getByRole("button", { name: "Create key" }).click();
     const made = await listed(await shownOnce("Your new pre-auth key"));
-    expect(made).toMatchObject({ reusable, ephemeral, aclTags: tags ? tags.split(" ") : [] });
+    expect(made).toMatchObject({ description, reusable, ephemeral, aclTags: tags ? tags.split(" ") : [] });
     expect(made?.user?.name).toBe(tags ? undefined : "ana");
     expect(hoursLeft(made)).toBeGreaterThan(hours - 0.1);
     expect(hoursLeft(made)).toBeLessThanOrEqual(hours);
+    if (!description) return;
+    await page.getByLabel("Filter keys").fill("frankfurt");
+    await page.getByRole("row").filter({ hasText: description }).waitFor();
+    expect(await page.locator("tr[data-row]").count()).toBe(1);
   });
 
   test("that is being made is not lost by Esc or a click beside it", async () => {
@@ -121,7 +132,7 @@ describe("a pre-auth key", () => {
     const row = page.locator("tr[data-row]", { hasText: id });
     await row.getByRole("button", { name: /^Actions for / }).click();
     await page.getByRole("menuitem", { name: "Expire" }).click();
-    await dialogue().getByText("No node can join with it from now on.").waitFor();
+    await dialogue().getByText("New nodes can no longer join with this key.").waitFor();
     expect(await axe(page)).toEqual([]);
     await dialogue().getByRole("button", { name: "Expire key" }).click();
     await row.waitFor({ state: "detached" });
@@ -158,7 +169,7 @@ describe("an API key", () => {
       .getByRole("button", { name: /^Actions for / })
       .click();
     await page.getByRole("menuitem", { name: "Revoke" }).click();
-    await dialogue().getByText("stop at once").waitFor();
+    await dialogue().getByText("stop working immediately").waitFor();
     expect(await axe(page)).toEqual([]);
     const began = Date.now();
     await dialogue().getByRole("button", { name: "Revoke key" }).click();
@@ -183,7 +194,7 @@ describe("an API key", () => {
     await page.locator("tr[data-row]", { hasText: "This session" }).getByRole("checkbox").click();
     const bar = page.getByRole("toolbar");
     await bar.getByText(`${expired + 1} selected, ${expired} not shown`).waitFor();
-    await bar.getByText("The key of this session stays.").waitFor();
+    await bar.getByText("This session's key will be kept.").waitFor();
     await bar.getByRole("button", { name: "Delete" }).click();
     await dialogue().getByText(`Delete ${expired} API keys?`).waitFor();
     expect(await dialogue().getByText(parts(stage.admin).id).count()).toBe(0);
@@ -192,9 +203,9 @@ describe("an API key", () => {
     await dialogue()
       .getByRole("button", { name: `Delete ${expired} keys` })
       .click();
-    await page.getByText(`${expired} API keys are deleted.`).first().waitFor();
+    await page.getByText(`${expired} API keys deleted`).first().waitFor();
     await page.getByRole("tab", { name: /^Expired/ }).click();
-    await page.getByText("Nothing matches").waitFor();
+    await page.getByText("No matches").waitFor();
   });
 
   test("of one's own is revoked only by who types its name, and that signs out", async () => {

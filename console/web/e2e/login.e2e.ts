@@ -97,7 +97,7 @@ describe("the login", () => {
     await stage.serverIs(false);
     await page.getByLabel("API key").fill(stage.admin);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText(/does not answer\. Try again in a moment\./).waitFor();
+    await page.getByText(/is not responding\. Try again in a moment\./).waitFor();
     await stage.serverIs(true);
     await signIn(page, stage);
     await closeWindow(page);
@@ -303,6 +303,8 @@ describe("what the console hands on", () => {
     allow(page, refused);
     const answer = await page.goto(`${stage.url}/admin/there-is-no-such-page`);
     expect(answer?.status()).toBe(404);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    expect(await page.locator("main").getByRole("heading").count()).toBe(1);
     await closeWindow(page);
   });
 });
@@ -389,14 +391,14 @@ describe("the console", () => {
     allow(page, refused, /ERR_/);
     await page.getByRole("cell", { name: "mallory" }).first().waitFor();
     await stage.serverIs(false);
-    await page.getByText(/The server has not answered since/).waitFor({ timeout: 30_000 });
+    await page.getByText(/Server unreachable since/).waitFor({ timeout: 30_000 });
     expect(await page.getByText("mallory").count()).toBeGreaterThan(0);
     expect(await (await fetch(`${stage.url}/health`)).json()).toMatchObject({
       status: "pass",
       coordinator: "unreachable",
     });
     await stage.serverIs(true);
-    await page.getByText(/The server has not answered since/).waitFor({ state: "detached", timeout: 40_000 });
+    await page.getByText(/Server unreachable since/).waitFor({ state: "detached", timeout: 40_000 });
     await stage.cli("users", "create", "trent");
     await page.getByText("trent").first().waitFor();
     await closeWindow(page);

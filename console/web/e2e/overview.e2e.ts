@@ -22,7 +22,7 @@ interface Listed {
 }
 const nodes = async () => JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as Listed[];
 const figure = (title: string) =>
-  page.getByRole("region", { name: "The network in figures" }).getByRole("link", { name: new RegExp(`^${title}`) });
+  page.getByRole("region", { name: "Network summary" }).getByRole("link", { name: new RegExp(`^${title}`) });
 
 describe("the overview", () => {
   test("counts what the server counts, and counts on", async () => {
@@ -33,17 +33,18 @@ describe("the overview", () => {
       expect(await figure("Online").innerText()).toContain(`\n${online}\n${all.length - online} offline`);
     });
     const users = (JSON.parse(await stage.cli("users", "list", "--output", "json")) as unknown[]).length;
-    expect(await figure("Active users").innerText()).toContain(`of ${users} in 24 h`);
-    const before = Number((await figure("Usable keys").innerText()).split("\n")[1]);
+    expect(await figure("Active users").innerText()).toContain(`of ${users} (last 24 h)`);
+    const before = Number((await figure("Usable pre-auth keys").innerText()).split("\n")[1]);
     await stage.cli("preauthkeys", "create", "--user", "ana", "--expiration", "48h");
-    await eventually(async () => expect(await figure("Usable keys").innerText()).toContain(`\n${before + 1}\n`));
+    await eventually(async () =>
+      expect(await figure("Usable pre-auth keys").innerText()).toContain(`\n${before + 1}\n`),
+    );
   });
 
   test("tells the health of each part, and the version of the server", async () => {
     const health = page.locator("section", { has: page.getByRole("heading", { name: "Health" }) });
-    for (const part of ["Control server", "Database", "Versions"])
-      await health.getByText(part, { exact: true }).waitFor();
-    await health.getByText("PostgreSQL answers.").waitFor();
+    for (const part of ["Server", "Database", "Versions"]) await health.getByText(part, { exact: true }).waitFor();
+    await health.getByText("Connected to PostgreSQL.").waitFor();
     const version = (await stage.cli("version")).match(/^server\s+(\S+)/m)?.[1] ?? "";
     expect(version).not.toBe("");
     await health.getByText(`Server and console run ${version}.`).waitFor();

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allow, asStory, axe, closeWindow, eventually, go, Stage, signedIn, withBrowser } from "./rig";
+import { allow, asStory, axe, closeWindow, eventually, go, newTab, Stage, signedIn, withBrowser } from "./rig";
 
 withBrowser();
 asStory();
@@ -44,19 +44,54 @@ const review = () => page.getByRole("button", { name: "Review and save" });
 async function save(reason: string) {
   await review().click();
   const dialogue = page.getByRole("dialog");
-  await dialogue.getByLabel("Why").fill(reason);
+  await dialogue.getByLabel("Reason").fill(reason);
   const submit = dialogue.getByRole("button", { name: /^Save/ });
   await eventually(async () => expect(await submit.isEnabled()).toBe(true));
   expect(await axe(page)).toEqual([]);
   await submit.click();
   await page
-    .getByText(/^Version \d+ is in force$/)
+    .getByText(/^Version \d+ is now active$/)
     .first()
     .waitFor();
 }
 const reached = async (from: string) => (await stage.reach(from, "pier")).reached;
 
 describe("the policy", () => {
+  test("that is only suggested is not unsaved, and without nodes no pairs are counted", async () => {
+    await editor().waitFor();
+    expect(await editor().textContent()).toContain("acls");
+    await page.getByText("0 nodes", { exact: true }).waitFor();
+    expect(await page.getByText(/unsaved/).count()).toBe(0);
+    expect(await page.title()).not.toContain("unsaved");
+    await write(`${policy()}// mine`);
+    await page
+      .getByText(/unsaved/)
+      .first()
+      .waitFor();
+    await page.getByRole("button", { name: "Discard" }).click();
+    await page.getByText(/unsaved/).waitFor({ state: "detached" });
+  });
+
+  test("shows the shape of the page while its code loads", async () => {
+    const slow = await newTab(stage, page.context());
+    let load = () => {};
+    const loads = new Promise<void>((done) => {
+      load = done;
+    });
+    // All that the first page does not name itself.
+    const first = await (await slow.request.get(`${stage.url}/admin/policy`)).text();
+    await slow.route("**/assets/*.js", async (route) => {
+      if (!first.includes(route.request().url().split("/").at(-1) ?? "?")) await loads;
+      await route.continue();
+    });
+    await slow.goto(`${stage.url}/admin/policy`);
+    await slow.getByRole("navigation", { name: "Main" }).waitFor();
+    await slow.locator("main .skeleton").first().waitFor();
+    load();
+    await slow.locator(".cm-content").waitFor();
+    await slow.close();
+  });
+
   test("of nobody lets everyone reach everyone", async () => {
     for (const user of ["ana", "bob"]) await stage.join(user, await stage.cli("preauthkeys", "create", "--user", user));
     await stage.join("pier", await stage.cli("preauthkeys", "create", "--tags", "tag:pier"));
@@ -94,6 +129,37 @@ describe("the policy", () => {
       .getByText(/pairs? loses? access/)
       .first()
       .waitFor();
+
+    await page.setViewportSize({ width: 1440, height: 560 });
+    await review().click();
+    const dialogue = page.getByRole("dialog");
+    const reason = dialogue.getByRole("textbox").first();
+    const submit = dialogue.getByRole("button", { name: /^Save/ });
+    await eventually(async () => expect(await submit.isEnabled()).toBe(true));
+    await dialogue
+      .locator(".overflow-y-auto")
+      .first()
+      .evaluate((body) => body.scrollTo(0, body.scrollHeight));
+    for (const button of [submit, dialogue.getByRole("button", { name: "Try for 5 minutes" })]) {
+      await button.click();
+      await eventually(async () =>
+        expect(await reason.evaluate((field) => [field === document.activeElement, field.ariaInvalid])).toEqual([
+          true,
+          "true",
+        ]),
+      );
+      const shown = await dialogue.getByRole("alert").evaluate((error) => {
+        const { x, y, width, height } = error.getBoundingClientRect();
+        return error.contains(document.elementFromPoint(x + width / 2, y + height / 2));
+      });
+      expect(shown, "the error is on the screen").toBe(true);
+      await dialogue
+        .locator(".overflow-y-auto")
+        .first()
+        .evaluate((body) => body.scrollTo(0, body.scrollHeight));
+    }
+    await dialogue.getByRole("button", { name: "Cancel" }).click();
+    await page.setViewportSize({ width: 1440, height: 900 });
     await save("only Ana reaches the pier");
     await eventually(async () => expect([await reached("ana"), await reached("bob")]).toEqual([true, false]), 30_000);
   });
@@ -101,7 +167,7 @@ describe("the policy", () => {
   test("that would lock everyone out says so", async () => {
     await write(policy());
     await page.getByText("Lockout").first().waitFor();
-    await page.getByText("Nobody can reach tag:pier on 22 any more.").first().waitFor();
+    await page.getByText("No node can reach tag:pier on port 22 any more.").first().waitFor();
     expect(await axe(page)).toEqual([]);
     await page.getByRole("button", { name: "Discard" }).click();
     await page.getByText("unsaved").waitFor({ state: "detached" });
@@ -130,10 +196,10 @@ describe("the policy", () => {
     await review().click();
     const dialogue = page.getByRole("dialog");
     // A reason is required if the effect is unknown.
-    await dialogue.getByLabel("Why").fill("with a comment");
+    await dialogue.getByLabel("Reason").fill("with a comment");
     const submit = dialogue.getByRole("button", { name: /^Save/ });
     await submit.click();
-    await dialogue.getByText("The policy was not saved").waitFor();
+    await dialogue.getByText("Couldn't save the policy").waitFor();
     await eventually(async () => expect(await versions()).toBe(before + 1));
     await stage.faults();
     await submit.click();
@@ -162,10 +228,10 @@ describe("the policy", () => {
     await write(policy(anaOnly));
     await review().click();
     const dialogue = page.getByRole("dialog");
-    await dialogue.getByLabel("Why").fill("a trial");
+    await dialogue.getByLabel("Reason").fill("a trial");
     await dialogue.getByRole("button", { name: "Try for 5 minutes" }).click();
     await page
-      .getByText(/is in force for 5 minutes/)
+      .getByText(/is active for 5 minutes/)
       .first()
       .waitFor();
     await eventually(async () => expect(await reached("bob")).toBe(false), 30_000);

@@ -21,7 +21,7 @@ interface Waiting {
   code: string;
 }
 const waiting = async () => JSON.parse(await stage.cli("auth", "list", "--output", "json")) as Waiting[];
-const answer = (what: "Let in" | "Turn away", name: string) =>
+const answer = (what: "Approve" | "Reject", name: string) =>
   page.getByRole("button", { name: `${what} ${name}`, exact: true });
 
 describe("devices that wait", () => {
@@ -29,10 +29,10 @@ describe("devices that wait", () => {
   const turnedAway = "unknown-phone";
 
   test("are listed as they come, with the code that they show, and counted in the rail", async () => {
-    await page.getByText("Nobody is waiting").waitFor();
+    await page.getByText("No pending requests").waitFor();
     expect(await axe(page)).toEqual([]);
     for (const name of [letIn, turnedAway]) await stage.knock(name);
-    for (const name of [letIn, turnedAway]) await answer("Let in", name).waitFor();
+    for (const name of [letIn, turnedAway]) await answer("Approve", name).waitFor();
     for (const { code } of await waiting()) await page.getByText(code, { exact: true }).waitFor();
     const rail = page.getByRole("navigation").getByRole("link", { name: /^Requests/ });
     await eventually(async () => expect(await rail.innerText()).toMatch(/\b2\b/));
@@ -40,44 +40,44 @@ describe("devices that wait", () => {
   });
 
   test("are let in for somebody who is chosen", async () => {
-    await answer("Let in", letIn).click();
+    await answer("Approve", letIn).click();
     const dialogue = page.getByRole("dialog");
-    const submit = dialogue.getByRole("button", { name: `Let ${letIn} in` });
+    const submit = dialogue.getByRole("button", { name: `Approve ${letIn}` });
     await submit.click();
-    await dialogue.getByText("Choose who will own the node.").waitFor();
+    await dialogue.getByText("Choose an owner.").waitFor();
     await dialogue.getByLabel("Owner").selectOption("ana");
     expect(await axe(page)).toEqual([]);
     await submit.click();
     await page
-      .getByText(/is in, as a node of ana\.|is let in\./)
+      .getByText(new RegExp(`Approved ${letIn} for ana|Approved ${letIn}\\.`))
       .first()
       .waitFor();
-    await answer("Let in", letIn).waitFor({ state: "detached" });
+    await answer("Approve", letIn).waitFor({ state: "detached" });
     await eventually(async () => expect(await stage.cli("nodes", "list", "--user", "ana")).toContain(letIn));
   });
 
   test("are turned away with a reason", async () => {
-    await answer("Turn away", turnedAway).click();
+    await answer("Reject", turnedAway).click();
     const dialogue = page.getByRole("dialog");
     await dialogue.getByLabel("Reason (optional)").fill("ask the network team first");
     expect(await axe(page)).toEqual([]);
-    await dialogue.getByRole("button", { name: `Turn ${turnedAway} away` }).click();
-    await page.getByText("Nobody is waiting").waitFor();
+    await dialogue.getByRole("button", { name: `Reject ${turnedAway}` }).click();
+    await page.getByText("No pending requests").waitFor();
     expect(await waiting()).toEqual([]);
     expect(await axe(page)).toEqual([]);
   });
 
   test("that do not wait are told so, with the number that the server's log has", async () => {
-    await page.getByRole("button", { name: "Let in by code" }).click();
+    await page.getByRole("button", { name: "Approve by code" }).click();
     const dialogue = page.getByRole("dialog");
     await dialogue.getByLabel("Code or link").fill("AAAA-BBBB");
     await dialogue.getByLabel("Owner").selectOption("ana");
     allow(page, /status of 404/);
-    await dialogue.getByRole("button", { name: "Let device in" }).click();
-    await dialogue.getByRole("alert").getByText("no device waits with the code AAAA-BBBB").waitFor();
+    await dialogue.getByRole("button", { name: "Approve device" }).click();
+    await dialogue.getByRole("alert").getByText("no device is waiting with the code AAAA-BBBB").waitFor();
     await dialogue
       .getByRole("alert")
-      .getByText(/^Reference \S+/)
+      .getByText(/^Request ID: \S+/)
       .waitFor();
     await page.keyboard.press("Escape");
     await dialogue.waitFor({ state: "detached" });
@@ -122,8 +122,8 @@ describe("SSH sessions that wait", () => {
     {
       what: "end before they begin when they are turned away",
       user: "ubuntu",
-      verb: "Turn away",
-      submit: "Turn session away",
+      verb: "Reject",
+      submit: "Reject session",
       begins: false,
     },
   ])("$what", async ({ user, verb, submit, begins }) => {
@@ -136,13 +136,13 @@ describe("SSH sessions that wait", () => {
       })(),
     ]);
     expect(answer).toEqual({ begins });
-    await page.getByText("Nobody is waiting").waitFor();
+    await page.getByText("No pending requests").waitFor();
   });
 });
 
 test("who may only look is offered no answer", async () => {
   const reader = await signedIn(stage, "/admin/requests", {}, await stage.key("--role", "read"));
   await reader.getByRole("heading", { level: 1, name: "Requests" }).waitFor();
-  expect(await reader.getByRole("button", { name: "Let in by code" }).count()).toBe(0);
+  expect(await reader.getByRole("button", { name: "Approve by code" }).count()).toBe(0);
   await closeWindow(reader);
 });

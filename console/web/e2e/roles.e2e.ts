@@ -12,7 +12,7 @@ afterAll(() => stage.close());
 
 /** Labels of buttons, links and menu items that change something. */
 const writes =
-  /^(add a device|add tags|create|delete|rename|edit|approve|reject|disable|enable|expire|revoke|rotate|save|review and save|try for|restore|reset)\b/i;
+  /^(add device|add tags|create|delete|rename|edit|approve|reject|disable|enable|expire|revoke|rotate|save|send|redeliver|change|review and save|try for|restore|reset)\b/i;
 
 describe("a key that may only look", () => {
   let page: Page;
@@ -33,10 +33,18 @@ describe("a key that may only look", () => {
     expect(offered.filter((words) => writes.test(words))).toEqual([]);
   });
 
+  test("is told so, and when the key expires", async () => {
+    await page.goto(`${stage.url}/admin/`);
+    await settled(page);
+    const bar = page.getByRole("banner");
+    await bar.getByText("Read-only", { exact: true }).waitFor();
+    expect(await bar.innerText()).toMatch(/API key \w{5}\s+expires in 89 days/);
+  });
+
   test("has nothing unsaved in the policy, which it cannot save", async () => {
     await page.goto(`${stage.url}/admin/policy`);
     await settled(page);
-    await page.getByText("This API key may not save the policy.").waitFor();
+    await page.getByText("Your API key can't save the policy.").waitFor();
     expect(await page.locator("main h1").textContent()).toBe("Policy");
     expect(await page.title()).not.toContain("unsaved");
   });
@@ -82,14 +90,14 @@ describe("a key that may not read what happened", () => {
     const page = await newWindow(stage);
     allow(page, /status of (403|50\d)/);
     await signIn(page, stage, await stage.key("--role", "operator", "--scope", "nodes,users"), "/admin/users");
-    await page.getByText("Every 30 s", { exact: true }).waitFor();
+    await page.getByText("Updated every 30 s", { exact: true }).waitFor();
     const create = page.getByRole("button", { name: "Create user" });
     expect(await create.isEnabled()).toBe(true);
     await stage.faults({ path: "^/", refuse: true });
-    await page.getByText(/^The server has not answered since/).waitFor({ timeout: 40_000 });
+    await page.getByText(/^Server unreachable since/).waitFor({ timeout: 40_000 });
     expect(await create.isDisabled()).toBe(true);
     await stage.faults();
-    await page.getByText("Every 30 s", { exact: true }).waitFor();
+    await page.getByText("Updated every 30 s", { exact: true }).waitFor();
     expect(await create.isEnabled()).toBe(true);
     await closeWindow(page);
   });
@@ -102,6 +110,7 @@ describe("a key that may operate", () => {
     await signIn(page, stage, await stage.key("--role", "operator"), "/admin/keys");
     await settled(page);
     expect(await page.getByRole("button", { name: "Create key" }).count()).toBe(0);
+    expect(await page.getByText("Read-only", { exact: true }).count()).toBe(0);
     await page.goto(`${stage.url}/admin/policy`);
     await settled(page);
     expect(await page.getByRole("button", { name: "Review and save" }).count()).toBe(0);

@@ -15,6 +15,7 @@ beforeAll(async () => {
   const key = (await stage.cli("preauthkeys", "create", "--user", "ana", "--reusable", "--expiration", "1h")).trim();
   page = await signedIn(stage, "/admin/routes");
   await page.getByText("No subnet routes yet").waitFor();
+  await page.getByRole("button", { name: "Copy command" }).waitFor();
   await stage.join("gate", key, `--advertise-routes=${subnet}`, "--advertise-exit-node");
   await stage.join("pier", key, `--advertise-routes=${wide},${narrow}`);
 });
@@ -36,33 +37,31 @@ const serves = async () => {
 
 describe("a route", () => {
   test("that a device offers is there at once, and waits", async () => {
-    await row(subnet).getByText("Waiting").first().waitFor();
+    await row(subnet).getByText("Pending").first().waitFor();
     expect(await approve(subnet).isChecked()).toBe(false);
     expect(await axe(page)).toEqual([]);
   });
 
   test("is approved by its switch, and the device serves it", async () => {
     await approve(subnet).click();
-    await row(subnet).getByText("In service").waitFor();
+    await row(subnet).getByText("Active").waitFor();
     await eventually(async () => expect(await serves()).toContain(subnet));
   });
 
   test("is disabled by who was told what is lost", async () => {
     await approve(subnet).click();
     const dialogue = page.getByRole("dialog");
-    await dialogue
-      .getByText(`No other router serves ${subnet}. 1 node that may use it loses the path at once: pier.`)
-      .waitFor();
+    await dialogue.getByText(`No other router serves ${subnet}. 1 node loses access immediately: pier.`).waitFor();
     expect(await axe(page)).toEqual([]);
     await dialogue.getByRole("button", { name: "Disable route" }).click();
-    await row(subnet).getByText("Waiting").first().waitFor();
+    await row(subnet).getByText("Pending").first().waitFor();
     await eventually(async () => expect(await serves()).not.toContain(subnet));
   });
 
   test("to the internet is one switch for both families", async () => {
     await page.getByRole("tab", { name: "Exit nodes" }).click();
-    await approve("the internet").click();
-    await row("gate").getByText("In service").waitFor();
+    await approve("internet traffic").click();
+    await row("gate").getByText("Active").waitFor();
     expect(await axe(page)).toEqual([]);
     await eventually(async () => expect(await serves()).toEqual(expect.arrayContaining(["0.0.0.0/0", "::/0"])));
   });
@@ -70,7 +69,7 @@ describe("a route", () => {
   test("to the internet says how many may use it", async () => {
     await row("gate").getByText("1 node", { exact: true }).waitFor();
     await row("gate").getByRole("link", { name: "gate" }).click();
-    await page.getByText("1 node may use it as its exit node.").waitFor();
+    await page.getByText("1 node can use this exit node.").waitFor();
     expect(await axe(page)).toEqual([]);
     await page.keyboard.press("Escape");
   });
@@ -89,7 +88,7 @@ const approved = async (node: string) => {
 describe("routes together", () => {
   test("are listed before they are approved, with what they bend", async () => {
     await page.getByRole("tab", { name: "Subnets" }).click();
-    await page.getByRole("button", { name: "Approve all waiting (3)" }).click();
+    await page.getByRole("button", { name: "Approve all pending (3)" }).click();
     await dialogue().getByText(`Overlaps ${wide}`).waitFor();
     await dialogue().getByText(`Overlaps ${narrow}`).waitFor();
     await dialogue().getByRole("button", { name: "Show as API call" }).click();
@@ -99,10 +98,10 @@ describe("routes together", () => {
 
   test("are approved, and that is taken back", async () => {
     await dialogue().getByRole("button", { name: "Approve 3 routes" }).click();
-    await page.getByText("3 routes are approved.").first().waitFor();
+    await page.getByText("3 routes approved").first().waitFor();
     await eventually(async () => expect(await approved("pier")).toEqual([wide, narrow]));
     await page.getByRole("button", { name: "Undo" }).last().click();
-    await page.getByText("3 routes are as before.").first().waitFor();
+    await page.getByText("3 route changes undone").first().waitFor();
     await eventually(async () => expect(await approved("pier")).toEqual([]));
   });
 
@@ -112,15 +111,15 @@ describe("routes together", () => {
       JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as { id: string; givenName: string }[]
     ).find((node) => node.givenName === "pier")?.id;
     await stage.faults({ method: "POST", path: `/api/v1/node/${id}/approve_routes`, status: 500, times: 1 });
-    await page.getByRole("button", { name: "Approve all waiting (3)" }).click();
+    await page.getByRole("button", { name: "Approve all pending (3)" }).click();
     await dialogue().getByRole("button", { name: "Approve 3 routes" }).click();
-    await page.getByText("2 of 3 routes were not changed").first().waitFor();
+    await page.getByText("Couldn't change 2 of 3 routes").first().waitFor();
     await page
       .getByText(new RegExp(`${wide}, pier: .* · ${narrow}, pier: `))
       .first()
       .waitFor();
     expect(await approved("pier")).toEqual([]);
-    await page.getByRole("button", { name: "Retry these 2" }).click();
+    await page.getByRole("button", { name: "Retry failed (2)" }).click();
     await eventually(async () => expect(await approved("pier")).toEqual([wide, narrow]));
   });
 
@@ -128,12 +127,12 @@ describe("routes together", () => {
     for (const what of [subnet, narrow]) await page.getByRole("checkbox", { name: `Select ${what}` }).click();
     await page.getByRole("toolbar").getByRole("button", { name: "Disable" }).click();
     await dialogue()
-      .getByText(/1 node that may use it loses the path at once: pier\./)
+      .getByText(/1 node loses access immediately: pier\./)
       .waitFor();
-    await dialogue().getByText(`Its traffic goes to ${wide} through pier instead.`).waitFor();
+    await dialogue().getByText(`Its traffic will use ${wide} through pier instead.`).waitFor();
     expect(await axe(page)).toEqual([]);
     await dialogue().getByRole("button", { name: "Disable 2 routes" }).click();
-    await page.getByText("2 routes are disabled.").first().waitFor();
+    await page.getByText("2 routes disabled").first().waitFor();
     await eventually(async () => expect(await approved("pier")).toEqual([wide]));
   });
 });
@@ -150,7 +149,7 @@ describe("a question", () => {
     await through(wide, "pier").click();
     await dialogue().getByText(`No other router serves ${wide}.`).waitFor();
     await pass();
-    await page.getByText(`${narrow} of pier is no longer approved.`).last().waitFor();
+    await page.getByText(`${narrow} disabled on pier`).last().waitFor();
     expect(await dialogue().count()).toBe(1);
     await page.keyboard.press("Escape");
     await eventually(async () => expect(await approved("pier")).toEqual([wide]));
@@ -174,7 +173,7 @@ describe("the same is asked", () => {
     await page.locator("tr[data-row]").getByRole("link", { name: "pier" }).click();
     await page.getByRole("tab", { name: /^Routes/ }).click();
     await page.getByRole("switch", { name: `Approve ${narrow}` }).click();
-    await dialogue().getByText(`It overlaps ${wide}, which is in use`).waitFor();
+    await dialogue().getByText(`This route overlaps ${wide}, already in use`).waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("switch", { name: `Approve ${wide}` }).click();
     await dialogue().getByText(`No other router serves ${wide}.`).waitFor();
@@ -188,7 +187,7 @@ describe("the same is asked", () => {
     await go(page, stage, "/admin/nodes?q=pier");
     await page.locator("tr[data-row]").getByRole("checkbox").click();
     await page.getByRole("toolbar").getByRole("button", { name: "Approve routes" }).click();
-    await dialogue().getByText(`It overlaps ${wide}, which is in use`).waitFor();
+    await dialogue().getByText(`This route overlaps ${wide}, already in use`).waitFor();
     await dialogue().getByRole("button", { name: "Approve route", exact: true }).click();
     await eventually(async () => expect(await approved("pier")).toEqual([wide, narrow]));
   });

@@ -30,6 +30,7 @@ export const screens: Record<string, string> = {
   timeline: "/timeline",
   "api-keys": "/settings/api-keys",
   dns: "/settings/dns",
+  webhooks: "/settings/webhooks",
   server: "/settings/server",
   appearance: "/settings/appearance",
   "no-such-page": "/nowhere",

@@ -1,6 +1,7 @@
 import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allow, axe, closeWindow, eventually, go, Stage, signedIn, withBrowser } from "./rig";
+import { allow, axe, closeWindow, eventually, go, newWindow, Stage, signedIn, signIn, withBrowser } from "./rig";
+import { settled } from "./screens";
 
 withBrowser();
 let stage: Stage;
@@ -14,7 +15,7 @@ afterAll(async () => {
   await stage.close();
 });
 
-const asked = () => page.getByRole("dialog", { name: "Go on without storing the key?" });
+const asked = () => page.getByRole("dialog", { name: "Continue without saving the secret?" });
 
 /** Reports whether the browser asks before it reloads the page, and dismisses the question. */
 async function reloadAsks(): Promise<boolean> {
@@ -29,7 +30,7 @@ async function reloadAsks(): Promise<boolean> {
 describe("a secret that is shown once and not stored", () => {
   test("is not lost by the palette, Back or a reload", async () => {
     await go(page, stage, "/admin/nodes");
-    await page.getByRole("link", { name: /^Keys/ }).click();
+    await page.getByRole("link", { name: /^Pre-auth keys/ }).click();
     await page.getByRole("button", { name: "Create key" }).first().click();
     await page.getByRole("dialog").getByLabel("User", { exact: true }).selectOption({ index: 1 });
     await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
@@ -47,7 +48,7 @@ describe("a secret that is shown once and not stored", () => {
     expect(await field.inputValue()).toMatch(/^flp_/);
     expect(page.url()).toContain("/admin/keys");
 
-    await page.getByLabel("I have stored it").check();
+    await page.getByLabel("I've saved this secret").check();
     await page.evaluate(() => history.back());
     await page.getByRole("heading", { name: /^Nodes/, level: 1 }).waitFor();
     expect(await asked().count()).toBe(0);
@@ -58,7 +59,7 @@ describe("a secret that is shown once and not stored", () => {
     await page.getByRole("button", { name: "Create key" }).first().click();
     await page.getByRole("dialog").getByLabel("User", { exact: true }).selectOption({ index: 1 });
     await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
-    await page.getByRole("button", { name: "Close without storing" }).click();
+    await page.getByRole("button", { name: "Close without saving" }).click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.getByRole("link", { name: /^Users/ }).click();
     await page.getByRole("heading", { name: /^Users/, level: 1 }).waitFor();
@@ -68,7 +69,7 @@ describe("a secret that is shown once and not stored", () => {
     await go(page, stage, "/admin/nodes/new?kind=server");
     await page.getByLabel("Tags", { exact: true }).fill("tag:web");
     await page.getByRole("button", { name: "Create key" }).click();
-    const field = page.getByRole("textbox", { name: "The key" });
+    const field = page.getByRole("textbox", { name: "Pre-auth key" });
     const key = await field.inputValue();
     await page.getByRole("tab", { name: "Windows" }).click();
     await page.getByRole("radio", { name: /^Many servers or CI/ }).click();
@@ -81,10 +82,34 @@ describe("a secret that is shown once and not stored", () => {
     await asked().waitFor({ state: "detached" });
     expect(await field.inputValue()).toBe(key);
     expect(await reloadAsks()).toBe(true);
-    await page.getByRole("button", { name: "Copy the command" }).click();
+    await page.getByRole("button", { name: "Copy command" }).click();
     await page.getByRole("link", { name: /^Users/ }).click();
     await page.getByRole("heading", { name: /^Users/, level: 1 }).waitFor();
   });
+});
+
+test("changed DNS settings are not lost by a link or a reload, unless somebody says so", async () => {
+  await go(page, stage, "/admin/nodes");
+  await go(page, stage, "/admin/settings/dns");
+  const field = page.getByLabel("Search domains");
+  await field.fill("unsaved.example.com");
+  const question = page.getByRole("dialog", { name: "Leave without saving?" });
+  await page.getByRole("link", { name: /^Users/ }).click();
+  await question.waitFor();
+  expect(await axe(page)).toEqual([]);
+  await question.getByRole("button", { name: "Stay here" }).click();
+  await question.waitFor({ state: "detached" });
+  expect(await field.inputValue()).toBe("unsaved.example.com");
+  expect(await reloadAsks()).toBe(true);
+  await page.getByRole("link", { name: /^Users/ }).click();
+  await question.getByRole("button", { name: "Discard changes" }).click();
+  await page.getByRole("heading", { name: /^Users/, level: 1 }).waitFor();
+  await page.goBack();
+  await field.waitFor();
+  expect(await field.inputValue()).toBe("");
+  await page.getByRole("link", { name: /^Users/ }).click();
+  await page.getByRole("heading", { name: /^Users/, level: 1 }).waitFor();
+  expect(await question.count()).toBe(0);
 });
 
 describe("Esc", () => {
@@ -102,6 +127,46 @@ describe("Esc", () => {
   });
 });
 
+test("Esc closes the panel beside a list first, and then clears the selection", async () => {
+  await go(page, stage, "/admin/nodes?node=7");
+  const panel = page.getByRole("complementary").filter({ has: page.getByRole("button", { name: "Close" }) });
+  await panel.waitFor();
+  const first = page.locator("tr[data-row]").first();
+  await first.getByRole("checkbox").click();
+  await page.getByText("1 selected").waitFor();
+  await first.focus();
+  await page.keyboard.press("Escape");
+  await panel.waitFor({ state: "detached" });
+  expect(await page.getByText("1 selected").count()).toBe(1);
+  await page.keyboard.press("Escape");
+  await page.getByRole("toolbar").waitFor({ state: "detached" });
+  expect(await first.getByRole("checkbox").getAttribute("aria-checked")).toBe("false");
+});
+
+test("keys typed while a dialogue loads start nothing else", async () => {
+  let load = () => {};
+  const loads = new Promise<void>((done) => {
+    load = done;
+  });
+  const slow = await newWindow(stage);
+  let held = 0;
+  await slow.route("**/assets/dialogs-*.js", async (route) => {
+    held++;
+    await loads;
+    await route.continue();
+  });
+  await signIn(slow, stage, stage.admin, "/admin/nodes");
+  await slow.locator("tr[data-row]").first().waitFor();
+  await slow.keyboard.press("j");
+  await slow.locator("tr[data-row]:focus").waitFor();
+  await slow.keyboard.press("t");
+  await eventually(() => expect(held).toBeGreaterThan(0));
+  await slow.keyboard.press("e");
+  load();
+  await slow.getByRole("dialog").getByRole("combobox", { name: "Tags", exact: true }).waitFor();
+  await closeWindow(slow);
+});
+
 describe("the palette", () => {
   const ask = async (typed: string) => {
     await page.keyboard.press("Control+k");
@@ -111,8 +176,8 @@ describe("the palette", () => {
 
   test.each([
     ["Create user", "/users", "Create user"],
-    ["Create a pre-auth key", "/keys", "Create a pre-auth key"],
-    ["Create an API key", "/settings/api-keys", "Create an API key"],
+    ["Create pre-auth key", "/keys", "Create pre-auth key"],
+    ["Create API key", "/settings/api-keys", "Create API key"],
   ])("begins %s from any page, once", async (action, path, title) => {
     await go(page, stage, "/admin/timeline");
     await ask(action);
@@ -125,16 +190,16 @@ describe("the palette", () => {
 
   test("leads to adding a device", async () => {
     await go(page, stage, "/admin/timeline");
-    await ask("add a dev");
-    await option("Add a device").waitFor();
+    await ask("add dev");
+    await option("Add device").waitFor();
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: "Add a device", level: 1 }).waitFor();
+    await page.getByRole("heading", { name: "Add device", level: 1 }).waitFor();
   });
 
   test("does with a node what its menu does, by its dialogues", async () => {
     await go(page, stage, "/admin/timeline");
     await ask("api-ams-1");
-    for (const words of ["Rename api-ams-1", "Edit tags of api-ams-1", "Delete api-ams-1"])
+    for (const words of ["Rename api-ams-1", "Edit tags for api-ams-1", "Delete api-ams-1"])
       await option(words).waitFor();
     expect(await axe(page)).toEqual([]);
     await page.locator("[cmdk-input]").fill("ren api-ams-1");
@@ -143,9 +208,37 @@ describe("the palette", () => {
     const field = page.getByLabel("Name", { exact: true });
     await field.fill("by-palette");
     await page.keyboard.press("Enter");
-    await page.getByText("is now by-palette.").first().waitFor();
+    await page.getByText("renamed to by-palette").first().waitFor();
     await page.getByRole("button", { name: "Undo" }).click();
     await eventually(async () => expect(await stage.cli("nodes", "list", "--output", "json")).toContain('"api-ams-1"'));
+  });
+
+  test("takes what is typed while it loads, and the page takes none of it", async () => {
+    let load = () => {};
+    const loads = new Promise<void>((done) => {
+      load = done;
+    });
+    const slow = await newWindow(stage);
+    await slow.route("**/assets/Palette-*.js", async (route) => {
+      await loads;
+      await route.continue();
+    });
+    await signIn(slow, stage, stage.admin, "/admin/nodes");
+    await slow.locator("tr[data-row]").first().waitFor();
+    await slow.keyboard.press("j");
+    await slow.keyboard.press("j");
+    await slow.locator("tr[data-row]:focus").waitFor();
+    await slow.keyboard.press("Control+k");
+    await slow.keyboard.type("tagx");
+    await slow.keyboard.press("Backspace");
+    expect(await slow.getByRole("dialog").count()).toBe(0);
+    load();
+    await slow.locator("[cmdk-input]").waitFor();
+    await eventually(async () => expect(await slow.locator("[cmdk-input]").inputValue()).toBe("tag"));
+    await slow.keyboard.type(":web");
+    expect(await slow.locator("[cmdk-input]").inputValue()).toBe("tag:web");
+    expect(await slow.getByRole("dialog").count()).toBe(1);
+    await closeWindow(slow);
   });
 
   test("closes by the key that opened it", async () => {
@@ -157,7 +250,7 @@ describe("the palette", () => {
 });
 
 describe("without a connection what writes", () => {
-  const why = "The console has no connection, so nothing can be changed now";
+  const why = "Changes are disabled while the server is unreachable";
   const tip = () => page.getByRole("tooltip").filter({ hasText: why });
 
   test("does nothing and says why: buttons, the bar of chosen rows, menus and switches", async () => {
@@ -196,6 +289,105 @@ describe("without a connection what writes", () => {
     await stage.faults();
     await page.getByText("Live", { exact: true }).first().waitFor({ timeout: 60_000 });
     await eventually(async () => expect(await turn.getAttribute("aria-disabled")).toBe(null));
+  });
+});
+
+test("a message covers neither the navigation, nor the bar of selected rows, nor the status of the policy", async () => {
+  const message = page
+    .getByRole("button", { name: "Dismiss" })
+    .last()
+    .locator("xpath=ancestor::div[contains(@class,'pointer-events-auto')]");
+  const clear = async (...others: Locator[]) => {
+    const box = await message.boundingBox();
+    if (!box) throw new Error("there is no message");
+    for (const other of others) {
+      const by = await other.boundingBox();
+      if (!by) throw new Error(`${other} is not there`);
+      const apart =
+        box.x >= by.x + by.width ||
+        by.x >= box.x + box.width ||
+        box.y >= by.y + by.height ||
+        by.y >= box.y + box.height;
+      expect(apart, `${other} is covered`).toBe(true);
+    }
+  };
+  const rail = page.getByRole("navigation", { name: "Main" }).locator("..");
+  await go(page, stage, "/admin/nodes?q=name:api-ams-1");
+  const row = page.locator("tr[data-row]").first();
+  await row.getByRole("checkbox").click();
+  await row.getByRole("button", { name: /^Actions for / }).click();
+  await page.getByRole("menuitem", { name: "Rename" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("covered");
+  await page.keyboard.press("Enter");
+  await message.waitFor();
+  await clear(rail, page.getByRole("toolbar"));
+  await page.getByRole("button", { name: "Undo" }).click();
+  await eventually(async () => expect(await stage.cli("nodes", "list", "--output", "json")).toContain('"api-ams-1"'));
+  await go(page, stage, "/admin/policy");
+  await page.locator(".cm-content").waitFor();
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("menuitem", { name: /Format/ }).click();
+  await message.waitFor();
+  await clear(rail, page.getByRole("region", { name: "Problems" }));
+});
+
+describe("every page", () => {
+  const paths = [
+    "/",
+    "/nodes",
+    "/nodes/7",
+    "/users",
+    "/users/1",
+    "/keys",
+    "/requests",
+    "/settings/dns",
+    "/settings/server",
+  ];
+
+  test.each([1440, 1920])("has its title and its actions at the same place, %i px wide", async (width) => {
+    const page = await signedIn(stage, "/admin/", { width, height: 1000 });
+    const edges: Record<string, [number, number]> = {};
+    for (const path of paths) {
+      await go(page, stage, `/admin${path}`);
+      // A page that is still loading may replace its title.
+      await settled(page);
+      edges[path] = await page
+        .locator("main h1")
+        .first()
+        .evaluate((title) => {
+          const head = title.parentElement?.getBoundingClientRect();
+          return [title.getBoundingClientRect().left, head?.right ?? 0].map(Math.round) as [number, number];
+        });
+    }
+    expect(new Set(Object.values(edges).map(String)), JSON.stringify(edges)).toHaveLength(1);
+    const [left, right] = edges["/"] as [number, number];
+    expect(width - right).toBe(left - 216);
+    await closeWindow(page);
+  });
+
+  test("names itself and the network in its title", async () => {
+    const page = await signedIn(stage, "/admin/nodes");
+    await eventually(async () =>
+      expect(await page.title()).toMatch(/^Nodes · \d+ shown · [\w.:-]+ · Fairlead console$/),
+    );
+    await go(page, stage, "/admin/settings/dns");
+    await eventually(async () => expect(await page.title()).toMatch(/^DNS · Settings · [\w.:-]+ · Fairlead console$/));
+    const network = await page.getByRole("complementary").first().innerText();
+    expect(network).toContain((await page.title()).split(" · ").at(-2));
+    await closeWindow(page);
+  });
+
+  test("has a button for its keys, and a link to what is written about it", async () => {
+    const page = await signedIn(stage, "/admin/policy");
+    const link = page.getByRole("link", { name: "Documentation" });
+    expect(await link.getAttribute("href")).toMatch(/\/docs\/policy\.md$/);
+    await page.getByRole("button", { name: "Keyboard shortcuts" }).click();
+    await page.getByRole("dialog").getByText("Show keyboard shortcuts").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("link", { name: "Routes", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "Routes" }).waitFor();
+    expect(await link.getAttribute("href")).toMatch(/\/docs\/routes\.md$/);
+    await closeWindow(page);
   });
 });
 
@@ -257,20 +449,22 @@ describe("with a finger", () => {
         const found = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2 - 15);
         return box.height < 32 && button.contains(found);
       }, name);
-    expect(await hit("Copy ")).toBe(true);
     await go(phone, stage, "/admin/nodes?q=tag:db");
-    await phone.getByRole("button", { name: "Remove filter tag:db" }).waitFor();
-    expect(await hit("Remove filter")).toBe(true);
+    await phone.getByRole("button", { name: "Clear filters" }).waitFor();
+    expect(await hit("Clear filters")).toBe(true);
   });
 
   test("a list is put in order, chosen from and exported", async () => {
     await go(phone, stage, "/admin/nodes");
-    await phone.getByLabel("Order").selectOption("-node");
+    await phone.getByLabel("Sort by").selectOption("-node");
     await eventually(() => expect(phone.url()).toContain("sort=-node"));
     const rows = phone.getByRole("list", { name: "Node list" }).getByRole("listitem");
     const names = async () => (await rows.getByRole("button", { name: /^Actions for / }).all()).slice(0, 3);
-    const first = await Promise.all((await names()).map((each) => each.getAttribute("aria-label")));
-    expect(first).toEqual([...first].sort().reverse());
+    // The rows follow the address a moment later.
+    await eventually(async () => {
+      const first = await Promise.all((await names()).map((each) => each.getAttribute("aria-label")));
+      expect(first).toEqual([...first].sort().reverse());
+    });
 
     await phone.getByRole("button", { name: "Select", exact: true }).tap();
     expect(await axe(phone)).toEqual([]);

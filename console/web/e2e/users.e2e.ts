@@ -48,7 +48,7 @@ describe("a user", () => {
     await page.getByRole("button", { name: "Create user" }).first().click();
     const dialogue = page.getByRole("dialog");
     await dialogue.getByLabel("Name", { exact: true }).fill("ana");
-    await dialogue.getByText("There is a user ana already").waitFor();
+    await dialogue.getByText("A user named ana already exists").waitFor();
     await dialogue.getByLabel("Name", { exact: true }).fill("zita");
     await dialogue.getByLabel("Display name (optional)").fill("Zita Example");
     expect(await axe(page)).toEqual([]);
@@ -59,11 +59,11 @@ describe("a user", () => {
   });
 
   test("gets a key of their own", async () => {
-    await act("zita", "Generate key");
+    await act("zita", "Create pre-auth key");
     const dialogue = page.getByRole("dialog");
     await dialogue.getByRole("button", { name: "Create key" }).click();
     expect(await page.getByRole("textbox", { name: "Your new pre-auth key" }).inputValue()).toMatch(/^flp_/);
-    await page.getByLabel("I have stored it").check();
+    await page.getByLabel("I've saved this secret").check();
     await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await eventually(async () => expect(await stage.cli("preauthkeys", "list", "--user", "zita")).toContain("flp_"));
@@ -72,9 +72,9 @@ describe("a user", () => {
   test("without nodes is deleted, with the tagged ones they brought in if asked, and the list follows", async () => {
     await stage.join("labbox", await stage.cli("preauthkeys", "create", "--user", "zita", "--tags", "tag:lab"));
     await act("zita", "Delete");
-    await page.getByRole("dialog").getByText("1 usable pre-auth key goes too").waitFor();
+    await page.getByRole("dialog").getByText("1 usable pre-auth key is deleted too").waitFor();
     await page.getByRole("dialog").getByText("labbox").waitFor();
-    await page.getByRole("dialog").getByLabel("Delete this tagged node too").check();
+    await page.getByRole("dialog").getByLabel("Also delete this tagged node").check();
     await page.getByRole("button", { name: "Delete zita" }).click();
     await row("zita").waitFor({ state: "detached" });
     await eventually(async () => expect(await users()).not.toContain("zita"));
@@ -89,6 +89,28 @@ describe("a user", () => {
     expect(await axe(page)).toEqual([]);
   });
 
+  test("with nodes is deleted without them, after they are moved to somebody else", async () => {
+    const mine = (await nodes()).filter((node) => node.tags.length === 0);
+    const [leaver = "", heir = ""] = [...new Set(mine.map((node) => node.user.name))].filter((name) => name !== owner);
+    const theirs = mine.filter((node) => node.user.name === leaver).map((node) => node.givenName);
+    expect(theirs).not.toEqual([]);
+    await go(page, stage, "/admin/users");
+    await act(leaver, "Delete");
+    const dialogue = page.getByRole("dialog");
+    const submit = dialogue.getByRole("button", { name: `Delete ${leaver}` });
+    await dialogue.getByRole("radio", { name: "Move to another user" }).check({ force: true });
+    expect(await submit.isDisabled()).toBe(true);
+    expect(await dialogue.getByRole("option", { name: leaver, exact: true }).count()).toBe(0);
+    await dialogue.getByLabel("Move their nodes to").selectOption({ label: heir });
+    expect(await axe(page)).toEqual([]);
+    await submit.click();
+    await dialogue.waitFor({ state: "detached" });
+    await row(leaver).waitFor({ state: "detached" });
+    expect(await users()).not.toContain(leaver);
+    const after = await nodes();
+    for (const name of theirs) expect(after.find((node) => node.givenName === name)?.user.name).toBe(heir);
+  });
+
   test("with nodes is deleted only with them, by who types the name", async () => {
     await go(page, stage, "/admin/users");
     await act(owner, "Delete");
@@ -96,7 +118,7 @@ describe("a user", () => {
     const submit = dialogue.getByRole("button", { name: `Delete ${owner}` });
     await dialogue.getByText(`${owner} owns ${owned.length} node`).waitFor();
     expect(await submit.isDisabled()).toBe(true);
-    await dialogue.getByLabel(/Delete (this node|these \d+ nodes) too/).check();
+    await dialogue.getByLabel(/Also delete (this node|these \d+ nodes)$/).check();
     expect(await submit.isDisabled()).toBe(true);
     await dialogue.getByLabel(`Type ${owner} to confirm`).fill(owner);
     expect(await axe(page)).toEqual([]);

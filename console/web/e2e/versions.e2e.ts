@@ -44,14 +44,14 @@ afterAll(async () => {
 });
 
 const added = () => page.locator(".cm-changedLine");
-const effect = () => page.getByRole("complementary", { name: "What it changed" });
+const effect = () => page.getByRole("complementary", { name: "Effect of this version" });
 
 describe("a version", () => {
   test("is compared with the one before, and with any other", async () => {
     await go(page, stage, `/admin/policy/versions/${first + 2}`);
     await page.getByText("tag:mon").first().waitFor();
     expect(await added().allTextContents()).toEqual([expect.stringContaining("tag:mon")]);
-    await effect().getByRole("heading", { name: "What it changed" }).waitFor();
+    await effect().getByRole("heading", { name: "Effect of this version" }).waitFor();
     await page.getByLabel("Compare with").selectOption(String(first));
     await page.waitForURL(/[?&]with=/);
     await effect()

@@ -5,8 +5,8 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { LiveProvider, queryClient, SessionProvider, watchUse } from "@/api";
 import { router } from "@/router";
-import { text } from "@/text";
-import { ErrorState } from "@/ui";
+import { Frame, SessionFailed } from "@/shell/Frame";
+import { Delayed } from "@/ui";
 import { applyTheme } from "@/ui/preferences";
 import "./styles/app.css";
 
@@ -23,8 +23,12 @@ if (place) {
     <StrictMode>
       <QueryClientProvider client={queryClient}>
         <SessionProvider
-          waiting={null}
-          failed={(error, retry) => <ErrorState title={text.shell.sessionFailed} error={error} onRetry={retry} />}
+          waiting={
+            <Delayed>
+              <Frame />
+            </Delayed>
+          }
+          failed={(error, retry) => <SessionFailed error={error} onRetry={retry} />}
         >
           <LiveProvider>
             <RouterProvider router={router} />

@@ -1,9 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { ArrowRight } from "lucide-react";
+import { ArrowRight, Info } from "lucide-react";
 import { useMemo } from "react";
 import { type AccessPrincipal, type Node, type User, useCan } from "@/api";
-import { accessMap } from "@/text/access";
+import { printable } from "@/text";
+import { accessMap, accessView } from "@/text/access";
 import { ColumnHead, Delayed, ErrorState, Skeleton } from "@/ui";
 import { type AccessRow, linesOf, rowsOf, shortPorts } from "./model";
 import { PrincipalName, RuleLines } from "./parts";
@@ -19,11 +20,36 @@ export function NodeAccess({ node }: { node: Node }) {
   return <BothWays name={node.id} words={t.node} map={(side) => ({ ...drawn, q: `${side}:"${node.givenName}"` })} />;
 }
 
-/** The same for all untagged nodes of a user. */
+/** The same for all untagged nodes of a user, or for the first one that the user may add. */
 export function UserAccess({ user }: { user: User }) {
+  // With an @ at the end it is not the name of a node.
+  const asked = user.name.includes("@") ? user.name : `${user.name}@`;
+  const { data } = useQuery({ ...accessQuery({ from: [asked] }), enabled: useCan()("policy:read") });
+  const principal = data?.from[0];
   const listed = { view: "table", by: "users" };
-  return <BothWays name={user.name} words={t.user} map={(side) => ({ ...listed, q: `${side}:"${user.name}"` })} />;
+  const name = printable(user.name);
+  const note =
+    principal &&
+    (principal.nodes === 0 ? accessView.user.noDevices(name) : allExpired(principal) && accessView.user.expired(name));
+  return (
+    <div className="space-y-4">
+      {note && (
+        <p className="flex items-start gap-2.5 rounded-lg bg-sunken px-4 py-3 text-13 text-ink-2">
+          <Info className="mt-0.5 size-4 shrink-0" aria-hidden />
+          {note}
+        </p>
+      )}
+      {/* The map shows existing nodes, so it has nothing about a user without any. */}
+      <BothWays
+        name={asked}
+        words={principal?.nodes === 0 ? accessView.user.first : t.user}
+        map={principal?.nodes === 0 ? undefined : (side) => ({ ...listed, q: `${side}:"${user.name}"` })}
+      />
+    </div>
+  );
 }
+
+const allExpired = ({ nodes, expired }: AccessPrincipal) => nodes === expired;
 
 type Side = "from" | "to";
 
@@ -34,19 +60,19 @@ function BothWays({
 }: {
   name: string;
   words: { nothing: string; nobody: string };
-  /** Search parameters of the map that show one side of it. */
-  map(side: Side): Record<string, string>;
+  /** Search parameters of the map that show one side of it, if the map has it. */
+  map?(side: Side): Record<string, string>;
 }) {
   if (!useCan()("policy:read")) return null;
   return (
     <div className="space-y-6">
-      <OneWay name={name} side="from" none={words.nothing} map={map("from")} />
-      <OneWay name={name} side="to" none={words.nobody} map={map("to")} />
+      <OneWay name={name} side="from" none={words.nothing} map={map?.("from")} />
+      <OneWay name={name} side="to" none={words.nobody} map={map?.("to")} />
     </div>
   );
 }
 
-function OneWay({ name, side, none, map }: { name: string; side: Side; none: string; map: Record<string, string> }) {
+function OneWay({ name, side, none, map }: { name: string; side: Side; none: string; map?: Record<string, string> }) {
   const { data, error, refetch } = useQuery(accessQuery({ [side]: [name] }));
   const rows = useMemo(() => (data ? rowsOf(data) : []), [data]);
   const title = side === "from" ? t.node.canReach : t.node.reachableBy;
@@ -55,13 +81,15 @@ function OneWay({ name, side, none, map }: { name: string; side: Side; none: str
     <section className="min-w-0">
       <div className="flex items-center gap-3 pb-2">
         <h3 className="flex-1 text-13 font-semibold">{title}</h3>
-        <Link
-          to="/access"
-          search={map as never}
-          className="inline-flex min-h-6 items-center gap-1 text-12 text-accent-ink hover:underline"
-        >
-          {t.node.map} <ArrowRight className="size-3" aria-hidden />
-        </Link>
+        {map && (
+          <Link
+            to="/access"
+            search={map as never}
+            className="inline-flex min-h-6 items-center gap-1 text-12 text-accent-ink hover:underline"
+          >
+            {t.node.map} <ArrowRight className="size-3" aria-hidden />
+          </Link>
+        )}
       </div>
       {error && !data ? (
         <ErrorState title={t.failed} error={error} onRetry={() => void refetch()} />

@@ -15,7 +15,7 @@ export function EventDetails({ entry, onFilter }: { entry: Change; onFilter?(fil
   const { timeZone } = usePreferences();
   const { actor } = entry;
   const comment = useKeyComments()(entry);
-  const differing = differences(entry);
+  const differing = differences(entry, timeZone);
   return (
     <div className="space-y-5">
       <div className="space-y-1">

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Change, Node } from "@/api";
+import { text } from "@/text";
 import { differences } from "./diff";
 import { groupEvents } from "./group";
 import { agoWords } from "./lastChange";
@@ -45,47 +46,47 @@ const of = (kind: string, before: unknown, after: unknown, more: Partial<Change>
 describe("a change in words", () => {
   test.each<[string, string, Change]>([
     ["web-1 joined", "nodes", nodeEntry(null, node())],
-    ["web-1 was deleted", "nodes", nodeEntry(node(), null)],
-    ["web-1 was removed after being away", "nodes", nodeEntry(node(), null, { actor: server })],
-    ["The key of web-1 expired", "nodes", nodeEntry(node(), node({ expired: true }))],
+    ["web-1 deleted", "nodes", nodeEntry(node(), null)],
+    ["web-1 removed after going offline", "nodes", nodeEntry(node(), null, { actor: server })],
+    ["web-1's key expired", "nodes", nodeEntry(node(), node({ expired: true }))],
     [
-      "The key of web-1 expired",
+      "web-1's key expired",
       "nodes",
       nodeEntry(node({ expired: true }), node({ expired: true }), { actor: { ...server, reason: "expired" } }),
     ],
     ["web-1 signed in again", "nodes", nodeEntry(node({ expired: true }), node({ nodeKey: "nodekey:b" }))],
-    ["web-1 was renamed to www", "nodes", nodeEntry(node(), node({ givenName: "www" }))],
-    ["Tags of web-1: +tag:db −tag:web", "nodes", nodeEntry(node(), node({ tags: ["tag:db"] }))],
-    ["The key of web-1 ends in 30d", "nodes", nodeEntry(node(), node({ expiry: "2026-03-31T10:00:00Z" }))],
-    ["The key of web-1 no longer ends", "nodes", nodeEntry(node({ expiry: "2026-03-31T10:00:00Z" }), node())],
-    ["web-1 runs 1.98.4", "nodes", nodeEntry(node(), node({ clientVersion: "1.98.4" }))],
+    ["web-1 renamed to www", "nodes", nodeEntry(node(), node({ givenName: "www" }))],
+    ["Tags changed on web-1: +tag:db −tag:web", "nodes", nodeEntry(node(), node({ tags: ["tag:db"] }))],
+    ["web-1's key now expires in 30d", "nodes", nodeEntry(node(), node({ expiry: "2026-03-31T10:00:00Z" }))],
+    ["Key expiry disabled for web-1", "nodes", nodeEntry(node({ expiry: "2026-03-31T10:00:00Z" }), node())],
+    ["web-1 now runs 1.98.4", "nodes", nodeEntry(node(), node({ clientVersion: "1.98.4" }))],
     ["web-1 changed", "nodes", nodeEntry(node(), node())],
     [
       "web-1 advertises exit node, 10.0.0.0/8",
       "routes",
       nodeEntry(node(), node({ availableRoutes: ["10.0.0.0/8", "0.0.0.0/0", "::/0"] })),
     ],
-    ["10.0.0.0/8 was approved on web-1", "routes", nodeEntry(node(), node({ approvedRoutes: ["10.0.0.0/8"] }))],
-    ["10.0.0.0/8 was disabled on web-1", "routes", nodeEntry(node({ approvedRoutes: ["10.0.0.0/8"] }), node())],
-    ["10.0.0.0/8 goes through web-1 now", "routes", nodeEntry(node(), node({ subnetRoutes: ["10.0.0.0/8"] }))],
-    ["10.0.0.0/8 no longer goes through web-1", "routes", nodeEntry(node({ subnetRoutes: ["10.0.0.0/8"] }), node())],
+    ["10.0.0.0/8 approved on web-1", "routes", nodeEntry(node(), node({ approvedRoutes: ["10.0.0.0/8"] }))],
+    ["10.0.0.0/8 disabled on web-1", "routes", nodeEntry(node({ approvedRoutes: ["10.0.0.0/8"] }), node())],
+    ["web-1 now serves 10.0.0.0/8", "routes", nodeEntry(node(), node({ subnetRoutes: ["10.0.0.0/8"] }))],
+    ["web-1 no longer serves 10.0.0.0/8", "routes", nodeEntry(node({ subnetRoutes: ["10.0.0.0/8"] }), node())],
     [
-      "Route preference of web-1: 10.1.0.0/16 is now 0, 10.0.0.0/8 is now 5",
+      "Route preference changed on web-1: 10.1.0.0/16 to 0, 10.0.0.0/8 to 5",
       "routes",
       nodeEntry(
         node({ routePreferences: { "10.1.0.0/16": 2 } }),
         node({ routePreferences: { "10.0.0.0/8": 5 }, updatedAt: "2026-03-01T10:00:00Z" }),
       ),
     ],
-    ["User ana was created", "users", of("user", null, { name: "ana" })],
-    ["User ana was renamed to anna", "users", of("user", { name: "ana" }, { name: "anna" })],
+    ["User ana created", "users", of("user", null, { name: "ana" })],
+    ["User ana renamed to anna", "users", of("user", { name: "ana" }, { name: "anna" })],
     [
-      "Pre-auth key NiHB9 for tag:ci was created",
+      "Pre-auth key NiHB9 created for tag:ci",
       "keys",
       of("preauthkey", null, { key: "flp_NiHB9MH8xfRN_***", aclTags: ["tag:ci"] }),
     ],
     [
-      "API key Ulc23 was revoked",
+      "API key Ulc23 revoked",
       "keys",
       of(
         "apikey",
@@ -93,23 +94,27 @@ describe("a change in words", () => {
         { prefix: "flk_Ulc23LnJgyvl_***", expired: true },
       ),
     ],
-    ["Policy version 3 was saved", "policy", of("policy", null, { version: "3", confirmBy: null, source: "api" })],
-    ["Policy version 3 is on trial", "policy", of("policy", null, { version: "3", confirmBy: "2026-03-01T10:05:00Z" })],
+    ["Policy version 3 saved", "policy", of("policy", null, { version: "3", confirmBy: null, source: "api" })],
     [
-      "The policy went back: version 4",
+      "Trial of policy version 3 started",
+      "policy",
+      of("policy", null, { version: "3", confirmBy: "2026-03-01T10:05:00Z" }),
+    ],
+    [
+      "Policy reverted, now version 4",
       "policy",
       of("policy", null, { version: "4", confirmBy: null, source: "api" }, { actor: server }),
     ],
-    ["A device of ana was let in", "signins", of("login", null, { user: { name: "ana" }, rejected: "" })],
-    ["A device was turned away", "signins", of("login", null, { user: null, rejected: "unknown" })],
+    ["Device approved for ana", "signins", of("login", null, { user: { name: "ana" }, rejected: "" })],
+    ["Device rejected", "signins", of("login", null, { user: null, rejected: "unknown" })],
     [
-      "SSH from a to root@b was approved",
+      "SSH session from a to root@b approved",
       "signins",
       of("sshgrant", null, { session: { sshUser: "root", sourceName: "a", targetName: "b" }, rejected: "" }),
     ],
     ["DNS settings changed", "server", of("dns", {}, {})],
     [
-      "Webhook for hooks.example was disabled",
+      "Webhook for hooks.example disabled",
       "server",
       of(
         "webhook",
@@ -152,7 +157,7 @@ describe("changes that happened together", () => {
       joined("10:02:00", ["tag:ci"]),
       joined("10:00:00", ["tag:ci"]),
     ]);
-    expect(groups.map((group) => group.words.title)).toEqual(["3 ci nodes joined", "User ana was created"]);
+    expect(groups.map((group) => group.words.title)).toEqual(["3 ci nodes joined", "User ana created"]);
   });
 
   test("share no tag when one has another", () => {
@@ -181,6 +186,21 @@ test("a difference leaves out what did not change and what changes always", () =
     { field: "Tags", before: ["tag:a", "tag:b"], after: ["tag:a"] },
     { field: "Owner", before: [], after: ["ana"] },
   ]);
+});
+
+test("the members of a node are in words, each once", () => {
+  const joined = {
+    ...node({ expiry: "2026-08-28T10:44:44.992503Z" }),
+    name: "web-1",
+    registerMethod: "REGISTER_METHOD_CLI",
+  };
+  const list = differences({ before: null, after: joined as never });
+  const fields = list.map(({ field }) => field);
+  expect(new Set(fields).size).toBe(fields.length);
+  expect(list).toContainEqual({ field: "Name", before: [], after: ["web-1"] });
+  expect(list).toContainEqual({ field: "Joined via", before: [], after: [text.nodes.joinedBy.REGISTER_METHOD_CLI] });
+  expect(list.flatMap(({ after }) => after)).toContain("2026-08-28 10:44:44 UTC");
+  expect(JSON.stringify(list)).not.toMatch(/REGISTER_|\dT\d/);
 });
 
 describe("presence", () => {

@@ -1,5 +1,7 @@
 import type { Change } from "@/api";
 import { entry, printable, text } from "@/text";
+import type { Preferences } from "@/ui/preferences";
+import { dateTime } from "@/ui/time";
 
 /** One member of an object, before and after, as lines. A list has one line per item. */
 export interface Difference {
@@ -31,14 +33,21 @@ const noise = new Set([
   "lastUsedFrom",
 ]);
 
-/** The differences between before and after. For a created or deleted object, all its members. */
-export function differences({ before, after }: Pick<Change, "before" | "after">): Difference[] {
+/**
+ * The differences between before and after, with times in a time zone. For a created or deleted object, all its members.
+ */
+export function differences(
+  { before, after }: Pick<Change, "before" | "after">,
+  zone: Preferences["timeZone"] = "utc",
+): Difference[] {
   const was = (before ?? {}) as Record<string, unknown>;
   const is = (after ?? {}) as Record<string, unknown>;
   const all: Difference[] = [];
   for (const name of new Set([...Object.keys(was), ...Object.keys(is)])) {
     if (noise.has(name)) continue;
-    const [a, b] = [valueWords(was[name]), valueWords(is[name])];
+    // The name of a node is its given name; "name" is the hostname, which is a member of its own.
+    if (name === "name" && ("givenName" in was || "givenName" in is)) continue;
+    const [a, b] = [valueWords(was[name], zone), valueWords(is[name], zone)];
     if (a.join("\n") !== b.join("\n"))
       all.push({ field: entry(text.activity.fields, name) ?? spoken(name), before: a, after: b });
   }
@@ -51,11 +60,14 @@ function spoken(name: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+/** A time as the API writes it. */
+const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+
 /** A value in words; no lines for an empty value. */
-export function valueWords(value: unknown): string[] {
+function valueWords(value: unknown, zone: Preferences["timeZone"]): string[] {
   if (value === null || value === undefined || value === "" || value === false) return [];
   if (value === true) return [text.activity.yes];
-  if (Array.isArray(value)) return value.flatMap(valueWords);
+  if (Array.isArray(value)) return value.flatMap((item) => valueWords(item, zone));
   if (typeof value === "object") {
     const members = Object.entries(value);
     if (members.every(([, member]) => typeof member === "number"))
@@ -63,5 +75,7 @@ export function valueWords(value: unknown): string[] {
     const { name } = value as { name?: unknown };
     return [typeof name === "string" ? printable(name) : printable(JSON.stringify(value), 400)];
   }
-  return [printable(String(value), 400)];
+  const said = String(value);
+  if (time.test(said)) return [dateTime(said, zone)];
+  return [entry(text.nodes.joinedBy, said) ?? printable(said, 400)];
 }

@@ -131,7 +131,7 @@ test("a write that another tab's session of the same key has overtaken is sent o
     if (asked++ === 0) client.goOn("new", "2");
     else await new Promise((done) => setTimeout(done));
   };
-  const refused = { detail: expect.stringContaining("another key") };
+  const refused = { detail: expect.stringContaining("different API key") };
   await Promise.all([expect(expire()).rejects.toMatchObject(refused), expect(expire()).rejects.toMatchObject(refused)]);
   expect(words.slice(4)).toEqual(["old", "old"]);
   await expire();

@@ -60,7 +60,7 @@ export class ApiError extends Error {
 }
 
 const anotherKey =
-  "Another tab of this browser went on with another key. This page has it now: do it again if you want to.";
+  "Another tab switched to a different API key, which this page now uses too. Repeat the change if you still want it.";
 
 export interface ClientOptions {
   fetch: typeof globalThis.fetch;
@@ -172,8 +172,8 @@ export class Client {
       if (init.signal?.aborted) throw cause;
       throw new ApiError(
         0,
-        "No answer",
-        "The console does not answer. Check the connection; it tries again by itself.",
+        "No response",
+        "The console isn't responding. Check your connection; the page retries automatically.",
         "",
       );
     }

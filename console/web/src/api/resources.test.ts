@@ -44,7 +44,7 @@ describe("a list whose second page does not come", () => {
     return query;
   };
 
-  test("because whoever looked has left is read anew by the next who looks", async () => {
+  test("is reloaded for the next viewer if everyone has left", async () => {
     const cache = client();
     const call = vi.spyOn(api, "call");
     call.mockResolvedValueOnce(answer([user("1", "ana")], "c"));

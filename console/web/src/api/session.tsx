@@ -1,5 +1,5 @@
 import { type QueryClient, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
-import { createContext, type ReactNode, useCallback, useContext, useEffect } from "react";
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useRef } from "react";
 import { api } from "./client";
 import type { Role } from "./types";
 
@@ -10,6 +10,9 @@ export interface Session {
   console: { version: string };
   capabilities: string[];
 }
+
+/** The host of a server's URL, by which people know their network. */
+export const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : url);
 
 export type Noun =
   | "users"
@@ -54,7 +57,7 @@ export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: async ({ signal }): Promise<Session> =>
     taken(await (await api.send("/admin/api/session", { signal })).json()),
-  // Report a failure soon, because the page is still empty; there is no stream yet that would notice the recovery.
+  // There is no stream yet that would notice the recovery.
   retry: 1,
   refetchInterval: ({ state }) => (state.status === "error" && !state.data ? 5000 : false),
 });
@@ -71,12 +74,15 @@ export function SessionProvider({
   failed(error: Error, retry: () => void): ReactNode;
 }) {
   const client = useQueryClient();
-  const { data, error, refetch } = useQuery(sessionQuery);
+  const { data, error, failureReason, refetch } = useQuery(sessionQuery);
+  // A retry has no error yet, but until it succeeds the last one is still true.
+  const last = useRef<Error | null>(null);
+  last.current = error ?? failureReason ?? last.current;
   useEffect(() => {
     api.renew = () => client.fetchQuery({ ...sessionQuery, staleTime: 0 });
   }, [client]);
   if (data) return <Context value={data}>{children}</Context>;
-  return error ? failed(error, () => void refetch()) : waiting;
+  return last.current ? failed(last.current, () => void refetch()) : waiting;
 }
 
 export function useSession(): Session {

@@ -1,8 +1,8 @@
 import { useState } from "react";
 import { api, newRequestName, useSession, useUsers } from "@/api";
 import { printable, text } from "@/text";
-import { Banner, Checkbox, Choices, Command, Field, SecretReveal, Select, useNow, useWrites } from "@/ui";
-import { isLongLived, notATag, tagsOf } from "./facts";
+import { Checkbox, Choices, Command, Field, Input, SecretReveal, Select, useNow, useWrites, Warning } from "@/ui";
+import { isLongLived, isTooLong, notATag, tagsOf } from "./facts";
 import { type JoinSystem, joinCommand } from "./join";
 import { LifeField } from "./LifeField";
 import { endOf, type Life } from "./life";
@@ -13,6 +13,7 @@ import { TagField } from "./TagField";
 const t = text.keys.create;
 
 interface Form {
+  description: string;
   owner: "user" | "tags";
   user: string;
   tags: string;
@@ -37,9 +38,10 @@ export function CreateKeyDialog({
   return (
     <KeyForm
       start={{
+        description: "",
         owner: user === undefined && tags ? "tags" : "user",
         user: user ?? "",
-        tags: tags?.join(" ") ?? "",
+        tags: tags?.map((tag) => `${tag} `).join("") ?? "",
         life: { choice: "1", count: "2", unit: "days" },
         reusable: false,
         ephemeral: false,
@@ -57,7 +59,9 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
 
   const tags = form.owner === "tags" ? tagsOf(form.tags) : [];
   const missing = form.owner === "user" ? form.user === "" : tags.length === 0 || notATag(tags) !== undefined;
+  const tooLong = isTooLong(form.description.trim());
   const body = (expires: number) => ({
+    description: form.description.trim() || undefined,
     user: form.owner === "user" ? form.user : undefined,
     aclTags: form.owner === "tags" ? tags : undefined,
     reusable: form.reusable,
@@ -72,7 +76,7 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
       path="/api/v1/preauthkey"
       body={body}
       life={form.life}
-      complete={!missing}
+      complete={!missing && !tooLong}
       create={async (body) => {
         const { data } = await api.call("post", "/api/v1/preauthkey", { body, once: newRequestName() });
         return data.preAuthKey.key;
@@ -82,6 +86,15 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
     >
       {(tried) => (
         <>
+          <Field label={t.description} hint={t.descriptionHint} error={tooLong ? t.descriptionLong : undefined}>
+            {(control) => (
+              <Input
+                {...control}
+                value={form.description}
+                onChange={(event) => set({ description: event.target.value })}
+              />
+            )}
+          </Field>
           <Choices label={t.owner} choices={t.owners} value={form.owner} onChange={(owner) => set({ owner })} />
           {form.owner === "user" ? (
             <UserField value={form.user} onChange={(user) => set({ user })} missing={tried && missing} />
@@ -160,12 +173,6 @@ function Option({
     </div>
   );
 }
-
-const Warning = ({ children }: { children: string }) => (
-  <div className="overflow-hidden rounded-md [&>div]:px-3">
-    <Banner tone="warn">{children}</Banner>
-  </div>
-);
 
 /** The new key, shown once, with the command that uses it. */
 function KeyReveal({ value, onClose }: { value: string; onClose(): void }) {

@@ -16,6 +16,9 @@ export const keyName = (key: PreAuthKey) => key.key.replace(/^flp_|_\*\*\*$/g, "
 export const keyOwnerWords = (key: PreAuthKey) =>
   key.aclTags.length > 0 ? key.aclTags.join(" ") : (key.user?.name ?? "");
 
+/** Whether a description is longer than the server accepts, which counts bytes. */
+export const isTooLong = (description: string) => new TextEncoder().encode(description).length > 200;
+
 /** The number of existing nodes that joined with each key, by its ID. */
 export function nodesByKey(nodes: readonly Node[]): ReadonlyMap<string, number> {
   const count = new Map<string, number>();
@@ -33,17 +36,47 @@ export const tagsOf = (typed: string) => [...new Set(typed.split(/[\s,]+/).filte
 export const notATag = (tags: readonly string[]) =>
   tags.find((tag) => !/^tag:[a-zA-Z][\w.;-]*(:[a-zA-Z][\w.;-]*)*$/.test(tag));
 
-/** Replaces the word being typed at the end of a tag list with a complete tag. */
+/** The chips of a tag field, and the word that is still being typed after them. */
+export function chipsOf(typed: string): { chips: string[]; word: string } {
+  const words = typed.split(/[\s,]+/);
+  const word = words.pop() ?? "";
+  return { chips: [...new Set(words.filter(Boolean))], word };
+}
+
+/** The value of a tag field with these chips and this word. */
+const typedOf = (chips: readonly string[], word: string) => [...new Set(chips), word].join(" ");
+
+/** The value of a tag field after text was typed or pasted behind its chips. */
+export function typedTags(chips: readonly string[], added: string, known: readonly string[]): string {
+  const { chips: words, word } = chipsOf(added);
+  return typedOf([...chips, ...words.map((each) => enteredTag(each, known, chips) ?? each)], word);
+}
+
+export const withoutTag = (typed: string, tag: string) => {
+  const { chips, word } = chipsOf(typed);
+  return typedOf(
+    chips.filter((each) => each !== tag),
+    word,
+  );
+};
+
+/** The tag that somebody means by a word: itself, the known tag of that name, or the only one that contains it. */
+export function enteredTag(word: string, known: readonly string[], chips: readonly string[]): string | undefined {
+  if (!notATag([word])) return word;
+  if (known.includes(`tag:${word}`)) return `tag:${word}`;
+  const fitting = known.filter((tag) => !chips.includes(tag) && tag.includes(word));
+  return fitting.length === 1 ? fitting[0] : undefined;
+}
+
+/** Replaces the word being typed with a complete tag. */
 export function completeTag(typed: string, tag: string): string {
-  const words = typed.split(/[\s,]+/).filter(Boolean);
-  const last = /[\s,]$/.test(typed) ? undefined : words.at(-1);
-  if (last !== undefined && tag.includes(last) && tag !== last) words.pop();
-  return `${[...words.filter((word) => word !== tag), tag].join(" ")} `;
+  const { chips, word } = chipsOf(typed);
+  const kept = tag.includes(word) ? chips : [...chips, word];
+  return typedOf([...kept.filter((each) => each !== tag), tag], "");
 }
 
 /** Tags to offer: the ones that are not in the list yet and contain what is being typed. */
 export function tagsToOffer(typed: string, known: readonly string[]): string[] {
-  const words = typed.split(/[\s,]+/);
-  const last = words.at(-1) ?? "";
-  return known.filter((tag) => !words.slice(0, -1).includes(tag) && tag !== last && tag.includes(last));
+  const { chips, word } = chipsOf(typed);
+  return known.filter((tag) => !chips.includes(tag) && tag !== word && tag.includes(word));
 }

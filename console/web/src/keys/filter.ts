@@ -15,6 +15,7 @@ export function keyFilter(now: number): Fields<PreAuthKey> {
   return {
     text: (key, word) =>
       keyName(key).toLowerCase().includes(word) ||
+      key.description.toLowerCase().includes(word) ||
       (key.user?.name.toLowerCase().includes(word) ?? false) ||
       key.aclTags.some((tag) => tag.toLowerCase().includes(word)),
     fields: {

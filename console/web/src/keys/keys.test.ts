@@ -1,10 +1,24 @@
 import { describe, expect, test } from "vitest";
 import type { Node, PreAuthKey } from "@/api";
 import { matches, parse } from "@/filter";
-import { completeTag, isLongLived, keyName, keyState, nodesByKey, notATag, tagsOf, tagsToOffer } from "./facts";
+import {
+  chipsOf,
+  completeTag,
+  enteredTag,
+  isLongLived,
+  isTooLong,
+  keyName,
+  keyState,
+  nodesByKey,
+  notATag,
+  tagsOf,
+  tagsToOffer,
+  typedTags,
+  withoutTag,
+} from "./facts";
 import { keyFilter, keyFilterFields } from "./filter";
 import { joinCommand, onlyHere } from "./join";
-import { endOf, momentWords } from "./life";
+import { endOf, localTime, momentOf, momentWords } from "./life";
 import { policyTags, unruledTags } from "./policyTags";
 
 const now = Date.parse("2026-03-01T10:00:00Z");
@@ -12,6 +26,7 @@ const key = (change: Partial<PreAuthKey>) =>
   ({
     id: "1",
     key: "flp_b81KzQx0LmN4_***",
+    description: "Web servers in Frankfurt",
     reusable: false,
     used: false,
     expired: false,
@@ -34,6 +49,11 @@ describe("the state of a key", () => {
 
 test("a key is known by the part between its kind and its secret", () => expect(keyName(key({}))).toBe("b81KzQx0LmN4"));
 
+test("a description is measured in bytes", () => {
+  expect(isTooLong("x".repeat(200))).toBe(false);
+  expect(isTooLong("é".repeat(101))).toBe(true);
+});
+
 test("nodes count for the key they joined with", () => {
   const nodes = [{ preAuthKey: key({}) }, { preAuthKey: null }, { preAuthKey: key({}) }] as Node[];
   expect([...nodesByKey(nodes)]).toEqual([["1", 2]]);
@@ -54,6 +74,14 @@ test.each([
 test("the end of a key is told with the year when that is another one", () => {
   expect(momentWords(Date.parse("2026-11-21T22:40:00Z"), now, "utc")).toBe("Sat 21 Nov 22:40 UTC");
   expect(momentWords(Date.parse("2027-03-01T10:00:00Z"), now, "utc")).toContain("2027");
+});
+
+test.each(["utc", "local"] as const)("a date in the zone %s is read as it is shown", (zone) => {
+  const at = Date.parse("2026-07-01T23:30:00Z");
+  expect(momentOf(localTime(at, zone), zone)).toBe(at);
+  expect(localTime(at, "utc")).toBe("2026-07-01T23:30");
+  expect(momentOf("", zone)).toBeNull();
+  expect(momentOf("2026-99-01T10:00", zone)).toBeNull();
 });
 
 test("only a reusable key can live too long", () => {
@@ -84,6 +112,25 @@ describe("tags", () => {
     expect(completeTag("tag:web", "tag:web-2")).toBe("tag:web-2 ");
     expect(completeTag("tag:x", "tag:web")).toBe("tag:x tag:web ");
   });
+  test("are chips once they are entered", () => {
+    const known = ["tag:api", "tag:api-2", "tag:db", "tag:web"];
+    expect(chipsOf("tag:db we")).toEqual({ chips: ["tag:db"], word: "we" });
+    expect(chipsOf("tag:db ")).toEqual({ chips: ["tag:db"], word: "" });
+    expect(typedTags(["tag:db"], "tag:x, we", known)).toBe("tag:db tag:x we");
+    expect(typedTags([], "web ", known)).toBe("tag:web ");
+    expect(typedTags([], "nonsense ", known)).toBe("nonsense ");
+    expect(withoutTag("tag:db tag:web we", "tag:db")).toBe("tag:web we");
+    expect(withoutTag("tag:db ", "tag:db")).toBe("");
+  });
+  test("are meant by the word that only one of them contains, or by their name", () => {
+    const known = ["tag:api", "tag:api-2", "tag:db", "tag:web"];
+    expect(enteredTag("tag:new", known, [])).toBe("tag:new");
+    expect(enteredTag("we", known, [])).toBe("tag:web");
+    expect(enteredTag("api", known, [])).toBe("tag:api");
+    expect(enteredTag("ap", known, [])).toBeUndefined();
+    expect(enteredTag("ap", known, ["tag:api"])).toBe("tag:api-2");
+    expect(enteredTag("moon", known, [])).toBeUndefined();
+  });
 });
 
 describe("a policy's tags", () => {
@@ -112,7 +159,7 @@ describe("a policy's tags", () => {
     expect(unruledTags(colons, ["tag:terraform"])).toEqual(["tag:terraform"]);
     expect(unruledTags(policyTags(`{"acls": [{"src": ["*"], "dst": ["tag:db:*"]}]}`), ["tag:web"])).toEqual([]);
   });
-  test("are none in what is no policy", () => {
+  test("are none in an invalid policy", () => {
     expect(policyTags("")).toEqual({ known: [], powerful: [], ruled: [] });
     expect(policyTags('{"acls": [null, 3], "tagOwners": 1}')).toEqual({ known: [], powerful: [], ruled: [] });
   });
@@ -127,6 +174,8 @@ test("only Linux needs root to join", () => {
 
 test.each([
   ["b81k", true],
+  ["frankf", true],
+  ["berlin", false],
   ["tag:web", true],
   ["tag:we", false],
   ["user:ana", false],

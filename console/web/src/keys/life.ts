@@ -33,3 +33,16 @@ export function momentWords(at: number, now: number, zone: Preferences["timeZone
   }).format(at);
   return words.replaceAll(",", "") + (zone === "utc" ? " UTC" : "");
 }
+
+/** A moment as an input of type datetime-local holds it. */
+export function localTime(at: number, zone: Preferences["timeZone"]): string {
+  const offset = zone === "utc" ? 0 : new Date(at).getTimezoneOffset() * 60e3;
+  return new Date(at - offset).toISOString().slice(0, 16);
+}
+
+/** The moment that such an input holds; null if it is not complete. */
+export function momentOf(typed: string, zone: Preferences["timeZone"]): number | null {
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(typed)) return null;
+  const at = Date.parse(zone === "utc" ? `${typed}Z` : typed);
+  return Number.isNaN(at) ? null : at;
+}

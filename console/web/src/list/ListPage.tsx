@@ -1,6 +1,7 @@
 import { clsx } from "clsx";
 import type { ReactNode } from "react";
-import { type Column, ErrorState, FilterChips, FilterLine, PageHead, type Tab, Tabs, ViewMenu } from "@/ui";
+import { text } from "@/text";
+import { type Column, ErrorState, FilterLine, PageHead, type Tab, Tabs, ViewMenu } from "@/ui";
 import type { List } from "./useListPage";
 
 interface ToolbarProps<T, V extends string> {
@@ -13,6 +14,8 @@ interface ToolbarProps<T, V extends string> {
   filter: { filterLabel: string; filterPlaceholder: string };
   /** The menu that inserts terms into the filter line. */
   filterMenu: ReactNode;
+  /** The number of rows, which is shown beside a filter. */
+  found: number;
 }
 
 /** The tabs of a list, its filter and its columns: side by side, or stacked where there is no room. */
@@ -24,11 +27,15 @@ export function ListToolbar<T, V extends string>({
   columns,
   filter,
   filterMenu,
+  found,
   small,
+  segmented,
   children,
 }: ToolbarProps<T, V> & {
   /** For a list whose tabs need less room. */
   small?: boolean;
+  /** For a list below other tabs. */
+  segmented?: boolean;
   children?: ReactNode;
 }) {
   return (
@@ -39,9 +46,14 @@ export function ListToolbar<T, V extends string>({
       )}
     >
       <div className={clsx("min-w-0 flex-1", !small && "@max-[880px]:w-full @max-[880px]:overflow-hidden")}>
-        <Tabs label={label} tabs={tabs} value={list.tab} onChange={onTab} panel={list.id} />
+        <Tabs label={label} tabs={tabs} value={list.tab} onChange={onTab} panel={list.id} segmented={segmented} />
       </div>
       <div className={clsx("flex items-center gap-2", small ? "@max-[720px]:py-2" : "@max-[880px]:py-2")}>
+        {list.terms.length > 0 && (
+          <span className="shrink-0 text-12 whitespace-nowrap text-ink-2 tabular-nums max-md:hidden">
+            {text.table.found(found)}
+          </span>
+        )}
         <FilterLine
           label={filter.filterLabel}
           placeholder={filter.filterPlaceholder}
@@ -56,31 +68,17 @@ export function ListToolbar<T, V extends string>({
   );
 }
 
-/** The filter's terms, and the content of the tab. */
-export function ListPanel<V extends string>({
-  list,
-  beside,
-  children,
-}: {
-  list: List<V>;
-  /** Shown next to the terms. */
-  beside?: ReactNode;
-  children: ReactNode;
-}) {
+/** The content of the tab. */
+export function ListPanel<V extends string>({ list, children }: { list: List<V>; children: ReactNode }) {
   return (
-    <>
-      <FilterChips terms={list.terms} value={list.typed} onChange={list.setTyped}>
-        {beside}
-      </FilterChips>
-      <div
-        id={list.id}
-        role="tabpanel"
-        aria-labelledby={`${list.id}-${list.tab}`}
-        className="flex min-h-0 flex-1 flex-col"
-      >
-        {children}
-      </div>
-    </>
+    <div
+      id={list.id}
+      role="tabpanel"
+      aria-labelledby={`${list.id}-${list.tab}`}
+      className="flex min-h-0 flex-1 flex-col"
+    >
+      {children}
+    </div>
   );
 }
 
@@ -88,7 +86,7 @@ export function ListPanel<V extends string>({
 export function ListPage<T, V extends string>({
   title,
   actions,
-  besideTerms,
+  above,
   query,
   bulk,
   aside,
@@ -98,7 +96,8 @@ export function ListPage<T, V extends string>({
   title: string;
   /** Actions on the list as a whole. */
   actions: ReactNode;
-  besideTerms?: ReactNode;
+  /** Shown above the table, about the filter. */
+  above?: ReactNode;
   /** The query for the rows: its error replaces the table if there are none. */
   query?: { data: unknown; error: unknown; refetch(): unknown };
   bulk: ReactNode;
@@ -120,7 +119,8 @@ export function ListPage<T, V extends string>({
         >
           {actions}
         </PageHead>
-        <ListPanel list={toolbar.list} beside={besideTerms}>
+        {above}
+        <ListPanel list={toolbar.list}>
           {query?.error && !query.data ? (
             <ErrorState title={title} error={query.error} onRetry={() => void query.refetch()} />
           ) : (

@@ -1,8 +1,9 @@
 import { useNavigate } from "@tanstack/react-router";
-import { CalendarClock, Copy, Hourglass, PanelRight, Pencil, Route, Tag, Trash2 } from "lucide-react";
+import { CalendarClock, Copy, Hourglass, PanelRight, Pencil, Route, Tag, Trash2, UserPen } from "lucide-react";
 import { type Node, useDNS } from "@/api";
 import { useTurnRoutes } from "@/routes";
 import { printable, text } from "@/text";
+import { owner } from "@/text/ownership";
 import { copyAloud, MenuItem, MenuLine, RowMenu, useWrites } from "@/ui";
 import { useNodeActions } from "./actions";
 import { fullName, ipv4Of, waitingRoutes } from "./facts";
@@ -47,6 +48,11 @@ function Items({ node, here }: { node: Node; here: boolean }) {
           <MenuItem icon={Tag} keyHint="t" why={nodes.why} onSelect={() => start({ name: "tags", node })}>
             {t.tags}
           </MenuItem>
+          {node.tags.length === 0 && (
+            <MenuItem icon={UserPen} why={nodes.why} onSelect={() => start({ name: "owner", node })}>
+              {owner.change}
+            </MenuItem>
+          )}
         </>
       )}
       {routes.offered && waitingRoutes(node).length > 0 && (

@@ -14,6 +14,13 @@ interface Told {
 
 const mostReasons = 3;
 
+/** Why an action failed for nodes, in one line. */
+export function reasons(failed: readonly { node: Node; why: string }[]): string {
+  const words = failed.slice(0, mostReasons).map(({ node, why }) => `${printable(node.givenName)}: ${why}`);
+  if (failed.length > mostReasons) words.push(text.nodes.many.more(failed.length - mostReasons));
+  return words.join(" · ");
+}
+
 /** Applies the action to all nodes, and reports which failed and why, with a way to retry those. */
 export function useBulk(onClose: () => void) {
   const writes = useNodeWrites();
@@ -33,11 +40,7 @@ export function useBulk(onClose: () => void) {
       const retry = { label: t.retry(again.length), run: () => void start(again, action, tags, told) };
       if (failed.length === 0) status.done(told.done ?? t.done[action](nodes.length), told.undo);
       else if (told.failed) status.failed(told.failed, failed[0]?.why, { ...retry, label: text.common.retry });
-      else {
-        const reasons = failed.slice(0, mostReasons).map(({ node, why }) => `${printable(node.givenName)}: ${why}`);
-        if (failed.length > mostReasons) reasons.push(t.more(failed.length - mostReasons));
-        status.failed(t.partly(nodes.length - failed.length, failed.length), reasons.join(" · "), retry);
-      }
+      else status.failed(t.partly(nodes.length - failed.length, failed.length), reasons(failed), retry);
     } catch (error) {
       status.failed(told.failed ?? t.failed, error);
     }

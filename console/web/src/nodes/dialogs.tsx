@@ -2,10 +2,12 @@ import { useMemo } from "react";
 import { type Node, useNodes } from "@/api";
 import { printable, text } from "@/text";
 import { Confirm } from "@/ui";
+import { AddressesDialog } from "./addresses";
 import { BulkCall, useBulk } from "./bulk";
 import { NeverExpireDialog, SetExpiryDialog } from "./expiry";
 import { ipv4Of } from "./facts";
 import { mostListed, NameList } from "./NameList";
+import { OwnerDialog, OwnersDialog } from "./owner";
 import { RenameDialog } from "./rename";
 import { routesLostWith } from "./routes";
 import { AddTagsDialog, TagsDialog } from "./tags";
@@ -13,8 +15,8 @@ import { AddTagsDialog, TagsDialog } from "./tags";
 /** An action on nodes that a person starts; a dialogue asks for the rest. */
 export type NodeAction =
   | { name: "rename"; node: Node }
-  | { name: "tags" | "neverExpire" | "setExpiry"; node: Node }
-  | { name: "addTags" | "expire" | "delete"; nodes: readonly Node[] };
+  | { name: "tags" | "neverExpire" | "setExpiry" | "owner" | "addresses"; node: Node }
+  | { name: "addTags" | "expire" | "delete" | "owners"; nodes: readonly Node[] };
 
 export default function NodeDialogs({ action, onClose }: { action: NodeAction; onClose(): void }) {
   switch (action.name) {
@@ -26,6 +28,12 @@ export default function NodeDialogs({ action, onClose }: { action: NodeAction; o
       return <AddTagsDialog nodes={action.nodes} onClose={onClose} />;
     case "neverExpire":
       return <NeverExpireDialog node={action.node} onClose={onClose} />;
+    case "owner":
+      return <OwnerDialog node={action.node} onClose={onClose} />;
+    case "owners":
+      return <OwnersDialog nodes={action.nodes} onClose={onClose} />;
+    case "addresses":
+      return <AddressesDialog node={action.node} onClose={onClose} />;
     case "setExpiry":
       return <SetExpiryDialog node={action.node} onClose={onClose} />;
     default:

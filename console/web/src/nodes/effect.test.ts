@@ -26,8 +26,8 @@ test("the effect of tags is told from the side of the node", () => {
     ],
   } as unknown as PolicyEffect;
   expect(effectWords(effect, "7")).toEqual([
-    { words: "12 nodes can newly reach this node, of ana, ben, cem, 2 others: port 443", loss: false },
-    { words: "This node can newly reach 2 nodes, of tag:db: port 5432", loss: false },
-    { words: "This node can no longer reach 2 nodes, of tag:db: port 22", loss: true },
+    { words: "12 nodes (ana, ben, cem, 2 others) gain access to this node: port 443", loss: false },
+    { words: "This node gains access to 2 nodes (tag:db): port 5432", loss: false },
+    { words: "This node loses access to 2 nodes (tag:db): port 22", loss: true },
   ]);
 });

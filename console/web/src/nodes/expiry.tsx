@@ -1,7 +1,8 @@
 import { useState } from "react";
 import { currentOf, type Node, useEtag } from "@/api";
+import { localTime, momentOf, momentWords } from "@/keys/life";
 import { printable, text } from "@/text";
-import { ApiCall, Button, Choices, Confirm, Dialog, relative, useStatus } from "@/ui";
+import { ApiCall, Button, Choices, Confirm, Dialog, Field, Input, relative, usePreferences, useStatus } from "@/ui";
 import { useNodeWrites } from "./writes";
 
 /** Changes when the key of a node expires, regardless of other changes to the node in the meantime. */
@@ -52,22 +53,30 @@ export function NeverExpireDialog({ node, onClose }: { node: Node; onClose(): vo
   );
 }
 
+const custom = "custom";
+
 export function SetExpiryDialog({ node, onClose }: { node: Node; onClose(): void }) {
   const t = text.nodes.setExpiry;
   const { busy, name, send } = useExpiry(node, onClose);
-  const [days, setDays] = useState("180");
+  const { timeZone } = usePreferences();
   const [now] = useState(() => Date.now());
-  const expiry = new Date(now + Number(days) * 864e5).toISOString();
+  const [days, setDays] = useState("180");
+  const after = (count: number) => now + count * 864e5;
+  const before = node.expiry ? Date.parse(node.expiry) : null;
+  const [typed, setTyped] = useState(() => localTime(before && before > now ? before : after(180), timeZone));
+  const end = days === custom ? momentOf(typed, timeZone) : after(Number(days));
+  const valid = end !== null && end > now;
+  const expiry = valid ? new Date(end).toISOString() : "";
   return (
     <Dialog
       title={t.title(name)}
       onClose={onClose}
-      onSubmit={() => !busy && void send(expiry, t.done(name, relative(expiry, now)))}
+      onSubmit={() => valid && !busy && void send(expiry, t.done(name, relative(expiry, now)))}
       footer={
         <>
           <ApiCall method="post" path={`/api/v1/node/${node.id}/expire`} body={{ expiry }} />
           <Button onClick={onClose}>{text.common.cancel}</Button>
-          <Button type="submit" look="primary" disabled={busy} busy={busy}>
+          <Button type="submit" look="primary" disabled={busy || !valid} busy={busy}>
             {t.submit}
           </Button>
         </>
@@ -75,7 +84,26 @@ export function SetExpiryDialog({ node, onClose }: { node: Node; onClose(): void
     >
       {node.expired && <p>{text.nodes.neverExpire.back}</p>}
       <p>{t.body}</p>
-      <Choices<string> label={t.label} choices={t.choices} value={days} onChange={setDays} />
+      <p className="text-ink">
+        {before === null
+          ? t.never
+          : (node.expired ? t.expired : t.now)(momentWords(before, now, timeZone), relative(node.expiry ?? "", now))}
+      </p>
+      <Choices<string> label={t.label} choices={{ ...t.choices, [custom]: t.custom }} value={days} onChange={setDays} />
+      {days === custom && (
+        <Field label={t.date[timeZone]} error={valid ? undefined : t.past}>
+          {(control) => (
+            <Input
+              {...control}
+              type="datetime-local"
+              min={localTime(now, timeZone)}
+              value={typed}
+              onChange={(event) => setTyped(event.target.value)}
+            />
+          )}
+        </Field>
+      )}
+      {valid && days !== custom && <p aria-live="polite">{t.next(momentWords(end, now, timeZone))}</p>}
     </Dialog>
   );
 }

@@ -67,13 +67,16 @@ export interface Around {
   now: number;
 }
 
-/** Whether a person should look at the node. For servers, also if they are offline or unstable. */
-export function needsAttention(node: Node, { presence, owned, now }: Around): boolean {
-  if (node.expired || waitingRoutes(node).length > 0) return true;
-  if (owned && node.tags.some((tag) => !owned.has(tag))) return true;
-  if (!isServer(node)) return false;
-  const awayToday = !node.online && now - Date.parse(node.lastSeen) < 864e5;
-  return awayToday || outages(node, presence?.get(node.id)) > 1;
+export type Attention = "expired" | "waiting" | "unowned" | "offline" | "flapping";
+
+/** Why a person should look at the node, if so. For servers, also if they are offline or unstable. */
+export function attentionOf(node: Node, { presence, owned, now }: Around): Attention | null {
+  if (node.expired) return "expired";
+  if (waitingRoutes(node).length > 0) return "waiting";
+  if (owned && node.tags.some((tag) => !owned.has(tag))) return "unowned";
+  if (!isServer(node)) return null;
+  if (!node.online && now - Date.parse(node.lastSeen) < 864e5) return "offline";
+  return outages(node, presence?.get(node.id)) > 1 ? "flapping" : null;
 }
 
 /** The newest version that any node runs, to which older ones could be updated. */

@@ -70,7 +70,7 @@ const boxes = (runs: readonly { from: number; length: number }[], unit: number, 
   runs.map(({ from, length }) => `M${from * unit} ${top}h${length * unit}v${height}h${-length * unit}z`).join("");
 
 /**
- * Presence in the last day as a strip of 96 × 14 pixels, unobtrusive while all is well. Only servers have outages; a
+ * Presence in the last day as a strip of 96 × 14 pixels, unobtrusive while nothing is wrong. Only servers have outages; a
  * closed laptop does not.
  */
 export function Presence({ node, presence }: { node: Node; presence: NodeBuckets | undefined }) {

@@ -19,6 +19,8 @@ interface Saving<M extends keyof Node> {
   onClose(): void;
   /** Whether the editor stays open after a failure, so that what was typed is not lost. */
   stays?: boolean;
+  /** Shows a failure in the editor, instead of the status line. It then stays open. */
+  onFailed?(error: unknown): void;
 }
 
 interface Saved<M extends keyof Node> {
@@ -67,6 +69,7 @@ export function useSaveMember<M extends keyof Node>(saving: Saving<M>): Saved<M>
         if (now && textOf(now[member]) !== textOf(before))
           return setConflict({ of: node.id, member, mine: text, theirs: textOf(now[member]), other });
         if (now) return send(null, other);
+        if (saving.onFailed) return saving.onFailed(error);
         if (!saving.stays) onClose();
         status.failed(words.failed(before), error);
       },

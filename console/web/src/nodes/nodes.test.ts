@@ -3,9 +3,9 @@ import type { Node, NodeHost } from "@/api";
 import { matches, parse } from "@/filter";
 import {
   type Around,
+  attentionOf,
   byName,
   dnsName,
-  needsAttention,
   newestVersion,
   outages,
   stateOf,
@@ -97,32 +97,36 @@ test.each([
 
 describe("attention", () => {
   const needs = (fields: Partial<Node>, around: Partial<Around> = {}) =>
-    needsAttention(node(fields), { presence: undefined, owned: undefined, now, ...around });
+    attentionOf(node(fields), { presence: undefined, owned: undefined, now, ...around });
 
   test("is for servers that are away, not for laptops and not for those long gone", () => {
-    expect(needs({ online: false })).toBe(false);
-    expect(needs({ online: false, tags: ["tag:a"] })).toBe(true);
-    expect(needs({ online: false, tags: ["tag:a"], lastSeen: "2026-02-01T00:00:00Z" })).toBe(false);
+    expect(needs({ online: false })).toBe(null);
+    expect(needs({ online: false, tags: ["tag:a"] })).toBe("offline");
+    expect(needs({ online: false, tags: ["tag:a"], lastSeen: "2026-02-01T00:00:00Z" })).toBe(null);
   });
   test("is for servers that come and go, however briefly", () => {
     const flapping = told(4, 0.9, 0.9);
-    expect(needs({ tags: ["tag:a"] }, { presence: flapping })).toBe(true);
-    expect(needs({ tags: ["tag:a"] }, { presence: told(2, 0.9, 1) })).toBe(false);
-    expect(needs({}, { presence: flapping })).toBe(false);
-    expect(needs({ tags: ["tag:a"], ephemeral: true }, { presence: flapping })).toBe(false);
+    expect(needs({ tags: ["tag:a"] }, { presence: flapping })).toBe("flapping");
+    expect(needs({ tags: ["tag:a"] }, { presence: told(2, 0.9, 1) })).toBe(null);
+    expect(needs({}, { presence: flapping })).toBe(null);
+    expect(needs({ tags: ["tag:a"], ephemeral: true }, { presence: flapping })).toBe(null);
   });
   test("is for tags that nobody owns, once that is known", () => {
     const owned = new Set(["tag:a"]);
-    expect(needs({ tags: ["tag:a", "tag:old"] }, { owned })).toBe(true);
-    expect(needs({ tags: ["tag:a"] }, { owned })).toBe(false);
-    expect(needs({ tags: ["tag:old"] })).toBe(false);
+    expect(needs({ tags: ["tag:a", "tag:old"] }, { owned })).toBe("unowned");
+    expect(needs({ tags: ["tag:a"] }, { owned })).toBe(null);
+    expect(needs({ tags: ["tag:old"] })).toBe(null);
+  });
+  test("is first for what a person has to do", () => {
+    expect(needs({ expired: true, availableRoutes: ["10.0.0.0/8"] })).toBe("expired");
+    expect(needs({ availableRoutes: ["10.0.0.0/8"], tags: ["tag:a"], online: false })).toBe("waiting");
   });
 });
 
 describe("the strip of a day", () => {
   const runs = (list: { from: number; length: number }[]) => list.map(({ from, length }) => [from, length]);
   test.each<[string, number[], boolean, number[][], number[][]]>([
-    ["is a bar while all is well", [1, 1, 1], true, [[0, 3]], []],
+    ["is a bar while nothing is wrong", [1, 1, 1], true, [[0, 3]], []],
     ["has a whole notch for a brief outage", [1, 0.9, 1], true, [[0, 3]], [[1, 1]]],
     [
       "keeps notches of one that flaps apart",

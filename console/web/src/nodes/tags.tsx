@@ -3,7 +3,7 @@ import { api, type Node } from "@/api";
 import { notATag, tagsOf } from "@/keys/facts";
 import { TagField } from "@/keys/TagField";
 import { printable, text } from "@/text";
-import { ApiCall, Banner, Button, Choices, Confirm, Dialog, useStatus } from "@/ui";
+import { ApiCall, Button, Checkbox, Choices, Confirm, Dialog, useStatus, Warning } from "@/ui";
 import { BulkCall, useBulk } from "./bulk";
 import { useSaveMember } from "./member";
 import { TagEffect } from "./TagEffect";
@@ -19,9 +19,13 @@ export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
   const [typed, setTyped] = useState(before.length > 0 ? `${before.join(" ")} ` : "");
   const tags = tagsOf(typed);
   const problem = tags.length === 0 && before.length > 0 ? t.needsOne : undefined;
-  const ready = !problem && !notATag(tags);
+  const whole = !problem && !notATag(tags);
   const name = printable(node.givenName);
+  const owner = printable(node.user?.name ?? "");
   const owned = before.length === 0;
+  const losesOwner = owned && tags.length > 0;
+  const [confirmed, setConfirmed] = useState(false);
+  const ready = whole && (confirmed || !losesOwner);
   const { submit, conflict } = useSaveMember({
     node,
     member: "tags",
@@ -55,8 +59,13 @@ export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
     >
       {conflict}
       <TagField value={typed} onChange={setTyped} error={problem} autoFocus />
-      {ready && textOf(tags) !== textOf(before) && <TagEffect nodeId={node.id} tags={tags} />}
-      {owned && tags.length > 0 && <Warning>{t.leaves(printable(node.user?.name ?? ""))}</Warning>}
+      {whole && textOf(tags) !== textOf(before) && <TagEffect nodeId={node.id} tags={tags} />}
+      {losesOwner && (
+        <>
+          <Warning>{t.leaves(owner)}</Warning>
+          <Checkbox label={t.confirmLeaves(owner)} checked={confirmed} onChange={setConfirmed} />
+        </>
+      )}
     </Dialog>
   );
 }
@@ -73,7 +82,8 @@ export function AddTagsDialog({ nodes, onClose }: { nodes: readonly Node[]; onCl
   const tags = tagsOf(typed);
   const whole = tags.length > 0 && !notATag(tags);
   const { changed, refused, leaving } = taggingOf(nodes, how, whole ? tags : []);
-  const ready = whole && changed.length > 0;
+  const [confirmed, setConfirmed] = useState(false);
+  const ready = whole && changed.length > 0 && (confirmed || leaving === 0);
   const takeBack = () =>
     writes.takeTagsBack(changed).then(
       ({ done, failed }) =>
@@ -111,16 +121,15 @@ export function AddTagsDialog({ nodes, onClose }: { nodes: readonly Node[]; onCl
               )}
             </ul>
           )}
-          {leaving > 0 && <Warning>{t.leaving(leaving)}</Warning>}
+          {leaving > 0 && (
+            <>
+              <Warning>{t.leaving(leaving)}</Warning>
+              <Checkbox label={t.confirmLeaving(leaving)} checked={confirmed} onChange={setConfirmed} />
+            </>
+          )}
           {refused > 0 && <Warning>{t.refused(refused)}</Warning>}
         </div>
       )}
     </Confirm>
   );
 }
-
-const Warning = ({ children }: { children: string }) => (
-  <div className="overflow-hidden rounded-md [&>div]:px-3">
-    <Banner tone="warn">{children}</Banner>
-  </div>
-);

@@ -67,3 +67,52 @@ test("a switch that fails is where it was", async () => {
   expect(at.sent).toHaveLength(3);
   expect(shown(client)).toEqual(["10.0.0.0/8"]);
 });
+
+const owned = (id: string, user: string) => ({ id, user: { id: user } }) as unknown as Node;
+
+/** A server that moves nodes, except those that it refuses or does not answer about. */
+function movingServer(refused: readonly string[], away: readonly string[] = []) {
+  const moved: [string, string][] = [];
+  vi.spyOn(api, "call").mockImplementation((async (_method: string, _path: string, options: never) => {
+    const { params, body } = options as { params: { nodeId: string }; body: { user: string } };
+    if (away.includes(params.nodeId)) throw new ApiError(0, "", "No answer", "");
+    if (refused.includes(params.nodeId)) throw new ApiError(409, "", "tagged", "");
+    moved.push([params.nodeId, body.user]);
+    return { data: { node: owned(params.nodeId, body.user) }, revision: "200", etag: null, requestId: "" };
+  }) as never);
+  return moved;
+}
+
+const cacheOf = (...nodes: Node[]) => {
+  const client = new QueryClient();
+  client.setQueryData(keys.nodes, addPage(undefined, nodes, "100", true));
+  return client;
+};
+
+test("each node is moved by itself, and one that is refused keeps no other from moving", async () => {
+  const nodes = Array.from({ length: 9 }, (_, i) => owned(String(i), "ana"));
+  const moved = movingServer(["3"]);
+  const failed = await writesOf(cacheOf(...nodes)).move(nodes, "bob");
+  expect(failed.map(({ node, why }) => [node.id, why])).toEqual([["3", "tagged"]]);
+  expect(moved.map(([id]) => id).sort()).toEqual(["0", "1", "2", "4", "5", "6", "7", "8"]);
+});
+
+test("without a server, the nodes that have not been tried are not tried", async () => {
+  const nodes = Array.from({ length: 40 }, (_, i) => owned(String(i), "ana"));
+  const away = nodes.map(({ id }) => id);
+  movingServer([], away);
+  const failed = await writesOf(cacheOf(...nodes)).move(nodes, "bob");
+  expect(failed.map(({ node }) => node.id).sort()).toEqual(away.sort());
+  expect(vi.mocked(api.call).mock.calls.length).toBeLessThanOrEqual(4);
+});
+
+test("nodes go back to the owner each had, except those that somebody else has moved since", async () => {
+  const before = [owned("1", "ana"), owned("2", "chi"), owned("3", "ana")];
+  const moved = movingServer([]);
+  const client = cacheOf(owned("1", "bob"), owned("2", "bob"), owned("3", "eve"));
+  expect(await writesOf(client).moveBack(before, "bob")).toEqual({ done: 2, failed: [] });
+  expect(moved.sort()).toEqual([
+    ["1", "ana"],
+    ["2", "chi"],
+  ]);
+});

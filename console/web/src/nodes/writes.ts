@@ -2,6 +2,7 @@ import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 import {
   type Answer,
+  ApiError,
   api,
   type Collection,
   currentOf,
@@ -21,6 +22,9 @@ export function useNodeWrites() {
   const client = useQueryClient();
   return useMemo(() => writesOf(client), [client]);
 }
+
+/** How many nodes are moved at the same time: there is no call for many. */
+const movesAtOnce = 4;
 
 type BulkAction = "expire" | "delete" | "addTags" | "removeTags" | "setTags";
 
@@ -73,8 +77,48 @@ export function writesOf(client: QueryClient) {
     return failed;
   };
 
+  /** Gives nodes to another user, by ID. Returns which ones failed and why. */
+  const move = async (nodes: readonly Node[], user: string) => {
+    const failed: { node: Node; why: string }[] = [];
+    const queue = [...nodes];
+    const work = async () => {
+      for (let node = queue.shift(); node; node = queue.shift()) {
+        try {
+          const { data, revision } = await api.call("post", "/api/v1/node/{nodeId}/user", {
+            params: { nodeId: node.id },
+            body: { user },
+            once: newRequestName(),
+          });
+          shown(data.node, revision);
+        } catch (error) {
+          if (!(error instanceof ApiError) || error.sessionEnded) throw error;
+          // Without a server, the other nodes would only fail one after the other.
+          const also = error.unreachable ? queue.splice(0) : [];
+          failed.push(...[node, ...also].map((each) => ({ node: each, why: error.detail })));
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: movesAtOnce }, work));
+    return failed;
+  };
+
   return {
     bulk,
+    move,
+
+    /** Returns nodes to the owners they had, except those that somebody else has moved since. */
+    moveBack: async (nodes: readonly Node[], from: string) => {
+      const ours = nodes.filter((node) => cached(node.id)?.user?.id === from);
+      const failed: Awaited<ReturnType<typeof move>> = [];
+      for (const owner of new Set(ours.map((node) => node.user?.id ?? "")))
+        failed.push(
+          ...(await move(
+            ours.filter((node) => node.user?.id === owner),
+            owner,
+          )),
+        );
+      return { done: ours.length - failed.length, failed };
+    },
 
     /** Restores the tags that nodes had before a change, and returns how many and which ones failed. */
     takeTagsBack: async (changed: readonly TagChange[]) => {

@@ -34,6 +34,22 @@ describe("adding a rule", () => {
     expect(read(text).acls).toHaveLength(2);
   });
 
+  it.each([
+    '{\n  "acls": [\n    { "src": ["*"] } // all\n  ],\n}\n',
+    '{"acls": [{"src": ["*"]}]}',
+    '{"acls": []}',
+    '{\n  "groups": {},\n}\n',
+    '{"grants": [{"src": ["*"], "dst": ["*"], "ip": ["*"]}]}',
+  ])("writes a comment above it, and says the line of the rule: %s", (before) => {
+    const { text, line } = addRule(before, { ...rule, comment: "Ana keeps the databases." });
+    const lines = text.split("\n");
+    expect(lines[line - 1]).toContain('"ana@"');
+    expect(lines[line - 2]?.trim()).toBe("// Ana keeps the databases.");
+    expect(lines[line - 2]?.search(/\S/)).toBe(lines[line - 1]?.search(/\S/));
+    const { acls, grants } = read(text);
+    expect((acls ?? grants).at(-1).src).toEqual(["ana@"]);
+  });
+
   it("adds the comma that the last rule lacks, before its comment", () => {
     const { text } = addRule('{\n\t"acls": [\n\t\t{ "src": ["*"] } // all\n\t]\n}', rule);
     expect(text).toContain('{ "src": ["*"] }, // all\n\t\t{ "action"');

@@ -6,6 +6,8 @@ export interface RuleEntry {
   src: string[];
   dst: string[];
   proto?: string;
+  /** A line of comment above the rule. */
+  comment?: string;
 }
 
 export interface TestEntry {
@@ -42,10 +44,10 @@ export function addRule(text: string, rule: RuleEntry): Edit {
     const targets = [...new Set(rule.dst.map((dst) => splitPorts(dst)[0]))];
     const ports = [...new Set(rule.dst.flatMap((dst) => splitPorts(dst)[1].split(",")))];
     const ip = ports.map((port) => (rule.proto ? `${rule.proto}:${port}` : port));
-    return addEntry(text, "grants", { src: rule.src, dst: targets, ip });
+    return addEntry(text, "grants", { src: rule.src, dst: targets, ip }, rule.comment);
   }
-  const { src, dst, proto } = rule;
-  return addEntry(text, "acls", { action: "accept", ...(proto && { proto }), src, dst });
+  const { src, dst, proto, comment } = rule;
+  return addEntry(text, "acls", { action: "accept", ...(proto && { proto }), src, dst }, comment);
 }
 
 export function addTest(text: string, { src, proto, dst, accept, check, deny }: TestEntry): Edit {
@@ -77,24 +79,30 @@ function memberOf(root: Node | undefined, name: string): Node | undefined {
   return root?.children?.find((member) => member.children?.[0]?.value === name)?.children?.[1];
 }
 
-function addEntry(text: string, list: string, entry: unknown): Edit {
+function addEntry(text: string, list: string, entry: unknown, comment = ""): Edit {
   const root = parseTree(text, [], lenient);
-  if (root?.type !== "object") throw new Error("The policy is no object, so nothing can be added to it.");
+  if (root?.type !== "object") throw new Error("Nothing can be added because the policy isn't a JSON object.");
   const array = memberOf(root, list);
   const unit = unitOf(text);
-  if (array?.type === "array") return insertLast(text, array, inOneLine(entry), unit);
-  const member = `${JSON.stringify(list)}: [\n${unit}${unit}${inOneLine(entry)},\n${unit}]`;
-  const edit = insertLast(text, root, member, unit);
-  return { ...edit, line: edit.line + 1 };
+  const item = [...(comment ? [`// ${comment}`] : []), inOneLine(entry)];
+  if (array?.type === "array") return insertLast(text, array, item, unit);
+  const lines = item.map((line) => `${unit}${unit}${line}`).join("\n");
+  const member = `${JSON.stringify(list)}: [\n${lines},\n${unit}]`;
+  const edit = insertLast(text, root, [member], unit);
+  return { ...edit, line: edit.line + item.length };
 }
 
-/** Inserts an item at the end of a list or an object, on its own line unless everything is on one line. */
-function insertLast(text: string, parent: Node, item: string, unit: string): Edit {
+/**
+ * Inserts an item at the end of a list or an object, on its own line unless everything is on one line. The item may
+ * have comment lines above it.
+ */
+function insertLast(text: string, parent: Node, lines: readonly string[], unit: string): Edit {
   const close = parent.offset + parent.length - 1;
   const last = parent.children?.at(-1);
   const end = last ? last.offset + last.length : parent.offset + 1;
   const comma = last && !hasComma(text.slice(end, close)) ? "," : "";
   const between = text.slice(end, close);
+  const item = lines.join("\n");
   const broken = between.includes("\n") || item.includes("\n") || text.slice(parent.offset, end).includes("\n");
   if (!broken) {
     const head = text.slice(0, end) + comma + between.trimEnd();
@@ -106,8 +114,8 @@ function insertLast(text: string, parent: Node, item: string, unit: string): Edi
   const indent = last ? indentAt(text, last.offset) : indentAt(text, parent.offset) + unit;
   const head = `${text.slice(0, end)}${comma}${kept}\n`;
   return {
-    text: `${head}${indent}${item},\n${indentAt(text, parent.offset)}${text.slice(close)}`,
-    line: lineAt(head),
+    text: `${head}${indent}${lines.join(`\n${indent}`)},\n${indentAt(text, parent.offset)}${text.slice(close)}`,
+    line: lineAt(head) + lines.length - 1,
   };
 }
 

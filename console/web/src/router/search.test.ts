@@ -13,7 +13,7 @@ test.each([
   expect(readSearch(written)).toEqual(full);
 });
 
-test.each(["__proto__", "constructor", "toString", ""])("%j in an address is no name of ours", (word) =>
+test.each(["__proto__", "constructor", "toString", ""])("%j in an address is not a known name", (word) =>
   expect(oneOf<"all" | "online">(word, { all: 1, online: 2 }, "all")).toBe("all"),
 );
 test("a name of ours in an address counts", () =>

@@ -8,7 +8,7 @@ import {
 } from "@tanstack/react-router";
 import { type Right, useCan } from "@/api/session";
 import { Shell } from "@/shell";
-import { NotFound, PageFailed } from "@/shell/failures";
+import { NotFound, PageFailed, PageWaiting } from "@/shell/failures";
 import { NotAllowed } from "@/ui";
 import { readSearch, type Search, writeSearch } from "./search";
 
@@ -143,6 +143,11 @@ const pages = [
     path: "/settings/dns",
     component: lazyRouteComponent(() => import("@/pages/dns"), "DNSPage"),
   }),
+  createRoute({
+    ...under,
+    path: "/settings/webhooks",
+    component: lazyRouteComponent(() => import("@/pages/webhooks"), "WebhooksPage"),
+  }),
 ];
 
 export const router = createRouter({
@@ -152,6 +157,10 @@ export const router = createRouter({
   parseSearch: readSearch,
   stringifySearch: writeSearch,
   defaultPreload: "intent",
+  // Without this, the whole console stays blank until the code of the first page is there.
+  defaultPendingComponent: PageWaiting,
+  defaultPendingMs: 150,
+  defaultPendingMinMs: 0,
   // If a page throws, the rail stays.
   defaultErrorComponent: PageFailed,
   scrollRestoration: false,

@@ -43,7 +43,7 @@ export function RouteActionsProvider({ children }: { children: ReactNode }) {
     <Context value={start}>
       {children}
       {asked && (
-        <Suspense>
+        <Suspense fallback={<span data-layer hidden />}>
           {/* Keep a question that was asked since: a call may end late. */}
           <Question asked={asked} onClose={() => setAsked((now) => (now === asked ? null : now))} />
         </Suspense>

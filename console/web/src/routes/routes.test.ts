@@ -73,7 +73,7 @@ describe("a route that is disabled", () => {
     expect(asks(one("6 192.168.0.0/16", false))).toBe(false);
     expect(lossOf(of("6 192.168.0.0/16"), rows, [])?.next.map(({ id }) => id)).toEqual(["7"]);
     expect(turnedWords([of("6 192.168.0.0/16")], false, rows)).toBe(
-      "192.168.0.0/16 is disabled through gw-6; gw-7 takes over.",
+      "192.168.0.0/16 disabled on gw-6. gw-7 takes over.",
     );
   });
   test("is lost when the others go with it", () => {
@@ -82,7 +82,7 @@ describe("a route that is disabled", () => {
   });
   test("leaves its traffic to a greater network in service", () =>
     expect(lossWords(of("6 192.168.7.0/24"), [of("6 192.168.7.0/24")], rows, undefined)).toBe(
-      "No other router serves 192.168.7.0/24. Its traffic goes to 192.168.0.0/16 through gw-6 instead.",
+      "No other router serves 192.168.7.0/24. Its traffic will use 192.168.0.0/16 through gw-6 instead.",
     ));
   test("takes nothing from anybody while another serves", () => {
     expect(asks(one("7", false))).toBe(false);
@@ -90,17 +90,17 @@ describe("a route that is disabled", () => {
   });
   test("names those who lose it", () => {
     const lost = (names: string[], complete = true) => lossWords(of("1"), [of("1")], rows, { names, complete });
-    expect(lost(["ana", "bo"])).toContain("2 nodes that may use it lose the path at once: ana, bo.");
+    expect(lost(["ana", "bo"])).toContain("2 nodes lose access immediately: ana, bo.");
     expect(lost(["a", "b", "c", "d", "e", "f", "g"])).toContain(
-      "7 nodes that may use it lose the path at once: a, b, c, d, e and 2 more.",
+      "7 nodes lose access immediately: a, b, c, d, e and 2 more.",
     );
     expect(lost(["a", "b"], false)).toContain("At least 2 nodes");
-    expect(lost([])).toContain("lets no node use it");
-    expect(lost([], false)).toContain("Every node that may use it");
+    expect(lost([])).toContain("doesn't let any node use this route");
+    expect(lost([], false)).toContain("Every node that can use this route");
   });
   test("to the internet says what else can be chosen", () => {
     const words = (id: string) => lossWords(of(id), [of(id)], rows, { names: ["ana"], complete: true });
-    expect(words("8")).toMatch(/1 node may use it: ana\..* There is no other exit node in service\./);
+    expect(words("8")).toMatch(/1 node can use this exit node: ana\..* No other exit node is active\./);
   });
 });
 

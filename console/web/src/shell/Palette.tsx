@@ -9,6 +9,7 @@ import { useNodeActions } from "@/nodes";
 import { printable, text } from "@/text";
 import { Kbd, useWrites } from "@/ui";
 import { returnFocus } from "@/ui/focus";
+import { releaseKeys } from "@/ui/heldKeys";
 import { keyName } from "@/ui/shortcuts";
 import { type Action, useAllActions } from "./actions";
 import { type Entry, found } from "./entries";
@@ -57,6 +58,10 @@ export default function Palette({ onClose }: { onClose(): void }) {
               <Command.Input
                 value={typed}
                 onValueChange={setTyped}
+                onFocus={() => {
+                  const early = releaseKeys();
+                  if (early) setTyped((now) => now + early);
+                }}
                 placeholder={text.shell.palette}
                 className="h-full min-w-0 flex-1 bg-transparent text-14 outline-none max-md:text-[16px]"
               />

@@ -1,13 +1,16 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
-import { Settings } from "lucide-react";
+import { Link, useRouterState } from "@tanstack/react-router";
+import { BookOpen, Settings } from "lucide-react";
 import { Dialog } from "radix-ui";
 import { loginsQuery, serverQuery, sshQuery, useAllNodes, useCan, useConnection, useSession, useUsers } from "@/api";
+import { hostOf } from "@/api/session";
 import { waitingRoutes } from "@/nodes";
 import { text } from "@/text";
 import { Mark } from "@/ui";
 import { returnFocus } from "@/ui/focus";
+import { documentationOf } from "./documentation";
 import { accessPages, mainPages, type PageLink } from "./pages";
+import { ReadOnlyBadge } from "./TopBar";
 
 /** The main navigation. Badges appear only where something waits for a person. */
 export function Rail() {
@@ -50,6 +53,7 @@ function RailContent() {
           <div className="truncate text-13 leading-4 font-semibold">{hostOf(coordinator.url)}</div>
           <div className="text-11 text-ink-3">{text.common.console}</div>
         </div>
+        <ReadOnlyBadge className="ml-auto md:hidden" />
       </div>
       <nav aria-label={text.shell.mainNav} className="min-h-0 flex-1 overflow-y-auto px-2 pt-1">
         <ul className="space-y-0.5">
@@ -78,6 +82,7 @@ function RailContent() {
           <Settings className="size-3.5 shrink-0" aria-hidden />
           <span className="truncate">{text.shell.settings}</span>
         </Link>
+        <Documentation />
       </div>
     </>
   );
@@ -124,6 +129,22 @@ function Item({ page, count, waiting }: { page: PageLink; count?: number; waitin
   );
 }
 
+/** The page of the documentation about the page that is shown. */
+function Documentation() {
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  return (
+    <a
+      href={documentationOf(path)}
+      target="_blank"
+      rel="noreferrer"
+      className="flex h-8 items-center gap-2 rounded-md px-2 hover:bg-sunken hover:text-ink max-md:h-10"
+    >
+      <BookOpen className="size-3.5 shrink-0" aria-hidden />
+      <span className="truncate">{text.shell.documentation}</span>
+    </a>
+  );
+}
+
 function Health() {
   const { coordinator } = useSession();
   const can = useCan();
@@ -134,7 +155,7 @@ function Health() {
     error || away
       ? (["bad", text.shell.unknownHealth] as const)
       : data?.checks.some((check) => check.status !== "pass")
-        ? (["warn", text.shell.unwell] as const)
+        ? (["warn", text.shell.degraded] as const)
         : well;
   return (
     <Link to="/settings/server" className="flex h-7 items-center gap-2 rounded-md px-2 hover:bg-sunken hover:text-ink">
@@ -145,9 +166,7 @@ function Health() {
   );
 }
 
-const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : url);
-
-function Logo() {
+export function Logo() {
   return (
     <svg viewBox="0 0 24 24" className="size-6 shrink-0 text-accent" aria-hidden="true">
       <path d="M5 6 19 9 10 19Z" fill="none" stroke="currentColor" strokeWidth="1.6" opacity=".55" />

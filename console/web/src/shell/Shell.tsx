@@ -8,6 +8,7 @@ import { PolicyTrial } from "@/policy/PolicyTrial";
 
 import { text } from "@/text";
 import { Banner, Button, clock, LiveRegions, StatusLine, usePreferences } from "@/ui";
+import { holdKeys, releaseKeys } from "@/ui/heldKeys";
 import { nextTheme } from "@/ui/preferences";
 import { useKeyboard, useShortcuts } from "@/ui/shortcuts";
 import { useActions } from "./actions";
@@ -22,14 +23,23 @@ const Palette = lazy(loadPalette);
 export function Shell() {
   const [layer, setLayer] = useState<"palette" | "help" | "menu" | null>(null);
   const close = () => setLayer(null);
-  // Load the palette before somebody opens it: until it is there, typed characters would be shortcuts of the page.
+  // Load the palette before somebody opens it.
   useEffect(() => {
     const soon = setTimeout(() => void loadPalette().catch(() => {}), 1000);
     return () => clearTimeout(soon);
   }, []);
   useKeyboard();
+  // The palette may still have to be loaded: what is typed from now on is for its field.
+  const openPalette = () => {
+    holdKeys(close);
+    setLayer("palette");
+  };
+  useEffect(() => {
+    if (layer !== "palette") releaseKeys();
+  }, [layer]);
+  useEffect(() => () => void releaseKeys(), []);
   useShellKeys(
-    () => setLayer((open) => (open === "palette" ? null : "palette")),
+    () => (layer === "palette" ? close() : openPalette()),
     () => setLayer("help"),
   );
   const path = useRouterState({ select: (state) => state.location.pathname });
@@ -45,7 +55,7 @@ export function Shell() {
       </a>
       <Rail />
       <div className="flex min-h-0 min-w-0 flex-col">
-        <TopBar onPalette={() => setLayer("palette")} onMenu={() => setLayer("menu")} />
+        <TopBar onPalette={openPalette} onMenu={() => setLayer("menu")} onHelp={() => setLayer("help")} />
         <OfflineBanner />
         <PartBanner />
         <PolicyTrial />

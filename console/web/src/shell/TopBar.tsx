@@ -1,15 +1,15 @@
 import { clsx } from "clsx";
-import { KeyRound, LogOut, Menu as MenuIcon, Monitor, Moon, Search, Sun } from "lucide-react";
+import { CircleQuestionMark, KeyRound, LogOut, Menu as MenuIcon, Monitor, Moon, Search, Sun } from "lucide-react";
 import { useRef } from "react";
 import { useConnection, useSession } from "@/api";
 import { text } from "@/text";
-import { clock, IconButton, Kbd, Menu, MenuGroup, MenuItem, usePreferences } from "@/ui";
+import { Badge, clock, IconButton, Kbd, Menu, MenuGroup, MenuItem, Tip, usePreferences } from "@/ui";
 import { nextTheme } from "@/ui/preferences";
 import { useActions } from "./actions";
 
 const pictures = { system: Monitor, light: Sun, dark: Moon };
 
-export function TopBar({ onPalette, onMenu }: { onPalette(): void; onMenu(): void }) {
+export function TopBar({ onPalette, onMenu, onHelp }: { onPalette(): void; onMenu(): void; onHelp(): void }) {
   const preferences = usePreferences();
   return (
     <header className="flex h-14 shrink-0 items-center gap-3 border-b border-line bg-surface px-6 max-md:gap-1 max-md:px-3">
@@ -29,6 +29,14 @@ export function TopBar({ onPalette, onMenu }: { onPalette(): void; onMenu(): voi
       </button>
       <div className="ml-auto flex items-center gap-2 text-12 text-ink-2 max-md:gap-1">
         <LiveMark />
+        <ReadOnlyBadge />
+        <IconButton
+          label={text.shell.help}
+          icon={CircleQuestionMark}
+          onClick={onHelp}
+          aria-keyshortcuts="?"
+          className="max-md:hidden"
+        />
         <IconButton
           label={text.shell.theme[preferences.theme]}
           icon={pictures[preferences.theme]}
@@ -37,6 +45,19 @@ export function TopBar({ onPalette, onMenu }: { onPalette(): void; onMenu(): voi
         <KeyMenu />
       </div>
     </header>
+  );
+}
+
+/** Says that the session's key can change nothing, where others would look for what to change. */
+export function ReadOnlyBadge({ className = "max-md:hidden" }: { className?: string }) {
+  const { key } = useSession();
+  if (key.role !== "read") return null;
+  return (
+    <Tip label={text.shell.readOnlyTip}>
+      <span className={className}>
+        <Badge tone="warn">{text.shell.readOnly}</Badge>
+      </span>
+    </Tip>
   );
 }
 
@@ -82,7 +103,7 @@ function KeyMenu() {
     { id: "sign-out", title: text.shell.signOut, icon: LogOut, words: ["log out", "leave"], rank: 2, run: leave },
   ]);
   const days = key.expiration ? Math.floor((Date.parse(key.expiration) - Date.now()) / 864e5) : null;
-  const left = days === null ? "" : days < 1 ? text.shell.keyEnds : text.shell.daysLeft(days);
+  const left = days === null ? "" : text.shell.keyExpires(days);
   return (
     <>
       <Menu
@@ -93,10 +114,10 @@ function KeyMenu() {
           >
             <KeyRound className="size-3.5 text-ink-3" aria-hidden />
             <span className="sr-only">{text.shell.signedIn}</span>
-            <span className="font-mono max-md:hidden">{short}</span>
+            <span className="whitespace-nowrap max-md:hidden">{text.shell.key(short)}</span>
             <span
               className={clsx(
-                "whitespace-nowrap max-lg:hidden",
+                "-ml-1 whitespace-nowrap max-lg:hidden",
                 days !== null && days < 14 ? "text-warn" : "text-ink-3",
               )}
             >

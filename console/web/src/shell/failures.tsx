@@ -1,25 +1,24 @@
 import { type ErrorComponentProps, Link } from "@tanstack/react-router";
-import { Compass } from "lucide-react";
 import { text } from "@/text";
-import { Empty, ErrorState, linkButton, Page } from "@/ui";
+import { ErrorState, LoadingLines, linkButton, Page } from "@/ui";
 
 export function NotFound() {
   return (
     <Page title={text.common.notFoundTitle}>
-      <Empty
-        icon={Compass}
-        title={text.common.notFoundTitle}
-        action={
-          <Link to="/" className={linkButton()}>
-            {text.common.goOverview}
-          </Link>
-        }
-      >
-        {text.common.notFoundBody}
-      </Empty>
+      <div className="space-y-4">
+        <p className="text-ink-2">{text.common.notFoundBody}</p>
+        <Link to="/" className={linkButton()}>
+          {text.common.goOverview}
+        </Link>
+      </div>
     </Page>
   );
 }
+
+/** Shown while the code of a page loads. */
+export const PageWaiting = () => (
+  <LoadingLines widths={["w-40", "w-96 max-w-full", "w-80 max-w-full", "w-64"]} className="space-y-5 p-6 max-md:p-4" />
+);
 
 /** Shown when a page throws. After an update of the console, old chunks are gone, and only a reload helps. */
 export function PageFailed({ error }: ErrorComponentProps) {

@@ -2,3 +2,4 @@
 export { apiKeys } from "./en/apiKeys";
 export { dnsPage } from "./en/dnsPage";
 export { serverPage } from "./en/serverPage";
+export { webhooksPage } from "./en/webhooksPage";

@@ -16,7 +16,8 @@ export function actionsOf<A>(Dialogs: ComponentType<{ action: A; onClose(): void
       <Context value={start}>
         {children}
         {action !== null && (
-          <Suspense>
+          // While the dialogue loads, keys are not shortcuts of the page any more.
+          <Suspense fallback={<span data-layer hidden />}>
             <Dialogs action={action} onClose={close} />
           </Suspense>
         )}

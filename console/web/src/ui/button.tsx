@@ -4,10 +4,10 @@ import type { ComponentProps, ReactNode } from "react";
 import { Tip } from "./tip";
 
 const looks = {
-  primary: "bg-accent text-on-accent hover:brightness-110",
+  primary: "bg-accent text-on-accent hover:brightness-110 max-md:h-11",
   plain: "border border-line-strong bg-surface text-ink hover:bg-sunken",
   ghost: "text-ink-2 hover:bg-sunken hover:text-ink",
-  danger: "bg-bad text-on-bad hover:brightness-110",
+  danger: "bg-bad text-on-bad hover:brightness-110 max-md:h-11",
   "ghost-danger": "text-bad hover:bg-bad-soft",
 };
 

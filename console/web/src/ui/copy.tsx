@@ -63,7 +63,7 @@ export function CopyButton({
           announce(done ? text.common.copied : text.common.copyByHand);
         }}
         className={clsx(
-          "grid size-6 shrink-0 place-items-center rounded text-ink-3 hover:bg-sunken hover:text-ink",
+          "grid size-6 max-md:size-8 shrink-0 place-items-center rounded text-ink-3 hover:bg-sunken hover:text-ink",
           className,
         )}
       >

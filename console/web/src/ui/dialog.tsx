@@ -70,7 +70,11 @@ export function Dialog({ title, children, footer, onClose, sticky, wide, onSubmi
             >
               {children}
             </div>
-            {footer && <div className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{footer}</div>}
+            {footer && (
+              <div className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3 max-md:[&>button]:h-11">
+                {footer}
+              </div>
+            )}
           </Body>
         </D.Content>
       </D.Portal>
@@ -178,6 +182,7 @@ export function SidePanel({
   return (
     <aside
       ref={panel}
+      data-panel
       tabIndex={-1}
       aria-labelledby={id}
       onKeyDown={(event) => {

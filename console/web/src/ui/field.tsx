@@ -147,9 +147,9 @@ export function Switch({
         disabled={disabled}
         aria-disabled={why ? true : undefined}
         aria-label={label}
-        className="relative h-5 w-9 shrink-0 rounded-full border border-control bg-sunken transition-colors duration-100 not-pointer-coarse:after:absolute not-pointer-coarse:after:-inset-1 disabled:opacity-55 aria-disabled:cursor-not-allowed aria-disabled:opacity-55 data-[state=checked]:border-accent data-[state=checked]:bg-accent"
+        className="relative h-5 w-9 shrink-0 rounded-full max-md:h-7 max-md:w-12 border border-control bg-sunken transition-colors duration-100 not-pointer-coarse:after:absolute not-pointer-coarse:after:-inset-1 disabled:opacity-55 aria-disabled:cursor-not-allowed aria-disabled:opacity-55 data-[state=checked]:border-accent data-[state=checked]:bg-accent"
       >
-        <RadixSwitch.Thumb className="block size-3.5 translate-x-0.5 rounded-full bg-control transition-transform duration-100 data-[state=checked]:translate-x-[18px] data-[state=checked]:bg-on-accent" />
+        <RadixSwitch.Thumb className="block size-3.5 translate-x-0.5 rounded-full bg-control transition-transform duration-100 data-[state=checked]:translate-x-[18px] data-[state=checked]:bg-on-accent max-md:size-5 max-md:data-[state=checked]:translate-x-6" />
       </RadixSwitch.Root>
     </Tip>
   );

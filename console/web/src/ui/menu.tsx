@@ -60,7 +60,7 @@ export function Menu({
 }
 
 const item =
-  "flex h-8 items-center gap-2 rounded-md px-2 outline-none select-none aria-disabled:opacity-55 data-[disabled]:opacity-55 data-[highlighted]:bg-sunken dark:data-[highlighted]:bg-chip";
+  "flex h-8 max-md:h-10 items-center gap-2 rounded-md px-2 outline-none select-none aria-disabled:opacity-55 data-[disabled]:opacity-55 data-[highlighted]:bg-sunken dark:data-[highlighted]:bg-chip";
 
 export function MenuItem({
   icon: Icon,

@@ -1,16 +1,24 @@
 import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
 import { ChevronLeft } from "lucide-react";
-import { type ReactNode, useEffect } from "react";
+import { type ComponentProps, type ReactNode, useEffect } from "react";
+import { hostOf, useSession } from "@/api/session";
 import { text } from "@/text";
 
-/** "Nodes · 12 shown · Console" */
+/** "Nodes · 12 shown · mesh.example.com · Fairlead console": people with several networks tell tabs apart by it. */
 export function usePageTitle(...parts: (string | undefined | false)[]) {
-  const title = [...parts.filter(Boolean), text.common.console].join(" · ");
+  const { coordinator } = useSession();
+  const title = [...parts.filter(Boolean), hostOf(coordinator.url), text.common.console].join(" · ");
   useEffect(() => {
     document.title = title;
   }, [title]);
 }
+
+/**
+ * The width of pages that are not lists. Up to a window of 1920 px they are as wide as lists, so that titles and actions
+ * stay in place from page to page; beyond that, lines would become too long to read.
+ */
+export const pageWidth = "max-w-[1656px]";
 
 /** The title of a page and its actions. */
 export function PageHead({
@@ -25,7 +33,7 @@ export function PageHead({
   /** A link back. */
   above?: ReactNode;
   below?: ReactNode;
-  /** As wide as the text below it, unlike the head of a list. */
+  /** As wide as the content below it, unlike the head of a list. */
   narrow?: boolean;
 }) {
   return (
@@ -37,7 +45,7 @@ export function PageHead({
       )}
     >
       {above}
-      <div className={clsx("flex min-h-8 items-center gap-2 max-md:flex-wrap", narrow && "max-w-[1120px]")}>
+      <div className={clsx("flex min-h-8 items-center gap-2 max-md:flex-wrap", narrow && pageWidth)}>
         <h1 className="min-w-0 flex-1 truncate text-20 font-semibold tracking-[-0.01em] has-[form]:overflow-visible has-[form]:whitespace-normal">
           {title}
         </h1>
@@ -55,25 +63,22 @@ export const BackLink = ({ to, children }: { to: "/nodes" | "/users"; children: 
   </Link>
 );
 
-/** A page of text and forms: it scrolls as a whole and has a readable width. Lists fill the window instead. */
-export function Page({
-  title,
-  actions,
-  children,
-  wide,
-}: {
-  title: string;
-  actions?: ReactNode;
-  children: ReactNode;
-  wide?: boolean;
-}) {
+/** The content of a page below its head. Everything that is not a list is in one of these. */
+export const PageBody = ({ className, children, ...rest }: ComponentProps<"div">) => (
+  <div className={clsx("px-6 pt-5 pb-16 max-md:px-4", className)} {...rest}>
+    <div className={pageWidth}>{children}</div>
+  </div>
+);
+
+/** A page of text and forms, which scrolls as a whole. Lists fill the window instead. */
+export function Page({ title, actions, children }: { title: string; actions?: ReactNode; children: ReactNode }) {
   usePageTitle(title);
   return (
     <div className="h-full overflow-y-auto">
-      <PageHead title={title} narrow={!wide}>
+      <PageHead title={title} narrow>
         {actions}
       </PageHead>
-      <div className={clsx("px-6 pt-5 pb-16 max-md:px-4", !wide && "max-w-[1168px]")}>{children}</div>
+      <PageBody>{children}</PageBody>
     </div>
   );
 }

@@ -36,8 +36,8 @@ export function resolve(list: readonly Shortcut[], before: string, key: string):
   return before ? resolve(list, "", key) : { begun: "" };
 }
 
-/** Whether a dialogue is open over the page, which then gets the keys. */
-const covered = () => document.querySelector('[role="dialog"], [role="alertdialog"]') !== null;
+/** Whether a dialogue is open over the page, which then gets the keys, or is loading. */
+const covered = () => document.querySelector('[role="dialog"], [role="alertdialog"], [data-layer]') !== null;
 
 /** Whether plain keys belong to the focused element, or to a layer over the page. */
 export function busy(target: EventTarget | null): boolean {

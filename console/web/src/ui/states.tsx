@@ -112,3 +112,10 @@ export function Banner({
     </div>
   );
 }
+
+/** A warning inside a page or dialog. A Banner spans the page. */
+export const Warning = ({ children, className }: { children: ReactNode; className?: string }) => (
+  <div className={clsx("overflow-hidden rounded-md [&>div]:px-3", className)}>
+    <Banner tone="warn">{children}</Banner>
+  </div>
+);

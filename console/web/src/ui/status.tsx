@@ -4,6 +4,7 @@ import { ApiError } from "@/api/client";
 import { text } from "@/text";
 import { announce } from "./announce";
 import { IconButton } from "./button";
+import { useFootHeight } from "./foot";
 
 interface Message {
   id: number;
@@ -59,8 +60,13 @@ export function StatusLine() {
     },
     () => messages,
   );
+  const foot = useFootHeight();
   return (
-    <div className="pointer-events-none fixed bottom-4 left-4 z-50 flex w-[calc(100vw-32px)] max-w-[400px] max-h-[calc(100dvh-32px)] flex-col gap-2 overflow-y-auto">
+    // Beside the navigation, and above what a page has at the bottom.
+    <div
+      style={{ bottom: foot + 16 }}
+      className="pointer-events-none fixed left-4 z-50 flex w-[calc(100vw-32px)] max-w-[400px] max-h-[calc(100dvh-32px)] flex-col gap-2 overflow-y-auto md:left-[232px]"
+    >
       {shown.map((message) => (
         <Line key={message.id} message={message} />
       ))}

@@ -16,12 +16,15 @@ export function Tabs<V extends string>({
   value,
   onChange,
   panel,
+  segmented,
 }: {
   label: string;
   tabs: readonly Tab<V>[];
   value: V;
   onChange(value: V): void;
   panel: string;
+  /** Looks like a switch, below other tabs. */
+  segmented?: boolean;
 }) {
   const list = useRef<HTMLDivElement>(null);
   const move = (event: KeyboardEvent) => {
@@ -41,7 +44,10 @@ export function Tabs<V extends string>({
       role="tablist"
       aria-label={label}
       onKeyDown={move}
-      className="-mx-2 flex min-w-0 self-end overflow-x-auto px-2 [scrollbar-width:none]"
+      className={clsx(
+        "flex min-w-0 overflow-x-auto [scrollbar-width:none]",
+        segmented ? "my-2 w-fit max-w-full gap-1 rounded-md bg-sunken p-1" : "-mx-2 self-end px-2",
+      )}
     >
       {tabs.map((tab) => {
         const on = tab.value === value;
@@ -56,8 +62,11 @@ export function Tabs<V extends string>({
             tabIndex={on ? 0 : -1}
             onClick={() => onChange(tab.value)}
             className={clsx(
-              "flex h-11 shrink-0 items-center gap-2 border-b-2 px-2 font-medium -outline-offset-2",
-              on ? "border-accent text-ink" : "border-transparent text-ink-2 hover:text-ink",
+              "flex shrink-0 items-center gap-2 px-2 font-medium -outline-offset-2",
+              segmented ? "h-7 rounded max-md:h-8" : "h-11 border-b-2",
+              on ? "text-ink" : "text-ink-2 hover:text-ink",
+              on && segmented && "bg-surface shadow-sm dark:bg-chip",
+              !segmented && (on ? "border-accent" : "border-transparent"),
             )}
           >
             {tab.label}

@@ -52,6 +52,13 @@ export function absolute(at: string, zone: Preferences["timeZone"]): string {
   return `${local} (${utc})`;
 }
 
+/** The date and time to the second, in the person's chosen time zone, where there is no room for two. */
+export function dateTime(at: string, zone: Preferences["timeZone"]): string {
+  const moment = new Date(at);
+  if (zone === "utc") return `${moment.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  return new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" }).format(moment);
+}
+
 /** Hours and minutes of a time today. */
 export function clock(at: number, zone: Preferences["timeZone"]): string {
   const timeZone = zone === "utc" ? "UTC" : undefined;

@@ -4,6 +4,7 @@ import { useLastChange } from "@/activity/lastChange";
 import {
   currentOf,
   type IfMatch,
+  type Node,
   preAuthKeysQuery,
   type User,
   undone,
@@ -13,11 +14,27 @@ import {
   useUsers,
 } from "@/api";
 import { CreateKeyDialog, keyState } from "@/keys";
+import { reasons } from "@/nodes/bulk";
 import { Choice } from "@/nodes/conflict";
 import { NameList } from "@/nodes/NameList";
+import { moveCall, OwnerField, useOtherUsers } from "@/nodes/owner";
+import { useNodeWrites } from "@/nodes/writes";
 import { printable, text } from "@/text";
+import { owner as ownerWords } from "@/text/ownership";
 import { userWords } from "@/text/users";
-import { ApiCall, Button, Checkbox, Dialog, Field, Input, useNow, useStatus, useWrites } from "@/ui";
+import {
+  ApiCall,
+  ApiScript,
+  Button,
+  Checkbox,
+  Choices,
+  Dialog,
+  Field,
+  Input,
+  useNow,
+  useStatus,
+  useWrites,
+} from "@/ui";
 import { CreateUserDialog } from "./CreateUserDialog";
 import { isUserName, nodesOf, taggedBy } from "./facts";
 import { MentionList } from "./MentionList";
@@ -151,6 +168,8 @@ function useLosses(users: readonly User[]) {
     const ids = new Set(users.map((user) => user.id));
     return {
       count: owned?.length ?? users.reduce((sum, user) => sum + user.nodeCount, 0),
+      /** Undefined while they are not known. */
+      nodes: owned,
       names: owned?.map((node) => printable(node.givenName)) ?? [],
       tagged: nodes
         ? users.flatMap((user) => taggedBy(nodes.items, user)).map((node) => printable(node.givenName))
@@ -162,52 +181,99 @@ function useLosses(users: readonly User[]) {
   }, [users, nodes, keys, mentions, now]);
 }
 
-function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?(): void; onClose(): void }) {
+/** Deletes users, after their nodes have been moved to somebody else if that is wanted. */
+function useRemoval(users: readonly User[], onClose: () => void, onDone?: () => void) {
   const t = userWords.remove;
   const writes = useUserWrites();
+  const nodeWrites = useNodeWrites();
   const status = useStatus();
+  const [busy, setBusy] = useState(false);
+  const name = users.length === 1 && users[0] ? printable(users[0].name) : undefined;
+
+  const remove = async (which: readonly User[], tagged: boolean) => {
+    const { failed, kept } = await writes.remove(which, tagged);
+    const done = name ? t.done(name) : t.doneMany(which.length);
+    if (failed.length === 0) status.done(kept > 0 ? `${done}. ${t.kept(kept)}` : done);
+    else
+      status.failed(
+        t.partly(which.length - failed.length, failed.length),
+        failed
+          .slice(0, 3)
+          .map(({ user, why }) => `${printable(user.name)}: ${why}`)
+          .join(" · "),
+        {
+          label: t.retry(failed.length),
+          run: () =>
+            send(
+              failed.map(({ user }) => user),
+              tagged,
+            ),
+        },
+      );
+    if (failed.length < which.length) onDone?.();
+  };
+
+  /** Whether the users own nothing any more, and can be deleted without losing a node. */
+  const emptied = async (nodes: readonly Node[], to: string): Promise<boolean> => {
+    const failed = await nodeWrites.move(nodes, to);
+    if (failed.length > 0) {
+      status.failed(ownerWords.notMoved(failed.length), reasons(failed));
+      return false;
+    }
+    // A device may have joined meanwhile. Deleting its owner would delete it.
+    for (const user of users) {
+      const left = await writes.nodeCount(user);
+      if (left === 0) continue;
+      status.failed(ownerWords.left(printable(user.name), left), "");
+      return false;
+    }
+    return true;
+  };
+
+  const send = async (which: readonly User[], tagged: boolean, move?: { nodes: readonly Node[]; to: string }) => {
+    setBusy(true);
+    try {
+      if (!move || (await emptied(move.nodes, move.to))) await remove(which, tagged);
+    } catch (error) {
+      status.failed(name ? t.failed(name) : t.failedMany, error);
+    }
+    onClose();
+  };
+  return { busy, send };
+}
+
+function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?(): void; onClose(): void }) {
+  const t = userWords.remove;
   const losses = useLosses(users);
+  const { busy, send } = useRemoval(users, onClose, onDone);
+  const [fate, setFate] = useState<Fate>("delete");
+  const [to, setTo] = useState("");
   const [too, setToo] = useState(false);
   const [tagged, setTagged] = useState(false);
   const [typed, setTyped] = useState("");
-  const [busy, setBusy] = useState(false);
   const only = users.length === 1 ? users[0] : undefined;
   const name = only && printable(only.name);
   const nodes = useWrites("nodes:write");
   const holds = losses.count > 0;
-  const word = holds && only ? only.name : users.length >= 5 || (holds && !only) ? String(users.length) : undefined;
-  const ready = (!holds || too) && (word === undefined || typed.trim() === word) && !busy;
+  const moving = holds && fate === "move" ? (losses.nodes ?? []) : [];
+  const loses = holds && fate === "delete";
+  const word = loses && only ? only.name : users.length >= 5 || (loses && !only) ? String(users.length) : undefined;
+  const settled = !holds || (fate === "move" ? to !== "" && moving.length > 0 : too);
+  const ready = settled && (word === undefined || typed.trim() === word) && !busy;
 
-  const send = async (which: readonly User[]) => {
-    setBusy(true);
-    try {
-      const { failed, kept } = await writes.remove(which, tagged);
-      const done = name ? t.done(name) : t.doneMany(which.length);
-      if (failed.length === 0) status.done(kept > 0 ? `${done} ${t.kept(kept)}` : done);
-      else
-        status.failed(
-          t.partly(which.length - failed.length, failed.length),
-          failed
-            .slice(0, 3)
-            .map(({ user, why }) => `${printable(user.name)}: ${why}`)
-            .join(" · "),
-          { label: t.retry(failed.length), run: () => void send(failed.map(({ user }) => user)) },
-        );
-      onClose();
-      if (failed.length < which.length) onDone?.();
-    } catch (error) {
-      status.failed(name ? t.failed(name) : t.failedMany, error);
-      onClose();
-    }
-  };
   return (
     <Dialog
       title={name ? t.title(name) : t.titleMany(users.length)}
       onClose={onClose}
-      onSubmit={() => ready && void send(users)}
+      onSubmit={() => ready && void send(users, tagged, moving.length > 0 ? { nodes: moving, to } : undefined)}
       footer={
         <>
-          <ApiCall method="post" path="/api/v1/user/bulk" body={removal(users, tagged)} />
+          <ApiScript
+            calls={[
+              ...moving.map((node) => moveCall(node, to)),
+              { method: "post", path: "/api/v1/user/bulk", body: removal(users, tagged) },
+            ]}
+          />
           <Button onClick={onClose}>{text.common.cancel}</Button>
           <Button type="submit" look="danger" disabled={!ready} busy={busy}>
             {name ? t.submit(name) : t.submitMany(users.length)}
@@ -219,9 +285,12 @@ function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?():
         <>
           <p>
             <span className="font-medium text-ink">{name ? t.owns(name, losses.count) : t.ownMany(losses.count)}</span>{" "}
-            {t.nodesGo}
+            {fate === "move" ? ownerWords.stay : t.nodesGo}
           </p>
           {losses.names.length > 0 && <NameList names={losses.names} />}
+          {nodes.offered && losses.nodes && (
+            <NodesFate users={users} fate={fate} onFate={setFate} to={to} onTo={setTo} />
+          )}
         </>
       ) : (
         <p>{name ? t.bare(name) : t.bareMany}</p>
@@ -243,12 +312,39 @@ function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?():
           )}
         </div>
       )}
-      {holds && <Checkbox checked={too} onChange={setToo} label={t.too(losses.count)} />}
-      {word !== undefined && (!holds || too) && (
+      {loses && <Checkbox checked={too} onChange={setToo} label={t.too(losses.count)} />}
+      {word !== undefined && settled && (
         <Field label={text.common.typeToConfirm(printable(word))}>
           {(control) => <Input {...control} mono value={typed} onChange={(e) => setTyped(e.target.value)} autoFocus />}
         </Field>
       )}
     </Dialog>
+  );
+}
+
+type Fate = keyof typeof ownerWords.fates;
+
+/** Whether the nodes of deleted users are deleted too, or whose they become. */
+function NodesFate({
+  users,
+  fate,
+  onFate,
+  to,
+  onTo,
+}: {
+  users: readonly User[];
+  fate: Fate;
+  onFate(fate: Fate): void;
+  to: string;
+  onTo(id: string): void;
+}) {
+  const except = users.map((user) => user.id);
+  const others = useOtherUsers(except);
+  if (!others || others.length === 0) return null;
+  return (
+    <>
+      <Choices<Fate> label={ownerWords.fate} choices={ownerWords.fates} value={fate} onChange={onFate} />
+      {fate === "move" && <OwnerField label={ownerWords.moveTo} value={to} onChange={onTo} except={except} autoFocus />}
+    </>
   );
 }

@@ -38,6 +38,9 @@ function writesOf(client: QueryClient) {
     /** The current ETag of a user: changes after that are a conflict. */
     etag: async (user: User) => (await api.call("get", "/api/v1/user/{id}", { params: { id: user.id } })).etag,
 
+    /** How many nodes a user owns now. */
+    nodeCount: async (user: User) => (await api.get("/api/v1/user/{id}", { params: { id: user.id } })).user.nodeCount,
+
     /** Shows the new name, and the old one again if the call fails. Returns the ETag after the write. */
     rename: async (user: User, name: string, ifMatch?: IfMatch) => {
       const before = cached(user.id) ?? user;

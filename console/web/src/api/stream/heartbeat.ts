@@ -2,7 +2,7 @@ import { ApiError } from "../client";
 import type { LiveState } from "./stream";
 
 /** How often a tab without a stream checks that the server answers, and how often while it does not. */
-export const beatEvery = 10_000;
+export const beatEvery = 5000;
 export const beatAway = 3000;
 /** A single missing response is reported as a short break; only a longer one is an outage. */
 const shortBreak = 3000;

@@ -71,7 +71,7 @@ test.each<[string, Partial<Change>, string[]]>([
   ["something new", { kind: "moon" }, ["audit"]],
 ])("%s outdates", (_, fields, parts) => expect(outdatedBy(change(fields))).toEqual(parts));
 
-test("the cache is patched in place and older lists are read anew", () => {
+test("the cache is patched in place and older lists are reloaded", () => {
   const client = new QueryClient();
   client.setQueryData(keys.nodes, addPage(undefined, [node({})], "100", true));
   patchCache(client, [change({ verb: "online" }), change({ id: "201-0", kind: "user", object: "9" })]);
@@ -154,7 +154,7 @@ test("a user that was renamed has the new name wherever it owns something", () =
   expect(client.getQueryData<{ data: { node: Node } }>(keys.node("1"))?.data.node.user).toBe(bea);
 });
 
-test("a tab that nobody has seen yet takes no stream, and reads anew when it is seen", async () => {
+test("a tab that nobody has seen yet takes no stream, and reloads when it is seen", async () => {
   const client = new QueryClient();
   client.setQueryData(keys.dns, "old");
   const seen = Object.assign(new EventTarget(), { hidden: true });
@@ -175,7 +175,7 @@ test("a tab that nobody has seen yet takes no stream, and reads anew when it is 
   vi.unstubAllGlobals();
 });
 
-test("a tab too many is not offline: it reads anew from time to time until there is a stream for it", async () => {
+test("a tab too many is not offline: it reloads from time to time until there is a stream for it", async () => {
   vi.useFakeTimers();
   const client = new QueryClient();
   const read = vi.spyOn(client, "invalidateQueries");
@@ -187,7 +187,13 @@ test("a tab too many is not offline: it reads anew from time to time until there
   expect([...states]).toEqual(["polled"]);
   expect(read).toHaveBeenCalledTimes(2);
   expect(send.mock.calls.length).toBeLessThan(12);
-  send.mockImplementation(async () => new Response(new ReadableStream(), { headers: { "Mesh-Revision": "50" } }));
+  const beating = () =>
+    new ReadableStream<Uint8Array>({
+      start: (feed) => {
+        setInterval(() => feed.enqueue(new TextEncoder().encode(": beat\n\n")), 4000);
+      },
+    });
+  send.mockImplementation(async () => new Response(beating(), { headers: { "Mesh-Revision": "50" } }));
   await vi.advanceTimersByTimeAsync(15_000);
   expect([...states]).toEqual(["polled", "live"]);
   const before = read.mock.calls.length;
@@ -199,7 +205,7 @@ test("a tab too many is not offline: it reads anew from time to time until there
   vi.useRealTimers();
 });
 
-test("a key that may not follow the stream reads anew from time to time", () => {
+test("a key that may not follow the stream reloads from time to time", () => {
   vi.useFakeTimers();
   const client = new QueryClient();
   const read = vi.spyOn(client, "invalidateQueries");
@@ -254,6 +260,13 @@ describe("the follower", () => {
       feed?.enqueue(new TextEncoder().encode(text));
       await vi.advanceTimersByTimeAsync(200);
     };
+    /** Time passes on a stream that only carries heartbeats. */
+    const beat = async (milliseconds: number) => {
+      for (let passed = 0; passed < milliseconds; passed += 4000) {
+        await say(": beat\n\n");
+        await vi.advanceTimersByTimeAsync(3800);
+      }
+    };
     const fail = (error: Error | null) => {
       failure = error;
     };
@@ -261,7 +274,7 @@ describe("the follower", () => {
       feed?.close();
       await vi.advanceTimersByTimeAsync(1000);
     };
-    return { follower, opened, states, changes, say, cut, fail, ended, reset, begin };
+    return { follower, opened, states, changes, say, beat, cut, fail, ended, reset, begin };
   }
   const event = (id: string) => `id: ${id}\nevent: node.online\ndata: {"id":"${id}"}\n\n`;
 
@@ -282,19 +295,28 @@ describe("the follower", () => {
     f.follower.start();
     await f.say(event("51-0"));
     f.follower.setHidden(true);
-    await vi.advanceTimersByTimeAsync(30_000);
+    await f.beat(30_000);
     f.follower.setHidden(false);
     await vi.advanceTimersByTimeAsync(100);
     expect(f.opened).toHaveLength(1);
     f.follower.setHidden(true);
-    await f.say(": heartbeat\n\n");
-    await vi.advanceTimersByTimeAsync(hiddenAfter / 2);
-    await f.say(": heartbeat\n\n");
-    await vi.advanceTimersByTimeAsync(hiddenAfter / 2);
+    await f.beat(hiddenAfter);
     expect(f.states.at(-1)).toBe("asleep");
     f.follower.setHidden(false);
     await vi.advanceTimersByTimeAsync(100);
     expect(f.opened).toEqual([null, "51-0"]);
+    f.follower.stop();
+  });
+
+  test("notices within 15 seconds that nothing comes any more, and connects again", async () => {
+    const f = following();
+    f.follower.start();
+    await f.say(event("51-0"));
+    await f.beat(60_000);
+    expect(f.states).toEqual(["live"]);
+    await vi.advanceTimersByTimeAsync(15_000);
+    expect(f.states.slice(0, 2)).toEqual(["live", "connecting"]);
+    expect(f.opened.slice(0, 2)).toEqual([null, "51-0"]);
     f.follower.stop();
   });
 

@@ -3,7 +3,7 @@ import { useId } from "react";
 import { type Node, useNodes } from "@/api";
 import { routeId, turnCall, useTurnRoutes } from "@/routes";
 import { printable, text } from "@/text";
-import { ApiSteps, Badge, Empty, Switch, type Tone, useWrites } from "@/ui";
+import { ApiSteps, Badge, Command, Empty, Switch, type Tone, useWrites } from "@/ui";
 import { type NodeRoute, type RouteState, routesOf } from "../routes";
 
 const t = text.node.routes;
@@ -22,7 +22,12 @@ export function NodeRoutes({ node, deleted }: { node: Node; deleted: boolean }) 
   if (routes.length === 0)
     return (
       <Empty icon={RouteIcon} title={t.none}>
-        {t.noneBody}
+        <div className="space-y-3">
+          <p>{t.makeRouter}</p>
+          <Command value={t.routerCommand} what={t.command} />
+          <p>{t.makeExit}</p>
+          <Command value={t.exitCommand} what={t.command} />
+        </div>
       </Empty>
     );
   return (

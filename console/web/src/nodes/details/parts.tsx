@@ -52,5 +52,5 @@ export function Fact({ label, children }: { label: string; children: ReactNode }
 }
 
 export const SmallButton = ({ className, ...rest }: Parameters<typeof Button>[0]) => (
-  <Button className="h-6! px-2! text-12!" {...rest} />
+  <Button className="h-6! px-2! text-12! max-md:h-9! max-md:px-3!" {...rest} />
 );

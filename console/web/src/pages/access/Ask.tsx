@@ -3,20 +3,13 @@ import { useQuery } from "@tanstack/react-query";
 import { CircleCheck, CircleX, FileCode, FlaskConical, PencilLine, X } from "lucide-react";
 import { type FormEvent, useEffect, useId, useState } from "react";
 import { type Asked, whyQuery } from "@/access";
-import {
-  type AccessPrincipal,
-  ApiError,
-  type PolicyAnswer,
-  type PolicyFinding,
-  useCan,
-  useNodes,
-  useUsers,
-} from "@/api";
+import { type PolicyAnswer, type PolicyFinding, useCan, useNodes } from "@/api";
 import { useOpenInEditor } from "@/policy";
 import { printable, text } from "@/text";
-import { accessMap } from "@/text/access";
+import { accessMap, accessView } from "@/text/access";
 import { Badge, Button, Delayed, IconButton, Input, Select, Skeleton, useStatus } from "@/ui";
-import { destination, policyName, suggestions } from "./names";
+import { Combobox } from "@/ui/combobox";
+import { type AskProblem, askProblem, destination, policyName, type Suggestion, suggestions } from "./names";
 
 const t = accessMap.ask;
 
@@ -24,67 +17,93 @@ const t = accessMap.ask;
 export function AskForm({
   asked,
   onAsk,
-  principals,
+  all,
+  problem,
 }: {
   asked: Asked;
   onAsk(asked: Asked): void;
-  principals: readonly AccessPrincipal[];
+  /** What can be asked about by name. */
+  all: readonly Suggestion[];
+  /** Why the question has no answer. */
+  problem: AskProblem | null;
 }) {
   const [form, setForm] = useState(asked);
   const port = useId();
+  const about = useId();
   // biome-ignore lint/correctness/useExhaustiveDependencies: the address wins when it changes
   useEffect(() => setForm(asked), [asked.from, asked.to, asked.port, asked.proto]);
+  const ask = (next: Asked) => {
+    const trimmed = { ...next, from: next.from.trim(), to: next.to.trim(), port: next.port.trim() };
+    if (trimmed.from && trimmed.to) onAsk(trimmed);
+  };
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    const next = { ...form, from: form.from.trim(), to: form.to.trim(), port: form.port.trim() };
-    if (next.from && next.to) onAsk(next);
+    ask(form);
   };
   const ports = form.proto !== "icmp";
+  // The problem belongs to the question that was sent, not to what was typed since.
+  const wrong = (side: "from" | "to") => (problem?.side === side && form[side].trim() === asked[side] ? problem : null);
   return (
-    <form
-      onSubmit={submit}
-      aria-label={t.title}
-      className="grid min-w-0 grid-cols-[auto_1fr_auto_1fr] items-center gap-2 text-13 text-ink-2 md:flex"
-    >
-      <End
-        label={t.from}
-        hint={t.fromHint}
-        value={form.from}
-        onChange={(from) => setForm({ ...form, from })}
-        principals={principals}
-      />
-      <End
-        label={t.to}
-        hint={t.toHint}
-        value={form.to}
-        onChange={(to) => setForm({ ...form, to })}
-        principals={principals}
-      />
-      <label htmlFor={port}>{t.port}</label>
-      <Input
-        id={port}
-        className="min-w-12 md:w-[68px]"
-        inputMode="numeric"
-        placeholder={t.anyPort}
-        disabled={!ports}
-        value={ports ? form.port : ""}
-        onChange={(e) => setForm({ ...form, port: e.target.value.replace(/\D/g, "").slice(0, 5) })}
-      />
-      <Select
-        aria-label={t.proto}
-        className="shrink-0"
-        value={form.proto}
-        onChange={(e) => setForm({ ...form, proto: e.target.value, port: e.target.value === "icmp" ? "" : form.port })}
-      >
-        {Object.entries(t.protos).map(([value, label]) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
+    <form onSubmit={submit} aria-label={t.title} className="min-w-0 space-y-3">
+      <div className="space-y-0.5">
+        <h2 className="text-14 font-semibold">{t.title}</h2>
+        <p className="text-12 text-ink-2 max-md:hidden">{accessView.ask.about}</p>
+      </div>
+      <div className="grid min-w-0 grid-cols-[auto_1fr_auto_1fr] items-center gap-2 text-13 text-ink-2 md:flex md:max-w-[1120px]">
+        {(["from", "to"] as const).map((side) => (
+          <End
+            key={side}
+            label={t[side]}
+            hint={side === "from" ? t.fromHint : t.toHint}
+            value={form[side]}
+            onChange={(value) => setForm({ ...form, [side]: value })}
+            all={all}
+            describedBy={wrong(side) ? about : undefined}
+          />
         ))}
-      </Select>
-      <Button look="primary" type="submit" disabled={!form.from.trim() || !form.to.trim()}>
-        {t.submit}
-      </Button>
+        <label htmlFor={port}>{t.port}</label>
+        <Input
+          id={port}
+          className="h-9! min-w-12 md:w-[76px]"
+          inputMode="numeric"
+          placeholder={t.anyPort}
+          disabled={!ports}
+          value={ports ? form.port : ""}
+          onChange={(e) => setForm({ ...form, port: e.target.value.replace(/\D/g, "").slice(0, 5) })}
+        />
+        <Select
+          aria-label={t.proto}
+          className="shrink-0 [&>select]:h-9"
+          value={form.proto}
+          onChange={(e) =>
+            setForm({ ...form, proto: e.target.value, port: e.target.value === "icmp" ? "" : form.port })
+          }
+        >
+          {Object.entries(t.protos).map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </Select>
+        <Button look="primary" type="submit" className="h-9!" disabled={!form.from.trim() || !form.to.trim()}>
+          {t.submit}
+        </Button>
+      </div>
+      {problem && (!problem.side || wrong(problem.side)) && (
+        <div id={about} role="alert" className="flex flex-wrap items-center gap-x-2 gap-y-1 text-13 text-bad">
+          <CircleX className="size-4 shrink-0" aria-hidden />
+          <span className="min-w-0 break-words">{printable(problem.text, 600)}</span>
+          {problem.instead.length > 0 && <span className="text-ink-2">{accessView.ask.instead}</span>}
+          {problem.instead.map((name) => (
+            <Button key={name} className="h-7!" onClick={() => problem.side && ask({ ...form, [problem.side]: name })}>
+              {printable(name)}
+            </Button>
+          ))}
+          {problem.reference && (
+            <span className="font-mono text-11 text-ink-3">{text.common.reference(problem.reference)}</span>
+          )}
+        </div>
+      )}
     </form>
   );
 }
@@ -94,44 +113,47 @@ function End({
   hint,
   value,
   onChange,
-  principals,
+  all,
+  describedBy,
 }: {
   label: string;
   hint: string;
   value: string;
   onChange(value: string): void;
-  principals: readonly AccessPrincipal[];
+  all: readonly Suggestion[];
+  /** The ID of what is wrong with it, if something is. */
+  describedBy: string | undefined;
 }) {
   const id = useId();
-  const { data: nodes } = useNodes();
-  const { data: users } = useUsers();
-  const [used, setUsed] = useState(false);
   return (
     <>
       <label htmlFor={id}>{label}</label>
-      <Input
+      <Combobox
         id={id}
-        className="min-w-0 md:w-[172px] max-md:col-span-3"
-        list={`${id}-list`}
+        className="md:flex-1 max-md:col-span-3 [&>input]:h-9"
         placeholder={hint}
         value={value}
-        onFocus={() => setUsed(true)}
-        onChange={(e) => onChange(e.target.value)}
+        onChange={onChange}
+        suggest={(typed) => suggestions(typed, all)}
+        listLabel={accessView.ask.options}
+        aria-invalid={describedBy ? true : undefined}
+        aria-describedby={describedBy}
       />
-      {used && (
-        <datalist id={`${id}-list`}>
-          {suggestions(value, principals, nodes?.items ?? [], users?.items ?? []).map((name) => (
-            <option key={name} value={name} />
-          ))}
-        </datalist>
-      )}
     </>
   );
+}
+
+/** Why the question in the address has no answer; null if it has one, or if none was asked. */
+export function useAskProblem(asked: Asked, draft: string | undefined, all: readonly Suggestion[]): AskProblem | null {
+  const { data, error } = useQuery({ ...whyQuery(asked, draft), enabled: asked.from !== "" && asked.to !== "" });
+  return error && !data ? askProblem(asked, error, all) : null;
 }
 
 /** The server's answer to a question. */
 export function Answer({ asked, draft, onClose }: { asked: Asked; draft: string | undefined; onClose(): void }) {
   const { data, error } = useQuery(whyQuery(asked, draft));
+  // The form says what is wrong with the question.
+  if (error && !data) return null;
   const anyPort = !asked.port && asked.proto !== "icmp";
   return (
     <section
@@ -139,14 +161,7 @@ export function Answer({ asked, draft, onClose }: { asked: Asked; draft: string 
       aria-label={t.title}
       className="shrink-0 overflow-y-auto border-b border-line bg-surface px-6 py-4 max-md:px-4 md:max-h-[46vh]"
     >
-      {error && !data ? (
-        <Head icon={<CircleX className="size-5 text-bad" aria-hidden />} title={t.failed} onClose={onClose}>
-          <p className="text-ink-2">{error.message}</p>
-          {error instanceof ApiError && error.requestId && (
-            <p className="font-mono text-11 text-ink-3">{text.common.reference(error.requestId)}</p>
-          )}
-        </Head>
-      ) : !data ? (
+      {!data ? (
         <Delayed>
           <Skeleton className="my-1 w-72" />
         </Delayed>

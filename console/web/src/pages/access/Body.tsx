@@ -1,16 +1,18 @@
 import { Link } from "@tanstack/react-router";
 import { Network } from "lucide-react";
-import { useCallback } from "react";
-import type { AccessRow } from "@/access";
+import { useCallback, useMemo } from "react";
+import { type AccessRow, rowsOf } from "@/access";
 import type { AccessMap, AccessPrincipal } from "@/api";
-import { accessMap as t } from "@/text/access";
-import { Empty, linkButton, Skeleton } from "@/ui";
+import { accessView, accessMap as t } from "@/text/access";
+import { Button, Empty, linkButton, Skeleton } from "@/ui";
 import type { accessColumns } from "./columns";
 import { Flow } from "./Flow";
+import { Legend } from "./Legend";
 import { MapTable } from "./MapTable";
 import { Matrix } from "./Matrix";
 import { NodeChooser } from "./NodeChooser";
 import type { Search, SetSearch, View } from "./search";
+import { combined, connectedFirst, hasManyRoutes, withoutManyRoutes } from "./tidyMap";
 
 /** The map in the selected view. */
 export function Body({
@@ -23,6 +25,8 @@ export function Body({
   onOpen,
   columns,
   clear,
+  byNodes,
+  draft,
 }: {
   map: AccessMap;
   rows: readonly AccessRow[];
@@ -33,20 +37,57 @@ export function Body({
   onOpen(from: AccessPrincipal, to: AccessPrincipal): void;
   columns: ReturnType<typeof accessColumns>;
   clear(): void;
+  /** The map has each node. */
+  byNodes: boolean;
+  /** The map shows what a draft changes. */
+  draft: boolean;
 }) {
   const openRow = useCallback((row: AccessRow) => onOpen(row.from, row.to), [onOpen]);
-  if (view === "matrix") return <Matrix map={map} rows={rows} open={search.cell} onOpen={onOpen} />;
+  const each = search.routes === "all";
+  const drawn = useMemo(() => {
+    const fewer = each ? map : withoutManyRoutes(map);
+    return byNodes ? connectedFirst(fewer) : fewer;
+  }, [map, each, byNodes]);
+  const drawnRows = useMemo(() => (drawn === map ? rows : rowsOf(drawn)), [drawn, map, rows]);
+  const expand = useCallback(() => setSearch({ routes: each ? "" : "all" }), [setSearch, each]);
+  const openCell = useCallback(
+    (from: AccessPrincipal, to: AccessPrincipal) =>
+      from.kind === combined || to.kind === combined ? expand() : onOpen(from, to),
+    [onOpen, expand],
+  );
+  const routes = view !== "table" && hasManyRoutes(map) && !search.node && (
+    <Routes each={each} onToggle={expand} count={Math.max(countOf(map.from), countOf(map.to))} />
+  );
+  if (view === "matrix")
+    return (
+      <>
+        <Matrix map={drawn} rows={drawnRows} open={search.cell} onOpen={openCell} />
+        <Legend view="matrix" draft={draft}>
+          {byNodes && <span>{accessView.matrix.connectedFirst}</span>}
+          {routes}
+        </Legend>
+      </>
+    );
   if (view === "flow")
     return (
-      <Flow
-        rows={rows}
-        chooser={<NodeChooser value={search.node} onChange={(node) => setSearch({ node, focus: "" }, "push")} />}
-        chosen={search.node !== ""}
-        focus={search.focus}
-        onFocus={(focus) => setSearch(focus ? { focus } : { focus, node: "" }, "push")}
-        openRule={search.rule}
-        onOpenRule={(rule) => setSearch({ rule, cell: "" }, "push")}
-      />
+      <>
+        <Flow
+          // The paths of one node are not part of the map.
+          rows={search.node ? rows : drawnRows}
+          chooser={<NodeChooser value={search.node} onChange={(node) => setSearch({ node, focus: "" }, "push")} />}
+          chosen={search.node !== ""}
+          focus={search.focus}
+          onFocus={(focus) => setSearch(focus ? { focus } : { focus, node: "" }, "push")}
+          openRule={search.rule}
+          onOpenRule={(rule) => setSearch({ rule, cell: "" }, "push")}
+          all={search.paths === "all"}
+          onAll={(all) => setSearch({ paths: all ? "all" : "" })}
+          onExpand={expand}
+        />
+        <Legend view="flow" draft={draft}>
+          {routes}
+        </Legend>
+      </>
     );
   return (
     <MapTable
@@ -58,6 +99,21 @@ export function Body({
       onClear={clear}
       loading={false}
     />
+  );
+}
+
+const countOf = (side: readonly AccessPrincipal[]) => side.filter(({ kind }) => kind === "route").length;
+
+/** Says that networks are combined, and changes it. */
+function Routes({ each, count, onToggle }: { each: boolean; count: number; onToggle(): void }) {
+  const t = accessView.routes;
+  return (
+    <span className="inline-flex items-center gap-2">
+      {!each && t.collapsed(count)}
+      <Button look="ghost" className="-my-1 h-7!" onClick={onToggle}>
+        {each ? t.collapse : t.expand}
+      </Button>
+    </span>
   );
 }
 

@@ -3,10 +3,11 @@ import { clsx } from "clsx";
 import { type KeyboardEvent, type ReactNode, useMemo, useRef, useState } from "react";
 import { type AccessRow, ChangeSign, lineOf, PrincipalName } from "@/access";
 import { printable } from "@/text";
-import { accessMap } from "@/text/access";
+import { accessMap, accessView } from "@/text/access";
 import { Button } from "@/ui";
 import { useWidth } from "@/ui/useWidth";
-import { type FlowEdge, type FlowItem, itemHeight, layOutFlow, path, ruleId } from "./flow";
+import { type FlowEdge, type FlowItem, itemHeight, layOutFlow, mostPaths, path, ruleId } from "./flow";
+import { combined } from "./tidyMap";
 
 const t = accessMap;
 const wide = [200, 288, 200] as const;
@@ -22,8 +23,16 @@ export function Flow({
   onOpenRule,
   chooser,
   chosen,
+  all,
+  onAll,
+  onExpand,
 }: {
   rows: readonly AccessRow[];
+  /** Whether to draw more than the largest paths. */
+  all: boolean;
+  onAll(all: boolean): void;
+  /** Shows each network that is combined with others. */
+  onExpand(): void;
   /** A chooser for a node, and whether one is selected. */
   chooser: ReactNode;
   chosen: boolean;
@@ -38,16 +47,24 @@ export function Flow({
   const fits = room >= wide[0] + wide[1] + wide[2] + 2 * least;
   const widths = fits ? wide : narrow;
   const width = Math.max(room, widths[0] + widths[1] + widths[2] + 2 * least);
-  const flow = useMemo(() => layOutFlow(rows, focus), [rows, focus]);
+  const most = all ? mostPaths.more : mostPaths.usual;
+  const flow = useMemo(() => layOutFlow(rows, focus, most), [rows, focus, most]);
+  const choose = (item: FlowItem) => {
+    if (item.rule) onOpenRule(ruleId(item.rule));
+    else if (item.principal?.kind === combined) onExpand();
+    else onFocus(focus === item.id ? "" : item.id);
+  };
   const [hovered, setHovered] = useState("");
   const x = [0, (width - widths[1]) / 2, width - widths[2]] as const;
   return (
     <div ref={frame} className="min-h-0 flex-1 overflow-auto bg-surface px-6 pb-6">
       <div className="flex min-h-12 items-center gap-3 text-12 text-ink-2" style={{ width }}>
         <span className="flex-1">
-          {t.flow.hint}
-          {flow.more > 0 && `. ${t.flow.more(flow.more)}`}
+          {flow.drawn < flow.paths ? accessView.flow.largest(flow.drawn, flow.paths) : t.flow.hint}
         </span>
+        {(all ? flow.paths > mostPaths.usual : flow.drawn < flow.paths) && (
+          <Button onClick={() => onAll(!all)}>{all ? accessView.flow.fewer : accessView.flow.more}</Button>
+        )}
         {chooser}
         {(focus || chosen) && <Button onClick={() => onFocus("")}>{t.flow.all}</Button>}
       </div>
@@ -76,7 +93,7 @@ export function Flow({
             left={x[item.column]}
             width={widths[item.column]}
             on={focus === item.id || (item.rule !== undefined && openRule === ruleId(item.rule))}
-            onChoose={() => (item.rule ? onOpenRule(ruleId(item.rule)) : onFocus(focus === item.id ? "" : item.id))}
+            onChoose={() => choose(item)}
             onHover={setHovered}
           />
         ))}
@@ -134,7 +151,9 @@ function Item({
         <>
           <span className="sr-only">{t.flow.only}</span>
           <span className="min-w-0 flex-1">{item.principal && <PrincipalName principal={item.principal} />}</span>
-          <span className="text-11 text-ink-3 tabular-nums">{item.principal?.nodes.toLocaleString("en")}</span>
+          {item.principal?.kind !== combined && (
+            <span className="text-11 text-ink-3 tabular-nums">{item.principal?.nodes.toLocaleString("en")}</span>
+          )}
         </>
       )}
     </button>

@@ -1,9 +1,8 @@
 import { useEffect, useId, useState } from "react";
 import { useNodes } from "@/api";
-import { accessMap } from "@/text/access";
-import { Input } from "@/ui";
-
-const most = 40;
+import { accessMap, accessView } from "@/text/access";
+import { Combobox } from "@/ui/combobox";
+import { askable, suggestions } from "./names";
 
 /** A field for the name of a node. It calls onChange when the text is the name of a node. */
 export function NodeChooser({ value, onChange }: { value: string; onChange(name: string): void }) {
@@ -11,32 +10,25 @@ export function NodeChooser({ value, onChange }: { value: string; onChange(name:
   const { data } = useNodes();
   const [typed, setTyped] = useState(value);
   useEffect(() => setTyped(value), [value]);
-  const names = (data?.items ?? []).map((node) => node.givenName);
+  const nodes = data?.items ?? [];
   const choose = (next: string) => {
     setTyped(next);
-    const exact = names.find((name) => name.toLowerCase() === next.trim().toLowerCase());
-    if (exact) onChange(exact);
+    const exact = nodes.find((node) => node.givenName.toLowerCase() === next.trim().toLowerCase());
+    if (exact) onChange(exact.givenName);
     else if (!next) onChange("");
   };
   return (
     <>
       <label htmlFor={id}>{accessMap.flow.node}</label>
-      <Input
+      <Combobox
         id={id}
-        className="max-w-44"
-        list={`${id}-list`}
+        className="w-44"
         placeholder={accessMap.flow.nodeHint}
         value={typed}
-        onChange={(e) => choose(e.target.value)}
+        onChange={choose}
+        suggest={(text) => suggestions(text, askable([], nodes, []), ["node"])}
+        listLabel={accessView.ask.options}
       />
-      <datalist id={`${id}-list`}>
-        {names
-          .filter((name) => name.toLowerCase().includes(typed.trim().toLowerCase()))
-          .slice(0, most)
-          .map((name) => (
-            <option key={name} value={name} />
-          ))}
-      </datalist>
     </>
   );
 }

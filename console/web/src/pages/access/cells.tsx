@@ -6,7 +6,8 @@ import { memo, useEffect, useRef } from "react";
 import { type AccessRow, ChangeSign, changeOf, shortPorts, splitName } from "@/access";
 import type { AccessCell, AccessPrincipal } from "@/api";
 import { printable } from "@/text";
-import { accessMap } from "@/text/access";
+import { accessMap, accessView } from "@/text/access";
+import { combined } from "./tidyMap";
 
 const t = accessMap;
 /** The sizes of the matrix, in pixels. */
@@ -17,8 +18,8 @@ export interface Place {
   column: number;
 }
 
-const countWords = (principal: AccessPrincipal) =>
-  principal.kind === "route" || principal.kind === "internet" ? t.routers(principal.nodes) : t.nodes(principal.nodes);
+const countWords = ({ kind, nodes }: AccessPrincipal) =>
+  kind === combined ? "" : `, ${kind === "route" || kind === "internet" ? t.routers(nodes) : t.nodes(nodes)}`;
 
 export function ColumnHead({ principal, index, left }: { principal: AccessPrincipal; index: number; left: number }) {
   const { kind, name } = splitName(principal);
@@ -26,7 +27,7 @@ export function ColumnHead({ principal, index, left }: { principal: AccessPrinci
     <div
       role="columnheader"
       aria-colindex={index + 2}
-      aria-label={`${printable(principal.name)}, ${countWords(principal)}`}
+      aria-label={`${printable(principal.name)}${countWords(principal)}`}
       title={printable(principal.name)}
       className="absolute top-0 bottom-0 flex flex-col justify-end overflow-hidden px-2 pb-2 text-left"
       style={{ left, width: size.column }}
@@ -43,7 +44,7 @@ export const RowHead = memo(function RowHead({ principal }: { principal: AccessP
     <div
       role="rowheader"
       aria-colindex={1}
-      aria-label={`${printable(principal.name)}, ${countWords(principal)}`}
+      aria-label={`${printable(principal.name)}${countWords(principal)}`}
       className="sticky left-0 z-10 flex h-full items-center gap-2 border-r border-b border-line border-b-hair bg-surface pr-3 pl-6"
       style={{ width: size.side }}
     >
@@ -53,7 +54,7 @@ export const RowHead = memo(function RowHead({ principal }: { principal: AccessP
         </span>
         <span className="block truncate text-11 text-ink-3">{t.kinds[principal.kind] ?? kind}</span>
       </span>
-      {principal.kind !== "node" && (
+      {principal.kind !== "node" && principal.kind !== combined && (
         <span className="text-11 text-ink-3 tabular-nums">{principal.nodes.toLocaleString("en")}</span>
       )}
     </div>
@@ -147,11 +148,32 @@ function Found({ row, open }: { row: AccessRow; open: boolean }) {
           {shortPorts(change === "lost" && cell.pairs === 0 ? cell.lost : cell.ports)}
         </span>
       </span>
-      <span className="truncate text-11 text-ink-2 tabular-nums">
-        {cell.own ? t.own : whole ? cell.pairs.toLocaleString("en") : t.of(cell.pairs, cell.of)}
-        <span className="sr-only"> {t.pairWord}</span>
-      </span>
+      <span className="truncate text-11 text-ink-2 tabular-nums">{cell.own ? t.own : <Amount cell={cell} />}</span>
       {change && <span className="sr-only">{changeWords(cell)}</span>}
     </span>
+  );
+}
+
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+/** The share of a cell as a text that fits into it. */
+export function shareOf({ pairs, of }: Pick<AccessCell, "pairs" | "of">): string {
+  const part = (pairs / Math.max(of, 1)) * 100;
+  return part > 0 && part < 1 ? accessView.cell.little : `${Math.min(99, Math.round(part))}%`;
+}
+
+/** How many pairs have access: their number if all do, else their share. Screen readers get the numbers. */
+function Amount({ cell }: { cell: AccessCell }) {
+  const whole = cell.pairs === cell.of;
+  if (whole && cell.pairs < 10_000) return t.pairs(cell.pairs);
+  return (
+    <>
+      <span aria-hidden>
+        {whole ? `${short.format(cell.pairs)} ${t.pairWord}` : accessView.cell.share(shareOf(cell))}
+      </span>
+      <span className="sr-only">
+        {t.of(cell.pairs, cell.of)} {t.pairWord}
+      </span>
+    </>
   );
 }

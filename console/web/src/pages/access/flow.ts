@@ -1,5 +1,6 @@
 import { type AccessRow, type Change, lineOf } from "@/access";
 import type { AccessPrincipal, AccessRule } from "@/api";
+import { withoutSecondNames } from "./tidyMap";
 
 /** A name in one of the three columns. */
 export interface FlowItem {
@@ -27,13 +28,15 @@ export interface FlowLayout {
   items: FlowItem[];
   edges: FlowEdge[];
   height: number;
-  /** The number of rules that are not drawn. */
-  more: number;
+  /** How many paths from a source by a rule to a destination there are, and how many are drawn. */
+  paths: number;
+  drawn: number;
 }
 
 export const itemHeight = 32;
 export const itemGap = 8;
-const mostRules = 60;
+/** How many paths are drawn at first, and after asking for more. */
+export const mostPaths = { usual: 40, more: 400 };
 const [thinnest, thickest] = [1, 10];
 /** The maximum gap between names in a short column next to a long one. */
 const widestGap = 28;
@@ -49,29 +52,33 @@ interface Sum {
 const changeOfSum = ({ before, after }: Sum): Change =>
   before === after ? "" : before === 0 ? "gained" : after === 0 ? "lost" : "changed";
 
-/** Lays out three columns in the order of the map and of the policy text, so that it is the same at every visit. */
-export function layOutFlow(rows: readonly AccessRow[], focus: string): FlowLayout {
+/** Lays out three columns, the largest first. Only the largest paths are drawn, and those that a draft changes. */
+export function layOutFlow(rows: readonly AccessRow[], focus: string, most = mostPaths.usual): FlowLayout {
   const sums = new Map<string, Sum & { rule: AccessRule; from?: AccessPrincipal; to?: AccessPrincipal }>();
   const rules = new Map<string, AccessRule & Sum>();
+  const paths: { pairs: number; edges: [string, string]; rule: string; changed: boolean }[] = [];
   const add = (key: string, use: Sum & { rule: AccessRule }, end: { from?: AccessPrincipal; to?: AccessPrincipal }) => {
     const sum = sums.get(key) ?? { before: 0, after: 0, rule: use.rule, ...end };
     sum.before += use.before;
     sum.after += use.after;
     sums.set(key, sum);
   };
-  for (const row of rows) {
+  for (const row of withoutSecondNames(rows)) {
     for (const use of row.rules) {
       const id = ruleId(use.rule);
       if (focus && ![`from ${row.from.name}`, `to ${row.to.name}`, `rule ${id}`].includes(focus)) continue;
-      add(`from ${row.from.name}|${id}`, use, { from: row.from });
-      add(`${id}|to ${row.to.name}`, use, { to: row.to });
+      const edges: [string, string] = [`from ${row.from.name}|${id}`, `${id}|to ${row.to.name}`];
+      add(edges[0], use, { from: row.from });
+      add(edges[1], use, { to: row.to });
+      paths.push({ pairs: Math.max(use.before, use.after), edges, rule: id, changed: use.before !== use.after });
       const rule = rules.get(id) ?? { ...use.rule, before: 0, after: 0 };
       rule.before += use.before;
       rule.after += use.after;
       rules.set(id, rule);
     }
   }
-  const drawn = chosenRules(rules);
+  const chosen = [...paths].sort((a, b) => Number(b.changed) - Number(a.changed) || b.pairs - a.pairs).slice(0, most);
+  const drawn = new Set(chosen.flatMap((path) => path.edges));
   const items = new Map<string, FlowItem>();
   const item = (id: string, column: 0 | 1 | 2, what: Partial<FlowItem>) => {
     const known = items.get(id) ?? { id, column, pairs: 0, change: "" as Change, y: 0, ...what };
@@ -79,12 +86,13 @@ export function layOutFlow(rows: readonly AccessRow[], focus: string): FlowLayou
     return known;
   };
   const ruleItem = (rule: AccessRule) => item(`rule ${ruleId(rule)}`, 1, { rule });
-  for (const rule of drawn) {
-    Object.assign(ruleItem(rule), { pairs: Math.max(rule.after, rule.before), change: changeOfSum(rule) });
+  for (const id of new Set(chosen.map((path) => path.rule))) {
+    const rule = rules.get(id);
+    if (rule) Object.assign(ruleItem(rule), { pairs: Math.max(rule.after, rule.before), change: changeOfSum(rule) });
   }
   const edges: FlowEdge[] = [];
   for (const [id, sum] of sums) {
-    if (!drawn.some((rule) => ruleId(rule) === ruleId(sum.rule))) continue;
+    if (!drawn.has(id)) continue;
     const middle = ruleItem(sum.rule);
     const end = sum.from
       ? item(`from ${sum.from.name}`, 0, { principal: sum.from })
@@ -104,16 +112,7 @@ export function layOutFlow(rows: readonly AccessRow[], focus: string): FlowLayou
   const widest = Math.max(1, ...edges.map((edge) => edge.pairs));
   for (const edge of edges) edge.width = edgeWidth(edge.pairs, widest);
   const height = place([...items.values()], orderOf(rows));
-  return { items: [...items.values()], edges, height, more: rules.size - drawn.length };
-}
-
-/** The rules with the most pairs, in the order of the policy text. */
-function chosenRules(rules: ReadonlyMap<string, AccessRule & Sum>): (AccessRule & Sum)[] {
-  const weight = (rule: Sum) => Math.max(rule.before, rule.after);
-  return [...rules.values()]
-    .sort((a, b) => weight(b) - weight(a))
-    .slice(0, mostRules)
-    .sort((a, b) => lineOf(a) - lineOf(b) || a.change.localeCompare(b.change));
+  return { items: [...items.values()], edges, height, paths: paths.length, drawn: chosen.length };
 }
 
 /** The width of a path for a number of pairs, on a scale that keeps a few visible next to thousands. */
@@ -126,12 +125,11 @@ function orderOf(rows: readonly AccessRow[]): ReadonlyMap<string, number> {
   return order;
 }
 
-/** Sets the position of each name; shorter columns get wider gaps. */
+/** Sets the position of each name, the most pairs first; shorter columns get wider gaps. */
 function place(items: FlowItem[], order: ReadonlyMap<string, number>): number {
+  const placeOf = (item: FlowItem) => (item.rule ? lineOf(item.rule) : (order.get(item.id) ?? 0));
   const columns = ([0, 1, 2] as const).map((column) =>
-    items
-      .filter((one) => one.column === column)
-      .sort((a, b) => (column === 1 ? 0 : (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0))),
+    items.filter((one) => one.column === column).sort((a, b) => b.pairs - a.pairs || placeOf(a) - placeOf(b)),
   );
   const tall = Math.max(...columns.map((list) => list.length)) * (itemHeight + itemGap) - itemGap;
   for (const list of columns) {

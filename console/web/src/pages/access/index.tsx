@@ -1,7 +1,7 @@
 /** Who can reach what: a question form, and a matrix, a drawing and a table of the server's access map. */
 import { type ReactNode, useCallback, useMemo } from "react";
 import { rowId } from "@/access";
-import type { AccessPrincipal } from "@/api";
+import { type AccessMap, type AccessPrincipal, useNodes, useUsers } from "@/api";
 import { matches, useFilter } from "@/filter";
 import { useSearchState } from "@/router/search";
 import { text } from "@/text";
@@ -12,7 +12,6 @@ import {
   Delayed,
   ErrorState,
   ExportMenu,
-  FilterChips,
   FilterLine,
   PageHead,
   Select,
@@ -21,11 +20,12 @@ import {
   usePageTitle,
   ViewMenu,
 } from "@/ui";
-import { Answer, AskForm } from "./Ask";
+import { Answer, AskForm, useAskProblem } from "./Ask";
 import { Body, Nothing, Waiting } from "./Body";
 import { accessColumns, rowFilter } from "./columns";
 import { DraftBanner } from "./DraftBanner";
 import { MapFilterMenu } from "./FilterMenu";
+import { askable, type Suggestion } from "./names";
 import { OpenPanel } from "./OpenPanel";
 import { type SetSearch, usual, type View } from "./search";
 import { type Detail, useDraftText, useMap, useNodeRows } from "./useMap";
@@ -70,16 +70,12 @@ export function AccessPage() {
   );
   const asked = { from: search.from, to: search.to, port: search.port, proto: search.proto };
   const ask = (next: Partial<typeof asked>) => setSearch({ port: "", proto: "", ...next }, "push");
+  const names = useAskable(map);
+  const problem = useAskProblem(asked, draft, names);
   return (
     <div className="flex h-full min-w-0">
       <div className="flex min-w-0 flex-1 flex-col">
-        <Head
-          view={view}
-          by={by}
-          choices={choices}
-          setSearch={setSearch}
-          form={<AskForm asked={asked} onAsk={ask} principals={map?.to ?? none} />}
-        >
+        <Head by={by} choices={choices} setSearch={setSearch}>
           {view === "table" && (
             <>
               {!phone && filter}
@@ -90,6 +86,11 @@ export function AccessPage() {
             </>
           )}
         </Head>
+        <div className="relative z-30 shrink-0 border-b border-line bg-surface px-6 py-4 max-md:px-4 max-md:py-3">
+          <AskForm asked={asked} onAsk={ask} all={names} problem={problem} />
+        </div>
+        {asked.from && asked.to && <Answer asked={asked} draft={draft} onClose={() => ask({ from: "", to: "" })} />}
+        <Views view={view} setSearch={setSearch} />
         {draftText !== undefined && (
           <DraftBanner
             rows={rows}
@@ -100,12 +101,10 @@ export function AccessPage() {
             onToggle={() => setSearch({ draft: hidden ? "" : "off" })}
           />
         )}
-        {asked.from && asked.to && <Answer asked={asked} draft={draft} onClose={() => ask({ from: "", to: "" })} />}
         {map && map.moreFrom + map.moreTo + map.moreCells > 0 && (
           <Banner tone="warn">{t.part(map.moreFrom, map.moreTo, map.moreCells)}</Banner>
         )}
         {phone && <div className="flex gap-2 border-b border-line bg-surface px-4 py-2">{filter}</div>}
-        {view === "table" && <FilterChips terms={terms} value={typed} onChange={setTyped} />}
         <div
           id={panelId}
           role="tabpanel"
@@ -131,6 +130,8 @@ export function AccessPage() {
               onOpen={onOpen}
               columns={columns}
               clear={() => setTyped("")}
+              byNodes={by === "nodes"}
+              draft={draft !== undefined}
             />
           )}
         </div>
@@ -140,42 +141,27 @@ export function AccessPage() {
   );
 }
 
-const none: readonly AccessPrincipal[] = [];
+/** Everything that can be asked about by name. */
+function useAskable(map: AccessMap | undefined): Suggestion[] {
+  const nodes = useNodes().data?.items;
+  const users = useUsers().data?.items;
+  return useMemo(() => askable(map?.to ?? [], nodes ?? [], users ?? []), [map, nodes, users]);
+}
 
-/** The title with the views, the question form, and the level of detail. */
+/** The title with the level of detail. */
 function Head({
-  view,
   by,
   choices,
   setSearch,
-  form,
   children,
 }: {
-  view: View;
   by: Detail;
   choices: readonly (readonly [value: string, label: string])[];
   setSearch: SetSearch;
-  form: ReactNode;
   children: ReactNode;
 }) {
   return (
-    <PageHead
-      title={text.access.title}
-      below={
-        <div className="mt-2 flex min-w-0 items-center gap-x-4 @max-[960px]:flex-col @max-[960px]:items-stretch">
-          <div className="min-w-0 flex-1 max-md:hidden">
-            <Tabs
-              label={text.access.title}
-              tabs={(Object.keys(t.views) as View[]).map((value) => ({ value, label: t.views[value] }))}
-              value={view}
-              onChange={(value) => setSearch({ view: value })}
-              panel={panelId}
-            />
-          </div>
-          <div className="min-w-0 py-1.5 max-md:pb-3">{form}</div>
-        </div>
-      }
-    >
+    <PageHead title={text.access.title} below={<div className="h-3" />}>
       {children}
       <Select
         aria-label={t.by}
@@ -191,3 +177,15 @@ function Head({
     </PageHead>
   );
 }
+
+const Views = ({ view, setSearch }: { view: View; setSearch: SetSearch }) => (
+  <div className="shrink-0 border-b border-line bg-canvas px-6 max-md:hidden">
+    <Tabs
+      label={text.access.title}
+      tabs={(Object.keys(t.views) as View[]).map((value) => ({ value, label: t.views[value] }))}
+      value={view}
+      onChange={(value) => setSearch({ view: value })}
+      panel={panelId}
+    />
+  </div>
+);

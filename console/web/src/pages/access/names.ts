@@ -1,7 +1,9 @@
 import type { AccessRow } from "@/access";
-import type { AccessPrincipal, Node, User } from "@/api";
+import { type AccessPrincipal, ApiError, type Node, type User } from "@/api";
 import type { TestEntry } from "@/policy";
 import { addressIn, destinationOf, firstPort } from "@/policy/tests";
+import { accessMap, accessView } from "@/text/access";
+import type { Option } from "@/ui/combobox";
 
 /** The name that policy rules use for what was asked about: they use tags and owners, not the names of nodes. */
 export function policyName(end: string, nodes: readonly Node[]): string {
@@ -58,25 +60,104 @@ function named({ kind, name, id }: AccessPrincipal, rules: readonly string[], no
 
 const most = 40;
 
-/** Suggestions for what was typed so far, prefix matches first. */
-export function suggestions(
-  typed: string,
+export interface Suggestion {
+  name: string;
+  kind: "group" | "tag" | "user" | "node";
+}
+
+/** Everything that a question can be about by name. */
+export function askable(
   principals: readonly AccessPrincipal[],
   nodes: readonly Node[],
   users: readonly User[],
-): string[] {
+): Suggestion[] {
+  const all: Suggestion[] = [
+    ...principals.flatMap(({ kind, name }) => (kind === "group" || kind === "tag" ? [{ name, kind } as const] : [])),
+    ...users.map(({ name }) => ({ name, kind: "user" as const })),
+    ...nodes.flatMap(({ tags }) => tags.map((name) => ({ name, kind: "tag" as const }))),
+    ...nodes.map(({ givenName }) => ({ name: givenName, kind: "node" as const })),
+  ];
+  return [...new Map(all.map((one) => [one.name, one])).values()];
+}
+
+/** Suggestions for what was typed so far, prefix matches first; of some kinds, or of all. */
+export function suggestions(
+  typed: string,
+  all: readonly Suggestion[],
+  kinds?: readonly Suggestion["kind"][],
+): Option[] {
   const wanted = typed.trim().toLowerCase();
-  const names = new Set([
-    ...principals.filter((p) => p.kind === "group" || p.kind === "tag").map((p) => p.name),
-    ...users.map((u) => u.name),
-    ...nodes.map((n) => n.givenName),
-  ]);
-  const begin: string[] = [];
-  const hold: string[] = [];
-  for (const name of names) {
+  const begin: Option[] = [];
+  const hold: Option[] = [];
+  for (const { name, kind } of all) {
+    if (kinds && !kinds.includes(kind)) continue;
     const at = name.toLowerCase().indexOf(wanted);
-    if (at === 0 || name.toLowerCase().indexOf(`:${wanted}`) >= 0) begin.push(name);
-    else if (at > 0) hold.push(name);
+    const option = { value: name, note: accessMap.kinds[kind] };
+    if (at === 0 || name.toLowerCase().indexOf(`:${wanted}`) >= 0) begin.push(option);
+    else if (at > 0) hold.push(option);
   }
   return [...begin, ...hold].slice(0, most);
+}
+
+/** Why a question got no answer, at which field, and what could be asked instead. */
+export interface AskProblem {
+  side: "from" | "to" | null;
+  text: string;
+  instead: string[];
+  /** For the server's log, if the question itself may be right. */
+  reference?: string;
+}
+
+const t = accessView.ask;
+
+/** Turns the server's refusal of a question into words for the person who asked. */
+export function askProblem(asked: { from: string; to: string }, error: Error, all: readonly Suggestion[]): AskProblem {
+  const sides = (["from", "to"] as const).filter((side) => error.message.includes(asked[side]));
+  const unknown = error instanceof ApiError && error.status === 404;
+  const side = sides[0];
+  if (!unknown || !side) {
+    const reference = error instanceof ApiError && error.status >= 500 ? error.requestId : "";
+    return { side: null, text: sentence(error.message), instead: [], ...(reference && { reference }) };
+  }
+  const name = asked[side];
+  if (/^[\da-f.:]+\/\d+$/i.test(name)) {
+    const address = addressIn(name);
+    return { side, text: t.network(name), instead: [address] };
+  }
+  if (name.startsWith("autogroup:")) return { side, text: t.autogroup(name), instead: [] };
+  return { side, text: t.unknown(name), instead: nearest(name, all) };
+}
+
+/** A message of the server as a sentence. */
+const sentence = (said: string) => `${said.charAt(0).toUpperCase()}${said.slice(1)}${/[.?!]$/.test(said) ? "" : "."}`;
+
+/** Up to three names that differ from a misspelt one by little, the most similar first. */
+export function nearest(name: string, all: readonly Suggestion[]): string[] {
+  const wanted = name.toLowerCase();
+  const bare = (text: string) => text.replace(/^(tag|group):/, "");
+  const far = Math.max(1, Math.floor(bare(wanted).length / 3));
+  return all
+    .map((one) => ({ name: one.name, edits: editsBetween(bare(wanted), bare(one.name.toLowerCase()), far) }))
+    .filter(({ edits }) => edits <= far)
+    .sort((a, b) => a.edits - b.edits)
+    .slice(0, 3)
+    .map((one) => one.name);
+}
+
+/** The number of letters to add, remove or replace, or a number above the limit. */
+function editsBetween(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) > limit) return limit + 1;
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let k = 1; k <= b.length; k++) {
+      next[k] = Math.min(
+        (row[k] ?? 0) + 1,
+        (next[k - 1] ?? 0) + 1,
+        (row[k - 1] ?? 0) + (a[i - 1] === b[k - 1] ? 0 : 1),
+      );
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
 }

@@ -25,6 +25,7 @@ import { accessMap } from "@/text/access";
 import { Badge, Button, CopyButton, Delayed, ErrorState, IconButton, SidePanel, Skeleton, Time, useStatus } from "@/ui";
 import { ruleId } from "./flow";
 import { testOfRow } from "./names";
+import { withoutSecondNames } from "./tidyMap";
 
 const t = accessMap;
 const mostNodes = 100;
@@ -267,7 +268,7 @@ export function RulePanel({
   const saved = data?.policy?.policy ?? "";
   const line = lineOf(rule);
   const source = ruleText(rule.change === "removed" ? saved : (draft ?? saved), line);
-  const uses = rows.filter((row) => row.rules.some((use) => ruleId(use.rule) === ruleId(rule)));
+  const uses = withoutSecondNames(rows).filter((row) => row.rules.some((use) => ruleId(use.rule) === ruleId(rule)));
   return (
     <SidePanel title={line > 0 ? t.panel.rule(line) : t.panel.ruleNowhere} onClose={onClose}>
       <div className="space-y-6 text-13">

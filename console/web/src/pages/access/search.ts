@@ -16,6 +16,9 @@ export const usual = {
   sort: "",
   cols: "",
   draft: "",
+  /** "all" shows each network, and every path. */
+  routes: "",
+  paths: "",
 };
 export type Search = typeof usual;
 export type SetSearch = (change: Partial<Search>, how?: "replace" | "push") => void;

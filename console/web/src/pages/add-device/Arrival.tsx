@@ -8,7 +8,7 @@ import { loginsQuery, type Node, type PreAuthKey, useCan, useConnection, useNode
 import { unruledTags, usePolicyTags } from "@/keys";
 import { ipv4Of, NodeMark, Owner } from "@/nodes";
 import { printable, text } from "@/text";
-import { announce, Banner, Button, linkButton } from "@/ui";
+import { announce, Button, linkButton, Warning } from "@/ui";
 import { arrivals } from "./join";
 
 const t = text.device.waiting;
@@ -94,14 +94,12 @@ function Arrived({ node }: { node: Node }) {
         <Owner node={node} />
       </div>
       {unseen && (
-        <div className="overflow-hidden rounded-md [&>div]:px-3">
-          <Banner tone="warn">
-            {unseen}{" "}
-            <Link to="/policy" className="font-medium underline underline-offset-2">
-              {text.device.openPolicy}
-            </Link>
-          </Banner>
-        </div>
+        <Warning>
+          {unseen}{" "}
+          <Link to="/policy" className="font-medium underline underline-offset-2">
+            {text.device.openPolicy}
+          </Link>
+        </Warning>
       )}
     </li>
   );

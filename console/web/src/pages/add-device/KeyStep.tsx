@@ -2,7 +2,7 @@ import { useState } from "react";
 import { api, newRequestName, type PreAuthKey } from "@/api";
 import { Failure, notATag, TagField, tagsOf, unruledTags, usePolicyTags } from "@/keys";
 import { text } from "@/text";
-import { ApiCall, Banner, Button, Checkbox, CopyButton, Time, useWrites } from "@/ui";
+import { ApiCall, Button, Checkbox, CopyButton, Time, useWrites, Warning } from "@/ui";
 import { type Kind, keyOf } from "./join";
 
 const t = text.device;
@@ -72,7 +72,7 @@ export function KeyStep({
           <p className="pl-6 text-12 text-ink-2">{t.passingHint}</p>
         </div>
       )}
-      {unruled.length > 0 && <Note>{t.noRule(unruled.join(", "))}</Note>}
+      {unruled.length > 0 && <Warning>{t.noRule(unruled.join(", "))}</Warning>}
       {error !== null && <Failure what={t.keyFailed} error={error} />}
       <div className="flex flex-wrap items-center gap-2">
         <ApiCall method="post" path="/api/v1/preauthkey" body={body(Math.floor(Date.now() / 60e3) * 60e3)} />
@@ -105,13 +105,7 @@ function Made({ made, unruled, onTaken }: { made: PreAuthKey; unruled: string[];
         />
         <CopyButton value={made.key} what={t.keyValueCopy} className="size-8!" onCopied={onTaken} />
       </div>
-      {unruled.length > 0 && <Note>{t.noRule(unruled.join(", "))}</Note>}
+      {unruled.length > 0 && <Warning>{t.noRule(unruled.join(", "))}</Warning>}
     </div>
   );
 }
-
-const Note = ({ children }: { children: string }) => (
-  <div className="overflow-hidden rounded-md [&>div]:px-3">
-    <Banner tone="warn">{children}</Banner>
-  </div>
-);

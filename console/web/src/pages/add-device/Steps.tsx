@@ -2,7 +2,7 @@ import { type ReactNode, useId, useState } from "react";
 import { useSession } from "@/api";
 import { onlyHere } from "@/keys";
 import { text } from "@/text";
-import { Banner, Checkbox, Command, Field, FoldButton, Input, Tabs, useFold } from "@/ui";
+import { Checkbox, Command, Field, FoldButton, Input, Tabs, useFold, Warning } from "@/ui";
 import { type Computer, type JoinOptions, joinLine, notAPrefix, type System } from "./join";
 import { Qr } from "./Qr";
 
@@ -42,11 +42,7 @@ export function Steps({
         />
       </div>
       <div id={panel} role="tabpanel" aria-labelledby={`${panel}-${system}`} className="pt-4">
-        {onlyHere(coordinator.url) && (
-          <div className="mb-3 overflow-hidden rounded-md [&>div]:px-3">
-            <Banner tone="warn">{t.onlyHere(coordinator.url)}</Banner>
-          </div>
-        )}
+        {onlyHere(coordinator.url) && <Warning className="mb-3">{t.onlyHere(coordinator.url)}</Warning>}
         {withKey && !keyValue && <p className="mb-3 text-ink-2">{t.keyFirst}</p>}
         {computer ? (
           <ol className="list-decimal space-y-3 pl-5 marker:text-ink-3">

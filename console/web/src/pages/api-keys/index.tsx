@@ -93,24 +93,24 @@ function KeyList({ all, loading }: { all: readonly ApiKey[]; loading: boolean })
   const now = useNow();
   const list = useListPage({ id: "api-keys-list", usual, tabs: t.tabs, fields: apiKeyFilterFields });
   const { tab, terms } = list;
-  const rows = useMemo(() => {
-    const by = apiKeyFilter(now);
-    return all.filter((key) => (tab === "all" || apiKeyState(key, now) === tab) && matches(key, terms, by));
-  }, [all, tab, terms, now]);
+  const found = useMemo(() => all.filter((key) => matches(key, terms, apiKeyFilter(now))), [all, terms, now]);
+  const rows = useMemo(() => found.filter((key) => tab === "all" || apiKeyState(key, now) === tab), [found, tab, now]);
   const columns = useMemo(() => apiKeyColumns(session.prefix, now), [session.prefix, now]);
   const tabs = tabsOf(t.tabs, (tab) => ({
-    count: all.filter((key) => tab === "all" || apiKeyState(key, now) === tab).length,
+    count: found.filter((key) => tab === "all" || apiKeyState(key, now) === tab).length,
   }));
   return (
     <div className="relative flex min-h-0 flex-1 flex-col">
       <div className="@container shrink-0 border-b border-line bg-canvas px-6 max-md:px-4">
         <ListToolbar
           small
+          segmented
           list={list}
           label={text.settings.apiKeys}
           tabs={tabs}
           columns={columns}
           filter={t}
+          found={rows.length}
           filterMenu={
             <FilterMenu groups={filters} words={t.filters.words} value={list.typed} onChange={list.setTyped} />
           }

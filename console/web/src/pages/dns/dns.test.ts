@@ -64,17 +64,17 @@ test("two people clash where both changed the same in another way", () => {
 test("what the server finds wrong stands at its line", () => {
   const { problems, rest } = serverProblems(
     [
-      { path: "nameservers", message: "nameservers[1] is no address" },
-      { path: "extraRecords", message: "extraRecords[0].name is no name" },
-      { path: "split", message: 'split: "x y" is no domain' },
+      { path: "nameservers", message: 'nameservers[1]: "nonsense" must be an IP address' },
+      { path: "extraRecords", message: 'extraRecords[0]: name "a b" must be a domain' },
+      { path: "split", message: 'split: "x y" must be a domain' },
       { path: "other", message: "something else" },
     ],
     { ...form, nameservers: "9.9.9.9\n\nnonsense" },
   );
   expect(problems).toEqual({
-    nameservers: "Line 3: is no address",
-    extraRecords: "Line 1: is no name",
-    split: 'split: "x y" is no domain',
+    nameservers: 'Line 3: "nonsense" must be an IP address',
+    extraRecords: 'Line 1: name "a b" must be a domain',
+    split: 'split: "x y" must be a domain',
   });
   expect(rest).toEqual(["something else"]);
 });

@@ -93,7 +93,7 @@ export function serverProblems(
       rest.push(message);
       continue;
     }
-    const [, index, why] = /^\w+\[(\d+)\](?:\.\w+)? (.*)$/s.exec(message) ?? [];
+    const [, index, why] = /^\w+\[(\d+)\](?:\.\w+)?:? (.*)$/s.exec(message) ?? [];
     problems[field] =
       index !== undefined && why !== undefined && field !== "magicDNS"
         ? dnsPage.line(lineOf(form[field], Number(index)), why)

@@ -21,6 +21,7 @@ import {
   Switch,
   TextArea,
   Time,
+  UnsavedGuard,
   useStatus,
   useWrites,
   WriteButton,
@@ -161,6 +162,7 @@ function Settings({ dns, etag }: { dns: DNS; etag: string | null }) {
         {failure !== null && <Failure what={t.failed} error={failure} />}
         <Fields dns={dns} state={state} editable={editable} />
       </form>
+      {editable && changed.length > 0 && <UnsavedGuard reason="dns" />}
       {resetting && <Reset etag={etag} onClose={() => setResetting(false)} />}
     </SettingsPage>
   );

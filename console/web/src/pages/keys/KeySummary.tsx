@@ -29,6 +29,11 @@ export function KeySummary({ of: key, creator }: { of: PreAuthKey; creator: stri
             {keyName(key)} <CopyButton value={keyName(key)} what={keyName(key)} />
           </span>
         </Fact>
+        {key.description && (
+          <Fact label={t.columns.description}>
+            <span className="break-words">{printable(key.description)}</span>
+          </Fact>
+        )}
         <Fact label={t.columns.owner}>
           <KeyOwner of={key} />
         </Fact>

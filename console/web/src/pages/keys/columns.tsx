@@ -36,6 +36,13 @@ export function keyColumns({ nodes, creators, powerful, now }: KeyFacts): Column
       ),
     }),
     textColumn({
+      id: "description",
+      title: t.columns.description,
+      width: 200,
+      yields: 2,
+      value: (key) => key.description,
+    }),
+    textColumn({
       id: "owner",
       title: t.columns.owner,
       width: 164,

@@ -69,17 +69,16 @@ function KeysList() {
   const { tab, terms, search, setSearch } = list;
   const all = query.data?.items ?? none;
 
-  const rows = useMemo(() => {
-    const by = keyFilter(now);
-    return all.filter((key) => (tab === "all" || keyState(key, now) === tab) && matches(key, terms, by));
-  }, [all, tab, terms, now]);
+  const found = useMemo(() => all.filter((key) => matches(key, terms, keyFilter(now))), [all, terms, now]);
+  const rows = useMemo(() => found.filter((key) => tab === "all" || keyState(key, now) === tab), [found, tab, now]);
   const columns = useMemo(
     () => keyColumns({ nodes: nodesByKey(nodes?.items ?? []), creators, powerful: powerful ?? [], now }),
     [nodes, creators, powerful, now],
   );
   const tabs = useMemo(
-    () => tabsOf(t.tabs, (tab) => ({ count: all.filter((key) => tab === "all" || keyState(key, now) === tab).length })),
-    [all, now],
+    () =>
+      tabsOf(t.tabs, (tab) => ({ count: found.filter((key) => tab === "all" || keyState(key, now) === tab).length })),
+    [found, now],
   );
   const open = search.key ? all.find((key) => key.id === search.key) : undefined;
 
@@ -94,6 +93,7 @@ function KeysList() {
       tabs={tabs}
       columns={columns}
       filter={t}
+      found={rows.length}
       filterMenu={<KeyFilterMenu keys={all} value={list.typed} onChange={list.setTyped} />}
       actions={
         <>
@@ -198,7 +198,12 @@ function PhoneRow({ of: key, now }: { of: PreAuthKey; now: number }) {
         >
           {keyName(key)}
         </Link>
-        <div className="truncate text-12 text-ink-2">{printable(keyOwnerWords(key))}</div>
+        <div className="truncate text-12 text-ink-2">
+          {[key.description, keyOwnerWords(key)]
+            .filter(Boolean)
+            .map((part) => printable(part))
+            .join(" · ")}
+        </div>
       </div>
       <div className="flex shrink-0 flex-col items-end gap-0.5 text-12 text-ink-2">
         <KeyKind of={key} now={now} />

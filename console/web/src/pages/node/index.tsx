@@ -16,6 +16,7 @@ import {
   ErrorState,
   LoadingLines,
   linkButton,
+  PageBody,
   PageHead,
   usePageTitle,
   useShortcuts,
@@ -96,9 +97,9 @@ function NodeView({ node, deleted }: { node: Node; deleted: boolean }) {
       >
         {!deleted && <NodeMenu node={node} here />}
       </PageHead>
-      <div className="max-w-[1168px] px-6 pt-5 pb-16 max-md:px-4">
+      <PageBody>
         <NodePart node={node} tab={search.tab} panel={panel} deleted={deleted} />
-      </div>
+      </PageBody>
     </div>
   );
 }

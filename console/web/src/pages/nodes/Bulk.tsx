@@ -1,9 +1,10 @@
-import { Hourglass, Route, Tag, Trash2 } from "lucide-react";
+import { Hourglass, Route, Tag, Trash2, UserPen } from "lucide-react";
 import type { Node } from "@/api";
 import { type Selection, useChosen } from "@/list";
 import { type useNodeActions, waitingRoutes } from "@/nodes";
 import { useTurnRoutes } from "@/routes";
 import { text } from "@/text";
+import { owner } from "@/text/ownership";
 import { BulkBar, Button, type Column, ExportMenu, useWrites } from "@/ui";
 
 const t = text.nodes;
@@ -27,7 +28,7 @@ export function Bulk({
   const turn = useTurnRoutes();
   const { chosen, bar } = useChosen(list, nodes, rows);
   const waiting = chosen.some((node) => waitingRoutes(node).length > 0);
-  const act = (name: "addTags" | "expire" | "delete") => () => start({ name, nodes: chosen });
+  const act = (name: "addTags" | "owners" | "expire" | "delete") => () => start({ name, nodes: chosen });
   return (
     <BulkBar label={t.title} {...bar}>
       {offered && (
@@ -35,6 +36,11 @@ export function Bulk({
           <Button look="ghost" icon={Tag} why={why} onClick={act("addTags")}>
             {t.bulk.tags}
           </Button>
+          {chosen.some((node) => node.tags.length === 0) && (
+            <Button look="ghost" icon={UserPen} why={why} onClick={act("owners")}>
+              {owner.change}
+            </Button>
+          )}
           {routes.offered && waiting && (
             <Button
               look="ghost"

@@ -1,14 +1,11 @@
 import type { Node } from "@/api";
-import { ipv4Of, NodeMark, NodeMenu, ownerWords, waitingRoutes } from "@/nodes";
+import { type Around, ipv4Of, NodeMark, NodeMenu, ownerWords } from "@/nodes";
 import { printable, text } from "@/text";
-import { Badge, Flash, Time } from "@/ui";
-import { NodeLink } from "./columns";
-
-const t = text.nodes;
+import { Flash, Time } from "@/ui";
+import { Attention, NodeLink } from "./columns";
 
 /** A node on a phone, in two lines. */
-export function PhoneRow({ node, onOpen }: { node: Node; onOpen(node: Node): void }) {
-  const waiting = waitingRoutes(node).length;
+export function PhoneRow({ node, around, onOpen }: { node: Node; around: Around; onOpen(node: Node): void }) {
   return (
     <div className="flex w-full min-w-0 items-center gap-3">
       <Flash value={node.online} className="grid shrink-0 place-items-center rounded-full">
@@ -21,16 +18,12 @@ export function PhoneRow({ node, onOpen }: { node: Node; onOpen(node: Node): voi
           <span className="truncate">{printable(ownerWords(node))}</span>
         </div>
       </div>
-      {waiting > 0 && <Badge tone="warn">{t.waiting(waiting)}</Badge>}
-      <span className="text-12 text-ink-3">
-        {node.expired ? (
-          <span className="text-bad">{t.state.expired}</span>
-        ) : node.online ? (
-          text.common.now
-        ) : (
-          <Time at={node.lastSeen} focusable={false} />
-        )}
-      </span>
+      <Attention node={node} around={around} />
+      {!node.expired && (
+        <span className="text-12 text-ink-3">
+          {node.online ? text.common.now : <Time at={node.lastSeen} focusable={false} />}
+        </span>
+      )}
       <NodeMenu node={node} />
     </div>
   );

@@ -1,8 +1,10 @@
 import { clsx } from "clsx";
 import { CircleArrowUp, Timer } from "lucide-react";
 import type { MouseEvent } from "react";
-import type { Node, NodeBuckets } from "@/api";
+import type { Node } from "@/api";
 import {
+  type Around,
+  attentionOf,
   type Hosts,
   ipv4Of,
   ipv6Of,
@@ -18,7 +20,7 @@ import {
   waitingRoutes,
 } from "@/nodes";
 import { compareText, printable, text } from "@/text";
-import { type Column, CopyButton, Flash, Time, Tip, textColumn } from "@/ui";
+import { Badge, type Column, CopyButton, Flash, Time, Tip, textColumn } from "@/ui";
 
 const t = text.nodes;
 const time = (at: string | null) => (at ? Date.parse(at) : Number.POSITIVE_INFINITY);
@@ -34,9 +36,8 @@ const natWord = (varies: boolean | null | undefined) => (varies == null ? "" : v
 
 export interface NodeFacts {
   hosts: Hosts | undefined;
-  presence: ReadonlyMap<string, NodeBuckets> | undefined;
+  around: Around;
   newest: string;
-  now: number;
   onOpen(node: Node): void;
 }
 
@@ -55,12 +56,27 @@ export function NodeLink({ node, onOpen, className }: { node: Node; onOpen(node:
   );
 }
 
-export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts): Column<Node>[] {
+/** Why a node needs attention. It stays beside the name, whichever columns have room. */
+export function Attention({ node, around }: { node: Node; around: Around }) {
+  const why = attentionOf(node, around);
+  const tone = why === "expired" || why === "offline" ? "bad" : "warn";
+  return (
+    why && (
+      <Badge tone={tone} className="shrink-0">
+        {t.attention[why]}
+      </Badge>
+    )
+  );
+}
+
+export function nodeColumns({ hosts, around, newest, onOpen }: NodeFacts): Column<Node>[] {
+  const { presence, now } = around;
   return [
     textColumn({
       id: "node",
       title: t.columns.node,
       fixed: true,
+      least: 208,
       value: (node) => node.givenName,
       cell: (node) => (
         <span className="flex min-w-0 items-center gap-2.5">
@@ -76,6 +92,7 @@ export function nodeColumns({ hosts, presence, newest, now, onOpen }: NodeFacts)
               <Timer className="size-3.5 shrink-0 text-ink-3" role="img" aria-label={t.ephemeral} />
             </Tip>
           )}
+          <Attention node={node} around={around} />
         </span>
       ),
     }),

@@ -1,7 +1,7 @@
 /** The list of nodes: the reference for every list of the console. */
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Plus, Server, Trash2 } from "lucide-react";
-import { lazy, Suspense, useCallback, useMemo, useState } from "react";
+import { lazy, Suspense, useCallback, useMemo } from "react";
 import { type Node, useCan, useHosts, useNodes, usePresence } from "@/api";
 import { matches, type Term } from "@/filter";
 import { useOwnedTags } from "@/keys/policyTags";
@@ -75,8 +75,8 @@ export function NodesPage() {
 
 function NodesList() {
   const query = useNodes();
-  const { data: presence } = usePresence();
-  const now = useNow();
+  const around = useAround();
+  const { now } = around;
   const list = useListPage({ id: "nodes-list", usual, tabs: t.tabs, fields: nodeFilterFields });
   const { tab, terms, filtered, showAll, search, setSearch } = list;
   const nodes = query.data?.items ?? noNodes;
@@ -85,23 +85,24 @@ function NodesList() {
   const onOpen = useCallback((node: Node) => setSearch({ node: node.id }, "push"), [setSearch]);
   const chosen = search.cols.split(",");
   const { data: hosts } = useHosts(asksHosts(terms) || hostColumns.some((id) => chosen.includes(id)));
-  const columns = useMemo(
-    () => nodeColumns({ hosts, presence, newest, now, onOpen }),
-    [hosts, presence, newest, now, onOpen],
-  );
+  const columns = useMemo(() => nodeColumns({ hosts, around, newest, onOpen }), [hosts, around, newest, onOpen]);
   // Sort before filtering: comparing thousands of names at every keystroke takes too long.
   const sorted = useMemo(() => sortRows(nodes, search.sort, columns, byName), [nodes, search.sort, columns]);
-  const rows = useMemo(() => {
+  const found = useMemo(() => {
     const by = nodeFilter(now, hosts);
-    return sorted.filter((node) => inTab[tab](node) && matches(node, terms, by));
-  }, [sorted, tab, terms, now, hosts]);
-  const { group, all } = useAttention(presence, now);
+    return terms.length === 0 ? sorted : sorted.filter((node) => matches(node, terms, by));
+  }, [sorted, terms, now, hosts]);
+  const rows = useMemo(() => (tab === "all" ? found : found.filter(inTab[tab])), [found, tab]);
+  const group = useCallback((rows: readonly Node[]) => attentionGroups(rows, around), [around]);
   const files = useMemo(() => exported(columnsShown(columns, search.cols)), [columns, search.cols]);
-  const tabs = useMemo(() => nodeTabs(nodes), [nodes]);
+  const tabs = useMemo(() => nodeTabs(found), [found]);
 
   useShown(t.title, query.data && rows.length, terms);
   const { keys, start } = useNodeKeys();
-  const phoneRow = useCallback((node: Node) => <PhoneRow node={node} onOpen={onOpen} />, [onOpen]);
+  const phoneRow = useCallback(
+    (node: Node) => <PhoneRow node={node} around={around} onOpen={onOpen} />,
+    [around, onOpen],
+  );
   const empty = useMemo(() => (filtered ? <NoMatch onClear={showAll} /> : <NoNodes />), [filtered, showAll]);
 
   return (
@@ -118,7 +119,8 @@ function NodesList() {
           <AddLink />
         </>
       }
-      besideTerms={<StaleHelp terms={terms} rows={rows} onDelete={(nodes) => start({ name: "delete", nodes })} />}
+      found={rows.length}
+      above={<StaleHelp terms={terms} rows={rows} onDelete={(nodes) => start({ name: "delete", nodes })} />}
       query={query}
       bulk={<Bulk list={list} nodes={sorted} rows={rows} files={files} start={start} />}
       aside={<Panel search={search} setSearch={setSearch} />}
@@ -133,7 +135,6 @@ function NodesList() {
         rowName={rowName}
         usual={byName}
         group={filtered ? undefined : group}
-        asked={`${list.table.asked} ${all}`}
         onSelect={list.setSelected}
         onOpen={onOpen}
         openId={search.node}
@@ -147,14 +148,11 @@ function NodesList() {
 
 const noNodes: readonly Node[] = [];
 
-function useAttention(presence: Around["presence"], now: number) {
-  const [all, setAll] = useState(false);
+function useAround(): Around {
+  const { data: presence } = usePresence();
   const owned = useOwnedTags();
-  const group = useCallback(
-    (rows: readonly Node[]) => attentionGroups(rows, { presence, owned, now }, all, () => setAll(true)),
-    [presence, owned, now, all],
-  );
-  return { group, all };
+  const now = useNow();
+  return useMemo(() => ({ presence, owned, now }), [presence, owned, now]);
 }
 
 function useNodeKeys() {
@@ -206,15 +204,11 @@ function StaleHelp({
   const age = staleAge(terms);
   if (age === null || rows.length === 0) return null;
   return (
-    <WriteButton
-      right="nodes:write"
-      look="ghost-danger"
-      icon={Trash2}
-      className="ml-auto h-6! text-12! max-md:ml-0"
-      onClick={() => onDelete(rows)}
-    >
-      {t.stale(rows.length, age)}
-    </WriteButton>
+    <div className="flex shrink-0 justify-end border-b border-line bg-surface px-6 py-1 empty:hidden max-md:justify-start max-md:px-4">
+      <WriteButton right="nodes:write" look="ghost-danger" icon={Trash2} onClick={() => onDelete(rows)}>
+        {t.stale(rows.length, age)}
+      </WriteButton>
+    </div>
   );
 }
 

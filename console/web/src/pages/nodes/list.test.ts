@@ -20,23 +20,23 @@ const node = (id: string, more: Partial<Node> = {}): Node =>
     ...more,
   }) as Node;
 
-test("every node is in one of the groups, also those for which the first has no room", () => {
+test("every node is in one of the groups, and all that need attention are in the first", () => {
   const rows = Array.from({ length: 12 }, (_, i) => node(String(i), { expired: i < 10 }));
   const around = { presence: undefined, owned: undefined, now };
-  const ids = (all: boolean) => attentionGroups(rows, around, all, () => {}).map((g) => g.rows.map(({ id }) => id));
-  expect(ids(false)).toEqual([
-    ["0", "1", "2", "3", "4", "5", "6", "7"],
-    ["8", "9", "10", "11"],
-  ]);
-  expect(ids(true)).toEqual([
+  const groups = attentionGroups(rows, around).map((group) => group.rows.map(({ id }) => id));
+  expect(groups).toEqual([
     ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"],
     ["10", "11"],
   ]);
-  expect(attentionGroups(rows, around, false, () => {})[0]?.total).toBe(10);
 });
 
 test("a file says how each node is, and when it was seen, also of those that are here", () => {
-  const columns = nodeColumns({ hosts: undefined, presence: undefined, newest: "", now, onOpen: () => {} });
+  const columns = nodeColumns({
+    hosts: undefined,
+    around: { presence: undefined, owned: undefined, now },
+    newest: "",
+    onOpen: () => {},
+  });
   const some = columns.filter(({ id }) => id === "node" || id === "seen");
   expect(toCSV(exported(some), [node("1"), node("2", { online: false }), node("3", { expired: true })])).toBe(
     [

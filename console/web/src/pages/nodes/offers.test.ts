@@ -42,7 +42,7 @@ test("the menu offers what the nodes have, each once", () =>
   ]));
 
 test("what is older than the newest and systems have a wording", () => {
-  expect(words["version:<1.90.4"]).toBe("Older than the newest");
+  expect(words["version:<1.90.4"]).toBe("Outdated");
   expect(words["os:windows"]).toBe("Windows");
 });
 

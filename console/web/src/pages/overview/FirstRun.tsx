@@ -7,7 +7,7 @@ import { loginsQuery, preAuthKeysQuery, useCan, useNodes, useSession, useUsers }
 import { CreateKeyDialog, keyState, onlyHere } from "@/keys";
 import { printable, text } from "@/text";
 import { overviewWords } from "@/text/overview";
-import { Banner, Button, Command, linkButton, useNow, WriteButton } from "@/ui";
+import { Button, Command, linkButton, useNow, Warning, WriteButton } from "@/ui";
 import { CreateUserDialog } from "@/users";
 
 const t = overviewWords.first;
@@ -66,11 +66,7 @@ export function FirstRun({ onLeave }: { onLeave(): void }) {
         </Step>
         <Step number={3} done={joined !== undefined} title={t.device.title}>
           <p className="mb-3">{t.device.body}</p>
-          {onlyHere(coordinator.url) && (
-            <div className="mb-3 overflow-hidden rounded-md [&>div]:px-3">
-              <Banner tone="warn">{text.device.onlyHere(coordinator.url)}</Banner>
-            </div>
-          )}
+          {onlyHere(coordinator.url) && <Warning className="mb-3">{text.device.onlyHere(coordinator.url)}</Warning>}
           <Command value={`sudo tailscale up --login-server=${coordinator.url}`} what={t.device.command} />
           <div aria-live="polite" className="mt-3 flex min-h-8 flex-wrap items-center gap-2">
             {joined ? (

@@ -54,14 +54,14 @@ describe("what needs attention", () => {
   it("names single routers and counts many", () => {
     const router = (id: string) => node(id, { availableRoutes: ["10.31.0.0/16", "10.32.0.0/16"] });
     expect(said({ nodes: [router("1"), node("2", { availableRoutes: ["0.0.0.0/0", "::/0"] })] })).toEqual([
-      "n1 advertises 10.31.0.0/16 and 1 more → Review /routes",
-      "n2 offers to be an exit node → Review /routes",
+      "n1 advertises 10.31.0.0/16 and 1 more (approval needed) → Review /routes",
+      "n2 advertises itself as an exit node (approval needed) → Review /routes",
     ]);
     expect(said({ nodes: [node("1", { availableRoutes: ["0.0.0.0/0", "::/0", "10.31.0.0/16"] })] })).toEqual([
-      "n1 advertises 10.31.0.0/16 and 1 more → Review /routes",
+      "n1 advertises 10.31.0.0/16 and 1 more (approval needed) → Review /routes",
     ]);
     expect(said({ nodes: ["1", "2", "3", "4"].map(router) })).toEqual([
-      "4 nodes advertise routes that wait for approval → Review /routes",
+      "4 nodes advertise routes that need approval → Review /routes",
     ]);
   });
   it("asks nobody for what they may not do", () => {
@@ -80,7 +80,7 @@ describe("what needs attention", () => {
   });
   it("tells that there is no policy, and nothing while that is not known", () => {
     expect(said({ policy: null })).toEqual([
-      "No policy is in force, so every node may reach every other → Open /policy",
+      "No policy is set, so every node can reach every other node → Open /policy",
     ]);
     expect(said({ policy: undefined })).toEqual([]);
   });
@@ -100,7 +100,7 @@ describe("what needs attention", () => {
           away("3", ["tag:db"], "2026-02-02T11:00:00Z"),
         ],
       }),
-    ).toEqual(["n1 is offline, and is a server → Show /nodes"]);
+    ).toEqual(["n1 (server) is offline → Show /nodes"]);
   });
   it("leads to servers that come and go, however briefly, and not to laptops", () => {
     const flapping = (nodeId: string, changes: number): [string, NodeBuckets] => [
@@ -113,7 +113,7 @@ describe("what needs attention", () => {
         presence: new Map([flapping("1", 4), flapping("2", 9), flapping("3", 3)]),
       }),
     );
-    expect(lines).toMatchObject([{ id: "unsteady", subject: "1 node", to: "/timeline", search: { nodes: "1" } }]);
+    expect(lines).toMatchObject([{ id: "unsteady", subject: "1 server", to: "/timeline", search: { nodes: "1" } }]);
   });
   it("leads to many servers that went by the column that tells when", () => {
     const nodes = ["1", "2", "3", "4"].map((id) => node(id, { tags: ["tag:db"], online: false }));
@@ -176,7 +176,7 @@ describe("figures", () => {
 
 describe("health", () => {
   const same = { server: "1.0", console: "1.0" };
-  it("says each part in one sentence, with the server's words when it is not well", () => {
+  it("describes each part in one sentence, in the server's words if it is unhealthy", () => {
     const lines = healthLines(
       server({
         checks: [check("service", "pass"), check("database", "pass"), check("clock", "warn", "set the clocks")],
@@ -184,8 +184,8 @@ describe("health", () => {
       same,
     );
     expect(lines.map(({ status, words }) => [status, words])).toEqual([
-      ["pass", "Answers at https://mesh.example.com."],
-      ["pass", "PostgreSQL answers."],
+      ["pass", "Reachable at https://mesh.example.com."],
+      ["pass", "Connected to PostgreSQL."],
       ["warn", "set the clocks"],
       ["pass", "Server and console run 1.0."],
     ]);
@@ -197,7 +197,7 @@ describe("health", () => {
       medianMilliseconds: ms,
     })) as ServerState["relays"];
     const [line] = healthLines(server({ relays, checks: [check("relay", "pass")] }), same);
-    expect(line?.words).toBe("As online nodes measure them: Berlin 18 ms, c1 4.2 ms, c2 not measured, and 1 more.");
+    expect(line?.words).toBe("Median latency from online nodes: Berlin 18 ms, c1 4.2 ms, c2 not measured, and 1 more.");
   });
   it("warns when server and console differ", () => {
     expect(healthLines(server(), { server: "2", console: "1" }).at(-1)?.status).toBe("warn");
@@ -209,7 +209,7 @@ it("tells of a relay that nobody reaches, when others are reached", () => {
     ({ region: { id: measured, code: "", name }, measured, homes: 0 }) as ServerState["relays"][number];
   const of = (...relays: ServerState["relays"]) => said({ server: server({ relays }) });
   expect(of(relay("Berlin", 3), relay("Tokyo", 0))).toEqual([
-    "Relay Tokyo is reached by no node that is online → Open /settings/server",
+    "Relay Tokyo can't be reached by any online node → Open /settings/server",
   ]);
   expect(of(relay("Tokyo", 0))).toEqual([]);
 });

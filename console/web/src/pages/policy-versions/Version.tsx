@@ -29,7 +29,7 @@ import { versionsQuery } from "./steps";
 
 const t = words.history;
 const DiffView = lazy(async () => ({ default: (await import("../policy/DiffView")).DiffView }));
-const Effect = lazy(async () => ({ default: (await import("../policy/Effect")).Effect }));
+const PastEffect = lazy(async () => ({ default: (await import("../policy/Effect")).PastEffect }));
 const panel = "version-text";
 const none: readonly PolicyVersion[] = [];
 
@@ -161,7 +161,7 @@ function Content({ version }: { version: Policy }) {
         aria-label={t.effect}
         className="w-[440px] shrink-0 overflow-y-auto border-l border-line p-4 pb-10 max-[1099px]:w-full max-[1099px]:overflow-visible max-[1099px]:border-t max-[1099px]:border-l-0"
       >
-        <EffectThen version={version.version} other={chosen} />
+        <EffectThen version={version} other={chosen} before={before ?? ""} />
       </aside>
     </div>
   );
@@ -223,20 +223,20 @@ function useTextOf(version: string): string | undefined {
 }
 
 /** The effect of a version compared with the previous one, or with another. */
-function EffectThen({ version, other }: { version: string; other: string }) {
-  const { data } = useStep(version, other || undefined);
+function EffectThen({ version, other, before }: { version: Policy; other: string; before: string }) {
+  const { data } = useStep(version.version, other || undefined);
   const nodes = useNodes().data?.items;
   const byId = useMemo(() => new Map(nodes?.map((node) => [node.id, node])), [nodes]);
   return (
     <div className="space-y-3">
       <div>
         <h2 className="text-14 font-semibold">{other ? t.compare.effect(other) : t.effect}</h2>
-        <p className="text-12 text-ink-2">{other ? t.compare.effectHint(version, other) : t.effectHint}</p>
+        <p className="text-12 text-ink-2">{other ? t.compare.effectHint(version.version, other) : t.effectHint}</p>
       </div>
       {data && !data.effect && <p className="text-ink-2">{t.unknown}</p>}
       {data?.effect && (
         <Suspense>
-          <Effect effect={data.effect} actions={{ node: (id) => byId.get(id) }} of="past" />
+          <PastEffect effect={data.effect} before={before} after={version.policy} node={(id) => byId.get(id)} />
         </Suspense>
       )}
     </div>

@@ -57,8 +57,6 @@ export function Pairs({ version }: { version: string }) {
   const { data } = useStep(version);
   if (!data) return null;
   if (!data.effect) return <span className="text-ink-3">{t.unknown}</span>;
-  const { gained, lost, changed } = data.effect;
-  if (gained + lost === 0 && changed > 0)
-    return <span className="text-ink-2">{words.effect.pairsChanged(changed)}</span>;
-  return <PlusMinus plus={gained} minus={lost} says={[t.plusPairs(gained), t.minusPairs(lost)]} />;
+  const { gaining, losing } = data.effect;
+  return <PlusMinus plus={gaining} minus={losing} says={[t.plusPairs(gaining), t.minusPairs(losing)]} />;
 }

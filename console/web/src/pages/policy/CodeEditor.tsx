@@ -24,15 +24,17 @@ import {
 import { getLocation } from "jsonc-parser";
 import { type Ref, type RefObject, useEffect, useImperativeHandle, useRef } from "react";
 import { words } from "@/text/policy";
-import { useMedia } from "@/ui";
-import { codeLook, measureWithFonts } from "./codeLook";
+import { codeLook } from "./codeLook";
 import type { Document } from "./document";
+import { findBar } from "./findBar";
 import { meaningOf, type Network, suggestionsAt } from "./names";
 import { type Found, rangeInLine } from "./problems";
 
 export interface EditorHandle {
   /** Moves the cursor there and scrolls it into view. */
   goTo(line: number, column?: number): void;
+  /** The same without taking the focus. */
+  show(line: number): void;
 }
 
 /** What the names in the text mean, for completion and for hints about them. */
@@ -59,21 +61,18 @@ export function CodeEditor(props: CodeEditorProps) {
   const { text, original, problems, hints, ref } = props;
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<EditorView | null>(null);
-  const parts = useRef({ diff: new Compartment(), wrap: new Compartment() });
+  const diffPart = useRef(new Compartment());
   const current = useRef(props);
   current.current = props;
-  const narrow = useMedia("(max-width: 767px)");
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the view lives as long as the component; see the effects below
   useEffect(() => {
     if (!host.current) return;
-    const { diff, wrap } = parts.current;
     const view = new EditorView({
       parent: host.current,
-      state: EditorState.create({ doc: text, extensions: [extensions(current), diff.of([]), wrap.of([])] }),
+      state: EditorState.create({ doc: text, extensions: [extensions(current), diffPart.current.of([])] }),
     });
     editor.current = view;
-    measureWithFonts(view);
     return () => {
       editor.current = null;
       view.destroy();
@@ -85,7 +84,7 @@ export function CodeEditor(props: CodeEditorProps) {
     if (view) replaceText(view, text);
   }, [text]);
   useEffect(() => {
-    const { diff } = parts.current;
+    const diff = diffPart.current;
     // The original text is a state field that is removed only together with the extension.
     editor.current?.dispatch({ effects: diff.reconfigure([]) });
     if (original === null) return;
@@ -94,9 +93,6 @@ export function CodeEditor(props: CodeEditorProps) {
     });
   }, [original]);
   useEffect(() => {
-    editor.current?.dispatch({ effects: parts.current.wrap.reconfigure(narrow ? EditorView.lineWrapping : []) });
-  }, [narrow]);
-  useEffect(() => {
     const view = editor.current;
     if (!view) return;
     const { doc } = view.state;
@@ -104,23 +100,25 @@ export function CodeEditor(props: CodeEditorProps) {
     view.dispatch(setDiagnostics(view.state, found));
   }, [problems, hints]);
 
-  useImperativeHandle(
-    ref,
-    () => ({
-      goTo(line, column = 0) {
-        const view = editor.current;
-        if (!view) return;
-        const at = view.state.doc.line(Math.min(Math.max(line, 1), view.state.doc.lines));
-        const position = at.from + rangeInLine(at.text, column).from;
-        view.dispatch({
-          selection: { anchor: position },
-          effects: EditorView.scrollIntoView(position, { y: "center" }),
-        });
-        view.focus();
+  useImperativeHandle(ref, () => {
+    const show = (line: number, column = 0) => {
+      const view = editor.current;
+      if (!view) return;
+      const at = view.state.doc.line(Math.min(Math.max(line, 1), view.state.doc.lines));
+      const position = at.from + rangeInLine(at.text, column).from;
+      view.dispatch({
+        selection: { anchor: position },
+        effects: EditorView.scrollIntoView(position, { y: "center" }),
+      });
+    };
+    return {
+      show,
+      goTo(line, column) {
+        show(line, column);
+        editor.current?.focus();
       },
-    }),
-    [],
-  );
+    };
+  }, []);
   return <div ref={host} className="h-full min-h-0 overflow-hidden bg-surface" />;
 }
 
@@ -128,6 +126,8 @@ function extensions(current: RefObject<CodeEditorProps>) {
   return [
     codeLook(words.label),
     lineNumbers(),
+    // A line that is cut off hides the edit itself, or its mistake.
+    EditorView.lineWrapping,
     lintGutter(),
     history(),
     drawSelection(),
@@ -137,7 +137,7 @@ function extensions(current: RefObject<CodeEditorProps>) {
     highlightActiveLine(),
     highlightActiveLineGutter(),
     highlightSelectionMatches(),
-    search({ top: true }),
+    search({ top: true, createPanel: findBar }),
     autocompletion({ override: [(context) => complete(context, current.current.knowledge.current)], icons: false }),
     hoverTooltip((view, position) => hover(view, position, current.current.knowledge.current)),
     keymap.of([

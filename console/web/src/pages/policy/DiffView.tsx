@@ -3,7 +3,7 @@ import { EditorState } from "@codemirror/state";
 import { EditorView, lineNumbers } from "@codemirror/view";
 import { clsx } from "clsx";
 import { useEffect, useRef } from "react";
-import { codeLook, measureWithFonts } from "./codeLook";
+import { codeLook } from "./codeLook";
 
 /** A read-only text with differences from another marked. Unchanged parts are collapsed, except near changes. */
 export function DiffView({
@@ -39,7 +39,6 @@ export function DiffView({
         ],
       }),
     });
-    measureWithFonts(view);
     return () => view.destroy();
   }, [before, text, label, whole]);
   return <div ref={host} className={clsx("overflow-hidden rounded-md border border-line bg-surface", className)} />;

@@ -1,10 +1,13 @@
 import { clsx } from "clsx";
-import { Check, Info, type LucideIcon, Minus, Plus, ShieldAlert, Shuffle, TriangleAlert } from "lucide-react";
-import type { ReactNode } from "react";
+import { Check, Info, type LucideIcon, Minus, Plus, ShieldAlert, TriangleAlert } from "lucide-react";
+import { type ReactNode, useMemo } from "react";
 import type { PolicyEffect } from "@/api";
 import { entry, printable, text } from "@/text";
+import { policyForms } from "@/text/en/policyForms";
 import { words } from "@/text/policy";
+import { readDocument } from "./document";
 import { type EffectActions, RouteCard, ShellCard, ShiftCard } from "./EffectCards";
+import { groupsByRule } from "./effectGroups";
 import { changesNothing } from "./effectWords";
 
 /** Who gains and who loses access through an edit. */
@@ -19,6 +22,8 @@ export function Effect({
   of?: "edit" | "save" | "past";
 }) {
   const t = words.effect;
+  const shifts = useMemo(() => groupsByRule(effect.shifts), [effect.shifts]);
+  const shells = useMemo(() => groupsByRule(effect.shells), [effect.shells]);
   return (
     <div className="space-y-3">
       {of !== "past" && <Guards guards={effect.guards} />}
@@ -27,9 +32,9 @@ export function Effect({
       {changesNothing(effect) && <p className="text-13 text-ink-2">{t.nothing}</p>}
       {effect.shifts.length > 0 && (
         <ul className="space-y-2">
-          {effect.shifts.map((shift, index) => (
+          {shifts.map((group, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: the list is always replaced as a whole
-            <ShiftCard key={index} shift={shift} actions={actions} />
+            <ShiftCard key={index} group={group} actions={actions} />
           ))}
         </ul>
       )}
@@ -39,9 +44,9 @@ export function Effect({
       )}
       {effect.shells.length > 0 && (
         <Section title={t.shells}>
-          {effect.shells.map((shift, index) => (
+          {shells.map((group, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: the list is always replaced as a whole
-            <ShellCard key={index} shift={shift} actions={actions} />
+            <ShellCard key={index} group={group} actions={actions} />
           ))}
           <More count={effect.moreShells} />
         </Section>
@@ -58,6 +63,22 @@ export function Effect({
       {of === "edit" && <Notes notes={effect.notes} />}
     </div>
   );
+}
+
+/** The effect of one stored text compared with another. */
+export function PastEffect({
+  effect,
+  before,
+  after,
+  node,
+}: {
+  effect: PolicyEffect;
+  before: string;
+  after: string;
+  node: EffectActions["node"];
+}) {
+  const documents = useMemo(() => ({ before: readDocument(before), after: readDocument(after) }), [before, after]);
+  return <Effect effect={effect} actions={{ node, documents }} of="past" />;
 }
 
 /** Warnings that nobody should miss: a box for each kind. */
@@ -89,22 +110,40 @@ const sentence = (said: string) => {
   return `${shown.charAt(0).toUpperCase()}${shown.slice(1)}.`;
 };
 
+/** The pairs that lose and gain something. A pair that swaps one port for another counts in both. */
 function Figures({ effect }: { effect: PolicyEffect }) {
   const t = words.effect;
-  const figures: [number, string, LucideIcon, string][] = [
-    [effect.lost, t.lose(effect.lost), Minus, effect.lost > 0 ? "text-bad" : "text-ink-2"],
-    [effect.gained, t.gain(effect.gained), Plus, effect.gained > 0 ? "text-ok" : "text-ink-2"],
-    [effect.unchanged, t.same(effect.unchanged), Check, "text-ink-2"],
+  const { losing, gaining } = effect;
+  const keep = losing - effect.lost;
+  const had = gaining - effect.gained;
+  const figures: [number, string, string, LucideIcon, string][] = [
+    [
+      losing,
+      t.lose(losing),
+      keep > 0 ? policyForms.effect.keepSome(keep) : "",
+      Minus,
+      losing > 0 ? "text-bad" : "text-ink-2",
+    ],
+    [
+      gaining,
+      t.gain(gaining),
+      had > 0 ? policyForms.effect.hadSome(had) : "",
+      Plus,
+      gaining > 0 ? "text-ok" : "text-ink-2",
+    ],
+    [effect.unchanged, t.same(effect.unchanged), "", Check, "text-ink-2"],
   ];
-  if (effect.changed > 0) figures.splice(2, 0, [effect.changed, t.change(effect.changed), Shuffle, "text-warn"]);
   return (
-    <dl className={clsx("grid gap-2", effect.changed > 0 ? "grid-cols-2" : "grid-cols-3")}>
-      {figures.map(([value, label, Icon, colour]) => (
+    <dl className="grid grid-cols-3 gap-2">
+      {figures.map(([value, label, detail, Icon, colour]) => (
         <div
           key={label}
           className="flex flex-col-reverse justify-end rounded-lg border border-line bg-surface px-3 py-2.5"
         >
-          <dt className="text-12 text-ink-2">{label}</dt>
+          <dt className="text-12 text-ink-2">
+            {label}
+            {detail && <span className="block text-11 text-ink-3">{detail}</span>}
+          </dt>
           <dd className={clsx("flex items-center gap-1 text-18 font-semibold tabular-nums", colour)}>
             <Icon className="size-4" aria-hidden />
             {text.common.count(value)}

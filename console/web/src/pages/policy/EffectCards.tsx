@@ -5,8 +5,11 @@ import type { Node } from "@/api";
 import type { TestEntry } from "@/policy";
 import { isInternet } from "@/policy/tests";
 import { printable } from "@/text";
+import { policyForms } from "@/text/en/policyForms";
 import { words } from "@/text/policy";
 import { Button } from "@/ui";
+import type { Document } from "./document";
+import { type Group, ruleEnds } from "./effectGroups";
 import {
   principalWords,
   type RouteShift,
@@ -28,6 +31,8 @@ export interface EffectActions {
   /** The text of the rules on these lines: of the policy in force, and of the text being edited. */
   rulesAt?(before: readonly number[], after: readonly number[]): string;
   node(id: string): Node | undefined;
+  /** The policy in force and the text being edited, to name nodes as the rules do. */
+  documents?: { before: Document; after: Document };
 }
 
 /** Creates a test from a change, given the text of the rules that cause it. */
@@ -57,11 +62,19 @@ function AddTest({
   );
 }
 
+/** What a part of a change takes away and gives, and for how many pairs if the whole has several parts. */
+interface CardPart {
+  lost: string;
+  gained: string;
+  pairs?: number;
+}
+
 interface CardProps {
   from: string;
   to: string;
-  lost: string;
-  gained: string;
+  /** Who is concerned, where the ends are named as the rule does. */
+  concerns?: string;
+  parts: readonly CardPart[];
   amount?: number;
   lostLines: readonly number[];
   gainedLines: readonly number[];
@@ -70,8 +83,9 @@ interface CardProps {
 }
 
 /** One change: from whom to whom, what, and because of which lines. */
-function Card({ from, to, lost, gained, amount, lostLines, gainedLines, actions, children }: CardProps) {
+function Card({ from, to, concerns, parts, amount, lostLines, gainedLines, actions, children }: CardProps) {
   const t = words.effect;
+  const [lost, gained] = [parts.some((part) => part.lost), parts.some((part) => part.gained)];
   const tone = lost ? (gained ? "bg-warn" : "bg-bad") : "bg-tick";
   return (
     <li className="rounded-lg border border-line bg-surface text-12">
@@ -83,8 +97,10 @@ function Card({ from, to, lost, gained, amount, lostLines, gainedLines, actions,
             <ArrowRight className="size-3.5 shrink-0 text-ink-3" role="img" aria-label={t.reaches} />
             <span className="min-w-0 break-words">{to}</span>
           </p>
-          {lost && <p className="text-ink-2">{t.loses(lost)}</p>}
-          {gained && <p className="text-ink-2">{t.gains(gained)}</p>}
+          {concerns && <p className="break-words text-ink-3">{policyForms.effect.concerns(concerns)}</p>}
+          {parts.map((part) => (
+            <PartWords key={`${part.lost} ${part.gained}`} part={part} />
+          ))}
           <Lines
             lost={actions.lineNow ? lostLines.map(actions.lineNow) : lostLines}
             gained={gainedLines}
@@ -106,6 +122,34 @@ function Card({ from, to, lost, gained, amount, lostLines, gainedLines, actions,
     </li>
   );
 }
+
+function PartWords({ part: { lost, gained, pairs } }: { part: CardPart }) {
+  const t = words.effect;
+  const say = (what: string) => (pairs === undefined ? what : policyForms.effect.forPairs(what, pairs));
+  return (
+    <>
+      {lost && <p className="text-ink-2">{say(t.loses(lost))}</p>}
+      {gained && <p className="text-ink-2">{say(t.gains(gained))}</p>}
+    </>
+  );
+}
+
+/** The ends of a group as the rules name them, or else all who are concerned. */
+function endsOf<T extends Shift | ShellShift>({ whole, parts }: Group<T>, { documents, node }: EffectActions) {
+  const ends = ruleEnds(parts, documents, node);
+  const from = principalWords(whole.from);
+  if (!ends) return { from, to: principalWords(whole.to), concerns: undefined };
+  const named = (names: string[]) => principalWords({ names, count: names.length });
+  return { from: named(ends.from), to: named(ends.to), concerns: named(ends.from) === from ? undefined : from };
+}
+
+/** Each part in words; with its pairs if there are several. */
+const partsOf = <T extends Shift | ShellShift>(parts: readonly T[], say: (list: T["lost"]) => string): CardPart[] =>
+  parts.map((part) => ({
+    lost: part.lost.length > 0 ? say(part.lost) : "",
+    gained: part.gained.length > 0 ? say(part.gained) : "",
+    pairs: parts.length > 1 ? part.pairs : undefined,
+  }));
 
 function Lines({
   lost,
@@ -152,27 +196,28 @@ function Lines({
   );
 }
 
-export function ShiftCard({ shift, actions }: { shift: Shift; actions: EffectActions }) {
+export function ShiftCard({ group, actions }: { group: Group<Shift>; actions: EffectActions }) {
   const [open, setOpen] = useState(false);
   const t = words.effect;
-  const to = principalWords(shift.to);
+  const { whole, parts } = group;
+  const { from, to, concerns } = endsOf(group, actions);
+  const loses = parts.some((part) => part.lost.length > 0);
+  const shown = parts.reduce((sum, part) => sum + part.samples.length, 0);
   return (
     <Card
-      from={principalWords(shift.from)}
-      to={shift.own ? `${to} (${t.own})` : to}
-      lost={shift.lost.join(", ")}
-      gained={shift.gained.join(", ")}
-      amount={shift.pairs}
-      lostLines={shift.lostLines}
-      gainedLines={shift.gainedLines}
+      from={from}
+      to={whole.own && to !== "autogroup:self" ? `${to} (${t.own})` : to}
+      concerns={concerns}
+      parts={partsOf(parts, (services) => services.join(", "))}
+      amount={whole.pairs}
+      lostLines={whole.lostLines}
+      gainedLines={whole.gainedLines}
       actions={actions}
     >
       <div className="border-t border-hair px-3 py-1.5 text-ink-2">
         <div className="flex min-h-6 items-center gap-2">
           <span className="flex-1">
-            {shift.lost.length > 0 && shift.online > 0
-              ? t.onlineLosers(shift.online)
-              : t.samples(shift.samples.length, shift.pairs)}
+            {loses && whole.online > 0 ? t.onlineLosers(whole.online) : t.samples(shown, whole.pairs)}
           </span>
           <button
             type="button"
@@ -183,11 +228,13 @@ export function ShiftCard({ shift, actions }: { shift: Shift; actions: EffectAct
             {open ? t.hidePairs : t.showPairs}
           </button>
         </div>
-        {open && <Pairs shift={shift} actions={actions} />}
+        {open && parts.map((part) => <Pairs key={pairsKey(part)} shift={part} actions={actions} />)}
       </div>
     </Card>
   );
 }
+
+const pairsKey = (shift: Shift) => JSON.stringify([shift.lost, shift.gained]);
 
 function Pairs({ shift, actions }: { shift: Shift; actions: EffectActions }) {
   const t = words.effect;
@@ -215,24 +262,25 @@ const TestLine = (props: Parameters<typeof AddTest>[0]) => (
   </div>
 );
 
-export function ShellCard({ shift, actions }: { shift: ShellShift; actions: EffectActions }) {
+export function ShellCard({ group, actions }: { group: Group<ShellShift>; actions: EffectActions }) {
   const t = words.effect;
-  const [from, to] = [principalWords(shift.from), principalWords(shift.to)];
-  const sample = shift.samples[0];
+  const { whole, parts } = group;
+  const { from, to, concerns } = endsOf(group, actions);
+  const sample = whole.samples[0];
   const make: MakeTest = (rules) =>
-    sample ? shellTestOf(shift, actions.node(sample.from.id), actions.node(sample.to.id), rules) : null;
+    sample ? shellTestOf(whole, actions.node(sample.from.id), actions.node(sample.to.id), rules) : null;
   return (
     <Card
       from={from}
       to={to}
-      lost={shift.lost.length > 0 ? t.shellAs(shellWords(shift.lost)) : ""}
-      gained={shift.gained.length > 0 ? t.shellAs(shellWords(shift.gained)) : ""}
-      amount={shift.pairs}
-      lostLines={shift.lostLines}
-      gainedLines={shift.gainedLines}
+      concerns={concerns}
+      parts={partsOf(parts, (users) => t.shellAs(shellWords(users)))}
+      amount={whole.pairs}
+      lostLines={whole.lostLines}
+      gainedLines={whole.gainedLines}
       actions={actions}
     >
-      <TestLine make={make} shift={shift} of={[from, to]} actions={actions} />
+      <TestLine make={make} shift={whole} of={[from, to]} actions={actions} />
     </Card>
   );
 }
@@ -246,8 +294,7 @@ export function RouteCard({ shift, actions }: { shift: RouteShift; actions: Effe
     <Card
       from={from}
       to={`${to} ${t.through(through)}`}
-      lost={shift.lost.join(", ")}
-      gained={shift.gained.join(", ")}
+      parts={[{ lost: shift.lost.join(", "), gained: shift.gained.join(", ") }]}
       lostLines={shift.lostLines}
       gainedLines={shift.gainedLines}
       actions={actions}

@@ -1,11 +1,12 @@
 import { useNavigate } from "@tanstack/react-router";
-import { Copy, EllipsisVertical, History, ListTree, Save, ScanSearch, Undo2 } from "lucide-react";
+import { Copy, EllipsisVertical, FilePlus2, History, ListTree, Plus, Save, ScanSearch, Undo2 } from "lucide-react";
 import { useMemo } from "react";
 import { type Policy, useCan } from "@/api";
 import { replaceDraft } from "@/policy";
 import { authorWords } from "@/policy/author";
 import { useActions } from "@/shell/actions";
 import { text as common } from "@/text";
+import { policyForms } from "@/text/en/policyForms";
 import { words } from "@/text/policy";
 import {
   announce,
@@ -67,12 +68,16 @@ export function Head({
   marked,
   onMarked,
   onEffect,
+  onRule,
+  onTemplates,
 }: {
   bench: Bench;
   head: HeadState;
   marked: boolean;
   onMarked(on: boolean): void;
   onEffect?(): void;
+  onRule(): void;
+  onTemplates(): void;
 }) {
   const navigate = useNavigate();
   const status = useStatus();
@@ -92,7 +97,10 @@ export function Head({
     { keys: "Mod+F", label: words.find, group },
     { keys: "F8", label: words.nextProblem, group },
   ]);
+  const [rule, templates] = [policyForms.rule.open, policyForms.templates.open];
   useActions([
+    { id: "policy-rule", title: `${common.policy.title}: ${rule}`, icon: Plus, run: onRule },
+    { id: "policy-templates", title: `${common.policy.title}: ${templates}`, icon: FilePlus2, run: onTemplates },
     { id: "policy-format", title: `${common.policy.title}: ${words.format}`, icon: ListTree, run: format },
     { id: "policy-versions", title: `${common.policy.title}: ${words.versions}`, icon: History, run: versions },
     { id: "policy-review", title: `${common.policy.title}: ${words.review}`, icon: Save, run: head.review },
@@ -106,6 +114,11 @@ export function Head({
         </Button>
       )}
       {!narrow && (
+        <Button icon={Plus} onClick={onRule}>
+          {rule}
+        </Button>
+      )}
+      {!narrow && (
         <Button icon={History} onClick={versions}>
           {words.versions}
         </Button>
@@ -113,6 +126,14 @@ export function Head({
       {!narrow && discards && <Button onClick={discard}>{words.discard}</Button>}
       <SaveButton bench={bench} head={head} label={narrow ? words.reviewShort : words.review} />
       <Menu label={words.more} trigger={<IconButton label={words.more} icon={EllipsisVertical} className="-mr-2" />}>
+        {narrow && (
+          <MenuItem icon={Plus} onSelect={onRule}>
+            {rule}
+          </MenuItem>
+        )}
+        <MenuItem icon={FilePlus2} onSelect={onTemplates}>
+          {templates}
+        </MenuItem>
         <MenuItem icon={ListTree} onSelect={format}>
           {words.format}
         </MenuItem>
@@ -135,8 +156,8 @@ export function Head({
 }
 
 /** How the text relates to the saved one. For users who cannot save, nothing counts as unsaved. */
-export function standingOf({ dirty, draft }: Bench, { readOnly }: HeadState): string {
-  if (!readOnly) return dirty ? words.unsaved : "";
+export function standingOf({ dirty, starter, draft }: Bench, { readOnly }: HeadState): string {
+  if (!readOnly) return dirty && !starter ? words.unsaved : "";
   return draft ? words.tried : "";
 }
 
@@ -192,16 +213,20 @@ export function Standing({
   policy,
   readOnly,
   onMerge,
+  onTemplates,
 }: {
   bench: Bench;
   policy: Policy | null;
   readOnly: HeadState["readOnly"];
   onMerge(): void;
+  onTemplates(): void;
 }) {
   return (
     <>
       {readOnly && <Banner>{readOnly === "file" ? words.readOnlyFile : words.readOnlyRole}</Banner>}
-      {!policy && <Banner>{words.first}</Banner>}
+      {!policy && (
+        <Banner action={<Button onClick={onTemplates}>{policyForms.templates.open}</Button>}>{words.first}</Banner>
+      )}
       {bench.moved && policy && (
         <div role="alert">
           <Banner tone="warn" action={<Button onClick={onMerge}>{words.moved.open}</Button>}>

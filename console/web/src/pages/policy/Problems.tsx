@@ -2,6 +2,7 @@ import { CircleAlert, CircleCheck, LoaderCircle } from "lucide-react";
 import { useState } from "react";
 import { printable } from "@/text";
 import { words } from "@/text/policy";
+import { useFoot } from "@/ui/foot";
 import type { Found } from "./problems";
 
 const most = 50;
@@ -34,7 +35,11 @@ export function Problems({
         ? ([CircleCheck, "text-ok"] as const)
         : ([LoaderCircle, "text-ink-3"] as const);
   return (
-    <section aria-label={t.title} className="shrink-0 border-t border-line bg-canvas text-12">
+    <section
+      ref={useFoot<HTMLElement>()}
+      aria-label={t.title}
+      className="shrink-0 border-t border-line bg-canvas text-12"
+    >
       <div className="flex h-9 items-center gap-2 px-4">
         <Icon className={`size-4 shrink-0 ${colour}`} aria-hidden />
         <span role="status" className={problems.length > 0 ? "font-medium text-bad" : "text-ink-2"}>

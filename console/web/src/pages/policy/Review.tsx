@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { ApiError, api, keys, newRequestName, policyQuery } from "@/api";
 import { withPlainLines } from "@/api/resources";
 import { discardDraft } from "@/policy";
@@ -35,6 +35,7 @@ export function Review({
   const t = words.save;
   const [reason, setReason] = useState("");
   const [missing, setMissing] = useState(false);
+  const reasonField = useRef<HTMLInputElement>(null);
   const { busy, failure, save } = useSave(text, etag, onClose);
   const { now } = useWrites("policy:write");
   const { effect } = verdict;
@@ -48,7 +49,11 @@ export function Review({
   const send = (within?: string) => {
     if (!ready) return;
     const said = reason.trim();
-    if (needed && !said) return setMissing(true);
+    if (needed && !said) {
+      setMissing(true);
+      reasonField.current?.focus();
+      return;
+    }
     void save(said, within);
   };
   const body = { policy: text, ...(reason.trim() && { reason: reason.trim() }) };
@@ -72,6 +77,22 @@ export function Review({
       }
     >
       {failure && <Failure error={failure} />}
+      <Field
+        label={t.reason}
+        hint={needed ? t.reasonNeeded : t.reasonHint}
+        error={missing && needed && !reason.trim() ? t.reasonMissing : undefined}
+      >
+        {(control) => (
+          <Input
+            {...control}
+            ref={reasonField}
+            required={needed}
+            value={reason}
+            maxLength={500}
+            onChange={(event) => setReason(event.target.value)}
+          />
+        )}
+      </Field>
       {failing > 0 && <Banner tone="bad">{words.tests.failing(failing)}</Banner>}
       {effect && <Effect effect={effect} actions={actions} of="save" />}
       {!known && (
@@ -86,23 +107,19 @@ export function Review({
       ))}
       <h3 className="pt-1 text-13 font-medium text-ink">{t.changes}</h3>
       <DiffView before={saved} text={text} label={t.changes} className="max-h-[40vh] overflow-y-auto!" />
-      <Field
-        label={t.reason}
-        hint={needed ? t.reasonNeeded : t.reasonHint}
-        error={missing && !reason.trim() ? t.reasonMissing : undefined}
-      >
-        {(control) => (
-          <Input {...control} value={reason} maxLength={500} onChange={(event) => setReason(event.target.value)} />
-        )}
-      </Field>
       <p className="text-12">{t.tryHint}</p>
     </Dialog>
   );
 }
 
 function Failure({ error }: { error: ApiError }) {
+  const place = useRef<HTMLDivElement>(null);
+  // The dialogue may be scrolled down to the changes.
+  useEffect(() => {
+    place.current?.scrollIntoView({ block: "nearest" });
+  }, []);
   return (
-    <div role="alert" className="rounded-lg border border-bad bg-bad-soft px-3 py-2.5 text-bad">
+    <div ref={place} role="alert" className="rounded-lg border border-bad bg-bad-soft px-3 py-2.5 text-bad">
       <p className="font-medium">{words.save.failed}</p>
       <p className="break-words">{error.status === 409 ? words.save.onTrial : error.detail}</p>
       {error.requestId && <p className="font-mono text-11">{common.common.reference(error.requestId)}</p>}

@@ -1,14 +1,15 @@
-import { type RefObject, useEffect, useMemo, useRef, useState } from "react";
+import { lazy, type RefObject, Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { ruleText } from "@/access/model";
 import { type Policy, useNodes, useUsers } from "@/api";
 import { addTest } from "@/policy/edits";
 import { useSearchState } from "@/router/search";
 import { text as common } from "@/text";
+import { policyForms } from "@/text/en/policyForms";
 import { words } from "@/text/policy";
 import { SidePanel, useMedia, usePageTitle } from "@/ui";
 import { CodeEditor, type EditorHandle, type Knowledge } from "./CodeEditor";
 import { lineAfter, lineChanges } from "./changes";
-import type { Document } from "./document";
+import { type Document, readDocument } from "./document";
 import type { EffectActions } from "./EffectCards";
 import { EffectPanel, useViewer } from "./EffectPanel";
 import { Head, Standing, standingOf, useHead } from "./Head";
@@ -22,6 +23,8 @@ import { type Bench, useBench, useDoneWithUndo } from "./useBench";
 import { useVerdict } from "./useVerdict";
 
 const noHints: readonly Found[] = [];
+const RuleForm = lazy(() => import("./RuleForm"));
+const Templates = lazy(() => import("./Templates"));
 
 /** The editor, the effect of its text, and saving. A separate component, because it comes with CodeMirror. */
 export default function Workbench({ policy, etag }: { policy: Policy | null; etag: string | null }) {
@@ -39,25 +42,45 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
     [verdict.problems, document, nodes, users],
   );
   const [literal, setLiteral] = useState("");
-  const [layer, setLayer] = useState<"review" | "merge" | null>(null);
+  const [layer, setLayer] = useState<"review" | "merge" | "templates" | null>(null);
   const wide = useMedia("(min-width: 1100px)");
   useEffect(() => {
     if (bench.moved) setLayer((open) => (open === "review" ? null : open));
   }, [bench.moved]);
-  const actions = useEffectActions(bench, editor, () => setSearch({ panel: "" }));
+  const actions = useEffectActions(bench, editor, () => !wide && setSearch({ panel: "" }));
   const head = useHead(bench, policy, verdict, () => setLayer("review"));
   useLineOfAddress(search.line, editor);
   usePageTitle(common.policy.title, standingOf(bench, head));
   const original = policy && search.changes !== "off" ? saved : null;
+  const doneWithUndo = useDoneWithUndo();
+  const form = search.panel === "rule" && (
+    <Suspense>
+      <RuleForm
+        text={text}
+        broken={verdict.problems.length > 0}
+        document={document}
+        network={{ nodes: nodes ?? [], users: users ?? [] }}
+        onInsert={(next, line) => {
+          doneWithUndo(policyForms.rule.inserted, bench.replace(next));
+          // The editor gets the text first.
+          requestAnimationFrame(() => editor.current?.show(line));
+        }}
+        onClose={() => setSearch({ panel: "" })}
+      />
+    </Suspense>
+  );
   const panel = (
-    <EffectPanel
-      verdict={verdict}
-      dirty={dirty}
-      tests={document.tests}
-      actions={actions}
-      viewer={viewer}
-      onViewer={setViewer}
-    />
+    <div className="space-y-4">
+      {form}
+      <EffectPanel
+        verdict={verdict}
+        dirty={dirty}
+        tests={document.tests}
+        actions={actions}
+        viewer={viewer}
+        onViewer={setViewer}
+      />
+    </div>
   );
   return (
     <div className="flex h-full flex-col">
@@ -67,8 +90,16 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
         marked={search.changes !== "off"}
         onMarked={(on) => setSearch({ changes: on ? "" : "off" })}
         onEffect={wide ? undefined : () => setSearch({ panel: "effect" }, "push")}
+        onRule={() => setSearch({ panel: "rule" }, wide ? "replace" : "push")}
+        onTemplates={() => setLayer("templates")}
       />
-      <Standing bench={bench} policy={policy} readOnly={head.readOnly} onMerge={() => setLayer("merge")} />
+      <Standing
+        bench={bench}
+        policy={policy}
+        readOnly={head.readOnly}
+        onMerge={() => setLayer("merge")}
+        onTemplates={() => setLayer("templates")}
+      />
       <div className="flex min-h-0 flex-1">
         <div className="flex min-h-0 min-w-0 flex-1 flex-col">
           <div className="min-h-0 flex-1">
@@ -101,7 +132,7 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
             {panel}
           </aside>
         )}
-        {!wide && search.panel === "effect" && (
+        {!wide && (search.panel === "effect" || search.panel === "rule") && (
           <div className="fixed inset-y-0 right-0 z-30 flex max-w-full shadow-bar">
             <SidePanel title={words.showEffect} onClose={() => setSearch({ panel: "" })}>
               {panel}
@@ -116,9 +147,19 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
           saved={saved}
           etag={etag}
           verdict={verdict}
-          actions={{ node: actions.node, lineNow: actions.lineNow }}
+          actions={{ node: actions.node, lineNow: actions.lineNow, documents: actions.documents }}
           onClose={() => setLayer(null)}
         />
+      )}
+      {layer === "templates" && (
+        <Suspense>
+          <Templates
+            users={users ?? []}
+            viewer={viewer}
+            onUse={(next, name) => doneWithUndo(policyForms.templates.used(name), bench.replace(next))}
+            onClose={() => setLayer(null)}
+          />
+        </Suspense>
       )}
       {layer === "merge" && bench.draft && policy && (
         <MergeDialog key={policy.version} draft={bench.draft} policy={policy} onClose={() => setLayer(null)} />
@@ -142,7 +183,9 @@ function useEffectActions(bench: Bench, editor: RefObject<EditorHandle | null>, 
   const doneWithUndo = useDoneWithUndo();
   const byId = useMemo(() => new Map(nodes?.map((node) => [node.id, node])), [nodes]);
   const changes = useMemo(() => lineChanges(bench.saved, bench.text), [bench.saved, bench.text]);
+  const before = useMemo(() => readDocument(bench.saved), [bench.saved]);
   return {
+    documents: { before, after: bench.document },
     node: (id) => byId.get(id),
     lineNow: (line) => lineAfter(changes, line),
     goTo(line) {

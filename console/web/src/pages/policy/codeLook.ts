@@ -1,6 +1,6 @@
 import { HighlightStyle, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
 import { EditorState, type Extension } from "@codemirror/state";
-import { EditorView } from "@codemirror/view";
+import { EditorView, ViewPlugin } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { getNonce } from "get-nonce";
 import { startState, token } from "./hujson";
@@ -77,25 +77,6 @@ const theme = EditorView.theme({
   ".cm-completionMatchedText": { textDecoration: "none", fontWeight: "600" },
   ".cm-panels": { backgroundColor: "var(--canvas)", color: "var(--ink)" },
   ".cm-panels-top": { borderBottom: "1px solid var(--line)" },
-  ".cm-panel.cm-search": { padding: "8px 16px", fontFamily: "var(--font-sans)", fontSize: "13px" },
-  ".cm-panel.cm-search label": { fontSize: "12px", marginLeft: "8px" },
-  ".cm-panel.cm-search input[type=checkbox]": { verticalAlign: "-2px", marginRight: "4px" },
-  ".cm-textfield": {
-    backgroundColor: "var(--surface)",
-    border: "1px solid var(--control)",
-    borderRadius: "6px",
-    padding: "3px 8px",
-    fontSize: "13px",
-  },
-  ".cm-button": {
-    backgroundImage: "none",
-    backgroundColor: "var(--surface)",
-    border: "1px solid var(--line-strong)",
-    borderRadius: "6px",
-    padding: "3px 10px",
-    fontSize: "13px",
-  },
-  ".cm-panel.cm-search [name=close]": { color: "var(--ink)", fontSize: "16px", width: "24px", height: "24px" },
   ".cm-searchMatch": { backgroundColor: "var(--warn-soft)", outline: "1px solid var(--warn)" },
   ".cm-searchMatch-selected": { backgroundColor: mix("warn") },
 });
@@ -115,6 +96,17 @@ const language = StreamLanguage.define({
   languageData: { commentTokens: { line: "//", block: { open: "/*", close: "*/" } } },
 });
 
+/**
+ * Measures lines again whenever fonts have loaded. The view that first uses a font starts loading it, so the fonts may be
+ * complete before that and again after it; until lines are measured with the right one, the gutter is off.
+ */
+const measuredWithFonts = ViewPlugin.define((view) => {
+  const measure = () => view.requestMeasure();
+  document.fonts?.addEventListener("loadingdone", measure);
+  void document.fonts?.ready.then(measure);
+  return { destroy: () => document.fonts?.removeEventListener("loadingdone", measure) };
+});
+
 /** The extensions of every policy view: its language, its colours, and the nonce for its styles. */
 export function codeLook(label: string): Extension {
   return [
@@ -123,6 +115,7 @@ export function codeLook(label: string): Extension {
     theme,
     language,
     syntaxHighlighting(colours),
+    measuredWithFonts,
     EditorView.contentAttributes.of({
       "aria-label": label,
       tabindex: "0",
@@ -132,9 +125,4 @@ export function codeLook(label: string): Extension {
       "data-gramm": "false",
     }),
   ];
-}
-
-/** Measures again when the fonts are loaded: before that, the gutter is a few pixels off. */
-export function measureWithFonts(view: EditorView) {
-  void document.fonts?.ready.then(() => view.requestMeasure());
 }

@@ -19,6 +19,8 @@ const effect = (part: Partial<PolicyEffect>): PolicyEffect => ({
   gained: 0,
   changed: 0,
   unchanged: 0,
+  losing: 0,
+  gaining: 0,
   losers: 0,
   losersOnline: 0,
   shifts: [],
@@ -49,16 +51,16 @@ const shift = (part: Partial<Shift>): Shift => ({
 
 describe("what an effect takes away", () => {
   it("is nothing when all is gained", () => {
-    const gain = effect({ gained: 84, shifts: [shift({ pairs: 84, gained: ["port 22"] })] });
+    const gain = effect({ gained: 84, gaining: 84, shifts: [shift({ pairs: 84, gained: ["port 22"] })] });
     expect(removalOf(gain).any).toBe(false);
     expect(saveWords(gain)).toBe("Save policy");
   });
 
   it("counts pairs that keep other ports too", () => {
-    const loss = effect({ lost: 90, changed: 6, shifts: [shift({ pairs: 96, lost: ["port 5432"] })] });
+    const loss = effect({ lost: 90, changed: 6, losing: 96, shifts: [shift({ pairs: 96, lost: ["port 5432"] })] });
     expect(removalOf(loss)).toEqual({ any: true, pairs: 96, more: false });
     expect(saveWords(loss)).toBe("Save and remove access for 96 pairs");
-    expect(saveWords(effect({ lost: 1 }))).toBe("Save and remove access for 1 pair");
+    expect(saveWords(effect({ lost: 1, losing: 1 }))).toBe("Save and remove access for 1 pair");
   });
 
   it("is shells or networks alone", () => {
@@ -67,8 +69,12 @@ describe("what an effect takes away", () => {
   });
 
   it("is taken for granted where not all was listed or looked at", () => {
-    expect(removalOf(effect({ moreShifts: 3 })).any).toBe(true);
+    expect(removalOf(effect({ moreShells: 3 })).any).toBe(true);
     expect(removalOf(effect({ truncated: true })).any).toBe(true);
+  });
+
+  it("is not assumed for changes that are counted but not listed", () => {
+    expect(removalOf(effect({ moreShifts: 3, gained: 9, gaining: 9 })).any).toBe(false);
   });
 });
 
@@ -128,7 +134,7 @@ describe("a test made of a change", () => {
     expect(["10.1.2.3/32", "10.1.2.4/31", "fd00::1/128"].map(addressIn)).toEqual(["10.1.2.3", "10.1.2.5", "fd00::1"]);
   });
 
-  it("says of shells as whom one is let in, waits or is refused", () => {
+  it("says for SSH which accounts are accepted, need approval or are refused", () => {
     const shell = (part: Partial<ShellShift>): ShellShift => ({ ...shift({}), lost: [], gained: [], ...part });
     const user = (name: string, check = false) => ({ name, check });
     expect(shellTestOf(shell({ lost: [user("root")], gained: [user("root", true), user("pg")] }), ana, db)).toEqual({

@@ -32,13 +32,11 @@ export interface Removal {
 
 /** The access that an effect removes, also from pairs that keep some. */
 export function removalOf(effect: PolicyEffect): Removal {
-  const listed = effect.shifts.filter((shift) => shift.lost.length > 0).reduce((sum, shift) => sum + shift.pairs, 0);
-  const pairs = Math.max(listed, effect.lost);
   const others = effect.shells.some((s) => s.lost.length > 0) || effect.routes.some((r) => r.lost.length > 0);
   return {
-    any: pairs > 0 || others || effect.moreShifts + effect.moreShells + effect.moreRoutes > 0 || effect.truncated,
-    pairs,
-    more: (effect.moreShifts > 0 && effect.changed > 0) || effect.truncated,
+    any: effect.losing > 0 || others || effect.moreShells + effect.moreRoutes > 0 || effect.truncated,
+    pairs: effect.losing,
+    more: effect.truncated,
   };
 }
 

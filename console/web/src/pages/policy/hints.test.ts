@@ -11,10 +11,10 @@ const network = {
   users: [{ name: "ana" }] as User[],
 };
 
-/** The lines and the first words of the hints, for rules that start on line 3, one per line. */
+/** The lines of the hints and what they say before the colon, for rules that start on line 3, one per line. */
 const hints = (rules: string[], list = "acls") =>
   hintsOf(readDocument(`{\n"${list}": [\n${rules.join(",\n")}\n]}`), network).map(
-    ({ line, text }) => `${line} ${text.split(" ")[0]}`,
+    ({ line, text }) => `${line} ${text.split(":")[0]}`,
   );
 const rule = (src: string, dst: string, more = "") => `{"src": ["${src}"], "dst": ["${dst}"]${more}}`;
 
@@ -23,12 +23,12 @@ it("says nothing of rules that mean somebody", () => {
 });
 
 it("finds rules without anybody to reach or to be reached", () => {
-  expect(hints([rule("tag:gone", "tag:db:22"), rule("ana@", "tag:gone:22")])).toEqual(["3 Nobody", "4 Nobody"]);
+  expect(hints([rule("tag:gone", "tag:db:22"), rule("ana@", "tag:gone:22")])).toEqual(["3 No effect", "4 No effect"]);
 });
 
 it("finds rules that an earlier one covers", () => {
-  expect(hints([rule("*", "tag:db:22"), rule("ana@", "tag:db:22")])).toEqual(["4 Covered"]);
-  expect(hints([rule("ana@", "*:*"), rule("ana@", "tag:db:22", ', "proto": "udp"')])).toEqual(["4 Covered"]);
+  expect(hints([rule("*", "tag:db:22"), rule("ana@", "tag:db:22")])).toEqual(["4 Redundant"]);
+  expect(hints([rule("ana@", "*:*"), rule("ana@", "tag:db:22", ', "proto": "udp"')])).toEqual(["4 Redundant"]);
   expect(hints([rule("ana@", "*:*", ', "proto": "udp"'), rule("ana@", "tag:db:22")])).toEqual([]);
   expect(hints([rule("ana@", "*:*"), rule("ana@", "autogroup:self:22")])).toEqual([]);
   expect(hints([rule("ana@", "*", ', "ip": ["22"]'), rule("ana@", "tag:db", ', "ip": ["*"]')], "grants")).toEqual([]);

@@ -48,9 +48,9 @@ describe("names in a policy", () => {
   it("says whom a name means now", () => {
     expect(meaningOf("tag:db:5432", document, network)).toEqual({ name: "tag:db", says: "2 nodes, 1 online" });
     expect(meaningOf("tag:prod", document, network)?.says).toContain("no owner");
-    expect(meaningOf("group:ops", document, network)?.says).toBe("2 people with 2 nodes, 1 online");
+    expect(meaningOf("group:ops", document, network)?.says).toBe("2 members: 2 nodes, 1 online");
     expect(meaningOf("office", document, network)?.says).toBe("10.0.0.0/8");
-    expect(meaningOf("cem@", document, network)?.says).toBe("There is no user of this name");
+    expect(meaningOf("cem@", document, network)?.says).toBe("No user has this name");
     expect(meaningOf("accept", document, network)).toBeNull();
   });
 

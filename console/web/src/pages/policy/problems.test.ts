@@ -7,7 +7,7 @@ it("finds nothing in comments and trailing commas", () => {
 
 it("says once for each line what is missing, and where", () => {
   const found = syntaxProblems('{\n  "acls": [\n    { "src" ["*"] },\n  ],\n}\n');
-  expect(found).toEqual([{ line: 3, column: 13, text: "A colon is missing here" }]);
+  expect(found).toEqual([{ line: 3, column: 13, text: "Expected a colon" }]);
 });
 
 it("finds an end that is missing", () => {

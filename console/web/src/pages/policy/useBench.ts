@@ -12,6 +12,8 @@ export interface Bench {
   draft: Draft | null;
   /** The text differs from the policy in force. */
   dirty: boolean;
+  /** The text is the suggested first policy, and nobody has edited it. */
+  starter: boolean;
   /** Somebody saved another version since the draft was started. */
   moved: boolean;
   document: Document;
@@ -25,19 +27,21 @@ export function useBench(policy: Policy | null): Bench {
   const draft = useDraft();
   const saved = policy?.policy ?? "";
   const version = policy?.version ?? "0";
-  const text = draft?.text ?? (policy ? saved : firstPolicy);
+  const start = policy ? saved : firstPolicy;
+  const text = draft?.text ?? start;
   const read = useDeferredValue(text);
   const document = useMemo(() => readDocument(read), [read]);
   const moved = draft !== null && draft.base !== version && draft.text !== saved;
   useEffect(() => {
     if (draft && policy && draft.text === saved) discardDraft();
   }, [draft, policy, saved]);
-  const asDraft = (next: string) => (policy && next === saved ? null : { base: draft?.base ?? version, text: next });
+  const asDraft = (next: string) => (next === start ? null : { base: draft?.base ?? version, text: next });
   return {
     text,
     saved,
     draft,
     dirty: text !== saved,
+    starter: !policy && draft === null,
     moved,
     document,
     change: (next) => writeDraft(asDraft(next)),

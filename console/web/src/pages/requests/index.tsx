@@ -15,6 +15,7 @@ import {
   Empty,
   ErrorState,
   LoadingLines,
+  PageBody,
   PageHead,
   Section,
   Time,
@@ -52,11 +53,11 @@ export function RequestsPage() {
           {t.byHand}
         </WriteButton>
       </PageHead>
-      <div className="max-w-[1168px] space-y-5 px-6 pt-5 pb-16 max-md:px-4">
+      <PageBody>
         {quiet ? (
           <Quiet />
         ) : (
-          <>
+          <div className="space-y-5">
             {can("logins:read") && (
               <Section title={t.devices.title} note={logins.data?.length}>
                 <Content query={logins} failed={t.devices.failed} none={t.devices.none}>
@@ -79,9 +80,9 @@ export function RequestsPage() {
                 </Content>
               </Section>
             )}
-          </>
+          </div>
         )}
-      </div>
+      </PageBody>
       {action && <RequestDialogs action={action} onClose={() => setAction((now) => (now === action ? null : now))} />}
     </div>
   );

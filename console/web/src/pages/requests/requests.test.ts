@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { deviceName, oldestFirst } from "./facts";
 
 it("names a device that has no name, and shows tricks in one that has", () => {
-  expect(deviceName({ hostname: "" })).toBe("A device without a name");
+  expect(deviceName({ hostname: "" })).toBe("Unnamed device");
   expect(deviceName({ hostname: "a\u202eb" })).toBe("a\ufffdb");
 });
 

@@ -15,6 +15,7 @@ import { words as t } from "@/text/routes";
 import {
   BulkBar,
   Button,
+  Command,
   columnsShown,
   DataTable,
   Empty,
@@ -41,8 +42,13 @@ const none: ReadonlySet<string> = new Set();
 /** Pending routes first, with all routers of the same network. */
 function group(rows: readonly RouteRow[]) {
   const { waiting, rest } = splitWaiting(rows);
+  const pending = waiting.filter(isWaiting).length;
+  const named =
+    pending === waiting.length
+      ? { title: t.groups.waiting }
+      : { title: t.groups.networks, note: t.groups.pending(pending) };
   return [
-    { id: "waiting", title: t.groups.waiting, rows: waiting, total: waiting.filter(isWaiting).length },
+    { id: "waiting", ...named, rows: waiting },
     { id: "rest", title: waiting.length > 0 ? t.groups.rest : "", rows: rest },
   ];
 }
@@ -70,7 +76,8 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
   const by = useMemo(() => autoApprovers(policy?.policy?.policy ?? ""), [policy]);
 
   const here = useMemo(() => all.filter((row) => row.route.exit === exits), [all, exits]);
-  const rows = useMemo(() => here.filter((row) => matches(row, terms, routeFilter)), [here, terms]);
+  const found = useMemo(() => all.filter((row) => matches(row, terms, routeFilter)), [all, terms]);
+  const rows = useMemo(() => found.filter((row) => row.route.exit === exits), [found, exits]);
   const repeated = useMemo(() => (search.sort ? none : repeatedIn(rows)), [rows, search.sort]);
   const users = useExitUsers(all, exits);
   const columns = useMemo(
@@ -85,10 +92,11 @@ function RoutesList({ all, loading }: { all: readonly RouteRow[]; loading: boole
     <ListPage
       list={list}
       title={text.routes.title}
-      tabs={routeTabs(all)}
+      tabs={routeTabs(found)}
       onTab={(next) => setSearch({ tab: next, sort: "", cols: "" })}
       columns={columns}
       filter={{ filterLabel: t.filterLabel, filterPlaceholder: t.filterPlaceholder[tab] }}
+      found={rows.length}
       filterMenu={<RouteFilterMenu rows={here} value={list.typed} onChange={list.setTyped} />}
       actions={
         <>
@@ -180,9 +188,13 @@ function Bulk({ list, all, rows }: { list: Selection; all: readonly RouteRow[]; 
 
 function Nothing({ tab, filtered, onClear }: { tab: Tab; filtered: boolean; onClear(): void }) {
   if (filtered) return <NoMatch onClear={onClear} />;
+  const exits = tab === "exits";
   return (
-    <Empty icon={Route} title={tab === "exits" ? t.emptyExitsTitle : t.emptySubnetsTitle}>
-      {tab === "exits" ? t.emptyExitsBody : t.emptySubnetsBody}
+    <Empty icon={Route} title={exits ? t.emptyExitsTitle : t.emptySubnetsTitle}>
+      <div className="space-y-3">
+        <p>{exits ? t.emptyExitsBody : t.emptySubnetsBody}</p>
+        <Command value={exits ? t.emptyExitsCommand : t.emptySubnetsCommand} what={t.command} />
+      </div>
     </Empty>
   );
 }

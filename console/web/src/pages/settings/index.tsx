@@ -2,11 +2,12 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { text } from "@/text";
-import { PageHead, usePageTitle } from "@/ui";
+import { PageBody, PageHead, pageWidth, usePageTitle } from "@/ui";
 
 const sections = [
   ["/settings/api-keys", text.settings.apiKeys],
   ["/settings/dns", text.settings.dns],
+  ["/settings/webhooks", text.settings.webhooks],
   ["/settings/server", text.settings.server],
   ["/settings/appearance", text.settings.appearance],
 ] as const;
@@ -30,17 +31,18 @@ export function SettingsPage({
   return (
     <div className="flex h-full flex-col">
       <PageHead
+        narrow={!fill}
         title={text.settings.title}
         below={
           <nav
             aria-label={text.settings.sections}
-            className="-mx-2 mt-1 flex overflow-x-auto px-2 [scrollbar-width:none]"
+            className="-mx-2 mt-2 flex gap-1 overflow-x-auto px-2 pb-2 [scrollbar-width:none]"
           >
             {sections.map(([to, label]) => (
               <Link
                 key={to}
                 to={to}
-                className="flex h-11 shrink-0 items-center border-b-2 border-transparent px-2 font-medium text-ink-2 -outline-offset-2 hover:text-ink aria-[current=page]:border-accent aria-[current=page]:text-ink"
+                className="flex h-8 shrink-0 items-center rounded-md px-3 font-medium text-ink-2 -outline-offset-2 hover:bg-sunken hover:text-ink aria-[current=page]:bg-accent-soft aria-[current=page]:text-accent-ink max-md:h-10"
               >
                 {label}
               </Link>
@@ -53,13 +55,11 @@ export function SettingsPage({
       {fill ? (
         <div className="flex min-h-0 flex-1 flex-col">{children}</div>
       ) : (
-        <div className="min-h-0 flex-1 overflow-y-auto px-6 pt-5 pb-16 max-md:px-4">
-          <div className="max-w-[1120px]">{children}</div>
-        </div>
+        <PageBody className="min-h-0 flex-1 overflow-y-auto">{children}</PageBody>
       )}
       {footer && (
         <div className="shrink-0 border-t border-line bg-surface px-6 py-3 max-md:px-4">
-          <div className="max-w-[1120px]">{footer}</div>
+          <div className={pageWidth}>{footer}</div>
         </div>
       )}
     </div>

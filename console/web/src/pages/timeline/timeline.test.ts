@@ -172,8 +172,8 @@ describe("marks", () => {
 
 test("the name of a mark begins with what stands in it", () => {
   const name = (count: number) => text.timeline.markMany(countWords(count), text.timeline.eventsOf(count), "a", "b");
-  expect(name(13)).toBe("13 events, a to b. Show this time");
-  expect(name(283)).toBe("99+: 283 events, a to b. Show this time");
+  expect(name(13)).toBe("13 events, a to b. Show this range");
+  expect(name(283)).toBe("99+: 283 events, a to b. Show this range");
 });
 
 test("lanes are asked of the server by their kinds", () => {

@@ -18,6 +18,7 @@ import {
   ErrorState,
   LoadingLines,
   linkButton,
+  PageBody,
   PageHead,
   Section,
   Tabs,
@@ -130,14 +131,9 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
           </>
         )}
       </PageHead>
-      <div
-        id={panelId}
-        role="tabpanel"
-        aria-labelledby={`${panelId}-${tab}`}
-        className="max-w-[1168px] px-6 pt-5 pb-16 max-md:px-4"
-      >
+      <PageBody id={panelId} role="tabpanel" aria-labelledby={`${panelId}-${tab}`}>
         <Part user={user} nodes={own} tab={tab} />
-      </div>
+      </PageBody>
     </div>
   );
 }

@@ -73,14 +73,15 @@ function UsersList() {
   const users = query.data?.items ?? nobody;
   const of = useMemo(() => holdingsOf(nodes?.items ?? [], nodes?.complete ?? false), [nodes]);
 
-  const rows = useMemo(() => {
+  const found = useMemo(() => {
     const by = userFilter(of, mentions, now);
-    return users.filter((user) => inTab[tab](of(user), now) && matches(user, terms, by));
-  }, [users, of, mentions, tab, terms, now]);
+    return users.filter((user) => matches(user, terms, by));
+  }, [users, of, mentions, terms, now]);
+  const rows = useMemo(() => found.filter((user) => inTab[tab](of(user), now)), [found, of, tab, now]);
   const columns = useMemo(() => userColumns({ of, mentions }), [of, mentions]);
   const tabs = useMemo(
-    () => tabsOf(t.tabs, (value) => ({ count: users.filter((user) => inTab[value](of(user), now)).length })),
-    [users, of, now],
+    () => tabsOf(t.tabs, (value) => ({ count: found.filter((user) => inTab[value](of(user), now)).length })),
+    [found, of, now],
   );
 
   useShown(text.users.title, query.data && rows.length, terms);
@@ -94,6 +95,7 @@ function UsersList() {
       tabs={tabs}
       columns={columns}
       filter={t}
+      found={rows.length}
       filterMenu={<UserFilterMenu users={users} mentions={mentions} value={list.typed} onChange={list.setTyped} />}
       actions={
         <>

@@ -3,5 +3,5 @@ export const policy = {
   versionsTitle: "Policy versions",
   versionTitle: (version: string) => `Policy version ${version}`,
   key: (name: string) => `API key ${name}`,
-  failed: "The policy could not be read",
+  failed: "Couldn't load the policy",
 };

@@ -2,11 +2,11 @@
 export const trial = {
   label: "Policy on trial",
   says: (version: string, author: string, time: string) =>
-    `Version ${version} of the policy, saved by ${author}, is on trial. At ${time} it gives way to the one before unless somebody keeps it.`,
+    `Policy version ${version}, saved by ${author}, is on trial. It reverts to the previous version at ${time} unless someone keeps it.`,
   keep: (version: string) => `Keep version ${version}`,
   revert: "Revert now",
-  kept: (version: string) => `Version ${version} of the policy stays in force`,
-  reverted: (version: string) => `Version ${version} was reverted. Its text is among the versions.`,
-  failed: (version: string) => `The trial of version ${version} was not ended`,
-  another: "Another version is in force by now.",
+  kept: (version: string) => `Policy version ${version} kept`,
+  reverted: (version: string) => `Policy version ${version} reverted. It remains in the version history.`,
+  failed: (version: string) => `Couldn't end the trial of version ${version}`,
+  another: "Another version is already active.",
 };

@@ -1,10 +1,8 @@
 import { Search, X } from "lucide-react";
-import { type ReactNode, useRef } from "react";
-import { removeTerm, type Term } from "@/filter";
+import { useRef } from "react";
 import { text } from "@/text";
 import { Kbd } from "../badge";
 import { useShortcuts } from "../shortcuts";
-import { FilterChip, FilterChipLine } from "./FilterChip";
 
 /** The filter input of a list. Use it with useTyped. `/` moves the focus here. */
 export function FilterLine({
@@ -59,36 +57,5 @@ export function FilterLine({
         )}
       </span>
     </div>
-  );
-}
-
-/** The terms with a field in a filter line, each with a button that removes it. */
-export function FilterChips({
-  terms,
-  value,
-  onChange,
-  children,
-}: {
-  terms: readonly Term[];
-  value: string;
-  onChange(value: string): void;
-  children?: ReactNode;
-}) {
-  const shown = terms.filter((term) => term.field !== null);
-  if (shown.length === 0) return null;
-  return (
-    <FilterChipLine>
-      {shown.map(({ text: word }) => (
-        <FilterChip key={word} words={word} onRemove={() => onChange(removeTerm(value, word))} />
-      ))}
-      <button
-        type="button"
-        className="h-6 text-12 text-ink-2 underline-offset-2 hover:underline"
-        onClick={() => onChange("")}
-      >
-        {text.table.clearFilters}
-      </button>
-      {children}
-    </FilterChipLine>
   );
 }

@@ -10,6 +10,8 @@ export interface Column<T> {
   csv?(row: T): string;
   /** In pixels. One column has none and takes the remaining width. */
   width?: number;
+  /** The minimum width of the column without a width. */
+  least?: number;
   /** If there is no room, the column with the highest value is hidden first. */
   yields?: number;
   /** Cannot be hidden. */
@@ -25,7 +27,7 @@ export function columnsShown<T>(columns: readonly Column<T>[], chosen: string): 
   return columns.filter((column) => column.fixed || names.includes(column.id));
 }
 
-/** The minimum width of the column without a width, and the widths of the checkboxes and menus at the sides. */
+/** The usual minimum width of the column without a width, and the widths of the checkboxes and menus at the sides. */
 export const leastWidth = 148;
 export const sideWidths = { select: 48, menu: 56 };
 
@@ -43,5 +45,8 @@ export function columnsFitting<T>(columns: readonly Column<T>[], chosen: string,
 }
 
 export function widthOf<T>(columns: readonly Column<T>[]): number {
-  return columns.reduce((sum, column) => sum + (column.width ?? leastWidth), sideWidths.select + sideWidths.menu);
+  return columns.reduce(
+    (sum, column) => sum + (column.width ?? column.least ?? leastWidth),
+    sideWidths.select + sideWidths.menu,
+  );
 }

@@ -6,7 +6,7 @@ export { type Column, columnsShown } from "./columns";
 export { csvCell, downloadCSV, downloadJSON, toCSV } from "./csv";
 export { DataTable } from "./DataTable";
 export { FilterChip, FilterChipLine } from "./FilterChip";
-export { FilterChips, FilterLine } from "./FilterLine";
+export { FilterLine } from "./FilterLine";
 export { ExportMenu, FilterButton, FilterGroups, FilterMenu, ViewMenu } from "./menus";
 export { NoMatch } from "./NoMatch";
 export { type Group, sortRows } from "./order";

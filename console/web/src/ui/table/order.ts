@@ -8,9 +8,6 @@ export interface Group<T> {
   title: string;
   note?: string;
   rows: readonly T[];
-  /** The total number of rows, if not all are shown. */
-  total?: number;
-  onShowAll?(): void;
 }
 
 export function layOut<T>(groups: readonly Group<T>[], rowId: (row: T) => string): Entry<T>[] {

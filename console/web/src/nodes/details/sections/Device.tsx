@@ -6,7 +6,7 @@ import { Fact, Facts, Section, type SummarySection } from "../parts";
 const t = text.node;
 
 /** The device and system that a node runs on. */
-export default { column: "left", order: 2, Show: Device } satisfies SummarySection;
+export default { column: "left", order: 3, Show: Device } satisfies SummarySection;
 
 function Device({ node }: { node: Node }) {
   const host = node.host;

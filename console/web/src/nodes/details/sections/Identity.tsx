@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import type { Node } from "@/api";
 import { keyName } from "@/keys/facts";
 import { printable, text } from "@/text";
+import { owner } from "@/text/ownership";
 import { Avatar, Chips, Time, useWrites } from "@/ui";
 import { useNodeActions } from "../../actions";
 import { Fact, Facts, Section, SmallButton, type SummarySection } from "../parts";
@@ -35,9 +36,16 @@ function Identity({ node, deleted }: { node: Node; deleted: boolean }) {
               text.common.none
             )}
             {offered && !deleted && (
-              <SmallButton why={why} onClick={() => start({ name: "tags", node })}>
-                {tagged ? t.editTags : t.addTags}
-              </SmallButton>
+              <>
+                {!tagged && (
+                  <SmallButton why={why} onClick={() => start({ name: "owner", node })}>
+                    {owner.change}
+                  </SmallButton>
+                )}
+                <SmallButton why={why} onClick={() => start({ name: "tags", node })}>
+                  {tagged ? t.editTags : t.addTags}
+                </SmallButton>
+              </>
             )}
           </span>
         </Fact>

@@ -1,0 +1,50 @@
+import type { RuleEntry } from "@/policy/edits";
+import { destinationOf } from "@/policy/tests";
+import { policyForms } from "@/text/en/policyForms";
+
+export interface RuleInput {
+  who: readonly string[];
+  what: readonly string[];
+  ports: string;
+  proto: string;
+  comment: string;
+}
+
+const t = policyForms.rule;
+
+/** The rule that a form describes; null if something is missing or wrong, which is said for each field. */
+export function ruleOf({ who, what, ports, proto, comment }: RuleInput): {
+  rule: RuleEntry | null;
+  errors: { who?: string; what?: string; ports?: string };
+} {
+  const spec = proto === "icmp" ? "*" : portsOf(ports);
+  const errors = {
+    ...(who.length === 0 && { who: t.missing }),
+    ...(what.length === 0 && { what: t.missing }),
+    ...(spec === null && { ports: t.badPorts }),
+  };
+  if (spec === null || Object.keys(errors).length > 0) return { rule: null, errors };
+  const words = comment.trim().replace(/\s+/g, " ");
+  return {
+    rule: {
+      src: [...who],
+      dst: what.map((name) => destinationOf(name, spec)),
+      ...(proto && { proto }),
+      ...(words && { comment: words }),
+    },
+    errors,
+  };
+}
+
+/** Ports as rules write them; all if none are given, null if they are none. */
+export function portsOf(typed: string): string | null {
+  const text = typed.trim();
+  if (text === "" || text === "*") return "*";
+  const ranges = text.split(/[\s,]+/).filter(Boolean);
+  const valid = (port: number | undefined) => port !== undefined && port >= 1 && port <= 65535;
+  const right = ranges.every((range) => {
+    const [, first, last = first] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(range) ?? [];
+    return first !== undefined && valid(Number(first)) && valid(Number(last)) && Number(first) <= Number(last);
+  });
+  return right ? ranges.join(",") : null;
+}

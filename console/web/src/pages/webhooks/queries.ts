@@ -1,0 +1,23 @@
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { api, keys } from "@/api";
+
+/** The webhooks. How their receivers do causes no event, so it is read again while it is shown. */
+export const webhooksQuery = queryOptions({
+  queryKey: keys.webhooks,
+  queryFn: async ({ signal }) => (await api.get("/api/v1/webhooks", { signal })).webhooks,
+  refetchInterval: 10_000,
+});
+
+/** The events that a receiver did not accept within a day, newest first. */
+export const failedQuery = (webhookId: string) =>
+  infiniteQueryOptions({
+    queryKey: [...keys.webhooks, webhookId, "failed"] as const,
+    queryFn: ({ pageParam, signal }) =>
+      api.get("/api/v1/webhooks/{webhookId}/failed", {
+        params: { webhookId },
+        query: { limit: 100, cursor: pageParam },
+        signal,
+      }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next || undefined,
+  });

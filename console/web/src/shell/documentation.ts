@@ -1,0 +1,25 @@
+const base = "https://github.com/fairlead-mesh/fairlead/blob/main/docs/";
+
+/** Where the documentation explains what a page is about. The first path that fits counts. */
+const topics: readonly [path: string, document: string][] = [
+  ["/nodes/new", "join.md"],
+  ["/nodes", "console.md#nodes"],
+  ["/users", "console.md#users"],
+  ["/routes", "routes.md"],
+  ["/keys", "join.md"],
+  ["/requests", "join.md"],
+  ["/policy", "policy.md"],
+  ["/access", "console.md#access-map"],
+  ["/timeline", "console.md#timeline"],
+  ["/settings/api-keys", "api.md"],
+  ["/settings/dns", "dns.md"],
+  ["/settings/webhooks", "webhooks.md"],
+  ["/settings/server", "operating.md"],
+];
+
+/** The address of the documentation for a page of the console, with or without the prefix /admin. */
+export function documentationOf(path: string): string {
+  const page = path.replace(/^\/admin(?=\/|$)/, "");
+  const found = topics.find(([start]) => page === start || page.startsWith(`${start}/`));
+  return base + (found?.[1] ?? "console.md");
+}

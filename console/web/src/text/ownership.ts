@@ -1,0 +1,2 @@
+/** Texts about whose a node is and what identifies it. They are loaded with the pages that show nodes and users. */
+export { addresses, identifiers, owner } from "./en/ownership";
