@@ -50,6 +50,7 @@ func newStage(t testing.TB, fairlead string, pg *pgtest.Server, count int) *stag
 	s := &stage{t: t, devices: devices(count)}
 	config := meshtest.Config{Binary: fairlead, Relay: true, Set: map[string]string{
 		"log.level": "info", "derp.paths": filepath.Join(dir, "relays.json"), "derp.server.region_name": "Headquarters", "dns.base_domain": "mesh.example.net",
+		"webhooks.allow_local": "true", // receivers of the tests are on this machine
 	}}
 	if pg != nil {
 		config.Postgres, config.Database = pg, pg.Database(t)
@@ -243,10 +244,10 @@ func (s *stage) decide(list []*device) {
 func (s *stage) makeKeys() {
 	s.t.Helper()
 	for _, request := range []object{
-		{"user": "ana"},
+		{"user": "ana", "description": "New laptop"},
 		{"user": "kira", "expiration": time.Now().Add(day)},
-		{"aclTags": []string{"tag:web", "tag:prod"}, "expiration": time.Now().Add(7 * day)},
-		{"aclTags": []string{"tag:ci"}, "reusable": true, "ephemeral": true, "expiration": time.Now().Add(300 * day)},
+		{"aclTags": []string{"tag:web", "tag:prod"}, "description": "Web servers in Frankfurt", "expiration": time.Now().Add(7 * day)},
+		{"aclTags": []string{"tag:ci"}, "description": "CI runners", "reusable": true, "ephemeral": true, "expiration": time.Now().Add(300 * day)},
 		{"user": "omar", "reusable": true, "expiration": time.Now().Add(2 * time.Second)},
 	} {
 		s.call("POST", "/api/v1/preauthkey", request)

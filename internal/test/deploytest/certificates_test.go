@@ -146,7 +146,7 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 	// The authority is not running yet: the proxy serves the certificate it has, and the log says
 	// what to do.
 	eventually(t, patience, func() error {
-		if log := s.Logs("certbot"); !strings.Contains(log, "Next try in 15 s") {
+		if log := s.Logs("certbot"); !strings.Contains(log, "Next attempt in 15 s") {
 			return fmt.Errorf("the log of certbot is %s", log)
 		}
 		return nil
@@ -182,10 +182,10 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 func wantNoCertificate(t *testing.T, s *Stack, args ...string) {
 	t.Helper()
 	out, err := s.Run("scripts/setup.sh", args...)
-	if err == nil || strings.Contains(out, "Fairlead runs") {
+	if err == nil || strings.Contains(out, "Fairlead is running") {
 		t.Errorf("setup.sh reports success without a certificate: %v\n%s", err, out)
 	}
-	wantText(t, out, "has no certificate", "resolves to this machine")
+	wantText(t, out, "no certificate was issued for", "resolves to this machine")
 	wantText(t, checkFails(t, s), "[ERROR] the authority has not issued a certificate yet")
 }
 

@@ -80,6 +80,6 @@ func join(t *testing.T, s *Stack, key string) {
 		"routableIPs": []string{"10.20.0.0/24"},
 	})
 	if status != http.StatusOK {
-		t.Fatalf("enrolment: %d\n%s", status, body)
+		t.Fatalf("registration: %d\n%s", status, body)
 	}
 }

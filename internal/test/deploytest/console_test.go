@@ -91,7 +91,7 @@ func testConsole(t *testing.T, s *Stack) {
 	v := newVisitor(t, "http://"+s.Addr("CONSOLE_PUBLISH"))
 	refused := v.login("/admin/nodes", "flk_0123456789ab_0123456789abcdefghijklmnopqrstuvwxyz0123456")
 	_, port, _ := strings.Cut(s.Env("PROXY_DEV_PUBLISH"), ":")
-	wantText(t, refused.body, "Authentication failed: invalid API key", "Console of localhost:"+port+"<")
+	wantText(t, refused.body, "Authentication failed: invalid API key", "Console for localhost:"+port+"<")
 
 	key := strings.TrimSpace(s.Exec("fairlead", "fairlead", "apikeys", "create", "--expiration", "1h"))
 	nodes := v.login("/admin/nodes", key)

@@ -51,7 +51,7 @@ func TestDevelopmentMovesToProduction(t *testing.T) {
 		t.Errorf("services with an own certificate (-want +got):\n%s", diff)
 	}
 	// An invalid pair changes nothing.
-	if out, err := s.Run("scripts/setup.sh", "--cert", "own.pem", "--key", "own.pem"); err == nil || !strings.Contains(out, "do not belong together") {
+	if out, err := s.Run("scripts/setup.sh", "--cert", "own.pem", "--key", "own.pem"); err == nil || !strings.Contains(out, "do not match") {
 		t.Errorf("a certificate without its key was accepted: %v\n%s", err, out)
 	}
 	testUselessCertificates(t, s, domain)

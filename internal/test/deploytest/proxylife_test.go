@@ -208,9 +208,12 @@ func TestProxyLogsToFilesAndToItsOutput(t *testing.T) {
 
 func TestProxyRefusesSettingsItDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	for _, setting := range []string{"PROXY_MODE=prdo", "PROXY_RATE_LIMIT=yes", "PROXY_ADMIN=1", "PROXY_API=1", "DOMAIN=a;b"} {
+	for setting, problem := range map[string]string{
+		"PROXY_MODE=prdo": "unknown value", "PROXY_RATE_LIMIT=yes": "unknown value", "PROXY_ADMIN=1": "unknown value",
+		"PROXY_API=1": "unknown value", "DOMAIN=a;b": "invalid host name",
+	} {
 		_, err := command(t.Context(), root, docker, "run", "--rm", "--env="+setting, images.name("proxy"))
-		if err == nil || !strings.Contains(err.Error(), setting+" is not ") {
+		if err == nil || !strings.Contains(err.Error(), "proxy: "+problem+" "+setting) {
 			t.Errorf("%s: %v", setting, err)
 		}
 	}

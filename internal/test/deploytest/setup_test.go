@@ -168,7 +168,7 @@ func TestSetupRefusesPasswordsThatNeedQuotes(t *testing.T) {
 	for _, password := range []string{"a: b", "~", `"quoted"`, "a$b"} {
 		s := NewStack(t, map[string]string{"POSTGRES_PASSWORD": password})
 		out, err := s.Run("scripts/setup.sh", "--dev")
-		if err == nil || !strings.Contains(out, "POSTGRES_PASSWORD in .env may have") {
+		if err == nil || !strings.Contains(out, "POSTGRES_PASSWORD in .env contains characters other than") {
 			t.Errorf("%s: %v\n%s", password, err, out)
 		}
 	}
@@ -178,7 +178,7 @@ func TestSetupRefusesPasswordsThatNeedQuotes(t *testing.T) {
 func TestSetupResumesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	s := NewStack(t, nil)
-	for _, line := range []string{"writing .env", "writing config.yaml", "starting the service", "creating the console's API key", "starting the rest"} {
+	for _, line := range []string{"writing .env", "writing config.yaml", "starting the server", "creating the console's API key", "starting the other services"} {
 		interruptAt(t, s, line)
 	}
 	s.Setup("--dev")
@@ -267,8 +267,8 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		key, _, _ = strings.Cut(key, "\n")
 		s.Exec("fairlead", "fairlead", "apikeys", "expire", "--key", key)
 		wantText(t, checkFails(t, s), "[ERROR] .env has mode 644", "chmod 600 .env", "[ERROR] config.yaml has mode and owner 640 10001", "chmod 600 config.yaml",
-			"[ERROR] console.yaml has mode and owner 600 0, not 600 10002", "chown 10002:10002 console.yaml",
-			"[ERROR] the service refuses the console's API key in console.yaml: run scripts/setup.sh")
+			"[ERROR] console.yaml has mode and owner 600 0 instead of 600 10002", "chown 10002:10002 console.yaml",
+			"[ERROR] the server rejects the console's API key in console.yaml: run scripts/setup.sh")
 		chmod(t, s, ".env", 0o600)
 		chmod(t, s, "config.yaml", 0o600)
 		s.run(s.Dir, "chown", "10002:10002", "console.yaml")
@@ -283,12 +283,12 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		s := s.In(t)
 		s.Compose("stop", "console")
 		s.Compose("pause", "fairlead")
-		wantText(t, checkFails(t, s), "[ERROR] console does not run", "[ERROR] fairlead is paused")
+		wantText(t, checkFails(t, s), "[ERROR] console is not running", "[ERROR] fairlead is paused")
 		s.Compose("unpause", "fairlead")
 		s.Up("console")
 		s.Compose("stop", "db")
 		out := checkFails(t, s)
-		if wantText(t, out, "[ERROR] db does not run"); strings.Contains(out, "password") {
+		if wantText(t, out, "[ERROR] db is not running"); strings.Contains(out, "password") {
 			t.Errorf("a database that is stopped is said to refuse its password:\n%s", out)
 		}
 		s.Up("db")
@@ -320,7 +320,7 @@ func testPasswordMismatch(t *testing.T, s *Stack) {
 
 	env := s.ReadFile(".env")
 	s.WriteFile(".env", strings.Replace(env, pass, "another", 1), 0o600)
-	wantText(t, checkFails(t, s), "[ERROR] the database refuses the password of .env", "ALTER ROLE fairlead PASSWORD")
+	wantText(t, checkFails(t, s), "[ERROR] the database rejects the password in .env", "ALTER ROLE fairlead PASSWORD")
 
 	s.WriteFile(".env", env, 0o600)
 	s.WriteFile("config.yaml", good, 0o600)

@@ -114,7 +114,7 @@ func (s *Stack) Down() {
 // Exec runs a command in the container of a service.
 func (s *Stack) Exec(service string, command ...string) string {
 	s.t.Helper()
-	return s.Compose(append([]string{"exec", "-T", service}, command...)...)
+	return s.run(s.Dir, docker, append([]string{"exec", s.ContainerID(service)}, command...)...)
 }
 
 // Logs returns the output of a service's containers.
@@ -219,10 +219,11 @@ func (s *Stack) Inspect(service string) Container {
 	return found[0]
 }
 
-// ContainerID returns the container ID of a service.
+// ContainerID returns the container ID of a service. It asks Docker, which answers ten times faster than docker-compose.
 func (s *Stack) ContainerID(service string) string {
 	s.t.Helper()
-	id := strings.TrimSpace(s.Compose("ps", "-q", service))
+	id := strings.TrimSpace(s.run(s.Dir, docker, "ps", "--all", "--quiet", "--no-trunc", "--filter=label=com.docker.compose.project="+s.Project,
+		"--filter=label=com.docker.compose.service="+service, "--filter=label=com.docker.compose.oneoff=False"))
 	if id == "" {
 		s.t.Fatalf("%s has no container", service)
 	}
