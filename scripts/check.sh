@@ -11,7 +11,7 @@ check_file() { # FILE MODE USER
   if [ -z "$found" ]; then
     problem "$1 is missing: run scripts/setup.sh"
   elif [ "$found" != "$2 $3" ]; then
-    problem "$1 has mode and owner $found, not $2 $3; as root: chmod $2 $1; chown $3:$3 $1"
+    problem "$1 has mode and owner $found instead of $2 $3; as root, run: chmod $2 $1; chown $3:$3 $1"
   fi
 }
 
@@ -24,7 +24,7 @@ database_accepts() {
   [ -n "$container" ] && docker exec "$container" pg_isready --quiet --username=fairlead --dbname=fairlead >/dev/null 2>&1 || return 0
   PGPASSWORD=$(setting POSTGRES_PASSWORD) docker exec -e PGPASSWORD "$container" \
     psql --host=db --username=fairlead --dbname=fairlead --command='SELECT 1' >/dev/null 2>&1 ||
-    problem "the database refuses the password of .env; restore the one it was created with, or set the new one:" \
+    problem "the database rejects the password in .env; restore the one it was created with, or set the new one:" \
       "docker compose exec db psql --username=fairlead --command=\"ALTER ROLE fairlead PASSWORD '...'\""
 }
 
@@ -48,26 +48,26 @@ check_console_key() {
   container=$(container_of fairlead)
   # A server that does not answer cannot reject a key.
   [ -n "$api_key" ] && [ -n "$container" ] && docker exec "$container" fairlead health >/dev/null 2>&1 || return 0
-  key_works "$api_key" || problem "the service refuses the console's API key in console.yaml: run scripts/setup.sh, which creates another"
+  key_works "$api_key" || problem "the server rejects the console's API key in console.yaml: run scripts/setup.sh to create a new one"
 }
 
 check_certificate() {
   local faults untrusted='' renew='docker compose logs certbot'
   profile acme || renew='scripts/setup.sh --cert FILE --key FILE'
   if ! read_pair | pair_fits; then
-    problem "tls/fullchain.pem and tls/privkey.pem are damaged, or do not belong together: scripts/setup.sh --cert FILE --key FILE"
+    problem "tls/fullchain.pem and tls/privkey.pem are damaged or do not match: run scripts/setup.sh --cert FILE --key FILE"
     return
   fi
   faults=$(as_owner 'cat tls/fullchain.pem' </dev/null | certificate_faults)
   ! self_signed || untrusted=yes
   if [ -n "$faults" ]; then
-    problem "the certificate $faults; $renew"
+    problem "the certificate $faults; run $renew"
   elif [ -n "$untrusted" ] && profile acme; then
-    problem "the authority has not issued a certificate yet, and devices cannot connect: $renew"
+    problem "the authority has not issued a certificate yet, and devices cannot connect without one: run $renew"
   elif ! as_owner 'openssl x509 -in tls/fullchain.pem -noout -checkend 604800 >/dev/null' </dev/null; then
-    warn "the certificate expires within a week: $renew"
+    warn "the certificate expires within a week: run $renew"
   elif [ -n "$untrusted" ]; then
-    warn "the certificate is self-signed: devices connect only if they trust it explicitly"
+    warn "the certificate is self-signed: devices reject it unless they trust it explicitly"
   fi
 }
 
@@ -77,7 +77,7 @@ check_version() { # SERVICE CONTAINER
   commit=$(head_commit) runs=$(built_from "$2")
   [ "$commit" != unknown ] && [ "$runs" != "$commit" ] || return 0
   if kept_images; then
-    warn "$1 runs commit ${runs:0:12}, as IMAGE_TAG in .env says, but ${commit:0:12} is checked out here"
+    warn "$1 runs commit ${runs:0:12}, selected by IMAGE_TAG in .env, but ${commit:0:12} is checked out here"
   else
     warn "$1 runs commit ${runs:0:12}, but ${commit:0:12} is checked out here: run scripts/setup.sh to upgrade"
   fi
@@ -95,7 +95,7 @@ check_services() {
   for service in $(services); do
     container=$(container_of "$service")
     if [ -z "$container" ]; then
-      problem "$service does not run: docker compose up -d"
+      problem "$service is not running: run docker compose up -d"
       continue
     fi
     # Docker keeps the last health of a container that was stopped or paused.
@@ -103,8 +103,8 @@ check_services() {
     case $state in
       healthy | running) ;;
       starting) healthy_now "$container" || warn "$service has just started and is not healthy yet: check again in a minute" ;;
-      exited | created) problem "$service does not run: docker compose up -d; to see why: docker compose logs $service" ;;
-      *) problem "$service is $state: docker compose logs $service" ;;
+      exited | created) problem "$service is not running: run docker compose up -d, or docker compose logs $service to see why" ;;
+      *) problem "$service is $state: run docker compose logs $service to see why" ;;
     esac
     check_version "$service" "$container"
   done

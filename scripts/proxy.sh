@@ -9,30 +9,30 @@ usage() {
   cat <<'END'
 Usage: scripts/proxy.sh <command> [options]
 
-  status              status of the container
-  logs [lines|all]    last lines of the container's logs (50); all: the whole, and what follows
-  access-log [lines]  last lines of the access log (50)
-  error-log [lines]   last lines of the error log (50)
+  status              show the status of the container
+  logs [lines|all]    show the last lines of the container log (default 50); all follows the whole log
+  access-log [lines]  show the last lines of the access log (default 50)
+  error-log [lines]   show the last lines of the error log (default 50)
   test                check the configuration
   reload              apply the configuration without dropping connections
-  restart             test the configuration and restart the container; drops connections
+  restart             check the configuration and restart the container; drops connections
   health              request /health through the proxy
-  stats               use of resources
-  connections         number of active connections on port 8080
-  top                 use of resources, every 2 seconds; Ctrl+C exits
-  ssl-info            validity, subject and issuer of the certificate (production)
-  ssl-test [domain]   test a TLS connection (localhost); needs OpenSSL here
+  stats               show resource usage
+  connections         show the number of active connections on port 8080
+  top                 show resource usage every 2 seconds; Ctrl+C exits
+  ssl-info            show the validity, subject and issuer of the certificate (production only)
+  ssl-test [domain]   test a TLS connection (default localhost); requires OpenSSL on this machine
   exec <command>      run a shell command in the container
-  help                this text
+  help                show this help
 
-The container is that of the compose service proxy, or the one that PROXY_CONTAINER names.
+The container is that of the Compose service proxy, or the one named by PROXY_CONTAINER.
 END
 }
 
 # shellcheck source=scripts/lines.sh
 . scripts/lines.sh
 
-need() { command -v "$1" >/dev/null || die "$1 is needed for this and is not installed"; }
+need() { command -v "$1" >/dev/null || die "$1 is required but not installed"; }
 
 # Finds the container by the labels that every version of Compose sets, so that Compose need not be installed.
 find_container() {
@@ -46,7 +46,7 @@ find_container() {
     fi
     found=$(docker ps --quiet --filter label=com.docker.compose.service=proxy \
       --filter label=com.docker.compose.oneoff=False \
-      --filter "label=com.docker.compose.project=${project:-fairlead}") || die "Docker does not answer"
+      --filter "label=com.docker.compose.project=${project:-fairlead}") || die "Docker does not respond"
     container=${found%%$'\n'*}
   fi
   if [ -z "$container" ] || [ "$(docker inspect --format '{{.State.Status}}' "$container" 2>/dev/null)" != running ]; then
@@ -68,7 +68,7 @@ in_production() { [ -n "$(published 443)" ]; }
 # unread succeeds if the last command was ended by SIGPIPE, because its reader, such as head or a pager, had quit.
 unread() { [ $? -eq 141 ]; }
 
-lines() { [[ $1 =~ ^[1-9][0-9]*$ ]] || wrong_usage "not a number of lines: $1"; }
+lines() { [[ $1 =~ ^[1-9][0-9]*$ ]] || wrong_usage "invalid number of lines: $1"; }
 
 do_status() {
   info "the proxy container is running"
@@ -77,33 +77,33 @@ do_status() {
 
 do_logs() {
   if [ "${1:-}" = all ]; then
-    info "all logs; Ctrl+C exits"
+    info "following the whole log; Ctrl+C exits"
     exec docker logs --follow "$container"
   fi
   lines "${1:-50}"
-  docker logs --tail "${1:-50}" "$container" || unread || die "Docker has no logs of the proxy"
+  docker logs --tail "${1:-50}" "$container" || unread || die "cannot read the logs of the proxy container"
 }
 
 tail_of() {
   lines "$2"
-  docker exec "$container" tail -n "$2" "$logs/$1" || unread || die "$logs/$1 cannot be read"
+  docker exec "$container" tail -n "$2" "$logs/$1" || unread || die "cannot read $logs/$1"
 }
 
 do_test() {
-  docker exec "$container" nginx -t || die "the configuration is not valid; the running proxy goes on with the one it has"
+  docker exec "$container" nginx -t || die "the configuration is invalid; the proxy keeps running with the previous one"
   info "the configuration is valid"
 }
 
 do_reload() {
   do_test
-  docker exec "$container" nginx -s reload || die "the proxy cannot be reloaded"
-  info "reloaded; open connections stay"
+  docker exec "$container" nginx -s reload || die "cannot reload the proxy"
+  info "reloaded; open connections were kept"
 }
 
 do_restart() {
   do_test
   info "restarting; this drops connections"
-  docker restart "$container" >/dev/null || die "the container cannot be restarted"
+  docker restart "$container" >/dev/null || die "cannot restart the container"
   local try
   for ((try = 0; try < 50; try++)); do
     # Any answer will do: checking the server behind the proxy is the job of health.
@@ -113,7 +113,7 @@ do_restart() {
     fi
     sleep 0.2
   done
-  die "the proxy does not answer after the restart: see docker logs $container"
+  die "the proxy does not respond after the restart: run docker logs $container"
 }
 
 do_health() {
@@ -124,20 +124,20 @@ do_health() {
     report=warn
   else
     url=http://$(published 8080)
-    [ "$url" != http:// ] || die "the proxy publishes neither 8080 nor 443"
+    [ "$url" != http:// ] || die "the proxy publishes neither port 8080 nor port 443"
     url+=/health
   fi
   # The certificate is for the domain, not for localhost; ssl-test verifies it.
   status=$(curl --silent --insecure --noproxy '*' --max-time 10 --output /dev/null --write-out '%{http_code}' "$url") || true
   case $status in
     200) info "$url: HTTP 200, pass"; return ;;
-    000) "$report" "$url is not reachable" ;;
+    000) "$report" "cannot reach $url" ;;
     *) "$report" "$url: HTTP $status" ;;
   esac
   [ "$report" = warn ]
 }
 
-do_stats() { docker stats --no-stream "$container" || die "Docker cannot measure the proxy"; }
+do_stats() { docker stats --no-stream "$container" || die "cannot read the resource usage of the proxy"; }
 
 # Measuring takes Docker about 2 seconds, so the pause runs at the same time.
 do_top() {
@@ -161,10 +161,10 @@ do_connections() {
 
 do_ssl_info() {
   if ! in_production; then
-    warn "development has no certificate"
+    warn "there is no certificate in development mode"
     return
   fi
-  docker exec "$container" openssl x509 -in "$certificate" -noout -dates -subject -issuer || die "$certificate cannot be read"
+  docker exec "$container" openssl x509 -in "$certificate" -noout -dates -subject -issuer || die "cannot read $certificate"
 }
 
 do_ssl_test() {
@@ -173,24 +173,24 @@ do_ssl_test() {
   address=$domain:443
   if [ "$domain" = localhost ]; then
     if ! in_production; then
-      warn "development has no TLS; give a domain to test that one"
+      warn "there is no TLS in development mode; to test another server, name its domain"
       return
     fi
     address=$(published 443)
   fi
   if ! answer=$(timeout 10 openssl s_client -brief -connect "$address" -servername "$domain" -verify_hostname "$domain" </dev/null 2>&1); then
     printf '%s\n' "$answer"
-    die "no TLS connection to $address"
+    die "cannot establish a TLS connection to $address"
   fi
   printf '%s\n' "$answer"
   case $answer in
-    *"Verification: OK"*) info "TLS connection to $address, certificate verified for $domain" ;;
-    *) warn "TLS connection to $address, but this machine does not trust the certificate for $domain" ;;
+    *"Verification: OK"*) info "connected to $address with TLS; the certificate is valid for $domain" ;;
+    *) warn "connected to $address with TLS, but this machine does not trust the certificate for $domain" ;;
   esac
 }
 
 do_exec() {
-  [ $# -gt 0 ] || wrong_usage "exec needs a command"
+  [ $# -gt 0 ] || wrong_usage "missing argument <command>"
   local terminal=()
   if [ -t 0 ] && [ -t 1 ]; then terminal=(--tty); fi
   exec docker exec --interactive "${terminal[@]}" "$container" sh -c "$*"

@@ -12,17 +12,17 @@ usage() {
 Usage: scripts/setup.sh [--domain NAME --email ADDRESS | --dev] [options]
        scripts/setup.sh --check
 
-  --domain NAME       the name under which clients reach the service; asked for unless given
-  --email ADDRESS     whom the certificate authority may write to; asked for unless given
+  --domain NAME       public name of the server, such as mesh.example.com; prompted for if not given
+  --email ADDRESS     contact address for the certificate authority; prompted for if not given
   --dev               development: plain HTTP on http://localhost:8000, no domain
-  --sqlite            keep the data in a file instead of PostgreSQL
+  --sqlite            store the data in an SQLite file instead of PostgreSQL
   --cert FILE --key FILE
-                      use this certificate chain and private key instead of asking Let's Encrypt
-  --base-domain NAME  suffix of the names of nodes, mesh.internal unless given
-  --check             change nothing; look for what is wrong with files, passwords and services
-  -h, --help          this text
+                      use this certificate chain and private key instead of a Let's Encrypt certificate
+  --base-domain NAME  domain of the node names (default mesh.internal)
+  --check             check files, passwords and services without changing anything
+  -h, --help          show this help
 
-Needs Docker with Compose, and root or membership in the group docker.
+Requires Docker with Compose, and root or membership in the group docker.
 END
 }
 
@@ -42,7 +42,7 @@ parse() {
   while [ $# -gt 0 ]; do
     case $1 in
       --domain | --email | --cert | --key | --base-domain)
-        [ -n "${2:-}" ] || wrong_usage "$1 wants a value"
+        [ -n "${2:-}" ] || wrong_usage "missing value for $1"
         name=${1#--}
         printf -v "${name//-/_}" %s "$2"
         shift
@@ -55,8 +55,8 @@ parse() {
     esac
     shift
   done
-  [ -z "$mode" ] || [ -z "$domain$email$cert$key" ] || wrong_usage "--dev takes neither a domain nor a certificate"
-  [ -z "$cert$key" ] || { [ -n "$cert" ] && [ -n "$key" ]; } || wrong_usage "--cert and --key belong together"
+  [ -z "$mode" ] || [ -z "$domain$email$cert$key" ] || wrong_usage "--dev cannot be combined with --domain, --email, --cert or --key"
+  [ -z "$cert$key" ] || { [ -n "$cert" ] && [ -n "$key" ]; } || wrong_usage "--cert and --key must be used together"
   [[ -z $cert || $cert == /* ]] || cert=$called_from/$cert
   [[ -z $key || $key == /* ]] || key=$called_from/$key
 }
@@ -97,18 +97,18 @@ decide() {
   if [ -z "$mode" ]; then
     mode=prod
     domain=${domain:-$(setting DOMAIN)}
-    domain=${domain:-$(ask 'Domain of the service, such as mesh.example.com:')} || wrong_usage "tell the domain with --domain, or choose --dev"
-    [[ $domain =~ ^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$ ]] || wrong_usage "not a domain: $domain"
+    domain=${domain:-$(ask 'Domain of the server, such as mesh.example.com:')} || wrong_usage "missing domain: use --domain or --dev"
+    [[ $domain =~ ^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$ ]] || wrong_usage "invalid domain: $domain"
     if [ -z "$cert" ] && { [ -n "$email" ] || profile acme || ! overlay prod; }; then acme=yes; fi
     email=${email:-$(setting ACME_EMAIL)}
     if [ -n "$acme" ]; then
-      email=${email:-$(ask 'E-mail address for the certificate authority:')} || wrong_usage "tell the address with --email, or bring a certificate with --cert and --key"
-      [[ $email == ?*@?* && $email != *[[:space:]]* ]] || wrong_usage "not an e-mail address: $email"
+      email=${email:-$(ask 'Email address for the certificate authority:')} || wrong_usage "missing email address: use --email, or --cert and --key for your own certificate"
+      [[ $email == ?*@?* && $email != *[[:space:]]* ]] || wrong_usage "invalid email address: $email"
     fi
   fi
   if [ -n "$(setting COMPOSE_FILE)" ]; then
     if overlay postgres && [ -n "$sqlite" ]; then
-      die "this deployment keeps its data in PostgreSQL; move them first: docs/backup.md"
+      die "this deployment stores its data in PostgreSQL; move the data to SQLite first: docs/backup.md"
     fi
     overlay postgres || sqlite=yes
   fi
@@ -153,14 +153,14 @@ write_env() {
 compose() { "${compose[@]}" "$@"; }
 
 find_docker() {
-  command -v docker >/dev/null || die "Docker is missing: https://docs.docker.com/engine/install/"
-  docker version >/dev/null 2>&1 || die "Docker does not answer; start it, and run this as root or as a member of the group docker"
+  command -v docker >/dev/null || die "Docker is not installed: https://docs.docker.com/engine/install/"
+  docker version >/dev/null 2>&1 || die "Docker does not respond: start it, and run this script as root or as a member of the group docker"
   if docker compose version >/dev/null 2>&1; then
     compose=(docker compose)
   elif command -v docker-compose >/dev/null; then
     compose=(docker-compose)
   else
-    die "Docker Compose is missing: https://docs.docker.com/compose/install/"
+    die "Docker Compose is not installed: https://docs.docker.com/compose/install/"
   fi
   # Docker before version 23 does not use BuildKit by default.
   export DOCKER_BUILDKIT=1 COMPOSE_DOCKER_CLI_BUILD=1
@@ -178,7 +178,7 @@ own_project() {
   docker ps --all --filter "label=com.docker.compose.project=$project" --format '{{.Label "com.docker.compose.project.working_dir"}}' |
     sort -u | while read -r dir; do
     [ ! -d "$dir" ] || [ "$dir" -ef . ] || [ "$dir" -ef deploy/compose ] ||
-      die "the containers of $project belong to $dir: run this there, or choose another COMPOSE_PROJECT_NAME and other ports in .env"
+      die "the containers of $project belong to $dir: run this script there, or choose another COMPOSE_PROJECT_NAME and other ports in .env"
   done
 }
 
@@ -187,7 +187,7 @@ same_environment() {
   local name
   while read -r name; do
     [ -z "${!name+set}" ] || [ "${!name}" = "$(setting "$name")" ] ||
-      die "$name has one value in the environment and another in .env: unset it"
+      die "$name has different values in the environment and in .env: unset it in the environment"
   done < <(sed -nE 's/^([A-Z_]+)=.*/\1/p' .env)
 }
 
@@ -205,7 +205,7 @@ head_commit() { from_git rev-parse HEAD || echo unknown; }
 # Git before version 2.38 refuses to work for root in another user's clone.
 check_git() {
   [ ! -e .git ] || [ "$(head_commit)" != unknown ] ||
-    warn "git does not say which commit is checked out here, so images are not compared with it: install git, or run this as the owner of the directory"
+    warn "cannot tell which commit is checked out, so images are not compared with it: install git, or run this script as the owner of the directory"
 }
 
 built_from() { # IMAGE or container; prints the commit, or nothing if it does not exist
@@ -232,7 +232,7 @@ build_images() {
   local name image commit outdated='' missing='' services=()
   commit=$(head_commit)
   check_git
-  ! kept_images || warn "IMAGE_TAG in .env keeps the previous images: remove it to upgrade"
+  ! kept_images || warn "IMAGE_TAG in .env selects the previous images: remove it to upgrade"
   for name in $(built_here); do
     image=$(image "$name")
     if ! docker image inspect "$image" >/dev/null 2>&1; then
@@ -291,7 +291,7 @@ database_section() {
   else
     printf '%s\n' '  type: postgres' '  postgres:' '    host: db' '    name: fairlead' '    user: fairlead' \
       "    pass: $(setting POSTGRES_PASSWORD) # the same as POSTGRES_PASSWORD in .env" \
-      '    ssl: disable # a network of two containers, with no way in' \
+      '    ssl: disable # only these two containers can reach this network' \
       '    max_open_conns: 10' '    max_idle_conns: 10' '    conn_max_idle_time_secs: 3600'
   fi
 }
@@ -300,13 +300,13 @@ new_config() {
   local relay
   relay=$(setting RELAY_PUBLISH 3478)
   cat <<END
-# Configuration of the service, made by scripts/setup.sh. Every key is described in docs/configuration.md.
+# Configuration of the server, created by scripts/setup.sh. docs/configuration.md describes every key.
 # After a change: docker compose restart fairlead
 server_url: $(server_url)
 listen_addr: 0.0.0.0:8080
 metrics_listen_addr: 0.0.0.0:9090 # published on 127.0.0.1 only
 trusted_proxies:
-  - $(setting FRONT_SUBNET 10.211.77.0/24) # FRONT_SUBNET of .env
+  - $(setting FRONT_SUBNET 10.211.77.0/24) # FRONT_SUBNET in .env
 
 database:
 $(database_section)
@@ -319,7 +319,7 @@ derp:
   server:
     enabled: true
     stun_listen_addr: 0.0.0.0:3478
-    stun_public_port: ${relay##*:} # RELAY_PUBLISH of .env
+    stun_public_port: ${relay##*:} # RELAY_PUBLISH in .env
 
 log:
   level: info
@@ -333,8 +333,8 @@ accept_config() {
   ! report=$(compose run --rm --no-deps -T fairlead config check 2>&1 </dev/null) || return 0
   echo "$report" >&2
   case $report in
-    *'failed to parse configuration'*) echo "config.yaml has the problems above; edit it (as root)" ;;
-    *) echo "config.yaml could not be checked, because the container failed: fix the problem above" ;;
+    *'failed to parse configuration'*) echo "config.yaml has the problems shown above; fix them (as root)" ;;
+    *) echo "config.yaml could not be checked, because the container failed: fix the problem shown above" ;;
   esac
   return 1
 }
@@ -352,17 +352,17 @@ write_config() {
   config=$(read_private config.yaml)
   if [ -z "$config" ]; then
     # The password is written to YAML and to .env, whose quoting rules differ.
-    [ -n "$sqlite" ] || [[ $(setting POSTGRES_PASSWORD) =~ ^[A-Za-z0-9._-]+$ ]] || die "POSTGRES_PASSWORD in .env may have letters, digits, and . _ - only"
+    [ -n "$sqlite" ] || [[ $(setting POSTGRES_PASSWORD) =~ ^[A-Za-z0-9._-]+$ ]] || die "POSTGRES_PASSWORD in .env contains characters other than letters, digits and . _ -"
     info "writing config.yaml"
     new_config | write_private config.yaml $service_user
     return
   fi
   if [ -z "$sqlite" ] && [ "$(yaml_value pass <<<"$config")" != "$(setting POSTGRES_PASSWORD)" ]; then
-    die "the database passwords differ: make database.postgres.pass in config.yaml and POSTGRES_PASSWORD in .env the same"
+    die "the database passwords differ: set database.postgres.pass in config.yaml and POSTGRES_PASSWORD in .env to the same value"
   fi
   url=$(server_url)
   if [ "$(yaml_value server_url <<<"$config")" != "$url" ]; then
-    info "changing server_url in config.yaml to $url"
+    info "setting server_url in config.yaml to $url"
     sed -E "s|^server_url:.*|server_url: $url|" <<<"$config" | write_private config.yaml $service_user
   fi
 }
@@ -375,8 +375,8 @@ write_certificate() {
   [ "$mode" = prod ] || return 0
   as_owner "mkdir -p tls; chmod 755 tls; chown $proxy_user:$proxy_user tls" </dev/null
   if [ -n "$cert" ]; then
-    info "installing the certificate of $cert"
-    cat "$cert" "$key" | pair_fits || die "$cert and $key do not belong together, or are not in PEM, or the key has a passphrase"
+    info "installing the certificate $cert"
+    cat "$cert" "$key" | pair_fits || die "$cert and $key do not match, are not in PEM format, or the key has a passphrase"
     faults=$(certificate_faults <"$cert")
     [ -z "$faults" ] || die "$cert $faults"
     write_private tls/privkey.pem $proxy_user <"$key"
@@ -385,9 +385,9 @@ write_certificate() {
     return
   fi
   ! read_pair | pair_fits || return 0
-  [ -n "$acme" ] || die "tls/ holds no certificate: scripts/setup.sh --cert FILE --key FILE, or --email ADDRESS to have one issued"
+  [ -n "$acme" ] || die "tls/ contains no certificate: run scripts/setup.sh with --cert FILE --key FILE, or with --email ADDRESS to have one issued"
   # nginx does not start without a certificate, and the authority issues none unless nginx runs.
-  info "making a certificate of two days, until the authority gives one"
+  info "creating a temporary certificate, valid for two days, until the authority issues one"
   # shellcheck disable=SC2016 # for the shell in the container
   as_owner '
     umask 077
@@ -430,15 +430,15 @@ self_signed() {
 await_certificate() {
   local begin=$SECONDS certbot
   [ -n "$acme" ] || return 0
-  info "waiting for the certificate of $domain"
+  info "waiting for the certificate for $domain"
   certbot=$(container_of certbot)
   # If certbot failed before this run, it would wait before it retries.
   ! docker exec "$certbot" test -e /tmp/failed || docker exec "$certbot" certificate now >/dev/null 2>&1 || true
   until docker exec "$certbot" test -e /tmp/good; do
     if docker exec "$certbot" test -e /tmp/failed || [ $((SECONDS - begin)) -ge $patience ]; then
       compose logs --tail=20 certbot >&2
-      die "$domain has no certificate, and devices cannot connect before it has one. The log above says why." \
-        "Everything else runs. certbot tries again by itself; to try at once, run this script again"
+      die "no certificate was issued for $domain, and devices cannot connect without one. The log above shows the reason." \
+        "Everything else is running. certbot retries automatically; to retry now, run this script again"
     fi
     sleep 1
   done
@@ -452,9 +452,9 @@ remove_certbot() { container_of certbot | xargs --no-run-if-empty docker rm --fo
 wait_for() { # SERVICE COMMAND...
   local service=$1 begin=$SECONDS
   shift
-  until compose exec -T "$service" "$@" >/dev/null 2>&1 </dev/null; do
+  until docker exec "$(container_of "$service" | head -n 1)" "$@" >/dev/null 2>&1 </dev/null; do
     if [ $((SECONDS - begin)) -ge $patience ]; then
-      error "$service is not healthy after $patience s; the end of its log:"
+      error "$service is not healthy after $patience seconds; the end of its log:"
       compose logs --tail=20 "$service" >&2
       database_accepts || true
       exit 1
@@ -479,7 +479,7 @@ write_console() {
   api_key=$(compose exec -T fairlead fairlead apikeys create --expiration 999d --role read </dev/null)
   secret=$(yaml_value cookie_secret <<<"$config")
   write_private console.yaml $console_user <<END
-# Configuration of the console, made by scripts/setup.sh. After a change: docker compose restart console
+# Configuration of the console, created by scripts/setup.sh. After a change: docker compose restart console
 coordinator_url: http://fairlead:8080
 api_key: $api_key
 cookie_secret: ${secret:-$(random 32)}
@@ -488,12 +488,12 @@ END
 }
 
 start() {
-  info "starting the service"
+  info "starting the server"
   compose up -d fairlead
   ! outdated fairlead config.yaml || compose restart fairlead
   wait_for fairlead fairlead health
   write_console
-  info "starting the rest"
+  info "starting the other services"
   compose up -d
   ! outdated console console.yaml || compose restart console
   wait_for console fairlead-console health
@@ -517,7 +517,7 @@ check_all() {
   [ ! -e config.yaml ] || advice=$(accept_config) || problem "$advice, then run scripts/setup.sh"
   check_file console.yaml 600 $console_user
   if [ -z "$sqlite" ] && [ "$(read_private config.yaml | yaml_value pass)" != "$(setting POSTGRES_PASSWORD)" ]; then
-    problem "the database passwords differ: make database.postgres.pass in config.yaml and POSTGRES_PASSWORD in .env the same, then docker compose restart fairlead"
+    problem "the database passwords differ: set database.postgres.pass in config.yaml and POSTGRES_PASSWORD in .env to the same value, then run docker compose restart fairlead"
   else
     database_accepts
   fi
@@ -529,7 +529,7 @@ check_all() {
   check_console_key
   check_services
   [ $problems -eq 0 ] || die "problems found: $problems"
-  info "all is well"
+  info "no problems found"
 }
 
 # --- main
@@ -542,7 +542,7 @@ say_what_next() {
   if [[ $mode == dev || $publish == 127.* ]]; then
     host=localhost away=" (from another machine: ssh -L $port:127.0.0.1:$port HOST)"
   fi
-  info "Fairlead runs at $(server_url)"
+  info "Fairlead is running at $(server_url)"
   info "the console is at $scheme://$host:$port/admin/$away; sign in with an API key: $fairlead apikeys create --expiration 90d"
   docker exec "$(container_of fairlead)" fairlead users list --output=json | grep '"name"' >/dev/null ||
     info "next: $fairlead users create alice"
@@ -553,9 +553,9 @@ main() {
   local file advice
   for file in .env config.yaml console.yaml; do
     # A link would be replaced, and its target is not visible from a container.
-    [ ! -L "$file" ] || die "$file is a link: put the file itself here"
+    [ ! -L "$file" ] || die "$file is a symbolic link: replace it with the file itself"
   done
-  [ ! -e .env ] || [ -r .env ] || die ".env belongs to $(stat -c %U .env): run this as that user, or as root"
+  [ ! -e .env ] || [ -r .env ] || die ".env belongs to $(stat -c %U .env): run this script as that user or as root"
   find_docker
   if [ -n "$check" ]; then check_all; return; fi
   own_project
@@ -566,7 +566,7 @@ main() {
   # Makes these readable for the users of the containers, in case of a clone made under a strict umask.
   as_owner 'chmod -R a+rX deploy/nginx/local deploy/monitoring deploy/postgres' </dev/null
   write_config
-  advice=$(accept_config) || die "$advice, then run this again"
+  advice=$(accept_config) || die "$advice, then run this script again"
   write_certificate
   start
   await_certificate

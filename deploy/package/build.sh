@@ -48,7 +48,7 @@ describe() {
   cat >"$STAGE/$name.changelog.Debian" <<END
 $name ($PACKAGE_VERSION-1) stable; urgency=medium
 
-  * What changed is told in changelog.gz beside this file.
+  * See changelog.gz in this directory.
 
  -- The Fairlead Authors <fairlead-mesh@users.noreply.github.com>  $(date -R -d "$BUILD_TIME")
 END
@@ -86,7 +86,7 @@ fi
 # The caller's own build settings must not affect these builds.
 unset GOFLAGS GOEXPERIMENT GOAMD64 GOARM64
 export CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
-[ -e console/web/dist/index.html ] || { echo "build.sh: the console has no pages: make web" >&2; exit 1; }
+[ -e console/web/dist/index.html ] || { echo "build.sh: the pages of the console are missing: run make web" >&2; exit 1; }
 PACKAGE_VERSION=$(package_version "$VERSION")
 SOURCE_DATE_EPOCH=$(date -d "$BUILD_TIME" +%s)
 export PACKAGE_VERSION SOURCE_DATE_EPOCH

@@ -113,9 +113,9 @@ without() {
 @test "logs refuses what is not a number of lines" {
   for lines in 0 -3 many '5;id'; do
     run -2 "$script" logs "$lines"
-    said ERROR "not a number of lines"
+    said ERROR "invalid number of lines"
     run -2 "$script" access-log "$lines"
-    said ERROR "not a number of lines"
+    said ERROR "invalid number of lines"
   done
 }
 
@@ -194,7 +194,7 @@ without() {
   run "$script" restart
   chmod 644 "$FILES/tls/fullchain.pem"
   [ "$status" = 1 ]
-  said ERROR "the configuration is not valid"
+  said ERROR "the configuration is invalid"
   [ "$(docker inspect --format '{{.State.StartedAt}}' "$NAME-prod")" = "$before" ]
   answers "$NAME-prod"
 }
@@ -227,7 +227,7 @@ without() {
   run "$script" health
   docker exec "$NAME-prod" sh -c 'kill -CONT 1 $(cat /proc/1/task/1/children)'
   [ "$status" = 0 ]
-  said WARN "is not reachable"
+  said WARN "cannot reach "
 }
 
 @test "stats shows the use of resources once" {
@@ -276,7 +276,7 @@ END
 
 @test "ssl-info warns in development" {
   run -0 "$script" ssl-info
-  said WARN "development has no certificate"
+  said WARN "there is no certificate in development mode"
 }
 
 @test "ssl-test connects and tells whether the certificate is trusted" {
@@ -285,23 +285,23 @@ END
   has "TLSv1.3"
   said WARN "does not trust the certificate for localhost"
   SSL_CERT_FILE=$FILES/tls/fullchain.pem run -0 "$script" ssl-test localhost
-  said INFO "certificate verified for localhost"
+  said INFO "the certificate is valid for localhost"
 }
 
 @test "ssl-test fails without a connection" {
   in_production
   run -1 "$script" ssl-test nowhere.invalid
-  said ERROR "no TLS connection to nowhere.invalid:443"
+  said ERROR "cannot establish a TLS connection to nowhere.invalid:443"
 }
 
 @test "ssl-test warns in development" {
   run -0 "$script" ssl-test
-  said WARN "development has no TLS"
+  said WARN "there is no TLS in development mode"
 }
 
 @test "ssl-test of a domain is made in development, too" {
   run -1 "$script" ssl-test nowhere.invalid
-  said ERROR "no TLS connection to nowhere.invalid:443"
+  said ERROR "cannot establish a TLS connection to nowhere.invalid:443"
 }
 
 @test "exec runs a shell command in the container" {
@@ -314,7 +314,7 @@ END
 
 @test "exec needs a command" {
   run -2 "$script" exec
-  said ERROR "exec needs a command"
+  said ERROR "missing argument <command>"
   has "Usage: "
 }
 
@@ -377,18 +377,18 @@ END
 
 @test "a missing tool is an error" {
   PATH=$(without docker) run -1 "$script" status
-  said ERROR "docker is needed"
+  said ERROR "docker is required"
   PATH=$(without curl) run -1 "$script" health
-  said ERROR "curl is needed"
+  said ERROR "curl is required"
   in_production
   PATH=$(without openssl) run -1 "$script" ssl-test
-  said ERROR "openssl is needed"
+  said ERROR "openssl is required"
 }
 
 @test "a Docker that does not answer is an error" {
   unset PROXY_CONTAINER
   DOCKER_HOST=unix:///nowhere run -1 "$script" status
-  said ERROR "Docker does not answer"
+  said ERROR "Docker does not respond"
 }
 
 @test "prefixes are coloured on a terminal only" {

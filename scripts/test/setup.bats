@@ -32,7 +32,7 @@ setup() {
 @test "a missing Docker is named" {
   printf '#!/bin/sh\nexit 1\n' >bin/docker
   run -1 scripts/setup.sh --dev
-  [[ $output == '[ERROR] Docker does not answer'* ]]
+  [[ $output == '[ERROR] Docker does not respond'* ]]
 }
 
 @test "lines are coloured on a terminal only" {
@@ -103,7 +103,7 @@ setup() {
 @test "PostgreSQL is not left out of a deployment that has it" {
   run scripts/setup.sh --dev
   run -1 scripts/setup.sh --dev --sqlite
-  [[ $output == *'keeps its data in PostgreSQL'* ]]
+  [[ $output == *'stores its data in PostgreSQL'* ]]
 }
 
 @test "the check wants a deployment" {
@@ -114,9 +114,9 @@ setup() {
 @test "a setting that the environment has otherwise is an error" {
   run scripts/setup.sh --dev
   POSTGRES_PASSWORD=another run -1 scripts/setup.sh
-  [[ $output == *'[ERROR] POSTGRES_PASSWORD has one value in the environment and another in .env'* ]]
+  [[ $output == *'[ERROR] POSTGRES_PASSWORD has different values in the environment and in .env'* ]]
   COMPOSE_FILE=elsewhere.yaml run -1 scripts/setup.sh --dev
-  [[ $output == *'[ERROR] COMPOSE_FILE has one value'* ]]
+  [[ $output == *'[ERROR] COMPOSE_FILE has different values'* ]]
 }
 
 @test "CDPATH leads to no other directory" {
@@ -161,7 +161,7 @@ docker_with_images() {
   echo IMAGE_TAG=dev-before >>.env
   run -9 scripts/setup.sh --dev
   [ "$(cat built)" = 'compose build proxy' ]
-  [[ $output == *'IMAGE_TAG in .env keeps the previous images'* ]]
+  [[ $output == *'IMAGE_TAG in .env selects the previous images'* ]]
 }
 
 @test "images of this commit, those kept for a rollback, and those of an unpacked archive are not built again" {
@@ -185,7 +185,7 @@ docker_with_images() {
   [[ $output == *'created for another project'*'[ERROR] config.yaml could not be checked'* ]]
   echo 'failed to parse configuration' >reason
   run -1 scripts/setup.sh --dev
-  [[ $output == *'[ERROR] config.yaml has the problems above; edit it (as root), then run this again' ]]
+  [[ $output == *'[ERROR] config.yaml has the problems shown above; fix them (as root), then run this script again' ]]
 }
 
 @test "links are not replaced" {
@@ -193,7 +193,7 @@ docker_with_images() {
     echo kept >elsewhere
     ln -s elsewhere "$file"
     run -1 scripts/setup.sh --dev
-    [[ $output == "[ERROR] $file is a link"* ]]
+    [[ $output == "[ERROR] $file is a symbolic link"* ]]
     [ "$(cat "$file")" = kept ]
     rm "$file"
   done

@@ -12,7 +12,7 @@ say() { echo "proxy: $*" >&2; }
 
 # choose VARIABLE VALUE PART makes PART-VALUE.conf the configuration of PART.
 choose() {
-  [ -e "/etc/nginx/$3-$2.conf" ] || { say "$1=$2 is not known"; exit 1; }
+  [ -e "/etc/nginx/$3-$2.conf" ] || { say "unknown value $1=$2: see docs/reverse-proxies.md"; exit 1; }
   ln -sfn "/etc/nginx/$3-$2.conf" "/run/nginx/chosen/$3.conf"
 }
 
@@ -31,7 +31,7 @@ deny_gateway() {
 name_domain() {
   case ${DOMAIN:-} in
     '') domain=\$host ;;
-    *[!A-Za-z0-9.-]*) say "DOMAIN=$DOMAIN is not a host name"; exit 1 ;;
+    *[!A-Za-z0-9.-]*) say "invalid host name DOMAIN=$DOMAIN"; exit 1 ;;
     *) domain=$DOMAIN ;;
   esac
   echo "map \"\" \$domain { default $domain; }" >/run/nginx/chosen/domain.conf

@@ -470,13 +470,13 @@ func TestWrongValuesAreRefusedInWords(t *testing.T) {
 		url + ",database.type=mysql":                                 "database",
 		url + ",config.listen_addr=x":                                "config.listen_addr: the chart sets this key",
 		url + ",config.derp.server.enabled=true":                     "use relay.enabled",
-		url + ",database.type=postgres":                              "name the PostgreSQL server",
-		url + "," + db:                                               "set existingSecret, or password",
-		url + "," + db + ",database.postgres.password=x":             "the relay needs a name of its own",
-		url + ",relay.serverUrl=https://relay.example.com":           "with SQLite the relay is part of the service",
+		url + ",database.type=postgres":                              "set the name of the PostgreSQL server",
+		url + "," + db:                                               "set existingSecret or password",
+		url + "," + db + ",database.postgres.password=x":             "the relay needs its own name",
+		url + ",relay.serverUrl=https://relay.example.com":           "with SQLite, the relay is part of the server",
 		url + ",relay.stun.type=NodePort":                            "relay.stun.nodePort",
-		url + ",console.enabled=true,console.ingress.enabled=true":   "name the host under which people reach the console",
-		url + ",ingress.enabled=true,tls.existingSecret=certificate": "either the Ingress terminates TLS, or the pods do",
+		url + ",console.enabled=true,console.ingress.enabled=true":   "set the host name of the console",
+		url + ",ingress.enabled=true,tls.existingSecret=certificate": "either the Ingress or the pods terminate TLS",
 	} {
 		if _, problems, err := helm(t, "template", "mesh", chart, "--kube-version="+oldest, "--set="+set); err == nil || !strings.Contains(problems, want) {
 			t.Errorf("%s: %v %s", set, err, problems)

@@ -2,7 +2,7 @@
 {{- define "fairlead.config" -}}
 {{- $v := .Values -}}
 {{- range $key := list "server_url" "listen_addr" "metrics_listen_addr" "unix_socket" "trusted_proxies" "tls_cert_path" "tls_key_path" "secrets_key_file" "noise" -}}
-{{- if hasKey $v.config $key }}{{ fail (printf "config.%s: the chart sets this key; look for it in values.yaml" $key) }}{{ end -}}
+{{- if hasKey $v.config $key }}{{ fail (printf "config.%s: the chart sets this key; see values.yaml for its name there" $key) }}{{ end -}}
 {{- end -}}
 {{- if hasKey (dig "derp" "server" dict $v.config) "enabled" }}{{ fail "config.derp.server.enabled: the chart sets this key; use relay.enabled" }}{{ end -}}
 {{- $stun := $v.relay.stun.port -}}
@@ -35,15 +35,15 @@
 {{- define "fairlead.checkValues" -}}
 {{- $v := .Values -}}
 {{- if eq $v.database.type "postgres" -}}
-{{- if not $v.database.postgres.host }}{{ fail "database.postgres.host: name the PostgreSQL server" }}{{ end -}}
-{{- if not (or $v.database.postgres.existingSecret $v.database.postgres.password) }}{{ fail "database.postgres: set existingSecret, or password" }}{{ end -}}
+{{- if not $v.database.postgres.host }}{{ fail "database.postgres.host: set the name of the PostgreSQL server" }}{{ end -}}
+{{- if not (or $v.database.postgres.existingSecret $v.database.postgres.password) }}{{ fail "database.postgres: set existingSecret or password" }}{{ end -}}
 {{- if and $v.relay.enabled (not $v.relay.serverUrl) (not $v.ingress.enabled) -}}
-{{- fail "relay: without an Ingress that sends /derp to its pod the relay needs a name of its own: set relay.serverUrl, or switch relay.enabled off and name other relays in config.derp.urls" -}}
+{{- fail "relay: without an Ingress that routes /derp to its pod, the relay needs its own name: set relay.serverUrl, or set relay.enabled to false and list other relays in config.derp.urls" -}}
 {{- end -}}
 {{- else if $v.relay.serverUrl -}}
-{{- fail "relay.serverUrl: with SQLite the relay is part of the service and answers under serverUrl" -}}
+{{- fail "relay.serverUrl: with SQLite, the relay is part of the server and uses serverUrl; remove this value" -}}
 {{- end -}}
-{{- if and (include "fairlead.stunNodePort" .) (not $v.relay.stun.nodePort) }}{{ fail "relay.stun.nodePort: devices are told the port of the nodes, so choose it" }}{{ end -}}
-{{- if and $v.console.enabled $v.console.ingress.enabled (not $v.console.ingress.host) }}{{ fail "console.ingress.host: name the host under which people reach the console" }}{{ end -}}
-{{- if and $v.ingress.enabled $v.tls.existingSecret }}{{ fail "ingress.enabled and tls.existingSecret: either the Ingress terminates TLS, or the pods do" }}{{ end -}}
+{{- if and (include "fairlead.stunNodePort" .) (not $v.relay.stun.nodePort) }}{{ fail "relay.stun.nodePort: set a fixed port, because devices receive it in the relay map" }}{{ end -}}
+{{- if and $v.console.enabled $v.console.ingress.enabled (not $v.console.ingress.host) }}{{ fail "console.ingress.host: set the host name of the console" }}{{ end -}}
+{{- if and $v.ingress.enabled $v.tls.existingSecret }}{{ fail "ingress.enabled and tls.existingSecret: set only one, because either the Ingress or the pods terminate TLS" }}{{ end -}}
 {{- end -}}
