@@ -23,6 +23,7 @@ func TestToolsFindWhatIsBesideTheAPI(t *testing.T) {
 		{"GET", "/health", "", 200, `"status":"pass"`},
 		{"GET", "/version", "", 200, `"version":"0.28.0"`},
 		{"GET", "/key?v=130", "", 200, `"publicKey":"mkey:`},
+		{"GET", "/", "", 200, "tailscale up --login-server"},
 		{"GET", "/apple", "", 200, "<html"},
 		{"GET", "/windows", "", 200, "<html"},
 		{"GET", "/register/unknown", "", 404, "<html"},

@@ -301,7 +301,7 @@ func TestLoginPageShowsTheTagsOfADeviceThatWaits(t *testing.T) {
 func TestPagesLoadNothing(t *testing.T) {
 	s, _ := open(t, options{})
 	outside := regexp.MustCompile(`(?i)<script|<link|<img|<iframe|src=|@import|url\(|https?://`)
-	paths := []string{"/apple", "/windows", "/android", strings.TrimPrefix(s.client().asks(), s.url), "/auth/x"}
+	paths := []string{"/", "/apple", "/windows", "/android", strings.TrimPrefix(s.client().asks(), s.url), "/auth/x"}
 	for _, path := range paths {
 		_, header, text := s.outside("GET", path, "")
 		text = strings.ReplaceAll(text, s.url, "")
@@ -317,12 +317,12 @@ func TestPagesLoadNothing(t *testing.T) {
 			t.Errorf("%.20s: %v\n%s", path, header, diff)
 		}
 	}
-	for _, path := range paths[:3] {
+	for _, path := range paths[:4] {
 		status, _, text := s.outside("GET", path, "")
 		if status != 200 || !strings.Contains(text, s.url) {
 			t.Errorf("%s: %d does not name the server", path, status)
 		}
-		for _, other := range paths[:3] {
+		for _, other := range paths[1:4] {
 			if strings.Contains(text, `href="`+other+`"`) != (other != path) {
 				t.Errorf("%s leads to %s, or should:\n%s", path, other, text)
 			}

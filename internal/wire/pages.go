@@ -37,7 +37,7 @@ func newPages(serverURL string) *pages {
 		security: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 	}
-	for _, name := range append(helpPages(), "login") {
+	for _, name := range append(helpPages(), "home", "login") {
 		p.templates[name] = template.Must(template.ParseFS(files, "pages/page.html", "pages/"+name+".html"))
 	}
 	return p

@@ -168,6 +168,7 @@ func earlyPayload() []byte {
 // Routes returns the handlers for requests outside Noise, by pattern.
 func (s *Server) Routes() map[string]http.Handler {
 	routes := map[string]http.Handler{
+		"GET /{$}":           s.pages.help("home"),
 		"GET /bootstrap-dns": http.HandlerFunc(bootstrapDNS),
 		"GET /generate_204":  http.HandlerFunc(derpserver.ServeNoContent),
 		"GET /key":           http.HandlerFunc(s.key),

@@ -28,6 +28,7 @@ func publicRows() []row {
 		{pattern: "POST /verify", method: "POST", path: "/verify", header: jsonBody, body: `{"NodePublic":"nodekey:`},
 		{pattern: "GET /auth/{token}", method: "GET", path: "/auth/x"},
 		{pattern: "GET /register/{token}", method: "GET", path: "/register/x"},
+		{pattern: "GET /{$}", method: "GET", path: "/"},
 		{pattern: "GET /apple", method: "GET", path: "/apple"},
 		{pattern: "GET /windows", method: "GET", path: "/windows"},
 		{pattern: "GET /android", method: "GET", path: "/android"},
