@@ -41,15 +41,21 @@ func (t *tool) configCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration without a server",
-		Long: `Check the configuration, and the policy file if there is one, without a running
-server. Every problem is reported with its file and line. The exit status is 0
-if the server would accept both.`,
+		Long: `Check the configuration, the certificate, and the policy file if there is one,
+without a running server. Every problem is reported with its file and line. The
+exit status is 0 if the server would start. Warnings name what would not work
+or is unsafe, such as a key file that other users can read. If a server is
+reachable, the command also warns about users in the policy file that do not
+exist there.`,
 		Example: `  fairlead config check
   fairlead config check --config ./config.yaml`,
 		Args: takes(),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := config.Load(t.configFile, t.Environ)
 			if err != nil {
+				return err
+			}
+			if err := c.Check(); err != nil {
 				return err
 			}
 			if c.Policy.Mode == "file" {
@@ -58,7 +64,7 @@ if the server would accept both.`,
 					return err
 				}
 				doc, _ := lang.Parse([]byte(text))
-				t.tellWarnings(c.Policy.Path, problemShapes(doc.Warnings))
+				t.tellWarnings(c.Policy.Path, t.policyWarnings(cmd, text, doc))
 			}
 			return t.show(checkResult{File: c.File, Warnings: lines(c.Warnings)}, c.Report())
 		},

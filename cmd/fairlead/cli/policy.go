@@ -153,13 +153,7 @@ the command also warns about users that do not exist there.`,
 				}
 				return errors.Join(t.show(result, ""), err)
 			}
-			result.Warnings = problemShapes(doc.Warnings)
-			t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
-				verdict, err := decode[apiclient.PolicyVerdict](answer(client.CheckPolicy(ctx, apiclient.PolicyText{Policy: text})))
-				if err == nil && len(verdict.Warnings) > 0 {
-					result.Warnings = verdict.Warnings // includes the others
-				}
-			})
+			result.Warnings = t.policyWarnings(cmd, text, doc)
 			t.tellWarnings(args[0], result.Warnings)
 			for _, rule := range doc.Rules {
 				if rule.Line > 0 { // line 0 stands for a text without rules
@@ -171,6 +165,19 @@ the command also warns about users that do not exist there.`,
 				count(result.Rules, "rule"), withoutRules(doc, result.Rules), count(result.SSHRules, "SSH rule"), count(result.Tests, "test")))
 		},
 	}
+}
+
+// policyWarnings returns the warnings about a policy without problems: those of the server if it is reachable,
+// because only it knows which users exist.
+func (t *tool) policyWarnings(cmd *cobra.Command, text string, doc *lang.Doc) []apiclient.PolicyProblem {
+	warnings := problemShapes(doc.Warnings)
+	t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
+		verdict, err := decode[apiclient.PolicyVerdict](answer(client.CheckPolicy(ctx, apiclient.PolicyText{Policy: text})))
+		if err == nil && len(verdict.Warnings) > 0 {
+			warnings = verdict.Warnings // includes the others
+		}
+	})
+	return warnings
 }
 
 // withoutRules explains a policy without rules: a missing list allows everything, an empty one nothing.
@@ -290,11 +297,11 @@ func (t *tool) policySet() *cobra.Command {
 		Short: "Save and apply a policy",
 		Long: `Save a policy from a file, or from standard input with -. It applies at once.
 
-On a terminal, the command first shows the effect of the change. It asks for
-confirmation if the change could lock someone out or opens everything. With
---viewer, it also asks if that node or user, such as yourself, would lose
-access. Without a terminal, a change that cuts off the viewer, or after which
-nobody can reach anyone, is saved only with --force.
+The command first shows the effect of the change, unless you use --force. On a
+terminal, it asks for confirmation if the change could lock someone out or
+opens everything. With --viewer, it also asks if that node or user, such as
+yourself, would lose access. Without a terminal, a change that cuts off the
+viewer, or after which nobody can reach anyone, is saved only with --force.
 
 With --confirm-within, the change is reverted unless you run fairlead policy
 confirm in time.
@@ -355,19 +362,19 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 		}
 		return t.tellProblems(file, failing)
 	}
-	if !t.Terminal {
-		return t.lockedOut(effect)
-	}
 	t.note("%s", strings.TrimSuffix(effectSummary(effect), "\n"))
+	if !t.Terminal {
+		return lockedOut(effect)
+	}
 	if len(effect.Guards) == 0 && !everythingLost(effect) {
 		return nil
 	}
 	return t.confirm(*s.force, "Save the policy anyway?")
 }
 
-// lockedOut refuses a change that locks out everybody or the viewer. It only warns about other dangers, which
-// a person at a terminal would be asked about.
-func (t *tool) lockedOut(effect apiclient.PolicyEffect) error {
+// lockedOut refuses a change that locks out everybody or the viewer. A person at a terminal is asked about other
+// dangers, too.
+func lockedOut(effect apiclient.PolicyEffect) error {
 	for _, g := range effect.Guards {
 		if g.Kind == string(explain.GuardOwnWayIn) {
 			return fmt.Errorf("not saved: %s; to save it anyway, use --force", g.Text)
@@ -375,9 +382,6 @@ func (t *tool) lockedOut(effect apiclient.PolicyEffect) error {
 	}
 	if everythingLost(effect) {
 		return errors.New("not saved: nobody can reach anyone any more; to save it anyway, use --force")
-	}
-	for _, g := range effect.Guards {
-		t.note("Warning: %s", g.Text)
 	}
 	return nil
 }

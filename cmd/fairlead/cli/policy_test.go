@@ -125,14 +125,15 @@ func TestNobodyIsAskedAboutAPolicyWhoseTestsFail(t *testing.T) {
 func TestPolicySetAsksWhenNobodyReachesAnyoneAnyMore(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	r := fairlead(t, socket, []string{"policy", "set", policyFile(t, "// nobody\n{}")}, func(e *Env) { e.Terminal, e.Stdin = true, strings.NewReader("n\n") })
-	want := "Pairs of nodes: 6 lost, 0 gained, 0 changed, 0 unchanged\nNodes with less access: 1 (0 online)\n" +
-		"Warning: nobody can reach anyone any more\nSave the policy anyway? [y/N] "
+	const effect = "Pairs of nodes: 6 lost, 0 gained, 0 changed, 0 unchanged\nNodes with less access: 1 (0 online)\n" +
+		"Warning: nobody can reach anyone any more\n"
+	want := effect + "Save the policy anyway? [y/N] "
 	if r.status != 1 || !strings.HasPrefix(r.stderr.String(), want) {
 		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
 	}
 	file := policyFile(t, "// nobody\n{}")
 	r = fairlead(t, socket, []string{"policy", "set", file})
-	if want := "Error: not saved: nobody can reach anyone any more; to save it anyway, use --force\n"; r.status != 1 || r.stderr.String() != want {
+	if want := effect + "Error: not saved: nobody can reach anyone any more; to save it anyway, use --force\n"; r.status != 1 || r.stderr.String() != want {
 		t.Errorf("without a terminal: status %d, %s, want %s", r.status, &r.stderr, want)
 	}
 	if r = fairlead(t, socket, []string{"policy", "set", file, "--force"}); r.status != 0 {

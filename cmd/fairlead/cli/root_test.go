@@ -432,4 +432,9 @@ func TestConfigCheckNeedsNoServer(t *testing.T) {
 			t.Errorf("bad file: status %d, stderr %q lacks %q", r.status, &r.stderr, want)
 		}
 	}
+	write(bad, "server_url: https://mesh.example.com\ntls_cert_path: /nope\ntls_key_path: /nope\n")
+	r = fairlead(t, "", []string{"config", "check", "--config", bad}, noEnv)
+	if want := "Error: cannot load certificate: "; r.status != 1 || !strings.HasPrefix(r.stderr.String(), want) {
+		t.Errorf("no certificate: status %d, stderr %q lacks %q", r.status, &r.stderr, want)
+	}
 }
