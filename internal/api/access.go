@@ -11,19 +11,19 @@ import (
 // operation holds the attributes of an operation in api/openapi.yaml, from which the table
 // operations is generated. The zero value is denied to everyone.
 type operation struct {
-	// role and scope are what an API key needs. If anyone is set, every valid key will do,
-	// or none is needed.
+	// role and scope are what an API key needs. If anyone is set, any valid key is
+	// sufficient, or none is needed.
 	role   mesh.Role
 	scope  mesh.Noun
 	anyone bool
-	// conditional reports whether it takes If-Match.
+	// conditional is set if the operation accepts If-Match.
 	conditional bool
-	// replay answers a request that was done before; nil if the operation takes no
-	// Idempotency-Key.
+	// replay responds to a request that was already executed; nil if the operation accepts
+	// no Idempotency-Key.
 	replay replay
 }
 
-// unmatchedPattern is the router's pattern for everything that is not an operation.
+// unmatchedPattern is the router's pattern for requests that match no operation.
 const unmatchedPattern = "/"
 
 // permission is a scope and the lowest role that an API key must have.
@@ -36,7 +36,7 @@ func reads(n mesh.Noun) permission    { return permission{n, mesh.RoleRead} }
 func operates(n mesh.Noun) permission { return permission{n, mesh.RoleOperator} }
 
 // permitted refuses callers without the permission for an operation, and an If-Match that
-// the operation does not take, before the request is read.
+// the operation does not accept, before the request is read.
 func (s *Server) permitted(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern != unmatchedPattern {
@@ -53,7 +53,7 @@ func (s *Server) permitted(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// opens reports whether the caller has a permission, and answers the request if not.
+// opens reports whether the caller has a permission. If not, it writes the error response.
 func (s *core) opens(w http.ResponseWriter, r *http.Request, need permission) bool {
 	has := access(r)
 	if has.Allows(need.scope, need.role) {

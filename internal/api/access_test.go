@@ -26,8 +26,8 @@ func (s *service) limited(role mesh.Role, scopes ...string) string {
 	return "Authorization: Bearer " + key
 }
 
-// leastRoles returns the least role that each operation of the document requires, or ""
-// if it requires none.
+// leastRoles returns the lowest role that each operation of the document requires, or "" if it
+// requires none.
 func leastRoles(doc document) map[string]string {
 	least := map[string]string{}
 	for name, op := range doc.operations() {
@@ -92,7 +92,7 @@ func TestEveryOperationAsksForItsScope(t *testing.T) {
 	}
 }
 
-// The console hides from operators what these rules deny them.
+// The console relies on these rules to hide from operators what they may not do.
 func TestOnlyAdministratorsChangeWhoMayDoWhat(t *testing.T) {
 	guarded := []string{"preauthkeys", "apikeys", "policy", "webhooks"}
 	// These only resend an event to a receiver that an administrator chose.
@@ -243,8 +243,8 @@ func TestDeletingAUserNeedsTheScopesOfWhatGoesToo(t *testing.T) {
 	s.call("DELETE", "/api/v1/user/alice", nil, s.limited(mesh.RoleOperator)).ok()
 }
 
-// Who the policy applies to is part of the policy. A key that cannot change the policy
-// must not be able to assign a name that it mentions to another user, or to free it.
+// Who the policy applies to is part of the policy. A key that cannot change the policy must not be
+// able to give a name in the policy to another user, or to make it unused.
 func TestUserWhomThePolicyMentionsNeedsThePolicyScope(t *testing.T) {
 	s := sqlite(t)
 	user := func(name, email string) object { return object{"name": name, "email": email} }
@@ -278,7 +278,7 @@ func TestUserWhomThePolicyMentionsNeedsThePolicyScope(t *testing.T) {
 	refused("erin", "DELETE", "/api/v1/user/erin", nil)
 	refused("carol@example.com", "DELETE", "/api/v1/user/carol", nil)
 	refused("boss", "POST", "/api/v1/user/bulk", object{"ids": []string{id("mallory"), id("boss")}, "action": "delete"})
-	made := 24 // API keys created meanwhile
+	made := 24 // API keys created in the meantime
 	if now := s.ledger.World().Rev; int(now-before) != made {
 		t.Errorf("%d commits, want only the %d keys", now-before, made)
 	}

@@ -28,7 +28,7 @@ func (s *audit) ListAudit(w http.ResponseWriter, r *http.Request, p openapi.List
 	if or(p.Cursor) != "" {
 		q.Before, err = position("cursor", *p.Cursor)
 	}
-	snap := s.ledger.World().Snapshot // taken before the rows are read, so that they include all of its changes
+	snap := s.ledger.World().Snapshot // read before the rows, so that they include all changes up to it
 	var rows []history.AuditRow
 	var next history.Position
 	if err == nil {
@@ -56,7 +56,7 @@ func changeShape(row history.AuditRow) openapi.Change {
 	}
 }
 
-// kept returns a shape as it was encoded when the change was recorded.
+// kept returns an object as it was encoded when the change was recorded.
 func kept(shape []byte) any {
 	if shape == nil {
 		return nil
@@ -80,7 +80,7 @@ func momentOf(t *time.Time) mesh.Time {
 	return mesh.TimeOf(*t)
 }
 
-// words splits a comma-separated list.
+// words splits a list at its commas.
 func words(text *string) []string {
 	if or(text) == "" {
 		return nil

@@ -54,7 +54,7 @@ func (u *auditor) wrote(by mesh.Actor, a *answer, want ...string) (changes []obj
 	return changes
 }
 
-// shape decodes an object in the audit log, which has the form that the API shows.
+// shape decodes an object in the audit log, which has the same form as in the API.
 func (u *auditor) shape(kind string, data []byte) (shape object) {
 	u.t.Helper()
 	if err := json.Unmarshal(data, &shape); err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// apiPath is where an API key is needed, except for public operations.
+// apiPath is the prefix of the paths that need an API key, except for public operations.
 const apiPath = "/api/"
 
 // open reports whether a request needs no API key.
 func open(r *http.Request) bool {
 	method := r.Method
 	if method == http.MethodHead {
-		method = http.MethodGet // the router treats them alike
+		method = http.MethodGet // the router treats them the same way
 	}
 	return !strings.HasPrefix(r.URL.Path, apiPath) || isPublic(method, r.URL.Path)
 }
@@ -68,8 +68,8 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 	})
 }
 
-// unauthorized refuses an API key. Tools written for Headscale's API compare the
-// body with the bare word.
+// unauthorized refuses an API key. The body is the bare word, because tools written for
+// Headscale's API compare it.
 func unauthorized(w http.ResponseWriter, r *http.Request, detail string) {
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	if readsOnlyJSON(r) {
@@ -85,8 +85,8 @@ func withActor(ctx context.Context, a mesh.Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }
 
-// actor returns who sent a request, as the middleware found out. Call it after the body was
-// read: its idempotency key is bound to the whole request.
+// actor returns who sent a request, as determined by the middleware. Call it after the body was
+// read, because the idempotency key is bound to the whole request.
 func actor(r *http.Request) mesh.Actor {
 	a, _ := r.Context().Value(actorKey{}).(mesh.Actor)
 	a.Once = onceOf(r, a)

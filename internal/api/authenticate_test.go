@@ -102,9 +102,9 @@ func TestKeyInAPathIsMaskedInTheLog(t *testing.T) {
 	}
 }
 
-// Every invalid key causes the same database calls in the same order, so that neither
-// the answer nor the timing distinguishes one from another. In a synctest bubble the
-// clock stands still, so nothing else queries the database meanwhile.
+// Every invalid key causes the same database calls in the same order, so that neither the
+// response nor the timing distinguishes them. In a synctest bubble the clock stands still,
+// so nothing else queries the database in the meantime.
 func TestInvalidKeysTakeEqualWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sqlite(t)

@@ -265,7 +265,7 @@ func examples(doc document) map[string]func(f fixture) *answer {
 	return calls
 }
 
-// call itself checks that every answer conforms to the document.
+// call itself checks that every response conforms to the document.
 func TestEveryOperationAnswersAsDocumented(t *testing.T) {
 	engines(t, func(t *testing.T, s *service) {
 		doc := readDocument(t)
@@ -333,8 +333,8 @@ func TestHeadAnswersAsGetWithoutBody(t *testing.T) {
 	route := f.route("10.9.0.0/16")
 	for name, op := range examples(readDocument(t)) {
 		method, path, _ := strings.Cut(name, " ")
-		// Skip answers that may differ between two calls: the digest changes with each heartbeat,
-		// presence with time, a profile always, and an API key with its use.
+		// Skip responses that may differ between two calls: the digest changes with each
+		// heartbeat, presence with time, a profile always, and an API key with its use.
 		if method != http.MethodGet || strings.Contains(path, "/debug/") || strings.HasSuffix(path, "/presence") || strings.HasSuffix(path, "/apikey") {
 			continue
 		}

@@ -22,8 +22,8 @@ type reader interface {
 	Confirm(context.Context, mesh.Revision) error
 }
 
-// core is what all handlers share: the newest state of the network, and how a request is
-// refused. It has no exported methods, so that embedding it adds no operations.
+// core is what all handlers share: access to the newest state of the network, and error
+// responses. It has no exported methods, so that embedding it adds no operations.
 type core struct {
 	ledger     reader
 	log        *slog.Logger
@@ -37,8 +37,8 @@ type current func(snap *mesh.Snapshot, object string) (shape any, revision strin
 
 var errAbsent = errors.New("object not found")
 
-// lookup finds an object in the newest snapshot. Before it fails with errAbsent it catches up
-// with the database: another replica may just have created the object.
+// lookup finds an object in the newest snapshot. Before it fails with errAbsent, it catches
+// up with the database: another replica may just have created the object.
 func lookup[T any](ctx context.Context, l reader, find func(*mesh.Snapshot) (T, bool)) (v T, snap *mesh.Snapshot, err error) {
 	snap = l.World().Snapshot
 	v, ok := find(snap)
@@ -55,7 +55,7 @@ func lookup[T any](ctx context.Context, l reader, find func(*mesh.Snapshot) (T, 
 	return v, snap, nil
 }
 
-// search is lookup for a find that returns its own error.
+// search is lookup for a find function that returns its own error.
 func search[T any](r *http.Request, l reader, find func(*mesh.Snapshot) (T, error)) (T, *mesh.Snapshot, error) {
 	var refusal error
 	v, snap, err := lookup(r.Context(), l, func(snap *mesh.Snapshot) (v T, ok bool) {
@@ -68,7 +68,7 @@ func search[T any](r *http.Request, l reader, find func(*mesh.Snapshot) (T, erro
 	return v, snap, err
 }
 
-// done answers a request whose result is empty.
+// done responds to a request that has no result.
 func (s *core) done(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
 		s.fail(w, r, err)

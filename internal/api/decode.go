@@ -17,8 +17,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a request body. They are stricter for callers without an API key, who must not be
-// able to cause more work than they do themselves.
+// Limits of a request body. They are stricter for callers without an API key, who must not be able
+// to cause much work at little cost.
 const (
 	maxBody              = 1 << 20
 	bodyTimeout          = 30 * time.Second
@@ -27,16 +27,15 @@ const (
 	maxList              = 1000
 )
 
-// decode reads a JSON body into dest, a pointer to a struct of the API. It also
-// accepts what older tools send: snake_case names, numbers where an id is a string, null and
-// unknown members. A wrong type and a missing required member are errors with the member's
-// path.
+// decode reads a JSON body into dest, a pointer to a struct of the API. It also accepts what older
+// tools send: snake_case names, numbers where an id is a string, null and unknown fields. A wrong
+// type and a missing required field are errors with the field's path.
 func decode(w http.ResponseWriter, r *http.Request, dest any) error {
 	return decodeUpTo(w, r, maxBody, dest)
 }
 
-// decodeKnown is decode for requests in which a misspelt member would do harm: it refuses
-// unknown members.
+// decodeKnown is decode for requests in which a misspelt field would do harm: it refuses unknown
+// fields.
 func decodeKnown(w http.ResponseWriter, r *http.Request, dest any) error {
 	data, err := readBody(w, r, maxBody)
 	if err != nil {
@@ -48,10 +47,9 @@ func decodeKnown(w http.ResponseWriter, r *http.Request, dest any) error {
 	return onlyKnown(data, dest)
 }
 
-// decodeOrNone is decode for requests in which a missing member means "none", as
-// existing tools send them. A body without the member is accepted only if it is an
-// object without unknown members: a misspelt name, or a file that could not be
-// read, must not remove anything.
+// decodeOrNone is decode for requests in which a missing field means "none", as existing tools
+// send them. A body without the field is accepted only if it is an object without unknown fields:
+// a misspelt name, or a file that could not be read, must not remove anything.
 func decodeOrNone(w http.ResponseWriter, r *http.Request, limit int64, dest any, name string, isMissing func() bool) error {
 	data, err := readBody(w, r, limit)
 	if err == nil {
@@ -66,7 +64,7 @@ func decodeOrNone(w http.ResponseWriter, r *http.Request, limit int64, dest any,
 	return onlyKnown(data, dest)
 }
 
-// onlyKnown refuses members that dest does not have.
+// onlyKnown refuses fields that dest does not have.
 func onlyKnown(data []byte, dest any) error {
 	members, _ := membersOf(data)
 	var known []string
@@ -83,7 +81,7 @@ func onlyKnown(data []byte, dest any) error {
 	return nil
 }
 
-// decodeUpTo is decode with another limit for callers with an API key.
+// decodeUpTo is decode with a different size limit for callers with an API key.
 func decodeUpTo(w http.ResponseWriter, r *http.Request, limit int64, dest any) error {
 	data, err := readBody(w, r, limit)
 	if err != nil {
@@ -97,7 +95,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if open(r) {
 		limit, timeout = maxStrangersBody, strangersBodyTimeout
 	}
-	// If it cannot be set, there is no connection that could be held open.
+	// If it cannot be set, there is no real connection that could be held open.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout))
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var tooLarge *http.MaxBytesError
@@ -125,7 +123,7 @@ func membersOf(data []byte) (members map[string]json.RawMessage, _ error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}")
 	}
-	// encoding/json would put U+FFFD in place of what is not UTF-8.
+	// encoding/json would replace invalid UTF-8 with U+FFFD.
 	if !utf8.Valid(data) {
 		return nil, &badRequest{"", "the request body is not valid UTF-8"}
 	}
@@ -139,7 +137,8 @@ func membersOf(data []byte) (members map[string]json.RawMessage, _ error) {
 	return members, nil
 }
 
-// decodeMembers fills a struct. If a member has a problem, it returns which one and what.
+// decodeMembers fills a struct. If a field is invalid, it returns the field's path and the
+// problem.
 func decodeMembers(members map[string]json.RawMessage, v reflect.Value) (where, problem string) {
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
@@ -153,7 +152,7 @@ func decodeMembers(members map[string]json.RawMessage, v reflect.Value) (where, 
 				return name + where, problem
 			}
 		}
-		// Optional members are pointers.
+		// Optional fields are pointers.
 		if kind := v.Field(i).Kind(); kind == reflect.String && v.Field(i).Len() == 0 || kind == reflect.Int && !given {
 			return name, "is required"
 		}
@@ -267,7 +266,7 @@ func snake(camel string) string {
 	return b.String()
 }
 
-// or returns the value of an optional member, or its zero value.
+// or returns the value of an optional field, or its zero value.
 func or[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

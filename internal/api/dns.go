@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// dns handles the operations on the settings of DNS.
+// dns handles the operations on the DNS settings.
 type dns struct {
 	*core
 	control *control.DNS
@@ -38,8 +38,8 @@ func (s *dns) ResetDNS(w http.ResponseWriter, r *http.Request, p openapi.ResetDN
 	s.replyDNS(w, r, s.control.Reset(r.Context(), actor(r), ifRevision(p.IfMatch)))
 }
 
-// ifRevision returns the revision that If-Match requires; empty means any. An empty ETag stays
-// in its quotes and matches no revision.
+// ifRevision returns the revision that If-Match requires; empty means any. An empty ETag keeps
+// its quotes and therefore matches no revision.
 func ifRevision(ifMatch *openapi.IfMatch) string {
 	text := strings.TrimSpace(or(ifMatch))
 	if text == "*" {
@@ -61,7 +61,7 @@ func dnsRecords(in *[]openapi.DNSRecord) *[]mesh.DNSRecord {
 	return &records
 }
 
-// replyDNS answers with the settings as they are now.
+// replyDNS responds with the current settings.
 func (s *dns) replyDNS(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
 		s.fail(w, r, err)
@@ -77,7 +77,7 @@ func (*dns) replayDNS(c replayed) (any, error) {
 	return dnsShape(c.snap), nil
 }
 
-// currentDNS returns the settings for an answer to a stale request.
+// currentDNS returns the settings for the response to a stale request.
 func (*dns) currentDNS(snap *mesh.Snapshot, _ string) (shape any, revision string) {
 	return dnsShape(snap), control.DNSRevision(snap)
 }

@@ -6,7 +6,7 @@ import "net/http"
 type documents struct {
 	*core
 	document []byte                 // openapi.yaml
-	page     func() ([]byte, error) // made from document
+	page     func() ([]byte, error) // generated from document
 }
 
 // OpenapiDocument implements GET /api/v1/openapi.yaml.

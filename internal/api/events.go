@@ -28,8 +28,8 @@ const (
 	// must stop working within 5 seconds, and other replicas need some of them to learn of it.
 	admitEvery   = time.Second
 	writeTimeout = 10 * time.Second
-	// readGap is the least time between two reads of the history: most commits have no events,
-	// and under load there are hundreds a second.
+	// readGap is the minimum time between two reads of the history: most commits have no
+	// events, and under load there are hundreds a second.
 	readGap = 50 * time.Millisecond
 )
 
@@ -70,7 +70,7 @@ func (s *events) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.
 	if rec, ok := w.(*recorder); ok {
 		rec.endless = true
 	}
-	_ = st.rc.SetReadDeadline(time.Time{}) // a connection on which it cannot be set has none
+	_ = st.rc.SetReadDeadline(time.Time{}) // a connection on which it cannot be set has no deadline
 	if err := st.run(r.Context()); err != nil {
 		s.log.Debug("event stream ended", "actor", st.actor.String(), "req", st.actor.RequestID, "error", err)
 	}
@@ -126,8 +126,8 @@ func unavailable(w http.ResponseWriter, r *http.Request, detail string) {
 	writeProblem(w, r, problem(http.StatusServiceUnavailable, detail))
 }
 
-// place sets where a stream begins, and returns the revision of that moment. A position that
-// no replica has reached comes from another database.
+// place sets where a stream begins, and returns the revision at that point. A position that no
+// replica has reached must come from another database.
 func (s *events) place(ctx context.Context, st *eventStream, p openapi.StreamEventsParams) (mesh.Revision, error) {
 	name, text := "Last-Event-ID", or(p.LastEventID)
 	if text == "" {
@@ -283,7 +283,7 @@ func (st *eventStream) write(text []byte) error {
 
 // send writes with a deadline for each event rather than for the whole stream.
 func (st *eventStream) send(text []byte) error {
-	_ = st.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // a connection on which it cannot be set does not block
+	_ = st.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // a connection that does not support deadlines does not block
 	_, err := st.w.Write(text)
 	return err
 }

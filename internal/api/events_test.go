@@ -25,7 +25,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// patience is far longer than any event should take.
+// patience is a timeout far longer than any event should take.
 const patience = 20 * time.Second
 
 // consumer reads an event stream.

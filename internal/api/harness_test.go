@@ -116,7 +116,7 @@ func (c *counted) Tail(ctx context.Context, after store.Point) ([]store.Entry, e
 	return c.Store.Tail(ctx, after)
 }
 
-// contract validates every answer of a service.
+// contract validates every response of a service.
 var contract = sync.OnceValue(func() *apitest.Contract {
 	c, err := apitest.Load(apispec.Document)
 	if err != nil {
@@ -385,8 +385,8 @@ func (a *answer) decoded() (body object) {
 	return body
 }
 
-// fails checks that the answer is a problem with this status, title and detail. path, if
-// not empty, is the member at fault.
+// fails checks that the response is a Problem with this status, title and detail. path,
+// if not empty, is that of the invalid field.
 func (a *answer) fails(status int, title, detail, path string) {
 	a.t.Helper()
 	want := object{

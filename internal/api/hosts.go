@@ -10,7 +10,7 @@ import (
 
 // hostShape shows what a device reported about itself, with the current names of relays.
 func hostShape(n *mesh.Node, f *mesh.Facts, regions map[int]mesh.Region) *openapi.NodeHost {
-	// The device wrote the description; what cannot be parsed is left out.
+	// The description comes from the device; parts that cannot be parsed are omitted.
 	var said struct{ OSVersion, Distro, DistroVersion, DeviceModel string }
 	_ = json.Unmarshal([]byte(n.Host), &said)
 	region := func(id int) openapi.RelayRegion {

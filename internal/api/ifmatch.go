@@ -7,7 +7,7 @@ import (
 
 const matchHeader = "If-Match"
 
-// oneETag is an ETag as in an answer, possibly weakened by a proxy, or * for any.
+// oneETag matches an ETag from a response, which a proxy may have weakened, or * for any.
 var oneETag = regexp.MustCompile(`^(\*|(W/)?"[^"]*")$`)
 
 // checkCondition refuses an If-Match that the operation would ignore: its sender relies on

@@ -93,7 +93,7 @@ func TestAChangeOfARouteIsBoundToItsNode(t *testing.T) {
 }
 
 // ifMatch tries each write with stale versions and with the current one, and checks that
-// the answer contains the next version.
+// the response contains the next version.
 func (f fixture) ifMatch(kind, path string, writes []write) {
 	f.t.Helper()
 	for _, w := range writes {

@@ -37,8 +37,8 @@ func pageOf(limit *openapi.Limit, cursor *openapi.Cursor) (p page, err error) {
 	return p, nil
 }
 
-// rowLimit reads the limit of a list of past changes. The use cases take zero for the default
-// and refuse negative numbers; a zero that was sent is refused too.
+// rowLimit reads the limit of a list of past changes. The use cases treat zero as the default
+// and refuse negative numbers. An explicit zero in the request is refused too.
 func rowLimit(limit *int) int {
 	if limit != nil && *limit == 0 {
 		return -1
@@ -46,7 +46,8 @@ func rowLimit(limit *int) int {
 	return or(limit)
 }
 
-// lister describes how a list is encoded: the member's name, and the id and JSON of an element.
+// lister describes how a list is encoded: the name of the list's field, and the id and JSON of
+// an element.
 type lister[T any, ID ~int64] struct {
 	name   string
 	id     func(T) ID
@@ -54,8 +55,8 @@ type lister[T any, ID ~int64] struct {
 }
 
 // reply streams a page of elements, which are sorted by id, one by one: a list may need much
-// more memory than the rest of a request, and its reader may be slow. The price is an answer
-// without Content-Length.
+// more memory than the rest of a request, and its reader may be slow. The drawback is a
+// response without Content-Length.
 func (l lister[T, ID]) reply(w http.ResponseWriter, snap *mesh.Snapshot, p page, elements iter.Seq[T]) {
 	w.Header().Set(revisionHeader, revision(snap.Rev))
 	w.Header().Set("Content-Type", "application/json")
@@ -104,14 +105,14 @@ const (
 	pieceTimeout = 30 * time.Second
 )
 
-// paced sets a deadline for each piece of an answer rather than for the whole: a large answer
-// can take its time on a slow connection, but one that nobody reads is cut off.
+// paced sets a deadline for each piece of a response rather than for the whole: a large
+// response may take long on a slow connection, but one that nobody reads is aborted.
 type paced struct{ http.ResponseWriter }
 
 func (p paced) Write(b []byte) (written int, err error) {
 	rc := http.NewResponseController(p.ResponseWriter)
 	for piece := range slices.Chunk(b, pieceSize) {
-		_ = rc.SetWriteDeadline(time.Now().Add(pieceTimeout)) // a connection on which it cannot be set does not block
+		_ = rc.SetWriteDeadline(time.Now().Add(pieceTimeout)) // a connection that does not support deadlines does not block
 		n, err := p.ResponseWriter.Write(piece)
 		if written += n; err != nil {
 			return written, err

@@ -65,8 +65,8 @@ func (s *logins) approve(w http.ResponseWriter, r *http.Request, user, auth stri
 	reply(w, snap, out)
 }
 
-// replayLoginApproval uses the login in the receipt: the stored one is gone once the device has
-// collected its answer.
+// replayLoginApproval uses the login in the receipt: the stored one is deleted once the device
+// has received the decision.
 func (*logins) replayLoginApproval(c replayed) (any, error) {
 	var login mesh.Login
 	if err := json.Unmarshal([]byte(c.receipt.Answer), &login); err != nil {

@@ -30,7 +30,7 @@ func with(o object, changes object) object {
 	return o
 }
 
-// rejected checks for the uniform answer to an invalid key, and for the reason in the log.
+// rejected checks for the uniform response to an invalid key, and for the reason in the log.
 func (s *service) rejected(a *answer, reason string) {
 	s.t.Helper()
 	a.fails(401, "Node registration rejected", "Authentication failed: invalid key", "")
@@ -98,7 +98,7 @@ func TestSameEnrolmentAgainIsTheSameAnswer(t *testing.T) {
 			t.Error("something changed")
 		}
 	}
-	again() // although the key can be used once and was used
+	again() // although the key is single-use and was used
 	s.call("POST", "/api/v1/preauthkey/expire", object{"id": made["id"]}).ok()
 	again() // although the key has also expired
 

@@ -22,7 +22,7 @@ import (
 const minRevisionWait = 5 * time.Second
 
 // Handler returns the handler of the public listener, where the API needs an API key. It also
-// serves and counts the handlers in beside, by their patterns.
+// serves the handlers in beside, by their patterns, and includes them in the metrics.
 func (s *Server) Handler(beside map[string]http.Handler) http.Handler {
 	api := s.chain(s.authenticated)
 	mux := http.NewServeMux()
@@ -62,7 +62,8 @@ func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handle
 }
 
 // verified makes the first requests after a pause of this process wait until it has caught up
-// with changes on other replicas, such as revoked keys. During an outage it lets them pass.
+// with changes on other replicas, such as revoked keys. During a database outage it lets them
+// pass.
 func (s *Server) verified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, apiPath) {
@@ -72,7 +73,7 @@ func (s *Server) verified(next http.Handler) http.Handler {
 	})
 }
 
-// unmatched answers requests for which there is no operation with a Problem.
+// unmatched responds with a Problem to requests that match no operation.
 func (s *Server) unmatched(mux *http.ServeMux) http.HandlerFunc {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +97,7 @@ func (s *Server) unmatched(mux *http.ServeMux) http.HandlerFunc {
 	}
 }
 
-// wellFormed refuses requests that would be misread later: a path that the router would
+// wellFormed refuses requests that would be misinterpreted later: a path that the router would
 // redirect to a cleaned one, and a query whose invalid parts it would drop.
 func (s *Server) wellFormed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -142,8 +143,8 @@ func (s *Server) revised(next http.Handler) http.Handler {
 	})
 }
 
-// observed counts and times requests, sets the headers of every answer, and answers requests
-// whose handler panics.
+// observed counts and times requests, sets the headers of every response, and responds to
+// requests whose handler panics.
 func (s *Server) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -164,8 +165,8 @@ func (s *Server) observed(next http.Handler) http.Handler {
 	})
 }
 
-// panicked answers a request whose handler panicked. If the answer had begun, it is aborted so
-// that it does not look complete.
+// panicked responds to a request whose handler panicked. A response that had begun is aborted,
+// so that it does not look complete.
 func (s *Server) panicked(w *recorder, r *http.Request, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
@@ -178,13 +179,13 @@ func (s *Server) panicked(w *recorder, r *http.Request, p any) {
 }
 
 // recorder counts the status when the headers are sent, and sets Mesh-Revision to this
-// replica's revision in answers that do not have it.
+// replica's revision in responses that do not have it.
 type recorder struct {
 	http.ResponseWriter
 	server   *Server
 	status   int
 	hijacked bool // the connection serves another protocol now
-	endless  bool // the answer is a stream without an end
+	endless  bool // the response is an endless stream
 }
 
 func (w *recorder) WriteHeader(status int) {

@@ -77,7 +77,7 @@ func TestPanicIsAnsweredAndLogged(t *testing.T) {
 	s.call("GET", "/version", nil).ok()
 }
 
-// cutOff is a response writer that panics in the middle of an answer.
+// cutOff is a response writer that panics in the middle of a response.
 type cutOff struct {
 	*httptest.ResponseRecorder
 	reason any
@@ -266,7 +266,8 @@ func TestFailureOfTheDatabaseIsAnAnswer(t *testing.T) {
 	if len(lines) != 1 || lines[0]["error"] != "page 7 is upside down" || lines[0]["req"] != "r1" || lines[0]["path"] != "/api/v1/user" {
 		t.Errorf("%v", lines)
 	}
-	// During an outage, nothing can be called unknown: another replica may have created it.
+	// During an outage, no object can be reported as unknown, because another replica may have
+	// created it.
 	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer flk_a_b").fails(503, "Service Unavailable", unavailable, "")
 	s.call("GET", "/api/v1/node/1", nil).fails(503, "Service Unavailable", unavailable, "")
 	s.call("GET", "/api/v1/node?user=alice", nil).fails(503, "Service Unavailable", unavailable, "")

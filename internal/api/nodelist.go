@@ -45,7 +45,7 @@ func (s *nodeList) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.L
 	}.reply(w, snap, part, where(snap.Nodes.All(), filter.wants))
 }
 
-// nodeFilter selects nodes of a snapshot. Fields that are zero or nil match any node.
+// nodeFilter selects nodes of a snapshot. Zero and nil fields match any node.
 type nodeFilter struct {
 	snap    *mesh.Snapshot
 	owner   mesh.UserID
@@ -86,7 +86,8 @@ func (f *nodeFilter) wants(n *mesh.Node) bool {
 		(f.text == "" || f.found(n))
 }
 
-// found reports whether a name, tag, address or the owner of a node contains the text.
+// found reports whether a name, a tag, an address or the owner of a node contains the
+// text.
 func (f *nodeFilter) found(n *mesh.Node) bool {
 	words := append([]string{n.Name, n.Hostname}, n.Tags...)
 	for _, a := range n.Addrs() {
@@ -115,7 +116,7 @@ func (s *nodeList) nodeWithHost(snap *mesh.Snapshot, n *mesh.Node) openapi.Node 
 	return shape
 }
 
-// currentNode returns a node for an answer to a stale request.
+// currentNode returns a node for the response to a stale request.
 func (s *nodeList) currentNode(snap *mesh.Snapshot, id string) (shape any, revision string) {
 	n, err := control.FindNode(snap, id)
 	if err != nil {

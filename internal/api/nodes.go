@@ -65,7 +65,7 @@ func (s *nodes) ExpireNode(w http.ResponseWriter, r *http.Request, nodeID string
 	s.replyNode(w, r, n, err)
 }
 
-// expiration combines the two members of a request.
+// expiration combines the two expiry fields of a request.
 func expiration(at *time.Time, never bool) control.Expiration {
 	return control.Expiration{At: or(at), Never: never}
 }

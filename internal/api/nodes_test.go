@@ -13,7 +13,7 @@ func TestOlderToolsExpireByQueryOrBody(t *testing.T) {
 	for _, c := range []struct {
 		name, query string
 		body        any
-		expiry      string // "" is never, "past" is in the past
+		expiry      string // "" means never, "past" a time in the past
 	}{
 		{"a time in the query", "?expiry=" + at, nil, at},
 		{"nothing", "", nil, "past"},

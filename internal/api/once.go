@@ -34,8 +34,8 @@ type keyedRequest struct {
 type keyedRequestKey struct{}
 
 // once reads the Idempotency-Key of a change. The ledger commits a receipt with the change,
-// so a request with the same key is not done again. Requests without an API key have no
-// owner to keep receipts for; theirs is ignored.
+// so a request with the same key is not executed again. Requests without an API key have no
+// owner to keep receipts for; their Idempotency-Key is ignored.
 func (s *Server) once(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		keys, given := r.Header[onceHeader]
@@ -61,8 +61,8 @@ func (s *Server) once(next http.Handler) http.Handler {
 	})
 }
 
-// onceOf returns what identifies a request for its receipt; nil without an Idempotency-Key.
-// The body must have been read.
+// onceOf returns what identifies a request in its receipt, or nil if it has no
+// Idempotency-Key. The body must have been read.
 func onceOf(r *http.Request, a mesh.Actor) *mesh.Once {
 	k, ok := r.Context().Value(keyedRequestKey{}).(*keyedRequest)
 	if !ok {
@@ -71,9 +71,9 @@ func onceOf(r *http.Request, a mesh.Actor) *mesh.Once {
 	return &mesh.Once{Owner: string(a.Kind) + ":" + a.ID, Key: k.key, Request: mesh.Secret(k.content.Sum(nil))}
 }
 
-// answeredBefore answers a request that was done before, or returns the error to fail
-// with. A refusal is no proof that it was not: the first request may have removed what
-// the second one names.
+// answeredBefore responds to a request that was already executed, or returns the error to
+// fail with. A refusal does not prove that it was not executed: the first request may have
+// removed the object that the second one refers to.
 func (s *core) answeredBefore(w http.ResponseWriter, r *http.Request, why error) (bool, error) {
 	once := actor(r).Once
 	if once == nil {
@@ -106,7 +106,7 @@ func (s *core) answeredBefore(w http.ResponseWriter, r *http.Request, why error)
 	return true, nil
 }
 
-// replay answers as the operation did, from the objects as they are now.
+// replay repeats the response of the operation, with the objects as they are now.
 func (s *core) replay(w http.ResponseWriter, r *http.Request, m *mesh.Receipt) {
 	w.Header().Set(replayedHeader, "true")
 	snap := s.ledger.World().Snapshot
@@ -125,7 +125,7 @@ func (s *core) replay(w http.ResponseWriter, r *http.Request, m *mesh.Receipt) {
 	}
 }
 
-// replayed is a request that was done before.
+// replayed is a request that was already executed.
 type replayed struct {
 	w       http.ResponseWriter
 	r       *http.Request
@@ -134,8 +134,8 @@ type replayed struct {
 	now     mesh.Time
 }
 
-// replay rebuilds the answer of an operation. An error means that its object is gone.
-// The attribute x-replay in api/openapi.yaml chooses one of the methods replay….
+// replay rebuilds the response of an operation. An error means that its object is gone. The
+// attribute x-replay in api/openapi.yaml selects one of the replay… methods.
 type replay func(replayed) (any, error)
 
 // shownOnce refuses to show a secret a second time, because it is not stored.

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// lists are the paginated lists, with the member that holds the elements.
+// lists holds the paginated lists, each with the field that contains the elements.
 var lists = map[string]string{
 	"/api/v1/user": "users", "/api/v1/node": "nodes", "/api/v1/preauthkey": "preAuthKeys", "/api/v1/apikey": "apiKeys", "/api/v1/routes": "routes",
 }
@@ -43,7 +43,7 @@ func (s *service) pages(path, query string, limit int, between func()) (ids []st
 }
 
 // furnished returns a service with at least seven objects of every listed kind. Its nodes
-// cover every state that filters distinguish.
+// cover every state that a filter can select.
 func furnished(t *testing.T) *service {
 	s := sqlite(t)
 	for i := range 7 {
@@ -88,7 +88,7 @@ func TestPagesTogetherAreTheWholeList(t *testing.T) {
 
 func TestPagesLeaveNothingOutWhileObjectsComeAndGo(t *testing.T) {
 	s := furnished(t)
-	gone := []string{"2", "6", "7"} // the last of a page, one still to come, and the last again
+	gone := []string{"2", "6", "7"} // the last one of a page, one on a later page, and the last one again
 	joined := uint64(100)
 	got := s.pages("/api/v1/node", "", 2, func() {
 		if len(gone) > 0 {

@@ -11,10 +11,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// maxPolicyBody is enough for the largest policy, however its characters are escaped.
+// maxPolicyBody is enough for the largest policy, even if all of its characters are
+// escaped.
 const maxPolicyBody = 8 << 20
 
-// noPolicy begins with the words by which tools recognize that no policy was saved yet.
+// noPolicy begins with the text by which tools recognize that no policy was saved yet.
 const noPolicy = "acl policy not found: all nodes can reach each other until a policy is saved"
 
 // policies handles the operations that save policies and show what was saved.
@@ -131,7 +132,7 @@ func (*policies) replayAs(c replayed, shape func(*mesh.Policy) openapi.Policy) (
 	return shape(p), nil
 }
 
-// currentPolicy returns the policy in force for an answer to a stale request.
+// currentPolicy returns the policy in force for the response to a stale request.
 func (s *policies) currentPolicy(snap *mesh.Snapshot, _ string) (shape any, revision string) {
 	p, ok := snap.Policy()
 	if !ok {

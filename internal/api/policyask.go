@@ -10,8 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// policyQuestions handles the operations that answer questions about policies and change
-// nothing.
+// policyQuestions handles the read-only operations that evaluate policies.
 type policyQuestions struct {
 	*core
 	control *control.Policies
@@ -171,8 +170,9 @@ func (s *policyQuestions) TestPolicy(w http.ResponseWriter, r *http.Request) {
 	reply(w, snap, openapi.PolicyTestResult{Tests: tests, Failures: failureShapes(failures)})
 }
 
-// inTurn evaluates a draft when it is the caller's turn, and ends the turn before the answer is
-// written: its reader may be slow. If it returns false, it has answered the request.
+// inTurn evaluates a draft when it is the caller's turn. It ends the turn before the response
+// is written, because its reader may be slow. If it returns false, it has already written an
+// error response.
 func (s *policyQuestions) inTurn(w http.ResponseWriter, r *http.Request, look func()) (ok bool) {
 	who := actor(r)
 	done, refusal := s.turns.take(r.Context(), string(who.Kind)+" "+who.ID)

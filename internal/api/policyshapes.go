@@ -21,8 +21,8 @@ func policyVersionShape(p *mesh.Policy) openapi.PolicyVersion {
 	return shape
 }
 
-// policyShape leaves out updatedAt if the policy is a file: tools then know that they cannot
-// save it.
+// policyShape omits updatedAt if the policy comes from a file: tools take this to mean that they
+// cannot save it.
 func (s *policies) policyShape(p *mesh.Policy) openapi.Policy {
 	v := policyVersionShape(p)
 	shape := openapi.Policy{
@@ -35,7 +35,7 @@ func (s *policies) policyShape(p *mesh.Policy) openapi.Policy {
 	return shape
 }
 
-// savedShape adds the warnings, unless another policy is in force already.
+// savedShape adds the warnings, unless another policy is already in force.
 func (s *policies) savedShape(p *mesh.Policy) openapi.Policy {
 	shape, world := s.policyShape(p), s.ledger.World()
 	if now, ok := world.Policy(); ok && now.Version == p.Version {
@@ -52,8 +52,8 @@ func problemShapes(problems []lang.Problem) []openapi.PolicyProblem {
 	return out
 }
 
-// policyErrorPrefix is how Headscale begins the errors of a policy. Headplane shows
-// errors without it as a failure of the server, and the person's edit is lost.
+// policyErrorPrefix is the prefix of Headscale's policy errors. Headplane shows errors without it
+// as a server failure, and the user loses their edit.
 const policyErrorPrefix = "parsing HuJSON: "
 
 // badPolicy returns the problem for an invalid policy, with the lines of errors and failed tests.
@@ -121,7 +121,7 @@ func serviceTexts(all []lang.Service) []string {
 	return shapes(all, func(s lang.Service) string { return s.String() })
 }
 
-// lineNumbers leaves out the implicit rule of a policy without rules, which has no line.
+// lineNumbers omits the implicit rule of a policy without rules, which has no line.
 func lineNumbers(all []lang.Line) []int {
 	numbers := []int{}
 	for _, l := range all {

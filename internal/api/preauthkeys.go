@@ -105,7 +105,7 @@ func (s *preAuthKeys) DeletePreAuthKey(w http.ResponseWriter, r *http.Request, p
 	s.done(w, r, s.control.Delete(r.Context(), actor(r), p.ID))
 }
 
-// oneOf returns the one member that is set.
+// oneOf returns the one field that is set.
 func oneOf(names string, members ...*string) (ref string, err error) {
 	for _, m := range members {
 		switch {

@@ -54,9 +54,9 @@ func (s *presences) ShowNodePresence(w http.ResponseWriter, r *http.Request, nod
 	reply(w, snap, out)
 }
 
-// knownSince returns the start of the time for which a node's presence is known: before it
-// joined it was not offline. If its first transition is earlier than its creation, the
-// transition counts, since the clocks of replicas differ.
+// knownSince returns the start of the time for which a node's presence is known: it does not
+// count as offline before it joined. If its first transition is earlier than its creation,
+// the transition counts, since the clocks of replicas differ.
 func knownSince(n *mesh.Node, p history.Presence, from, to mesh.Time) mesh.Time {
 	if p.Before {
 		return from
@@ -110,7 +110,7 @@ func (s *presences) ListPresence(w http.ResponseWriter, r *http.Request, p opena
 }
 
 // presenceNodes returns the nodes to summarize, sorted and without duplicates. If the request
-// names none, there may be more than fit into one answer.
+// names none, there may be more than fit into one response.
 func (s *presences) presenceNodes(r *http.Request, snap *mesh.Snapshot, p openapi.ListPresenceParams) (ids []mesh.NodeID, _ *mesh.Snapshot, err error) {
 	var after int64
 	if or(p.Cursor) != "" {

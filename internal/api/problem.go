@@ -73,7 +73,7 @@ func readsOnlyJSON(r *http.Request) bool {
 	return accepts[jsonType] && !accepts[problemType]
 }
 
-// badRequest is the error for a request that cannot be read. path is the member at fault.
+// badRequest is the error for a malformed request. path is that of the invalid field.
 type badRequest struct{ path, text string }
 
 func (b *badRequest) Error() string { return b.text }
@@ -90,8 +90,8 @@ func badParameter(err error) error {
 	return &badRequest{"", err.Error()}
 }
 
-// fail is the one place where an error becomes a status, or the answer that was given
-// before. The caller learns nothing about an internal error; the log has all of it.
+// fail is the only place where an error is mapped to a status, or to the earlier response
+// to the same request. The caller gets no details of an internal error; the log does.
 func (s *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 	answered, err := s.answeredBefore(w, r, err)
 	if answered {
@@ -178,7 +178,7 @@ func refused(r *control.Refusal) openapi.Problem {
 		p := problem(http.StatusForbidden, "Forbidden: "+r.Text)
 		p.Title = rejected
 		return p
-	case control.Invalid, control.Forbidden: // s.forbid answers the latter
+	case control.Invalid, control.Forbidden: // handled by s.forbid
 	}
 	return member(problem(http.StatusBadRequest, r.Text), r.Path)
 }
@@ -192,7 +192,7 @@ func member(p openapi.Problem, path string) openapi.Problem {
 
 const revisionHeader = "Mesh-Revision"
 
-// reply answers with a body that was made from snap.
+// reply sends a response whose body was built from snap.
 func reply(w http.ResponseWriter, snap *mesh.Snapshot, body any) {
 	replyEncoded(w, snap, encoded(body))
 }

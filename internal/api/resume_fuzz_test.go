@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/history"
 )
 
-// FuzzResumeEvents: a stream resumes after a valid position or answers with a reset; an
-// invalid position is a bad request.
+// FuzzResumeEvents: a stream resumes after a valid position or sends a reset; an invalid
+// position is a bad request.
 func FuzzResumeEvents(f *testing.F) {
 	s := sqlite(f)
 	for i := range 10 {

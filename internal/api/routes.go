@@ -51,7 +51,7 @@ func (s *routes) ListNodeRoutes(w http.ResponseWriter, r *http.Request, nodeID s
 	s.replyRoutes(w, snap, page{}, func(route control.NodeRoute) bool { return route.Node == node })
 }
 
-// replyRoutes answers with a page of the routes that match a filter.
+// replyRoutes sends a page of the routes that match a filter.
 func (s *routes) replyRoutes(w http.ResponseWriter, snap *mesh.Snapshot, part page, wanted func(control.NodeRoute) bool) {
 	routes := slices.DeleteFunc(control.RoutesIn(snap), func(r control.NodeRoute) bool { return !wanted(r) })
 	slices.SortFunc(routes, func(a, b control.NodeRoute) int { return cmp.Compare(a.Route.ID, b.Route.ID) })
@@ -79,7 +79,7 @@ func (s *routes) ShowNetworkHistory(w http.ResponseWriter, r *http.Request, p op
 	s.replyHistory(w, r, s.ledger.World().Snapshot, prefix, p.Limit, err)
 }
 
-// replyHistory answers with the nodes that were primary for a prefix, or with err.
+// replyHistory sends the nodes that were primary for a prefix, or err.
 func (s *routes) replyHistory(w http.ResponseWriter, r *http.Request, snap *mesh.Snapshot, prefix netip.Prefix, limit *int, err error) {
 	var terms []control.Term
 	if err == nil {
@@ -187,8 +187,9 @@ func (s *routes) ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID st
 	var prefixes []netip.Prefix
 	for i, text := range in.Routes {
 		var prefix netip.Prefix
-		// Headscale accepts 10.1.0.5/24. Here it means the network, unless that is the
-		// whole internet, which nobody writes that way on purpose.
+		// Headscale accepts 10.1.0.5/24. Here it means the network, except that 0.0.0.0/0
+		// and ::/0 must be written exactly: nobody writes an exit route that way on
+		// purpose.
 		if loose, wrong := netip.ParsePrefix(text); wrong == nil && loose.Bits() > 0 {
 			text = loose.Masked().String()
 		}
@@ -209,13 +210,13 @@ func network(path, text string) (netip.Prefix, error) {
 	if err != nil {
 		return p, &badRequest{path, fmt.Sprintf("invalid network %q: use CIDR notation such as 192.168.7.0/24", text)}
 	}
-	if p != p.Masked() { // nothing would match it
+	if p != p.Masked() { // it would match nothing
 		return p, &badRequest{path, fmt.Sprintf("invalid network %s: host bits are set; use %s", p, p.Masked())}
 	}
 	return p, nil
 }
 
-// routeRef parses the id of a route. A text that is not an id is not found.
+// routeRef parses the id of a route. Text that is not an id is reported as not found.
 func routeRef(text string) (mesh.RouteID, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {

@@ -33,7 +33,7 @@ func routers(s *service, nodes uint64, advertised ...string) {
 	}
 }
 
-// listed formats routes as returned by the API: ID, node, prefix and what is true of them.
+// listed formats routes as returned by the API: ID, node, prefix and state.
 func (s *service) listed(query string) string {
 	s.t.Helper()
 	var lines []string

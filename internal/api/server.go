@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 )
 
-// Config of the API. All but Document and TrustedProxies are required.
+// Config configures the API. All fields except Document and TrustedProxies are required.
 type Config struct {
 	Control    *control.Service
 	Ledger     *ledger.Ledger
@@ -23,24 +23,24 @@ type Config struct {
 	Version    openapi.Version
 	// Health returns the result of the last background check.
 	Health func() openapi.Health
-	// Ready reports whether this replica can serve maps; like Health it only reads.
+	// Ready reports whether this replica can serve maps; like Health, it does no I/O.
 	Ready func() openapi.Health
 	// Closed, if set, reports whether this replica must not serve its state, because
-	// others may have revoked the API keys that it knows.
+	// other replicas may have revoked API keys that it still considers valid.
 	Closed func() bool
-	// Facts are the part of the answer to GET /api/v1/server that does not change, and
-	// Checks the state of each part of this replica.
+	// Facts is the constant part of the response to GET /api/v1/server. Checks returns
+	// the state of each part of this replica.
 	Facts    openapi.ServerState
 	Checks   func() []openapi.ServerCheck
 	Document []byte // openapi.yaml
-	// TrustedProxies are the proxies whose X-Forwarded-For counts.
+	// TrustedProxies lists the proxies whose X-Forwarded-For header is trusted.
 	TrustedProxies []netip.Prefix
 }
 
-// Server authenticates and checks requests, and has the handlers answer them.
+// Server authenticates and checks requests, and passes them to the handlers.
 type Server struct {
 	*core
-	ledger         *ledger.Ledger // all of it, where core has a reader
+	ledger         *ledger.Ledger // the whole ledger; core has only a reader
 	observations   *control.Observations
 	closed         func() bool
 	trustedProxies []netip.Prefix

@@ -61,8 +61,8 @@ func (s *serverState) relays(snap *mesh.Snapshot) []openapi.ServerRelay {
 	return out
 }
 
-// medianMillis returns the median of latencies in microseconds, the lower one of two; nil if
-// there are none.
+// medianMillis returns the median of latencies in microseconds, the lower of the two middle
+// ones if their number is even; nil if there are none.
 func medianMillis(micros []int64) *float64 {
 	if len(micros) == 0 {
 		return nil

@@ -75,7 +75,7 @@ func discoKey(n *mesh.Node) string {
 	return n.Net.DiscoKey.String()
 }
 
-// list replaces nil by an empty list, which is encoded as [] instead of null.
+// list replaces nil with an empty list, which is encoded as [] instead of null.
 func list(texts []string) []string {
 	if texts == nil {
 		return []string{}
@@ -91,10 +91,10 @@ func texts[T fmt.Stringer](values []T) []string {
 	return out
 }
 
-// Describe returns the object of an event for the audit log, in the shapes of the API. It
+// Describe returns the object of an event for the audit log, in the form of the API. It
 // implements ledger.Describe. The audit log has no entries for presence, endpoints,
 // measurements, uses of keys, counters, settings other than DNS, and the deletion of a login
-// when its device collects the answer.
+// when its device receives the decision.
 func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	user := func(id mesh.UserID) (string, string, []byte) {
 		u, ok := s.Users.Get(id)
@@ -157,7 +157,7 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 	return "", "", nil
 }
 
-// describePolicy leaves out the text, which the list of versions has.
+// describePolicy omits the text, which is available from the list of versions.
 func describePolicy(s *mesh.Snapshot, v mesh.PolicyVersion) (kind, id string, shape []byte) {
 	p, ok := s.Policy()
 	return "policy", v.String(), shapeOf(ok && p.Version == v, func() any { return policyVersionShape(p) })

@@ -14,8 +14,8 @@ import (
 )
 
 // Consoles and providers written for Headscale's API, which has the same paths, must keep
-// working. The tables of this file list the calls that they make, in the forms of all
-// their versions, and what they read from the answers.
+// working. The tables of this file list the calls that they make, in the forms that their
+// various versions use, and what they read from the responses.
 
 // toolCall is one call. WORDS in capitals are placeholders for objects created for the
 // call; see makeThing.
@@ -24,7 +24,7 @@ type toolCall struct {
 	query     string
 	body      string
 	status    int
-	reads     string // members and their kinds; see kinds
+	reads     string // fields and their kinds; see kinds
 }
 
 // What the tools read from each object.
@@ -50,7 +50,7 @@ var (
 	thing     = regexp.MustCompile(`[A-Z][A-Z_]+[A-Z]`)
 )
 
-// kinds check whether a value is what a tool expects in its place.
+// kinds holds functions that check whether a value is what a tool expects.
 func kinds() map[string]func(v any) bool {
 	text := func(pattern *regexp.Regexp) func(any) bool {
 		return func(v any) bool { s, ok := v.(string); return ok && pattern.MatchString(s) }
@@ -78,7 +78,7 @@ func kinds() map[string]func(v any) bool {
 			list, ok := v.([]any)
 			return ok && !slices.ContainsFunc(list, func(item any) bool { _, ok := item.(string); return !ok })
 		},
-		"user": members(userMembers), "owner": members(strings.Replace(userMembers, "createdAt=time", "createdAt=time?", 1)), // tags own nodes too
+		"user": members(userMembers), "owner": members(strings.Replace(userMembers, "createdAt=time", "createdAt=time?", 1)), // nodes may belong to tags
 		"key": members(preAuthKeyMembers + " key=masked"), "newKey": members(preAuthKeyMembers + " key=secret"),
 		"apiKey": members(apiKeyMembers), "problem": members(problemMembers),
 	}
@@ -87,7 +87,7 @@ func kinds() map[string]func(v any) bool {
 	return known
 }
 
-// unread lists the members of v, as "name=kind", that are not what the tools expect.
+// unread lists the fields of v, as "name=kind", that are not what the tools expect.
 // "name[]=kind" is a list with at least one item.
 func unread(v any, members string) (wrong []string) {
 	o, ok := v.(object)
@@ -201,7 +201,7 @@ func calls() []toolCall {
 		{"POST /api/v1/node/register", "user=USERNAME&key=LOGIN", "", 200, node},
 		{"POST /api/v1/node/register", "", `{"user":"USER","key":"LOGIN"}`, 200, node},
 		{"POST /api/v1/node/register", "user=USERNAME&key=LOGIN", `{"user":"USERNAME","key":"LOGIN"}`, 200, node},         // Headplane
-		{"POST /api/v1/node/register", "user=USERNAME&key=LONG_CODE", `{"user":"USERNAME","key":"LONG_CODE"}`, 200, node}, // Headplane takes nothing else
+		{"POST /api/v1/node/register", "user=USERNAME&key=LONG_CODE", `{"user":"USERNAME","key":"LONG_CODE"}`, 200, node}, // Headplane accepts nothing else
 		{"POST /api/v1/node/register", "user=USERNAME&key=234567892345678923456789", "", 404, problemMembers},
 		{"POST /api/v1/node/register", "user=USERNAME&key=garbage", "", 400, problemMembers},
 
@@ -255,7 +255,7 @@ func calls() []toolCall {
 type workshop struct {
 	*service
 	made int
-	// things are the objects that the current call refers to, by placeholder.
+	// things holds the objects that the current call refers to, by placeholder.
 	things map[string]string
 }
 
@@ -391,7 +391,7 @@ func TestExistingToolsKeepWorking(t *testing.T) {
 			}
 			accepts := []string{""}
 			if c.status >= http.StatusBadRequest { // nothing was changed, so send it again
-				accepts = append(accepts, "application/json") // TestToolsAreToldThatTheirKeyIsWrong covers all forms
+				accepts = append(accepts, "application/json") // TestToolsAreToldThatTheirKeyIsWrong covers all variants
 			}
 			for _, accept := range accepts {
 				a := s.call(method, path, body, "Accept: "+accept)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// maxKeyDrafts is how many drafts of one caller are evaluated or wait for it.
+// maxKeyDrafts is how many drafts of one caller may be evaluated or waiting.
 const maxKeyDrafts = 16
 
 // turns limits how many drafts of a policy are evaluated at once. A large draft takes seconds

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// userList caches the encoded list of all users while SameIdentities holds: encoding is
-// most of the work of answering.
+// userList caches the encoded list of all users while SameIdentities holds: encoding is most of
+// the work of a response.
 type userList struct {
 	of   *mesh.Snapshot
 	body []byte
@@ -100,7 +100,7 @@ func (*users) replayUser(c replayed) (any, error) {
 	return openapi.UserResult{User: userShape(c.snap, u)}, nil
 }
 
-// currentUser returns a user for an answer to a stale request.
+// currentUser returns a user for the response to a stale request.
 func (*users) currentUser(snap *mesh.Snapshot, id string) (shape any, revision string) {
 	u, err := control.FindUser(snap, id)
 	if err != nil {
@@ -140,8 +140,8 @@ func (*users) replayUserDeletion(c replayed) (any, error) {
 	return out, nil
 }
 
-// taggedShape lists the tagged nodes that deleted users added and that still exist.
-// User ids are never reused.
+// taggedShape lists the tagged nodes that deleted users added and that still exist. It works
+// because user ids are never reused.
 func taggedShape(snap *mesh.Snapshot, r *http.Request, gone ...mesh.UserID) []openapi.TaggedNode {
 	out := []openapi.TaggedNode{}
 	by := control.TaggedBy(snap)

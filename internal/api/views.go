@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// A view holds everything that a shape is made from. Values in a snapshot never change, so
-// equal views have equal shapes, even if they come from different snapshots.
+// A view holds everything that the API's form of an object is built from. Values in a snapshot
+// never change, so equal views give equal results, even if they come from different snapshots.
 type (
 	userView struct {
 		user  *mesh.User // nil for nobody

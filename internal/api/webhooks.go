@@ -35,7 +35,7 @@ func (s *webhooks) CreateWebhook(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	if !s.opens(w, r, reads(mesh.NounHistory)) { // the receiver gets the history
+	if !s.opens(w, r, reads(mesh.NounHistory)) { // because the receiver gets the history
 		return
 	}
 	hook, secret, err := s.control.Create(r.Context(), actor(r), control.WebhookChange{
@@ -197,7 +197,7 @@ func (s *webhooks) RedeliverEvent(w http.ResponseWriter, r *http.Request, webhoo
 	s.replyDelivery(w, r, answer, err)
 }
 
-// webhookRef parses the id of a webhook. A text that is not an id is not found.
+// webhookRef parses the id of a webhook. Text that is not an id is reported as not found.
 func webhookRef(text string) (mesh.WebhookID, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 || id > mesh.MaxID {
@@ -241,7 +241,7 @@ func hostOf(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
-// describeWebhook also leaves out what the receiver answered: the audit log is sent to other
+// describeWebhook also omits the receiver's response, because the audit log is sent to other
 // receivers.
 func describeWebhook(s *mesh.Snapshot, id mesh.WebhookID) (kind, name string, shape []byte) {
 	w, ok := s.Webhooks.Get(id)

@@ -25,7 +25,7 @@ func (f fixture) hook(url string) string {
 	return "/api/v1/webhooks/" + made["webhook"].(object)["id"].(string)
 }
 
-// letter creates a dead letter for a webhook: the event that the first user was created.
+// letter creates a dead letter for a webhook: the event of creating the first user.
 func (f fixture) letter(path string) {
 	f.t.Helper()
 	rows := f.call("GET", "/api/v1/audit?kind=user&verb=created", nil).ok()["entries"].([]any)

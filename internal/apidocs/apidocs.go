@@ -215,16 +215,16 @@ func (d *docs) follow(s schema) (schema, string) {
 	return named, s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]
 }
 
-// row describes a member of an object, or a parameter.
+// row describes a field of an object, or a parameter.
 type row struct {
 	Name, In, Note, Description string
 	Schema                      schema
 }
 
-// body lists the members of a request, most of which are optional.
+// body lists the fields of a request, most of which are optional.
 func (d *docs) body(s schema) []row { return d.rows(s, "required", "") }
 
-// members lists the members of a response, which are rarely absent.
+// members lists the fields of a response, most of which are required.
 func (d *docs) members(s schema) []row { return d.rows(s, "", "optional") }
 
 func (d *docs) rows(s schema, required, optional string) (rows []row) {
@@ -310,7 +310,7 @@ func (d *docs) sample(v schema) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
 }
 
-// writeExample writes n as JSON with its members in order.
+// writeExample writes n as JSON with its fields in order.
 func writeExample(b *strings.Builder, n *yaml.Node, newline string) error {
 	open, end, step := "[", "]", 1
 	switch n.Kind {

@@ -2,5 +2,5 @@
 // else. It supports the parts of OpenAPI and Markdown that the document uses and is not a general renderer of
 // either.
 //
-// It imports nothing else of this module.
+// It imports no other package of this module.
 package apidocs

@@ -10,13 +10,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// minPrefix is the least number of characters that can stand for all keys with this prefix.
+// minPrefix is the minimum length of a prefix that may refer to several keys.
 const minPrefix = 4
 
 // maxComment is the maximum length of an API key's comment, in bytes.
 const maxComment = 120
 
-// APIKeys are the use cases of API keys.
+// APIKeys implements the use cases for API keys.
 type APIKeys struct{ *core }
 
 // NewAPIKey is the input for creating an API key. A zero Expiration means 90 days from now.
@@ -50,8 +50,8 @@ func (s *APIKeys) Create(ctx context.Context, a mesh.Actor, in NewAPIKey) (*mesh
 	return key, issued.Text, nil
 }
 
-// findAPIKeys finds one key by id, prefix, masked text or full text. With several, ref may
-// also be the beginning of a prefix, which finds all keys that match.
+// findAPIKeys finds one key by id, prefix, masked text or full text. If several is set, ref
+// may also be the beginning of a prefix and matches all keys with it.
 func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, error) {
 	r := identity.ParseRef(identity.KindAPI, ref)
 	if k, ok := w.APIKeys.ByPrefix(r.Prefix); ok {
@@ -78,8 +78,8 @@ func findAPIKeys(w *policy.World, ref string, several bool) ([]*mesh.APIKey, err
 	return keys, nil
 }
 
-// Expire expires the keys that ref names, and returns them. A zero time means now. Keys
-// that expire earlier are left unchanged. With several, ref may be the beginning of a
+// Expire expires the keys that match ref, and returns them. A zero time means now. Keys
+// that expire earlier are left unchanged. If several is set, ref may be the beginning of a
 // prefix.
 func (s *APIKeys) Expire(ctx context.Context, a mesh.Actor, ref string, several bool, at time.Time) ([]*mesh.APIKey, error) {
 	out, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (out expiredAPIKeys, evs []mesh.Event, err error) {
@@ -114,11 +114,10 @@ func (s *APIKeys) Expire(ctx context.Context, a mesh.Actor, ref string, several 
 	return out.named, nil
 }
 
-// expiredAPIKeys are the keys that a request names, and the ones among them that it
-// expired.
+// expiredAPIKeys holds the keys that a request refers to, and those that it expired.
 type expiredAPIKeys struct{ named, ended []*mesh.APIKey }
 
-// Answer lists the masked keys.
+// Answer returns the masked keys.
 func (k expiredAPIKeys) Answer() string {
 	masks := make([]string, len(k.named))
 	for i, key := range k.named {

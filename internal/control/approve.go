@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// answerLifetime is how long an answer is kept for a device that has gone to sleep.
+	// answerLifetime is how long a decision is kept for a device that is asleep.
 	answerLifetime = 15 * time.Minute
 	// joinWait is how long Approve waits for the node. A device that is waiting joins
 	// immediately.
@@ -24,12 +24,12 @@ const (
 	maxReason = 256
 )
 
-// Pending returns the devices that wait for an answer on any replica, newest first. Devices
+// Pending returns the devices that wait for approval on any replica, newest first. Devices
 // that started waiting on another replica moments ago may be missing.
 func (s *Logins) Pending() []WaitingLogin { return s.pending(s.Waiting()) }
 
 // pending adds the devices that wait on other replicas to list, and removes those that have
-// been answered.
+// been decided.
 func (s *Logins) pending(list []WaitingLogin) []WaitingLogin {
 	for _, r := range s.ledger.Cluster().Replicas() {
 		list = append(list, r.Logins...)
@@ -46,9 +46,9 @@ func (s *Logins) pending(list []WaitingLogin) []WaitingLogin {
 	return slices.CompactFunc(list, func(a, b WaitingLogin) bool { return a.Code == b.Code && a.NodeKey == b.NodeKey })
 }
 
-// find finds a device by its code, its login link or the link's token. A link is sufficient
-// by itself, even if the device waits on another replica or is not connected. A code is
-// looked up among all devices that wait here, however many unknown devices there are.
+// find finds a device by its code, its login link or the link's token. A link works even if
+// the device waits on another replica or is not connected. A code is looked up among all
+// devices that wait here, however many there are.
 func (s *Logins) find(auth string) (WaitingLogin, error) {
 	if code := identity.FoldLoginCode(auth); code != "" {
 		return s.findCode(code, "")
@@ -93,8 +93,8 @@ func (s *Logins) findCode(code, long string) (WaitingLogin, error) {
 }
 
 // Approve lets a device join as a node of user. auth is the device's code, its login link
-// or the link's token. The node is nil if the device has not asked for its answer yet; the
-// answer is kept for answerLifetime.
+// or the link's token. The node is nil if the device has not come back for the decision
+// yet; the decision is kept for answerLifetime.
 func (s *Logins) Approve(ctx context.Context, a mesh.Actor, user, auth string) (*mesh.Login, *mesh.Node, error) {
 	if user == "" {
 		return nil, nil, refuse(Invalid, "user", "specify the user who will own the node")
@@ -136,7 +136,7 @@ type approval struct {
 	owner *mesh.User
 }
 
-// Answer is the login.
+// Answer returns the login.
 func (a approval) Answer() string {
 	text, _ := json.Marshal(a.login) // cannot fail
 	return string(text)
@@ -190,7 +190,7 @@ func (s *Logins) Reject(ctx context.Context, a mesh.Actor, auth, reason string) 
 	return login, nil
 }
 
-// decideAnswer returns a new answer for a device. It replaces an earlier answer that the
+// decideAnswer returns a new decision about a device. It replaces an earlier one that the
 // device has not received. It refuses devices that have already joined.
 func decideAnswer(w *policy.World, now mesh.Time, device WaitingLogin) (*mesh.Login, error) {
 	if n, joined := w.Nodes.ByKey(device.NodeKey); joined {

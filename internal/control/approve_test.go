@@ -146,7 +146,7 @@ func TestAnswerWaitsForADeviceThatIsAway(t *testing.T) {
 	s := open(t)
 	put(t, s)
 	d := arrive(t, s, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // enough to be stored; nobody joins
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // the approval is stored; nobody joins
 	defer cancel()
 	login, node, err := s.Logins.Approve(ctx, admin, "alice", d.link)
 	if err != nil || node != nil {
@@ -179,7 +179,7 @@ func TestRejectedDeviceIsToldWhy(t *testing.T) {
 		t.Errorf("still pending: %v", pending)
 	}
 	// A decision can be changed: the link is valid for an hour.
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // enough to be stored; nobody joins
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // the approval is stored; nobody joins
 	defer cancel()
 	if login, _, err := s.Logins.Approve(ctx, admin, "alice", d.link); err != nil || login.ID != 1 || login.Rejected != "" {
 		t.Errorf("%+v, %v", login, err)

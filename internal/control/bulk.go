@@ -21,12 +21,12 @@ type BulkResult struct {
 	Refused *Refusal // nil if the change was made
 }
 
-// decideOne decides about one object. A Refusal concerns that object alone.
+// decideOne decides on one object. A Refusal affects only that object.
 type decideOne func(id int64) ([]mesh.Event, error)
 
-// changeMany decides about each object separately and commits all changes together, so that
-// a retry never sees a partial result. The price is that other commits wait while up to
-// MaxBulk objects are decided.
+// changeMany decides on each object separately and commits all changes together, so that a
+// retry never sees a partial result. The cost is that other commits wait while up to
+// MaxBulk objects are processed.
 func (s *core) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin func(*policy.World, mesh.Time) (decideOne, error)) ([]BulkResult, error) {
 	if len(ids) == 0 || len(ids) > MaxBulk {
 		return nil, refuse(Invalid, "ids", "ids must list 1 to %d objects", MaxBulk)
@@ -52,8 +52,8 @@ func (s *core) changeMany(ctx context.Context, a mesh.Actor, ids []int64, begin 
 	})
 }
 
-// asRefusal separates refusals that concern one object from errors that end the call. A
-// missing permission ends the call.
+// asRefusal distinguishes refusals of one object from errors that abort the call. A missing
+// permission aborts the call.
 func asRefusal(err error) (*Refusal, error) {
 	if r, ok := err.(*Refusal); ok && r.Reason != Forbidden { //nolint:errorlint // what wraps one is a fault
 		return r, nil

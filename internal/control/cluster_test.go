@@ -38,7 +38,7 @@ type cluster struct {
 	away  map[store.ReplicaID]bool // guarded by mu; replicas that cannot reach the database
 	tries int                      // guarded by mu; number of attempted transactions
 	while func()                   // guarded by mu; called once, during the next transaction
-	lose  bool                     // guarded by mu; lose the answer to the next commit, and then the database
+	lose  bool                     // guarded by mu; if set, the next commit succeeds but returns no result, and then the connection is lost
 }
 
 type beat struct {
@@ -139,7 +139,7 @@ type replica struct {
 
 const inactivity = 3 * time.Minute
 
-// start runs a replica until it is killed or the test ends. hash is that of its
+// start runs a replica until it is killed or the test ends. hash is the hash of its
 // configuration.
 func (c *cluster) start(t *testing.T, id store.ReplicaID, hash string) *replica {
 	t.Helper()

@@ -24,7 +24,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Config of the use cases. Ledger, History, Log and Registerer are required.
+// Config configures the use cases. Ledger, History, Log and Registerer are required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	History    history.Reader
@@ -37,7 +37,7 @@ type Config struct {
 	// NodeExpiry is how long a new node stays authenticated; zero means forever. Tagged
 	// nodes never expire.
 	NodeExpiry time.Duration
-	// Quotas bound the number of nodes.
+	// Quotas limits the number of nodes.
 	Quotas Quotas
 	// Logins creates the links for devices that ask to join without a key; they point to
 	// ServerURL. If Logins is nil, such devices are refused.
@@ -54,8 +54,8 @@ type Config struct {
 	PolicyFile string
 }
 
-// Service groups the use cases by what they are about. Each part depends only on
-// the parts named in its own type.
+// Service groups the use cases by subject. Each part depends only on the parts named in its own
+// type.
 type Service struct {
 	Users        *Users
 	Nodes        *Nodes
@@ -160,10 +160,10 @@ const (
 	Forbidden               // the caller's API key lacks the permission
 )
 
-// Refusal is an answer for the caller, not an internal error. Its text says what to do.
+// Refusal is an error for the caller, not an internal one. Its text says what to do.
 type Refusal struct {
 	Reason Reason
-	Path   string // the offending member of the request, if any; for Stale, the kind of object that changed
+	Path   string // the offending field of the request, if any; for Stale, the kind of object that changed
 	Object string // for Stale, the id of the object that changed, if there can be several
 	Text   string
 }
@@ -198,8 +198,8 @@ func unprintable(r rune) bool {
 	return !unicode.IsGraphic(r) && r != zeroWidthNonJoiner && r != zeroWidthJoiner
 }
 
-// cleanHostname replaces each character that checkText would refuse by a hyphen. It does
-// not refuse, because nobody can change the hostname that an unknown device sends.
+// cleanHostname replaces each character that checkText would refuse with a hyphen. It never
+// fails, because nobody can change the hostname that an unknown device sends.
 func cleanHostname(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unprintable(r) || r == utf8.RuneError {

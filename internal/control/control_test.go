@@ -31,7 +31,7 @@ var admin = mesh.Actor{Kind: mesh.ActorServer}
 // sealer creates and opens the login links of all tests.
 var sealer = identity.NewLoginSealer(key.NewMachine())
 
-// service is the use cases and the ledger below them.
+// service is a Service and its ledger.
 type service struct {
 	*control.Service
 	ledger  *ledger.Ledger
@@ -285,7 +285,7 @@ func TestRegistrationWithTheNodeKeyOfAnotherMachineIsLogged(t *testing.T) {
 	var log strings.Builder
 	c := control.New(control.Config{Ledger: s.ledger, History: s.history, Log: slog.New(slog.NewTextHandler(&log, nil)), Registerer: prometheus.NewRegistry()})
 	thief := control.Joining{Proven: true, MachineKey: meshgen.MachineKey(2), NodeKey: meshgen.NodeKey(1)}
-	for range 101 { // a hundred lines a minute are enough
+	for range 101 { // at most a hundred lines a minute
 		if _, err := c.Joins.Join(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, thief); reason(err) != control.Conflict {
 			t.Fatal(err)
 		}
@@ -352,7 +352,7 @@ func TestHostDescriptionKeepsWhatItMay(t *testing.T) {
 	}
 }
 
-// Run this under the race detector: a caller that has gone must share nothing with a
+// Run this under the race detector: a caller that has returned must share nothing with a
 // decision that is still running.
 func TestCallersMayLeaveAtAnyMoment(t *testing.T) {
 	s := open(t)

@@ -22,14 +22,14 @@ const (
 	maxExtraRecords  = 1000
 )
 
-// DNS are the use cases of DNS settings.
+// DNS implements the use cases for DNS settings.
 type DNS struct {
 	*core
 	configured atomic.Pointer[string] // the DNS settings of the configuration file, encoded
 }
 
-// DNSChange is a change to the DNS settings; nil leaves a part unchanged. The base domain
-// is part of every node's name and comes from the configuration alone.
+// DNSChange is a change to the DNS settings; nil fields stay unchanged. The base domain is
+// part of every node's name and comes from the configuration alone.
 type DNSChange struct {
 	MagicDNS      *bool
 	Nameservers   *[]string

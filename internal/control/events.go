@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Events that webhooks receive in addition to changes: a test, and a notice that the
-// history no longer contains the events that come next.
+// Events that webhooks receive in addition to changes: a test, and a notice that the next
+// events are no longer in the history.
 const (
 	EventTest  = "webhook.test"
 	EventReset = "reset"
@@ -42,13 +42,13 @@ func eventKinds() []string {
 // changeVerbs returns what can happen to objects.
 func changeVerbs() []string { return []string{"created", "changed", "deleted"} }
 
-// eventTypes returns the names that the webhooks of Tailscale use for some of the changes.
+// eventTypes maps changes to the event names in Tailscale's webhooks, where there is one.
 func eventTypes() []string {
 	return []string{"nodeCreated", "nodeApproved", "nodeKeyExpired", "nodeDeleted", "userCreated", "userDeleted", "policyUpdate"}
 }
 
-// EventType returns the name that the webhooks of Tailscale use for a change, or its own
-// name if they have none.
+// EventType returns the name of a change in Tailscale's webhooks, or our own name if there
+// is none.
 func EventType(row history.AuditRow) string {
 	switch name := EventName(row); {
 	case name == "node.created", name == "node.deleted", name == "user.created", name == "user.deleted":
@@ -72,7 +72,7 @@ func rejects(login []byte) bool {
 }
 
 // expires reports whether a change expired a node's key, either because somebody expired it
-// or because the sweep recorded that its time had come.
+// or because the sweep noticed that it was due.
 func expires(row history.AuditRow) bool {
 	if row.Actor.Kind == mesh.ActorServer && row.Actor.Reason == mesh.ReasonExpired {
 		return true

@@ -12,7 +12,7 @@ import (
 )
 
 // grant is what allows a node to join: a pre-auth key, or an administrator's approval. If
-// method is empty, there is none.
+// method is empty, nothing does.
 type grant struct {
 	method   mesh.RegisterMethod
 	user     mesh.UserID // zero for a key that has only tags
@@ -120,7 +120,7 @@ func (g grant) earlier(w *policy.World, j Joining, tagged bool) *mesh.Node {
 	return best
 }
 
-// spent returns the events that record the use of the grant.
+// spent returns the events that record that the grant was used.
 func (g grant) spent(now mesh.Time, from string) (evs []mesh.Event) {
 	if g.login != nil {
 		return []mesh.Event{mesh.LoginGone{ID: g.login.ID}}

@@ -14,7 +14,7 @@ import (
 // maxFilter is longer than any kind, verb, id or name that is stored.
 const maxFilter = 300
 
-// The number of rows in one answer of a list of past changes.
+// The number of rows in one response that lists past changes.
 const (
 	defaultRows = 100
 	maxRows     = 1000
@@ -29,7 +29,7 @@ func rowLimit(asked, most int) (int, error) {
 	return cmp.Or(asked, defaultRows), nil
 }
 
-// History reads the audit log.
+// History implements the use cases for the audit log.
 type History struct{ *core }
 
 // Audit returns the newest rows that match q, and the position from which to continue,

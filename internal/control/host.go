@@ -17,8 +17,8 @@ const (
 	maxHostname = 255
 	maxHostText = 128
 	maxRoutes   = 256
-	// MaxHostObject limits the part of a device's description that its peers get: it is in
-	// the map of every peer.
+	// MaxHostObject limits the part of a device's description that its peers get, because
+	// every peer's map contains it.
 	MaxHostObject = 16 << 10
 )
 
@@ -33,7 +33,7 @@ type Host struct {
 	RoutableIPs []netip.Prefix
 }
 
-// bounded trims a description to what can be stored. It refuses nothing, because nobody can
+// bounded trims a description to what can be stored. It never fails, because nobody can
 // change what an unknown device sends.
 func (h Host) bounded() Host {
 	h.Hostname = cleaned(h.Hostname, maxHostname)
@@ -119,8 +119,8 @@ func sortedRoutes(routes []netip.Prefix) []netip.Prefix {
 	return routes
 }
 
-// describe copies h into n and reports whether that changed anything. The DNS name follows
-// the hostname unless a person chose it. Routes that the mesh does not allow are dropped.
+// describe copies h into n and reports whether anything changed. The DNS name follows the
+// hostname unless a person chose it. Routes that the mesh does not allow are dropped.
 func (h Host) describe(w *policy.World, n *mesh.Node) (changed bool) {
 	if forbids := forbidden(w); slices.ContainsFunc(h.RoutableIPs, forbids) {
 		h.RoutableIPs = sortedRoutes(slices.DeleteFunc(slices.Clone(h.RoutableIPs), forbids))
@@ -133,7 +133,7 @@ func (h Host) describe(w *policy.World, n *mesh.Node) (changed bool) {
 	return !before.equal(h)
 }
 
-// hostOf returns the description that n has.
+// hostOf returns the description of n.
 func hostOf(n *mesh.Node) Host {
 	return Host{n.Hostname, n.OS, n.Arch, n.ClientVersion, n.Host, n.RoutableIPs}
 }

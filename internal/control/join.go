@@ -31,8 +31,7 @@ type Joining struct {
 	OldNodeKey key.NodePublic
 	// PreAuthKey is sent by clients that have one, every time they start.
 	PreAuthKey string
-	// Followup is the login link that the client was given, and on which it waits for an
-	// answer.
+	// Followup is the login link that the client was given and is waiting on.
 	Followup string
 	// Expiry is when the client wants its key to expire. A time in the past is a logout,
 	// zero means no preference.
@@ -46,7 +45,7 @@ type Joining struct {
 	trial previousPolicy // limits the tags while a policy is on trial
 }
 
-// Joins are the use cases of devices that join the network.
+// Joins implements the use cases for devices that join the network.
 type Joins struct {
 	*core
 	logins          *Logins
@@ -72,7 +71,7 @@ func newJoins(shared *core, logins *Logins, c Config) *Joins {
 	return s
 }
 
-// Joined is the answer to a client.
+// Joined is the result for a client.
 type Joined struct {
 	// Node is nil if Link is set or the node has been deleted.
 	Node *mesh.Node
@@ -86,8 +85,7 @@ type Joined struct {
 	Rejected string
 }
 
-// leastSooner is how much earlier a device must want its key to expire to be worth a
-// commit.
+// leastSooner is how much earlier than now planned a key must expire to be worth a commit.
 const leastSooner = time.Minute
 
 // verdict is the result of decideJoin.
@@ -99,7 +97,7 @@ type verdict struct {
 	rejected   string
 }
 
-// Answer is the id of the node, if there is one.
+// Answer returns the id of the node, if there is one.
 func (v verdict) Answer() string {
 	if v.node == nil {
 		return ""
@@ -177,7 +175,7 @@ func (s *Joins) join(ctx context.Context, a mesh.Actor, j Joining) (v verdict, e
 	return v, err
 }
 
-// tryJoin first decides without a lock. That is enough for known clients, which are nearly
+// tryJoin first decides without a lock. This suffices for known clients, which are almost
 // all of them, and usually for unknown ones, which may be hostile.
 func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, error) {
 	addresses := s.addresses(rand.Uint64())
@@ -211,15 +209,15 @@ func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, 
 }
 
 // confirmUnchanged returns a verdict that changes nothing. "You are registered" and "you
-// are logged out" may answer a client that retries because its first request got no answer.
-// So they count as acknowledgements, and the state that they are based on must be durable.
-// A refusal, a rejection or a login link promises nothing.
+// are logged out" may be sent to a client that retries because it got no response to its
+// first request. They acknowledge that request, so the state that they are based on must be
+// durable. A refusal, a rejection or a login link promises nothing.
 func (s *Joins) confirmUnchanged(ctx context.Context, w *policy.World, v verdict) (verdict, error) {
 	var err error
 	switch {
 	case v.node != nil:
 		err = s.ledger.ConfirmChange(ctx, w.Rev, v.node.UpdatedAt)
-	case v.keyExpired: // the node is gone; unknown clients can ask this too, at most one commit per commit of another replica
+	case v.keyExpired: // the node is gone; unknown clients can cause this too, but at most once per commit of another replica
 		err = s.ledger.Confirm(ctx, w.Rev)
 	}
 	if err != nil {
@@ -231,7 +229,8 @@ func (s *Joins) confirmUnchanged(ctx context.Context, w *policy.World, v verdict
 // addressPicker picks the addresses of a new node.
 type addressPicker func(*mesh.Snapshot) (v4, v6 netip.Addr, err error)
 
-// addresses returns an addressPicker. draw is the random number for random addresses.
+// addresses returns an addressPicker. draw is the random number to use if addresses are
+// random.
 func (s *Joins) addresses(draw uint64) func(w *mesh.Snapshot) (v4, v6 netip.Addr, err error) {
 	return func(w *mesh.Snapshot) (v4, v6 netip.Addr, err error) {
 		start4, start6 := w.Counters.V4, w.Counters.V6
@@ -277,7 +276,7 @@ func (s *Joins) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses 
 }
 
 // decideUnproven creates a node with a pre-auth key. It refuses a known machine, except for
-// a repetition of the same request, which gets the same answer.
+// a retry of the same request, which gets the same result.
 func (s *Joins) decideUnproven(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (verdict, []mesh.Event, error) {
 	machine := w.Nodes.ByMachine(j.MachineKey)
 	if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {
@@ -301,9 +300,9 @@ func (s *Joins) decideUnproven(w *policy.World, now mesh.Time, j Joining, addres
 	return verdict{node: n, registered: err == nil}, evs, err
 }
 
-// decideKnown answers a machine that uses a node key it has registered, and applies the
-// expiry that it asks for. A pre-auth key is ignored: programs send theirs at every start,
-// and it may have been used, expired or deleted since.
+// decideKnown decides for a machine that uses a node key it has registered, and applies the
+// requested expiry. A pre-auth key is ignored: programs send theirs at every start, and it
+// may have been used, expired or deleted since.
 func decideKnown(n *mesh.Node, now, expiry mesh.Time) (verdict, []mesh.Event) {
 	changed := *n
 	changed.UpdatedAt = now

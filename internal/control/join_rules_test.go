@@ -19,15 +19,15 @@ import (
 // joinNow is the time of all decisions in these tests.
 const joinNow = meshgen.Start + mesh.Time(time.Hour/time.Microsecond)
 
-// door is a world with the texts of its pre-auth keys.
+// door is a snapshot and the texts of its pre-auth keys.
 type door struct {
 	world *policy.World
 	keys  map[string]string
 }
 
-// newDoor returns a world with users 1 and 2. Machine 1 has node 1 of user 1, the expired
-// node 2 of user 2, and node 3 with tags, created by user 1. Node 4 is ephemeral, on
-// machine 4.
+// newDoor returns a snapshot with users 1 and 2. Machine 1 has node 1 of user 1, the
+// expired node 2 of user 2, and node 3 with tags, created by user 1. Node 4 is ephemeral,
+// on machine 4.
 func newDoor() door {
 	d := door{keys: map[string]string{"unknown": "flp_a_b"}}
 	evs := []mesh.Event{mesh.UserPut{User: meshgen.User(1)}, mesh.UserPut{User: meshgen.User(2)}}
@@ -84,7 +84,7 @@ func (d door) decideAt(now mesh.Time, j Joining) (verdict, []mesh.Event, error) 
 	return s.decideJoin(d.world, now, j, s.addresses(0))
 }
 
-// kinds returns a short form of events.
+// kinds returns events in a short form.
 func kinds(evs []mesh.Event) string {
 	var list []string
 	for _, e := range evs {
@@ -206,7 +206,7 @@ func checkAdmitted(t *testing.T, w *policy.World, j Joining, n *mesh.Node) {
 }
 
 // A client that registers twice with a single-use key, as "tailscale up --force-reauth"
-// may, gets one node. Nobody else can use the key, and the minute does not start again.
+// may, gets one node. Nobody else can use the key, and the minute is not extended.
 func TestSingleUseKeyIsAcceptedAgainFromItsMachineForAMinute(t *testing.T) {
 	d := newDoor()
 	key := issue(&d, mesh.PreAuthKey{ID: 20, User: 1, Expiry: joinNow.Add(time.Hour)})
@@ -251,7 +251,7 @@ func TestSingleUseKeyIsAcceptedAgainFromItsMachineForAMinute(t *testing.T) {
 	}
 }
 
-// issue adds a key to the world and returns its text.
+// issue adds a key and returns its text.
 func issue(d *door, k mesh.PreAuthKey) string {
 	issued := identity.NewKey(identity.KindPreAuth)
 	k.Prefix, k.Hash = issued.Prefix, issued.Hash

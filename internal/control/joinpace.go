@@ -14,7 +14,7 @@ import (
 const (
 	joinBurst, joinEvery = 30, 5 * time.Minute
 
-	// joinForget is how often machines that have their whole allowance are forgotten.
+	// joinForget is how often the entries of machines with a full allowance are removed.
 	joinForget = time.Minute
 )
 
@@ -31,7 +31,7 @@ func (e *TooFast) Error() string {
 // out.
 type joinPace struct {
 	mu        sync.Mutex
-	machines  map[key.MachinePublic]*bucket // guarded by mu; a machine without an entry has its whole allowance
+	machines  map[key.MachinePublic]*bucket // guarded by mu; a machine without an entry has its full allowance
 	forgotten time.Time                     // guarded by mu; when full allowances were last removed
 }
 

@@ -17,12 +17,12 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// How often reports of one node are committed on this replica. A client that roams changes
-// its endpoints a few times within a minute, and its description hardly ever. Routers may
-// announce and withdraw routes by script. Reports that come faster are merged and committed
-// later. Descriptions and routes add a row to the audit log, so these limits also bound how
-// fast a node can grow it. The row is larger the more routes the node has, and costs
-// accordingly more of the allowance.
+// How often reports of one node are committed on this replica. A client that roams changes its
+// endpoints a few times within a minute, and its description hardly ever. Routers may announce
+// and withdraw routes by script. Reports that arrive faster are merged and committed later. Each
+// change of a description or of routes adds a row to the audit log, so these limits also bound
+// how fast a node can grow the log. The row of a node with many routes is larger and costs more
+// of the allowance.
 const (
 	netBurst, netEvery       = 60, time.Second
 	hostBurst, hostEvery     = 30, 5 * time.Minute
@@ -54,7 +54,7 @@ func (b *bucket) take(now time.Time, cost, burst float64, every time.Duration) b
 	return true
 }
 
-// refund returns what was taken.
+// refund puts back what was taken.
 func (b *bucket) refund(cost float64) { b.used = max(0, b.used-cost) }
 
 // reporter is the state kept for a node that has reported recently.
@@ -72,7 +72,7 @@ type reporter struct {
 // lateReports limits how often each node makes this replica commit.
 type lateReports struct {
 	mu    sync.Mutex
-	nodes map[mesh.NodeID]*reporter // guarded by mu; a node without an entry has its whole allowance
+	nodes map[mesh.NodeID]*reporter // guarded by mu; a node without an entry has its full allowance
 }
 
 // merged returns r, completed with the parts of an earlier report that r lacks.
@@ -131,8 +131,8 @@ func (l *lateReports) committed(id mesh.NodeID, reports int, rest parts) {
 	n.late = n.late.only(rest)
 }
 
-// parts tells which parts of a node a report changes. routes is the cost of changing the
-// routes, and zero if they stay.
+// parts says which parts of a node a report changes. routes is the cost of changing the routes,
+// and zero if they stay.
 type parts struct {
 	net, host bool
 	routes    float64
@@ -215,7 +215,7 @@ func (l *lateReports) admit(id mesh.NodeID, now time.Time, changes parts) (may p
 	return may
 }
 
-// done ends a commit. If the database was unavailable, the charge is returned.
+// done ends a commit. If the database was unavailable, it refunds the charge.
 func (l *lateReports) done(id mesh.NodeID, may parts, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,8 +236,8 @@ func (l *lateReports) done(id mesh.NodeID, may parts, err error) {
 	}
 }
 
-// waiting returns the nodes that have something to commit and no commit under way. It
-// removes nodes that have their whole allowance.
+// waiting returns the nodes that have something to commit and no commit under way. It removes
+// the entries of nodes with a full allowance.
 func (l *lateReports) waiting(now time.Time) (ids []mesh.NodeID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -265,8 +265,8 @@ func (s *Clients) SaveReports(ctx context.Context) error {
 	})
 }
 
-// saveReport commits what a node reported, as far as its limits allow, unless drop says
-// that it is outdated. It returns whether some of it waits.
+// saveReport commits what a node reported, as far as its limits allow, unless drop says that it
+// is outdated. It reports whether some of it is still waiting.
 func (s *Clients) saveReport(ctx context.Context, id mesh.NodeID, drop func(*policy.World) bool) (waits bool, err error) {
 	r, a, reports, ok := s.late.latest(id)
 	if !ok {
@@ -292,7 +292,7 @@ func (s *Clients) saveReport(ctx context.Context, id mesh.NodeID, drop func(*pol
 	return rest.any(), err
 }
 
-// commitReport commits the parts may of what a node has reported by the time of the commit:
+// commitReport commits those parts in may of what a node has reported by the time of the commit:
 // an older report never follows a newer one.
 func (s *Clients) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID, may parts, drop func(*policy.World) bool) error {
 	facts, err := commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Facts, []mesh.Event, error) {

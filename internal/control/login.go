@@ -22,12 +22,12 @@ const (
 	// timeouts of proxies and load balancers.
 	loginPoll = 4 * time.Minute
 	// How many devices may wait on one replica, in all and from one network. If the queue
-	// is full, the neighbourhood with the most devices gives up one place. Devices without
-	// a place get the same link again at once. They then ask with growing intervals, and
-	// still get their answer.
+	// is full, the newest device of the neighbourhood with the most devices loses its
+	// place. Devices without a place get the same link again at once. They then poll at
+	// growing intervals, so they still learn the decision.
 	maxWaiting   = 1024
 	maxWaitingOf = 64
-	// maxPublished is how many of them are published to other replicas.
+	// maxPublished is how many waiting devices are published to other replicas.
 	maxPublished = 100
 	// maxShownTags is how many tags of a device are kept while it waits. The device is not
 	// trusted yet; the rest of its tags are checked when it joins.
@@ -37,7 +37,7 @@ const (
 // WaitingLogin is a device that asked to join without a key and waits for approval.
 type WaitingLogin = ledger.WaitingLogin
 
-// Logins are the use cases of devices that join without a pre-auth key and wait for
+// Logins implements the use cases for devices that join without a pre-auth key and wait for
 // an administrator's approval.
 type Logins struct {
 	*core
@@ -53,8 +53,8 @@ type loginQueue struct {
 	mu      sync.Mutex
 	all     map[*WaitingLogin]*place // guarded by mu
 	entered uint64                   // guarded by mu; how many devices ever entered
-	// answered are the devices that administrators of this replica answered recently, by
-	// code. An administrator who enters a code again is told the result.
+	// answered holds the devices that were approved or rejected on this replica recently,
+	// by code, so that an administrator who enters a code again is told the result.
 	answered map[string]answeredLogin // guarded by mu
 }
 
@@ -70,7 +70,7 @@ type place struct {
 	lost                   chan struct{} // closed when another device takes the place
 }
 
-// remember keeps an answered device for as long as its answer is valid.
+// remember keeps a decided device for as long as the decision is valid.
 func (r *loginQueue) remember(device WaitingLogin, now, until mesh.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func (r *loginQueue) remember(device WaitingLogin, now, until mesh.Time) {
 	r.answered[device.Code] = answeredLogin{device, until}
 }
 
-// recall returns a device that was answered recently, by its code.
+// recall returns a recently decided device by its code.
 func (r *loginQueue) recall(code string, now mesh.Time) (WaitingLogin, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +90,7 @@ func (r *loginQueue) recall(code string, now mesh.Time) (WaitingLogin, bool) {
 }
 
 // enter adds a device to the queue. The channel is closed if the device loses its place. ok
-// is false if there is no place for it.
+// is false if there is no room.
 func (r *loginQueue) enter(l *WaitingLogin) (lost <-chan struct{}, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ func (r *loginQueue) enter(l *WaitingLogin) (lost <-chan struct{}, ok bool) {
 
 // evict removes the newest device of the neighbourhood with the most devices, so that
 // nobody who controls many networks can fill the queue. It fails if no neighbourhood has
-// more than that of the newcomer.
+// more devices than the newcomer's.
 func (r *loginQueue) evict(newcomer string) bool {
 	devices := map[string]int{newcomer: 1}
 	for _, p := range r.all {
@@ -185,8 +185,8 @@ func (s *Logins) Tags(k key.NodePublic) []string {
 	return nil
 }
 
-// ownLink reports whether the client waits on a link that was made for it and can still be
-// answered.
+// ownLink reports whether the client waits on a link that was made for it and is still
+// valid.
 func (s *Logins) ownLink(j Joining) bool {
 	if s.sealer == nil || j.Followup == "" {
 		return false
@@ -212,7 +212,7 @@ func (s *Logins) link(j Joining) (string, error) {
 
 func (s *Logins) url(token string) string { return s.serverURL + "/auth/" + token }
 
-// await blocks until an administrator has answered on any replica, or until loginPoll has
+// await blocks until an administrator has decided on any replica, or until loginPoll has
 // passed.
 func (s *Logins) await(ctx context.Context, a mesh.Actor, j Joining) (answered bool, err error) {
 	tags, err := checkTags("tags", j.Tags)
@@ -229,7 +229,7 @@ func (s *Logins) await(ctx context.Context, a mesh.Actor, j Joining) (answered b
 		return false, nil
 	}
 	defer s.waiting.leave(w)
-	enough := time.NewTimer(loginPoll - rand.N(loginPoll/8)) // spread over time
+	enough := time.NewTimer(loginPoll - rand.N(loginPoll/8)) // so that clients do not all poll at the same time
 	defer enough.Stop()
 	for {
 		at := s.ledger.Cursor()
@@ -248,7 +248,7 @@ func (s *Logins) await(ctx context.Context, a mesh.Actor, j Joining) (answered b
 	}
 }
 
-// answersLogin reports whether there is an answer for the client.
+// answersLogin reports whether there is a decision for the client.
 func answersLogin(w *policy.World, now mesh.Time, j Joining) bool {
 	if l, ok := w.Logins.ByNodeKey(j.NodeKey); ok && l.MachineKey == j.MachineKey && !l.Until.Reached(now) {
 		return true

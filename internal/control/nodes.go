@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Nodes are the use cases of existing nodes; Joins adds new ones.
+// Nodes implements the use cases for existing nodes; Joins adds new ones.
 type Nodes struct {
 	*core
 	quotas Quotas
@@ -81,7 +81,7 @@ func (s *Nodes) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string
 	return nil
 }
 
-// nodeName matches a DNS label. Upper case is folded before.
+// nodeName matches a DNS label in lower case.
 var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func checkNodeName(name string) error {
@@ -94,8 +94,8 @@ func checkNodeName(name string) error {
 	return nil
 }
 
-// Rename sets a node's name in the mesh's DNS, which it keeps whatever its hostname is.
-// With an empty name, it follows the hostname again.
+// Rename sets a node's name in the mesh's DNS, which then no longer follows its hostname.
+// An empty name makes it follow the hostname again.
 func (s *Nodes) Rename(ctx context.Context, a mesh.Actor, ref, name, ifRevision string) (*mesh.Node, error) {
 	name = strings.ToLower(name)
 	if name != "" {
@@ -128,7 +128,7 @@ func decideRename(w *policy.World, n *mesh.Node, name string) (changed bool, err
 	return n.Name != was || n.Renamed != wasRenamed, nil
 }
 
-// Tag sets the tags of a node, in place of its user or its earlier tags. A node that
+// Tag sets the tags of a node, which replace its user or its earlier tags. A node that
 // belonged to a user no longer expires.
 func (s *Nodes) Tag(ctx context.Context, a mesh.Actor, ref string, tags []string, ifRevision string) (*mesh.Node, error) {
 	tags, err := checkTags("tags", tags)
@@ -176,7 +176,7 @@ func setTags(n *mesh.Node, tags []string) (changed bool) {
 	return true
 }
 
-// Move gives a node to another user.
+// Move transfers a node to another user.
 func (s *Nodes) Move(ctx context.Context, a mesh.Actor, ref, user, ifRevision string) (*mesh.Node, error) {
 	if user == "" {
 		return nil, refuse(Invalid, "user", "user is required: the name or id of the new owner")
@@ -282,8 +282,8 @@ func (sel NodeSelection) check() error {
 }
 
 // ExpireMany makes nodes authenticate again. It returns how many it expired and how many
-// had expired already. Named nodes expire together, or not at all if one does not exist. In
-// a large network it may fail after some nodes have expired; a retry expires the rest.
+// had expired already. Named nodes expire together, or none of them if one does not exist.
+// In a large network it may fail after some nodes have expired; a retry expires the rest.
 func (s *Nodes) ExpireMany(ctx context.Context, a mesh.Actor, sel NodeSelection) (expired, already int, err error) {
 	if err := sel.check(); err != nil {
 		return 0, 0, err
@@ -366,8 +366,8 @@ func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, before
 	return done, evs, nil
 }
 
-// SetAddresses sets the addresses of a node. An address that is not valid leaves the
-// current one.
+// SetAddresses sets the addresses of a node. An invalid (zero) address leaves the current
+// one unchanged.
 func (s *Nodes) SetAddresses(ctx context.Context, a mesh.Actor, ref string, v4, v6 netip.Addr, ifRevision string) (*mesh.Node, error) {
 	if !v4.IsValid() && !v6.IsValid() {
 		return nil, refuse(Invalid, "", "specify ipv4, ipv6 or both")

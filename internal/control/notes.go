@@ -12,13 +12,13 @@ import (
 // maxNote is how long a note may be, in characters.
 const maxNote = 1000
 
-// SetNote writes the note of a node, in place of the one it has. Without text the
-// node has none. Clients are not told of notes, so that none gets an update.
+// SetNote replaces the note of a node. An empty text removes it. Clients do not see
+// notes, so none gets an update.
 func (s *Nodes) SetNote(ctx context.Context, a mesh.Actor, ref, text, ifRevision string) (*mesh.Node, error) {
 	if length := utf8.RuneCountInString(text); length > maxNote {
 		return nil, refuse(Invalid, "text", "the note has %d characters; the maximum is %d", length, maxNote)
 	}
-	// Unlike a name, a note has lines.
+	// Unlike a name, a note may have several lines.
 	if err := checkText("text", strings.NewReplacer("\n", " ", "\t", " ").Replace(text), len(text)); err != nil {
 		return nil, err
 	}

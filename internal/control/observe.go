@@ -23,7 +23,7 @@ import (
 
 const (
 	// saveEvery is how often the observations of one node or one key are committed, and so
-	// the most that a restart can lose.
+	// how much a restart can lose.
 	saveEvery    = 10 * time.Minute
 	saveInterval = 5 * time.Second // how long due observations may wait
 	// Limits on what one node can make the server store. Encoded, all of it fits into a
@@ -32,21 +32,22 @@ const (
 	maxWarnings      = 16
 	maxWarningText   = 512
 	maxWarningSource = 64
-	// maxPassed is how many entries that do not fit are skipped in search of one that does.
-	// Encoding all of a large mesh at every heartbeat would be expensive.
+	// maxPassed is how many entries that do not fit are skipped while looking for one that
+	// does. Encoding all of a large mesh at every heartbeat would be expensive.
 	maxPassed = 64
-	// flagPrefix starts the source of warnings of which clients send the whole list with
-	// each request.
+	// flagPrefix begins the source of those warnings that clients always send as a complete
+	// list.
 	flagPrefix = "warn-"
 )
 
-// Observations are what nodes measure and when API keys are used.
+// Observations implements the use cases for what nodes measure, and for the last use of API
+// keys.
 type Observations struct {
 	*core
 	seen observations
 }
 
-// observations are what this replica has seen and not committed, because it changes too
+// observations holds what this replica has seen and not yet committed, because it changes
 // often and nobody waits for it. Other replicas get it with the heartbeat.
 type observations struct {
 	mu    sync.Mutex
@@ -56,14 +57,14 @@ type observations struct {
 
 // Measured is what a client reports about its network.
 type Measured struct {
-	// NAT is nil, and Latencies is empty, if the client reports neither.
+	// NAT is nil and Latencies is empty if the client does not report them.
 	NAT       *mesh.NAT
 	Latencies []mesh.Latency
 	// Flags are all warnings of the client, in its own words.
 	Flags []string
 }
 
-// change updates facts.
+// change applies a report to facts.
 func (m Measured) change(f *mesh.Facts, now mesh.Time) {
 	if m.NAT != nil {
 		f.NAT = *m.NAT
@@ -94,7 +95,7 @@ func nearest(all []mesh.Latency) []mesh.Latency {
 	return all
 }
 
-// flagText returns the meaning of a flag for people.
+// flagText returns a readable form of a flag.
 func flagText(flag string) string {
 	switch flag {
 	case "warn-ip-forwarding-off":
@@ -107,7 +108,7 @@ func flagText(flag string) string {
 	return flag
 }
 
-// warn sets a warning. It limits their number and length, whatever a device sends.
+// warn sets a warning. It limits the number of warnings and their length.
 func warn(f *mesh.Facts, source, text string, now mesh.Time) {
 	source, text = shortened(source, maxWarningSource), shortened(text, maxWarningText)
 	known := slices.ContainsFunc(f.Warnings, func(w mesh.Warning) bool { return w.Source == source })
@@ -124,7 +125,7 @@ func shortened(text string, limit int) string {
 		if over <= 0 {
 			return text
 		}
-		text = strings.ToValidUTF8(text[:len(text)-(over+1)/2], "") // one byte is encoded in at most two
+		text = strings.ToValidUTF8(text[:len(text)-(over+1)/2], "") // a byte needs at most two when encoded
 	}
 }
 
@@ -142,7 +143,7 @@ func (s *Observations) Observe(id mesh.NodeID, m Measured) {
 	s.observe(id, func(f *mesh.Facts, now mesh.Time) { m.change(f, now) })
 }
 
-// SetWarning sets the warning of one part of a device. An empty text clears it.
+// SetWarning sets the warning from one source on a device. An empty text clears it.
 func (s *Clients) SetWarning(ctx context.Context, machine key.MachinePublic, node key.NodePublic, source, text string) error {
 	n, err := s.Find(ctx, machine, node)
 	if err != nil {
@@ -190,8 +191,8 @@ func (s *Observations) observe(id mesh.NodeID, change func(*mesh.Facts, mesh.Tim
 	return &next
 }
 
-// Facts returns the newest facts that any replica has of a node. Their time is zero if the
-// node has reported nothing yet.
+// Facts returns the newest facts about a node that any replica has. Their time is zero if
+// the node has reported nothing yet.
 func (s *Observations) Facts(id mesh.NodeID) *mesh.Facts {
 	o := &s.seen
 	o.mu.Lock()

@@ -32,7 +32,7 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 		}
 		pass(3 * time.Second)
 		start, before := mesh.TimeOf(time.Now()), a.ledger.World().Rev
-		for i := range 60 { // half an hour
+		for i := range 60 { // after half an hour
 			from := fmt.Sprintf("192.0.2.%d", i)
 			a.Observations.Observe(1, measured(10+i))
 			a.Observations.APIKeyUsed(created.ID, from)

@@ -13,9 +13,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// callerKey returns the API key of the caller. bound is false if there is none: anyone who
-// can open the local socket may do everything. A key that was deleted in the meantime has
-// no permissions.
+// callerKey returns the API key of the caller. bound is false if there is no key, as on the
+// local socket, where everything is allowed. A key that was deleted in the meantime has no
+// permissions.
 func callerKey(w *policy.World, a mesh.Actor) (key *mesh.APIKey, bound bool) {
 	if a.Kind != mesh.ActorKey {
 		return nil, false
@@ -28,9 +28,9 @@ func callerKey(w *policy.World, a mesh.Actor) (key *mesh.APIKey, bound bool) {
 	return &mesh.APIKey{}, true
 }
 
-// mayDeleteUser refuses keys that may delete users, but not everything that is deleted with
-// this one. The user's pre-auth keys need no permission beyond that. tagged are nodes that
-// are deleted in addition to the user's own.
+// mayDeleteUser refuses keys that may delete users but not everything that would be deleted
+// with this one. Deleting the user's pre-auth keys needs no further permission. tagged
+// holds the nodes to be deleted in addition to the user's own.
 func mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.Node) error {
 	key, bound := callerKey(w, a)
 	if !bound {
@@ -54,7 +54,7 @@ func errDeletedWithUser(key *mesh.APIKey, u *mesh.User, what string, n mesh.Noun
 	return refuse(Forbidden, "", "user %s has %s, which are deleted with the user; this also requires the scope %s; the API key has %v", u.Name, what, n, key.Scopes)
 }
 
-// mayRevokeKey refuses to expire or delete a key with more permissions than the caller's.
+// mayRevokeKey refuses to expire or delete a key that has more permissions than the caller.
 func mayRevokeKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
 	if key, bound := callerKey(w, a); bound && !key.Covers(k.Access) {
 		return refuse(Forbidden, "", "an API key cannot revoke a key with more permissions; use a key with at least the permissions of %s, or the local socket", k.Prefix)
@@ -62,13 +62,14 @@ func mayRevokeKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
 	return nil
 }
 
-// previousPolicy is the policy that a revert of the one on trial restores.
+// previousPolicy is the policy that reverting the trial restores.
 type previousPolicy struct {
 	trial mesh.PolicyVersion // zero if none is on trial
 	doc   *lang.Doc
 }
 
-// previousPolicy reads that policy from the history, which a decision cannot do.
+// previousPolicy reads the policy before the trial from the history. A decision cannot do
+// that, because it has no I/O.
 func (s *core) previousPolicy(ctx context.Context) (previousPolicy, error) {
 	p, ok := s.ledger.World().Policy()
 	if !ok || p.ConfirmBy == 0 {
@@ -78,7 +79,8 @@ func (s *core) previousPolicy(ctx context.Context) (previousPolicy, error) {
 	return previousPolicy{p.Version, doc}, err
 }
 
-// errTrialUnread is returned by a decision that needs the policy a revert would restore.
+// errTrialUnread is returned by a decision that needs the policy that a revert would
+// restore.
 var errTrialUnread = errors.New("the unconfirmed policy has changed")
 
 // withPreviousPolicy runs do. If do fails with errTrialUnread, it runs again with the
@@ -122,10 +124,10 @@ func onlyOnTrial(tag string, p *mesh.Policy) string {
 		lang.ErrTagDenied, p.Version, tag, p.Version)
 }
 
-// mayChangeNames prevents keys that cannot change the policy from changing whom it applies
-// to. The user before becomes after, so a name that the policy mentions may gain or lose
-// its user. before is nil for a new user, after for a deleted one. The policy that a revert
-// would restore counts too.
+// mayChangeNames prevents keys that cannot change the policy from changing who it applies
+// to: changing a user from before to after may add or remove the user that a name in the
+// policy refers to. before is nil for a new user, after for a deleted one. The policy that
+// a revert would restore is checked too.
 func (c previousPolicy) mayChangeNames(w *policy.World, a mesh.Actor, before, after *mesh.User) error {
 	key, bound := callerKey(w, a)
 	if !bound || key.Allows(mesh.NounPolicy, mesh.RoleAdmin) {

@@ -35,7 +35,7 @@ type PolicyDraft struct {
 	// IfVersion is the version that the draft is based on, zero if there was none. If it is
 	// nil, the draft replaces any version.
 	IfVersion *mesh.PolicyVersion
-	// ConfirmWithin is how long the draft stays in force unless it is confirmed; zero means
+	// ConfirmWithin is how long the draft stays in force without confirmation; zero means
 	// forever.
 	ConfirmWithin time.Duration
 }
@@ -62,7 +62,7 @@ func (b *BadPolicy) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Policies are the use cases of the access policy and its versions.
+// Policies implements the use cases for the access policy and its versions.
 type Policies struct {
 	*core
 	file *PolicyFile
@@ -74,8 +74,8 @@ func (s *Policies) IsFile() bool { return s.file.path != "" }
 // Check refuses a text that could not be saved.
 func (s *Policies) Check(text string) (*lang.Doc, error) { return s.checkPolicy(text) }
 
-// checkPolicy refuses a text that could not be saved: one that cannot be parsed, or
-// that fails its own tests on the network as it is.
+// checkPolicy refuses a text that could not be saved: one that cannot be parsed, or that fails
+// its own tests on the current network.
 func (s *core) checkPolicy(text string) (*lang.Doc, error) {
 	doc, err := ReadPolicy(text)
 	if err != nil {
@@ -108,7 +108,8 @@ func ReadPolicy(text string) (*lang.Doc, error) {
 	return doc, nil
 }
 
-// hasTests reports whether a policy has tests; most have none, and need no world.
+// hasTests reports whether a policy has tests. Most have none, so no world needs to be built
+// for them.
 func hasTests(doc *lang.Doc) bool { return doc != nil && len(doc.Tests)+len(doc.SSHTests) > 0 }
 
 // Save makes a text the policy. A text that is already in force changes nothing. An empty
@@ -130,7 +131,7 @@ func (s *Policies) Save(ctx context.Context, a mesh.Actor, in PolicyDraft) (*mes
 // mayEdit checks everything but the text.
 func (s *Policies) mayEdit(in PolicyDraft) error {
 	if s.IsFile() {
-		// Tools match on the words after the colon.
+		// Tools compare the text after the colon.
 		return refuse(Invalid, "policy", "the policy is stored in the file %s: update is disabled for modes other than 'database'; edit the file", s.file.path)
 	}
 	if in.ConfirmWithin != 0 && (in.ConfirmWithin < minConfirm || in.ConfirmWithin > maxConfirm) {
@@ -185,9 +186,9 @@ func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft,
 	return p, activate(w, now, p, doc), nil
 }
 
-// activate returns the events for a version that comes into force. Waiting routes are
-// approved, and approvals that only a version on trial had given are withdrawn, in the same
-// commit instead of with the next report of their devices.
+// activate returns the events that put a version into force. In the same commit, rather than
+// with the next report of each device, it approves waiting routes and withdraws approvals that
+// only a version on trial had given.
 func activate(w *policy.World, now mesh.Time, p *mesh.Policy, doc *lang.Doc) []mesh.Event {
 	return append([]mesh.Event{mesh.PolicyPut{Policy: p}}, reapprove(w, now, p, doc)...)
 }
@@ -323,11 +324,11 @@ func (s *core) textBefore(ctx context.Context, pending *mesh.Policy) (string, *l
 		}
 	}
 	if pending.RevertTo > 0 {
-		return denyAllPolicy, nil, nil // as if none of the stored versions can be parsed
+		return denyAllPolicy, nil, nil // the same as when no stored version can be parsed
 	}
 	return "", nil, nil
 }
 
-// denyAllPolicy is the policy used if none can be parsed: allowing everything is not
-// what was meant.
+// denyAllPolicy is used if no stored policy can be parsed, because allowing everything would be
+// unsafe.
 const denyAllPolicy = `{"acls": []}`

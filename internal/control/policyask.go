@@ -10,15 +10,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// PolicyChange is a change to preview: another text (nil for the one in force), other tags,
+// PolicyChange is a change to preview: a new text (nil keeps the one in force), new tags,
 // or both.
 type PolicyChange struct {
 	Text *string
-	// Retag are nodes, by id or name, that would get Tags.
+	// Retag lists the nodes, by id or name, that would get Tags.
 	Retag []string
 	Tags  []string
-	// Viewer is the person who asks, if known. They are warned if they would lose their own
-	// access.
+	// Viewer is the person who asks, if known. The preview warns them if they would lose
+	// their own access.
 	Viewer string
 }
 
@@ -80,7 +80,7 @@ func retagged(w *policy.World, refs, tags []string) (*policy.World, error) {
 	return policy.WorldOf(next, w.Doc), nil
 }
 
-// drafted returns the world with another policy text, or w if text is nil.
+// drafted returns w with another policy text, or w itself if text is nil.
 func drafted(w *policy.World, text *string) (*policy.World, error) {
 	if text == nil {
 		return w, nil

@@ -34,7 +34,7 @@ type PolicyFile struct {
 	text      string // guarded by mu; the last valid text
 	hash      string // guarded by mu; of text, empty if there is none yet
 	unread    error  // guarded by mu; why the current content is not a valid policy
-	refused   error  // guarded by mu; why a valid text is not in force
+	refused   error  // guarded by mu; why the valid text is not in force
 	disagrees string // guarded by mu; a replica with another text
 }
 
@@ -68,9 +68,9 @@ func (f *PolicyFile) Hash() string {
 	return f.hash
 }
 
-// Load reads the policy file before anyone is served. If no policy is stored, the
-// file is saved at once; if it cannot be parsed, nobody reaches anyone until it can,
-// because naming a policy file does not mean that everything is allowed.
+// Load reads the policy file before anyone is served. If no policy is stored, the file is
+// saved at once; if it cannot be parsed, all traffic is denied until it can, because an
+// operator who configures a policy file does not expect everything to be allowed.
 func (f *PolicyFile) Load(ctx context.Context) error {
 	f.read()
 	if p, ok := f.ledger.World().Policy(); ok && p.Text != "" {
@@ -116,8 +116,8 @@ func (f *PolicyFile) changed() bool {
 	return !info.ModTime().Equal(f.seen.ModTime()) || info.Size() != f.seen.Size() || !os.SameFile(info, f.seen)
 }
 
-// read takes over the content of the file if it is a valid policy. A text that is invalid
-// or half written changes nothing.
+// read uses the content of the file if it is a valid policy. Invalid or partially written
+// text changes nothing.
 func (f *PolicyFile) read() {
 	text, info, err := readPolicy(f.path)
 	f.seen = info
@@ -180,7 +180,7 @@ func (f *PolicyFile) apply(ctx context.Context) {
 			err = f.commit(ctx, text, "", differs)
 		}
 		if errors.Is(err, ledger.ErrUnavailable) || ctx.Err() != nil {
-			return // the ledger logs it, and the next round tries again
+			return // the ledger logs it, and the next round retries
 		}
 	}
 	f.mu.Lock()
@@ -197,8 +197,8 @@ func (f *PolicyFile) otherFile() (replica string, known bool) {
 	return f.anotherReplica(func(r ledger.Report) bool { return own != "" && r.PolicyHash != "" && r.PolicyHash != own })
 }
 
-// commit commits the text of the file, or one that replaces it, if replace agrees to
-// replace the stored policy.
+// commit commits the text of the file, or a substitute, if replace allows replacing the
+// stored policy.
 func (f *PolicyFile) commit(ctx context.Context, text, reason string, replace func(*mesh.Policy) bool) error {
 	a := mesh.Actor{Kind: mesh.ActorServer, Reason: cmp.Or(reason, "policy file")}
 	doc, _ := lang.Parse([]byte(text)) // it was checked

@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 )
 
-// policyAt writes a policy file. Each has a different size, because the file system's clock
-// does not follow that of the test.
+// policyAt writes a policy file. Each has a different size, because file times do not
+// follow the test's clock.
 func policyAt(t *testing.T, path, text string) string {
 	t.Helper()
 	if path == "" {
@@ -182,7 +182,7 @@ func TestReplicasWithDifferentPolicyFilesChangeNothing(t *testing.T) {
 			wantPolicy(t, r.ledger, everyone, 2)
 			wantWarnings(t, r)
 		}
-		b.kill() // a replica that is gone does not count
+		b.kill() // a dead replica does not count
 		policyAt(t, one, ssh)
 		pass(15 * time.Second)
 		wantPolicy(t, a.ledger, ssh, 3)

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// pendingInterval is how late a replica may notice an unconfirmed policy.
+	// pendingInterval is the maximum delay until a replica notices an unconfirmed policy.
 	pendingInterval = time.Second
 	// revertRetry is the pause after a revert that failed because of the database or its
 	// clock.
@@ -25,8 +25,8 @@ const (
 	testEvery = 5 * time.Second
 )
 
-// PolicyWatch reverts policies that nobody confirmed in time, and runs the tests of
-// the one in force.
+// PolicyWatch reverts policies that nobody confirmed in time, and runs the tests of the
+// policy in force.
 type PolicyWatch struct {
 	*core
 	file   *PolicyFile
@@ -39,7 +39,7 @@ func newPolicyWatch(c *core, file *PolicyFile, reg prometheus.Registerer) *Polic
 	return w
 }
 
-// policyHealth is what was wrong with the policy in force at the last check.
+// policyHealth holds the problems of the policy in force found by the last check.
 type policyHealth struct {
 	failures atomic.Pointer[[]explain.TestFailure]
 }

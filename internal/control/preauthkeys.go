@@ -22,7 +22,7 @@ const (
 	maxYear            = 9999 // the last year that RFC 3339 can express
 )
 
-// PreAuthKeys are the use cases of pre-auth keys.
+// PreAuthKeys implements the use cases for pre-auth keys.
 type PreAuthKeys struct{ *core }
 
 // NewPreAuthKey is the input for creating a pre-auth key.
@@ -35,7 +35,7 @@ type NewPreAuthKey struct {
 	Expiration  time.Time // zero means in an hour
 }
 
-// expiry returns when a key expires; every key does. Tools send an unset time as the zero
+// expiry returns when a key expires. Every key does. Tools send an unset time as the zero
 // time or as the beginning of 1970.
 func expiry(at time.Time, lifetime time.Duration, now mesh.Time) (mesh.Time, error) {
 	if at.IsZero() || mesh.TimeOf(at) == 0 {
@@ -83,9 +83,9 @@ func checkTagsKnown(w *policy.World, path string, tags []string) error {
 }
 
 // Create adds a pre-auth key and returns it with its text, which is not stored. Its tags
-// need no entry in the policy's tagOwners: no rule can name a tag that has none, so until
-// the policy declares it, it allows only what all tagged nodes may do. And anyone who may
-// create keys may use every declared tag too.
+// need no entry in the policy's tagOwners: no rule can name an undeclared tag, so until the
+// policy declares it, it allows only what all tagged nodes may do. Besides, anyone who may
+// create keys may use every declared tag anyway.
 func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey) (*mesh.PreAuthKey, string, error) {
 	tags, err := checkTags("aclTags", in.Tags)
 	if err != nil {
@@ -136,7 +136,8 @@ func FindPreAuthKey(s *mesh.Snapshot, ref string) (*mesh.PreAuthKey, error) {
 	return k, nil
 }
 
-// findPreAuthKey does the same. If owner is given, a key of another user is not found.
+// findPreAuthKey is FindPreAuthKey on a snapshot. If owner is given, it does not find keys
+// of other users.
 func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error) {
 	k, err := FindPreAuthKey(w.Snapshot, ref)
 	if err != nil || owner == "" {

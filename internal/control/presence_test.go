@@ -43,12 +43,12 @@ func TestNewestStreamWins(t *testing.T) {
 		r.presence.Opened(1, 1)
 		synctest.Wait()
 		r.presence.Opened(1, 2)
-		r.presence.Closed(1, 1) // the older one ends after the newer one began
+		r.presence.Closed(1, 1) // the older stream ends after the newer one began
 		pass(time.Minute)
 		r.want(t, 1, "a2")
 		r.presence.Closed(1, 2)
 		pass(time.Second)
-		r.presence.Opened(1, 3) // back within the grace
+		r.presence.Opened(1, 3) // back within the grace period
 		pass(time.Minute)
 		r.want(t, 1, "a3")
 		r.presence.Opened(1, 2) // arrived late
@@ -192,8 +192,7 @@ func TestNodeThatMovedDuringAnOutageIsNotShownOffline(t *testing.T) {
 	})
 }
 
-// A commit whose answer is lost is as good as one that was answered: the node may move on
-// from here.
+// A commit whose result is lost still counts: the node may move on from this state.
 func TestStreamWhoseCommitWasNotAnsweredCountsAsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -204,7 +203,7 @@ func TestStreamWhoseCommitWasNotAnsweredCountsAsShown(t *testing.T) {
 		c.lose = true
 		c.mu.Unlock()
 		a.presence.Opened(1, 1)
-		pass(12 * time.Second) // by then nobody waits for the answer
+		pass(12 * time.Second) // by then nobody waits for the result
 		a.want(t, 1, "offline")
 		b.want(t, 1, "a1")
 		c.setAway(false, a)

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/probe"
 )
 
-// watch is a prober with the requests it sent.
+// watch is a prober and the requests it sent.
 type watch struct {
 	*probe.Prober
 	asked map[mesh.NodeID]string
@@ -45,7 +45,7 @@ func twoRouters(t *testing.T) (service, *watch) {
 	return s, w
 }
 
-// pass advances the time. The nodes in answer answer at once.
+// pass advances the time. The nodes in answer respond immediately.
 func (w *watch) pass(t *testing.T, d time.Duration, answer ...mesh.NodeID) {
 	for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(500 * time.Millisecond) {
 		w.Look(t.Context(), w.now)

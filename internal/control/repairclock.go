@@ -14,16 +14,17 @@ import (
 // contain objects by kind and name.
 type ClockRepair struct {
 	Was, Now mesh.Time // date of the newest change, before and after
-	// Valid are nodes and keys that had expired only because of the wrong clock
-	// and are valid again.
+	// Valid lists nodes and keys that had expired only because of the wrong clock and are
+	// valid again.
 	Valid []string
-	// Revoked were expired by hand while the clock was ahead, and stay expired.
+	// Revoked lists those that were expired by hand while the clock was ahead. They stay
+	// expired.
 	Revoked []string
-	// Late were created, or joined again, while the clock was ahead: they
+	// Late lists those that were created, or joined again, while the clock was ahead. They
 	// expire later than intended.
 	Late []string
-	// Lost are nodes that were deleted, and versions of the policy that were
-	// reverted, because the clock was ahead.
+	// Lost lists nodes that were deleted and policy versions that were reverted because the
+	// clock was ahead.
 	Lost []string
 	// Changes is how many audit entries are dated after Now. They stay.
 	Changes int
@@ -59,7 +60,7 @@ func RepairClock(ctx context.Context, l *ledger.Ledger, h history.Reader, a mesh
 	return plan, err
 }
 
-// future is what the audit log contains about the time that is undone.
+// future is what the audit log says about the time after now.
 type future struct {
 	touched map[string]map[mesh.Time]bool // objects, and when they were changed
 	lost    []string
@@ -169,8 +170,8 @@ func (f future) repairKeys(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (
 	return evs
 }
 
-// repairOthers ends approvals and leases that would last too long, and shifts the others so
-// that they last as long as intended.
+// repairOthers ends approvals and leases that would last too long, and shifts the start of
+// others to keep their intended duration.
 func repairOthers(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	for l := range s.Logins.All() {
 		if l.Until > now.Add(answerLifetime) {

@@ -22,7 +22,7 @@ const (
 	maxRelay = 1<<16 - 1
 )
 
-// Clients are the use cases of running clients.
+// Clients implements the use cases for running clients.
 type Clients struct {
 	*core
 	observations *Observations
@@ -38,8 +38,8 @@ func newClients(c *core, o *Observations, reg prometheus.Registerer) *Clients {
 	return s
 }
 
-// Report is what a client reports while it runs. Missing parts stay unchanged: clients
-// leave out what they do not know at the moment, and peers have no way to forget it.
+// Report is what a client reports while it runs. Missing parts stay unchanged: clients omit
+// what they do not know at the moment, and peers cannot be told to forget it.
 type Report struct {
 	MachineKey key.MachinePublic
 	NodeKey    key.NodePublic
@@ -79,8 +79,8 @@ func clientIn(w *policy.World, machine key.MachinePublic, node key.NodePublic) (
 }
 
 // AdmitToRelay refuses clients that are not nodes of this mesh or must log in again. If the
-// database is unavailable, a relay continues to admit the nodes that this replica knows: it
-// cannot read what it relays.
+// database is unavailable, a relay continues to admit the nodes that this replica knows:
+// the traffic it relays is encrypted end to end.
 func (s *Clients) AdmitToRelay(ctx context.Context, node key.NodePublic) error {
 	_ = s.ledger.Verified(ctx)
 	if s.Known(node) {
@@ -102,7 +102,7 @@ func (s *Clients) Known(k key.NodePublic) bool {
 	return ok && !n.KeyExpired
 }
 
-// Report records how a node can be reached and its description. Most reports contain
+// Report records how a node can be reached, and its description. Most reports contain
 // nothing new and cause no commit.
 func (s *Clients) Report(ctx context.Context, a mesh.Actor, r Report) error {
 	n, err := s.Find(ctx, r.MachineKey, r.NodeKey)
@@ -178,8 +178,8 @@ func decideReport(w *policy.World, now mesh.Time, r Report) ([]mesh.Event, error
 		evs = append(evs, mesh.NodeNet{ID: n.ID, Net: net})
 	}
 	if net.DiscoKey != n.Net.DiscoKey && !n.Presence.Online {
-		// Peers ignore a new disco key of a node that they consider offline unless the node
-		// was seen after they learned the old one.
+		// Peers ignore a new disco key of a node that they consider offline, unless its
+		// last-seen time is later than when they learned the old key.
 		evs = append(evs, mesh.Offline{ID: n.ID, At: now})
 	}
 	if r.newFacts(w.Snapshot, n.ID, len(evs) > 0) {

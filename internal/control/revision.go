@@ -10,7 +10,7 @@ import (
 )
 
 // NodeRevision returns a revision of what people and the policy decided about a node. It
-// differs after each change of that. What the device does or reports does not change it.
+// changes with every decision, but not with what the device does or reports.
 func NodeRevision(n *mesh.Node) string {
 	decided := decidedFields(*n)
 	if n.Renamed {
@@ -27,9 +27,8 @@ func NodeRevision(n *mesh.Node) string {
 	return contentRevision(decided)
 }
 
-// decidedFields returns those fields of a struct with the tag decided that are set, by
-// name. A field that a later release adds leaves the revision of a node that does not
-// use it as it is.
+// decidedFields returns the non-zero fields of a struct that have the tag decided, by name.
+// Leaving out zero fields keeps revisions stable when a later release adds a field.
 func decidedFields(noun any) map[string]any {
 	v, decided := reflect.ValueOf(noun), map[string]any{}
 	for f := range v.Type().Fields() {
@@ -45,8 +44,8 @@ func decidedFields(noun any) map[string]any {
 func UserRevision(u *mesh.User) string { return contentRevision(u) }
 
 // contentRevision returns a hash of content. It needs no column in the database, and is the
-// same on every replica. The price is that content that is changed back gets its earlier
-// revision, so a request based on that is not considered stale.
+// same on every replica. The drawback: content that is changed back gets its earlier
+// revision, so a request based on that revision is not considered stale.
 func contentRevision(content any) string {
 	data, err := json.Marshal(content)
 	if err != nil {
@@ -83,7 +82,8 @@ func routeAt(s *mesh.Snapshot, id mesh.RouteID, ifRevision string) (NodeRoute, e
 	return r, err
 }
 
-// userAt does the same for a user.
+// userAt finds the user to change. If ifRevision is given, the user must have this
+// UserRevision.
 func userAt(s *mesh.Snapshot, ref, ifRevision string) (*mesh.User, error) {
 	u, err := FindUser(s, ref)
 	if err == nil && ifRevision != "" && ifRevision != UserRevision(u) {

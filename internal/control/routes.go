@@ -11,17 +11,17 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Routes are the use cases of subnet routes and exit nodes.
+// Routes implements the use cases for subnet routes and exit nodes.
 type Routes struct{ *core }
 
-// keepRoutes brings the routes of a node that is about to be committed in line with what it
-// announces and with the policy.
+// keepRoutes updates the routes of a node that is about to be committed to match what it
+// announces and the policy.
 func keepRoutes(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool) {
 	return n.KeepRoutes(w.Counters.Route, now, autoApproval(w, n))
 }
 
 // autoApproval returns what the policy in force says about the routes of a node. A node
-// whose owner or tags changed keeps no approval that it would not get now, whichever
+// whose owner or tags changed loses every approval that it would not get now, whichever
 // version of the policy gave it.
 func autoApproval(w *policy.World, n *mesh.Node) mesh.AutoApproval {
 	auto := mesh.AutoApproval{Forbids: forbidden(w), Approves: func(p netip.Prefix) bool { return w.Doc.Approves(w.Snapshot, n, p) }}
@@ -56,8 +56,8 @@ func commit[T any](ctx context.Context, s *core, a mesh.Actor, decide decision[T
 	return ledger.Commit(ctx, s.ledger, a, decide)
 }
 
-// decision is a pure function of the world and the time. It may run several times;
-// only what it returns counts.
+// decision is a pure function of the world and the time. It may run several times, so it
+// must have no side effects.
 type decision[T any] func(w *policy.World, now mesh.Time) (T, []mesh.Event, error)
 
 // routed is a result together with the nodes whose routes may have changed.
@@ -68,7 +68,7 @@ type routed[T any] struct {
 
 type nodeChange struct{ before, after *mesh.Node }
 
-// Answer returns the answer of the result.
+// Answer returns the Answer of the result.
 func (r routed[T]) Answer() string {
 	if a, ok := any(r.result).(ledger.Answerer); ok {
 		return a.Answer()
@@ -76,7 +76,7 @@ func (r routed[T]) Answer() string {
 	return ""
 }
 
-// commitRoutes commits like commit, and logs which routes were enabled or disabled.
+// commitRoutes is like commit, but also logs which routes were enabled or disabled.
 func commitRoutes[T any](ctx context.Context, s *core, a mesh.Actor, decide decision[T]) (T, error) {
 	out, err := commit(ctx, s, a, func(w *policy.World, now mesh.Time) (out routed[T], evs []mesh.Event, err error) {
 		out.result, evs, err = decide(w, now)
@@ -100,9 +100,9 @@ func commitRoutes[T any](ctx context.Context, s *core, a mesh.Actor, decide deci
 // nothing is the result of a decision that has none.
 type nothing struct{}
 
-// reapprove returns what a version does to routes when it comes into force: it enables
-// routes that it approves and nobody decided about. If it replaces a version on trial, it
-// withdraws approvals that only the trial had given.
+// reapprove returns the route changes for a version that comes into force: routes that it
+// approves and nobody decided on are enabled. If it replaces a version on trial, approvals
+// that only the trial had given are withdrawn.
 func reapprove(w *policy.World, now mesh.Time, p *mesh.Policy, doc *lang.Doc) (evs []mesh.Event) {
 	auto := mesh.AutoApproval{Version: p.Version, Forbids: forbidden(w)}
 	if before, ok := w.Policy(); ok && before.ConfirmBy != 0 {
@@ -111,8 +111,9 @@ func reapprove(w *policy.World, now mesh.Time, p *mesh.Policy, doc *lang.Doc) (e
 	return keepAllRoutes(w.Snapshot, now, doc, auto, func(*mesh.Node) bool { return true })
 }
 
-// renamedOwner returns what renaming a user does to the routes of the user's nodes.
-// They are treated as if they had moved, because autoApprovers refer to users by name.
+// renamedOwner returns the route changes that follow from renaming a user. The user's nodes
+// are treated as if they had moved to another user, because autoApprovers refer to users by
+// name.
 func renamedOwner(w *policy.World, now mesh.Time, u *mesh.User) []mesh.Event {
 	auto := mesh.AutoApproval{Forbids: forbidden(w), Withdraws: func(mesh.Route) bool { return true }}
 	if p, ok := w.Policy(); ok {
@@ -122,7 +123,7 @@ func renamedOwner(w *policy.World, now mesh.Time, u *mesh.User) []mesh.Event {
 	return keepAllRoutes(renamed, now, w.Doc, auto, func(n *mesh.Node) bool { return n.Owner == u.ID })
 }
 
-// keepAllRoutes brings the routes of nodes in line with a document.
+// keepAllRoutes updates the routes of nodes to match a policy document.
 func keepAllRoutes(s *mesh.Snapshot, now mesh.Time, doc *lang.Doc, auto mesh.AutoApproval, of func(*mesh.Node) bool) (evs []mesh.Event) {
 	last := s.Counters.Route
 	for n := range s.Nodes.All() {
@@ -197,7 +198,7 @@ func (s *Routes) Enable(ctx context.Context, a mesh.Actor, id mesh.RouteID, enab
 	})
 }
 
-// decide records the decision of a person about a route.
+// decide records a person's decision on a route.
 func decide(r *mesh.Route, enabled bool, now mesh.Time) {
 	if r.Enabled != enabled || !r.Decided {
 		r.Enabled, r.Decided, r.ApprovedBy, r.UpdatedAt = enabled, true, 0, now

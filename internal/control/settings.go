@@ -28,8 +28,8 @@ const (
 	relayPatience = 10 * time.Second
 )
 
-// Configure makes the configured DNS settings those that clients get. Settings made through
-// the API stay, except for the base domain, unless the configuration file pins the values.
+// Configure applies the configured DNS settings. Settings made through the API take
+// precedence, except for the base domain, unless the configuration file pins the values.
 func (s *DNS) Configure(ctx context.Context, dns mesh.DNS, pinned bool) error {
 	value, err := json.Marshal(dns)
 	if err != nil {
@@ -46,14 +46,14 @@ func (s *DNS) Configure(ctx context.Context, dns mesh.DNS, pinned bool) error {
 	return nil
 }
 
-// Relays are the use cases of the relay map.
+// Relays implements the use cases for the relay map.
 type Relays struct {
 	*core
 	refusal atomic.Pointer[Refusal] // why the embedded relay is not in the map
 }
 
-// Configure sets the relay map that was read from URLs and files, in the format of the
-// clients. An empty text means that there is none.
+// Configure sets the relay map that was read from URLs and files, in the clients' format.
+// An empty text means that there is none.
 func (s *Relays) Configure(ctx context.Context, relays string) {
 	s.commitConfigured(ctx, mesh.SettingRelays, func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event {
 		return decideRelays(w, relays, agreed, now)
@@ -61,9 +61,9 @@ func (s *Relays) Configure(ctx context.Context, relays string) {
 }
 
 // commitConfigured commits what follows from the configuration, and returns when nothing is
-// left to do or ctx ends. While another live replica has a different configuration it waits
-// and takes neither, so that replicas do not overwrite each other's settings. It also waits
-// for the database.
+// left to do or ctx ends. While another live replica has a different configuration, it
+// waits and changes nothing, so that replicas do not overwrite each other's settings. It
+// also waits for the database.
 func (s *core) commitConfigured(ctx context.Context, setting string, decide func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event) {
 	warned := false
 	for ctx.Err() == nil {
@@ -83,7 +83,7 @@ func (s *core) commitConfigured(ctx context.Context, setting string, decide func
 	}
 }
 
-// decideDNS takes the first value in any case, and a later one only if the replicas agree.
+// decideDNS always applies the first value, and a later one only if the replicas agree.
 func decideDNS(w *mesh.Snapshot, baseDomain, value string, pinned, agreed bool, now mesh.Time) []mesh.Event {
 	old, set := w.Settings.ByKey(mesh.SettingDNS)
 	switch {
@@ -109,7 +109,7 @@ func decideBaseDomain(w *mesh.Snapshot, baseDomain string, now mesh.Time) []mesh
 	return w.SettingPutFor(mesh.SettingDNS, string(value), sourceAPI, false, now)
 }
 
-// decideRelays does the same for the relay map. An empty one removes the map.
+// decideRelays is decideDNS for the relay map. An empty text removes the map.
 func decideRelays(w *mesh.Snapshot, relays string, agreed bool, now mesh.Time) []mesh.Event {
 	old, set := w.Settings.ByKey(mesh.SettingRelays)
 	switch {
@@ -139,9 +139,9 @@ func (s *core) anotherReplica(holds func(ledger.Report) bool) (replica string, k
 	return "", s.ledger.Cluster().Heartbeats().Successes > 0
 }
 
-// Publish keeps the region of this replica's embedded relay, in the format of the clients,
-// in the relay map until ctx ends. Other replicas may have removed it while they could not
-// see this one. While another live replica has the same region it waits: devices are served
+// Publish keeps the region of this replica's embedded relay, in the clients' format, in the
+// relay map until ctx ends. Other replicas may have removed it while they could not see
+// this one. While another live replica has the same region it waits: devices are served
 // without this relay, and the log and Warning say so.
 func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) error {
 	self := string(s.ledger.Cluster().Self().ID)
@@ -180,7 +180,7 @@ func (s *Relays) Warning() string {
 	return ""
 }
 
-// decideRelay takes a region that no live replica has.
+// decideRelay adds a region that no other live replica uses.
 func decideRelay(w *mesh.Snapshot, region int, self, value string, alive func(replica string) bool, now mesh.Time) ([]mesh.Event, error) {
 	number := strconv.Itoa(region)
 	_, embedded := w.Relays()
@@ -191,8 +191,8 @@ func decideRelay(w *mesh.Snapshot, region int, self, value string, alive func(re
 	return w.SettingPutFor(mesh.SettingRelay+number, value, sourceReplica, false, now), nil
 }
 
-// alive returns a function that reports whether a replica is alive, as of the last
-// heartbeat. Before the first one, all may be.
+// alive returns a function that reports whether a replica is alive as of the last
+// heartbeat. Before the first heartbeat, it reports true for all.
 func (s *Relays) alive() func(replica string) bool {
 	beating := map[string]bool{}
 	for _, r := range s.ledger.Cluster().Replicas() {
@@ -202,8 +202,8 @@ func (s *Relays) alive() func(replica string) bool {
 	return func(replica string) bool { return beating[replica] || !known }
 }
 
-// commitSetting decides on the current world first: a setting that needs no change costs no
-// commit.
+// commitSetting first decides on the current snapshot, so that a setting that needs no
+// change costs no commit.
 func (s *core) commitSetting(ctx context.Context, reason string, decide func(*mesh.Snapshot, mesh.Time) ([]mesh.Event, error)) error {
 	if evs, err := decide(s.ledger.World().Snapshot, s.ledger.Now()); err != nil || len(evs) == 0 {
 		return err

@@ -14,15 +14,15 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// sessionGrace is how long a session counts as waiting after its node got an answer. Nodes
-// ask again at once, or some seconds later if the connection was lost.
+// sessionGrace is how long a session counts as waiting after its node got a response.
+// Nodes ask again immediately, or some seconds later if the connection was lost.
 const sessionGrace = 15 * time.Second
 
 // maxWaitingPair is how many requests are held for sessions from one node to another, so
 // that no single node can keep others from waiting there.
 const maxWaitingPair = 16
 
-// SSH are the use cases of SSH sessions that need an administrator's approval.
+// SSH implements the use cases for SSH sessions that need an administrator's approval.
 type SSH struct {
 	*core
 	sessions sessionQueue
@@ -40,10 +40,10 @@ type sessionQueue struct {
 type sessionWait struct {
 	since   mesh.Time
 	holding int       // requests that are being held
-	left    time.Time // when the last of them was answered
+	left    time.Time // when the last of them got a response
 }
 
-// enter adds a request for a session. It refuses if too many are held: in all, for one
+// enter adds a request for a session. It fails if too many are held: in total, for one
 // destination, or for one pair of nodes. fresh reports whether the session was not waiting
 // before.
 func (r *sessionQueue) enter(q SSHSession, since mesh.Time) (fresh, ok bool) {
@@ -129,7 +129,7 @@ func (s *SSH) Waiting() []WaitingSSH {
 	return list[:min(len(list), maxPublished)]
 }
 
-// Pending returns the sessions that wait for an answer on any replica, newest first.
+// Pending returns the sessions that wait for a decision on any replica, newest first.
 // Sessions that started waiting on another replica moments ago may be missing.
 func (s *SSH) Pending() []WaitingSSH {
 	w, now := s.ledger.World(), s.ledger.Now()
@@ -156,8 +156,8 @@ func (s *SSH) allWaiting() []WaitingSSH {
 	return slices.Collect(maps.Values(all))
 }
 
-// find finds a session by its code: one that waits, or one whose answer is still valid, so
-// that administrators can change their mind.
+// find finds a session by its code: one that waits, or one whose decision is still valid,
+// so that administrators can change it.
 func (s *SSH) find(text string) (SSHSession, error) {
 	code := identity.FoldLoginCode(text)
 	if code == "" {
@@ -184,8 +184,7 @@ func (s *SSH) find(text string) (SSHSession, error) {
 		"no SSH session is waiting with the code %s; see fairlead ssh list, or fairlead auth list for devices waiting to join", code)
 }
 
-// Approve lets a session begin, and all equal ones for as long as the rule of the policy
-// says.
+// Approve lets a session begin, and all equal ones for as long as the policy rule allows.
 func (s *SSH) Approve(ctx context.Context, a mesh.Actor, code string) (*mesh.SSHGrant, error) {
 	g, err := s.answer(ctx, a, code, false)
 	if err != nil {

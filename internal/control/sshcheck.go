@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// sshHold is how long a node waits before it asks again. The user then sees a sign of
-	// life. Printing that line is also how a node finds out that the user has given up:
-	// without it, the node would ask forever.
+	// sshHold is how long a node waits before it asks again. It then prints a progress line
+	// for the user. That is also how it notices that the user has given up: otherwise it
+	// would keep asking forever.
 	sshHold = time.Minute
 	// sshPatience is how long a session waits for an administrator in total.
 	sshPatience = 30 * time.Minute
@@ -32,8 +32,8 @@ const (
 	maxSSHUser        = 256
 )
 
-// SSHSession is what an approval is for: source node, destination node and user name.
-// Several sessions may have the same.
+// SSHSession identifies what an approval is for: source node, destination node and user
+// name. Several actual sessions may share one.
 type SSHSession struct {
 	Src, Dst mesh.NodeID
 	User     string // on the operating system of Dst
@@ -49,7 +49,7 @@ func (q SSHSession) Code() string {
 type SSHAsk struct {
 	SSHSession
 	MachineKey key.MachinePublic // of the node that asks
-	// Since is copied from the last answer; zero in the first request.
+	// Since is copied from the last response; it is zero in the first request.
 	Since mesh.Time
 }
 
@@ -63,7 +63,7 @@ const (
 	SSHReject
 )
 
-// SSHAnswer is the answer to an SSHAsk.
+// SSHAnswer is the response to an SSHAsk.
 type SSHAnswer struct {
 	Verdict SSHVerdict
 	Message string    // for the user of the session
@@ -76,8 +76,8 @@ func sshLine(format string, args ...any) string {
 }
 
 // Check decides whether a session may begin. If the policy requires an approval, the first
-// answer says so at once. Later ones return when an administrator of any replica has
-// answered, or after sshHold.
+// call says so immediately. Later calls return when an administrator has decided on any
+// replica, or after sshHold.
 func (s *SSH) Check(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnswer, error) {
 	n, err := s.findTarget(ctx, q)
 	if err != nil {
@@ -170,8 +170,8 @@ func (s *SSH) findTarget(ctx context.Context, q SSHAsk) (*mesh.Node, error) {
 	return n, nil
 }
 
-// decided answers a session that the policy or an administrator has decided about. done is
-// false if it must wait.
+// decided returns the response for a session that the policy or an administrator has
+// decided on. done is false if it must wait.
 func (s *SSH) decided(ctx context.Context, a mesh.Actor, w *policy.World, q SSHSession) (answer SSHAnswer, done bool, err error) {
 	accept := SSHAnswer{Verdict: SSHAccept}
 	rule := shellRule(w, q)
@@ -192,7 +192,7 @@ func (s *SSH) decided(ctx context.Context, a mesh.Actor, w *policy.World, q SSHS
 	return s.use(ctx, a, q)
 }
 
-// use takes the approval of a single session, unless another session has taken it.
+// use consumes the approval of a single session, unless another session has done so.
 func (s *SSH) use(ctx context.Context, a mesh.Actor, q SSHSession) (answer SSHAnswer, taken bool, err error) {
 	taken, err = commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (bool, []mesh.Event, error) {
 		rule := shellRule(w, q)
@@ -248,7 +248,7 @@ func grantIn(w *policy.World, q SSHSession) *mesh.SSHGrant {
 	return g
 }
 
-// answerIn returns the valid answer for a session, or nil if there is none. If a rule's
+// answerIn returns the valid decision on a session, or nil if there is none. If a rule's
 // period became shorter, that applies to earlier approvals too.
 func answerIn(w *policy.World, q SSHSession, rule *lang.SSHRule, now mesh.Time) *mesh.SSHGrant {
 	g := grantIn(w, q)

@@ -56,7 +56,7 @@ func question(src, dst mesh.NodeID, user string) control.SSHAsk {
 	return control.SSHAsk{SSHSession: control.SSHSession{Src: src, Dst: dst, User: user}, MachineKey: meshgen.MachineKey(uint64(dst))}
 }
 
-// asks sends one request and returns the answer.
+// asks sends one request and returns the response.
 func asks(t *testing.T, s *control.Service, q control.SSHAsk) control.SSHAnswer {
 	t.Helper()
 	answer, err := s.SSH.Check(t.Context(), mesh.Actor{Addr: "192.0.2.7"}, q)
@@ -66,7 +66,7 @@ func asks(t *testing.T, s *control.Service, q control.SSHAsk) control.SSHAnswer 
 	return answer
 }
 
-// waits sends requests until one is held, and returns the channel of its answer.
+// waits sends requests until one is held, and returns the channel for its response.
 func waits(t *testing.T, s *control.Service, q control.SSHAsk) <-chan control.SSHAnswer {
 	t.Helper()
 	first := asks(t, s, q)

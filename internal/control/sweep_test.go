@@ -25,7 +25,7 @@ func TestNodesOfAKilledReplicaAreOfflineSixteenSecondsLater(t *testing.T) {
 		pass(13 * time.Second)
 		b.want(t, 2, "a2")
 		b.presence.Opened(2, 2)
-		pass(5 * time.Second) // sixteen seconds and a heartbeat
+		pass(5 * time.Second) // sixteen seconds and one heartbeat interval
 		b.want(t, 1, "b1")
 		b.want(t, 2, "b2")
 		b.want(t, 3, "offline")

@@ -14,14 +14,15 @@ const (
 )
 
 // Tail reads the history on behalf of many followers and caches the last read, which serves
-// all followers that are close behind. E is the form in which they want changes.
+// all followers that are close behind. E is the type into which changes are converted for
+// them.
 type Tail[E any] struct {
 	history *History
 	form    func(history.AuditRow) E
 	at      func(E) history.Position
 
 	mu       sync.Mutex
-	from, to history.Position // guarded by mu; changes are all changes between them
+	from, to history.Position // guarded by mu; changes holds all changes between the two positions
 	changes  []E              // guarded by mu; never modified
 }
 

@@ -25,7 +25,8 @@ var trials = flag.Int("trials", 40, "random policies that are tried and reverted
 
 const undoNodes = 6
 
-// twins are two servers: one on which policies are tried, and one on which they are not.
+// twins holds two servers: one on which policies are tried, and one on which they are
+// not.
 type twins struct {
 	*rand.Rand
 	t              *testing.T
@@ -36,7 +37,7 @@ type twins struct {
 	granted        int    // joins with requested tags
 }
 
-// both does the same on both servers, which must agree on whether it is refused.
+// both performs an operation on both servers, which must agree on whether it is refused.
 func (w *twins) both(what string, do func(service) error) {
 	w.t.Helper()
 	w.steps = append(w.steps, what)
@@ -102,8 +103,8 @@ func (w *twins) policy() string {
 	return string(text)
 }
 
-// networks returns networks of a single router. Which of several routers is primary would
-// depend on which came first.
+// networks returns networks of a single router. With several, the primary would depend on
+// which came first.
 func networks(id mesh.NodeID) []string {
 	return []string{fmt.Sprintf("10.%d.0.0/16", id), fmt.Sprintf("10.%d.7.0/24", id), fmt.Sprintf("192.168.%d.0/24", id), "0.0.0.0/0", "::/0"}
 }
@@ -234,7 +235,7 @@ func (w *twins) seen(s service) (list []string) {
 	return list
 }
 
-// compare fails if a trial left a trace.
+// compare fails if a trial left any effect.
 func (w *twins) compare() {
 	w.t.Helper()
 	tried, untried := approved(w.tried), approved(w.untried)

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Users are the use cases of users.
+// Users implements the use cases for users.
 type Users struct{ *core }
 
 // NewUser is the input for creating a user.
@@ -31,7 +31,7 @@ const (
 
 var userName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._@-]*$`)
 
-// CheckUserName returns what is wrong with a name, and how to spell it.
+// CheckUserName returns what is wrong with a name, and suggests a valid one.
 func CheckUserName(name string) error {
 	switch {
 	case name == "":
@@ -106,8 +106,8 @@ func plainLetter(r rune) string {
 	return ""
 }
 
-// FindUser finds a user by id or by name. A name cannot begin with a digit, so
-// the two never clash.
+// FindUser finds a user by id or by name. A name cannot begin with a digit, so the two are
+// never ambiguous.
 func FindUser(s *mesh.Snapshot, ref string) (*mesh.User, error) {
 	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
 		if u, ok := s.Users.Get(mesh.UserID(id)); ok {

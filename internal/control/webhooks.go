@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// maxWebhooks limits what one change may cost.
+	// maxWebhooks limits the number of deliveries that one change can cause.
 	maxWebhooks           = 50
 	maxWebhookURL         = 2000
 	maxWebhookDescription = 200
 	maxWebhookEvents      = 50
 )
 
-// Webhooks are the use cases of webhooks.
+// Webhooks implements the use cases for webhooks.
 type Webhooks struct {
 	*core
 	audit      *History
@@ -40,13 +40,13 @@ type Webhooks struct {
 // WebhookAnswer is the result of sending one event to a receiver.
 type WebhookAnswer struct {
 	Delivered bool
-	Status    int           // HTTP status; zero if there was no answer
-	Took      time.Duration // until the answer, or until the timeout
-	Reply     string        // the beginning of the answer's body; not stored, because it may repeat the URL
+	Status    int           // HTTP status; zero if there was no response
+	Took      time.Duration // until the response or the timeout
+	Reply     string        // the beginning of the response body; not stored, because it may contain the URL
 	Problem   string        // why it counts as not delivered
 }
 
-// WebhookChange is a change to a webhook; nil leaves a part unchanged.
+// WebhookChange is a change to a webhook; nil fields stay unchanged.
 type WebhookChange struct {
 	URL, Description *string
 	Events           *[]string
@@ -125,8 +125,7 @@ func fromNow(w *policy.World, p mesh.WebhookProgress) mesh.WebhookProgress {
 	return p
 }
 
-// Create adds a webhook and returns it with its secret. It receives what happens from now
-// on.
+// Create adds a webhook and returns it with its secret. It receives events from now on.
 func (s *Webhooks) Create(ctx context.Context, a mesh.Actor, c WebhookChange) (*mesh.Webhook, string, error) {
 	if c.URL == nil {
 		return nil, "", refuse(Invalid, "url", "url is required")
@@ -181,7 +180,7 @@ func (s *Webhooks) edit(ctx context.Context, a mesh.Actor, id mesh.WebhookID, ed
 	return changed, nil
 }
 
-// Change changes a webhook. If that enables it, it receives what happens from then on.
+// Change changes a webhook. A webhook that is enabled by it receives events from then on.
 func (s *Webhooks) Change(ctx context.Context, a mesh.Actor, id mesh.WebhookID, c WebhookChange) (*mesh.Webhook, error) {
 	if err := c.check(s); err != nil {
 		return nil, err
@@ -239,8 +238,8 @@ func (s *Webhooks) Find(ctx context.Context, id mesh.WebhookID) (*mesh.Webhook, 
 	return w, err
 }
 
-// sendNow sends one event to a receiver while the caller waits. It allows one at a time per
-// receiver: more would allow misusing this server to flood others.
+// sendNow sends one event to a receiver while the caller waits. It allows only one at a
+// time per receiver, so that the server cannot be misused to flood others.
 func (s *Webhooks) sendNow(ctx context.Context, w *mesh.Webhook, row history.AuditRow) (WebhookAnswer, error) {
 	if _, busy := s.sending.LoadOrStore(w.ID, nil); busy {
 		return WebhookAnswer{}, refuse(Conflict, "", "another test or redelivery of webhook %d is still in progress; try again in a moment", w.ID)

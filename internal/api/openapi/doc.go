@@ -1,6 +1,6 @@
-// Package openapi is the administration API as Go sees it from the server's
-// side: the interface that handlers implement, its routing, and the types of its
-// answers, all generated from api/openapi.yaml. The types are those of apiclient. It
-// holds no behaviour of its own, and requests are decoded by the handlers, because they
-// accept older forms than the document describes.
+// Package openapi is the server side of the admin API: the interface that handlers
+// implement, its routing, and the types of its responses, all generated from
+// api/openapi.yaml. The types are those of apiclient. The package contains no logic of
+// its own. Handlers decode requests themselves, because they also accept older forms that
+// the document does not describe.
 package openapi
