@@ -15,13 +15,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
-// Path is the path, below a replica's URL, at which it answers other replicas.
+// Path is the path, below a replica's URL, at which it responds to other replicas.
 const Path = "/replica"
 
 const (
-	// maxPeers bounds one round of questions.
+	// maxPeers limits how many peers are asked in one round.
 	maxPeers = 64
-	// maxAnswer and maxNonce bound what is read from a peer.
+	// maxAnswer and maxNonce limit what is read from a peer.
 	maxAnswer = 1 << 10
 	maxNonce  = 64
 
@@ -37,16 +37,16 @@ const (
 type answer struct {
 	// Replica is its ID, which changes when it restarts.
 	Replica string `json:"replica"`
-	// Database is for how long it has followed the database without an
-	// interruption; 0 if it does not.
+	// Database is how long it has followed the database without interruption; 0 if it
+	// does not follow it.
 	Database time.Duration `json:"databaseNanos"`
-	// State identifies its state, which it had from the database Age ago.
+	// State identifies its state, which it read from the database Age ago.
 	State string        `json:"state"`
 	Age   time.Duration `json:"ageNanos"`
 }
 
-// ServeHTTP answers another replica. To everybody else the path does not exist:
-// only replicas can prove that they ask.
+// ServeHTTP responds to another replica. For everybody else the path does not exist: only
+// replicas can authenticate the question.
 func (f *Fence) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	nonce := r.Header.Get(nonceHeader)
 	if len(nonce) > maxNonce || !f.config.Key.Signed(r.Header.Get(proofHeader), question, nonce) {
@@ -70,20 +70,20 @@ func newAsker(limit time.Duration) asker {
 	return asker{&http.Client{
 		Timeout: limit,
 		Transport: &http.Transport{
-			DisableKeepAlives: true, // a question must not use a connection from before the network broke
+			DisableKeepAlives: true, // a question must not use a connection from before the network failed
 			// Replicas are called by addresses that no certificate contains. The proof
-			// authenticates the answer, and the question contains no secret.
+			// authenticates the response, and the question contains no secret.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// ask returns what the replica at the URL of a peer answers. The question is for
-// the URL, because a peer that has restarted has an ID that nobody could tell a
-// replica without the database. The nonce keeps old answers from being replayed,
-// and the caller must check whose answer it is: somebody between the replicas
-// could pass the question on to another one, or back.
+// ask returns the answer of the replica at the URL of a peer. The question is bound to
+// the URL, not to the ID: a peer that has restarted has a new ID, which a replica without
+// the database cannot learn. The nonce prevents the replay of old answers. The caller
+// must check whose answer it is, because somebody between the replicas could forward the
+// question to another replica, or back.
 func (a asker) ask(ctx context.Context, key *identity.ReplicaKey, p Peer) (*answer, error) {
 	if p.URL == "" {
 		return nil, errors.New("it does not publish a URL")

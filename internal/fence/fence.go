@@ -1,11 +1,10 @@
-// Package fence keeps a replica that lost the database from serving outdated
-// state. Such a replica asks the others whether they still have the database.
-// While one of them does, the fence is closed: the replica refuses API keys and
-// clients, and sends its clients to other replicas. While none does, it serves
-// the state it has.
+// Package fence keeps a replica that lost the database from serving outdated state. Such a
+// replica asks the others whether they still have the database. While one of them does, the fence
+// is closed: the replica refuses API keys and clients, and sends its clients to other replicas.
+// While none does, it serves the state it has.
 //
-// The package knows neither what is refused nor how: callers ask Closed and Leave.
-// Replicas authenticate to each other with a key that all of them share.
+// The package does not know what is refused, or how: callers use Closed and Leave. Replicas
+// authenticate to each other with a key that all of them share.
 package fence
 
 import (
@@ -29,16 +28,16 @@ type Peer struct {
 	URL string // where it can be reached; empty if it has not published one
 }
 
-// Config of a fence. All but Times is required.
+// Config configures a Fence. All fields except Times are required.
 type Config struct {
 	Self string // the id of this replica
 	// Fresh returns how up to date this replica is.
 	Fresh func() ledger.Freshness
-	// State identifies the state of this replica: replicas with the same state
-	// serve the same.
+	// State identifies the state of this replica: replicas with the same state serve the same
+	// data.
 	State func() string
-	// Peers are the other replicas that were alive when this one last heard of
-	// them.
+	// Peers returns the other replicas that were alive according to the last successful
+	// heartbeat.
 	Peers func() []Peer
 	// CutOff reports whether the database has been unreachable for so long that
 	// clients may be better off on another replica, even if no replica is known
@@ -52,19 +51,19 @@ type Config struct {
 
 // Times are the intervals of a fence. Zero values mean the defaults.
 type Times struct {
-	AskAfter   time.Duration // without the database before others are asked; 8s
-	CloseAfter time.Duration // without the database before the fence may close; 10s
-	AskEvery   time.Duration // between two rounds of questions; 2s
-	AnswerIn   time.Duration // for a peer to answer; 1.5s
+	AskAfter   time.Duration // time without the database before others are asked; 8s
+	CloseAfter time.Duration // time without the database before the fence may close; 10s
+	AskEvery   time.Duration // time between two rounds of questions; 2s
+	AnswerIn   time.Duration // time for a peer to answer; 1.5s
 	// SteadyFor is how long another replica must have had the database before it
 	// counts; 6s. After an outage, a replica that reconnects a moment later than
 	// the others therefore keeps its clients.
 	SteadyFor time.Duration
-	// HoldFor is how long the fence stays closed when a replica that had the
-	// database stops answering; 30s. A replica restarts in less.
+	// HoldFor is how long the fence stays closed when a replica that had the database stops
+	// answering; 30s. A restart takes less time.
 	HoldFor time.Duration
-	// VerifyEvery is how often a healthy replica checks that it reaches the
-	// others, so that people learn of it before an outage; 30s.
+	// VerifyEvery is how often a healthy replica checks that it reaches the others, so that
+	// people learn of problems before an outage; 30s.
 	VerifyEvery time.Duration
 }
 
@@ -77,7 +76,7 @@ func (t Times) orDefault() Times {
 	}
 }
 
-// Fence of one replica.
+// Fence is the fence of one replica.
 type Fence struct {
 	config   Config
 	times    Times
@@ -144,7 +143,7 @@ func (f *Fence) Leave() bool {
 	return v.rounds >= sureAfter && f.Closed()
 }
 
-// Run asks the others when it is time, until ctx ends.
+// Run asks the other replicas when necessary, until ctx ends.
 func (f *Fence) Run(ctx context.Context) error {
 	var asked time.Time
 	closed := false
@@ -178,7 +177,7 @@ func (f *Fence) logState(closed bool) {
 func (f *Fence) ask(ctx context.Context) *verdict {
 	peers, fresh := f.config.Peers(), f.config.Fresh()
 	peers = peers[:min(len(peers), maxPeers)]
-	at := time.Now() // not before fresh was read: a later pause makes the verdict void
+	at := time.Now() // after fresh was read, because a later pause makes the verdict invalid
 	answers := make([]*answer, len(peers))
 	var wait sync.WaitGroup
 	for i, p := range peers {

@@ -161,7 +161,7 @@ func (c *cluster) after(d time.Duration, closed, leave bool) {
 func TestReplicaThatWasPausedIsClosedUntilItKnowsThatNobodyChangedAnything(t *testing.T) {
 	for name, c := range map[string]struct {
 		others func(b *replica)
-		opens  bool // once the others have answered
+		opens  bool // after the others have answered
 		hides  bool // the others stop answering
 	}{
 		"another has the database":              {others: func(*replica) {}},
@@ -221,7 +221,7 @@ func TestOutageForAllClosesNobody(t *testing.T) {
 		<-time.After(time.Minute)
 		a.away.Store(true)
 		b.away.Store(true)
-		a.cutOff.Store(true) // all replicas answered, so there is nowhere to go
+		a.cutOff.Store(true) // all replicas answered, so clients have nowhere to go
 		for range 100 {
 			c.after(3*time.Second, false, false)
 		}
@@ -308,7 +308,8 @@ func TestFenceOpensAtOnceWhenTheDatabaseIsBack(t *testing.T) {
 	})
 }
 
-// A single claim closes the fence. Lost answers must not turn it into two, which would send clients away.
+// A single claim closes the fence. Lost answers must not make it count twice, which would send clients
+// away.
 func TestLostAnswersSendNobodyAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, "a", "b")
@@ -420,7 +421,7 @@ func TestOnlyReplicasAreAnsweredAndBelieved(t *testing.T) {
 	at := func(id, url string) []fence.Peer { return []fence.Peer{{ID: id, URL: url}} }
 	for name, c := range map[string]struct {
 		key   *identity.ReplicaKey
-		peers []fence.Peer // the first is asked
+		peers []fence.Peer // the first peer is asked
 		want  bool
 	}{
 		"its peer":                      {own, at("b", b.URL), true},

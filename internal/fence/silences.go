@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Unreachable returns the peers that left two questions in a row unanswered, or
-// could not be asked.
+// Unreachable returns the peers that did not answer two questions in a row, or could not
+// be asked.
 func (f *Fence) Unreachable() []Peer { return f.silences.list() }
 
 // Warnings returns, for each unreachable peer, what to do about it.
@@ -27,7 +27,7 @@ func (p Peer) problem() string {
 	return "does not answer this replica; set replica_url there, or open its port to the other replicas"
 }
 
-// silences counts the questions in a row that peers left unanswered.
+// silences counts the consecutive questions that peers did not answer.
 type silences struct {
 	mu    sync.Mutex
 	peers map[string]silence // guarded by mu; by the ID of the peer
@@ -38,7 +38,7 @@ type silence struct {
 	count int
 }
 
-const silent = 2 // from then on a peer is unreachable: a replica that was stopped is soon forgotten
+const silent = 2 // from this count on, a peer is unreachable; a replica that was stopped is soon no longer a peer
 
 // note records the answers of one round, and returns the peers that have become
 // unreachable in it.

@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 )
 
-// where is the location of the database, as far as this replica knows.
+// where is which replicas have the database, as far as this one knows.
 type where int
 
 const (
@@ -28,12 +28,11 @@ type verdict struct {
 // that was stopped for a while has the database again a moment later.
 const sureAfter = 2
 
-// claims holds when each peer last answered that it has the database while this
-// replica had lost it, by the ID that the peer last published. A peer that knows
-// what this replica missed during a pause makes the same claim. A claim stands
-// until the peer retracts it, this replica has the database again, or the peer
-// has been silent for Times.HoldFor: otherwise a single lost answer would open the
-// fence.
+// claims holds when each peer last answered that it has the database while this replica
+// had lost it, by the ID that the peer last published. A peer that knows what this
+// replica missed during a pause makes the same claim. A claim is valid until the peer
+// retracts it, this replica has the database again, or the peer has been silent for
+// Times.HoldFor: otherwise a single lost answer would open the fence.
 type claims map[string]time.Time
 
 // judge concludes from the answers of one round, which are nil for peers that did
@@ -51,8 +50,8 @@ func (f *Fence) judge(at time.Time, fresh ledger.Freshness, peers []Peer, answer
 			if v.where == nowhere {
 				v.where = unknown
 			}
-		// A peer that made the claim and has the database only since a moment ago
-		// has restarted.
+		// A peer that made the claim and has had the database only for a moment has
+		// restarted.
 		case a.Database >= f.times.SteadyFor, a.Database > 0 && stands:
 			standing[p.ID], confirmed = at, true
 		case !fresh.Paused.IsZero() && (a.Database > 0 || f.knowsMore(a, fresh)):
@@ -76,9 +75,9 @@ func (f *Fence) judge(at time.Time, fresh ledger.Freshness, peers []Peer, answer
 	return v
 }
 
-// knowsMore reports whether the replica that answered has seen changes that this
-// one has missed during a pause. In an outage without a pause nobody has: all
-// replicas saw everything until it began.
+// knowsMore reports whether the replica that answered has seen changes that this one has
+// missed during a pause. In an outage without a pause, no replica has: all of them had
+// seen everything when it began.
 func (f *Fence) knowsMore(a *answer, fresh ledger.Freshness) bool {
 	return a.State != "" && a.State != f.config.State() && a.Age < fresh.Age(time.Now())
 }

@@ -1,6 +1,6 @@
-// Package history defines what happened and is no longer part of the state: audit
-// rows, presence, earlier versions of the policy, events that a webhook's receiver
-// did not accept. The store implements Store; everyone else reads through Reader.
+// Package history defines data about the past that is not part of the state: audit rows,
+// presence, earlier versions of the policy, and events that a webhook's receiver did not
+// accept. The store implements Store; everyone else reads through Reader.
 package history
 
 import (
@@ -102,8 +102,8 @@ func ParsePosition(text string) (Position, error) {
 	return p, nil
 }
 
-// Leader records that a node became the primary router of a prefix. It is until the next
-// Leader of that prefix. Append fills revision and time.
+// Leader records that a node became the primary router of a prefix. It stays primary until
+// the next Leader of that prefix. Append fills revision and time.
 type Leader struct {
 	Prefix netip.Prefix
 	Rev    mesh.Revision
@@ -125,7 +125,7 @@ type AuditRow struct {
 	After    []byte // JSON, nil if it was deleted
 }
 
-// AuditQuery selects the rows that meet all its conditions. Zero values are not conditions.
+// AuditQuery selects the rows that meet all its conditions. Zero values set no condition.
 type AuditQuery struct {
 	After, Before Position  // both exclusive
 	From, To      mesh.Time // To is exclusive

@@ -3,9 +3,9 @@ package history
 import "github.com/fairlead-mesh/fairlead/internal/mesh"
 
 // Transition records that a node went online or offline. Moving to another stream or
-// replica is neither. Of several within one minute the last of each state is kept, with its
-// own position and time. So a node that flaps writes two rows a minute, and the last row is
-// always true. Append fills the position.
+// replica is neither. If there are several within one minute, the last of each state is
+// kept, with its own position and time. A node that flaps therefore writes two rows a
+// minute, and the last row is always correct. Append fills the position.
 type Transition struct {
 	Position Position
 	Node     mesh.NodeID
@@ -41,7 +41,7 @@ func (p Presence) Buckets(from, to mesh.Time, n int) []Bucket {
 		var up mesh.Time
 		at := start
 		for len(left) > 0 && left[0].At < end {
-			next := max(left[0].At, at) // never backwards, whatever the clocks did
+			next := max(left[0].At, at) // never backwards, even if a clock was set back
 			if online {
 				up += next - at
 			}

@@ -17,8 +17,9 @@ import (
 const (
 	// ClockSlack is the difference above which a warning is shown.
 	ClockSlack = time.Minute
-	// ClockLimit is the difference above which nothing is written: the time of a
-	// change is final, and a change dated a year ahead expires keys a year early.
+	// ClockLimit is the difference above which nothing is written: the time of a change
+	// cannot be corrected later, and a change dated a year ahead would expire keys a year
+	// early.
 	ClockLimit = 5 * time.Minute
 )
 
@@ -59,7 +60,8 @@ func (e *ClockError) Error() string {
 	return text
 }
 
-// Is lets callers treat it like a database that cannot be written to.
+// Is reports whether target is the error of an unavailable database, so that callers
+// treat both alike.
 func (e *ClockError) Is(target error) bool { return target == ErrUnavailable }
 
 // disagreement compares a clock that says now with the time of the newest change.
@@ -118,10 +120,10 @@ func (l *Ledger) logClocks() {
 // the newest change.
 func (s Status) DatabaseTime() mesh.Time { return s.l.store.Clock().At(time.Now()) }
 
-// Now returns the time that decides what has expired: the database's clock, or the
-// date of the newest change if that is later. This machine's clock counts only if
-// the database has none, so that a replica with a wrong clock does not refuse keys
-// that the others accept.
+// Now returns the time that decides what has expired: the database's clock, or the date
+// of the newest change if that is later. This machine's clock is used only if the
+// database has none, so that a replica with a wrong clock does not refuse keys that the
+// others accept.
 func (l *Ledger) Now() mesh.Time {
 	return max(l.World().At, l.Status().DatabaseTime())
 }

@@ -16,7 +16,8 @@ import (
 const (
 	beatEvery  = 2 * time.Second
 	pruneEvery = time.Minute
-	// logAge and logRows limit the log, which only serves replicas that follow it.
+	// logAge and logRows limit the size of the log, which is needed only by replicas that
+	// follow it.
 	logAge  = 15 * time.Minute
 	logRows = 1_000_000
 	// aliveAge is how long a replica counts as alive: three missed heartbeats.
@@ -39,7 +40,7 @@ func (l *Ledger) Cluster() *Cluster { return &l.cluster }
 // Self returns what this replica reports about itself.
 func (c *Cluster) Self() store.Report { return c.self }
 
-// What replicas report, for callers that may not import the store.
+// Types of what replicas report, for callers that may not import the store.
 type (
 	Report       = store.Report
 	WaitingLogin = store.WaitingLogin
@@ -60,8 +61,8 @@ func (c *Cluster) Replicas() []store.Report {
 	return alive
 }
 
-// Announce sends a heartbeat soon, because Config.Fill has something that other
-// replicas should not have to wait for.
+// Announce sends a heartbeat soon, because Config.Fill has something new that other
+// replicas should get quickly.
 func (c *Cluster) Announce() {
 	select {
 	case c.announce <- struct{}{}:
@@ -69,7 +70,7 @@ func (c *Cluster) Announce() {
 	}
 }
 
-// SendHeartbeats tells the other replicas every two seconds how far this one is,
+// SendHeartbeats reports this replica's progress to the others every two seconds,
 // compares snapshots with them and prunes the log, until ctx ends.
 func (l *Ledger) SendHeartbeats(ctx context.Context) error {
 	tick := time.NewTicker(beatEvery)
@@ -113,9 +114,9 @@ func (l *Ledger) SendHeartbeats(ctx context.Context) error {
 	}
 }
 
-// report returns what this replica reports. Its digest is that of the current
-// snapshot if nothing changed since the last heartbeat, else of the last checkpoint:
-// revisions at which replicas can be compared.
+// report returns what this replica reports. Its digest is that of the current snapshot if
+// nothing changed since the last heartbeat, and otherwise that of the last checkpoint,
+// because these are the revisions at which replicas can be compared.
 func (l *Ledger) report(quietAt mesh.Revision) store.Report {
 	r := l.cluster.self
 	s := l.World().Snapshot
@@ -145,7 +146,7 @@ func (l *Ledger) compare(self store.Report, reports []store.Report) {
 	}
 }
 
-// prune drops old log entries, but none that a live replica has not seen.
+// prune deletes old log entries, except those that a live replica has not seen.
 func (l *Ledger) prune(ctx context.Context, reports []store.Report) {
 	keep, newest := l.World().Rev, l.World().Rev
 	for _, r := range reports {
@@ -164,7 +165,7 @@ func (l *Ledger) prune(ctx context.Context, reports []store.Report) {
 	l.log.Debug("pruned the log", "entries", n)
 }
 
-// forget drops history that is older than the retention time.
+// forget deletes history that is older than the retention time.
 func (l *Ledger) forget(ctx context.Context) {
 	if l.history == nil {
 		return

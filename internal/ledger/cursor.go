@@ -11,14 +11,14 @@ import (
 
 // announceEvery is the default of Config.Pace: how often readers are woken while commits
 // keep coming. Waking ten thousand of them for every commit would cost more than the
-// commits, and readers that move together share their work.
+// commits, and readers that advance together share their work.
 const announceEvery = 5 * time.Millisecond
 
 // link records which nodes were touched between two announced worlds, and points to the
 // next link. Links hold no worlds, so a slow reader keeps only the world it last used and a
 // few ids in memory, not every world since.
 type link struct {
-	touched []mesh.NodeID // sorted and without duplicates once announced
+	touched []mesh.NodeID // once announced, sorted and without duplicates
 	known   bool          // whether touched is complete
 	after   *link         // set before next is closed
 	next    chan struct{} // closed when after is set
@@ -30,7 +30,7 @@ type state struct {
 	link  *link
 }
 
-// feed announces worlds to cursors. All methods but head are called only by Run.
+// feed announces worlds to cursors. All methods except head are called only by Run.
 type feed struct {
 	head    atomic.Pointer[state]
 	pending *state // not announced yet
@@ -97,7 +97,7 @@ func (c *Cursor) More() <-chan struct{} { return c.at.link.next }
 
 // Skip moves to the newest announced world and returns every node touched on the way,
 // sorted and without duplicates. Nil means unknown: the reader has to compare everything,
-// which is cheaper anyway once a quarter of the nodes was touched.
+// which is cheaper anyway if a quarter of the nodes were touched.
 func (c *Cursor) Skip() []mesh.NodeID {
 	head := c.feed.head.Load()
 	limit := head.world.Nodes.Len()/4 + 64

@@ -16,7 +16,7 @@ import (
 
 // TestFigureSoftChangesAtSize checks that three replicas on one PostgreSQL handle a
 // thousand changes of endpoints and presence per second in a network of 50,000 nodes, each
-// of them durable and answered quickly, and agree at the end.
+// of them durable and acknowledged quickly, and agree at the end.
 func TestFigureSoftChangesAtSize(t *testing.T) {
 	const nodes, perSecond, seconds = 50_000, 1000, 5
 	own := durable(t)

@@ -11,7 +11,8 @@ import (
 
 // Freshness describes how up to date the state of this replica is.
 type Freshness struct {
-	// Last is a time up to which this replica has every commit of every replica.
+	// Last is the time up to which this replica is known to have every commit of every
+	// replica.
 	Last time.Time
 	// Since is when it became up to date. Only an interruption long enough for
 	// others to consider this replica dead resets it.
@@ -33,13 +34,13 @@ func (f Freshness) For(now time.Time) time.Duration {
 	return now.Sub(f.Since)
 }
 
-// freshness collects the evidence.
+// freshness collects the evidence for Freshness.
 type freshness struct {
 	mu  sync.Mutex
 	now Freshness // guarded by mu
 }
 
-// caughtUp records that the world contains everything committed before a moment.
+// caughtUp records that the world contains everything committed before the given moment.
 func (f *freshness) caughtUp(at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,10 +52,10 @@ func (f *freshness) caughtUp(at time.Time) {
 	}
 }
 
-// heard uses the reports of a heartbeat as evidence: a replica at the same revision
-// as all others misses nothing, even if its own writes are stuck. After an
-// interruption or a pause this proves nothing, because only the log shows whether
-// the history is still the same.
+// heard uses the reports of a heartbeat as evidence: a replica at the same revision as
+// all others is missing nothing, even if its own writes are blocked. After an
+// interruption or a pause, this proves nothing, because only the log shows whether the
+// history is still the same.
 func (f *freshness) heard(at time.Time, rev mesh.Revision, reports []store.Report) {
 	for _, r := range reports {
 		if r.Rev > rev {
@@ -78,8 +79,8 @@ func (s Status) Freshness() Freshness {
 	return f
 }
 
-// caughtUp records that the log was read, or written to, in a transaction that
-// began at a moment.
+// caughtUp records that the log was read, or written to, in a transaction that began at
+// the given moment.
 func (l *Ledger) caughtUp(begun time.Time) {
 	l.fresh.caughtUp(begun)
 	l.pause.read(begun)

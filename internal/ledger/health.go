@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// newsEvery limits log lines during an outage whose reason keeps changing.
+	// newsEvery limits the rate of log lines during an outage whose reason keeps changing.
 	newsEvery = 2 * time.Second
 	// slowAfter is how long a write may take before this replica is unhealthy.
 	slowAfter = 5 * time.Second
@@ -94,11 +94,11 @@ func (l *Ledger) probe(ctx context.Context) {
 	defer c.mu.Unlock()
 	f, failing := c.faults["write"]
 	switch {
-	case !failing: // a write has succeeded in the meantime, which counts for more
+	case !failing: // a write has succeeded in the meantime, which is better evidence
 	case err == nil && f.failed.Before(begun):
 		l.clear("write")
 	case err == nil: // a write has failed in the meantime
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the failed write says more
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the failed write has more specific errors
 	default:
 		l.fail("write", err)
 	}
@@ -121,7 +121,7 @@ func (c *condition) slowWrite() error {
 	return fmt.Errorf("%w: database too slow: a change has been waiting to be written for more than %v", store.ErrUnavailable, slowAfter)
 }
 
-// withoutNumbers makes errors equal that differ only in a port or a file number.
+// withoutNumbers makes errors that differ only in a port or a file number equal.
 func withoutNumbers(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -131,7 +131,7 @@ func withoutNumbers(text string) string {
 	}, text)
 }
 
-// Status reports the health of a ledger. Its methods only read what the loops found last.
+// Status reports the health of a ledger. Its methods only return what the loops found last.
 type Status struct{ l *Ledger }
 
 // Status returns the status of the ledger.

@@ -8,12 +8,12 @@ import (
 
 // Heartbeats describes the heartbeats of this replica.
 type Heartbeats struct {
-	// Last is when a heartbeat last succeeded; before the first, when the ledger was
+	// Last is when a heartbeat last succeeded or, before the first one, when the ledger was
 	// opened.
 	Last time.Time
-	// Successes and Failures count the latest heartbeats with the same outcome; one
-	// of them is zero. A pause so long that others took this replica for dead also
-	// ends a row of successes.
+	// Successes and Failures count the latest heartbeats with the same outcome; one of them
+	// is zero. A pause so long that others considered this replica dead also resets
+	// Successes.
 	Successes, Failures int
 	// Others is whether another replica was alive at Last.
 	Others bool
@@ -22,25 +22,25 @@ type Heartbeats struct {
 }
 
 const (
-	// steadyBeats is how many heartbeats must succeed in a row before the silence of others
-	// says more about them than about this replica.
+	// steadyBeats is how many heartbeats must succeed in a row before the silence of other
+	// replicas is taken to mean that they are dead, rather than that this one is
+	// disconnected.
 	steadyBeats = 3
-	// cutOffAfter is how long a replica keeps its streams without a heartbeat when
-	// it cannot find out whether others have the database. It is long because most
-	// outages affect all replicas, and then moving ten thousand clients helps
-	// nobody.
+	// cutOffAfter is how long a replica keeps its streams without a heartbeat when it
+	// cannot find out whether others have the database. It is long because most outages
+	// affect all replicas, and then moving ten thousand clients would not help.
 	cutOffAfter = time.Minute
 )
 
-// Steady reports whether this replica may judge others by their silence.
+// Steady reports whether this replica may conclude from the silence of others that they are
+// dead.
 func (p Heartbeats) Steady(now time.Time) bool {
 	return p.Successes >= steadyBeats && now.Sub(p.Last) <= aliveAge
 }
 
-// CutOff reports whether clients are probably better off on another replica, when
-// this is not certain: this replica has not reached the database for a long time,
-// and other replicas were alive. A database that only rejects writes does so for
-// all replicas.
+// CutOff reports whether clients are probably better off on another replica: this replica
+// has not reached the database for a long time, and other replicas were alive. A database
+// that only rejects writes does so for all replicas.
 func (p Heartbeats) CutOff(now time.Time) bool {
 	return p.Others && !p.Follows && p.Failures >= steadyBeats && now.Sub(p.Last) >= cutOffAfter
 }

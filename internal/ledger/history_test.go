@@ -15,8 +15,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// Restoring a backup under running replicas gives a log with the same revisions and other
-// content. A replica that missed the change must notice it before it decides anything.
+// Restoring a backup under running replicas results in a log with the same revisions and
+// different content. A replica that missed the change must notice it before it decides
+// anything.
 func TestReplacedHistoryIsNoticed(t *testing.T) {
 	for name, more := range map[string]int{"at the same revision": 0, "further on": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestUnknownOutcomeDoesNotHoldUpOthersForEver(t *testing.T) {
 	}
 }
 
-// gone is a store whose first commit gets no answer and which is unavailable after that.
+// gone is a store whose first commit returns no result and which is unavailable after that.
 type gone struct {
 	store.Store
 	away atomic.Bool
@@ -106,7 +107,7 @@ func (g *gone) Lock(ctx context.Context, after mesh.Revision, id store.BatchID, 
 	return store.ErrUnavailable
 }
 
-// A name that is taken only by a command of the same batch is not taken if the batch cannot
+// A name that only another command of the same batch takes is not taken if the batch cannot
 // be written.
 func TestRefusalOfALostBatchIsNotBelieved(t *testing.T) {
 	st := &full{Store: openSQLite(t)}
@@ -123,7 +124,7 @@ func TestRefusalOfALostBatchIsNotBelieved(t *testing.T) {
 	wg.Wait()
 }
 
-// full is a store that can decide but not write.
+// full is a store that can be locked but not written to.
 type full struct {
 	store.Store
 	full atomic.Bool

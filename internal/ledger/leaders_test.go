@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// A change of the primary router is recorded in the same revision, and nothing else about a
-// router is.
+// A change of the primary router is recorded in the same revision, but no other change of a
+// router.
 func TestEveryLeaderIsRecordedOnce(t *testing.T) {
 	st := openSQLite(t)
 	l := run(t, ledger.Config{Store: st, History: st.(history.Store)})

@@ -1,9 +1,9 @@
 // Package ledger owns the current world and is the only way to change it. It alone calls
-// the store, and only one goroutine, Run, moves the world forward.
+// the store, and only one goroutine, Run, replaces the world.
 //
-// It does not know what commands mean or who is told about them: a command is a Decide, and
-// readers follow with a Cursor. It imports mesh, policy and store. The caller runs Run,
-// SendHeartbeats, DetectPauses and the store's Watch.
+// It does not know what commands mean or who needs to know about changes: a command is a
+// Decide, and readers follow the world with a Cursor. It imports mesh, policy and store.
+// The caller runs Run, SendHeartbeats, DetectPauses and the store's Watch.
 package ledger
 
 import (
@@ -43,8 +43,8 @@ func (d *AlreadyDone) Error() string {
 	return fmt.Sprintf("already done at revision %d", d.Receipt.Rev)
 }
 
-// TooManyReceipts refuses a command with an idempotency key, because remembering it
-// would mean forgetting another command that may still be retried.
+// TooManyReceipts refuses a command with an idempotency key, because storing its receipt
+// would mean deleting that of another command that may still be retried.
 type TooManyReceipts struct{ Wait time.Duration }
 
 func (e *TooManyReceipts) Error() string {
@@ -72,26 +72,26 @@ type Config struct {
 	Store      store.Store
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
-	// Describe fills the audit log; without it there is none.
+	// Describe produces the entries of the audit log; if it is nil, there is no audit log.
 	Describe Describe
-	// History keeps the audit log for Retention; zero means forever. It also has the policy
-	// that is used if the newest cannot be parsed.
+	// History keeps the audit log for Retention; zero means forever. It also contains the
+	// policy that is used if the newest cannot be parsed.
 	History   history.Store
 	Retention time.Duration
 	// Reserved is set in every world of this ledger.
 	Reserved mesh.Reserved
-	// Self is the report of this replica about itself. A missing ID is generated.
+	// Self is what this replica reports about itself. A missing ID is generated.
 	Self store.Report
-	// Fill, if set, adds what other parts know to each report. It is called before every
-	// heartbeat and must not block.
+	// Fill, if set, adds the data of other packages to each report. It is called before
+	// every heartbeat and must not block.
 	Fill func(*store.Report)
 	// Pace is the minimum time between two announcements while commits keep coming; 5 ms by
 	// default.
 	Pace func() time.Duration
 	// BatchLimit is how many commands share a transaction; 64 by default.
 	BatchLimit int
-	// ResolveFor is how long the ledger looks in the log for a commit that got no
-	// answer, before it reports that the outcome is unknown; it defaults to 10s.
+	// ResolveFor is how long the ledger looks in the log for a commit whose result is
+	// unknown, before it reports that the outcome is unknown; it defaults to 10s.
 	ResolveFor time.Duration
 }
 
@@ -143,7 +143,7 @@ type command struct {
 	decide       func(*policy.World, mesh.Time) (decision, error)
 	back         bool // set the time back to the database's clock
 	done         chan result
-	acknowledged bool // the caller acts on the answer, even if it has no events
+	acknowledged bool // the caller relies on the result, even if there are no events
 }
 
 type result struct {
@@ -191,8 +191,8 @@ func (l *Ledger) World() *policy.World { return l.world.Load() }
 // returns their revision or, for a decision without events, the revision at which it was
 // made. A refusal of d is returned unchanged.
 //
-// If the actor has an idempotency key, the result is remembered with it, even if nothing is
-// to change. If the key was used before, d does not run and the error is AlreadyDone.
+// If the actor has an idempotency key, the result is stored with it, even if nothing
+// changes. If the key was used before, d does not run and the error is AlreadyDone.
 //
 // Results without a new revision (a refusal, AlreadyDone, nothing to change) are also based
 // on durable state only; see Confirm. The server's own commands, whose results are not
@@ -231,10 +231,9 @@ func (l *Ledger) Confirm(ctx context.Context, rev mesh.Revision) error {
 	return err
 }
 
-// ConfirmChange is Confirm for one change that is visible at rev and dated at. It
-// needs no commit if this replica has committed something later, even if others
-// have committed since. So an outage of the database affects only what was changed
-// just before it began.
+// ConfirmChange is Confirm for one change that is visible at rev and dated at. It needs no
+// commit if this replica has committed something later, even if others have committed
+// since. A database outage therefore affects only what was changed just before it began.
 func (l *Ledger) ConfirmChange(ctx context.Context, rev mesh.Revision, at mesh.Time) error {
 	// If the time was set back since, the date proves nothing.
 	if c := l.confirmed.Load(); c != nil && at < c.at && c.at <= l.World().At {
@@ -286,8 +285,8 @@ func alreadyDone(s *mesh.Snapshot, a mesh.Actor, now mesh.Time) error {
 	return nil
 }
 
-// Sync catches up with everything committed before the call, on any replica. Only after it
-// returned nil may a caller answer "unknown key". One read of the log serves all callers,
+// Sync catches up with everything committed before the call, on any replica. A caller may
+// report "unknown key" only after it returned nil. One read of the log serves all callers,
 // and there is at most one every 50 ms, so that unknown clients cannot use it to overload
 // the database.
 func (l *Ledger) Sync(ctx context.Context) error {
@@ -326,8 +325,8 @@ func (l *Ledger) WaitFor(ctx context.Context, rev mesh.Revision) error {
 	}
 }
 
-// waiters wakes goroutines that wait for the next world. Usually there are none, and then a
-// commit costs nothing extra.
+// waiters wakes goroutines that wait for the next world. Usually there are none, and a
+// commit then has no extra cost.
 type waiters struct {
 	mu sync.Mutex
 	ch chan struct{} // guarded by mu; nil if nobody waits

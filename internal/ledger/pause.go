@@ -11,7 +11,7 @@ import (
 
 const (
 	awakeEvery = 250 * time.Millisecond
-	// pausedAfter is longer than a busy machine keeps a process waiting.
+	// pausedAfter is longer than a process has to wait for the CPU on a busy machine.
 	pausedAfter = 2 * time.Second
 	// verifyFor is how long readers wait after a pause for the log to be read. It is
 	// long enough for the fence to ask the other replicas in the meantime.
@@ -19,9 +19,9 @@ const (
 	verifyEvery = 50 * time.Millisecond
 )
 
-// pause detects that this process did not run for a while, because it or its
-// machine was paused. In the meantime others may have changed anything, even which
-// database server is in use.
+// pause detects that this process did not run for a while, because it or its machine was
+// paused. In the meantime, others may have changed anything, including which database
+// server is in use.
 type pause struct {
 	mu    sync.Mutex
 	awake time.Time // guarded by mu; when the process last ran, zero before Awake
@@ -43,15 +43,15 @@ func (p *pause) observe(now time.Time) time.Time {
 	return p.ended
 }
 
-// elapsed returns the time between from and to, including the time for which the machine
-// was suspended, in which the monotonic clock stops. The wall clock alone may have been
-// set.
+// elapsed returns the time between from and to, including time in which the machine was
+// suspended, when the monotonic clock stops. The wall clock alone is not enough, because
+// it may have been adjusted.
 func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// read records that the log was read, or written to, in a transaction that began
-// at a moment.
+// read records that the log was read, or written to, in a transaction that began at the
+// given moment.
 func (p *pause) read(begun time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,11 +73,11 @@ func (l *Ledger) DetectPauses(ctx context.Context) error {
 	return periodic.Run(ctx, awakeEvery, func() { l.pause.observe(time.Now()) })
 }
 
-// Verified returns at once unless this process was paused and has not read the log
-// since. In that case it waits for the log to be read, so that nobody is served
-// outdated state. Two seconds after the pause it gives up and returns an error, as
-// it does at once from then on. The caller must then ask the fence whether this
-// replica may serve the state it has: it may if no other replica knows more.
+// Verified returns at once unless this process was paused and has not read the log since.
+// In that case it waits for the log to be read, so that nobody is served outdated state.
+// Two seconds after the pause it gives up and returns an error; from then on it returns
+// the error immediately. The caller must then ask the fence whether this replica may
+// serve the state it has: it may if no other replica knows more.
 func (l *Ledger) Verified(ctx context.Context) error {
 	ended := l.pause.observe(time.Now())
 	if ended.IsZero() {

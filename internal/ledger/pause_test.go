@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// looks counts reads of the log.
+// looks is a store that counts reads of the log.
 type looks struct {
 	weak
 	count atomic.Int64
@@ -24,8 +24,8 @@ func (l *looks) Tail(ctx context.Context, after store.Point) ([]store.Entry, err
 	return l.weak.Tail(ctx, after)
 }
 
-// In a synctest bubble no goroutine runs while the clock moves, which the ledger takes for
-// a pause.
+// In a synctest bubble no goroutine runs while the clock moves, which looks like a pause
+// to the ledger.
 func TestPauseOfTheProcessHoldsReadersUntilTheLogWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &looks{weak: weak{Store: openSQLite(t)}}
@@ -48,8 +48,8 @@ func TestPauseOfTheProcessHoldsReadersUntilTheLogWasRead(t *testing.T) {
 		if took, _, err := verified(); err != nil || took != 0 {
 			t.Fatalf("when it has looked: %v after %v", err, took)
 		}
-		// Without the database nobody waits for longer than two seconds, but the state
-		// stays unverified until the log is read.
+		// Without the database, nobody waits longer than two seconds, but the state stays
+		// unverified until the log is read.
 		st.unread.Store(true)
 		l.ObserveAt(time.Now().Add(-3 * time.Second))
 		if took, _, err := verified(); !errors.Is(err, ledger.ErrUnavailable) || took < time.Second || took > 3*time.Second {

@@ -7,8 +7,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Answerer is a result that is stored in a receipt in part, so that a repeated request gets
-// the same answer; see mesh.Once. The answer must not contain a secret.
+// Answerer is a result that is partly stored in a receipt, so that a repeated request gets
+// the same response; see mesh.Once. The stored part must not contain a secret.
 type Answerer interface{ Answer() string }
 
 // Unfinished is the result of a command that may be one of several for a request. The

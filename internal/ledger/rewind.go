@@ -14,7 +14,7 @@ import (
 const (
 	// trailLength is how many batches are searched for the end of the common history.
 	trailLength = 1024
-	// rewindShown is how long /health reports lost revisions.
+	// rewindShown is how long /health reports that revisions were lost.
 	rewindShown = 24 * time.Hour
 )
 
@@ -22,7 +22,7 @@ const (
 // revisions that this replica had seen.
 type Rewind struct {
 	At     time.Time
-	Common mesh.Revision // the newest revision that is still what it was
+	Common mesh.Revision // the newest revision that is unchanged
 	Was    mesh.Revision // the newest revision before
 	// AtLeast means that the histories may have diverged before Common.
 	AtLeast bool
@@ -52,9 +52,9 @@ func (s Status) Rewound() (Rewind, bool) {
 
 func pointOf(s *mesh.Snapshot) store.Point { return store.Point{Rev: s.Rev, Batch: s.Batch} }
 
-// noteRewind reports what was lost between what this replica had, of which trail
-// holds the last batches, and the database's newest revision. The alarm is raised
-// before anything is asked of the database.
+// noteRewind reports the revisions that this replica had and the database no longer has.
+// trail holds the last batches of this replica. The loss is reported before the database
+// is queried for details.
 func (l *Ledger) noteRewind(ctx context.Context, was, now mesh.Revision, trail []store.Point) {
 	r := Rewind{At: time.Now(), Was: was, Common: min(now, was-1), AtLeast: true}
 	first := r
@@ -67,8 +67,8 @@ func (l *Ledger) noteRewind(ctx context.Context, was, now mesh.Revision, trail [
 		"was", r.Was, "common", r.Common, "rev", now, "lost", r.Lost(), "at_least", r.AtLeast)
 }
 
-// common finds the newest revision that this replica and the database have in
-// common. It returns at most most, and exactly that if it cannot tell. Points
+// common finds the newest revision that this replica and the database have in common. It
+// returns at most the revision most, and exactly that if it cannot find out. Revisions
 // older than the log are assumed to be common.
 func (l *Ledger) common(ctx context.Context, trail []store.Point, most mesh.Revision) (rev mesh.Revision, atLeast bool) {
 	var failed error

@@ -20,8 +20,8 @@ const (
 	resolveFor   = 10 * time.Second       // for all these attempts; the default of Config.ResolveFor
 )
 
-// Run moves the world until ctx ends: it commits commands and follows the commits of other
-// replicas.
+// Run updates the world until ctx ends: it commits commands and follows the commits of
+// other replicas.
 func (l *Ledger) Run(ctx context.Context) error {
 	defer close(l.ended)
 	poll := time.NewTicker(pollEvery)
@@ -51,9 +51,9 @@ func (l *Ledger) Run(ctx context.Context) error {
 	}
 }
 
-// gather takes the waiting commands. After a batch of several it waits a moment for as many
-// to arrive: callers that commit in a loop then share one transaction instead of
-// alternating between two.
+// gather takes the waiting commands. After a batch of several commands, it waits briefly
+// for as many to arrive: callers that commit in a loop then share one transaction instead
+// of alternating between two.
 func (l *Ledger) gather(first *command) []*command {
 	batch := []*command{first}
 	var patience <-chan time.Time
@@ -141,7 +141,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	rewound := errors.Is(why, store.ErrRewound)
 	last := l.lastLoad
 	if rewound {
-		last = l.lastRewind // the current state is wrong, so this waits only for the previous rewind
+		last = l.lastRewind // the current state is wrong, so the only delay is the one after a previous rewind
 	}
 	if time.Since(last) < loadEvery {
 		return fmt.Errorf("%w: reloading the tables in a moment: %w", store.ErrUnavailable, why)
@@ -156,7 +156,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	l.metrics.loads.Inc()
 	l.log.Warn("reloaded all tables", "rev", s.Rev, "was", was, "reason", why)
 	l.cluster.checkpoint.Store(nil) // it may belong to another history
-	l.confirmed.Store(nil)          // and so may what was confirmed
+	l.confirmed.Store(nil)          // so may what was confirmed
 	w := l.worldOf(ctx, s)
 	LogPolicy(l.log, w)
 	l.world.Store(w)

@@ -19,10 +19,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// waiting are the server processes that wait for a synchronous standby.
+// waiting lists the server processes that wait for a synchronous standby.
 const waiting = "pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
-// stalled is a server whose synchronous standby can be made not to answer.
+// stalled is a server whose synchronous standby can be made unresponsive.
 type stalled struct {
 	*pgtest.Server
 	t        *testing.T
@@ -43,8 +43,8 @@ func startStalled(t *testing.T) *stalled {
 	return &stalled{s, t, s.Database(t)}
 }
 
-// stall waits until the server has read which standby it waits for: one that never
-// connects, or none.
+// stall sets the standby that commits wait for, one that never connects or none, and
+// waits until the server has applied the setting.
 func (s *stalled) stall(names string) {
 	s.t.Helper()
 	s.Exec(s.t, "postgres", "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'")
@@ -55,7 +55,7 @@ func (s *stalled) stall(names string) {
 	if names == "" {
 		return
 	}
-	// Commits start to wait when another process of the server has read it, too.
+	// Commits start to wait when another process of the server has read it too.
 	eventually(s.t, "commits wait for the standby", s.holdsCommits)
 }
 
@@ -96,7 +96,7 @@ func (s *stalled) waits() bool {
 	return s.ask("SELECT count(*)::text FROM (SELECT "+waiting+") w") != "0"
 }
 
-// replica gives up soon.
+// replica starts a ledger that gives up soon.
 func (s *stalled) replica() *ledger.Ledger {
 	s.t.Helper()
 	st, err := sqlstore.OpenPostgres(s.t.Context(), sqlstore.PostgresConfig{
@@ -120,7 +120,7 @@ func hasUser(l *ledger.Ledger, name string) bool {
 	return ok
 }
 
-// mustNotAcknowledge checks that no answer of l depends on what the standby may not have:
+// mustNotAcknowledge checks that no result of l depends on what the standby may not have:
 // neither that a command was executed before, nor that there is nothing to do.
 func mustNotAcknowledge(t *testing.T, l *ledger.Ledger) {
 	t.Helper()

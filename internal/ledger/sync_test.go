@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// deaf is a store that gets no notifications from other replicas.
+// deaf is a store that receives no notifications from other replicas.
 type deaf struct{ store.Store }
 
 func (deaf) Changed() <-chan struct{} { return nil }

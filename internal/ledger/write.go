@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// write commits a batch and answers its callers.
+// write commits a batch and returns the results to its callers.
 func (l *Ledger) write(ctx context.Context, batch []*command) {
 	start := time.Now()
 	l.health.write(start)
@@ -85,7 +85,7 @@ var errFarBehind = errors.New("too far behind the log to decide")
 type attempt struct {
 	results             []result
 	f                   *follower
-	appended, confirmed bool // commands; or the transaction is there to confirm others
+	appended, confirmed bool // the commands; none if the transaction only confirms earlier ones
 }
 
 func (a *attempt) commits() bool { return a.appended || a.confirmed }
@@ -117,7 +117,7 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 		}
 		w, read, head := l.World(), base.PolicyRev, f.rev()
 		for i, c := range batch {
-			s := f.draft.Snapshot() // it changes, so w may not show that its policy did
+			s := f.draft.Snapshot() // it changes in place, so w may not show that its policy changed
 			if s.PolicyRev != read {
 				w, read = l.World(), s.PolicyRev
 			}
@@ -136,9 +136,9 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 	return a, err
 }
 
-// mustConfirm reports whether a batch with nothing to write must commit anyway:
-// because its answer depends on state that may not be durable, or because only a
-// commit shows that writes have recovered.
+// mustConfirm reports whether a batch with nothing to write must commit anyway: because its
+// result depends on state that may not be durable, or because only a commit shows that
+// writes have recovered.
 func (l *Ledger) mustConfirm(rev mesh.Revision, batch []*command) bool {
 	return !l.safe(rev) && slices.ContainsFunc(batch, func(c *command) bool { return c.acknowledged }) || l.failing("write")
 }
@@ -188,8 +188,8 @@ func (l *Ledger) decide(c *command, w *policy.World, now mesh.Time) (d decision,
 	return c.decide(w, now)
 }
 
-// before records the state of the objects of evs before the change, each once: several
-// events may make one change.
+// before records the state of the objects of evs before the change, once per object:
+// several events may belong to one change.
 func (l *Ledger) before(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) []history.AuditRow {
 	rows := make([]history.AuditRow, len(evs))
 	if l.describe == nil {
@@ -220,9 +220,9 @@ func firstObject(rows []history.AuditRow) string {
 	return ""
 }
 
-// after adds the state after the change, and removes rows that nobody wants to read:
-// objects that are not shown, and changes by the server itself in which nothing visible
-// changed. What people do always has a row.
+// after adds the state after the change, and removes rows that are of no interest: those of
+// objects that are not shown, and changes by the server itself that have no visible effect.
+// Changes by people always have a row.
 func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, by mesh.Actor, evs []mesh.Event, rows []history.AuditRow) []history.AuditRow {
 	kept := rows[:0]
 	for i, row := range rows {
@@ -247,7 +247,7 @@ func (l *Ledger) after(s *mesh.Snapshot, now mesh.Time, by mesh.Actor, evs []mes
 
 // transitions finds the nodes that evs bring online or take offline.
 func transitions(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) (rows []history.Transition) {
-	shown := map[mesh.NodeID]bool{} // whether evs have made a node online so far
+	shown := map[mesh.NodeID]bool{} // whether evs have brought a node online so far
 	// When the time is set back, the last row of a node may be in the future, so
 	// another row records the current state.
 	back := slices.ContainsFunc(evs, func(e mesh.Event) bool { return e.Kind() == mesh.KindClockSet })
@@ -315,8 +315,8 @@ func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []history.Leader) {
 
 // resolve finds out whether a batch is in the log and durable. Under the lock no commit is
 // in progress, so the log is authoritative, and a later commit of our own proves that the
-// batch is durable. Until that is known nothing else is decided. After a while the callers
-// get an error that the outcome is unknown. It shows later in the log.
+// batch is durable. Until that is known, no other command runs. After a while, the callers
+// get an error that the outcome is unknown; the log shows it later.
 func (l *Ledger) resolve(ctx context.Context, id store.BatchID, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, l.resolveFor)
 	defer cancel()

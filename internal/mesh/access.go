@@ -11,7 +11,7 @@ type Role string
 
 // The roles. Each includes the one before.
 const (
-	// RoleRead is read-only access to everything.
+	// RoleRead allows read-only access to everything.
 	RoleRead Role = "read"
 	// RoleOperator allows the daily work: everything except keys, webhooks and the policy.
 	RoleOperator Role = "operator"
@@ -57,8 +57,8 @@ const scopeToRead = ":read"
 // Access is what a key gives access to.
 type Access struct {
 	Role Role `json:"role,omitempty"`
-	// Scopes are the nouns that Role applies to, each with or without :read; none
-	// means all. They are sorted and unique.
+	// Scopes lists the nouns that Role applies to, each with or without :read; none means
+	// all. They are sorted and unique.
 	Scopes []string `json:"scopes,omitempty"`
 }
 
@@ -70,7 +70,7 @@ func ParseRole(text string) (Role, error) {
 	return "", fmt.Errorf("unknown role %q: use %s", text, listing(Roles()))
 }
 
-// ParseScopes parses scopes and brings them into canonical form.
+// ParseScopes parses scopes and returns them in canonical form.
 func ParseScopes(texts []string) (scopes []string, err error) {
 	for _, s := range texts {
 		noun := strings.TrimSuffix(s, scopeToRead)

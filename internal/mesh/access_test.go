@@ -49,7 +49,7 @@ func TestAccessCoversWhatItAllows(t *testing.T) {
 					want = want && (a.Allows(n, role) || !b.Allows(n, role))
 				}
 			}
-			// A reader's scopes may name more than a reader can use.
+			// Scopes of a read-only key may name more than the key can use.
 			if got := a.Covers(b); got && !want {
 				t.Errorf("%v covers %v and allows less", a, b)
 			}

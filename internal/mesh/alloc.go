@@ -106,7 +106,7 @@ const maxLabel = 63
 
 // UniqueName turns a device's hostname into a label that no other node has: the name, then
 // name-1 to name-9, then the name with the node's id, so that a thousand devices called
-// "localhost" cost no search.
+// "localhost" need no search.
 func (s *Nodes) UniqueName(hostname string, id NodeID) string {
 	base := dnsname.SanitizeHostname(hostname)
 	if base == "" {

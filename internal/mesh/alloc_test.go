@@ -51,7 +51,7 @@ func TestNextAddrTakesTheFirstFreeAfterStart(t *testing.T) {
 		want          string // empty if there is none
 	}{
 		{"100.64.0.0/10", "", nil, "100.64.0.1"},
-		{"100.64.0.0/10", "10.0.0.1", nil, "100.64.0.1"}, // outside the prefix: from its beginning
+		{"100.64.0.0/10", "10.0.0.1", nil, "100.64.0.1"}, // outside the prefix: starts at its beginning
 		{"100.64.0.0/10", "fd7a::1", nil, "100.64.0.1"},
 		{"100.64.0.0/10", "100.64.0.1", nil, "100.64.0.2"},
 		{"100.64.0.9/10", "", nil, "100.64.0.1"}, // with host bits set
@@ -63,7 +63,7 @@ func TestNextAddrTakesTheFirstFreeAfterStart(t *testing.T) {
 		{"100.64.0.0/10", "100.99.255.255", nil, "100.100.1.0"}, // ranges that clients use themselves
 		{"100.64.0.0/10", "100.100.99.255", nil, "100.100.101.0"},
 		{"100.64.0.0/10", "100.115.91.255", nil, "100.115.94.0"},
-		{"100.64.0.0/10", "100.100.100.100", nil, "100.100.101.0"}, // a start within one
+		{"100.64.0.0/10", "100.100.100.100", nil, "100.100.101.0"}, // a start within such a range
 		{"fd7a:115c:a1e0::/48", "", nil, "fd7a:115c:a1e0::1"},
 		{"fd7a:115c:a1e0::/48", "fd7a:115c:a1e0::52", nil, "fd7a:115c:a1e0::54"},
 		{"fd7a:115c:a1e0::/48", "fd7a:115c:a1e0:ab11:ffff:ffff:ffff:ffff", nil, "fd7a:115c:a1e0:ab13::"},

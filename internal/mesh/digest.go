@@ -39,8 +39,8 @@ func (s *Snapshot) tables() []anyTable {
 	}
 }
 
-// digestVersion is incremented if the same fields with the same values get another digest
-// than before.
+// digestVersion is incremented if the same fields with the same values get a different
+// digest.
 const digestVersion = 4
 
 // DigestForm identifies which fields digests cover. Replicas with different forms, because
@@ -92,7 +92,7 @@ func (t *Table[ID, V]) digest(h hash.Hash) {
 	}
 }
 
-// fields is an encoding in which different values have different bytes.
+// fields builds an encoding in which different values have different bytes.
 type fields []byte
 
 func (f fields) int(n int64) fields { return binary.AppendVarint(f, n) }

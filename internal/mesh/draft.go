@@ -25,7 +25,7 @@ func (d *Draft) Freeze() *Snapshot {
 	return s
 }
 
-// Load adds an object of the store to a new draft, and keeps what the event points to. An
+// Load adds an object of the store to a new draft, and keeps pointers into the event. An
 // object is loaded before the events that complete it; Restore comes last.
 func (d *Draft) Load(e Event) {
 	d.s.Counters.Count(e)
@@ -90,7 +90,7 @@ func dropID[K, ID comparable](e *edit, x *index[K, []ID], k K, id ID) {
 	}
 }
 
-// change replaces a value by a changed copy, if it exists.
+// change replaces a value with a changed copy, if it exists.
 func change[V any, ID ~int64](e *edit, t *Table[ID, V], id ID, edit func(*V)) {
 	if old := t.at(id); old != nil {
 		v := *old

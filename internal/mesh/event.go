@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Kind names an event in the log. A kind is never removed and its payload only
-// grows. A binary that meets a kind it does not know reloads the tables.
+// Kind names an event in the log. A kind is never removed and its payload only grows. A
+// binary that reads an unknown kind reloads the tables.
 type Kind string
 
 // The kinds of event. The list is append-only.
@@ -47,8 +47,8 @@ const (
 	KindClockSet       Kind = "clock.set"
 )
 
-// Event is a committed fact with the full new value. An event that uses an id also
-// has a method count, which raises the counter of such ids.
+// Event is a committed fact with the full new value. An event that assigns an id also has a
+// method count, which raises the counter for these ids.
 type Event interface {
 	// Kind names the event in the log.
 	Kind() Kind
@@ -61,8 +61,8 @@ type Event interface {
 // nodeEvent is an event that touches a node.
 type nodeEvent interface{ node() NodeID }
 
-// Events returns an event of each kind, without values. Kinds that are not listed cannot be
-// read from the log.
+// Events returns an empty event of each kind. Kinds that are not listed cannot be read from
+// the log.
 func Events() []Event {
 	return []Event{
 		UserPut{},
@@ -98,9 +98,9 @@ func Events() []Event {
 	}
 }
 
-// Settle adds the consequences of evs as events of the same revision, so that nothing
-// is derived when events are applied: with a user its nodes and keys are removed, and
-// with a node its grants.
+// Settle adds the consequences of evs as events of the same revision, so that nothing is
+// derived when events are applied: removing a user also removes its nodes and keys, and
+// removing a node its grants.
 func Settle(before *Snapshot, evs []Event) []Event {
 	settled := evs
 	// Grants of a node end when it is deleted, and when its owner or tags change.

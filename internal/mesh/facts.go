@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Facts are a device's measurements of its network, and its health warnings. Peers do
-// not receive them, so they are kept beside the node and touch none.
+// Facts are a device's measurements of its network, and its health warnings. Peers do not
+// receive them, so they are stored separately and touch no node.
 type Facts struct {
 	Node NodeID `json:"node"`
 	// At is when the device last reported any of it.
@@ -19,15 +19,15 @@ type Facts struct {
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
-// NAT is how a device can be reached from outside. What it does not know is nil.
+// NAT is how a device can be reached from outside. Unknown values are nil.
 type NAT struct {
 	UDP  *bool `json:"udp,omitempty"`
 	IPv6 *bool `json:"ipv6,omitempty"`
 	// Varies means that the device's public address or port depends on the
 	// destination, which makes direct connections unlikely.
 	Varies *bool `json:"varies,omitempty"`
-	// PortMapping are the port mapping protocols that its router offers, in the
-	// order pcp, pmp, upnp. PortMapped means that a port is mapped.
+	// PortMapping lists the port mapping protocols that its router offers, in the order
+	// pcp, pmp, upnp. PortMapped means that a port is mapped.
 	PortMapping []string `json:"portMapping,omitempty"`
 	PortMapped  bool     `json:"portMapped,omitempty"`
 }

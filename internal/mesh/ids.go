@@ -25,7 +25,7 @@ type (
 
 // TaggedDevices is the user that clients and tools see as the owner of tagged nodes. It is
 // never stored. Clients must not see a person as the owner of such a node, because they
-// trust devices of their own user.
+// trust devices of the same user.
 const TaggedDevices UserID = 2147455555
 
 // BatchID identifies one transaction of one replica.
@@ -54,7 +54,7 @@ const (
 )
 
 // Time returns t in UTC, or the zero time if t is unset. Times after the year 9999 become
-// the last moment of it.
+// the last moment of that year.
 func (t Time) Time() time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -81,13 +81,13 @@ const (
 	ActorNode    ActorKind = "node"    // a node, or a machine that joins with a pre-auth key
 	ActorLocal   ActorKind = "local"   // a process on the local socket
 	ActorServer  ActorKind = "server"  // the server itself, for example a sweep
-	ActorReplica ActorKind = "replica" // the service about one replica
+	ActorReplica ActorKind = "replica" // the server, about one of its replicas
 )
 
 // ReasonExpired is the reason of ActorServer for nodes whose key has expired.
 const ReasonExpired = "expired"
 
-// Actor is who requested a change. The log and the audit contain it for every change.
+// Actor is who requested a change. The log and the audit log record it for every change.
 type Actor struct {
 	Kind      ActorKind `json:"kind"`
 	ID        string    `json:"id,omitempty"`

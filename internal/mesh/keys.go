@@ -34,7 +34,7 @@ type PreAuthKeyUse struct {
 	Count int64 `json:"count,omitempty"`
 }
 
-// PreAuthKey lets nodes join. Prefix is its public part.
+// PreAuthKey is a key with which nodes join. Prefix is its public part.
 type PreAuthKey struct {
 	ID        KeyID    `json:"id"`
 	Prefix    string   `json:"prefix"`
@@ -50,7 +50,7 @@ type PreAuthKey struct {
 	Expiry    Time `json:"expiry"`
 	CreatedAt Time `json:"createdAt"`
 
-	// LastUse has events of its own. PreAuthKeyPut leaves it as it is.
+	// LastUse has events of its own. PreAuthKeyPut does not change it.
 	LastUse PreAuthKeyUse `json:"-"`
 }
 
@@ -99,7 +99,7 @@ func (e PreAuthKeyUsed) apply(d *Draft) {
 
 func preAuthPrefix(k *PreAuthKey) string { return k.Prefix }
 
-// PreAuthKeys is all pre-auth keys of a snapshot.
+// PreAuthKeys holds all pre-auth keys of a snapshot.
 type PreAuthKeys struct {
 	Table[KeyID, PreAuthKey]
 	byPrefix index[string, KeyID]
@@ -121,7 +121,7 @@ type APIKey struct {
 	Expiry    Time   `json:"expiry"`
 	CreatedAt Time   `json:"createdAt"`
 
-	// LastUse has events of its own. APIKeyPut leaves it as it is.
+	// LastUse has events of its own. APIKeyPut does not change it.
 	LastUse KeyUse `json:"-"`
 }
 
@@ -183,7 +183,7 @@ func (e APIKeyUsed) apply(d *Draft) {
 
 func apiPrefix(k *APIKey) string { return k.Prefix }
 
-// APIKeys is all API keys of a snapshot.
+// APIKeys holds all API keys of a snapshot.
 type APIKeys struct {
 	Table[KeyID, APIKey]
 	byPrefix index[string, KeyID]

@@ -4,8 +4,8 @@ import (
 	"tailscale.com/types/key"
 )
 
-// Login is an administrator's answer to a device that asked to join without a
-// pre-auth key. It is kept until the device collects it, or until Until.
+// Login is an administrator's decision on a device that asked to join without a pre-auth
+// key. It is kept until the device receives it, or until Until.
 type Login struct {
 	ID         LoginID           `json:"id"`
 	MachineKey key.MachinePublic `json:"machineKey"`
@@ -16,7 +16,7 @@ type Login struct {
 	Until    Time   `json:"until"`
 }
 
-// LoginPut adds or replaces the answer to a waiting device.
+// LoginPut adds or replaces the decision on a waiting device.
 type LoginPut struct {
 	Login *Login `json:"login"`
 }
@@ -29,7 +29,7 @@ func (e LoginPut) apply(d *Draft) {
 	keep(d.e, &d.s.Logins.Table, &d.s.Logins.byNodeKey, e.Login.ID, e.Login, loginNodeKey)
 }
 
-// LoginGone removes an answer that the device has collected or that has expired.
+// LoginGone removes a decision that the device has received or that has expired.
 type LoginGone struct {
 	ID LoginID `json:"id"`
 }
@@ -43,13 +43,13 @@ func (e LoginGone) apply(d *Draft) {
 
 func loginNodeKey(l *Login) key.NodePublic { return l.NodeKey }
 
-// Logins is all answers that devices have not collected yet.
+// Logins holds all decisions that devices have not received yet.
 type Logins struct {
 	Table[LoginID, Login]
 	byNodeKey index[key.NodePublic, LoginID]
 }
 
-// ByNodeKey returns the answer to the device that asked with this node key.
+// ByNodeKey returns the decision on the device that asked with this node key.
 func (s *Logins) ByNodeKey(k key.NodePublic) (*Login, bool) {
 	return s.lookup(s.byNodeKey.at(k))
 }

@@ -12,16 +12,16 @@ import (
 // RegisterMethod is how a node joined.
 type RegisterMethod string
 
-// The ways to join.
+// The ways in which nodes join.
 const (
 	RegisterAuthKey RegisterMethod = "authkey"
 	// RegisterApproved: an administrator approved the node by its link or code.
 	RegisterApproved RegisterMethod = "approved"
 )
 
-// Node is one device. A node inside a snapshot is never written again. People or the
-// policy set the fields with the tag decided: they make up the revision by which a
-// caller says what a change was made from.
+// Node is one device. A node inside a snapshot is never written again. The fields with the
+// tag decided are set by people or by the policy. They make up the revision by which a
+// caller says what a change is based on.
 type Node struct {
 	ID NodeID `json:"id" decided:"true"`
 	// Owner is zero for a tagged node: it belongs to its tags.
@@ -47,23 +47,23 @@ type Node struct {
 	OS            string         `json:"os,omitempty"`
 	Arch          string         `json:"arch,omitempty"`
 	ClientVersion string         `json:"clientVersion,omitempty"`
-	// CapVersion is the protocol version that the client speaks.
+	// CapVersion is the protocol version of the client.
 	CapVersion int `json:"capVersion,omitempty"`
 	// Host is the device's description of itself, as the JSON object that peers
 	// receive.
 	Host string `json:"host,omitempty"`
-	// RoutableIPs are the routes that the device advertises.
+	// RoutableIPs lists the routes that the device advertises.
 	RoutableIPs []netip.Prefix `json:"routableIPs,omitempty"`
-	// Routes are the routes that peers can use through this node: advertised by
-	// it and approved.
+	// Routes lists the routes that peers can use through this node: advertised by it and
+	// approved.
 	Routes []netip.Prefix `json:"routes,omitempty"`
-	// AllRoutes are the routes that the device advertises or has advertised, each
-	// with its approval, sorted by prefix.
+	// AllRoutes lists the routes that the device advertises or has advertised, each with
+	// its approval, sorted by prefix.
 	AllRoutes []Route `json:"allRoutes,omitempty"`
-	// Primary are those of Routes for which this node is the one router that peers
-	// use. Exit routes are never among them. Settle decides.
+	// Primary lists those of Routes for which this node is the router that peers use. It
+	// never contains exit routes. Settle computes it.
 	Primary []netip.Prefix `json:"primary,omitempty" column:"primary_routes"`
-	// Unhealthy means that the device is connected but does not answer, so that other
+	// Unhealthy means that the device is connected but does not respond, so that other
 	// routers take over its routes.
 	Unhealthy bool `json:"unwell,omitempty"`
 	Expiry    Time `json:"expiry,omitempty" decided:"true"`
@@ -74,17 +74,17 @@ type Node struct {
 	// UpdatedAt is the last change other than of Net and Presence.
 	UpdatedAt Time `json:"updatedAt"`
 
-	// Net and Presence change often and have events of their own. NodePut leaves
-	// them as they are.
+	// Net and Presence change often and have events of their own. NodePut does not change
+	// them.
 	Net      Net      `json:"-"`
 	Presence Presence `json:"-"`
 
-	// Note is for administrators. Clients are not told of it.
+	// Note is for administrators. Clients do not see it.
 	Note Note `json:"note,omitzero" column:"note" decided:"true"`
 }
 
-// Note is a remark about a node, with the actor who wrote it in the form shown to
-// people. Without text there is none.
+// Note is a remark about a node, with the actor who wrote it in the form shown to people. A
+// node without a note has an empty text.
 type Note struct {
 	Text   string `json:"text"`
 	Author string `json:"author"`
@@ -284,7 +284,7 @@ func (d *Draft) completeNode(id NodeID, edit func(*Node)) {
 	}
 }
 
-// changeNode replaces a node by a changed copy. It does nothing if the node has been
+// changeNode replaces a node with a changed copy. It does nothing if the node has been
 // deleted.
 func (d *Draft) changeNode(id NodeID, edit func(*Node)) { change(d.e, &d.s.Nodes.Table, id, edit) }
 
@@ -293,7 +293,7 @@ func sameIdentity(a, b *Node) bool {
 		slices.Equal(a.RoutableIPs, b.RoutableIPs) && slices.Equal(a.Routes, b.Routes)
 }
 
-// Nodes is all nodes of a snapshot.
+// Nodes holds all nodes of a snapshot.
 type Nodes struct {
 	Table[NodeID, Node]
 	byMachine index[key.MachinePublic, []NodeID]
@@ -344,7 +344,7 @@ func (s *Nodes) ByAddr(a netip.Addr) (*Node, bool) { return s.lookup(s.byAddr.at
 // ByName finds the node with this label.
 func (s *Nodes) ByName(name string) (*Node, bool) { return s.lookup(s.byName.at(name)) }
 
-// NodeNamed finds a node by its label or its full name, without regard to case.
+// NodeNamed finds a node by its label or its full name, ignoring case.
 func (s *Snapshot) NodeNamed(name string) (*Node, bool) {
 	name = strings.ToLower(name)
 	if domain := s.DNS().BaseDomain; domain != "" {

@@ -12,8 +12,8 @@ type Policy struct {
 	Author  string `json:"author,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	SavedAt Time   `json:"savedAt"`
-	// ConfirmBy is when this version reverts to RevertTo unless it is confirmed by
-	// then; zero if it need not be confirmed.
+	// ConfirmBy is the time by which this version must be confirmed, or else the policy
+	// reverts to RevertTo; zero if no confirmation is needed.
 	ConfirmBy Time `json:"confirmBy,omitempty"`
 	// RevertTo is zero when there was no policy before.
 	RevertTo PolicyVersion `json:"revertTo,omitempty"`

@@ -53,8 +53,8 @@ func TestRatioApplyAtSize(t *testing.T) {
 	}
 }
 
-// TestRatioDigestCostsWhatChanged checks that computing the digest again after one change
-// costs a small part of the first time.
+// TestRatioDigestCostsWhatChanged checks that recomputing the digest after one change
+// costs a small fraction of the first computation.
 func TestRatioDigestCostsWhatChanged(t *testing.T) {
 	s := network(50_000)
 	first := testing.Benchmark(func(b *testing.B) {

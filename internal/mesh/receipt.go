@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// How many receipts are kept, and for how long. New receipts replace the oldest,
-// but none younger than ReceiptMinimum: retries come within minutes, and making a
-// change twice is worse than making a request wait.
+// How many receipts are kept, and for how long. New receipts replace the oldest, but none
+// younger than ReceiptMinimum: retries come within minutes, and applying a change twice is
+// worse than making a request wait.
 const (
 	ReceiptLifetime  = 24 * time.Hour
 	ReceiptMinimum   = 5 * time.Minute
@@ -16,7 +16,7 @@ const (
 )
 
 // Once identifies a request that must not be executed twice. Owner is who made it, Key is
-// the idempotency key and Request the whole request. Of the latter two, only hashes are
+// the idempotency key and Request the whole request. Only hashes of the latter two are
 // kept.
 type Once struct {
 	Owner        string
@@ -32,7 +32,7 @@ type Receipt struct {
 	Rev     Revision  `json:"rev"` // of the change that the request made
 	// Object is the id of what it changed; empty if it changed nothing.
 	Object string `json:"object,omitempty"`
-	// Answer is the rest of the answer.
+	// Answer is the rest of the response.
 	Answer string `json:"answer,omitempty"`
 	Until  Time   `json:"until"`
 }
@@ -76,7 +76,7 @@ func (d *Draft) putReceipt(id ReceiptID, m *Receipt) {
 	keep(d.e, &d.s.Receipts.Table, &d.s.Receipts.byKey, id, m, (*Receipt).lookupKey)
 }
 
-// Receipts is all receipts of a snapshot, the oldest first.
+// Receipts holds all receipts of a snapshot, oldest first.
 type Receipts struct {
 	Table[ReceiptID, Receipt]
 	byKey   index[receiptKey, ReceiptID]
@@ -99,7 +99,7 @@ func (s *Receipts) For(o *Once) (*Receipt, bool) {
 // receipt; zero if there is room.
 func ReceiptWait(s *Snapshot, now Time, o *Once) time.Duration {
 	if _, ok := s.Receipts.For(o); ok {
-		return 0 // it replaces its own receipt
+		return 0 // it would replace its own receipt
 	}
 	var oldest *Receipt
 	if own, _ := s.Receipts.byOwner.at(o.Owner); len(own) >= MaxOwnerReceipts {
@@ -117,8 +117,8 @@ func ReceiptWait(s *Snapshot, now Time, o *Once) time.Duration {
 }
 
 // Remember returns the events that store the receipt of a request executed in the revision
-// after s, with the object that it changed and the rest of its answer. Older receipts are
-// removed to make room for it.
+// after s, with the object that it changed and the rest of its response. Older receipts
+// are removed to make room for it.
 func Remember(s *Snapshot, now Time, o *Once, object, answer string) (evs []Event) {
 	gone := map[ReceiptID]bool{}
 	forget := func(id ReceiptID) {

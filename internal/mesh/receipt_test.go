@@ -50,7 +50,7 @@ func TestOldestReceiptsMakeRoom(t *testing.T) {
 	}
 }
 
-// Retries come within minutes. Until then no receipt is removed to make room.
+// Retries come within minutes. Younger receipts are not removed to make room.
 func TestYoungReceiptsAreKept(t *testing.T) {
 	half := meshgen.Start.Add(mesh.ReceiptMinimum / 2)
 	d := mesh.Empty().Edit()

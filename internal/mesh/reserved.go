@@ -2,10 +2,9 @@ package mesh
 
 import "net/netip"
 
-// Reserved are the ranges that no route may overlap, except exit routes: the
-// prefixes that node addresses come from, and the ranges that clients use
-// internally. A device that routed such a range would receive traffic meant for
-// other nodes.
+// Reserved holds the ranges that no route may overlap, except exit routes: the prefixes
+// that node addresses come from, and the ranges that clients use internally. A device
+// that routed such a range would receive traffic meant for other nodes.
 type Reserved []netip.Prefix
 
 // ReservedFor returns the reserved ranges of a mesh whose nodes get their addresses
@@ -25,8 +24,8 @@ func ReservedFor(prefixes ...netip.Prefix) Reserved {
 // no node has an address there.
 func siteRoutes() netip.Prefix { return netip.MustParsePrefix("fd7a:115c:a1e0:b1a::/64") }
 
-// Overlap returns the reserved range that a route overlaps, if any. Exit routes
-// contain every range, but take no traffic from it.
+// Overlap returns the reserved range that a route overlaps, if any. Exit routes contain
+// every range, but attract no traffic for it.
 func (r Reserved) Overlap(route netip.Prefix) (netip.Prefix, bool) {
 	if a := route.Addr(); a.Is4In6() && route.Bits() >= 96 {
 		route = netip.PrefixFrom(a.Unmap(), route.Bits()-96)

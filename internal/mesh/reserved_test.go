@@ -74,7 +74,7 @@ func FuzzReservedOverlap(f *testing.F) {
 			return
 		}
 		shares := false
-		for _, own := range reserved { // of two prefixes that meet, one holds the first address of the other
+		for _, own := range reserved { // if two prefixes overlap, one contains the first address of the other
 			shares = shares || own.Contains(p.Addr()) || p.Contains(own.Addr())
 		}
 		sites := netip.MustParsePrefix("fd7a:115c:a1e0:b1a::/64")

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Route is a prefix of a node, and what was decided about it: the fields with the tag
+// Route is a prefix of a node, with what was decided about it in the fields with the tag
 // decided, as in Node.
 type Route struct {
 	ID     RouteID      `json:"id"`
@@ -57,8 +57,8 @@ type AutoApproval struct {
 	Forbids func(netip.Prefix) bool
 }
 
-// review withdraws the approvals that no longer hold. Routes that a person decided about
-// stay unchanged, unless they are forbidden.
+// review withdraws the approvals that no longer hold. Routes that a person decided on stay
+// unchanged, unless they are forbidden.
 func (a AutoApproval) review(routes []Route, now Time) {
 	for i := range routes {
 		switch r := &routes[i]; {
@@ -73,11 +73,11 @@ func (a AutoApproval) review(routes []Route, now Time) {
 	}
 }
 
-// KeepRoutes brings AllRoutes and Routes in line with what the device announces and with
-// the policy, and reports whether they changed. New routes get the ids after last. A route
-// that nobody decided about is enabled if the policy approves it. A decision about one exit
-// route applies to the other too. A route that is no longer announced stays known and
-// enabled, because devices restart. A forbidden route that is announced is removed.
+// KeepRoutes updates AllRoutes and Routes to match what the device announces and the
+// policy, and reports whether they changed. New routes get the ids after last. A route that
+// nobody decided on is enabled if the policy approves it. A decision on one exit route
+// applies to the other too. A route that is no longer announced stays known and enabled,
+// because devices restart. A forbidden route that is announced is removed.
 func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bool) {
 	all, announced := slices.Clone(n.AllRoutes), n.RoutableIPs
 	auto.review(all, now)
@@ -113,12 +113,12 @@ func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bo
 	return changed
 }
 
-// maxKnownRoutes limits how many routes are remembered that a node no longer
-// announces and nobody decided about, as a device could keep announcing new ones.
+// maxKnownRoutes limits how many routes are remembered that a node no longer announces and
+// nobody decided on, because a device could keep announcing new ones.
 const maxKnownRoutes = 256
 
-// forgetRoutes removes the oldest routes above maxKnownRoutes that the node no
-// longer announces and nobody decided about.
+// forgetRoutes removes the oldest routes above maxKnownRoutes that the node no longer
+// announces and nobody decided on.
 func (n *Node) forgetRoutes(all []Route) []Route {
 	var idle []RouteID
 	for _, r := range all {
@@ -208,8 +208,9 @@ type election struct {
 }
 
 // elect chooses the primary router of a prefix. The current one stays while it can: a
-// better preference alone does not replace it, so a router that comes and goes moves
-// the prefix once. The nodes may have been primary and no longer advertise it.
+// better preference alone does not replace it, so a router that comes and goes moves the
+// prefix once. nodes may include former primary routers that no longer advertise the
+// prefix.
 func (e *election) elect(p netip.Prefix, nodes []NodeID) {
 	best := e.s.Nodes.BestRouter(p, func(*Node) bool { return true })
 	for _, id := range slices.Concat(e.s.Nodes.RoutersOf(p), nodes) {
@@ -219,7 +220,7 @@ func (e *election) elect(p netip.Prefix, nodes []NodeID) {
 	}
 }
 
-// BestRouter returns the best router of a prefix among the nodes that may be used, or
+// BestRouter returns the best router of a prefix among the nodes for which may is true, or
 // nil if there is none.
 func (s *Nodes) BestRouter(p netip.Prefix, may func(*Node) bool) (best *Node) {
 	for _, id := range s.RoutersOf(p) {

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// hall is a snapshot with routers of one prefix, which can go online and offline or become
-// unhealthy.
+// hall holds a snapshot with routers of one prefix, which can go online and offline or
+// become unhealthy.
 type hall struct {
 	t *testing.T
 	s *mesh.Snapshot

@@ -45,7 +45,7 @@ func (d *Draft) putSetting(id SettingID, v *Setting) {
 	d.s.SettingsRev = d.s.Rev
 }
 
-// Settings is all settings of a snapshot.
+// Settings holds all settings of a snapshot.
 type Settings struct {
 	Table[SettingID, Setting]
 	byKey index[string, SettingID]
@@ -63,7 +63,7 @@ const (
 	// SettingRelays holds the relay map that was read from URLs and files, in
 	// the clients' format.
 	SettingRelays = "relays"
-	// SettingRelay and a region's number hold a Relay: the region of one
+	// SettingRelay followed by a region number is the key of a Relay: the region of one
 	// replica's embedded relay.
 	SettingRelay = "relay/"
 	// SettingNoise holds the Noise key, by which clients recognise the server.
@@ -150,8 +150,8 @@ func settingOf[T any](s *Snapshot, key string) (value T) {
 	return value
 }
 
-// SettingPutFor returns the event that sets a setting, or none if it has that value
-// already.
+// SettingPutFor returns the event that sets a setting, or none if it already has that
+// value.
 func (s *Snapshot) SettingPutFor(key, value, source string, pinned bool, now Time) []Event {
 	old, ok := s.Settings.ByKey(key)
 	if ok && old.Value == value && old.Source == source && old.Pinned == pinned {

@@ -10,18 +10,20 @@ import (
 // Snapshot is everything durable at one revision. It never changes; readers
 // take a pointer and need no lock.
 type Snapshot struct {
-	// Rev is the last change of any kind.
+	// Rev is the revision of the last change of any kind.
 	Rev Revision
 	// At is the time of the newest entry, and Batch its transaction. Batch distinguishes
 	// histories with the same revisions.
 	At    Time
 	Batch BatchID
-	// IdentityRev is the last change of a user, owner, tag, address or route.
-	// It is known only as far back as this process has followed the log.
+	// IdentityRev is the revision of the last change of a user, owner, tag, address or
+	// route. It does not go back further than this process has followed the log.
 	IdentityRev Revision
-	// SettingsRev is the last change of a setting, with the same limit.
+	// SettingsRev is the revision of the last change of a setting, with the same limit as
+	// IdentityRev.
 	SettingsRev Revision
-	// PolicyRev is the last change of the policy's text, with the same limit.
+	// PolicyRev is the revision of the last change of the policy's text, with the same
+	// limit as IdentityRev.
 	PolicyRev Revision
 	// Counters determine which ids and addresses come next.
 	Counters Counters
@@ -38,7 +40,7 @@ type Snapshot struct {
 	Receipts    Receipts
 
 	policy    *Policy  // the newest
-	policySum [32]byte // its digest, taken once because the text may be long
+	policySum [32]byte // its digest, computed only once because the text may be long
 	line      *edit    // shared by all snapshots that follow one Load
 }
 
@@ -56,7 +58,7 @@ type Counters struct {
 	Route    RouteID       `json:"route,omitempty"`
 	Webhook  WebhookID     `json:"webhook,omitempty"`
 	Receipt  ReceiptID     `json:"receipt,omitempty"`
-	// DeadLetter counts the letters of all webhooks together.
+	// DeadLetter is shared by all webhooks.
 	DeadLetter DeadLetterID `json:"deadLetter,omitempty"`
 	V4         netip.Addr   `json:"v4"` // the address assigned last
 	V6         netip.Addr   `json:"v6"`
@@ -102,7 +104,7 @@ type ClockSet struct {
 // Kind names the event in the log.
 func (ClockSet) Kind() Kind   { return KindClockSet }
 func (ClockSet) valid() bool  { return true }
-func (ClockSet) apply(*Draft) {} // the entry has the time
+func (ClockSet) apply(*Draft) {} // the time is in the log entry
 
 // Empty is the snapshot before the first revision.
 func Empty() *Snapshot {

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// The log of an earlier version produces the same objects as when it was written. It
+// A log written by an earlier version produces the same objects as it did then. It
 // contains events of all kinds that existed then.
 func TestEarlierLogsReplayAsTheyDid(t *testing.T) {
 	log, err := os.ReadFile("testdata/log-2026-11.jsonl")

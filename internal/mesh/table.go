@@ -31,8 +31,8 @@ type chunk[V any] struct {
 	pages [pageSize]*page[V]
 }
 
-// Table is all objects of one noun by their id. Copying one costs nothing; a change
-// copies one page, one chunk and the short list of chunks.
+// Table holds all objects of one noun by id. Copying one costs nothing; a change copies
+// one page, one chunk and the short list of chunks.
 type Table[ID ~int64, V any] struct {
 	owner  *edit
 	chunks []*chunk[V]
@@ -42,7 +42,7 @@ type Table[ID ~int64, V any] struct {
 // Get returns the object with this id.
 func (t *Table[ID, V]) Get(id ID) (*V, bool) { return found(t.at(id)) }
 
-// lookup returns the object whose id an index gave.
+// lookup returns the object for the result of an index lookup.
 func (t *Table[ID, V]) lookup(id ID, ok bool) (*V, bool) {
 	if !ok {
 		return nil, false
@@ -102,7 +102,7 @@ func (t *Table[ID, V]) put(e *edit, id ID, v *V) {
 	}
 	*slot = v
 	if (*p).count == 0 {
-		*p = nil // ids are not reused, so it would stay empty
+		*p = nil // ids are not reused, so the page would stay empty
 	}
 }
 

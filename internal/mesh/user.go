@@ -53,7 +53,7 @@ func (d *Draft) putUser(id UserID, u *User) {
 	d.s.IdentityRev = d.s.Rev
 }
 
-// Users is all users of a snapshot.
+// Users holds all users of a snapshot.
 type Users struct {
 	Table[UserID, User]
 	byName  index[string, UserID]   // by folded name

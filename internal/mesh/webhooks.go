@@ -5,8 +5,7 @@ type Webhook struct {
 	ID          WebhookID `json:"id"`
 	URL         string    `json:"url"`
 	Description string    `json:"description,omitempty"`
-	// Events are names of events, or prefixes of names that end in .*; none means
-	// all.
+	// Events lists names of events, or prefixes of names that end in .*; none means all.
 	Events   []string `json:"events,omitempty"`
 	Disabled bool     `json:"disabled,omitempty"`
 	// Salt and a key that is stored elsewhere make up the signing secret.
@@ -14,8 +13,7 @@ type Webhook struct {
 	CreatedAt Time   `json:"createdAt"`
 	UpdatedAt Time   `json:"updatedAt"`
 
-	// Progress changes often and has events of its own. WebhookPut leaves it as it
-	// is.
+	// Progress changes often and has events of its own. WebhookPut does not change it.
 	Progress WebhookProgress `json:"-"`
 }
 
@@ -78,8 +76,8 @@ func (e WebhookMoved) apply(d *Draft) {
 	change(d.e, &d.s.Webhooks, e.ID, func(w *Webhook) { w.Progress = e.Progress })
 }
 
-// DeadLetter is an event that could not be delivered in time. Only the history has
-// it, no snapshot does.
+// DeadLetter is an event that could not be delivered in time. It is stored only in the
+// history, not in snapshots.
 type DeadLetter struct {
 	ID      DeadLetterID `json:"id"`
 	Webhook WebhookID    `json:"webhook"`
@@ -102,7 +100,7 @@ type DeadLetterPut struct {
 func (DeadLetterPut) Kind() Kind          { return KindDeadLetterPut }
 func (e DeadLetterPut) valid() bool       { return e.Letter != nil && valid(e.Letter.ID) }
 func (e DeadLetterPut) count(c *Counters) { c.DeadLetter = max(c.DeadLetter, e.Letter.ID) }
-func (DeadLetterPut) apply(*Draft)        {} // the history has it
+func (DeadLetterPut) apply(*Draft)        {} // it is only in the history
 
 // DeadLetterGone removes an event that was delivered after all.
 type DeadLetterGone struct {
@@ -112,4 +110,4 @@ type DeadLetterGone struct {
 // Kind names the event in the log.
 func (DeadLetterGone) Kind() Kind    { return KindDeadLetterGone }
 func (e DeadLetterGone) valid() bool { return valid(e.ID) }
-func (DeadLetterGone) apply(*Draft)  {} // the history has it
+func (DeadLetterGone) apply(*Draft)  {} // it is only in the history

@@ -1,5 +1,5 @@
-// Package presence commits which nodes are connected to this replica. It is told about
-// streams that open and close, and commits the difference to the shared state. It knows
+// Package presence commits which nodes are connected to this replica. Callers report
+// streams that open and close, and it commits the differences to the shared state. It knows
 // neither the clients' protocol nor the use cases.
 package presence
 
@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// closeGrace is how long a node may be without a stream before others are told. Clients
-	// reopen a stream that ended within moments.
+	// closeGrace is how long a node may be without a stream before it is shown as offline.
+	// Clients usually reopen a stream within moments.
 	closeGrace = 2 * time.Second
 	retry      = time.Second // after a commit that failed
-	idle       = time.Hour   // how long to wait if only a change can give something to do
+	idle       = time.Hour   // how long to wait if there is nothing to do until something changes
 )
 
-// Config configures a Tracker. All of it is required.
+// Config configures a Tracker. All fields are required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
@@ -35,8 +35,9 @@ type Config struct {
 }
 
 // Tracker commits which nodes have their stream on this replica. It compares the open
-// streams with the world whenever either changes. So nothing is lost while the database is
-// unreachable, and a replica that others considered dead announces its streams again.
+// streams with the world whenever either changes. Nothing is therefore lost while the
+// database is unreachable, and a replica that others considered dead announces its streams
+// again.
 type Tracker struct {
 	ledger *ledger.Ledger
 	log    *slog.Logger
@@ -53,12 +54,12 @@ type Tracker struct {
 type nodeStream struct {
 	conn   int64
 	closed time.Time // when it ended; zero while it is open
-	// announced means that the world has shown this stream. If it then shows another
-	// replica, the node has moved.
+	// announced means that the shared state has contained this stream. If it later contains
+	// a stream on another replica, the node has moved.
 	announced bool
 }
 
-// New returns a tracker without streams. Run makes it commit.
+// New returns a tracker without streams. Run commits.
 func New(c Config) *Tracker {
 	p := &Tracker{
 		ledger: c.Ledger, log: c.Log, self: string(c.Ledger.Cluster().Self().ID), wake: make(chan struct{}, 1),
@@ -143,8 +144,8 @@ func (p *Tracker) Run(ctx context.Context) error {
 	}
 }
 
-// markChanged marks changed nodes that concern this replica as dirty; nil means that any
-// node may have changed.
+// markChanged marks changed nodes that are relevant to this replica as dirty; nil means
+// that any node may have changed.
 func (p *Tracker) markChanged(touched []mesh.NodeID, w *policy.World) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -273,8 +274,8 @@ func decide(self string, updates []update) ledger.Decide {
 
 // event returns the event that makes the world show the update, or nil if it already does.
 // Stream numbers are compared only with those of this replica. Between two replicas, the
-// one that announced its stream last is right. So a stream that was announced once never
-// replaces that of another replica.
+// one that announced its stream last is right. A stream that was announced once therefore
+// never replaces that of another replica.
 func (v update) event(n *mesh.Node, self string, now mesh.Time) mesh.Event {
 	shown := n.Presence
 	here := shown.Online && shown.Replica == self

@@ -36,7 +36,7 @@ type Config struct {
 	GiveUpLost bool
 }
 
-// lostKey is the error if the key that clients know is not available at the start.
+// lostKey is the error for a start without the key that clients know.
 type lostKey struct{ error }
 
 const (
@@ -50,7 +50,7 @@ type noiseRecord struct {
 	Sealed []byte            `json:"sealed,omitempty"`
 }
 
-// NoiseKey returns the key by which clients recognize the server, the same on every
+// NoiseKey returns the key by which clients recognize the server. It is the same on every
 // replica. The first replica creates it. It never replaces a key by itself: running clients
 // would not find the server again until they are restarted.
 func NoiseKey(ctx context.Context, c Config) (key.MachinePrivate, error) {
@@ -138,7 +138,7 @@ func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []b
 	case err != nil:
 		return private, err
 	case kept.Public == private.Public() && seal != nil:
-		return c.open(kept, seal) // detects now, and not when this replica is alone, that the file of another replica differs
+		return c.open(kept, seal) // detects now, rather than when this replica is alone, that the file of another replica differs
 	case kept.Public == private.Public():
 		return private, nil
 	case made && seal != nil:
@@ -286,8 +286,7 @@ func cutShort(text string) bool {
 }
 
 // writeNoise writes the whole file or none, even if the power fails. It never replaces a
-// file: another replica may have been faster. The price is that the file system must
-// support hard links.
+// file: another replica may have been faster. The file system must support hard links.
 func writeNoise(path string, private key.MachinePrivate) error {
 	text, err := private.MarshalText()
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// commit cannot be cancelled by the caller, because that would only hide the
-// outcome. It distinguishes a refused commit from one that got no answer.
+// commit cannot be cancelled by the caller, because that would only hide the outcome. It
+// distinguishes a refused commit from one whose result is unknown.
 //
-// With a synchronous standby, PostgreSQL answers when the standby has the commit.
-// A cancel request ends that wait and makes the commit visible without the
-// standby, so none is ever sent, not even when the connection is abandoned. If
-// somebody else ends the wait, PostgreSQL reports a warning.
+// With a synchronous standby, PostgreSQL responds when the standby has the commit. A
+// cancel request ends that wait and makes the commit visible without the standby, so none
+// is ever sent, not even when the connection is abandoned. If somebody else ends the
+// wait, PostgreSQL reports a warning.
 func commit(ctx context.Context, conn *pgx.Conn, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
@@ -51,7 +51,7 @@ func commit(ctx context.Context, conn *pgx.Conn, limit time.Duration) error {
 type socket struct {
 	net.Conn
 	committing atomic.Bool
-	warning    string // the last one; not locked, as a connection has one user at a time
+	warning    string // the last warning; no lock needed, because only one goroutine uses a connection at a time
 }
 
 func dial(d *net.Dialer) pgconn.DialFunc {

@@ -31,7 +31,7 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, errPoolExhausted):
 		return unavailable("%w", err)
-	case errors.As(err, &pg): // says more than the ConnectError that may wrap it
+	case errors.As(err, &pg): // more specific than the ConnectError that may wrap it
 		return explainPostgres(pg, err)
 	case errors.As(err, &connect):
 		return unavailable("failed to connect to database: check that PostgreSQL is running at database.postgres.host and port: %w", err)

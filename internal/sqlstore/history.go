@@ -53,7 +53,7 @@ func (c *conditions) between(after, before history.Position) {
 }
 
 // since compares the revision with the first revision at or after a time. Times never decrease with
-// revisions, so a range of time is a range of revisions and needs no sorting.
+// revisions, so a time range is a revision range and needs no sorting.
 func (c *conditions) since(operator string, t mesh.Time) {
 	if t != 0 {
 		c.list = append(c.list, fmt.Sprintf("rev %s coalesce((SELECT rev FROM audit WHERE at >= %s ORDER BY at, rev LIMIT 1), %d)", operator, c.mark(int64(t)), math.MaxInt64))
@@ -140,8 +140,8 @@ func readAll[T any](ctx context.Context, e engine, scan func(scanner) (T, error)
 	return out, err
 }
 
-// reaches fails if rows after a position had been deleted when they were read, just before. This is reliable
-// because deletions are recorded in the table forgotten first.
+// reaches fails if rows after a position had already been deleted when they were read. Call it after the
+// read: deletions are recorded in the table forgotten before they happen.
 func (h historyTables) reaches(ctx context.Context, table string, after history.Position) error {
 	if after == (history.Position{}) {
 		return nil
@@ -280,7 +280,7 @@ func (h historyTables) DeadLetters(ctx context.Context, w mesh.WebhookID, before
 }
 
 // forget deletes old rows in chunks, so that no statement holds locks for long. The first statement records
-// how far, the second deletes.
+// how far it will delete, the second deletes.
 func (h historyTables) forget(ctx context.Context, table string, age time.Duration) (total int64, err error) {
 	moment, arg := h.engine.cutoff(age)
 	mark := "UPDATE forgotten SET rev = oldest.rev FROM (SELECT max(rev) AS rev FROM (SELECT rev, at FROM " + table + " ORDER BY rev LIMIT 5000) AS chunk WHERE at < " + moment +

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// hostStagger is how long one host may be silent before the next is tried in
-// parallel. A working primary answers within milliseconds.
+// hostStagger is how long one host may be silent before the next is tried in parallel. A working primary
+// responds within milliseconds.
 const hostStagger = 300 * time.Millisecond
 
-// hosts are the configured servers, one of which is the primary. The driver itself
-// would try them one after the other and wait the full timeout for each silent one.
+// hosts holds the configured servers, one of which is the primary. The driver itself would try them one
+// after the other and wait the full timeout for each silent one.
 type hosts struct {
 	all  []*pgx.ConnConfig // one per host
 	last atomic.Int32      // index of the host that accepted the last connection

@@ -15,7 +15,7 @@ import (
 )
 
 // silent listens on a loopback address at the server's port, accepts connections and
-// never answers.
+// never responds.
 func silent(t *testing.T, host string) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, fmt.Sprint(pg.Port)))

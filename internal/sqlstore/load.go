@@ -14,7 +14,7 @@ import (
 type loader struct {
 	table string
 	query string
-	row   []any             // what a row is scanned into, its id first
+	row   []any             // scan destinations of a row, its id first
 	put   func(*mesh.Draft) // copies the scanned row
 }
 
@@ -80,13 +80,13 @@ func newLoader(records []*record) loader {
 	return l
 }
 
-// copyOf returns a copy of a row, because the row itself is scanned into again.
+// copyOf returns a copy of a row, because the row itself is reused for the next scan.
 func copyOf(row reflect.Value) any {
 	noun := row.Field(0)
 	if noun.Kind() != reflect.Pointer {
 		return row.Interface()
 	}
-	scanned := reflect.ValueOf(noun.Interface()) // of noun itself, which is then set to the copy
+	scanned := reflect.ValueOf(noun.Interface()) // pointer to noun itself, which is then set to the copy
 	own := reflect.New(noun.Type().Elem())
 	own.Elem().Set(scanned.Elem())
 	noun.Set(own)

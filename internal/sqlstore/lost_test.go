@@ -19,8 +19,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// A connection lost during COMMIT leaves the outcome unknown. Whether the server
-// committed or not, the log tells: it either contains the batch or does not.
+// A connection lost during COMMIT leaves the outcome unknown. The log shows whether the
+// server committed: it either contains the batch or does not.
 func TestLostCommitIsUnknownUntilTheLogTells(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -203,7 +203,7 @@ func eventually(t *testing.T, try func() error) {
 	waittest.Eventually(t, time.Minute, 20*time.Millisecond, try)
 }
 
-// says fails the test unless err is ErrUnavailable and contains all phrases.
+// says fails the test unless err is ErrUnavailable and its text contains all phrases.
 func says(t *testing.T, err error, phrases ...string) {
 	t.Helper()
 	if !errors.Is(err, store.ErrUnavailable) {

@@ -37,7 +37,7 @@ func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 }
 
 // migrate passes each file to goose as a function. Its parser allocates 4 MiB for every statement of a file,
-// and no file needs it: each can be executed as one text.
+// and no file needs it, because each can be executed as one text.
 func migrate(ctx context.Context, dialect goose.Dialect, db *sql.DB, opts ...goose.ProviderOption) error {
 	files, err := migrationFiles(dialect)
 	if err != nil {

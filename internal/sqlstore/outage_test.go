@@ -67,7 +67,7 @@ func fails(t *testing.T, s store.Store, phrases ...string) {
 	})
 }
 
-// heals waits until s accepts a commit again.
+// heals waits until s accepts commits again.
 func heals(t *testing.T, s store.Store) {
 	t.Helper()
 	eventually(t, func() error {

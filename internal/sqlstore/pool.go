@@ -52,14 +52,13 @@ func (c PostgresConfig) pool() (*pgxpool.Config, error) {
 	config.HealthCheckPeriod = min(config.HealthCheckPeriod, config.MaxConnIdleTime)
 	config.PingTimeout = time.Second
 	config.ConnConfig.ConnectTimeout = connectTimeout
-	// The connection that listens says nothing for hours: only this tells it
-	// that the server is gone.
+	// The listening connection may be idle for hours: only keepalives detect that the server is
+	// gone.
 	config.ConnConfig.DialFunc = dial(&net.Dialer{
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
 	})
 	config.ConnConfig.OnNotice = noteWarning
-	// A replica that was stopped in the middle of a commit must not hold the
-	// head row against the others.
+	// A replica that was stopped in the middle of a commit must not keep the head row locked.
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "3000"
 	config.ConnConfig.RuntimeParams["lock_timeout"] = strconv.FormatInt(c.answer().Milliseconds()/3, 10)
 	config.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(c.answer().Milliseconds()*2/3, 10)
@@ -92,11 +91,11 @@ func (p *Postgres) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return nil, errPoolExhausted
 }
 
-// idleLimit keeps a pool from holding more idle connections than it may. The
-// pool itself knows no such limit.
+// idleLimit keeps a pool from holding more idle connections than it may. pgxpool itself has no such
+// limit.
 type idleLimit struct {
 	most int32
-	mu   sync.Mutex // of two that return at once, the second sees the first
+	mu   sync.Mutex // if two are returned at once, the second one sees the first
 }
 
 func (l *idleLimit) release(conn *pgxpool.Conn, pool *pgxpool.Pool) {
@@ -108,12 +107,12 @@ func (l *idleLimit) release(conn *pgxpool.Conn, pool *pgxpool.Pool) {
 	l.mu.Unlock()
 	if !keep {
 		closeConn(conn.Conn())
-		conn.Release() // a closed connection is forgotten
+		conn.Release() // a closed connection no longer counts
 	}
 }
 
 func closeConn(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = conn.Close(ctx) // a connection that cannot say goodbye is closed all the same
+	_ = conn.Close(ctx) // the connection is closed even if it cannot send its final message
 }

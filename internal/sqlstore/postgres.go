@@ -35,9 +35,9 @@ type PostgresConfig struct {
 	MaxOpenConns int
 	MaxIdleConns int
 	MaxIdleTime  time.Duration
-	// AnswerTimeout limits how long one call waits for the server; it defaults to
-	// 15s. It ends the wait for a server that has silently disappeared. A live
-	// server gives up earlier, by limits that are fractions of this one.
+	// AnswerTimeout limits how long one call waits for the server; it defaults to 15s. It ends the wait for a
+	// server that has silently disappeared. A live server gives up earlier: its own limits are fractions of
+	// this one.
 	AnswerTimeout time.Duration
 }
 
@@ -150,9 +150,8 @@ func (p *Postgres) Clock() store.Clock {
 	return store.LocalClock()
 }
 
-// readClock stores a reading that was requested at a moment and has just arrived.
-// A reading that took long, for example because of a lock, does not replace a
-// better one.
+// readClock stores a clock reading that was requested at the given moment and has just arrived. A reading
+// that took long, for example because of a lock, does not replace a better one.
 func (p *Postgres) readClock(now mesh.Time, sent time.Time) store.Clock {
 	const quick, recent = 100 * time.Millisecond, 10 * time.Second
 	got := time.Now()
@@ -170,12 +169,11 @@ type rowsReader interface {
 	Err() error
 }
 
-// Tail reads head and log as one statement each; the log is read second, so it
-// reaches at least as far as the head.
+// Tail reads head and log as one statement each; the log is read second, so it reaches at least as far as the
+// head.
 //
-// After a failover the pool is full of broken connections. When one turns up, all
-// are replaced and the log is read again, so that the first look at the new primary
-// does not have to wait for the next poll, or the one after it.
+// After a failover the pool is full of broken connections. When one is found, all are replaced and the log is
+// read again, so that reading from the new primary does not have to wait for one of the next polls.
 func (p *Postgres) Tail(ctx context.Context, after store.Point) ([]store.Entry, error) {
 	var h head
 	var rows []logRow
@@ -264,8 +262,8 @@ func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.Ba
 	})
 }
 
-// rollback releases the head row at once. If it fails, the pool closes the connection, which releases it,
-// too.
+// rollback releases the head row at once. If it fails, the pool closes the connection, which also releases
+// it.
 func rollback(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -413,7 +411,7 @@ func (p *Postgres) Beat(ctx context.Context, self store.Report) ([]store.Report,
 func beat(ctx context.Context, conn *pgx.Conn, self store.Report) ([]store.Report, error) {
 	var text strings.Builder
 	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false) // escaping would take six bytes for one
+	enc.SetEscapeHTML(false) // escaping would turn one byte into six
 	if err := enc.Encode(self); err != nil {
 		return nil, err
 	}

@@ -20,12 +20,12 @@ type verdict int
 const (
 	forward verdict = iota
 	cut             // the server never receives it
-	swallow         // the server answers, but the client never receives the answer
-	silence         // nothing moves in either direction any more, and neither side is told
+	swallow         // the server responds, but the client never receives the response
+	silence         // no more data in either direction, and neither side is notified
 )
 
-// proxy sits between client and server. It asks its rule about each message that a
-// client sends after the handshake; kind is the message's type byte.
+// proxy sits between client and server. It applies its rule to each message that a client
+// sends after the handshake; kind is the message's type byte.
 type proxy struct {
 	target string
 	listen net.Listener

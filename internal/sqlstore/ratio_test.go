@@ -19,8 +19,8 @@ import (
 )
 
 // Loading a large mesh takes at most three times as long as scanning the same columns
-// into variables, although Load also parses keys and addresses and builds all indexes.
-// Not run under the race detector, which would slow only the former.
+// into variables, although Load also parses keys and addresses and builds all indexes. It
+// does not run under the race detector, which would slow down only Load.
 func TestRatioLoadKeepsUpWithPlainScan(t *testing.T) {
 	const nodes, online, most, tries = 50_000, 10_000, 3, 15
 	server := startPostgres(t, pgtest.Options{Durable: true})

@@ -272,7 +272,7 @@ func (v *View) Count(ctx context.Context, table string) (n int64, err error) {
 }
 
 // Rows yields all rows of a table in the order of its key. The values are int64, string and []byte. A row is
-// valid until the next one. The batch in the head row is left out, because it identifies the history of this
+// valid until the next one. The batch in the head row is omitted, because it identifies the history of this
 // database only.
 func (v *View) Rows(ctx context.Context, t Table) iter.Seq2[[]any, error] {
 	return func(yield func([]any, error) bool) {
@@ -335,7 +335,7 @@ func (v *View) check(t Table, row []any) error {
 		case "blob":
 			var b []byte
 			b, ok = row[i].([]byte)
-			if b == nil { // one driver returns an empty value as nil
+			if b == nil { // one of the drivers returns an empty value as nil
 				row[i] = []byte{}
 			}
 		}
@@ -349,9 +349,9 @@ func (v *View) check(t Table, row []any) error {
 	return nil
 }
 
-// Rebuild drops all our tables, creates those of a schema version, and lets fn fill them. If it returns an
-// error, the database is unchanged. Replicas that followed the previous history notice the change. Revisions,
-// ids and addresses that were assigned before are not assigned again.
+// Rebuild drops all our tables, creates those of a schema version, and calls fn to fill them. If it returns
+// an error, the database is unchanged. Replicas that followed the previous history notice the change.
+// Revisions, ids and addresses that were assigned before are not assigned again.
 func (r *Raw) Rebuild(ctx context.Context, version int64, fn func(*Rebuilding) error) error {
 	tx, err := r.db.BeginTx(ctx, nil)
 	if err != nil {

@@ -51,7 +51,7 @@ func (r *record) bind(t reflect.Type, at []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Tag.Get("json") == "-" {
-			continue // stored in another table
+			continue // it is stored in another table
 		}
 		index := append(slices.Clip(at), i)
 		if c, ok := codecOf(f); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// columnType is one of the three types that both engines store alike.
+// columnType is one of the three types that both engines store the same way.
 type columnType byte
 
 const (
@@ -55,15 +55,14 @@ func (in *insert) onConflict() string {
 
 func (in *insert) selectAll() string { return "SELECT " + in.names() + " FROM " + in.table }
 
-// schema says which data is stored in which table. A commit sends each statement at most once, whatever its
-// size.
+// schema maps data to tables. A commit sends each statement at most once, whatever its size.
 type schema struct {
 	// records store the objects, in the order in which a commit writes them and Load reads them: nodes and
 	// keys come before the rows that complete them.
 	records []*record
 	byRow   map[reflect.Type]*record  // nil for events that only change the head row
 	byGone  map[reflect.Type][]string // tables, by the event that deletes a row
-	// log and the others are append-only.
+	// log and the following tables are append-only.
 	log, audit, transitions, leaders *record
 }
 

@@ -57,7 +57,7 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 	}
 	defer func() {
 		if err != nil {
-			_ = files.release() // err says more
+			_ = files.release() // err is more specific
 		}
 	}()
 	db, err := openFile(path, writeOptions)
@@ -205,7 +205,7 @@ func (l *SQLite) tail(ctx context.Context, x executor, after mesh.Revision) (mis
 	return missed, err
 }
 
-// Lock begins an immediate transaction: SQLite then admits no other writer.
+// Lock begins an immediate transaction: SQLite then allows no other writer.
 func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.BatchID, fn func(store.Tx) error) error {
 	if err := l.usable(ctx); err != nil {
 		return err
@@ -240,7 +240,7 @@ func (l *SQLite) Lock(ctx context.Context, after mesh.Revision, batch store.Batc
 		if sqliteCode(err) == sqlite3.SQLITE_FULL {
 			return explain(err) // the page that makes the others valid is written last, so nothing was committed
 		}
-		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, explain(err)) // whether it was committed shows when the file is read again
+		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, explain(err)) // reading the file again shows whether it was committed
 	}
 	l.dirty.Store(true)
 	l.files.note(tx.head.rev)
@@ -295,7 +295,7 @@ func (l *SQLite) insert(ctx context.Context, t *sql.Tx, in *insert, rows [][]any
 func (l *SQLite) usable(ctx context.Context) error {
 	err := l.files.present()
 	if err != nil && !l.rescued.Load() {
-		all, _ := checkpoint(ctx, l.pin) // err says more
+		all, _ := checkpoint(ctx, l.pin) // err is more specific
 		l.rescued.Store(all)
 	}
 	return err

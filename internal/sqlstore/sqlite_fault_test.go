@@ -62,7 +62,7 @@ func TestMalformedFileOfSQLiteIsNamed(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	openSQLite(t, path) // nothing left over from the failure locks the file
+	openSQLite(t, path) // no lock is left over from the failure
 }
 
 func TestDamagedPageOfSQLiteIsNamed(t *testing.T) {

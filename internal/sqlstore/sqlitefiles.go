@@ -26,9 +26,8 @@ type sqliteFiles struct {
 	log  os.FileInfo // the log in use; nil before watchLog
 }
 
-// takeFiles takes the lock file next to the database, then checks that the database
-// is writable, because the operating system's errors are clearer than SQLite's. It
-// leaves the database of another program alone.
+// takeFiles takes the lock file next to the database, then checks that the database is writable, because the
+// operating system's errors are clearer than SQLite's. It does not touch the database of another program.
 func takeFiles(ctx context.Context, path string) (_ *sqliteFiles, err error) {
 	if err := mustBeOurFile(ctx, path); err != nil {
 		return nil, err
@@ -58,7 +57,7 @@ func takeFiles(ctx context.Context, path string) (_ *sqliteFiles, err error) {
 		return nil, unavailable("failed to open database file: %s is missing but %s-wal exists: restore the database file, or move the other file away to start with an empty database", path, path)
 	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		_ = lock.Truncate(0) // the note is about another database, whose inode this one may get
+		_ = lock.Truncate(0) // the note is about another database, whose inode number may be reused
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
@@ -115,9 +114,8 @@ func inode(file os.FileInfo) uint64 {
 	return 0
 }
 
-// complete fails if the database lacks something that this process or an earlier
-// one has written, because its log is missing. It changes nothing, so that the log
-// can be put back.
+// complete fails if the database lacks something that this process or an earlier one has written, because
+// its log is missing. It changes nothing, so that the log can be restored.
 func (f *sqliteFiles) complete(ctx context.Context, db *sql.DB) error {
 	noted, found := f.noted(), mesh.Revision(0)
 	if noted == 0 {
@@ -154,8 +152,7 @@ func prepareSQLite(ctx context.Context, db, pin *sql.DB, files *sqliteFiles) err
 	return nil
 }
 
-// checkpoint moves the log into the file, all of it unless a reader still needs a
-// part.
+// checkpoint moves the log into the file, completely unless a reader still needs a part of it.
 func checkpoint(ctx context.Context, db *sql.DB) (all bool, err error) {
 	var busy, frames, moved int
 	err = db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)

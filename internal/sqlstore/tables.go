@@ -13,7 +13,8 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// Column is a column of a table. Type is integer, text or blob, the three that both engines store alike.
+// Column is a column of a table. Type is integer, text or blob, the three that both engines store the same
+// way.
 type Column struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
@@ -26,7 +27,7 @@ type Table struct {
 	Key     []string // the columns of its primary key, in order
 }
 
-// transient returns why the rows of a table are useless in another database, or "".
+// transient returns why the rows of a table must not be copied to another database, or "".
 func transient(table string) (why string) {
 	return map[string]string{
 		"log":      "only replicas that follow it need it; after a restore they reload the tables",
@@ -44,7 +45,7 @@ func NewestSchema() (int64, error) {
 }
 
 // Tables returns the tables with data to keep when a database of a version is copied, ordered by name. They
-// are read from the migrations, so that none is forgotten.
+// are read from the migrations, so that none can be missed.
 func Tables(ctx context.Context, version int64) ([]Table, error) {
 	all, err := allTables(ctx, version)
 	return slices.DeleteFunc(all, func(t Table) bool { return transient(t.Name) != "" }), err
@@ -145,7 +146,7 @@ func readMigrations(all fs.FS, dialect goose.Dialect) ([]migrationFile, error) {
 	return files, nil
 }
 
-// inDialect replaces the type names of SQLite by those of an engine.
+// inDialect replaces SQLite's type names with those of an engine.
 func inDialect(dialect goose.Dialect, text string) string {
 	if dialect == goose.DialectSQLite3 {
 		return text

@@ -13,7 +13,7 @@ type tx struct {
 	head    head
 	after   mesh.Revision
 	found   mesh.Revision // the head when it was locked
-	last    store.BatchID // the batch of that head
+	last    store.BatchID // its batch
 	missed  []logRow
 	batch   store.BatchID
 	confirm bool
@@ -40,7 +40,7 @@ func (t *tx) Rewind() { t.head.now = t.head.clock.Now }
 
 func (t *tx) Confirm() { t.confirm = true }
 
-// empty reports whether there is nothing to commit; bare reports whether only the commit itself is wanted.
+// empty reports whether there is nothing to commit; bare reports whether an empty commit is requested.
 func (t *tx) empty() bool { return len(t.changes.log) == 0 && !t.confirm }
 func (t *tx) bare() bool  { return len(t.changes.log) == 0 && t.confirm }
 

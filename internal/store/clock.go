@@ -10,8 +10,8 @@ import (
 type Clock struct {
 	// Now is the time that it showed.
 	Now mesh.Time
-	// Ahead is the least by which it is ahead of this machine's clock. A difference within the uncertainty of
-	// the round trip counts as zero. Negative means behind.
+	// Ahead is the minimum by which it is ahead of this machine's clock. A difference within the uncertainty
+	// of the round trip counts as zero. Negative means behind.
 	Ahead time.Duration
 	// Read is when it was read. It is zero if the database has no clock of its
 	// own and Now is this machine's time.

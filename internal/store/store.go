@@ -18,14 +18,14 @@ import (
 
 // Errors that callers distinguish.
 var (
-	// ErrPruned means that the log no longer reaches back far enough. Load reads the tables instead.
+	// ErrPruned means that the log no longer reaches back far enough. Use Load to read the tables instead.
 	ErrPruned = errors.New("the log no longer contains these revisions")
 	// ErrRewound means that the database does not have the history that the
 	// caller has seen: a backup was restored, or a standby without the newest
 	// commits was promoted.
 	ErrRewound = errors.New("the database has gone back to an earlier state")
 	// ErrUnknownOutcome means that the connection was lost during commit. The batch may or may not be in the
-	// log. Only a later Lock can tell, and only one with Confirm can tell whether it is durable.
+	// log. Only a later Lock can find out, and only one with Confirm can find out whether it is durable.
 	ErrUnknownOutcome = errors.New("connection lost during commit; the outcome is unknown")
 	// ErrUnavailable means that the database could not be reached or is not usable now. Nothing was written.
 	ErrUnavailable = errors.New("database unavailable")
@@ -54,7 +54,7 @@ type Entry struct {
 type Command struct {
 	Actor  mesh.Actor
 	Events []mesh.Event       // settled
-	Audit  []history.AuditRow // what people will read about it
+	Audit  []history.AuditRow // the rows of the audit log about it
 	// Presence lists the nodes that Events take online or offline.
 	Presence []history.Transition
 	// Leaders lists the prefixes whose leader Events change.
@@ -70,13 +70,12 @@ type Store interface {
 	// if the point is not in the history, with ErrPruned if entries were deleted, and with
 	// mesh.ErrUnknownKind if a newer version of the server wrote one of them.
 	Tail(ctx context.Context, after Point) ([]Entry, error)
-	// Lock runs fn while no other writer, on any replica, can commit. What fn
-	// appends becomes durable and visible, all or nothing, when Lock returns
-	// nil. Any error but ErrUnknownOutcome means that nothing was written.
+	// Lock runs fn while no other writer, on any replica, can commit. What fn appends becomes durable and
+	// visible, all or nothing, when Lock returns nil. Any error other than ErrUnknownOutcome means that
+	// nothing was written.
 	//
-	// If the wait for a synchronous standby is cut short, by anyone, the outcome
-	// of the commit is unknown: its rows may be visible, and a failover may lose
-	// them.
+	// If the wait for a synchronous standby is cut short, by anyone, the outcome of the commit is unknown:
+	// its rows may be visible, and a failover may lose them.
 	Lock(ctx context.Context, after mesh.Revision, batch BatchID, fn func(Tx) error) error
 	// Changed is signalled after a commit by another handle. It is a hint: signals may be spurious, merged or
 	// lost.
@@ -86,15 +85,14 @@ type Store interface {
 	// Beat publishes this replica's report and returns the newest report of every replica with a heartbeat
 	// within the last minute, by the database's clock.
 	Beat(ctx context.Context, self Report) ([]Report, error)
-	// Probe makes a commit that changes nothing. It returns nil only if Lock
-	// would have been able to commit just now: the head could be locked, every
-	// table written, there was room, and the commit ended normally. It gives up
-	// within seconds.
+	// Probe makes a commit that changes nothing. It returns nil only if Lock could have committed at this
+	// moment: the head could be locked, every table could be written, there was enough space, and the commit
+	// succeeded. It gives up within seconds.
 	Probe(ctx context.Context, self ReplicaID) error
 	// Clock returns the latest reading of the database's clock, by Load, Tail or Lock.
 	Clock() Clock
 	// Prune deletes log entries that are older than age, except those after keep, and returns their number.
-	// Entries dated in the future are deleted, too: the clock was set back after they were written.
+	// Entries dated in the future are deleted too: the clock was set back after they were written.
 	Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (int64, error)
 	// Close releases all resources.
 	Close() error
@@ -120,9 +118,8 @@ type Tx interface {
 	Rewind()
 	// Append buffers one command and returns its revision.
 	Append(c Command) (mesh.Revision, error)
-	// Confirm makes Lock commit even if nothing is appended. Commits become
-	// durable in order, so when Lock returns nil, everything up to Head is
-	// durable, whatever became of the commits that wrote it.
+	// Confirm makes Lock commit even if nothing is appended. Commits become durable in order, so when Lock
+	// returns nil, everything up to Head is durable, whatever the outcome of the commits that wrote it.
 	Confirm()
 }
 
@@ -145,11 +142,11 @@ type Report struct {
 	URL string `json:"url,omitempty"`
 	// Held is the number of nodes with a map stream on this replica.
 	Held int `json:"held"`
-	// Logins are the devices that wait for approval on this replica, the newest MaxWaitingLogins of them.
+	// Logins lists the devices that wait for approval on this replica, the newest MaxWaitingLogins of them.
 	Logins []WaitingLogin `json:"logins,omitempty"`
-	// SSH are the sessions that wait for approval on this replica, the newest hundred.
+	// SSH lists the sessions that wait for approval on this replica, the newest hundred.
 	SSH []WaitingSSH `json:"ssh,omitempty"`
-	// Facts and Uses are what the replica has observed about nodes and API keys but not committed yet, the
+	// Facts and Uses hold what the replica has observed about nodes and API keys but not committed yet, the
 	// newest that fit into MaxSeen bytes.
 	Facts []*mesh.Facts     `json:"facts,omitempty"`
 	Uses  []mesh.APIKeyUsed `json:"uses,omitempty"`
@@ -169,21 +166,21 @@ const MaxWaitingLogins = 100
 // WaitingLogin is a device that asked to join without a key. It is not stored in a table, because strangers
 // must not be able to write to one.
 type WaitingLogin struct {
-	Code       string            `json:"code"`               // what a person types to identify it
-	LongCode   string            `json:"longCode,omitempty"` // the same in 24 characters
+	Code       string            `json:"code"`               // the code that a person types to identify it
+	LongCode   string            `json:"longCode,omitempty"` // the same code with 24 characters
 	MachineKey key.MachinePublic `json:"machineKey"`
 	NodeKey    key.NodePublic    `json:"nodeKey"`
 	Hostname   string            `json:"hostname"`
 	OS         string            `json:"os,omitempty"`
 	Addr       string            `json:"addr,omitempty"`
-	Tags       []string          `json:"tags,omitempty"` // that it asks for
+	Tags       []string          `json:"tags,omitempty"` // tags that it asks for
 	Since      mesh.Time         `json:"since"`
 }
 
 // WaitingSSH is a session that an administrator must approve. It is not stored in a table before the
 // decision.
 type WaitingSSH struct {
-	Code  string      `json:"code"` // what a person types to name it
+	Code  string      `json:"code"` // the code that a person types to identify it
 	Src   mesh.NodeID `json:"src"`
 	Dst   mesh.NodeID `json:"dst"`
 	User  string      `json:"user"` // on Dst

@@ -1,5 +1,5 @@
 // Package sweep removes what has expired: node keys, idle ephemeral nodes, nodes and relays
-// of dead replicas, and answers that nobody collected.
+// of dead replicas, and decisions that no device received.
 package sweep
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Config configures a Sweeper. All of it is required.
+// Config configures a Sweeper. All fields are required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
@@ -44,10 +44,10 @@ type Sweeper struct {
 
 const (
 	watchEvery = 2 * time.Second // the interval of heartbeats
-	// lostAfter is how long a replica may be silent after it counts as dead, so that its
-	// nodes can connect to another one. unknownLostAfter is the same for replicas that this
-	// one never saw: those ran before all replicas restarted, and clients take longer to
-	// reconnect after such an outage.
+	// lostAfter is how long after a replica counts as dead it is considered lost, which
+	// gives its nodes time to connect to another one. unknownLostAfter is the same for
+	// replicas that this one never saw: those ran before all replicas restarted, and
+	// clients take longer to reconnect after such an outage.
 	lostAfter        = 10 * time.Second
 	unknownLostAfter = time.Minute
 	forgetAfter      = time.Hour // when a silent replica is removed from the list
@@ -74,7 +74,7 @@ func New(c Config) *Sweeper {
 		}, []string{"reason"}),
 	}
 	for _, reason := range []string{sweptExpired, sweptEphemeral, sweptLost} {
-		s.nodes.WithLabelValues(reason) // export it from the start
+		s.nodes.WithLabelValues(reason) // exported from the start
 	}
 	c.Registerer.MustRegister(s.nodes)
 	return s
@@ -110,7 +110,7 @@ func (s *Sweeper) watch(now time.Time) bool {
 	return s.replicas.observe(now, s.ledger.Cluster().Heartbeats().Steady(now), alive)
 }
 
-// untilExpiry returns the time until the next node expires.
+// untilExpiry returns the time until the next node key expires.
 func untilExpiry(s *mesh.Snapshot, now mesh.Time) time.Duration {
 	next := time.Duration(math.MaxInt64)
 	for n := range s.Nodes.All() {
@@ -246,8 +246,8 @@ func forbiddenRoutes(reserved mesh.Reserved) finding {
 
 func none(*mesh.Snapshot, mesh.Time) []mesh.Event { return nil }
 
-// idle finds ephemeral nodes that have been offline for the timeout. It starts when the
-// node was last online or registered.
+// idle finds ephemeral nodes that have been offline for the timeout. The timeout starts
+// when the node was last online or registered.
 func idle(timeout time.Duration) finding {
 	return func(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
 		return eachNode(s, func(n *mesh.Node) mesh.Event {
@@ -282,7 +282,7 @@ func eachNode(s *mesh.Snapshot, find func(*mesh.Node) mesh.Event) (evs []mesh.Ev
 	return evs
 }
 
-// endedLogins finds answers that no device collected in time.
+// endedLogins finds decisions that no device received in time.
 func endedLogins(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	for l := range s.Logins.All() {
 		if l.Until.Reached(now) {
@@ -292,7 +292,7 @@ func endedLogins(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	return evs
 }
 
-// endedSSHGrants finds answers to SSH sessions that have expired.
+// endedSSHGrants finds decisions on SSH sessions that have expired.
 func endedSSHGrants(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	for g := range s.SSHGrants.All() {
 		if g.Until.Reached(now) {
@@ -333,7 +333,7 @@ func lostRelays(lost func(replica string) bool) finding {
 	}
 }
 
-// regionCount counts the regions of a relay map in the format of the clients.
+// regionCount counts the regions of a relay map in the clients' format.
 func regionCount(text string) int {
 	var m struct{ Regions map[string]json.RawMessage }
 	if json.Unmarshal([]byte(text), &m) != nil {
@@ -345,14 +345,14 @@ func regionCount(text string) int {
 // replicaWatch remembers when each replica was last seen alive.
 type replicaWatch struct {
 	self  string
-	since time.Time            // silence counts from this time: this replica has been steady since
+	since time.Time            // silence is measured from this time, since which this replica has been steady
 	last  time.Time            // time of the last check
 	seen  map[string]time.Time // when each replica was last alive
 }
 
 // observe updates which replicas are alive and reports whether one was lost since the last
 // call. While this replica itself is not steady, no other is considered lost, and the
-// silence of the others counts from the end of that time.
+// silence of the others is measured from the end of that time.
 func (r *replicaWatch) observe(now time.Time, steady bool, alive []string) (loss bool) {
 	if !steady {
 		r.since = now

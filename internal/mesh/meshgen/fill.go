@@ -11,8 +11,8 @@ import (
 )
 
 // Fill returns an event of the same type about the object with id 1, with every field set,
-// each to a different value. So tests notice any field that gets lost, even one that Event
-// does not generate.
+// each to a different value. Tests then notice any field that gets lost, even one that
+// Event does not generate.
 func Fill(e mesh.Event) mesh.Event {
 	v := reflect.New(reflect.TypeOf(e)).Elem()
 	n := 1

@@ -238,7 +238,7 @@ func webhookProgress(r *rand.Rand, s *mesh.Snapshot, at mesh.Time) mesh.WebhookP
 	}
 }
 
-// DeadLetter returns a plausible letter with this id.
+// DeadLetter returns a plausible dead letter with this id.
 func DeadLetter(id mesh.DeadLetterID, hook mesh.WebhookID, at mesh.Time) *mesh.DeadLetter {
 	return &mesh.DeadLetter{
 		ID: id, Webhook: hook, Rev: mesh.Revision(id), Index: 1, Event: "node.created", Attempts: 3, Answer: "kein Anschluß", At: at,
@@ -255,8 +255,8 @@ func receipt(r *rand.Rand, id mesh.ReceiptID, at mesh.Time) *mesh.Receipt {
 	return m
 }
 
-// History generates n commands that follow s, each settled, and returns them with the
-// snapshot after the last.
+// History generates n batches of events that follow s, each settled, and returns them with
+// the snapshot after the last.
 func History(r *rand.Rand, s *mesh.Snapshot, n int) ([][]mesh.Event, *mesh.Snapshot) {
 	var commands [][]mesh.Event
 	for range n {

@@ -184,7 +184,7 @@ func killedAnywhere(t *testing.T, e Engine) {
 			}
 		}
 		writer.kill(t)
-		for writer.out.Scan() { // lines that it wrote before it was killed count, too
+		for writer.out.Scan() { // lines that it wrote before it was killed count too
 			if _, err := fmt.Sscan(writer.out.Text(), &acked); err != nil {
 				break // a truncated line
 			}

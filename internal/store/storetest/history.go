@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// put commits commands as one batch.
+// put commits the commands as one batch.
 func put(t testing.TB, s store.Store, commands ...store.Command) {
 	t.Helper()
 	err := s.Lock(t.Context(), headOf(t, s), Batch(), func(tx store.Tx) error {
@@ -34,8 +34,8 @@ func put(t testing.TB, s store.Store, commands ...store.Command) {
 	}
 }
 
-// historyAgrees fails unless each revision up to the head has the rows that
-// nextCommand gave it, and no other has any.
+// historyAgrees fails unless each revision up to the head has exactly the rows that
+// nextCommand gave it, and there are no other rows.
 func historyAgrees(t testing.TB, s store.Store, head mesh.Revision) {
 	t.Helper()
 	h := s.(history.Store)
@@ -210,7 +210,7 @@ func followed(t *testing.T, e Engine) {
 		if head.Rev == last && len(rows)+len(list) == 0 {
 			break
 		}
-		for range 7 { // with the first of both together
+		for range 7 { // the next rows of both, in the order of their positions
 			switch {
 			case len(rows) > 0 && (len(list) == 0 || rows[0].Position.Compare(list[0].Position) < 0):
 				at, rows = rows[0].Position, rows[1:]

@@ -15,7 +15,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// policyText returns a text about as long as a policy may be, with characters that take more room in the log.
+// policyText returns a text about as long as a policy may be, with characters that take more space in the
+// log.
 func policyText(v mesh.PolicyVersion) string {
 	text := fmt.Sprintf("// version %v\n{\"acls\": []}\n", v)
 	filler := "<\"ü\\>\t&\n"

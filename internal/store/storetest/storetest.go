@@ -295,7 +295,7 @@ func everyField(t *testing.T, e Engine) {
 	s := e.Open(t)
 	var evs []mesh.Event
 	for _, e := range mesh.Events() {
-		if kind := string(e.Kind()); !strings.HasSuffix(kind, ".gone") && e.Kind() != mesh.KindOffline { // those remove what others put
+		if kind := string(e.Kind()); !strings.HasSuffix(kind, ".gone") && e.Kind() != mesh.KindOffline { // those remove objects that others put
 			evs = append(evs, meshgen.Fill(e))
 		}
 	}
