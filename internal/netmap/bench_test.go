@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 )
 
-// large returns a world of ten thousand nodes and the one after an endpoint change.
+// large returns a world of ten thousand nodes, and the world after an endpoint change.
 func large() (from, to *netmap.Scene) {
 	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)})
 	d := s.Edit()
@@ -53,7 +53,7 @@ func BenchmarkFull(b *testing.B) {
 	}
 }
 
-// This is what a running server does once a minute, if something changes.
+// A running server does this once a minute if something changes.
 func BenchmarkVerifyUpdate(b *testing.B) {
 	from, to := large()
 	v := netmap.Viewer{Node: 1, Compress: true}
@@ -68,7 +68,7 @@ func BenchmarkVerifyUpdate(b *testing.B) {
 	}
 }
 
-// This is what it does once a minute, if nodes connect.
+// A running server does this once a minute if nodes connect.
 func BenchmarkVerifyFull(b *testing.B) {
 	_, to := large()
 	v := netmap.Viewer{Node: 1, Compress: true}

@@ -10,9 +10,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// block is the encoded peers of mesh.BlockSize neighbouring ids. A node that did
-// not change is not encoded again, and a frame that several viewers see is
-// compressed once.
+// block holds the encoded peers of mesh.BlockSize neighbouring ids. A node that did not
+// change is not encoded again, and a frame that several viewers see is compressed once.
 type block struct {
 	mu       sync.Mutex
 	basis    policy.Basis         // guarded by mu
@@ -24,7 +23,7 @@ type block struct {
 	frames   map[uint64][]byte    // guarded by mu; by the nodes in them
 }
 
-// maxFrames bounds the frames of a block.
+// maxFrames limits the number of frames kept per block.
 const maxFrames = 32
 
 // frame returns the peers of the block that a viewer sees in a scene; nil if there
@@ -67,8 +66,8 @@ func (b *block) frame(s *Scene, v Viewpoint, viewer, first mesh.NodeID, nodes []
 	return frame, nil
 }
 
-// steered returns a frame for viewers that rules with via lead through certain
-// routers. It is not kept: few policies have such rules, and few blocks routers.
+// steered returns a frame for viewers that rules with via send through certain routers.
+// It is not cached: few policies have such rules, and few blocks contain routers.
 func (b *block) steered(s *Scene, v Viewpoint, shown uint64) ([]byte, error) {
 	docs := slices.Clone(b.docs)
 	for i, n := range b.nodes {
@@ -86,7 +85,7 @@ func (b *block) steered(s *Scene, v Viewpoint, shown uint64) ([]byte, error) {
 	return joined(docs, shown), nil
 }
 
-// update brings the block to a scene.
+// update updates the block to a scene.
 func (b *block) update(s *Scene, first mesh.NodeID, nodes []*mesh.Node) error {
 	basis, classes := s.Basis(), s.ClassBlock(first)
 	sameRules := b.docs != nil && basis.SameRules(b.basis)
@@ -124,7 +123,7 @@ func sameViewers(a, b *mesh.Node) bool {
 	return a == b || a != nil && b != nil && a.Owner == b.Owner
 }
 
-// classAt returns a class of a block; the block is nil if all are Nobody.
+// classAt returns a class of a block; the block is nil if all its classes are Nobody.
 func classAt(classes []policy.Class, i int) policy.Class {
 	if classes == nil {
 		return policy.Nobody

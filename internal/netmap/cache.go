@@ -36,18 +36,18 @@ type Cache struct {
 	next    int                        // guarded by mu
 }
 
-// recentDeltaSets is how many pairs of scenes are kept. Streams that keep up share
-// one; the others are for streams that lag behind.
+// recentDeltaSets is the number of pairs of scenes whose deltas are kept. Streams that
+// keep up share one pair; the others are for streams that lag behind.
 const recentDeltaSets = 16
 
 // openProfiles begins the list of users in a full map.
 const openProfiles = `,"UserProfiles":[`
 
-// maxViewpoints bounds what is kept for full maps. Viewpoints of an old policy are
-// not removed one by one: a full table is cleared.
+// maxViewpoints limits the cache for full maps. Viewpoints of an old policy are not
+// removed one by one; the table is cleared when it is full.
 const maxViewpoints = 4096
 
-// NewCache returns an empty cache for a server that clients know by a URL.
+// NewCache returns an empty cache. serverURL is the URL by which clients know the server.
 func NewCache(serverURL string) *Cache {
 	return &Cache{
 		home: HomeOf(serverURL), keepAlive: keepAliveMessage(true), plainKeepAlive: keepAliveMessage(false),
@@ -86,7 +86,7 @@ func (c *Cache) Ping(v Viewer, url string) ([][]byte, error) {
 	return c.messages(v, &Response{PingRequest: &PingRequest{URL: url, URLIsNoise: true}})
 }
 
-// messages encodes a response for one viewer; nil gives no message.
+// messages encodes a response for one viewer. For nil it returns no message.
 func (c *Cache) messages(v Viewer, r *Response) ([][]byte, error) {
 	if r == nil {
 		return nil, nil
@@ -98,8 +98,8 @@ func (c *Cache) messages(v Viewer, r *Response) ([][]byte, error) {
 	return [][]byte{m}, nil
 }
 
-// Full returns a message with the whole map of a viewer, in parts that are written
-// one after the other. The viewer must exist.
+// Full returns a message with the whole map of a viewer, in parts to be written one after
+// the other. The viewer must exist.
 func (c *Cache) Full(s *Scene, v Viewer, now time.Time) ([][]byte, error) {
 	n, _ := s.Nodes.Get(v.Node)
 	if v.Compress && s.Class(n) != policy.Nobody {
@@ -110,8 +110,8 @@ func (c *Cache) Full(s *Scene, v Viewer, now time.Time) ([][]byte, error) {
 	return c.messages(v, r)
 }
 
-// spliced returns a full map whose parts are frames that viewers share, besides
-// the first, which is about the viewer itself.
+// spliced returns a full map whose parts are frames that viewers share, except for the
+// first, which is about the viewer itself.
 func (c *Cache) spliced(s *Scene, viewer *mesh.Node, now time.Time) ([][]byte, error) {
 	v := s.Viewpoint(viewer)
 	parts, err := c.head(s, viewer, v, now)
@@ -141,8 +141,8 @@ func (c *Cache) spliced(s *Scene, viewer *mesh.Node, now time.Time) ([][]byte, e
 	return parts, nil
 }
 
-// head returns a full map up to its peers; its first part is left for the length.
-// The frames make one JSON object together: the viewer's own opens it.
+// head returns a full map up to its peers; its first part is reserved for the length.
+// Together, the frames are one JSON object, which the viewer's own frame opens.
 func (c *Cache) head(s *Scene, viewer *mesh.Node, v Viewpoint, now time.Time) ([][]byte, error) {
 	response := &Response{Node: renderSelf(s, viewer), ControlTime: &now}
 	if isRouter(viewer) {
@@ -188,8 +188,8 @@ type part struct {
 	err      error
 }
 
-// part returns the kept part of a viewpoint, or a new one to be encoded if there
-// is none that is still valid.
+// part returns the cached part of a viewpoint if it is still valid, or a new one to be
+// encoded.
 func (c *Cache) part(kept map[Viewpoint]*part, s *Scene, v Viewpoint, valid func(*part) bool) *part {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Whatever happened before, a full map that is spliced from blocks, some of them encoded
+// Regardless of the history, a full map that is spliced from blocks, some of them encoded
 // earlier, decodes to the same document as one that was encoded as a whole, and clients can
 // read it.
 func FuzzSplicedMapIsTheFullMap(f *testing.F) {
@@ -69,13 +69,13 @@ func FuzzSplicedMapIsTheFullMap(f *testing.F) {
 				if err := json.Unmarshal(doc, &theirs); err != nil {
 					t.Fatalf("clients cannot read it: %v", err)
 				}
-				break // one viewer is enough: inputs are many
+				break // one viewer is enough, because there are many inputs
 			}
 		}
 	})
 }
 
-// members returns the top level of a document, so that order does not count.
+// members returns the top-level fields of a document, so that their order does not matter.
 func members(t testing.TB, doc []byte) map[string]string {
 	t.Helper()
 	var m map[string]json.RawMessage

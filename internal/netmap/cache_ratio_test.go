@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// households returns a mesh of users with ten nodes each, with a policy applied.
+// households returns a mesh of users with ten nodes each, under a policy.
 func households(t *testing.T, users int, text string) *netmap.Scene {
 	t.Helper()
 	d := mesh.Empty().Edit()
@@ -100,8 +100,8 @@ func TestRatioOwnNodes(t *testing.T) {
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
-// A node that joins costs a viewer whose class stays the same one peer entry, whatever the
-// rules are: filters are not sent again.
+// When a node joins, a viewer whose class stays the same is sent one peer entry, whatever
+// the rules are. Filters are not sent again.
 func TestFigureRegistrationCostsAViewerAPeerEntry(t *testing.T) {
 	const users = 1000
 	var rules []string

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Whatever changes at the same time, a viewer that is sent shared messages ends up with the
-// same map as from a full map.
+// Whatever changes at the same time, shared messages give a viewer the same map as a full
+// map would.
 func TestSharedUpdatesMakeTheFullMap(t *testing.T) {
 	shared := 0
 	for seed := range uint64(5) {
@@ -66,7 +66,7 @@ func checkShared(t *testing.T, c *Cache, from, to *Scene, before, after *mesh.No
 	return 1
 }
 
-// happening generates an event that often affects many nodes at once, or any other.
+// happening generates an event, often one that affects many nodes at once.
 func happening(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	n, ok := s.Nodes.Get(mesh.NodeID(1 + r.IntN(300)))
 	if !ok {

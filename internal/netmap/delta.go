@@ -21,10 +21,10 @@ func deletedResponse(s *Scene, n *mesh.Node, now mesh.Time) *Response {
 
 const farewellSlack = 24 * time.Hour
 
-// personal turns the response that viewers with the same viewpoint share into that
-// of one viewer: it leaves out the viewer as a peer, and adds what changed in the
-// viewer itself. Shared may be nil, and is not modified. The result is nil if
-// nothing changed for the viewer.
+// personal turns the response that viewers with the same viewpoint share into that of one
+// viewer: it removes the viewer from the peers, and adds what changed in the viewer
+// itself. shared may be nil, and is not modified. The result is nil if nothing changed for
+// the viewer.
 func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 	r := &Response{}
 	if shared != nil {
@@ -54,8 +54,8 @@ func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 	return r
 }
 
-// without returns a list without the element for which is holds. A list that would
-// become empty is nil instead: clients are to be sent none, not an empty one.
+// without returns a list without the element for which is returns true. It returns nil
+// instead of an empty list, because an empty list must not be sent.
 func without[E any](list []E, is func(E) bool) []E {
 	i := slices.IndexFunc(list, is)
 	switch {
@@ -67,10 +67,9 @@ func without[E any](list []E, is func(E) bool) []E {
 	return slices.Concat(list[:i], list[i+1:])
 }
 
-// shared returns what changed between two scenes for all viewers with the same
-// viewpoint, except for changes in the viewers themselves; nil if nothing did.
-// Filters are those of viewers that are not routers. A viewer may be among the
-// peers that changed.
+// shared returns what changed between two scenes for all viewers with the same viewpoint,
+// except for changes in the viewers themselves, or nil if nothing changed. Filters are
+// those of viewers that are not routers. A viewer may be among the peers that changed.
 func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Response {
 	same := before == after && from.Rules() == to.Rules()
 	switch {
@@ -108,8 +107,8 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Re
 	return r
 }
 
-// sharedServes reports whether the result of shared is complete for a viewer,
-// provided that the viewer itself did not change.
+// sharedServes reports whether the result of shared is all that a viewer needs, provided
+// that the viewer itself did not change.
 func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 	before, after := from.Viewpoint(viewer), to.Viewpoint(viewer)
 	was, _ := from.Users.Get(viewer.Owner)
@@ -133,8 +132,8 @@ func sameInbound(from, to *Scene, v Viewpoint) bool {
 }
 
 // sharedRouters returns the nodes that have a route in common with one of ids. For viewers
-// that rules with via lead through certain routers, another of them may now be the
-// router of that route.
+// that rules with via send through certain routers, that route may now have a different
+// router.
 func sharedRouters(from, to *Scene, ids []mesh.NodeID) (list []mesh.NodeID) {
 	for _, s := range []*Scene{from, to} {
 		for _, id := range ids {

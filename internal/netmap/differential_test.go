@@ -2,7 +2,7 @@ package netmap_test
 
 // The maps that nodes are sent, evaluated by the clients' own filter, and the explanations
 // of a policy allow exactly what the definition of the language allows. Nodes also get
-// exactly the peers that it defines.
+// exactly the peers that it prescribes.
 
 import (
 	"cmp"
@@ -31,8 +31,8 @@ import (
 
 var packets = flag.Int("packets", 150_000, "random packets on which the policy and the clients must agree")
 
-// packetsPerWorld is enough to match most rules of a small mesh, and leaves time for many
-// worlds.
+// packetsPerWorld is enough to match most rules of a small mesh, and few enough to try
+// many worlds.
 const packetsPerWorld = 600
 
 // packet is the first packet of a connection, as it arrives.
@@ -114,7 +114,7 @@ func (c *client) local() (*netipx.IPSet, error) {
 	return b.IPSet()
 }
 
-// hasCap checks the addresses of the peers that the client was sent.
+// hasCap looks up the address among the peers that the client was sent.
 func (c *client) hasCap(src netip.Addr, name tailcfg.NodeCapability) bool {
 	for _, peer := range c.sent.Peers {
 		if slices.Contains(peer.Addresses, netip.PrefixFrom(src, src.BitLen())) {
@@ -171,7 +171,7 @@ type traffic struct {
 	*rand.Rand
 	nodes []*mesh.Node
 	addrs []netip.Addr // edges of all ranges, and some unrelated addresses
-	// announced are the addresses that a node announces, approved or not.
+	// announced lists the addresses that a node announces, approved or not.
 	announced map[mesh.NodeID][]netip.Addr
 }
 
@@ -200,7 +200,7 @@ func newTraffic(w world, f *reference) *traffic {
 }
 
 // packet generates a packet that may arrive at a node. It never comes from the node itself
-// or has the ICMP of the other family: such packets are never sent.
+// or uses the other family's ICMP, because such packets are never sent.
 func (tr *traffic) packet(at *mesh.Node) packet {
 	p := packet{dst: pick(tr.Rand, at.Addrs()), protocol: pick(tr.Rand, []int{6, 6, 6, 17, 17, 132, 47, 50, 0}), port: tr.port()}
 	switch {
@@ -235,7 +235,7 @@ type bug struct {
 	name  string
 	world func(world) world
 	sent  func(world, *tailcfg.MapResponse)
-	// packets means that packets alone must reveal it, not the visible peers.
+	// packets means that only packets can reveal the bug, not the visible peers.
 	packets bool
 }
 
@@ -256,7 +256,7 @@ func sceneOf(w world) (*netmap.Scene, error) {
 	return netmap.SceneOf(policy.WorldOf(w.snapshot, doc), nil), nil
 }
 
-// trial sends every node of a world its map, and random packets. It returns the first
+// trial sends every node of a world its map and random packets. It returns the first
 // difference, or an empty string.
 func (n *tally) trial(w world, b bug) (string, error) {
 	rendered := w
@@ -307,7 +307,7 @@ func (n *tally) trial(w world, b bug) (string, error) {
 	return "", nil
 }
 
-// decoded returns what clients read.
+// decoded returns a response as clients decode it.
 func decoded(r *netmap.Response) (*tailcfg.MapResponse, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -388,7 +388,7 @@ func TestClientsAllowWhatThePolicyAllows(t *testing.T) {
 	}
 }
 
-// nodes returns the world with each node replaced.
+// nodes returns a world with each node replaced.
 func (w world) nodes(replace func(*mesh.Node)) world {
 	s := w.snapshot
 	for n := range w.snapshot.Nodes.All() {
@@ -400,13 +400,13 @@ func (w world) nodes(replace func(*mesh.Node)) world {
 	return w
 }
 
-// says returns the world with a part of the policy text replaced.
+// says returns a world with a part of the policy text replaced.
 func (w world) says(text, other string) world {
 	w.text = strings.ReplaceAll(w.text, text, other)
 	return w
 }
 
-// eachRange lets bugs change what a client is sent, range by range.
+// eachRange applies a change to each address range that a client is sent.
 func eachRange(sent *tailcfg.MapResponse, change func(*tailcfg.NetPortRange)) {
 	for _, rules := range sent.PacketFilters {
 		for i := range rules {

@@ -28,9 +28,9 @@ const marksSince = 109
 // addresses, because "*" would include its routes.
 func isRouter(n *mesh.Node) bool { return len(n.RoutableIPs)+len(n.Routes) > 0 }
 
-// filtersOf returns the filters of a router, or, if n is nil, of all viewers that
-// are not routers. Empty parts are left out, except for the base: clients keep an
-// older part until something replaces it.
+// filtersOf returns the filters of a router, or, if n is nil, of all viewers that are not
+// routers. Empty parts are omitted, except for the base: clients keep an older part until
+// something replaces it.
 func filtersOf(s *Scene, v Viewpoint, n *mesh.Node) map[string][]Rule {
 	filters := map[string][]Rule{filterBase: {}}
 	base, listed := rules{}, rules{}
@@ -163,8 +163,8 @@ func ranges(addrs []netip.Addr) (words []string) {
 	return words
 }
 
-// rules collects the rules of a filter. Those with the same sources and protocols
-// become one.
+// rules collects the rules of a filter. Rules with the same sources and protocols are
+// merged.
 type rules struct {
 	list []Rule
 	at   map[string]int
@@ -195,7 +195,7 @@ func (rs *rules) add(in *policy.Inbound, srcs []string, n *mesh.Node) {
 	}
 }
 
-// reach adds destinations with ports to a rule, each of them once.
+// reach adds destinations with ports to a rule, without duplicates.
 func (rs *rules) reach(rule int, dsts []netip.Prefix, ports []lang.PortRange) {
 	words := make([]string, len(dsts))
 	for i, dst := range dsts {
@@ -231,9 +231,8 @@ func (rs *rules) rule(srcs []string, protocols []int) int {
 	return i
 }
 
-// destinations returns the prefixes that a rule opens on the router n, or, if n is
-// nil, on any node that is not a router. These take everywhere for their own
-// addresses.
+// destinations returns the prefixes that a rule opens on the router n, or, if n is nil,
+// on any node that is not a router. Such nodes take "*" to mean their own addresses.
 func destinations(d *policy.Reach, n *mesh.Node) []netip.Prefix {
 	switch {
 	case n != nil:

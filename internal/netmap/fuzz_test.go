@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// For every valid policy, clients can read everything they are sent, and mistake none of it
+// For every valid policy, clients can read everything they are sent, and never mistake it
 // for a filter that denies everything.
 func FuzzClientsReadEveryPolicy(f *testing.F) {
 	files, err := filepath.Glob("../policy/lang/testdata/language/*.txt")

@@ -151,7 +151,7 @@ func randomPolicy(r *rand.Rand, s *mesh.Snapshot) string {
 			a.groups[name] = append(a.groups[name], a.user())
 		}
 	}
-	// The last one has the name of a user, and takes precedence.
+	// The last one has the same name as a user, and takes precedence.
 	for _, name := range some(r, []string{"nas", "office", "3d-printer.lan", "ken"}, 1, 4) {
 		a.hosts[name] = strings.Trim(a.address(), "[]")
 	}
@@ -182,7 +182,7 @@ func (a *author) list(most int, one func() map[string]any) []map[string]any {
 	return list
 }
 
-// randomSets lets each set contain those before it.
+// randomSets generates sets, each of which may contain those before it.
 func (a *author) randomSets() {
 	var before []string
 	for _, name := range []string{"ipset:one", "ipset:two", "ipset:three", "ipset:empty"} {

@@ -9,9 +9,9 @@ import (
 	"tailscale.com/util/zstdframe"
 )
 
-// A message is its length, in four bytes, and its body. The body is a JSON
-// document, for most clients compressed: as one Zstandard frame, or as several
-// that together hold the document.
+// A message is its length, in four bytes, and its body. The body is a JSON document. For
+// most clients it is compressed, as one Zstandard frame or as several that together hold
+// the document.
 
 // window is the length of a block of peers. A larger window would cost memory in
 // every encoder and gain nothing.
@@ -50,14 +50,14 @@ func message(doc []byte, compressed bool) []byte {
 
 func length(n int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(n)) }
 
-// keepAliveMessage returns the message that says nothing. It is always the same
-// bytes: clients recognise it without reading it.
+// keepAliveMessage returns the keep-alive message. Its bytes are always the same, so that
+// clients recognise it without decoding it.
 func keepAliveMessage(compressed bool) []byte {
 	return message([]byte(`{"KeepAlive":true}`), compressed)
 }
 
-// responseMessage encodes a response. Clients take a message that is as long as
-// the last keep-alive for another keep-alive, so it never has that length.
+// responseMessage encodes a response. Clients treat a message with the length of the last
+// keep-alive as another keep-alive, so a response never has that length.
 func responseMessage(r any, keepAlive []byte, compressed bool) ([]byte, error) {
 	doc, err := json.Marshal(r)
 	if err != nil {

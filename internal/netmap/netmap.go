@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Scene is a world together with its rendered settings. All that is rendered from
+// Scene is a world together with its rendered settings. Everything that is rendered from
 // one world shares its scene.
 type Scene struct {
 	*policy.World
@@ -17,8 +17,8 @@ type Scene struct {
 	Home string
 }
 
-// SceneOf renders the settings of w. Before is an earlier scene or nil; its
-// settings are reused if they did not change.
+// SceneOf renders the settings of w. before is an earlier scene or nil; its settings are
+// reused if they did not change.
 func SceneOf(w *policy.World, before *Scene) *Scene {
 	if before != nil && before.SameSettings(w.Snapshot) {
 		return &Scene{World: w, Settings: before.Settings}
@@ -26,8 +26,8 @@ func SceneOf(w *policy.World, before *Scene) *Scene {
 	return &Scene{World: w, Settings: SettingsOf(w.Snapshot)}
 }
 
-// Viewpoint decides which peers a viewer sees, and what it is told of them. All
-// viewers with the same viewpoint are told the same. Viewpoints of two worlds are
+// Viewpoint determines which peers a viewer sees, and what it is sent about them. All
+// viewers with the same viewpoint are sent the same. Viewpoints of two worlds are
 // comparable only if the worlds have the same rules.
 type Viewpoint struct {
 	Class policy.Class
@@ -50,8 +50,8 @@ func (s *Scene) Viewpoint(n *mesh.Node) Viewpoint {
 	return v
 }
 
-// Shows reports whether viewers with a viewpoint have a node as their peer. It may
-// report true for the viewer itself, which callers must leave out.
+// Shows reports whether viewers with a viewpoint have a node as their peer. It may report
+// true for the viewer itself, which callers must exclude.
 func (s *Scene) Shows(v Viewpoint, n *mesh.Node) bool {
 	return s.Sees(v.Class, v.Owner, n)
 }
@@ -109,7 +109,7 @@ func profiles(s *Scene, v Viewpoint) []Profile {
 	return r.UserProfiles
 }
 
-// addProfile adds the owner of a node, unless it is there already.
+// addProfile adds the owner of a node, unless it is already there.
 func (r *Response) addProfile(s *Scene, n *mesh.Node) {
 	if p, ok := ownerProfile(s, n); ok {
 		r.addUnique(p)

@@ -40,7 +40,7 @@ func renderPeer(s *Scene, n *mesh.Node) *Node {
 }
 
 // renderPeerFor renders a node as viewers with a viewpoint see it: rules with via may
-// lead them through certain routers.
+// send them through certain routers.
 func renderPeerFor(s *Scene, v Viewpoint, n *mesh.Node) *Node {
 	p := renderPeer(s, n)
 	if s.Rules().Steers(v.Class) && len(n.Routes) > 0 {
@@ -53,11 +53,11 @@ func renderPeerFor(s *Scene, v Viewpoint, n *mesh.Node) *Node {
 	return p
 }
 
-// sameRoutesFor reports whether viewers are told the same routes of a node in both
+// sameRoutesFor reports whether viewers are sent the same routes of a node in both
 // scenes.
 func sameRoutesFor(from, to *Scene, before, after Viewpoint, old, node *mesh.Node) bool {
 	if len(old.Routes)+len(node.Routes) == 0 || !from.Rules().Steers(before.Class) && !to.Rules().Steers(after.Class) {
-		return true // change compares the routes
+		return true // change has compared the other routes
 	}
 	a, b := renderPeerFor(from, before, old), renderPeerFor(to, after, node)
 	return slices.Equal(a.AllowedIPs, b.AllowedIPs) && slices.Equal(a.PrimaryRoutes, b.PrimaryRoutes)
@@ -86,8 +86,8 @@ func sameAttributes(from, to *Scene, before, after *mesh.Node) bool {
 	return a == b && from.Rules() == to.Rules() || reflect.DeepEqual(from.Rules().Attributes(a), to.Rules().Attributes(b))
 }
 
-// plainHost returns the least information about a host that clients accept. Some
-// fail without it.
+// plainHost returns the minimum host information that clients accept. Some fail without
+// it.
 func plainHost(n *mesh.Node) json.RawMessage {
 	return encode(map[string]string{"Hostname": n.Hostname, "OS": n.OS})
 }
@@ -108,8 +108,8 @@ func common(s *Scene, n *mesh.Node) *Node {
 	return p
 }
 
-// permitted leaves out routes that would attract the traffic of other nodes. Such
-// routes are refused, but nodes stored before a range was reserved may have some.
+// permitted omits routes that would attract the traffic of other nodes. Such routes are
+// refused, but nodes stored before a range was reserved may still have some.
 func permitted(s *Scene, routes []netip.Prefix) []netip.Prefix {
 	taken := func(p netip.Prefix) bool {
 		_, overlaps := s.Reserved.Overlap(p)
@@ -137,21 +137,21 @@ func userOf(n *mesh.Node) int64 {
 	return int64(n.Owner)
 }
 
-// sameSelf reports whether renderSelf gives the same for two values of a node, with
+// sameSelf reports whether renderSelf returns the same for two values of a node, given
 // the same settings.
 func sameSelf(a, b *mesh.Node) bool {
 	return a == b || sameName(a, b) && a.NodeKey == b.NodeKey && a.Expiry == b.Expiry && a.MachineKey == b.MachineKey && a.OS == b.OS
 }
 
-// sameName compares what both a node and its peers are told of it, and what a patch
-// cannot change.
+// sameName compares the fields that are sent both to a node and to its peers, and that a
+// patch cannot change.
 func sameName(a, b *mesh.Node) bool {
 	return a.ID == b.ID && a.Name == b.Name && a.Hostname == b.Hostname && a.Owner == b.Owner && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 &&
 		a.CreatedAt == b.CreatedAt && slices.Equal(a.Tags, b.Tags) && slices.Equal(a.Routes, b.Routes) && slices.Equal(a.Primary, b.Primary)
 }
 
-// change says how peers are told of a change in a node: not at all, by a patch, or
-// by sending the whole node. It compares what renderPeer uses.
+// change returns how peers are informed of a change in a node: not at all, by a patch, or
+// by sending the whole node. It compares the fields that renderPeer uses.
 func change(old, node *mesh.Node) (patch *Patch, whole bool) {
 	if !sameName(old, node) || old.Host != node.Host || old.OS != node.OS || old.KeyExpired != node.KeyExpired {
 		return nil, true

@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// The cost of a port in a filter does not depend on the number of ports. The span is wide,
-// because data that no longer fits into the processor's caches costs a few times as much.
+// The cost of a port in a filter does not depend on the number of ports. The tolerance is
+// large, because data that no longer fits into the CPU caches costs a few times as much.
 func TestRatioFilterGrowsWithItsPorts(t *testing.T) {
 	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(1, 1)})
 	n, _ := s.Nodes.Get(1)

@@ -187,7 +187,7 @@ func (f *reference) source(name string, s netip.Addr) bool {
 	return n != nil && f.is(name, n)
 }
 
-// leads reports whether a destination of a rule matches d at a node, for a source that
+// leads reports whether a destination of a rule covers d at a node, for a source that
 // matches the rule.
 func (f *reference) leads(rule statement, name string, s, d netip.Addr, at *mesh.Node) bool {
 	own := slices.Contains(at.Addrs(), d)
@@ -328,7 +328,7 @@ func public(addr netip.Addr) bool {
 func serves(service string, d netip.Addr, protocol int, port uint16) bool {
 	name, ports, _ := strings.Cut(service, ":")
 	if d.Is4() && protocol == 1 || d.Is6() && protocol == 58 {
-		return true // echo requests are answered if anything at the address is allowed
+		return true // clients respond to echo requests if anything at the address is allowed
 	}
 	usual := name == "" && slices.Contains([]int{1, 6, 17, 58}, protocol)
 	if !usual && !slices.Contains(protocolNames(protocol), strings.ToLower(name)) {

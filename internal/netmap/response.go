@@ -10,9 +10,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Response is one message of a map stream. Its members have the names that clients
-// use. Unlike the clients' own type, it can say that a list is now empty: a nil
-// list is left out, which means "as before", and a list of length zero is sent.
+// Response is one message of a map stream. Its fields have the names that clients use.
+// Unlike the clients' own type, it can express that a list is now empty: a nil list is
+// omitted, which means "unchanged", and an empty one is sent.
 type Response struct {
 	KeepAlive         bool              `json:",omitzero"`
 	Node              *Node             `json:",omitzero"`
@@ -41,16 +41,16 @@ func (r *Response) empty() bool {
 		r.SSHPolicy == nil && r.UserProfiles == nil
 }
 
-// Node is a node as its peers, or the node itself, are told of it. It may be
-// shared, so it is never modified.
+// Node is a node as sent to its peers or to the node itself. It may be shared, so it is
+// never modified.
 type Node struct {
 	ID       mesh.NodeID
 	StableID string
-	Name     string // with a dot at the end
+	Name     string // with a trailing dot
 	User     int64
 	Key      key.NodePublic
-	// KeyExpiry is absent for a key that does not expire: clients take the zero
-	// time for one that is long past.
+	// KeyExpiry is absent for a key that does not expire: clients would treat the zero
+	// time as long past.
 	KeyExpiry time.Time         `json:",omitzero"`
 	Machine   key.MachinePublic `json:",omitzero"`
 	DiscoKey  key.DiscoPublic   `json:",omitzero"`
@@ -61,7 +61,7 @@ type Node struct {
 	// PrimaryRoutes are the routes in AllowedIPs, without those to the internet.
 	PrimaryRoutes []netip.Prefix   `json:",omitempty"`
 	Endpoints     []netip.AddrPort `json:",omitempty"`
-	// DERP says the same as HomeDERP to clients before capability version 111.
+	// DERP is HomeDERP for clients before capability version 111.
 	DERP     string          `json:",omitzero"`
 	HomeDERP int             `json:",omitzero"`
 	Hostinfo json.RawMessage `json:",omitzero"`
@@ -77,7 +77,7 @@ type Node struct {
 	Expired           bool                         `json:",omitzero"`
 }
 
-// Patch changes some members of a peer that the viewer has.
+// Patch changes some fields of a peer that the viewer has.
 type Patch struct {
 	NodeID     mesh.NodeID
 	DERPRegion int              `json:",omitzero"`
@@ -100,7 +100,7 @@ type Profile struct {
 
 // Rule lets sources reach destinations, or grants capabilities to them.
 type Rule struct {
-	// SrcIPs are addresses, prefixes, ranges, "*", or "cap:" and a mark.
+	// SrcIPs holds addresses, prefixes, ranges, "*", or "cap:" and a mark.
 	SrcIPs   []string
 	DstPorts []PortRange `json:",omitempty"`
 	IPProto  []int       `json:",omitempty"` // none means TCP, UDP and ICMP
@@ -128,7 +128,7 @@ type PingRequest struct {
 	URLIsNoise bool // the request goes to this server, on the node's connection
 }
 
-// Debug switches parts of a client.
+// Debug switches features of a client on or off.
 type Debug struct {
 	// DisableLogTail keeps clients from sending their logs to Tailscale.
 	DisableLogTail bool

@@ -17,8 +17,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 )
 
-// Every member is tested three times: nil is absent, a list of length zero is sent as
-// empty, and a value is read by the clients' own type under the same name.
+// Every field is tested three times: nil is omitted, an empty list is sent as empty, and
+// the clients' own type decodes a value under the same name.
 func TestMembersAreAbsentEmptyOrFilled(t *testing.T) {
 	yes, at := true, time.Unix(1_800_000_000, 0).UTC()
 	key, disco := meshgen.NodeKey(1), meshgen.DiscoKey(1)
@@ -77,7 +77,7 @@ func TestMembersAreAbsentEmptyOrFilled(t *testing.T) {
 	}
 }
 
-// The node that we send equals the clients' own type.
+// The node that we send is equivalent to the clients' own type.
 func TestClientsReadEveryMemberOfANode(t *testing.T) {
 	s := mesh.Empty()
 	n := meshgen.Node(7, 1)

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Settings are the rendered settings, which are the same for all viewers.
+// Settings holds the rendered settings, which are the same for all viewers.
 type Settings struct {
 	domain string
 	dns    json.RawMessage
@@ -55,9 +55,9 @@ func renderDNS(d mesh.DNS) json.RawMessage {
 		c.ExtraRecords = append(c.ExtraRecords, record{r.Name, r.Type, r.Value.String()})
 		if !d.MagicDNS || !strings.HasSuffix(r.Name, "."+d.BaseDomain) {
 			if _, routed := c.Routes[r.Name]; !routed {
-				// Without a route, a query for this name would not reach the
-				// client's own resolver. The list is empty, not null: clients
-				// lose null when they copy the configuration.
+				// Without a route, a query for this name would not reach the client's own
+				// resolver. The list is empty, not null: clients drop null when they copy
+				// the configuration.
 				c.Routes[r.Name] = []resolver{}
 			}
 		}
@@ -73,8 +73,9 @@ func resolvers(addrs []string) []resolver {
 	return out
 }
 
-// renderRelays merges the external relay map with the embedded relays, which win if
-// both have the same region. Unknown members are passed on to clients as they are.
+// renderRelays merges the external relay map with the embedded relays, which take
+// precedence if both have the same region. Unknown fields are passed on to clients
+// unchanged.
 func renderRelays(s *mesh.Snapshot) json.RawMessage {
 	external, embedded := s.Relays()
 	whole := map[string]json.RawMessage{}

@@ -51,10 +51,10 @@ const SSHActionPath = "/machine/ssh/action/"
 
 const askAction = SSHActionPath + "$SRC_NODE_ID/to/$DST_NODE_ID?ssh_user=$SSH_USER&local_user=$LOCAL_USER"
 
-// HomeOf returns the host of the server's URL, with the port if there is one. URLs
-// that clients are sent must have this host. Clients send such requests to the
-// server whatever the host is, but for another host they open one more connection,
-// which newer clients insist must be TLS, and not every server speaks TLS.
+// HomeOf returns the host of the server's URL, with the port if there is one. URLs that
+// clients are sent must have this host. Clients send such requests to the server whatever
+// the host is, but for another host they open one more connection. Newer clients require
+// TLS for it, which not every server offers.
 func HomeOf(serverURL string) string {
 	u, err := url.Parse(serverURL)
 	if err != nil {
@@ -73,8 +73,8 @@ func Ask(home string) SSHAction {
 	return SSHAction{HoldAndDelegate: "https://" + cmp.Or(home, "unused") + askAction}
 }
 
-// AskAgain returns the answer to a node that asked and must wait: it shows the user
-// a message and makes the node ask again. The next request carries since.
+// AskAgain returns the response to a node that asked and must wait: it shows the user a
+// message and makes the node ask again. The next request carries since.
 func AskAgain(home string, since mesh.Time, message string) SSHAction {
 	a := Ask(home)
 	a.HoldAndDelegate += "&since=" + strconv.FormatInt(int64(since), 10)

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Update brings a viewer that holds the map of one scene to another.
+// Update is what takes a viewer from the map of one scene to that of another.
 type Update struct {
 	// Messages are sent in this order; none if nothing changed for the viewer.
 	// Other viewers may be sent the same bytes.
@@ -18,12 +18,12 @@ type Update struct {
 	Gone bool
 }
 
-// Update returns what a viewer that holds the map of from is sent to hold that of
-// to. Touched names at least the nodes that changed in between; nil means unknown.
-// The viewer exists in from.
+// Update returns what to send to a viewer that has the map of from, so that it has the map
+// of to. touched contains at least the nodes that changed in between; nil means unknown.
+// The viewer must exist in from.
 //
-// This is the only place that decides whether a viewer is sent bytes that it
-// shares with others, bytes of its own, or a full map.
+// This is the only place that decides whether a viewer is sent bytes that it shares with
+// others, bytes of its own, or a full map.
 func (c *Cache) Update(from, to *Scene, v Viewer, touched []mesh.NodeID) (Update, error) {
 	before, _ := from.Nodes.Get(v.Node)
 	after, ok := to.Nodes.Get(v.Node)
@@ -52,8 +52,8 @@ func (c *Cache) Update(from, to *Scene, v Viewer, touched []mesh.NodeID) (Update
 	return Update{Messages: slices.Concat(d.messages, correction)}, err
 }
 
-// hasPeers reports whether a viewer has peers. Without any, a full map cannot tell
-// it so: clients ignore an empty list.
+// hasPeers reports whether a viewer has peers. A full map cannot express that it has none,
+// because clients ignore an empty list.
 func hasPeers(s *Scene, viewer *mesh.Node) bool {
 	v := s.Viewpoint(viewer)
 	for n := range s.Nodes.All() {
@@ -69,18 +69,18 @@ type delta struct {
 	once     sync.Once
 	response *Response            // nil if nothing changed
 	messages [][]byte             // the response, encoded; none if it is nil
-	whole    map[mesh.NodeID]bool // the peers that it contains whole, not as a patch
+	whole    map[mesh.NodeID]bool // the peers that it contains completely, not as a patch
 	err      error
 }
 
-// few is the largest number of peers in a delta for which a viewer that is among
-// them gets a message of its own. Beyond that, it costs less to send it the shared
-// message although it mentions the viewer.
+// few is the largest number of peers in a delta for which a viewer that is among them gets
+// its own message. Beyond that, it is cheaper to send it the shared message, although that
+// contains the viewer.
 const few = 8
 
-// fits reports whether a viewer may be sent the shared message, followed by a
-// correction if it contains the viewer whole. A patch of the viewer itself may
-// stay in it: clients do not apply it.
+// fits reports whether a viewer may be sent the shared message, followed by a correction
+// if it contains the whole viewer. A patch of the viewer itself may stay in it: clients do
+// not apply it.
 func (d *delta) fits(from, to *Scene, before, after *mesh.Node) bool {
 	switch r := d.response; {
 	case !sharedServes(from, to, after):
@@ -103,15 +103,15 @@ type deltaSet struct {
 	byVisible   map[visibleNodes]*delta // guarded by mu
 }
 
-// viewpoints are those of a viewer in the two scenes of a delta.
+// viewpoints holds the viewpoints of a viewer in the two scenes of a delta.
 type viewpoints struct{ before, after Viewpoint }
 
 // visibleNodes says which of the touched nodes a viewpoint shows, before and after, as
 // one bit each.
 type visibleNodes struct{ before, after uint64 }
 
-// maxVisible is how many nodes a visibleNodes can hold. With more nodes it would also cost
-// more to find out what each viewpoint shows than to render its delta.
+// maxVisible is how many nodes a visibleNodes can hold. With more nodes, it would also be
+// more expensive to determine what each viewpoint shows than to render its delta.
 const maxVisible = 64
 
 // delta returns the delta between two scenes for the viewers of one viewpoint.
@@ -151,8 +151,8 @@ func (c *Cache) deltaSet(from, to *Scene) *deltaSet {
 	return s
 }
 
-// find returns the delta for viewpoints, which may not be rendered yet. Viewpoints
-// that show the same of what changed share one.
+// find returns the delta for viewpoints, which may not be rendered yet. Viewpoints that
+// show the same changes share one delta.
 func (s *deltaSet) find(v viewpoints, touched []mesh.NodeID) *delta {
 	s.mu.Lock()
 	defer s.mu.Unlock()

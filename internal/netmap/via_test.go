@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Two sites have the same prefix. Rules lead one user through the second site, and the
+// Two sites have the same prefix. Rules send one user through the second site, and the
 // other user uses the primary router.
 func TestRulesLeadThroughTheRoutersThatTheyName(t *testing.T) {
 	site := netip.MustParsePrefix("10.1.0.0/16")

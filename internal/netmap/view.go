@@ -23,8 +23,8 @@ type View struct {
 	profiles map[int64]Profile
 }
 
-// Take applies a message. Clients ignore an empty list of peers, and a patch for
-// a peer that they do not have.
+// Take applies a message as clients do. They ignore an empty list of peers, and a patch
+// for a peer that they do not have.
 func (v *View) Take(r *Response) {
 	if v.peers == nil {
 		v.peers, v.filters, v.profiles = map[mesh.NodeID]*Node{}, map[string][]Rule{}, map[int64]Profile{}
@@ -105,9 +105,9 @@ func (d *Patch) applied(old *Node) *Node {
 	return &n
 }
 
-// Differs returns the first difference between v and w, or an empty string if a
-// client cannot tell them apart. V may have profiles of users that w does not:
-// clients never forget one.
+// Differs returns the first difference between v and w, or an empty string if they are
+// equivalent for a client. v may have additional user profiles, because clients never
+// remove one.
 func (v *View) Differs(w *View) string {
 	switch {
 	case !same(v.node, w.node):
@@ -140,14 +140,14 @@ func (v *View) Differs(w *View) string {
 	return ""
 }
 
-// same reports whether a client cannot tell two values apart. Rendered values and
+// same reports whether two values are equivalent for a client. Rendered values and
 // decoded ones may differ in ways that JSON does not show, such as empty lists.
 func same(a, b any) bool { return reflect.DeepEqual(a, b) || bytes.Equal(encode(a), encode(b)) }
 
-// Verify reads what a viewer was sent, as its client does, and compares the result
-// with the full map of to, which it renders for this purpose. From is the scene
-// that the viewer held before, nil if it held none. Verify returns the first
-// difference, or an empty string.
+// Verify reads what a viewer was sent, as its client does, and compares the result with
+// the full map of to, which it renders for this purpose. from is the scene that the
+// viewer had before, or nil if there was none. Verify returns the first difference, or an
+// empty string.
 func Verify(from, to *Scene, v Viewer, sent [][]byte) string {
 	messages, err := readMessages(slices.Concat(sent...), v.Compress)
 	if err != nil {

@@ -10,18 +10,18 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Applied says which rules apply to the nodes of a class themselves, as opposed to
-// what lies behind them: first for IPv4, then for IPv6. Rules are named by their
-// place in Rules.List, those about SSH by their place in the document.
+// Applied holds the rules that apply to the nodes of a class themselves, as opposed to
+// networks behind them, first for IPv4, then for IPv6. Rules are given by their index in
+// Rules.List, SSH rules by their index in the document.
 type Applied struct {
 	Has [2]bool             // the nodes have addresses of the family
 	Src [2]bitset.Set       // rules that have the nodes as sources
-	Dst [2][]DestinationRef // destinations that mean the nodes, except by autogroup:self; by rule
+	Dst [2][]DestinationRef // destinations that match the nodes, except through autogroup:self; by rule
 	// SSH rules that have the nodes as sources, and as destinations.
 	ShellSrc, ShellDst bitset.Set
 }
 
-// DestinationRef names one of the destinations of a rule.
+// DestinationRef refers to one destination of a rule.
 type DestinationRef struct{ Rule, Destination int }
 
 // Applied returns the rules that apply to nodes of a class.
@@ -34,7 +34,7 @@ func (c *Rules) Applied(class Class) Applied {
 }
 
 // AppliedToNew returns the rules that would apply to the first node of a user: one
-// without tags and routes, with addresses that only rules about all of the mesh know.
+// without tags and routes, whose addresses match only rules about the whole mesh.
 func (c *Rules) AppliedToNew(u *mesh.User) Applied {
 	t := traits{addrs: families{four: true, six: true}}
 	t.own.AddList(c.all)
@@ -80,8 +80,8 @@ func (c *Rules) appliedTo(i *classInfo) (a Applied) {
 	return a
 }
 
-// addDestinations adds those destinations of a rule that mean nodes of a class, by
-// their addresses of one family.
+// addDestinations adds the destinations of a rule that match nodes of a class by their
+// addresses of one family.
 func (c *Rules) addDestinations(list []DestinationRef, i *classInfo, rule int, six bool) []DestinationRef {
 	for k, selectors := range c.dsts[rule] {
 		for _, s := range selectors {
@@ -95,8 +95,8 @@ func (c *Rules) addDestinations(list []DestinationRef, i *classInfo, rule int, s
 	return list
 }
 
-// SourcesAt returns the rules that have addresses of a prefix as sources, whoever
-// has them.
+// SourcesAt returns the rules whose sources include addresses of a prefix, whichever
+// nodes have these addresses.
 func (c *Rules) SourcesAt(p netip.Prefix) (rules bitset.Set) {
 	for _, list := range [][]int{c.all, c.covering(p), c.within(p)} {
 		for _, s := range list {
@@ -106,9 +106,9 @@ func (c *Rules) SourcesAt(p netip.Prefix) (rules bitset.Set) {
 	return rules
 }
 
-// List returns who may reach what, as lang.Doc.Rules does. Without a policy it is
-// one rule that lets everyone reach everyone.
+// List returns who may reach what, as lang.Doc.Rules does. Without a policy, it is one
+// rule that allows everything.
 func (c *Rules) List() []lang.Rule { return c.rules }
 
-// Prefixes yields the prefixes by which rules tell addresses apart.
+// Prefixes yields the prefixes by which rules distinguish addresses.
 func (c *Rules) Prefixes() iter.Seq[netip.Prefix] { return maps.Keys(c.byPrefix) }

@@ -12,18 +12,18 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Class is a set of nodes that the policy does not tell apart: they see the same
-// peers and accept traffic from the same ones, so what they are sent is rendered
-// once. Classes are numbered by Rules and mean nothing without them.
+// Class identifies a set of nodes that the policy does not distinguish: they see the same
+// peers and accept traffic from the same ones, so their maps are rendered once. Rules
+// assigns the numbers, which have no meaning without it.
 type Class int32
 
 // Nobody is the class of nodes whose key has expired. They see no peers.
 const Nobody Class = 0
 
-// traits decide the class of a node.
+// traits holds the properties that determine the class of a node.
 type traits struct {
-	own    bitset.Set // the selectors that mean the node itself
-	behind bitset.Set // the selectors that mean what is behind its routes
+	own    bitset.Set // the selectors that match the node itself
+	behind bitset.Set // the selectors that match what is behind its routes
 	// The families of its addresses, of its routes, and of the internet behind it.
 	addrs, routes, exit families
 }
@@ -54,8 +54,8 @@ func (f families) key() byte {
 	return k
 }
 
-// ruleSets are sets of rules by address family. Once they are complete, small ones
-// are also kept as lists.
+// ruleSets holds sets of rules by address family. Once they are complete, small ones are
+// also kept as lists.
 type ruleSets struct {
 	four, six       bitset.Set
 	fewFour, fewSix []int
@@ -83,8 +83,8 @@ func (r *ruleSets) meets(s *ruleSets) bool {
 	return meet(r.four, s.four, r.fewFour, s.fewFour) || meet(r.six, s.six, r.fewSix, s.fewSix)
 }
 
-// meet reports whether two sets share an element. FewA and fewB are their elements
-// as lists, or nil.
+// meet reports whether two sets share an element. fewA and fewB are their elements as
+// lists, or nil.
 func meet(a, b bitset.Set, fewA, fewB []int) bool {
 	if fewA != nil {
 		return slices.ContainsFunc(fewA, b.Has)
@@ -102,25 +102,24 @@ type classInfo struct {
 	self     families // in which it is a source of rules with autogroup:self
 	marks    []string
 	attrs    map[string][]json.RawMessage
-	// Some inbound rule identifies nodes by marks, must list the addresses of nodes
-	// that have marks, must list those of the owner's nodes, or accepts everyone.
+	// Whether some inbound rule identifies nodes by marks, must list the addresses of
+	// nodes that have marks, must list those of the owner's nodes, or accepts everyone.
 	marked, listed, ownListed, anyone bool
 	steered                           bool // it is a source of rules with via
-	// SSH rules list nodes with tags, or depend on who has the node.
+	// Whether SSH rules list tagged nodes, or depend on the owner of the node.
 	shellNodes, shellOwn bool
 
 	inbound func() []Inbound
 	visible atomic.Pointer[visibleClasses]
 }
 
-// visibleClasses says which of the first n classes a class sees.
+// visibleClasses holds which of the first n classes a class sees.
 type visibleClasses struct {
 	n    int
 	seen bitset.Set
 }
 
-// traitsOf returns what decides the class of a node; owner is nil for a node with
-// tags.
+// traitsOf returns the traits of a node; owner is nil for a tagged node.
 func (c *Rules) traitsOf(n *mesh.Node, owner *mesh.User) traits {
 	var t traits
 	t.own.AddList(c.all)
@@ -186,7 +185,8 @@ func (c *Rules) within(p netip.Prefix) (list []int) {
 	return list
 }
 
-// classOf returns the class of a node, a new one if no node was like it before.
+// classOf returns the class of a node. It creates the class if no earlier node had the
+// same traits.
 func (c *Rules) classOf(n *mesh.Node, owner *mesh.User) Class {
 	t := c.traitsOf(n, owner)
 	key := string([]byte{t.addrs.key(), t.routes.key(), t.exit.key()}) + t.own.Key() + "/" + t.behind.Key()
@@ -230,8 +230,8 @@ func (c *Rules) newClass(t traits) *classInfo {
 	return i
 }
 
-// familiesOf returns the families in which a selector applies. One of addresses
-// applies in theirs, others as given.
+// familiesOf returns the families in which a selector applies: for a selector of
+// addresses their family, for others the given ones.
 func (t *traits) familiesOf(s *selector, otherwise families) families {
 	if s.target.Kind == lang.Addresses {
 		return families{!s.six, s.six}
@@ -250,8 +250,8 @@ func (t *traits) beyond(s *selector) families {
 	return t.familiesOf(s, t.routes)
 }
 
-// excludedByVia returns the rules with via whose destinations are not reached through
-// nodes with these selectors.
+// excludedByVia returns the rules with via that do not route through nodes with these
+// selectors.
 func (c *Rules) excludedByVia(own bitset.Set) (rules bitset.Set) {
 	for r := range c.via.All() {
 		if !slices.ContainsFunc(c.viaTags[r], own.Has) {
@@ -294,7 +294,7 @@ func (c *Rules) sees(a, b Class) bool {
 	return s.seen.Has(int(b))
 }
 
-// seesOwn is sees for nodes of one user.
+// seesOwn is like sees, for nodes of the same user.
 func (c *Rules) seesOwn(a, b Class) bool {
 	i, j := c.info(a), c.info(b)
 	return i.self.meets(j.addrs) || j.self.meets(i.addrs)
@@ -304,11 +304,11 @@ func (c *Rules) seesOwn(a, b Class) bool {
 // user.
 func (c *Rules) HasOwn(class Class) bool { return c.info(class).self.any() }
 
-// Attributes returns what a node of a class is told about itself.
+// Attributes returns the attributes that the nodes of a class get.
 func (c *Rules) Attributes(class Class) map[string][]json.RawMessage { return c.info(class).attrs }
 
-// addVisible extends the visible classes of a class by those that are new since old. Two
-// goroutines that do so at the same time get the same result.
+// addVisible extends the visible classes of a class with those that were added since old.
+// Two goroutines that do so at the same time get the same result.
 func (c *Rules) addVisible(i *classInfo, old *visibleClasses) *visibleClasses {
 	classes := *c.classes.Load()
 	s := &visibleClasses{n: len(classes)}

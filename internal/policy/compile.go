@@ -12,9 +12,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Rules are a compiled document. They depend on the document alone: the class of a
-// node follows from its properties, and who reaches whom follows from classes. The
-// table of classes grows as nodes with new properties appear.
+// Rules is a compiled document. It depends only on the document: the class of a node
+// follows from its properties, and who reaches whom follows from the classes. The table
+// of classes grows as nodes with new properties appear.
 type Rules struct {
 	rules []lang.Rule
 	// By rule: the selectors of its sources, and those of each destination.
@@ -23,7 +23,7 @@ type Rules struct {
 
 	selectors []selector
 	groups    map[string][]string
-	// Selectors by the property of a node that decides whether they mean it.
+	// Selectors, by the property of a node that determines whether they match it.
 	all, member, tagged []int
 	byUser, byTag       map[string][]int
 	byPrefix            map[netip.Prefix][]int
@@ -44,11 +44,11 @@ type Rules struct {
 	classes atomic.Pointer[[]*classInfo] // by Class; grows under mu
 }
 
-// selector is a target of the document. A target with addresses of both families
-// becomes two selectors, because no packet goes from one family to the other.
+// selector is a target of the document. A target with addresses of both families becomes
+// two selectors, because no packet crosses from one family to the other.
 type selector struct {
 	target lang.Target
-	mark   string // see World.Marks; empty if it needs none
+	mark   string // see World.Marks; empty if no mark is needed
 	six    bool   // its addresses are IPv6
 	// The rules that have it as a source, and as a destination.
 	src, dst bitset.Set
@@ -150,7 +150,7 @@ func (c *Rules) addShell(known map[string]int, r *lang.SSHRule) {
 	c.ssh = append(c.ssh, s)
 }
 
-// uses returns the selectors of targets, each once.
+// uses returns the selectors of targets, without duplicates.
 func (c *Rules) uses(known map[string]int, targets []lang.Target) (list []int) {
 	for _, t := range targets {
 		list = append(list, c.use(known, t)...)
@@ -211,7 +211,7 @@ func (c *Rules) selector(known map[string]int, t lang.Target, six bool) int {
 		}
 	case lang.Internet:
 		c.internet = append(c.internet, i)
-	case lang.Self: // depends on who asks
+	case lang.Self: // depends on the source
 	}
 	return i
 }

@@ -9,34 +9,34 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Inbound is a rule as it applies to nodes that it lets others reach.
+// Inbound is a rule from the perspective of its destinations.
 type Inbound struct {
 	*lang.Rule
-	Index int // of the rule in Rules.List
+	Index int // index of the rule in Rules.List
 	Src   []Source
 	Dst   []Reach
-	// Listed says that clients must be told the addresses of its sources, because
-	// they check marks only for TCP, UDP, SCTP and ICMP.
+	// Listed means that clients must be sent the addresses of its sources, because they
+	// check marks only for TCP, UDP, SCTP and ICMP.
 	Listed bool
 }
 
 // Source is a source of a rule.
 type Source struct {
 	lang.Target
-	// Mark is the mark of the nodes of this source, see World.Marks; empty for
+	// Mark is the mark of the nodes of this source (see World.Marks). It is empty for
 	// addresses and for everyone.
 	Mark     string
 	selector int
 }
 
-// Reach is a destination of a rule. It may mean a node itself, what is behind the
-// node, or both.
+// Reach is a destination of a rule. It may match a node itself, networks behind the node,
+// or both.
 type Reach struct {
 	lang.Destination
 	Own, Behind bool
 }
 
-// On returns the addresses that a destination means on a node.
+// On returns the addresses of a node that a destination matches.
 func (r *Reach) On(n *mesh.Node) (list []netip.Prefix) {
 	for _, a := range n.Addrs() {
 		if r.Own && (r.Kind != lang.Addresses || slices.ContainsFunc(r.Prefixes, func(p netip.Prefix) bool { return p.Contains(a) })) {
@@ -60,7 +60,7 @@ func (r *Reach) On(n *mesh.Node) (list []netip.Prefix) {
 	return slices.Compact(list)
 }
 
-// Places returns the prefixes behind a node that a destination means. A default route
+// Places returns the prefixes behind a node that a destination matches. A default route
 // stands for the internet.
 func (r *Reach) Places(n *mesh.Node) (list []netip.Prefix) {
 	if !r.Behind {
@@ -77,7 +77,7 @@ func (r *Reach) Places(n *mesh.Node) (list []netip.Prefix) {
 	return list
 }
 
-// shared returns what a prefix has in common with others.
+// shared returns the parts of a prefix that other prefixes contain.
 func shared(p netip.Prefix, others []netip.Prefix) (list []netip.Prefix) {
 	for _, o := range others {
 		if !p.Overlaps(o) {
@@ -100,8 +100,8 @@ func (c *Rules) Inbound(class Class) []Inbound {
 	return c.info(class).inbound()
 }
 
-// OwnInbound returns the rules that let the nodes of one user reach each other, for
-// nodes of a class. They have no sources: these are the nodes with OwnMark.
+// OwnInbound returns the rules that let the nodes of one user reach each other, for nodes
+// of a class. They have no sources: the sources are the nodes with OwnMark.
 func (c *Rules) OwnInbound(class Class) []Inbound {
 	if class == Nobody {
 		return nil
@@ -129,9 +129,9 @@ func (c *Rules) inboundOf(i *classInfo) (list []Inbound) {
 	return list
 }
 
-// prefixesOf returns the prefixes of a destination in the families that apply to a
-// class. Clients answer echo requests on all addresses of a rule whose mark matches,
-// so other prefixes must not be there.
+// prefixesOf returns the prefixes of a destination in the families that apply to a class.
+// Clients respond to echo requests on all addresses of a rule whose mark matches, so it
+// must not contain other prefixes.
 func (c *Rules) prefixesOf(i *classInfo, selectors []int) (list []netip.Prefix) {
 	for _, s := range selectors {
 		if i.own.Has(s) || i.behind.Has(s) {
@@ -183,7 +183,7 @@ func marked(protocol int) bool {
 	return false
 }
 
-// noteSources finds out how the inbound rules of a class identify their sources.
+// noteSources records how the inbound rules of a class identify their sources.
 func (c *Rules) noteSources(i *classInfo) {
 	rules := i.dst.any()
 	i.marked, i.anyone = rules.Meets(c.marked), rules.Meets(c.open)

@@ -28,7 +28,7 @@ func internet(p netip.Prefix) []netip.Prefix {
 	return less(p, private)
 }
 
-// less returns p without others, as few prefixes as possible.
+// less returns p without others, as a minimal list of prefixes.
 func less(p netip.Prefix, others []netip.Prefix) []netip.Prefix {
 	switch {
 	case !slices.ContainsFunc(others, p.Overlaps):

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// lookups are lists that follow from users, owners, tags, addresses and routes.
-// Worlds in which these are the same share them. Each list is made when it is first
+// lookups holds lists that are derived from users, owners, tags, addresses and routes.
+// Worlds in which these are equal share them. Each list is computed when it is first
 // needed.
 type lookups struct {
 	routes, owned, holders, people sync.Once
@@ -22,7 +22,7 @@ type lookups struct {
 	users     map[int][]*mesh.User // the users of a selector
 }
 
-// Routes returns the approved routes, sorted, without those to the internet.
+// Routes returns the approved routes, sorted, except exit routes.
 func (w *World) Routes() []netip.Prefix {
 	w.lookups.routes.Do(func() {
 		var list []netip.Prefix
@@ -52,7 +52,7 @@ func (w *World) Owned(u mesh.UserID) []mesh.NodeID {
 	return w.lookups.ownedBy[u]
 }
 
-// Holders returns the addresses of the nodes that have the mark of a source, sorted.
+// Holders returns the sorted addresses of the nodes with the mark of a source.
 func (w *World) Holders(s Source) []netip.Addr {
 	w.lookups.holders.Do(func() {
 		w.lookups.heldBy = map[int][]netip.Addr{}
@@ -70,7 +70,7 @@ func (w *World) Holders(s Source) []netip.Addr {
 	return w.lookups.heldBy[s.selector]
 }
 
-// peopleOf returns the users whom a selector means.
+// peopleOf returns the users that a selector refers to.
 func (w *World) peopleOf(selector int) []*mesh.User {
 	w.lookups.people.Do(func() {
 		w.lookups.users = map[int][]*mesh.User{}

@@ -73,8 +73,8 @@ func parsed(t testing.TB, text string) *lang.Doc {
 	return doc
 }
 
-// quickest returns how many milliseconds each of two functions takes, run in turn so that
-// other load on the machine affects both.
+// quickest returns the shortest time of each of two functions, in milliseconds. They run
+// alternately, so that other load on the machine affects both.
 func quickest(a, b func()) (x, y float64) {
 	x, y = math.Inf(1), math.Inf(1)
 	for range 15 {
@@ -87,7 +87,7 @@ func quickest(a, b func()) (x, y float64) {
 	return x, y
 }
 
-// Twice the nodes cost twice the work, not four times.
+// Twice as many nodes take twice as much work, not four times.
 func TestRatioCompileGrowsWithTheNodes(t *testing.T) {
 	doc := parsed(t, company(1000, 500, 1000))
 	five, ten := people(1000, 5_000), people(1000, 10_000)
@@ -98,7 +98,7 @@ func TestRatioCompileGrowsWithTheNodes(t *testing.T) {
 	}
 }
 
-// A new node is classified alone.
+// Adding a node classifies only that node.
 func TestRatioNextCostsWhatChanged(t *testing.T) {
 	doc := parsed(t, company(1000, 500, 1000))
 	s := people(1000, 10_000)
@@ -142,7 +142,7 @@ func TestClassesAreBoundedByTheDocument(t *testing.T) {
 	}
 }
 
-// If every user has a separate rule, each user is a class. Finding out who sees whom costs
+// If every user has a separate rule, each user is a class. Determining who sees whom costs
 // far less than comparing all rules of all pairs.
 func TestRatioSightOfManyClasses(t *testing.T) {
 	rules := func(users int) string {
@@ -169,7 +169,7 @@ func TestRatioSightOfManyClasses(t *testing.T) {
 	}
 }
 
-// Rules that reach every node cost a class little more than rules that reach one.
+// Rules about every node cost a class little more than rules about one node.
 func TestRatioRulesThatReachEveryone(t *testing.T) {
 	const users = 2_000
 	s := people(users, users)

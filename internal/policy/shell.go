@@ -12,13 +12,13 @@ import (
 // Shell is an SSH rule as it applies to a node.
 type Shell struct {
 	*lang.SSHRule
-	// People may log in from any of their nodes without tags. Addrs are the
-	// addresses of nodes with tags that may.
+	// People holds the users who may log in, from any of their untagged nodes. Addrs
+	// holds the addresses of the tagged nodes from which logins are allowed.
 	People []*mesh.User
 	Addrs  []netip.Addr
 }
 
-// noteShells finds out what the SSH rules for nodes of a class depend on.
+// noteShells records what the SSH rules for nodes of a class depend on.
 func (c *Rules) noteShells(i *classInfo) {
 	for _, r := range c.ssh {
 		switch {
@@ -30,7 +30,7 @@ func (c *Rules) noteShells(i *classInfo) {
 	}
 }
 
-// on reports whether a rule applies to nodes of a class, whoever asks.
+// on reports whether a rule applies to nodes of a class, whatever the source.
 func (r *compiledShell) on(i *classInfo) bool { return slices.ContainsFunc(r.dsts, i.own.Has) }
 
 // onOwn reports whether a rule lets users with nodes of a class log in on them.
@@ -42,8 +42,8 @@ func mayBeTagged(t *lang.Target) bool {
 	return t.Kind == lang.Tag || t.Kind == lang.Tagged || t.Kind == lang.Any
 }
 
-// Shells returns the SSH rules that let someone log in on nodes of a class, in
-// order. Owner is the user who has the nodes; zero for nodes with tags.
+// Shells returns the SSH rules that let someone log in on nodes of a class, in order.
+// owner is the owner of the nodes; zero for tagged nodes.
 func (w *World) Shells(c Class, owner mesh.UserID) (list []Shell) {
 	if c == Nobody {
 		return nil
@@ -64,12 +64,12 @@ func (w *World) Shells(c Class, owner mesh.UserID) (list []Shell) {
 	return list
 }
 
-// ShellsOfOwn reports whether the SSH rules for nodes of a class depend on who has
+// ShellsOfOwn reports whether the SSH rules for nodes of a class depend on the owner of
 // the nodes.
 func (c *Rules) ShellsOfOwn(class Class) bool { return c.info(class).shellOwn }
 
-// shellSources returns the users, and the addresses of nodes with tags, that
-// selectors mean, each once and sorted.
+// shellSources returns the users, and the addresses of tagged nodes, that selectors refer
+// to, sorted and without duplicates.
 func (w *World) shellSources(selectors []int) (people []*mesh.User, addrs []netip.Addr) {
 	for _, s := range selectors {
 		people = append(people, w.peopleOf(s)...)

@@ -4,8 +4,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// classTable holds the class of each node, in pages of consecutive ids that worlds
-// share. It has Nobody where there is no node.
+// classTable holds the class of each node, in pages of consecutive ids that worlds share.
+// Ids without a node have the class Nobody.
 type classTable []*classPage
 
 type classPage [pageSize]Class
@@ -27,7 +27,7 @@ func (t classTable) block(first mesh.NodeID) []Class {
 	return nil
 }
 
-// changed returns the nodes that have another class in old.
+// changed returns the nodes whose class differs from that in old.
 func (t classTable) changed(old classTable) (ids []mesh.NodeID) {
 	for i := range max(len(t), len(old)) {
 		var a, b *classPage

@@ -8,13 +8,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Steers reports whether rules lead nodes of a class through certain routers, so
-// that they are told of other routes than other nodes.
+// Steers reports whether rules send nodes of a class through certain routers, so that
+// they get different routes from other nodes.
 func (c *Rules) Steers(class Class) bool { return c.info(class).steered }
 
-// RoutesFor returns the routes that nodes of a class use through n. By default these
-// are the routes whose router n is for everyone. A route that only rules with via
-// lead to is used through the best of the routers that they name.
+// RoutesFor returns the routes that nodes of a class use through n. By default these are
+// the routes for which n is everyone's router. A route that is reachable only by rules
+// with via is used through the best of the routers that they name.
 func (w *World) RoutesFor(c Class, n *mesh.Node) (list []netip.Prefix) {
 	for _, p := range n.Routes {
 		tags := w.viaTags(c, p)
@@ -30,8 +30,8 @@ func (w *World) RoutesFor(c Class, n *mesh.Node) (list []netip.Prefix) {
 	return list
 }
 
-// viaTags returns the tags of the routers through which a class reaches a route;
-// none if any router will do.
+// viaTags returns the tags of the routers through which a class reaches a route; none if
+// any router may be used.
 func (w *World) viaTags(c Class, route netip.Prefix) (tags []string) {
 	for r := range w.rules.info(c).src.any().All() {
 		rule := &w.rules.rules[r]

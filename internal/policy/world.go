@@ -14,11 +14,10 @@ type World struct {
 	*mesh.Snapshot
 	// Doc is the policy in force; nil if there is none.
 	Doc *lang.Doc
-	// Problems say why the stored text is not in force. Doc is then the last one
-	// that was valid.
+	// Problems holds why the stored text is not in force. Doc is then the last valid one.
 	Problems lang.Problems
-	// Reserved are the ranges that no route may overlap. A world that only
-	// answers questions about a policy has none.
+	// Reserved holds the ranges that no route may overlap. It is empty in a world that is
+	// only used to evaluate a policy.
 	Reserved mesh.Reserved
 
 	rules   *Rules
@@ -26,9 +25,9 @@ type World struct {
 	lookups *lookups
 }
 
-// NewWorld applies the policy that is stored in a snapshot. If the stored text is
-// not valid, the document that fallback returns applies instead; if fallback or its
-// result is nil, nobody reaches anyone.
+// NewWorld applies the policy that is stored in a snapshot. If the stored text is not
+// valid, the document that fallback returns applies instead; if fallback or its result is
+// nil, everything is denied.
 func NewWorld(s *mesh.Snapshot, fallback func() *lang.Doc) *World {
 	w := &World{Snapshot: s}
 	if w.Doc, w.Problems = stored(s); len(w.Problems) > 0 {
@@ -67,8 +66,8 @@ func (w *World) compile() *World {
 	return w
 }
 
-// WithSnapshot returns the world of a snapshot that follows that of w, without the
-// table of classes. It is cheap to make and slow to ask about many nodes: for
+// WithSnapshot returns the world of a snapshot that follows that of w, without the table
+// of classes. It is cheap to create but slow for queries about many nodes. Use it for
 // one-off checks, not for Reclassified or ClassBlock.
 func (w *World) WithSnapshot(s *mesh.Snapshot) *World {
 	next := *w
@@ -82,8 +81,8 @@ func (w *World) WithSnapshot(s *mesh.Snapshot) *World {
 	return &next
 }
 
-// Next returns the world of a snapshot that follows that of w. Touched names at
-// least the nodes that changed in between.
+// Next returns the world of a snapshot that follows that of w. touched contains at least
+// the nodes that changed in between.
 func (w *World) Next(s *mesh.Snapshot, touched []mesh.NodeID) *World {
 	next := w.WithSnapshot(s)
 	switch {
@@ -125,7 +124,7 @@ func (w *World) renamed(s *mesh.Snapshot) (list []mesh.UserID) {
 	return list
 }
 
-// ownerOf returns the user who has a node; nil for a node with tags.
+// ownerOf returns the owner of a node, or nil if it is tagged.
 func (w *World) ownerOf(n *mesh.Node) *mesh.User {
 	u, _ := w.Users.Get(n.Owner)
 	return u
@@ -143,8 +142,8 @@ func (w *World) Class(n *mesh.Node) Class {
 	return w.PeerClass(n)
 }
 
-// PeerClass returns the class of a node as its peers see it, who still see a node
-// whose key has expired.
+// PeerClass returns the class of a node as a peer. Peers still see a node whose key has
+// expired.
 func (w *World) PeerClass(n *mesh.Node) Class {
 	if w.classes == nil {
 		return w.rules.classOf(n, w.ownerOf(n))
@@ -152,10 +151,9 @@ func (w *World) PeerClass(n *mesh.Node) Class {
 	return w.classes.at(n.ID)
 }
 
-// Sees reports whether the nodes of a class see n: one of the two may open a
-// connection to the other. Owner is the user who has the nodes of the class, or 0:
-// rules may let the nodes of one user reach each other. The result may be true for
-// a node and itself.
+// Sees reports whether the nodes of a class see n: one of the two may open a connection
+// to the other. owner is the owner of the nodes of the class, or 0: rules may let the
+// nodes of one user reach each other. The result may be true for a node and itself.
 func (w *World) Sees(c Class, owner mesh.UserID, n *mesh.Node) bool {
 	if c == Nobody {
 		return false
@@ -173,8 +171,8 @@ func Reclassified(from, to *World) []mesh.NodeID { return to.classes.changed(fro
 func (w *World) ClassBlock(first mesh.NodeID) []Class { return w.classes.block(first) }
 
 // Marks returns the marks of a node, sorted. Filters identify nodes by their marks.
-// Clients are told the marks of a peer together with the peer, so that their
-// filters do not change when a node is added or removed.
+// Clients get the marks of a peer together with the peer, so that their filters do not
+// change when a node is added or removed.
 func (w *World) Marks(n *mesh.Node) []string {
 	i := w.rules.info(w.PeerClass(n))
 	if n.Owner != 0 && i.self.any() {
@@ -183,8 +181,8 @@ func (w *World) Marks(n *mesh.Node) []string {
 	return i.marks
 }
 
-// SameMarks reports whether a node has the same marks in two worlds, as before in
-// the first and as after in the second.
+// SameMarks reports whether a node has the same marks in two worlds, given its value
+// before in the first and after in the second.
 func SameMarks(from, to *World, before, after *mesh.Node) bool {
 	if from.rules == to.rules && from.PeerClass(before) == to.PeerClass(after) && before.Owner == after.Owner {
 		return true
@@ -195,7 +193,7 @@ func SameMarks(from, to *World, before, after *mesh.Node) bool {
 // OwnMark returns the mark of all nodes of a user.
 func OwnMark(u mesh.UserID) string { return "mesh/own/" + strconv.FormatInt(int64(u), 10) }
 
-// SameShells reports whether the SSH rules for nodes of a class mean the same users
+// SameShells reports whether the SSH rules for nodes of a class refer to the same users
 // and nodes in two worlds.
 func SameShells(from, to *World, c Class) bool {
 	switch {
@@ -208,8 +206,8 @@ func SameShells(from, to *World, c Class) bool {
 	}
 }
 
-// Basis identifies what the answers of a world depend on besides the nodes. Unlike
-// a World, it keeps no snapshot in memory.
+// Basis identifies what the results of a world depend on besides the nodes. Unlike a
+// World, it keeps no snapshot in memory.
 type Basis struct {
 	rules  *Rules
 	known  *lookups
@@ -227,8 +225,8 @@ func (b Basis) SameRules(old Basis) bool { return b.rules == old.rules }
 func (b Basis) Same(old Basis) bool { return b.rules == old.rules && b.known == old.known }
 
 // SameInbound reports whether nodes of a class accept traffic from the same nodes,
-// described in the same way, in both. Listed says that they are sent addresses
-// instead of marks, own that they accept the nodes of one user.
+// described in the same way, in both. listed means that they are sent addresses instead
+// of marks, own that they accept the nodes of the same user.
 func (b Basis) SameInbound(old Basis, c Class, listed, own bool) bool {
 	switch i := b.rules.info(c); {
 	case b.rules != old.rules:

@@ -2,19 +2,19 @@ package stream
 
 import "github.com/fairlead-mesh/fairlead/internal/netmap"
 
-// sample is a message that a stream sent: the very bytes that the device got, whether they
-// are shared with other devices or not. It is verified after it was sent.
+// sample is a message that a stream sent: exactly the bytes that the device got, whether
+// they are shared with other devices or not. It is verified after it was sent.
 type sample struct {
 	viewer   netmap.Viewer
-	from, to *netmap.Scene // from is nil if the viewer held no map before
+	from, to *netmap.Scene // from is nil if the viewer had no map before
 	sent     [][]byte
 }
 
 // maxSamples is how many samples wait to be verified. Each keeps two worlds alive.
 const maxSamples = 2
 
-// requestSamples makes the next update of one stream, any of them, and the next
-// full map of any stream a sample.
+// requestSamples turns the next update of an arbitrary stream, and the next full map of
+// any stream, into a sample.
 func (h *Hub) requestSamples() {
 	h.sampleFull.Store(true)
 	h.mu.Lock()

@@ -27,8 +27,8 @@ func (b *bench) checked() (checks, failures float64) {
 	return checks, failures
 }
 
-// The self-check verifies the very bytes that devices are sent: those that viewers share,
-// those for a single viewer, and full maps.
+// The self-check verifies exactly the bytes that devices are sent: those that viewers
+// share, those for a single viewer, and full maps.
 func TestWhatDevicesAreSentIsVerified(t *testing.T) {
 	b := newBench(t, 70)
 	b.hub.RequestSamples() // there is no stream yet, so only a full map is sampled

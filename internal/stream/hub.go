@@ -16,14 +16,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Presence is told which streams there are. It must not block. Of two streams
-// of one node the one with the greater conn is the newer.
+// Presence is notified when streams open and close. Its methods must not block. If a node
+// has two streams, the one with the greater conn is newer.
 type Presence interface {
 	Opened(node mesh.NodeID, conn int64)
 	Closed(node mesh.NodeID, conn int64)
 }
 
-// Config of a hub. All but KeepAlive are required.
+// Config configures a Hub. All fields except KeepAlive are required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	Presence   Presence
@@ -41,9 +41,9 @@ const (
 	// writeLimit is how long a write may be blocked before its stream ends.
 	writeLimit   = 10 * time.Second
 	inspectEvery = 2 * time.Second
-	// maxUpdates is how many streams send updates at a time, and updateLimit how
-	// long one of them counts. A commit wakes all streams at once. If all of them
-	// ran, the ledger would wait behind thousands in the middle of a transaction.
+	// maxUpdates is how many streams send updates at a time, and updateLimit how long one
+	// of them counts. A commit wakes all streams at once. If all of them ran at once, the
+	// ledger would have to wait for thousands of them in the middle of a transaction.
 	maxUpdates  = 32
 	updateLimit = 200 * time.Millisecond
 	// maxFulls and fullLimit are the same for full maps.
@@ -57,8 +57,8 @@ const (
 	checkEvery = time.Minute
 )
 
-// encoder decides and encodes what viewers are sent. It is a netmap.Cache, except
-// in tests of what happens when that makes a mistake.
+// encoder decides and encodes what viewers are sent. It is a netmap.Cache, except in
+// tests that inject mistakes.
 type encoder interface {
 	Scene(w *policy.World) *netmap.Scene
 	Full(s *netmap.Scene, v netmap.Viewer, now time.Time) ([][]byte, error)
@@ -74,8 +74,8 @@ type Hub struct {
 	log       *slog.Logger
 	keepAlive time.Duration
 	cache     encoder
-	// updates and fulls are semaphores: of the streams that send an update, and of
-	// those that send a full map.
+	// updates and fulls are semaphores: for streams that send an update, and for those
+	// that send a full map.
 	updates, fulls chan struct{}
 	metrics        *metrics
 

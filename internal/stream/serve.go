@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Request asks for the map of a node. The caller has authenticated the node.
+// Request is a request for the map of a node. The caller has authenticated the node.
 type Request struct {
 	Node    mesh.NodeID
 	NodeKey key.NodePublic
@@ -40,7 +40,7 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 		return err
 	}
 	out := http.NewResponseController(w)
-	_ = out.SetWriteDeadline(time.Time{}) // Run watches over it instead
+	_ = out.SetWriteDeadline(time.Time{}) // Run enforces a limit instead
 	if !h.holdBack(ctx, r.Node) {
 		return nil
 	}
@@ -90,9 +90,9 @@ func (h *Hub) Once(ctx context.Context, w http.ResponseWriter, r Request) error 
 	return s.start(ctx)
 }
 
-// holdBack slows down two devices with the same state, such as a copied disk, that
-// keep taking their node from each other: the next one waits. It returns false if
-// the caller disconnected meanwhile.
+// holdBack slows down two devices with the same state, such as a copied disk, that keep
+// taking their node from each other: the next one waits. It returns false if the caller
+// disconnected in the meantime.
 func (h *Hub) holdBack(ctx context.Context, node mesh.NodeID) bool {
 	if !h.isContested(node) {
 		return true
@@ -142,7 +142,7 @@ type streamState struct {
 	w       http.ResponseWriter
 	out     *http.ResponseController
 	at      *netmap.Scene // the scene that was sent last
-	held    bool          // the world has shown that this stream holds the node
+	held    bool          // whether the world has shown that the node is on this stream
 }
 
 func (s *streamState) viewer() netmap.Viewer {
@@ -163,8 +163,8 @@ func (s *streamState) start(ctx context.Context) error {
 	return nil
 }
 
-// full sends everything and returns what it sent. Only so many streams do that at
-// a time: otherwise all of them would be late, and would hold up the ledger.
+// full sends the whole map and returns what it sent. Only a limited number of streams do
+// that at a time: otherwise all of them would be late, and would delay the ledger.
 func (s *streamState) full(ctx context.Context) (sent [][]byte, err error) {
 	release, err := s.acquire(ctx, s.fulls, fullLimit)
 	if err != nil {
@@ -179,8 +179,8 @@ func (s *streamState) full(ctx context.Context) (sent [][]byte, err error) {
 	return parts, s.write(parts)
 }
 
-// acquire waits for a semaphore. It is given back by release, or after a limit, so
-// that slow readers do not hold up others.
+// acquire waits for a semaphore. It is returned by release, or after a time limit, so
+// that slow readers do not block others.
 func (s *streamState) acquire(ctx context.Context, semaphore chan struct{}, limit time.Duration) (release func(), err error) {
 	select {
 	case semaphore <- struct{}{}:
@@ -245,11 +245,11 @@ func (s *streamState) send(ctx context.Context, u netmap.Update, release func())
 	return slices.Concat(u.Messages, full), err
 }
 
-// reached notes that the viewer has been sent everything up to the current world.
+// reached records that the viewer has been sent everything up to the current world.
 func (s *streamState) reached() { s.session.rev.Store(int64(s.at.Rev)) }
 
-// supersededBy reports whether another stream took the node over: the world shows
-// another one after it had shown this one.
+// supersededBy reports whether another stream took the node over: the world shows another
+// stream after it had shown this one.
 func (s *streamState) supersededBy(now mesh.Presence) bool {
 	mine := now.Replica == string(s.ledger.Cluster().Self().ID) && now.Conn == s.session.conn
 	s.held = s.held || mine

@@ -259,7 +259,7 @@ func TestStreamEndsWhenAnotherReplicaHoldsTheNode(t *testing.T) {
 	conn := b.hub.Conn(1)
 	b.commit(mesh.Online{ID: 1, Replica: "other", Conn: 5, At: meshgen.Start}) // an older claim, from before this stream
 	b.commit(mesh.Online{ID: 1, Replica: string(b.ledger.Cluster().Self().ID), Conn: conn, At: meshgen.Start})
-	for b.hub.Rev(1) < b.ledger.World().Rev { // a stream that skips over its own claim is ended by its silence
+	for b.hub.Rev(1) < b.ledger.World().Rev { // a stream that skipped the world with its own claim is ended when it falls silent
 		runtime.Gosched()
 	}
 	b.commit(mesh.Offline{ID: 1, At: meshgen.Start}) // a mistake that presence corrects

@@ -43,7 +43,7 @@ func (s *Set) AddAll(t, but Set) {
 // Has reports whether i is an element.
 func (s Set) Has(i int) bool { return i>>6 < len(s) && s[i>>6]&(1<<(i&63)) != 0 }
 
-// Meets reports whether s and t share an element.
+// Meets reports whether s and t have an element in common.
 func (s Set) Meets(t Set) bool {
 	for i := range min(len(s), len(t)) {
 		if s[i]&t[i] != 0 {

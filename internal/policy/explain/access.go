@@ -7,9 +7,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// access is what can be reached of an address, in a normal form that does not depend
-// on how rules say it. Clients answer echo requests of anyone who may reach anything
-// of them, so ICMP alone makes only the difference between nothing and something.
+// access is what can be reached at an address, in a normal form that does not depend on
+// how the rules are written. Clients respond to echo requests from anyone who may reach
+// anything on them, so ICMP matters only if nothing else is allowed.
 type access struct {
 	something      bool
 	tcp, udp, sctp []lang.PortRange
@@ -66,8 +66,8 @@ func (a access) minus(b access) access {
 	return less
 }
 
-// meets reports whether a and b have something in common. Any access includes echo
-// requests, so one that has nothing else meets every other.
+// meets reports whether a and b have something in common. Every access includes echo
+// requests, so an access with nothing else meets every other.
 func (a access) meets(b access) bool {
 	alone := func(x access) bool { return len(x.tcp)+len(x.udp)+len(x.sctp)+len(x.others) == 0 }
 	if !a.something || !b.something {
@@ -83,7 +83,7 @@ func portsMeet(a, b []lang.PortRange) bool {
 	})
 }
 
-// portsWithout returns a without b. Both are sorted.
+// portsWithout returns the ports in a that are not in b. Both are sorted.
 func portsWithout(a, b []lang.PortRange) (list []lang.PortRange) {
 	for _, p := range a {
 		first := int(p.First)
@@ -137,20 +137,20 @@ func (a access) full() bool {
 // nothing is the number of the empty access.
 const nothing = 0
 
-// accessTable numbers accesses, so that comparing and joining them is a lookup. Equal
+// accessTable numbers accesses, so that comparing and merging them is a lookup. Equal
 // accesses have equal numbers.
 type accessTable struct {
 	all     []access
 	full    []bool // by number: all ports are open
-	port22  []bool // by number: port 22 is
+	port22  []bool // by number: port 22 is open
 	numbers map[string]int
-	sums    [][]int32 // by two numbers, in order; 0 is not known yet
+	sums    [][]int32 // by two numbers, in order; 0 means not computed yet
 	lost    map[[2]int]int
 }
 
 func newAccessTable() *accessTable {
 	b := &accessTable{numbers: map[string]int{}, lost: map[[2]int]int{}}
-	b.number(access{}) // it is nothing
+	b.number(access{}) // the access is empty
 	return b
 }
 

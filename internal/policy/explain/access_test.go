@@ -102,7 +102,7 @@ func meshFor(t testing.TB, nodes string) *mesh.Snapshot {
 }
 
 // answers evaluates each question: source, destination and service. Lines that begin with a
-// tab are answers.
+// tab are the expected answers.
 func answers(t testing.TB, w *policy.World, questions string) string {
 	t.Helper()
 	var b strings.Builder

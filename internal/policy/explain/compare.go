@@ -15,17 +15,17 @@ import (
 // Limits of what an effect lists.
 const (
 	maxShifts     = 200
-	maxFollowed   = 20_000 // shifts that are told apart
+	maxFollowed   = 20_000 // shifts that are distinguished
 	maxSamples    = 20
 	maxPrincipals = 20
 	maxLines      = 20
-	// maxWork bounds how many pairs of buckets are compared. A pair in which
-	// something changes counts as changeWork for each pair of subsets.
+	// maxWork limits how many pairs of buckets are compared. A pair in which something
+	// changes counts as changeWork for each pair of subsets.
 	maxWork    = 8_000_000
 	changeWork = 8
 )
 
-// comparison finds the difference of two worlds.
+// comparison computes the difference between two worlds.
 type comparison struct {
 	before, after *evaluator
 	accesses      *accessTable
@@ -36,28 +36,28 @@ type comparison struct {
 	byOwner    bool // subsets have one owner each, because rules use autogroup:self
 	subsetOf   map[mesh.NodeID]*subset
 	sets       [][]string // the names of principals with nodes in the same buckets
-	fullBefore bool       // every pair reached everything
+	fullBefore bool       // whether every pair reached everything
 	fullAfter  bool
-	some       bool // there is a pair
+	some       bool // whether there is a pair
 
 	shifts map[shiftKey]*shift
 	shells map[shiftKey]*shellShift
 }
 
-// bucket is a set of nodes that neither world tells apart.
+// bucket is a set of nodes that neither world distinguishes.
 type bucket struct {
 	index               int
 	srcBefore, srcAfter *classRules // as sources
-	dstBefore, dstAfter *classRules // as destinations: nobody reaches an expired node
+	dstBefore, dstAfter *classRules // as destinations, without expired nodes, which nobody reaches
 	nodes               int
 	subsets             []*subset
-	sshBefore, sshAfter bool      // port 22 was reached
-	lost                bool      // every node reaches less
-	lostTo              []*bucket // some of the nodes reach less of these
+	sshBefore, sshAfter bool      // whether port 22 was reachable
+	lost                bool      // whether every node reaches less
+	lostTo              []*bucket // buckets of which some of the nodes reach less
 }
 
-// subset is the nodes of a bucket whose principals are in the same set and, if rules
-// use autogroup:self, that have the same owner.
+// subset holds the nodes of a bucket that belong to the same principals and, if rules use
+// autogroup:self, to the same owner.
 type subset struct {
 	*bucket
 	number                  int // in comparison.subsets
@@ -66,7 +66,7 @@ type subset struct {
 	nodes                   []*mesh.Node
 	names                   []string // of their principals, once principalsIn has used it
 	online                  int
-	sshBefore, sshAfter     bool // port 22 was reached by nodes of the same user
+	sshBefore, sshAfter     bool // whether nodes of the same user reached port 22
 	lost                    bool
 }
 
@@ -75,7 +75,7 @@ type shiftKey struct {
 	own      bool
 }
 
-// shift is a Shift in the making.
+// shift is a Shift under construction.
 type shift struct {
 	Shift
 	affected
@@ -83,13 +83,13 @@ type shift struct {
 	losers       map[*subset]bool
 }
 
-// shellShift is a ShellShift in the making.
+// shellShift is a ShellShift under construction.
 type shellShift struct {
 	ShellShift
 	affected
 }
 
-// affected says for which subsets something changes, if subsets have one owner each.
+// affected holds the subsets for which something changes, if each subset has one owner.
 type affected struct {
 	key      shiftKey
 	from, to bitset.Set
@@ -113,7 +113,7 @@ func (w *world) principalOf(n *mesh.Node) string {
 	return n.Name
 }
 
-// sort puts all nodes that both worlds have into buckets and subsets.
+// sort assigns all nodes that are in both worlds to buckets and subsets.
 func (c *comparison) sort() {
 	type bucketKey struct {
 		before, after             policy.Class
@@ -189,7 +189,7 @@ func (c *comparison) fill(bucketOf map[mesh.NodeID]*bucket, numberOf map[string]
 	c.fullBefore, c.fullAfter = true, true
 }
 
-// same reports whether one user has both subsets, before or after.
+// same reports whether the same user owns both subsets, before or after.
 func same(a, b *subset) bool {
 	return a.ownerBefore != 0 && a.ownerBefore == b.ownerBefore || a.ownerAfter != 0 && a.ownerAfter == b.ownerAfter
 }
@@ -202,7 +202,7 @@ func pairsBetween(a, b *subset) int {
 	return len(a.nodes) * len(b.nodes)
 }
 
-// ownPairs yields the pairs of subsets that one user has.
+// ownPairs yields the pairs of subsets with the same owner.
 func (c *comparison) ownPairs(yield func(a, b *subset) bool) {
 	byBefore, byAfter := map[mesh.UserID][]*subset{}, map[mesh.UserID][]*subset{}
 	for _, e := range c.subsets {
@@ -227,7 +227,7 @@ func (c *comparison) ownPairs(yield func(a, b *subset) bool) {
 	}
 }
 
-// comparePairs compares all pairs except for those that one user has.
+// comparePairs compares all pairs except those with the same owner.
 func (c *comparison) comparePairs() {
 	own := make([]map[int]int, len(c.buckets)) // by both buckets
 	for a, b := range c.ownPairs {
@@ -274,8 +274,8 @@ func (c *comparison) comparePairs() {
 	}
 }
 
-// losesTo notes that nodes of a bucket no longer reach something of another. These
-// are all nodes, unless some users have nodes in both.
+// losesTo records that nodes of a bucket no longer reach something in another bucket.
+// This applies to all of its nodes, unless some users have nodes in both.
 func (j *bucket) losesTo(b *bucket, own bool) {
 	if own {
 		j.lostTo = append(j.lostTo, b)
@@ -284,7 +284,7 @@ func (j *bucket) losesTo(b *bucket, own bool) {
 	j.lost = true
 }
 
-// compareOwn compares the pairs that one user has, before or after.
+// compareOwn compares the pairs with the same owner, before or after.
 func (c *comparison) compareOwn() {
 	for a, b := range c.ownPairs {
 		n := pairsBetween(a, b)
@@ -384,9 +384,9 @@ func principalsOf(names []string) Principals {
 	return Principals{Names: names[:min(len(names), maxPrincipals)], Count: len(names)}
 }
 
-// ends returns the principals of an effect that have nodes in the affected subsets.
-// Rules with autogroup:self affect each owner differently, so these may be a part of
-// the sets.
+// ends returns the principals of an effect that have nodes in the affected subsets. Rules
+// with autogroup:self affect each owner differently, so these may be only some of the
+// principals in the sets.
 func (c *comparison) ends(f *affected) (from, to Principals) {
 	if !c.byOwner {
 		return c.principals(f.key.from), c.principals(f.key.to)
@@ -436,8 +436,9 @@ func addLine(list []lang.Line, l lang.Line) []lang.Line {
 	return slices.Insert(list, i, l)
 }
 
-// countLosers counts the nodes that no longer reach something. What a bucket loses of
-// another, a subset loses if the other has nodes that are not of the same user.
+// countLosers counts the nodes that no longer reach something. If a bucket loses access
+// to another bucket, so does each of its subsets, provided that the other bucket has
+// nodes of a different user.
 func (c *comparison) countLosers() {
 	for _, e := range c.subsets {
 		e.lost = e.lost || e.bucket.lost
@@ -462,7 +463,7 @@ func (c *comparison) countLosers() {
 	}
 }
 
-// finish sorts the results into the effect.
+// finish adds the sorted results to the effect.
 func (c *comparison) finish() {
 	list := slices.SortedFunc(maps.Values(c.shifts), func(a, b *shift) int {
 		return cmp.Or(b.Pairs-a.Pairs, compareEnds(a.From, a.To, b.From, b.To), othersFirst(a.Own, b.Own))

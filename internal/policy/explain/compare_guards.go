@@ -9,10 +9,10 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// maxGuards bounds the warnings of one kind.
+// maxGuards limits the number of warnings of one kind.
 const maxGuards = 20
 
-// guard adds warnings about changes that are easily a mistake.
+// guard adds warnings about changes that are likely to be mistakes.
 func (c *comparison) guard(viewer *End) {
 	c.guardUnreachable()
 	if viewer != nil {
@@ -23,8 +23,8 @@ func (c *comparison) guard(viewer *End) {
 	}
 }
 
-// guardUnreachable warns of nodes with tags or routes whose port 22 nobody reaches
-// any more.
+// guardUnreachable warns of nodes with tags or routes whose port 22 nobody can reach any
+// more.
 func (c *comparison) guardUnreachable() {
 	left, all := map[string][]mesh.NodeID{}, map[string]int{}
 	for n := range c.after.Nodes.All() {
@@ -103,7 +103,7 @@ func (c *comparison) nodeNames(ids []mesh.NodeID) string {
 	return inWords(names)
 }
 
-// inWords joins names with "and"; of many it names only the first.
+// inWords joins names with "and". If there are many, it names only the first ones.
 func inWords(names []string) string {
 	const most = 3
 	switch {

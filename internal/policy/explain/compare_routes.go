@@ -13,13 +13,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// routeOffers is a prefix behind routers, with the rules that lead there.
+// routeOffers is a prefix behind routers, with the rules that give access to it.
 type routeOffers struct {
 	prefix        netip.Prefix // a default route stands for the internet
-	before, after []offer      // of rules that lead to all of it
+	before, after []offer      // of rules that give access to all of it
 }
 
-// behind yields the rules that lead to something behind a node, and to which places.
+// behind yields the rules that give access to networks behind a node, each with these networks.
 func (s *evaluator) behind(c policy.Class, n *mesh.Node, yield func(rule, access int, places []netip.Prefix)) {
 	if c == policy.Nobody {
 		return
@@ -34,7 +34,7 @@ func (s *evaluator) behind(c policy.Class, n *mesh.Node, yield func(rule, access
 	}
 }
 
-// offersBehind returns the places behind a node that rules of either world lead to.
+// offersBehind returns the networks behind a node that rules of either world give access to.
 func (c *comparison) offersBehind(was, is *mesh.Node) []routeOffers {
 	type offerAt struct {
 		offer
@@ -65,8 +65,8 @@ func (c *comparison) offersBehind(was, is *mesh.Node) []routeOffers {
 	return list
 }
 
-// holds reports whether one place is part of another. The internet is part only of
-// itself and has no other parts.
+// holds reports whether one network is part of another. The internet is part only of itself and
+// has no other parts.
 func holds(whole, part netip.Prefix) bool {
 	if whole.Bits() == 0 || part.Bits() == 0 {
 		return whole == part
@@ -74,14 +74,14 @@ func holds(whole, part netip.Prefix) bool {
 	return whole.Bits() <= part.Bits() && whole.Contains(part.Addr())
 }
 
-// routeShift is a RouteShift in the making.
+// routeShift is a RouteShift under construction.
 type routeShift struct {
 	RouteShift
 	from map[int]bool // sets of principals
 }
 
-// compareRoutes finds out for whom access to places behind routers changes. Routers
-// of one bucket with the same routes are compared once.
+// compareRoutes determines for whom access to networks behind routers changes. Routers of one
+// bucket with the same routes are compared once.
 func (c *comparison) compareRoutes() {
 	type group struct {
 		*bucket
@@ -131,8 +131,8 @@ func (c *comparison) compareRoutes() {
 	c.effect.MoreRoutes = max(0, len(all)-maxShifts)
 }
 
-// compareOffers compares what nodes of a bucket reach behind a router. A part of a place
-// is listed only if it changes in another way than the whole.
+// compareOffers compares what nodes of a bucket reach behind a router. A part of a network is
+// listed only if it changes differently from the whole.
 func (c *comparison) compareOffers(j *bucket, routes []routeOffers, shifts map[string]*routeShift) {
 	type change struct {
 		prefix        netip.Prefix
@@ -153,7 +153,7 @@ func (c *comparison) compareOffers(j *bucket, routes []routeOffers, shifts map[s
 			return sum
 		}
 		before, after := sum(j.srcBefore.src[family], w.before), sum(j.srcAfter.src[family], w.after)
-		// The narrowest place around this one decides whether this one is listed.
+		// The smallest network around this one decides whether this one is listed.
 		i := len(told) - 1
 		for i >= 0 && !holds(told[i].prefix, w.prefix) {
 			i--

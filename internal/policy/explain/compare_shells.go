@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// shellTable finds out what sets of SSH rules of one world allow, and remembers it by
-// the key of the set.
+// shellTable computes what sets of SSH rules of one world allow, and caches it by the key
+// of the set.
 type shellTable struct {
 	*evaluator
 	known map[string][]ShellUser
@@ -50,7 +50,7 @@ func (s *shellTable) users(rules bitset.Set) []ShellUser {
 	return list
 }
 
-// resolve returns the first entry that means a user, or nil.
+// resolve returns the first entry that matches a user, or nil.
 func resolve(list []ShellUser, name string) *ShellUser {
 	i := slices.IndexFunc(list, func(u ShellUser) bool { return u.Name == name || u.Name == lang.NonRoot && name != "root" })
 	if i < 0 {
@@ -59,7 +59,8 @@ func resolve(list []ShellUser, name string) *ShellUser {
 	return &list[i]
 }
 
-// shellsWithout returns the users in a that b does not have, or not in the same way.
+// shellsWithout returns the users in a that b does not contain, or contains with another
+// action.
 func shellsWithout(a, b []ShellUser) (list []ShellUser) {
 	for _, u := range slices.Concat(a, b) {
 		has, other := resolve(a, u.Name), resolve(b, u.Name)
@@ -84,7 +85,7 @@ func (s *shellTable) lines(list []lang.Line, rules bitset.Set, users []ShellUser
 	return list
 }
 
-// compareShells finds out for whom SSH access changes.
+// compareShells determines for whom SSH access changes.
 func (c *comparison) compareShells() {
 	if len(c.before.ssh)+len(c.after.ssh) == 0 {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// FuzzCompile checks that every valid policy answers every question, and that the reverse
-// change loses what the change gains.
+// FuzzCompile checks that every question can be evaluated for every valid policy, and
+// that the reverse change loses what the change gains.
 func FuzzCompile(f *testing.F) {
 	for _, pattern := range []string{"../lang/testdata/language/*.txt", "testdata/access/*.txt", "testdata/preview/*.txt"} {
 		files, err := filepath.Glob(pattern)

@@ -21,7 +21,7 @@ var ErrNoSuchEnd = errors.New("unknown source or destination")
 // End is one end of a connection. One of Node, User, Group and Tag is set, or Addr
 // alone.
 type End struct {
-	// Node is a node: with Addr by this address, without it by any.
+	// Node is a node. If Addr is set, only this address of it is meant, otherwise any.
 	Node mesh.NodeID
 	Addr netip.Addr
 	// User is a user, in the form of lang.UserName, on any node without tags. The
@@ -33,7 +33,7 @@ type End struct {
 	Tag string
 }
 
-// ParseEnd returns what a text names: a node by name, id or address; a user by name
+// ParseEnd returns what a text refers to: a node by name, id or address; a user by name
 // or e-mail address, with or without "@" at the end; a tag; a group; a host of the
 // policy; an address. Nodes take precedence over hosts, and hosts over users.
 func ParseEnd(w *policy.World, text string) (End, error) { return newWorld(w).parseEnd(text) }
@@ -116,10 +116,10 @@ func (w *world) endNames() (names []string) {
 	return names
 }
 
-// endpoints returns the endpoints that an end stands for. For users, groups and tags
-// these are an imagined node and one existing node of each class. One is enough:
-// rules do not tell nodes of a class apart, except by autogroup:self, and that
-// depends on the user alone.
+// endpoints returns the endpoints of an end. For users, groups and tags these are a
+// hypothetical node and one existing node of each class. One is enough: rules do not
+// distinguish nodes of a class, except through autogroup:self, which depends only on the
+// user.
 func (w *world) endpoints(e End) (list []endpoint) {
 	switch {
 	case e.Node != 0:
@@ -149,7 +149,7 @@ func (w *world) endpoints(e End) (list []endpoint) {
 	return list
 }
 
-// endpointsOf returns a node by all its addresses, or by one.
+// endpointsOf returns the endpoints of a node for all its addresses, or for one.
 func (w *world) endpointsOf(n *mesh.Node, only netip.Addr) (list []endpoint) {
 	for _, a := range n.Addrs() {
 		if !only.IsValid() || a == only {
@@ -159,7 +159,7 @@ func (w *world) endpointsOf(n *mesh.Node, only netip.Addr) (list []endpoint) {
 	return list
 }
 
-// imagine returns an imagined node in each address family.
+// imagine returns a hypothetical node in each address family.
 func imagine(p endpoint) (list []endpoint) {
 	p.own = true
 	for _, p.span = range policy.MeshPrefixes() {
@@ -168,7 +168,7 @@ func imagine(p endpoint) (list []endpoint) {
 	return list
 }
 
-// namesFor returns all names of the user who has one of them.
+// namesFor returns all names of the user with the given name.
 func (w *world) namesFor(name string) []string {
 	for u := range w.Users.All() {
 		if names := lang.NamesOf(u); slices.Contains(names, name) {
@@ -178,7 +178,7 @@ func (w *world) namesFor(name string) []string {
 	return []string{name}
 }
 
-// isPartOf reports whether a user, a group or a tag means a node.
+// isPartOf reports whether a user, a group or a tag includes a node.
 func (w *world) isPartOf(n *mesh.Node, e End) bool {
 	p := endpoint{}
 	w.identify(&p, n)
@@ -192,7 +192,7 @@ func (w *world) isPartOf(n *mesh.Node, e End) bool {
 	}
 }
 
-// text returns the name of an end in sentences.
+// text returns the name of an end for use in sentences.
 func (w *world) text(e End) string {
 	if n, ok := w.Nodes.Get(e.Node); ok {
 		return n.Name

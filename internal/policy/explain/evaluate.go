@@ -9,30 +9,30 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// This file defines what a policy means, rule by rule and packet by packet. What
-// package policy answers for whole classes of nodes must agree with it.
+// This file defines what a policy means, rule by rule and packet by packet. The results
+// of package policy for whole classes of nodes must agree with it.
 
 // endpoint is the source or destination of a packet as rules see it: an address of a
-// node, an address that no node has, or an address of an imagined node, of which
-// only the identity is known.
+// node, an address that no node has, or an address of a hypothetical node, of which only
+// the identity is known.
 type endpoint struct {
 	name string // empty for an address that no node has
-	// span contains the address. For an imagined node it is all of a mesh prefix.
+	// span contains the address. For a hypothetical node it is a whole mesh prefix.
 	span netip.Prefix
-	// own says that the address belongs to a node, which has tags or an owner. The
-	// owner of an imagined node is 0.
+	// own says that the address belongs to a node, which has tags or an owner. The owner
+	// of a hypothetical node is 0.
 	own   bool
 	owner mesh.UserID
 	lang.Identity
 
-	// For a destination: the node where its packets arrive. A nil node stands for
-	// any router that leads there.
+	// For a destination: the node where its packets arrive. A nil node stands for any
+	// router to that address.
 	at             *mesh.Node
-	behind, beyond bool // inside of a route of at; in the internet behind at
+	behind, beyond bool // within a route of at; in the internet behind at
 }
 
-// Allows reports whether node at accepts a packet; the port counts for protocols
-// that have ports. It asks the rules one by one, which is slow but simple.
+// Allows reports whether node at accepts a packet; the port matters only for protocols
+// that have ports. It checks the rules one by one, which is slow but simple.
 func Allows(world *policy.World, src, dst netip.Addr, at *mesh.Node, protocol int, port uint16) bool {
 	w := newWorld(world)
 	if at.KeyExpired || src.Is4() != dst.Is4() {
@@ -75,7 +75,7 @@ func (w *world) identify(p *endpoint, n *mesh.Node) {
 	p.name, p.own, p.owner, p.Identity = n.Name, true, n.Owner, lang.IdentityOf(w.Snapshot, n)
 }
 
-// means reports whether a target means an endpoint, by its identity or its address.
+// means reports whether a target matches an endpoint, by its identity or its address.
 func (w *world) means(t *lang.Target, p *endpoint) bool {
 	if t.Kind == lang.Addresses {
 		return slices.ContainsFunc(t.Prefixes, p.within)
@@ -83,12 +83,12 @@ func (w *world) means(t *lang.Target, p *endpoint) bool {
 	return p.own && t.Identifies(&p.Identity, w.groups)
 }
 
-// within reports whether a prefix contains the address of p, wherever in span it is.
+// within reports whether a prefix contains all of the span of p.
 func (p *endpoint) within(q netip.Prefix) bool {
 	return q.Bits() <= p.span.Bits() && q.Contains(p.span.Addr())
 }
 
-// called returns the name of p in sentences.
+// called returns the name of p for use in sentences.
 func (p *endpoint) called() string {
 	if p.name == "" {
 		return p.span.Addr().String()
@@ -101,7 +101,7 @@ func (p *endpoint) six() bool { return p.span.Addr().Is6() }
 // imagined reports whether only the identity of p is known.
 func (p *endpoint) imagined() bool { return !p.span.IsSingleIP() }
 
-// isSource reports whether a target of a rule's sources means s.
+// isSource reports whether a source of a rule matches s.
 func (w *world) isSource(t *lang.Target, s *endpoint) bool {
 	switch t.Kind {
 	case lang.DangerAll:
@@ -113,7 +113,7 @@ func (w *world) isSource(t *lang.Target, s *endpoint) bool {
 	}
 }
 
-// sourceIn returns which of a rule's sources means s, or -1.
+// sourceIn returns the index of the rule's source that matches s, or -1.
 func (w *world) sourceIn(targets []lang.Target, s *endpoint) int {
 	for i := range targets {
 		if w.isSource(&targets[i], s) {
@@ -123,8 +123,7 @@ func (w *world) sourceIn(targets []lang.Target, s *endpoint) int {
 	return -1
 }
 
-// isDestination reports whether a target of a rule's destinations means d, for
-// packets from s.
+// isDestination reports whether a destination of a rule matches d, for packets from s.
 func (w *world) isDestination(t *lang.Target, s, d *endpoint) bool {
 	switch t.Kind {
 	case lang.Any:
@@ -150,8 +149,8 @@ func samePerson(a, b *endpoint) bool {
 	return slices.ContainsFunc(a.Names, func(name string) bool { return slices.Contains(b.Names, name) })
 }
 
-// appliesAt reports whether a rule applies where the packets for d arrive: one with via
-// applies only behind the routers that it names.
+// appliesAt reports whether a rule applies where the packets for d arrive: a rule with
+// via applies only behind the routers that it names.
 func appliesAt(r *lang.Rule, d *endpoint) bool {
 	return len(r.Via) == 0 || !d.own &&
 		(d.at == nil || slices.ContainsFunc(r.Via, func(tag string) bool { return slices.Contains(d.at.Tags, tag) }))
@@ -161,11 +160,11 @@ func appliesAt(r *lang.Rule, d *endpoint) bool {
 type portQuery struct {
 	protocol int
 	port     uint16
-	anyPort  bool // one port is enough, whichever
+	anyPort  bool // any one port is enough
 }
 
-// serves reports whether services include what is asked for. Clients answer echo
-// requests of anyone who may reach anything of them.
+// serves reports whether services include what is asked for. Clients respond to echo
+// requests from anyone who may reach anything on them.
 func (q portQuery) serves(services []lang.Service, six bool) bool {
 	return slices.ContainsFunc(services, func(s lang.Service) bool {
 		if !six && q.protocol == lang.ICMP || six && q.protocol == lang.ICMPv6 {
@@ -181,9 +180,9 @@ func (q portQuery) serves(services []lang.Service, six bool) bool {
 	})
 }
 
-// verdict says how much of a rule matches a packet: the first source and the first
-// destination that match, or -1. If several destinations match, the first that has
-// the service is preferred.
+// verdict is how much of a rule matches a packet: the first source and the first
+// destination that match, or -1. If several destinations match, the first that has the
+// service is preferred.
 type verdict struct {
 	src, dst int
 	service  bool

@@ -17,38 +17,38 @@ const (
 )
 
 // AccessMap says who reaches whom, and what a draft would change. Nodes whose key has
-// expired reach nobody, and nobody reaches them. A user who is asked for by name and has
-// no nodes counts as one node without tags.
+// expired reach nobody, and nobody reaches them. A user without nodes who is asked for by
+// name counts as one untagged node.
 type AccessMap struct {
-	// From are the sources and To the destinations, up to a limit.
+	// From holds the sources and To the destinations, up to a limit.
 	From, To         []Principal
 	MoreFrom, MoreTo int
-	// Cells are the pairs of principals with nodes that reach each other, before or
+	// Cells holds the pairs of principals with nodes that reach each other, before or
 	// after, in the order of From and To and up to a limit.
 	Cells     []AccessCell
 	MoreCells int
-	// Rules are those that cells refer to.
+	// Rules holds the rules that cells refer to.
 	Rules []MapRule
 }
 
-// AccessCell says what nodes of one principal reach of those of another. A route
-// counts as one node.
+// AccessCell is what nodes of one principal can reach on those of another. A route counts
+// as one node.
 type AccessCell struct {
 	From, To int // indexes in AccessMap.From and AccessMap.To
-	// Services are what some pairs of nodes allow: Pairs is their number, Of that of
-	// all pairs.
+	// Services is what is allowed between some pairs of nodes. Pairs is the number of
+	// these pairs, Of the number of all pairs.
 	Services  []lang.Service
 	Pairs, Of int
-	// Own says that all of these pairs are nodes of the same user.
+	// Own means that the nodes of each of these pairs have the same owner.
 	Own bool
 	// What a draft changes, and for how many pairs.
 	LostPairs, GainedPairs, ChangedPairs int
 	Lost, Gained                         []lang.Service
-	// Rules are those that allow it, up to a limit.
+	// Rules holds the rules that allow it, up to a limit.
 	Rules []RuleShare
 }
 
-// RuleShare says how many pairs of nodes a rule allows something.
+// RuleShare is the number of pairs of nodes for which a rule allows something.
 type RuleShare struct {
 	Rule          int // index in AccessMap.Rules
 	Before, After int
@@ -57,14 +57,14 @@ type RuleShare struct {
 // MapRule is a rule of the policy in force, of the draft, or of both.
 type MapRule struct {
 	*lang.Rule
-	// Before is its line in the policy in force, After that in the draft. They are
-	// the same without a draft.
+	// Before is its line in the policy in force, After its line in the draft. Without a
+	// draft they are equal.
 	Before, After  lang.Line
 	Added, Removed bool // by the draft
 }
 
-// MapOf finds out who reaches whom. Given two different worlds with the same nodes,
-// it also says what changes from the first to the second. Like Preview it asks the
+// MapOf determines who reaches whom. Given two different worlds with the same nodes, it
+// also returns what changes from the first to the second. Like Preview, it uses the
 // compiled rules, and its cost depends on the number of classes, not of nodes.
 func MapOf(from, to *policy.World, ask MapQuestion) (*AccessMap, error) {
 	s := &mapBuilder{accesses: newAccessTable()}
@@ -91,7 +91,7 @@ func MapOf(from, to *policy.World, ask MapQuestion) (*AccessMap, error) {
 	return s.finish(), nil
 }
 
-// AxisError says on which side of a map something unknown was asked for.
+// AxisError is the error for an unknown name, and says on which side of the map it is.
 type AxisError struct {
 	Side string // "from" or "to"
 	Err  error
@@ -99,14 +99,14 @@ type AxisError struct {
 
 func (e *AxisError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the reason.
+// Unwrap returns the underlying error.
 func (e *AxisError) Unwrap() error { return e.Err }
 
-// mapBuilder makes an AccessMap.
+// mapBuilder builds an AccessMap.
 type mapBuilder struct {
-	before, after *evaluator // the same one without a draft
+	before, after *evaluator // without a draft, the same world
 	accesses      *accessTable
-	groupsOf      map[string][]string // of a name of a user, in either world
+	groupsOf      map[string][]string // users by name, in either world
 	named         map[string]bool     // names of users in rules of either world
 	from, to      *axis
 	buckets       []*mapBucket
@@ -117,7 +117,7 @@ type mapBuilder struct {
 	row           []tally // of one bucket, by principals of to
 }
 
-// mapBucket is a set of nodes that neither world tells apart, or what is behind
+// mapBucket is a set of nodes that neither world distinguishes, or what is behind
 // routers.
 type mapBucket struct {
 	srcBefore, srcAfter, dstBefore, dstAfter *classRules
@@ -126,10 +126,10 @@ type mapBucket struct {
 	route                                    string
 }
 
-// share says how many nodes of a bucket a principal has.
+// share is how many nodes of a bucket belong to a principal.
 type share struct{ principal, nodes int }
 
-// mapSubset is the nodes of a bucket that belong to the same principals and the same
+// mapSubset holds the nodes of a bucket that belong to the same principals and the same
 // user.
 type mapSubset struct {
 	*mapBucket
@@ -217,7 +217,7 @@ func addShare(list []share, principal, nodes int) []share {
 	return list
 }
 
-// matchRules finds out which rules both worlds have.
+// matchRules determines which rules are in both worlds.
 func (s *mapBuilder) matchRules() {
 	text := func(r *lang.Rule) string {
 		t := fmt.Sprint(r.Grant, targetTexts(r.Src), r.Via, r.App)
@@ -259,7 +259,7 @@ func targetTexts(targets []lang.Target) string {
 	return text
 }
 
-// reachability says what nodes of one bucket reach of those of another.
+// reachability is what nodes of one bucket can reach on those of another.
 type reachability struct {
 	before, after     [2]int // by family
 	has, lost, gained int
@@ -273,8 +273,8 @@ type ruleHit struct {
 
 func (m *reachability) none() bool { return m.before == [2]int{} && m.after == [2]int{} }
 
-// reach finds out what bucket a reaches of bucket b; own says that the same user has
-// the nodes.
+// reach determines what bucket a can reach on bucket b; own means that the nodes have the
+// same owner.
 func (s *mapBuilder) reach(m *reachability, a, b *mapBucket, own bool) {
 	*m = reachability{rules: m.rules[:0]}
 	m.after = s.after.reach(a.srcAfter, b.dstAfter, own)
@@ -324,7 +324,7 @@ func (s *evaluator) eachRule(a, b *classRules, own bool, yield func(rule int)) {
 	}
 }
 
-// tally is a cell in the making.
+// tally is a cell under construction.
 type tally struct {
 	unchanged, lost, gained, changed, own int // pairs
 	has, less, more                       int // accesses
@@ -385,8 +385,8 @@ func (s *mapBuilder) cell(from, to int) *tally {
 	return *c
 }
 
-// compareBuckets compares all pairs of nodes as if no user had both. Two buckets are
-// compared once, whatever principals their nodes belong to.
+// compareBuckets compares all pairs of nodes as if no two had the same owner. Two buckets
+// are compared once, whatever principals their nodes belong to.
 func (s *mapBuilder) compareBuckets() {
 	var m reachability
 	s.row = make([]tally, len(s.to.all))
@@ -450,7 +450,7 @@ func (p *mapBucket) inBoth() map[[2]int]int {
 	return shared
 }
 
-// compareOwn corrects the counts for pairs that one user has.
+// compareOwn corrects the counts for pairs with the same owner.
 func (s *mapBuilder) compareOwn() {
 	var others, own reachability
 	for _, subsets := range s.owned {

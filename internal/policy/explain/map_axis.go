@@ -28,7 +28,7 @@ const OtherUsers = "other users"
 // internetName is the principal of everything behind exit nodes.
 const internetName = "autogroup:internet"
 
-// MapQuestion says what an AccessMap is about. From and To are names that ParseEnd
+// MapQuestion selects what an AccessMap shows. From and To are names that ParseEnd
 // accepts, routes, autogroup:internet or OtherUsers. An empty list means everyone,
 // divided as By says. ByNodes also divides principals that are named.
 type MapQuestion struct {
@@ -36,7 +36,7 @@ type MapQuestion struct {
 	By       Detail
 }
 
-// PrincipalKind says what a principal is.
+// PrincipalKind is the kind of a principal.
 type PrincipalKind string
 
 // The kinds of principal.
@@ -60,13 +60,13 @@ type Principal struct {
 	Nodes, Online, Expired int
 }
 
-// axis holds the principals of one side of a map. A node may belong to several.
+// axis holds the principals on one side of a map. A node may belong to several.
 type axis struct {
 	all      []Principal
 	more     int
 	places   map[string]int // by kind and name
-	nodes    bool           // some are single nodes
-	named    bool           // they were asked for by name
+	nodes    bool           // whether some are single nodes
+	named    bool           // whether they were asked for by name
 	imagined map[int]bool   // users without nodes: each counts as one node
 	routes   map[int][]netip.Prefix
 }
@@ -105,7 +105,7 @@ func (a *axis) count(n *mesh.Node, members []int) {
 	}
 }
 
-// weight returns as how many nodes a principal counts.
+// weight returns how many nodes a principal counts as.
 func (a *axis) weight(i int) int {
 	if a.routes[i] != nil || a.imagined[i] {
 		return 1
@@ -147,8 +147,7 @@ func (s *mapBuilder) isOther(u *mesh.User) bool {
 	return !slices.ContainsFunc(lang.NamesOf(u), func(name string) bool { return s.named[name] || len(s.groupsOf[name]) > 0 })
 }
 
-// axis returns the principals that are asked for. The internet is only ever a
-// destination.
+// axis returns the requested principals. The internet can only be a destination.
 func (s *mapBuilder) axis(names []string, by Detail, reached bool) (*axis, error) {
 	a := &axis{places: map[string]int{}, routes: map[int][]netip.Prefix{}, imagined: map[int]bool{}}
 	if len(names) == 0 {
@@ -248,7 +247,7 @@ func (s *mapBuilder) addInternet(a *axis) {
 	}
 }
 
-// choose adds the principal that a name means.
+// choose adds the principal with a name.
 func (s *mapBuilder) choose(a *axis, name string, by Detail) error {
 	if p, err := netip.ParsePrefix(name); err == nil {
 		if !slices.Contains(s.after.Routes(), p) {
@@ -300,11 +299,11 @@ func (s *mapBuilder) choose(a *axis, name string, by Detail) error {
 	return nil
 }
 
-// membership is the principals that a node belongs to, on both sides of a map.
+// membership holds the principals that a node belongs to, on both sides of a map.
 type membership struct{ from, to []int }
 
-// memberships returns a function that finds the membership of a node. Nodes of the
-// same user, or with the same tags, share one unless there are principals for single
+// memberships returns a function that finds the membership of a node. Nodes of the same
+// user, or with the same tags, share a membership unless there are principals for single
 // nodes.
 func (s *mapBuilder) memberships() func(*mesh.Node) *membership {
 	people, tagged := map[mesh.UserID]*membership{}, map[string]*membership{}
@@ -400,15 +399,16 @@ func (s *evaluator) sourceRules(p netip.Prefix) *classRules {
 	return k
 }
 
-// routedOffer is a place behind a router, with the offer of a rule that leads there.
+// routedOffer is a network behind a router, with the offer of a rule that gives access to
+// it.
 type routedOffer struct {
 	offer
 	place  netip.Prefix
 	routes []netip.Prefix // of the router
 }
 
-// routedOffers returns all places behind routers. Routers of one class with the same
-// routes are looked at once.
+// routedOffers returns all networks behind routers. Routers of one class with the same
+// routes are processed once.
 func (s *evaluator) routedOffers() (list []routedOffer) {
 	seen := map[string]bool{}
 	for n := range s.Nodes.All() {

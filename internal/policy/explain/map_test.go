@@ -211,7 +211,7 @@ func mapWorld(t *testing.T, text string) *policy.World {
 	return policy.WorldOf(s, doc)
 }
 
-// said returns a map as lines of text.
+// said formats a map as lines of text.
 func said(m *explain.AccessMap) (lines []string) {
 	for _, c := range m.Cells {
 		line := fmt.Sprintf("%s to %s: %d of %d", m.From[c.From].Name, m.To[c.To].Name, c.Pairs, c.Of)

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// maxNotes bounds the notes of one kind.
+// maxNotes limits the number of notes of one kind.
 const maxNotes = 20
 
 // Notes returns the warnings about a policy, and about tags of nodes that it does not

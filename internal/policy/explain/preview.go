@@ -8,47 +8,47 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Effect is what another policy, or other tags, would change for the existing nodes.
-// Pairs are ordered: source, destination.
+// Effect is what a new policy, or new tags, would change for the existing nodes. Pairs
+// are ordered: source, destination.
 type Effect struct {
-	// Lost counts the pairs that lose all access, Gained those that had none and get
-	// some, Changed those whose ports or protocols change, and Unchanged those that
-	// keep the same access.
+	// Lost counts the pairs that lose all access, Gained those that had no access and get
+	// some, Changed those whose ports or protocols change, and Unchanged those that keep
+	// the same access.
 	Lost, Gained, Changed, Unchanged int
-	// Losing counts the pairs that lose anything: all of Lost, and those of Changed
-	// that lose ports or protocols. Gaining is the same for what pairs gain; a changed
+	// Losing counts the pairs that lose anything: all of Lost, and those of Changed that
+	// lose ports or protocols. Gaining counts the pairs that gain anything; a changed
 	// pair may count in both.
 	Losing, Gaining int
-	// Losers counts the nodes that no longer reach something that they reached, and
-	// LosersOnline those of them that are online.
+	// Losers counts the nodes that can no longer reach something that they could reach,
+	// and LosersOnline those of them that are online.
 	Losers, LosersOnline int
 
-	// Shifts, Shells and Routes say what changes for whom, the most pairs first and
-	// up to a limit. The rest is only counted.
+	// Shifts, Shells and Routes hold what changes for whom, largest number of pairs
+	// first, up to a limit. The rest is only counted.
 	Shifts                             []Shift
 	Shells                             []ShellShift
 	Routes                             []RouteShift
 	MoreShifts, MoreShells, MoreRoutes int
 
-	// Tests are those of the new policy that fail.
+	// Tests holds the failed tests of the new policy.
 	Tests []TestFailure
-	// Guards are warnings about changes that are easily a mistake.
+	// Guards holds warnings about changes that are likely to be mistakes.
 	Guards []Guard
-	// Notes are those of the new policy.
+	// Notes holds the notes about the new policy.
 	Notes []string
-	// Truncated says that there are too many classes of nodes to compare all pairs:
-	// the counts and lists are incomplete.
+	// Truncated means that there are too many classes of nodes to compare all pairs: the
+	// counts and lists are incomplete.
 	Truncated bool
 }
 
-// Principals are users, or tags of nodes, for whom the same changes. All of them have
-// nodes for which it does.
+// Principals holds users, or tags of nodes, that a change affects in the same way. Each
+// of them has affected nodes.
 type Principals struct {
 	Names []string // some of them, in order
 	Count int
 }
 
-// Shift is a change in what some principals reach of others.
+// Shift is a change in what some principals can reach on others.
 type Shift struct {
 	From, To Principals
 	Own      bool // only between nodes of the same user
@@ -57,8 +57,8 @@ type Shift struct {
 	// Online counts the nodes that reach less and are online.
 	Online       int
 	Lost, Gained []lang.Service
-	// LostLines are lines of the old text: rules that allowed what is lost.
-	// GainedLines are lines of the new text.
+	// LostLines holds the lines in the old text of the rules that allowed what is lost.
+	// GainedLines holds lines in the new text.
 	LostLines, GainedLines []lang.Line
 }
 
@@ -76,25 +76,25 @@ type ShellShift struct {
 	LostLines, GainedLines []lang.Line
 }
 
-// ShellUser is a user of an operating system, or lang.NonRoot. Check says that a login
+// ShellUser is a user of an operating system, or lang.NonRoot. Check means that a login
 // needs approval.
 type ShellUser struct {
 	Name  string
 	Check bool
 }
 
-// RouteShift is a change in what some principals reach behind routers.
+// RouteShift is a change in what some principals can reach behind routers.
 type RouteShift struct {
 	From Principals
-	// Through are the routers or exit nodes.
+	// Through lists the routers or exit nodes.
 	Through []mesh.NodeID
-	// Prefix is where they lead; a default route stands for the internet.
+	// Prefix is the network behind them; a default route stands for the internet.
 	Prefix                 netip.Prefix
 	Lost, Gained           []lang.Service
 	LostLines, GainedLines []lang.Line
 }
 
-// GuardKind says what a warning is about.
+// GuardKind is the subject of a warning.
 type GuardKind string
 
 // The warnings.
@@ -112,10 +112,10 @@ type Guard struct {
 }
 
 // Preview compares two worlds that have the same nodes, with different policies or
-// different tags. The viewer is the one who asks, or nil.
+// different tags. viewer is the user who asks, or nil.
 //
-// It asks the compiled rules, from which nodes are told what they may do, so its cost
-// depends on the number of classes and not of nodes.
+// It uses the compiled rules, from which the maps of nodes are rendered too, so its cost
+// depends on the number of classes, not of nodes.
 func Preview(from, to *policy.World, viewer *End) *Effect {
 	accesses := newAccessTable()
 	c := &comparison{

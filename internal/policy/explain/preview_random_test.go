@@ -158,7 +158,7 @@ func (d dice) world(t *testing.T, s *mesh.Snapshot, text string) *policy.World {
 	return policy.WorldOf(s, doc)
 }
 
-// openings returns everything relevant that one address may open to another.
+// openings returns all relevant connections that one address may open to another.
 func openings(w *policy.World, src, dst netip.Addr, at *mesh.Node) string {
 	var b strings.Builder
 	for _, protocol := range []int{6, 17, 132} {
@@ -331,8 +331,8 @@ func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
 	}
 }
 
-// principalsAgree checks that changes name those whose nodes are concerned, and nobody
-// else.
+// principalsAgree checks that changes name exactly the principals whose nodes are
+// affected.
 func principalsAgree(t *testing.T, seed uint64, w *policy.World, e *explain.Effect) {
 	t.Helper()
 	check := func(what string, named explain.Principals, nodes map[mesh.NodeID]bool) {

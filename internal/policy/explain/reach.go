@@ -9,8 +9,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// evaluator finds out what nodes of one class reach of those of another, by the
-// compiled rules. It remembers what it found.
+// evaluator determines what nodes of one class can reach on those of another, by the
+// compiled rules. It caches its results.
 type evaluator struct {
 	*world
 	accesses *accessTable
@@ -19,12 +19,12 @@ type evaluator struct {
 	access   [][]int // by rule and destination: the access that it gives
 }
 
-// classRules are the rules that apply to the nodes of a class themselves, first for
+// classRules holds the rules that apply to the nodes of a class themselves, first for
 // IPv4, then for IPv6.
 type classRules struct {
-	has     [2]bool       // addresses of the family
+	has     [2]bool       // whether the nodes have addresses of the family
 	src     [2]bitset.Set // rules that have the nodes as sources
-	dst     [2][]offer    // what rules let others reach, except by autogroup:self
+	dst     [2][]offer    // what rules let others reach, except through autogroup:self
 	few     [2][]int      // src as a list, if it is short
 	shellOf bitset.Set    // SSH rules that have the nodes as sources
 	shellAt bitset.Set    // SSH rules that have them as destinations
@@ -78,7 +78,7 @@ func (s *evaluator) addOffer(list []offer, o offer) []offer {
 	return append(list, o)
 }
 
-// between yields the offers of class b for class a, in the order of the rules.
+// between yields the offers of class b to class a, in the order of the rules.
 func between(a, b *classRules, family int) iter.Seq[offer] {
 	return func(yield func(offer) bool) {
 		offers, few := b.dst[family], a.few[family]
@@ -99,8 +99,8 @@ func between(a, b *classRules, family int) iter.Seq[offer] {
 	}
 }
 
-// reach returns what nodes of class a reach of those of class b, in each address
-// family; own says that the same user has both.
+// reach returns what nodes of class a can reach on those of class b, in each address
+// family; own means that both have the same owner.
 func (s *evaluator) reach(a, b *classRules, own bool) (sums [2]int) {
 	for family := range sums {
 		for o := range between(a, b, family) {
@@ -115,8 +115,8 @@ func (s *evaluator) reach(a, b *classRules, own bool) (sums [2]int) {
 	return sums
 }
 
-// lines adds the lines of the rules by which nodes of class a reach any of an access
-// at those of class b.
+// lines adds the lines of the rules that allow nodes of class a any part of an access to
+// those of class b.
 func (s *evaluator) lines(list []lang.Line, a, b *classRules, own bool, what int) []lang.Line {
 	for family := range a.src {
 		for o := range between(a, b, family) {

@@ -15,9 +15,9 @@ import (
 type TestFailure struct {
 	Line lang.Line // of the test
 	Src  string
-	Dst  string // with the port, or with the user of a shell before it
+	Dst  string // followed by the port, or preceded by the SSH user
 	Want string // accept, check or deny
-	Text string // names the test, what happened, and the rule by which it did
+	Text string // describes the test, the result, and the rule that caused it
 }
 
 // What a test expects, and what SSH rules do.
@@ -29,10 +29,10 @@ const (
 
 // RunTests returns the tests of a document that fail, in the order of the text.
 //
-// A test is about identities, whether or not anyone has them: a user of this name,
-// every member of this group, a node with only this tag. An address that a node has
-// means this node. What a test denies must not be possible for any existing node
-// either, by whatever other tags or addresses it has.
+// A test is about identities, whether or not they exist: a user with this name, every
+// member of this group, a node with only this tag. The address of a node means that node.
+// What a test denies must not be possible for any existing node either, whatever other
+// tags or addresses it has.
 func RunTests(w *policy.World) []TestFailure {
 	if w.Doc == nil || len(w.Doc.Tests)+len(w.Doc.SSHTests) == 0 {
 		return nil
@@ -76,18 +76,18 @@ type testRun struct {
 
 // subject is the source or a destination of a test.
 type subject struct {
-	// individuals are those for whom the test must hold, each by the addresses
-	// that it may have.
+	// individuals holds the identities for which the test must pass, each with its
+	// possible addresses.
 	individuals [][]endpoint
-	// present are existing nodes that the subject means, two of each class: a node
-	// may be at both ends of a test, and reaching itself does not count. Parts of
-	// prefixes that rules name are here too.
+	// present holds existing nodes that the subject includes, two of each class: a node
+	// may be at both ends of a test, and access to itself does not count. It also
+	// contains the parts of prefixes that rules name.
 	present []endpoint
 	// The rules that have one of them as a source, and as a destination.
 	src, dst bitset.Set
 }
 
-// subject returns what a target means; it is found once for all tests.
+// subject returns the subject of a target. It is computed once for all tests.
 func (run *testRun) subject(t lang.Target) *subject {
 	key := string(rune('a'+t.Kind)) + t.Name
 	if s, ok := run.subjects[key]; ok {
@@ -147,7 +147,7 @@ func (w *world) individuals(t lang.Target) (list [][]endpoint) {
 	return list
 }
 
-// atAddress returns the node that has an address, or the address behind an imagined
+// atAddress returns the node that has an address, or the address behind a hypothetical
 // router.
 func (w *world) atAddress(a netip.Addr) endpoint {
 	if n, ok := w.Nodes.ByAddr(a); ok {
@@ -174,7 +174,7 @@ func (run *testRun) present(t *lang.Target) (list []endpoint) {
 	return append(list, run.partsOf(t.Prefixes)...)
 }
 
-// partsOf returns the parts of prefixes that rules tell apart.
+// partsOf returns the parts of prefixes that rules distinguish.
 func (run *testRun) partsOf(whole []netip.Prefix) (list []endpoint) {
 	for q := range run.Rules().Prefixes() {
 		if slices.ContainsFunc(whole, func(p netip.Prefix) bool { return p.Bits() < q.Bits() && p.Contains(q.Addr()) }) {
@@ -209,7 +209,7 @@ func (run *testRun) question(src, dst lang.Target) (list []candidates, rules bit
 	return list, rules
 }
 
-// by returns the first of some rules that allows one of the candidates.
+// by returns the first of the given rules that allows one of the candidates.
 func (w *world) by(rules bitset.Set, e candidates, ask portQuery) (Finding, bool) {
 	for i := range rules.All() {
 		r := &w.rules[i]
@@ -268,7 +268,7 @@ func (run *testRun) deny(t *lang.Test, d *lang.TestDestination) {
 	}
 }
 
-// where names the rule, and then why it matches.
+// where describes the rule and why it matches.
 func (f Finding) where() string {
 	if f.Line == 0 {
 		return ": " + f.Text
@@ -282,8 +282,8 @@ func (run *testRun) fail(t *lang.Test, d *lang.TestDestination, want, text strin
 	})
 }
 
-// apart returns two different nodes of one address family, one of which may be the
-// source and the other the destination. Looking at two of each is enough.
+// apart returns two different nodes of one address family, one of which may be the source
+// and the other the destination. Two of each are enough.
 func apart(from, to []endpoint, isSource, isDestination func(*endpoint) bool) (pair, bool) {
 	for _, six := range []bool{false, true} {
 		few := func(all []endpoint, is func(*endpoint) bool) (list []*endpoint) {

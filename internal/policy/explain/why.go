@@ -12,35 +12,35 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// maxNearest bounds Answer.Nearest.
+// maxNearest limits the length of Answer.Nearest.
 const maxNearest = 3
 
 // Question asks whether one end may open a connection to another.
 type Question struct {
 	From, To End
 	Protocol int // by its number; 0 means TCP
-	// Port counts for protocols that have ports; 0 asks for any port.
+	// Port matters for protocols that have ports; 0 means any port.
 	Port uint16
 }
 
 // Answer says whether a connection is allowed, and by which rules.
 type Answer struct {
 	Allowed bool
-	// Rules are those that allow it, in the order of the text. Even so it is not
+	// Rules holds the rules that allow it, in the order of the text. It is still not
 	// allowed if there are Notes.
 	Rules []Finding
-	// Nearest are rules that almost allow it, if no rule does.
+	// Nearest holds rules that almost allow it, if no rule does.
 	Nearest []Finding
-	// Notes are reasons other than the rules why it is not allowed.
+	// Notes holds reasons other than the rules why it is not allowed.
 	Notes []string
-	// At are the routers and exit nodes that lead to an address that no node has.
+	// At lists the routers and exit nodes for an address that no node has.
 	At []mesh.NodeID
 }
 
 // Finding is a rule with the reason why it allows something, or why not.
 type Finding struct {
-	Line    lang.Line // 0 for the rule that holds where nothing is said about access
-	Grant   bool      // it stands in grants, not in acls
+	Line    lang.Line // 0 for the implicit rule of a policy that does not restrict access
+	Grant   bool      // it is in grants, not in acls
 	Comment string
 	Text    string
 }
@@ -53,7 +53,7 @@ func (f Finding) String() string {
 }
 
 // Why answers a question by the rules in force. A user, a group or a tag is allowed
-// something if any node that they have, or could have, is allowed it.
+// something if any of its nodes, existing or possible, is allowed it.
 func Why(world *policy.World, q Question) Answer {
 	var a Answer
 	w := newWorld(world)
@@ -76,7 +76,7 @@ func Why(world *policy.World, q Question) Answer {
 	return a
 }
 
-// candidates are possible sources and destinations; one allowed pair is enough.
+// candidates holds possible sources and destinations; one allowed pair is enough.
 type candidates struct{ src, dst []endpoint }
 
 // meet reports whether a source and a destination are of the same address family.
@@ -170,8 +170,8 @@ func (w *world) closestOwn(r *lang.Rule, e candidates, p pair, v verdict, ask po
 	return p, v, true
 }
 
-// routersTo returns an address as a destination at each node that leads there, or at
-// an imagined router if there is none.
+// routersTo returns an address as a destination at each node that routes to it, or at a
+// hypothetical router if there is none.
 func (w *world) routersTo(addr netip.Addr, a *Answer) (list []endpoint) {
 	announced := ""
 	for n := range w.Nodes.All() {
@@ -192,7 +192,7 @@ func (w *world) routersTo(addr netip.Addr, a *Answer) (list []endpoint) {
 	return []endpoint{somewhere(addr)}
 }
 
-// somewhere returns an address behind an imagined router.
+// somewhere returns an address behind a hypothetical router.
 func somewhere(a netip.Addr) endpoint {
 	return endpoint{span: netip.PrefixFrom(a, a.BitLen()), behind: true, beyond: policy.IsPublic(a)}
 }
@@ -243,7 +243,7 @@ func (w *world) destinationReason(t *lang.Target, s, d *endpoint) string {
 	}
 }
 
-// reason says why a target means an endpoint.
+// reason returns why a target matches an endpoint.
 func (w *world) reason(t *lang.Target, p *endpoint) string {
 	switch t.Kind {
 	case lang.User:
@@ -284,7 +284,7 @@ func (w *world) reason(t *lang.Target, p *endpoint) string {
 	}
 }
 
-// relation says how an endpoint relates to the name of a user.
+// relation returns how an endpoint relates to a user name.
 func (p *endpoint) relation() string {
 	if !p.imagined() {
 		return " belongs to "
@@ -312,11 +312,11 @@ type nearMiss struct {
 	pair   pair
 	far    verdict
 	misses int // how many things would have to be different
-	order  int // breaks ties; the easiest to see first
+	order  int // breaks ties; the most obvious first
 }
 
 // misses counts what would have to be different for a rule to allow a packet. If the
-// destination does not match, its services have not been compared yet.
+// destination does not match, its services are not compared.
 func misses(r *lang.Rule, v verdict, p pair, ask portQuery) nearMiss {
 	m := nearMiss{rule: r, pair: p, far: v}
 	if v.src < 0 {
@@ -349,7 +349,7 @@ func (w *world) finding(m *nearMiss) Finding {
 	return Finding{Line: r.Line, Grant: r.Grant, Comment: r.Comment, Text: strings.Join(reasons, ", and ")}
 }
 
-// elsewhere says what destination a rule has instead.
+// elsewhere returns which destination a rule has instead.
 func (w *world) elsewhere(r *lang.Rule, p *pair) string {
 	fits := slices.ContainsFunc(r.Dst, func(d lang.Destination) bool { return w.isDestination(&d.Target, &p.src, &p.dst) })
 	switch {
@@ -379,7 +379,7 @@ func (w *world) nearestOf(all []nearMiss) (list []Finding) {
 	return list
 }
 
-// refusal says what services allow instead of what was asked for.
+// refusal returns what services allow instead of what was asked for.
 func refusal(services []lang.Service) string {
 	var parts []string
 	for _, s := range services {
@@ -391,7 +391,7 @@ func refusal(services []lang.Service) string {
 	return strings.Join(parts, ", ") + " only"
 }
 
-// mustBe says what the source or the destination of a rule has to be.
+// mustBe returns what the source or the destination of a rule must be.
 func mustBe(side string, targets []lang.Target) string {
 	if len(targets) == 0 {
 		return "the rule has no " + side
@@ -403,7 +403,7 @@ func mustBe(side string, targets []lang.Target) string {
 	return "the " + side + " must be " + either(names)
 }
 
-// either joins names with "or"; of many it names only the first.
+// either joins names with "or". If there are many, it names only the first ones.
 func either(names []string) string {
 	const most = 3
 	names = slices.Compact(slices.Clone(names))

@@ -9,13 +9,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// world is a world with its rules at hand.
+// world is a policy.World with its rules.
 type world struct {
 	*policy.World
 	rules           []lang.Rule
 	ssh             []lang.SSHRule
 	groups          map[string][]string
-	self, shellSelf bitset.Set // those of rules, and of ssh, with the destination autogroup:self
+	self, shellSelf bitset.Set // rules and SSH rules with the destination autogroup:self
 }
 
 func newWorld(w *policy.World) *world {
@@ -36,11 +36,12 @@ func newWorld(w *policy.World) *world {
 	return v
 }
 
-// owner returns the user who has a node; nil for a node with tags.
+// owner returns the owner of a node, or nil if it is tagged.
 func (w *world) owner(n *mesh.Node) *mesh.User {
 	u, _ := w.Users.Get(n.Owner)
 	return u
 }
 
-// ownCounts reports whether rules look at who has both nodes of a pair.
+// ownCounts reports whether it matters to some rule that both nodes of a pair have the
+// same owner.
 func (w *world) ownCounts() bool { return len(w.self)+len(w.shellSelf) > 0 }

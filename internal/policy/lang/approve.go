@@ -8,9 +8,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// CheckApprovers finds autoApprovers whose prefix includes routes that are refused
-// anyway. Entries for 0.0.0.0/0 and ::/0 are fine: they mean every route that can
-// be approved.
+// CheckApprovers returns problems with autoApprovers whose prefix includes routes that
+// are refused anyway. Entries for 0.0.0.0/0 and ::/0 are fine: they mean every route that
+// can be approved.
 func (d *Doc) CheckApprovers(reserved mesh.Reserved) (problems Problems) {
 	for _, r := range d.Approvers.Routes {
 		if own, ok := reserved.Overlap(r.Prefix); ok {

@@ -1,6 +1,6 @@
-// Package lang reads the language of access policies. Parse either returns a
-// document or says what is wrong with the text, line by line. It knows what a text
-// says, not what follows from it for the nodes of a mesh: that is package policy.
+// Package lang parses access policies. Parse returns either a document or what is wrong
+// with the text, line by line. It does not apply the policy to the nodes of a mesh: that
+// is the task of package policy.
 //
-// It is pure: it imports mesh for names and nodes, and keeps nothing.
+// It is pure: it imports mesh for names and nodes, and keeps no state.
 package lang

@@ -6,35 +6,34 @@ import (
 	"slices"
 )
 
-// Doc is a policy that was read. Nobody modifies it after Parse.
+// Doc is a parsed policy. It is never modified after Parse.
 type Doc struct {
 	// Groups maps groups to the names of their users, in the form of UserName.
 	Groups map[string][]string
-	// MemberLines says for each group on which line each of these names is.
+	// MemberLines holds, for each group, the line of each of these names.
 	MemberLines map[string][]Line
 	Hosts       map[string]netip.Prefix
 	// TagOwners maps tags to their owners: groups, tags, names of users, and
 	// autogroup:member.
 	TagOwners map[string][]string
 
-	// Rules say who may reach what: the acls and then the grants, each in the
-	// order of the text. A document that has neither member says nothing about
-	// access, so everyone may reach everyone by a rule that has no line. One with
-	// an empty list allows nothing.
+	// Rules holds who may reach what: the acls and then the grants, each in the order of
+	// the text. A document with neither of these fields does not restrict access: it has
+	// one implicit rule, without a line, that allows everything. A document with an empty
+	// list allows nothing.
 	Rules []Rule
-	// SSH says who may open SSH sessions where. The first rule that matches
-	// applies.
+	// SSH holds who may open SSH sessions where. The first rule that matches applies.
 	SSH []SSHRule
-	// Approvers say whose routes need no approval.
+	// Approvers holds whose routes need no approval.
 	Approvers Approvers
-	// Attributes are what nodes are told about themselves.
+	// Attributes holds the attributes that nodes get.
 	Attributes []Attribute
-	// Tests and SSHTests must hold of Rules and SSH.
+	// Tests and SSHTests are tests that Rules and SSH must pass.
 	Tests    []Test
 	SSHTests []SSHTest
 	// RandomizeClientPort makes clients choose another UDP port at each start.
 	RandomizeClientPort bool
-	// Warnings are about text that is valid but may not mean what its author
+	// Warnings holds warnings about text that is valid but may not mean what its author
 	// intended, up to a limit.
 	Warnings []Problem
 

@@ -7,8 +7,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Identity is what targets know of a node besides its addresses: its tags, or the
-// names of its owner if it has none.
+// Identity is what targets match on a node besides its addresses: its tags or, if it has
+// none, the names of its owner.
 type Identity struct {
 	Names []string // in the form of UserName
 	Tags  []string
@@ -23,8 +23,8 @@ func IdentityOf(s *mesh.Snapshot, n *mesh.Node) Identity {
 	return id
 }
 
-// Identifies reports whether a target means nodes with an identity. Targets that
-// mean addresses, everyone or something else than nodes do not.
+// Identifies reports whether a target refers to nodes with this identity. It is false for
+// targets that refer to addresses, to everyone, or to something other than nodes.
 func (t *Target) Identifies(id *Identity, groups map[string][]string) bool {
 	switch t.Kind {
 	case User:
@@ -42,17 +42,17 @@ func (t *Target) Identifies(id *Identity, groups map[string][]string) bool {
 	return false
 }
 
-// MemberOf returns which of the members of a group has one of the names of an
+// MemberOf returns the index of the group member that has one of the names of an
 // identity, or -1.
 func (id *Identity) MemberOf(group []string) int {
 	return slices.IndexFunc(group, func(member string) bool { return slices.Contains(id.Names, member) })
 }
 
-// UserName returns the form in which names of users are compared. One "@" at the
-// end may be written to show that it is a user; it is not part of the name.
+// UserName returns the form in which names of users are compared. One trailing "@" may
+// mark it as a user; it is not part of the name.
 func UserName(name string) string { return mesh.FoldName(strings.TrimSuffix(name, "@")) }
 
-// NamesOf returns the names that mean a user, in the form of UserName: the user's
+// NamesOf returns the names that refer to a user, in the form of UserName: the user's
 // name and, if there is one, the e-mail address.
 func NamesOf(user *mesh.User) []string {
 	names := []string{mesh.FoldName(user.Name)}

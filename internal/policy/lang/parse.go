@@ -12,23 +12,23 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Limits of a document. Real policies are far smaller. The limits keep a hostile text
-// from taking more than a moment.
+// Limits of a document. Real policies are far smaller. The limits bound the time that a
+// hostile text can take.
 const (
 	maxDoc = 1 << 20
-	// maxBrackets bounds how deeply values can be nested, and with it how much of the
-	// stack reading takes.
+	// maxBrackets limits how deeply values can be nested, and thereby how much stack
+	// parsing uses.
 	maxBrackets = 100_000
-	// maxDepth bounds the nesting of values that are passed on to clients.
+	// maxDepth limits the nesting of values that are passed on to clients.
 	maxDepth    = 32
 	maxRules    = 10_000 // of each list
 	maxTargets  = 100_000
-	maxSetSteps = 100_000 // ranges that are added to ipsets or removed
+	maxSetSteps = 100_000 // ranges that ipsets add or remove
 	maxProblems = 20
 )
 
-// The members of a document, in the order in which they are read: names before what
-// uses them.
+// The fields of a document, in the order in which they are read: definitions before their
+// uses.
 const (
 	memberGroups        = "groups"
 	memberHosts         = "hosts"
@@ -130,7 +130,7 @@ func invalidAt(text []byte) int {
 	}
 }
 
-// reader reads a document and collects its problems.
+// reader parses a document and collects its problems.
 type reader struct {
 	text     []byte
 	newlines []int // their offsets
@@ -196,9 +196,8 @@ func (r *reader) syntax(err error) {
 	r.problem(min(at, len(r.text)), "%s", text)
 }
 
-// fields reads an object with members of known names, regardless of case. A member
-// that is unknown or appears twice is a problem; one whose name begins with "#" is a
-// comment.
+// fields reads an object with known field names, ignoring case. An unknown or duplicate
+// field is a problem; a field whose name begins with "#" is a comment.
 func (r *reader) fields(v hujson.Value, what string, known ...string) (map[string]hujson.Value, bool) {
 	found := map[string]hujson.Value{}
 	ok := r.members(v, what, func(name string, key, value hujson.Value) {
@@ -219,7 +218,7 @@ func (r *reader) fields(v hujson.Value, what string, known ...string) (map[strin
 	return found, ok
 }
 
-// unsupported reports whether a member is part of Tailscale's language that is not
+// unsupported reports whether a field belongs to Tailscale's policy language but is not
 // supported here.
 func unsupported(name string) bool {
 	switch strings.ToLower(name) {
@@ -230,7 +229,7 @@ func unsupported(name string) bool {
 	return false
 }
 
-// require adds a problem for each member that an object lacks.
+// require adds a problem for each required field that an object lacks.
 func (r *reader) require(v hujson.Value, what string, m map[string]hujson.Value, names ...string) bool {
 	all := true
 	for _, name := range names {
@@ -242,7 +241,7 @@ func (r *reader) require(v hujson.Value, what string, m map[string]hujson.Value,
 	return all
 }
 
-// members calls each with the members of an object. A name that appears twice is a
+// members calls each with the fields of an object. A name that appears twice is a
 // problem: parsers disagree on which of the two applies.
 func (r *reader) members(v hujson.Value, what string, each func(name string, key, value hujson.Value)) bool {
 	object, ok := v.Value.(*hujson.Object)
@@ -279,15 +278,15 @@ func (r *reader) list(v hujson.Value, what string, each func(hujson.Value)) {
 	}
 }
 
-// entry describes the objects in a list: what messages call one, the members that it
-// may have, and those of them that it must have.
+// entry describes the objects in a list: what messages call one, the fields that it may
+// have, and those that it must have.
 type entry struct {
 	what              string
 	members, required []string
 }
 
-// entries calls each with the objects in a list of at most maxRules, which are
-// compiled one by one. It leaves out those that are not as described.
+// entries calls each with the objects in a list of at most maxRules, which are compiled
+// one by one. It skips invalid ones.
 func (r *reader) entries(v hujson.Value, list string, kind entry, each func(e hujson.Value, m map[string]hujson.Value)) {
 	n := 0
 	r.list(v, list, func(e hujson.Value) {
@@ -328,7 +327,7 @@ func (r *reader) boolean(v hujson.Value, what string) bool {
 	return literal.Bool()
 }
 
-// textOf returns the text of a string. The names of members always are strings.
+// textOf returns the text of a string. Field names are always strings.
 func textOf(v hujson.Value) string {
 	literal, _ := v.Value.(hujson.Literal)
 	return literal.String()

@@ -91,7 +91,7 @@ type ipset struct {
 	resolved bool
 }
 
-// setStep is one entry of an ipset. Entries apply in their order.
+// setStep is one entry of an ipset. Entries apply in order.
 type setStep struct {
 	remove bool
 	text   string
@@ -133,7 +133,7 @@ func (r *reader) readSets(v hujson.Value) {
 	}
 }
 
-// resolve finds the addresses of an ipset. There are no cycles.
+// resolve computes the addresses of an ipset. There must be no cycles.
 func (r *reader) resolve(s *ipset) {
 	if s.resolved || r.setSteps > maxSetSteps {
 		return
@@ -150,7 +150,7 @@ func (r *reader) resolve(s *ipset) {
 		}
 		steps := len(ranges)
 		if size += len(ranges); step.remove != removing {
-			steps += size // the builder starts again
+			steps += size // the builder is empty again
 		}
 		if !r.buildSteps(steps, step.at) {
 			return
@@ -186,7 +186,7 @@ func (r *reader) buildSteps(n, at int) bool {
 	return true
 }
 
-// operand returns the addresses that an entry of an ipset names.
+// operand returns the addresses that an entry of an ipset refers to.
 func (r *reader) operand(text string) ([]netipx.IPRange, error) {
 	var found []netip.Prefix
 	other, isSet := r.sets[text]

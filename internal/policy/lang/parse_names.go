@@ -23,12 +23,12 @@ func prefixes() []string {
 	return []string{PrefixTag, PrefixGroup, prefixAutogroup, prefixSet, prefixService}
 }
 
-// ownedByAll is the owner of a tag that every user may use.
+// ownedByAll is the owner of tags that every user may use.
 const ownedByAll = "autogroup:member"
 
 var (
 	groupPattern = regexp.MustCompile(`^group:[^\s:*,@]{1,128}$`)
-	// userPattern excludes what would be taken for something else.
+	// userPattern excludes names that would be taken for something else.
 	userPattern = regexp.MustCompile(`^[^\s:*,/\[\]@][^\s:*,/\[\]]{0,127}$`)
 	hostPattern = regexp.MustCompile(`^[^\s:*,@/\[\]]{1,128}$`)
 	setPattern  = regexp.MustCompile(`^ipset:[^\s:*,@]{1,128}$`)
@@ -75,7 +75,7 @@ func (r *reader) readHosts(v hujson.Value) {
 		if err != nil {
 			r.problem(value.StartOffset, "%s", err.Error())
 		}
-		// Policies for Headscale have such hosts. There they mean the network, too.
+		// Policies for Headscale have such hosts, which mean the network there too.
 		if masked := prefix.Masked(); masked != prefix {
 			r.warn(value.StartOffset, "host %s is %q, which means the network %s: use that, or the address alone", name, text, masked)
 			prefix = masked
@@ -86,7 +86,7 @@ func (r *reader) readHosts(v hujson.Value) {
 	})
 }
 
-// link says that one tag or ipset refers to another.
+// link is a reference from one tag or ipset to another.
 type link struct {
 	from, to string
 	at       int
@@ -109,7 +109,7 @@ func (r *reader) owners(v hujson.Value) {
 			r.names(value, tag, func(owner string, at int) {
 				if owner, ok := r.owner(tag, owner, at); ok {
 					r.doc.TagOwners[tag] = append(r.doc.TagOwners[tag], owner)
-					// A tag that owns itself means nothing, and is allowed.
+					// A tag that owns itself has no effect, and is allowed.
 					if strings.HasPrefix(owner, PrefixTag) && owner != tag {
 						chain = append(chain, link{tag, owner, at})
 					}
@@ -144,7 +144,7 @@ func (r *reader) owner(tag, owner string, at int) (string, bool) {
 	return "", false
 }
 
-// known returns the names of a map, sorted, so that hints do not vary.
+// known returns the sorted names of a map, so that hints are deterministic.
 func known[V any](defined map[string]V) []string {
 	return slices.Sorted(maps.Keys(defined))
 }

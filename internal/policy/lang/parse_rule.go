@@ -124,8 +124,8 @@ func (r *reader) comment(m map[string]hujson.Value) string {
 	return text
 }
 
-// capabilities reads an object of names with lists of values. The values are passed
-// on to clients and not interpreted.
+// capabilities reads an object that maps names to lists of values. The values are passed
+// on to clients without being interpreted.
 func (r *reader) capabilities(v hujson.Value, what string) map[string][]json.RawMessage {
 	all := map[string][]json.RawMessage{}
 	r.members(v, what, func(name string, key, value hujson.Value) {
@@ -147,8 +147,8 @@ func (r *reader) capabilities(v hujson.Value, what string) map[string][]json.Raw
 	return all
 }
 
-// passable checks a value that is passed on. Programs disagree on values that are
-// deeply nested or have a member twice.
+// passable checks a value that is passed on. Programs disagree on values that are deeply
+// nested or have duplicate fields.
 func (r *reader) passable(v hujson.Value, levels int) bool {
 	if levels == 0 {
 		r.problem(v.StartOffset, "the value is nested more than %d levels deep", maxDepth)

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// protocol reads the member proto. An empty text means no protocol.
+// protocol reads the field proto. An empty text means no protocol.
 func (r *reader) protocol(v hujson.Value, what string) int {
 	if kind := v.Value.Kind(); kind != '"' && kind != '0' {
 		r.problem(v.StartOffset, "%s must be the name or number of a protocol", what)
@@ -120,7 +120,7 @@ func service(protocol int, text string) (Service, error) {
 	return s, nil
 }
 
-// services reads the member ip of a grant: ports, or a protocol, ":" and ports. Each
+// services reads the field ip of a grant: ports, or a protocol, ":" and ports. Each
 // protocol appears once in the result.
 func (r *reader) services(v hujson.Value, what string) (all []Service) {
 	r.names(v, what, func(text string, at int) {
@@ -156,9 +156,9 @@ func (r *reader) services(v hujson.Value, what string) (all []Service) {
 	return all
 }
 
-// splitPorts splits a destination at its last colon. An IPv6 address without brackets
-// is ambiguous; it is read as one with ports. A tag with colons is not: the last part
-// of a tag never looks like ports.
+// splitPorts splits a destination at its last colon. An IPv6 address without brackets is
+// ambiguous; it is read as an address with ports. A tag with colons is unambiguous: the
+// last part of a tag never looks like ports.
 func splitPorts(text string) (target, ports string, err error) {
 	text = strings.TrimSuffix(text, ":")
 	i := strings.LastIndexByte(text, ':')

@@ -71,7 +71,7 @@ func (r *reader) target(text string, at int, what string, allowed kinds) (Target
 	return t, true
 }
 
-// name returns the target that a text names.
+// name returns the target that a text refers to.
 func (r *reader) name(text string) (Target, error) {
 	host, isHost := r.hosts[text]
 	switch {

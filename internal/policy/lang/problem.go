@@ -9,8 +9,8 @@ import (
 
 // Problem is one reason why a text is not a valid policy, or a warning.
 type Problem struct {
-	// Line and Column count from 1, columns in characters. They are 0 for a problem
-	// of the text as a whole.
+	// Line and Column count from 1, columns in characters. They are 0 for a problem with
+	// the whole text.
 	Line, Column int
 	Text         string
 }
@@ -22,7 +22,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("line %d, column %d: %s", p.Line, p.Column, p.Text)
 }
 
-// Problems are all problems of a text, in its order and up to a limit.
+// Problems holds the problems of a text, in the order of the text and up to a limit.
 type Problems []Problem
 
 // Error returns a line for each problem.
@@ -35,14 +35,14 @@ func (ps Problems) Error() string {
 }
 
 const (
-	maxText = 500 // bytes of a problem
-	// maxEdits bounds the edit distance to a suggested name, and maxKnown among how
-	// many names it is searched.
+	maxText = 500 // maximum length of a problem in bytes
+	// maxEdits limits the edit distance to a suggested name, and maxKnown the number of
+	// names that are searched.
 	maxEdits = 3
 	maxKnown = 1_000
 )
 
-// shortened truncates a text that quotes something enormous.
+// shortened truncates a message that quotes something very long.
 func shortened(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -50,9 +50,9 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// Nearest returns a hint at the known name that was probably meant, or an empty
-// string. The prefix up to a colon is the same in all names of a kind, so it does not
-// count as similarity.
+// Nearest returns a hint with the known name that was probably meant, or an empty string.
+// The prefix up to a colon is the same in all names of a kind, so it does not count as
+// similarity.
 func Nearest(name string, known []string) string {
 	own := len(name) - 1 - strings.IndexByte(strings.TrimSuffix(name, ":"), ':')
 	best := spelling.Nearest(name, known[:min(len(known), maxKnown)], min(maxEdits, (own+1)/2, own-1))

@@ -10,15 +10,15 @@ import (
 // Line is a line of the text, from 1; 0 means none.
 type Line int
 
-// Kind says what a target names.
+// Kind is what a target refers to.
 type Kind int
 
-// The kinds of target. Clients are sent hashes of the numbers of the kinds up to
-// Tagged, so a new kind goes to the end.
+// The kinds of target. Clients are sent hashes of the numbers of the kinds up to Tagged,
+// so new kinds must be added at the end.
 const (
 	Any       Kind = iota // "*": every node, and everything behind routers
 	User                  // the nodes of a user that have no tags
-	Group                 // the same for several users
+	Group                 // the untagged nodes of several users
 	Tag                   // the nodes with a tag
 	Member                // autogroup:member: all nodes without tags
 	Tagged                // autogroup:tagged: all nodes with tags
@@ -32,13 +32,13 @@ const (
 // their tags.
 func (k Kind) IsIdentity() bool { return asNode.has(k) }
 
-// Target is a source or a destination.
+// Target is a source or a destination of a rule.
 type Target struct {
 	Kind Kind
 	// Name is the user in the form of UserName, group:… or tag:…; for Addresses it is
 	// the text as written.
 	Name string
-	// Prefixes are set for Addresses. They are masked, sorted and do not overlap.
+	// Prefixes is set for Addresses. The prefixes are masked, sorted and do not overlap.
 	Prefixes []netip.Prefix
 	Line     Line
 }
@@ -66,13 +66,13 @@ type Rule struct {
 	Comment string
 	Src     []Target
 	Dst     []Destination
-	// App maps capabilities to their values, which are passed on as they are.
+	// App maps capabilities to their values, which are passed on unchanged.
 	App map[string][]json.RawMessage
-	// Via names tags of routers: the destinations are reached only through these.
+	// Via lists tags of routers: the destinations are reachable only through these.
 	Via []string
 }
 
-// AllowAll returns the rule that applies if nothing is said about access. It has no
+// AllowAll returns the implicit rule of a policy that does not restrict access. It has no
 // line.
 func AllowAll() Rule {
 	return Rule{
@@ -101,13 +101,13 @@ func (r *SSHRule) HasUser(user string) bool {
 	return slices.Contains(r.Users, user) || user != "root" && slices.Contains(r.Users, NonRoot)
 }
 
-// Approvers say whose routes need no approval.
+// Approvers holds whose routes need no approval.
 type Approvers struct {
 	Routes   []RouteApprovers
 	ExitNode []Target
 }
 
-// RouteApprovers may advertise any part of a prefix without approval.
+// RouteApprovers holds who may advertise any part of a prefix without approval.
 type RouteApprovers struct {
 	Line   Line
 	Column int
@@ -115,18 +115,18 @@ type RouteApprovers struct {
 	Who    []Target
 }
 
-// Attribute gives nodes capabilities.
+// Attribute gives capabilities to nodes.
 type Attribute struct {
 	Line    Line
 	Targets []Target
 	Attrs   map[string][]json.RawMessage
 }
 
-// Test says what the rules must allow and deny.
+// Test is what the rules must allow and deny.
 type Test struct {
 	Line         Line
 	Src          Target
-	Protocol     int // 0: TCP or UDP
+	Protocol     int // 0 means TCP or UDP
 	Accept, Deny []TestDestination
 }
 
@@ -137,7 +137,7 @@ type TestDestination struct {
 	Port uint16
 }
 
-// SSHTest says what the SSH rules must allow, check and deny.
+// SSHTest is what the SSH rules must allow, check and deny.
 type SSHTest struct {
 	Line                Line
 	Src                 Target

@@ -45,8 +45,8 @@ func (s *Service) String() string {
 	return name + portsText(s.Ports)
 }
 
-// maxPortsNamed bounds the ranges of ports in a message. A draft may have tens of
-// thousands, and an answer lists them for each pair.
+// maxPortsNamed limits the port ranges in a message. A draft may have tens of thousands,
+// and a response lists them for each pair.
 const maxPortsNamed = 200
 
 func portsText(ports []PortRange) string {

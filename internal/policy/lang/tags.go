@@ -16,9 +16,9 @@ var ErrTagDenied = errors.New("tag not allowed")
 var ErrUnknownTag = errors.New("unknown tag")
 
 var (
-	// tagPattern accepts the characters that tags have with Headscale, unless a tag
-	// could be taken for something else. Ports begin with a digit or are "*", and each
-	// part of a tag begins with a letter: "tag:a:80" is always port 80 of tag:a.
+	// tagPattern accepts the characters that Headscale allows in tags, unless a tag could
+	// be taken for something else. Ports begin with a digit or are "*", and each part of
+	// a tag begins with a letter: "tag:a:80" is always port 80 of tag:a.
 	tagPattern = regexp.MustCompile(`^tag:[a-zA-Z][a-zA-Z0-9_.;-]*(:[a-zA-Z][a-zA-Z0-9_.;-]*)*$`)
 	// clientTagPattern matches the tags that clients accept in --advertise-tags.
 	clientTagPattern = regexp.MustCompile(`^tag:[a-zA-Z][a-zA-Z0-9-]*$`)
@@ -37,10 +37,10 @@ func CheckTag(tag string) error {
 	return nil
 }
 
-// MayTag reports whether a node that joins with the key k, or as user, may ask for
-// a tag; either may be nil. It may always have the tags of the key. For others,
-// tagOwners must name the user, a group of the user, all users, or a tag that the
-// key has or owns in turn. The document is nil if there is no policy.
+// MayTag reports whether a node that joins with the key k, or as user, may ask for a tag;
+// either may be nil. It may always have the tags of the key. For others, tagOwners must
+// list the user, a group of the user, all users, or a tag that the key has or that such a
+// tag owns. The document is nil if there is no policy.
 func (d *Doc) MayTag(user *mesh.User, k *mesh.PreAuthKey, tag string) error {
 	switch {
 	case k != nil && slices.Contains(k.Tags, tag):
@@ -57,9 +57,9 @@ func (d *Doc) MayTag(user *mesh.User, k *mesh.PreAuthKey, tag string) error {
 	return fmt.Errorf("%w: tagOwners does not allow %s for %s", ErrTagDenied, tag, user.Name)
 }
 
-// KnowsTag reports whether an administrator may give a tag to a node: with a policy
-// the tag must have an entry in tagOwners. Without one, when the document is nil,
-// its form is enough.
+// KnowsTag reports whether an administrator may give a tag to a node: with a policy, the
+// tag must have an entry in tagOwners. Without one, when the document is nil, it only has
+// to be well-formed.
 func (d *Doc) KnowsTag(tag string) error {
 	if err := CheckTag(tag); err != nil || d == nil {
 		return err
@@ -87,7 +87,8 @@ func (d *Doc) Mentions(user *mesh.User) []string {
 	return slices.DeleteFunc(NamesOf(user), func(name string) bool { return !d.users[name] })
 }
 
-// ownedByTag reports whether one of some tags owns a tag, directly or through others.
+// ownedByTag reports whether one of the given tags owns a tag, directly or through other
+// tags.
 func (d *Doc) ownedByTag(tag string, tags []string) bool {
 	seen, next := map[string]bool{tag: true}, []string{tag}
 	for len(next) > 0 {

@@ -54,7 +54,7 @@ func TestTagsGoToTheirOwnersAndToKeysThatCarryThem(t *testing.T) {
 		tag       string
 		allowed   bool
 	}{
-		{example, "alice", nil, "tag:web", true}, // by group, without regard to case and "@"
+		{example, "alice", nil, "tag:web", true}, // by group, ignoring case and "@"
 		{example, "BOB", nil, "tag:web", true},
 		{example, "carol@example.com", nil, "tag:web", true},
 		{example, "carol", nil, "tag:web", false},
@@ -73,7 +73,7 @@ func TestTagsGoToTheirOwnersAndToKeysThatCarryThem(t *testing.T) {
 		{example, "", &mesh.PreAuthKey{}, "tag:web", false},
 		{example, "", nil, "tag:web", false},
 		{"{}", "alice", nil, "tag:web", false},
-		{"", "alice", nil, "tag:web", false}, // without a policy only the key counts
+		{"", "alice", nil, "tag:web", false}, // without a policy, only the key matters
 		{"", "alice", &mesh.PreAuthKey{Tags: []string{"tag:web"}}, "tag:web", true},
 		{"", "alice", &mesh.PreAuthKey{Tags: []string{"tag:web"}}, "tag:db", false},
 	} {

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// maxWarnings bounds the warnings of one kind.
+// maxWarnings limits the number of warnings of one kind.
 const maxWarnings = 20
 
 // WarningsFor returns the document's warnings, and warnings about users it names who do
