@@ -35,7 +35,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// Options of one run. Config is required.
+// Options configures Run. Config is required.
 type Options struct {
 	Config *config.Config
 	Build  Build
@@ -64,7 +64,7 @@ type Addrs struct {
 
 const (
 	stopTimeout = 15 * time.Second
-	lastSave    = 2 * time.Second // saving at shutdown is best effort
+	lastSave    = 2 * time.Second // time limit for saving at shutdown, which is best effort
 	drainDelay  = time.Second
 )
 
@@ -85,7 +85,7 @@ type service struct {
 }
 
 // Run builds the server, serves until ctx ends, and stops: it announces the shutdown, lets requests finish,
-// and only then stops the ledger and closes the database. Errors are one line that says what to do. Being
+// and only then stops the ledger and closes the database. Each error is one line that says what to do. Being
 // stopped, even during startup, is not an error.
 func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
@@ -317,7 +317,7 @@ const (
 	fenced   = "this replica has lost its database, which another replica can still use; it rejects devices and API keys"
 )
 
-// health returns the health of the server. It is called often and by strangers, so it only reads.
+// health returns the health of the server. It is called often, also by strangers, so it does no I/O.
 func (s *service) health() openapi.Health {
 	h := openapi.Health{Status: openapi.HealthStatusPass, Checks: map[string][]openapi.HealthCheck{}}
 	report := func(part string, status openapi.HealthCheckStatus, output string) {

@@ -27,11 +27,11 @@ type certificate struct {
 	current           atomic.Pointer[loaded]
 	broken            atomic.Bool // the files changed and cannot be loaded
 
-	seen   [2]os.FileInfo // used only by look, as is failed
+	seen   [2]os.FileInfo // used only by look, like failed
 	failed error          // the result of the last look
 }
 
-// loaded is a certificate in use, with the validity of it and its issuers.
+// loaded is a certificate in use, with the validity of the certificate and its issuers.
 type loaded struct {
 	pair          tls.Certificate
 	begins, until time.Time
@@ -101,8 +101,8 @@ func (c *certificate) stat() (files [2]os.FileInfo, changed bool) {
 	return files, changed
 }
 
-// look reloads the files if they have changed. There is time to replace one after the other: a failure counts
-// only if the next look fails, too.
+// look reloads the files if they have changed. The files may be replaced one after the other: a failure
+// counts only if the next look fails too.
 func (c *certificate) look() {
 	files, changed := c.stat()
 	if !changed && c.failed == nil {

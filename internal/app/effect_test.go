@@ -20,7 +20,7 @@ import (
 
 // These tests check that configuration keys are not just parsed, but take effect.
 
-// load returns the configuration from an environment, which the test may then change.
+// load returns the configuration from environment variables. The test may then change it.
 func load(t *testing.T, more ...string) *config.Config {
 	t.Helper()
 	c, err := config.Load("/dev/null", settings(t, more...))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Strangers who hold as many connections as they can get affect neither the health
-// check nor the local socket nor metrics.
+// Strangers that open as many connections as they can affect neither the health check nor
+// the local socket nor the metrics.
 func TestHealthAnswersWhileStrangersHoldTheirShare(t *testing.T) {
 	s := run(t, settings(t, "FAIRLEAD_LIMITS_CONNECTIONS=50"))
 	for i := range 200 {

@@ -28,7 +28,7 @@ type listeners struct{ api, metrics, socket net.Listener }
 func (ls *listeners) close() {
 	for _, l := range []net.Listener{ls.api, ls.metrics, ls.socket} {
 		if l != nil {
-			_ = l.Close() // usually closed already by the servers
+			_ = l.Close() // usually already closed by the servers
 		}
 	}
 }
@@ -80,8 +80,8 @@ func listenTCP(key, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// listenUnix opens a socket for its owner and group. A socket on which nobody listens is left over from a
-// crash and is replaced; any other file is left alone.
+// listenUnix opens a socket for its owner and group. A socket on which nobody listens is left over from a crash
+// and is replaced; any other file is not touched.
 func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("unix_socket %s: %w: make the directory writable for the user that runs the server, or set unix_socket to another path", path, err)
@@ -96,7 +96,7 @@ func listenUnix(path string) (net.Listener, error) {
 			return nil, fmt.Errorf("address already in use: unix_socket %s: another fairlead is running", path)
 		}
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			_ = os.Remove(path) // if it fails, Listen says why
+			_ = os.Remove(path) // if it fails, Listen returns the reason
 		}
 	}
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
@@ -113,7 +113,7 @@ func listenUnix(path string) (net.Listener, error) {
 type connKey struct{}
 
 const (
-	// requestTimeout is how long reading a request may take, and again as long writing its response. A
+	// requestTimeout is how long reading a request may take, and also how long writing its response may take. A
 	// handler that needs longer sets deadlines through http.ResponseController.
 	requestTimeout = 30 * time.Second
 	// unreadTimeout is how long the rest of an unwanted body may still be sent: a client that is cut off
@@ -131,7 +131,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      2 * requestTimeout, // counts from the end of the headers
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10, // also for strangers: guard.Limits relies on it
+		MaxHeaderBytes:    16 << 10, // applies to strangers too: guard.Limits relies on it
 		HTTP2:             &http.HTTP2Config{WriteByteTimeout: requestTimeout},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnState:         cs.track,
@@ -161,7 +161,8 @@ func (cs *connections) track(c net.Conn, state http.ConnState) {
 	}
 }
 
-// limitWrites limits the writes that hang now. A response that starts later sets its own deadline.
+// limitWrites sets a deadline for the writes that are blocked now. A response that starts later sets its own
+// deadline.
 func (cs *connections) limitWrites() {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -227,7 +228,7 @@ func peer(ctx context.Context) mesh.Actor {
 	return a
 }
 
-// notify sends a state to systemd, if it asked for that.
+// notify sends a state to systemd, if systemd expects notifications.
 func notify(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

@@ -40,7 +40,7 @@ func ok(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "ok")
 }
 
-// send sends a request and reports whether the connection closes after the answer.
+// send sends a request and reports whether the connection closes after the response.
 func send(t *testing.T, c net.Conn, request string) bool {
 	t.Helper()
 	if _, err := io.WriteString(c, request); err != nil {

@@ -67,7 +67,7 @@ func (s *service) pace() time.Duration {
 	return 0
 }
 
-// fill adds what the parts know to a heartbeat.
+// fill adds the data of the parts to a heartbeat.
 func (s *service) fill(r *store.Report) {
 	p := s.parts.Load()
 	if p == nil {
@@ -220,7 +220,7 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 	return nil
 }
 
-// region returns what clients are told about the embedded relay, which has the same host as the server.
+// region returns the embedded relay's entry in the relay map. Its host is that of the server.
 func (s *service) region() (json.RawMessage, error) {
 	c := s.Config.DERP.Server
 	u, err := url.Parse(s.Config.ServerURL)

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 const patience = 20 * time.Second
 
-// settings returns a complete configuration as environment variables.
+// settings returns a complete configuration in the form of environment variables.
 func settings(t *testing.T, more ...string) []string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fl") // short enough for a socket path
@@ -147,7 +147,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 		t.Run(engine.name, func(t *testing.T) {
 			env := settings(t, engine.env...)
 			before := runtime.NumGoroutine()
-			for range 2 { // the second run in one process must not find anything left by the first
+			for range 2 { // the second run in a process must not find anything left over from the first
 				s := run(t, env)
 				for network, address := range map[string]string{"tcp": s.API, "unix": s.Socket} {
 					if status, body := fetch(t, network, address, "/health"); status != 200 || !strings.HasSuffix(body, `"status":"pass"}`) {

@@ -70,7 +70,7 @@ func TestStrangersDoNotDelayAStop(t *testing.T) {
 		if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		// The unread answers fill all buffers, and then nothing moves.
+		// The unread responses fill all buffers, and then writes block.
 		if _, err := io.WriteString(c, strings.Repeat("GET "+request+" HTTP/1.1\r\nHost: fairlead\r\n\r\n", 1<<20)); err == nil {
 			t.Fatal("all was read")
 		}

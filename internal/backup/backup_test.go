@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(pgtest.Main(m, pgtest.Options{}, func(s *pgtest.Server) { pg = s }))
 }
 
-// engines create an empty database of each engine.
+// engines holds functions that create an empty database of each engine.
 var engines = map[string]func(t testing.TB) Database{
 	"sqlite": func(t testing.TB) Database {
 		return Database{SQLite: filepath.Join(t.TempDir(), "db.sqlite")}
@@ -311,7 +311,7 @@ func TestFullDatabaseIsNotReplacedUnasked(t *testing.T) {
 	})
 }
 
-// A replica that was asleep during a restore finds another batch at the revision it
+// A replica that was asleep during a restore finds a different batch at the revision it
 // knows, and therefore reloads the tables.
 func TestRestoredHistoryIsAnother(t *testing.T) {
 	for name, fresh := range engines {
@@ -410,7 +410,7 @@ func TestDatabaseInUseIsNotFilledOrMoved(t *testing.T) {
 			rest()
 			heartbeats.Wait()
 			s.Close()
-			restore(t, backup, Target{Database: d, Replace: replace}) // works right after the server stopped
+			restore(t, backup, Target{Database: d, Replace: replace}) // works immediately after the server stopped
 		})
 	}
 }

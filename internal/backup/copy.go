@@ -22,10 +22,10 @@ type Database = sqlstore.Location
 // Postgres is the location of a PostgreSQL database.
 type Postgres = sqlstore.PostgresConfig
 
-// Progress is called now and then with the number of copied rows of a table.
+// Progress is called from time to time with the number of copied rows of a table.
 type Progress func(table string, rows int64)
 
-// Options of a backup.
+// Options configures a backup.
 type Options struct {
 	Product    string // the version of this binary
 	Now        time.Time
@@ -131,8 +131,8 @@ func (c Contents) String() string {
 // Target is a database to be filled.
 type Target struct {
 	Database
-	// Replace is asked before existing content is replaced and returns an error to keep it. If it is nil, the
-	// database must be empty.
+	// Replace is called before existing content is replaced, and returns an error to keep it. If it is nil,
+	// the database must be empty.
 	Replace func(Contents) error
 	// KeyFiles holds the paths of key files, by configuration key.
 	KeyFiles map[string]string
@@ -189,7 +189,8 @@ func Move(ctx context.Context, from Database, to Target) (*Summary, error) {
 	return (&reader{header: h}).summary(sums.tables), err
 }
 
-// fill rebuilds the database from the rows that are passed to a sink, and reads it back before it commits.
+// fill rebuilds the database from the rows that it receives through a sink, and reads the database back
+// before it commits.
 func (to Target) fill(ctx context.Context, schema int64, files []KeyFile, rows func(sink) error) error {
 	raw, err := sqlstore.OpenRaw(ctx, to.Database, sqlstore.Fill)
 	if err != nil {
@@ -258,7 +259,7 @@ func (to Target) mayFill(ctx context.Context, raw *sqlstore.Raw) error {
 	return to.Replace(c)
 }
 
-// both passes everything to two sinks.
+// both is a sink that passes everything to two sinks.
 type both [2]sink
 
 func (b both) table(t sqlstore.Table) error { return errors.Join(b[0].table(t), b[1].table(t)) }

@@ -128,7 +128,7 @@ func ReadKeyFiles(paths map[string]string) ([]KeyFile, error) {
 	return files, nil
 }
 
-// placement is a key file to be put in its place.
+// placement is a key file to be written to its path.
 type placement struct {
 	path    string
 	content []byte

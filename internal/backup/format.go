@@ -21,9 +21,9 @@ import (
 const (
 	formatName    = "fairlead backup"
 	formatVersion = 1
-	// maxLine limits the memory of a reader, and so the length of what is written.
+	// maxLine limits the length of lines, and thereby the memory of a reader.
 	maxLine = 64 << 20
-	// maxMark limits lines that are not rows, whose members take many times their length in memory.
+	// maxMark limits lines that are not rows, whose fields take many times their length in memory.
 	maxMark = 1 << 20
 	// maxFiles and maxFile limit the key files.
 	maxFiles = 16
@@ -68,7 +68,7 @@ func (s *Summary) Rows() (n int64) {
 	return n
 }
 
-// mark is a line that is neither the header nor a row: exactly one member is set.
+// mark is a line that is neither the header nor a row: exactly one field is set.
 type mark struct {
 	File  *KeyFile   `json:"file,omitempty"`
 	Table *tableMark `json:"table,omitempty"`
@@ -164,7 +164,7 @@ func (w *writer) end() error {
 	return w.value(mark{End: &endMark{Tables: w.tables, SHA256: hex.EncodeToString(w.all.Sum(nil))}})
 }
 
-// odd is a text that JSON cannot represent.
+// odd is a string that JSON cannot represent.
 type odd struct {
 	Base64 []byte `json:"base64"`
 }
@@ -235,7 +235,8 @@ func parseRow(line []byte, columns []sqlstore.Column) ([]any, error) {
 	return row, nil
 }
 
-// elements splits a list of n values. It keeps no more, because a short file can hold a line with very many.
+// elements splits a list of n values. It stores no more than that, because a short compressed file can
+// contain a line with very many.
 func elements(line []byte, n int) ([]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	if begin, err := dec.Token(); err != nil || begin != json.Delim('[') {
@@ -279,7 +280,7 @@ func parseMark(line []byte) (m mark, err error) {
 	return m, err
 }
 
-// strictly decodes one JSON value and rejects unknown members.
+// strictly decodes one JSON value and rejects unknown fields.
 func strictly(text []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()

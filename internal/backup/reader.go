@@ -21,7 +21,7 @@ import (
 
 // Errors that callers distinguish.
 var (
-	// ErrDamaged means that a backup is not what was written.
+	// ErrDamaged means that a backup was changed after it was written.
 	ErrDamaged = errors.New("the backup is damaged or truncated: use another one")
 	// ErrNotBackup means that a file is not a backup at all.
 	ErrNotBackup = errors.New("not a Fairlead backup")
@@ -114,7 +114,7 @@ func openLines(in io.Reader) (*reader, error) {
 		}
 		m, err := parseMark(line)
 		if err != nil || m.File == nil {
-			return r, nil // the next read reports what is wrong, if anything is
+			return r, nil // the next read reports any error
 		}
 		if len(r.files) == maxFiles || len(m.File.Content) > maxFile {
 			return nil, fmt.Errorf("%w (key files)", ErrDamaged)
@@ -176,8 +176,8 @@ func (r *reader) summary(tables map[string]Sum) *Summary {
 	return s
 }
 
-// tables passes all tables to a sink. It fails with ErrDamaged unless everything up to the end is as it was
-// written. Until it returns, what the sink has received must not be trusted.
+// tables passes all tables to a sink. It fails with ErrDamaged unless everything up to the end is unchanged
+// since it was written. Until it returns, what the sink has received must not be trusted.
 func (r *reader) tables(to sink) (*Summary, error) {
 	found := map[string]Sum{}
 	one := sha256.New()

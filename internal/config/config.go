@@ -22,7 +22,7 @@ const LevelTrace = slog.LevelDebug - 4
 // docs/configuration.md describes each. Empty lists and maps are nil. A Config is not changed after Load.
 type Config struct {
 	ServerURL               string // scheme and host, no trailing slash
-	ReplicaURL              string // the same; empty to detect it
+	ReplicaURL              string // as above; empty means that it is detected
 	ListenAddr              string
 	MetricsListenAddr       string
 	UnixSocket              string
@@ -68,7 +68,7 @@ type Prefixes struct {
 	Allocation string // sequential or random
 }
 
-// Database selects the engine and says how to reach it.
+// Database selects the engine and how to reach it.
 type Database struct {
 	Type     string // sqlite or postgres
 	SQLite   SQLite
@@ -93,11 +93,11 @@ type Postgres struct {
 	ConnMaxIdleTime time.Duration
 }
 
-// DNS is what clients are told about name resolution.
+// DNS configures name resolution on clients.
 type DNS struct {
 	Pinned        bool // the API cannot change it
 	MagicDNS      bool
-	BaseDomain    string // lower case, no trailing dot; set when MagicDNS is
+	BaseDomain    string // lower case, no trailing dot; set if MagicDNS is
 	Nameservers   Nameservers
 	SearchDomains []string
 	ExtraRecords  []Record
@@ -138,7 +138,7 @@ type DERPServer struct {
 	IPv4, IPv6     netip.Addr // invalid if clients should use DNS
 }
 
-// Policy says where the access policy is stored.
+// Policy configures where the access policy is stored.
 type Policy struct {
 	Mode string // file or database
 	Path string // set when Mode is file
@@ -165,7 +165,7 @@ type Webhooks struct {
 	AllowLocal bool // receivers may be on this machine, on its link or in the mesh
 }
 
-// Log says how much is logged and in which format.
+// Log configures what is logged and in which format.
 type Log struct {
 	Level  slog.Level
 	Format string // text or json
@@ -219,8 +219,8 @@ func (c *Config) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// Hash is equal on replicas whose settings agree where they must: what clients are told and what is decided
-// about nodes. Addresses, paths and logging may differ. A value that equals its default is left out, so that
+// Hash is equal on replicas whose settings agree where they must: in what clients are sent and in decisions
+// about nodes. Addresses, paths and logging may differ. A value that equals its default is omitted, so that
 // a release with a new key has the same hash as the one before it.
 func (c *Config) Hash() string {
 	sum := sha256.New()

@@ -9,8 +9,8 @@ import (
 
 // ParseDuration parses a duration with Go's units (ns, us, ms, s, m, h) and with d, w and y, alone or
 // combined: 90d, 1d12h, 1.5h. A day is 24 hours, a week 7 days, a year 365 days, regardless of the calendar.
-// A bare 0 is accepted. Signs are not, and neither is anything beyond about 292 years. Errors leave it to the
-// caller to quote s.
+// A bare 0 is accepted. Signs and durations over about 292 years are not. Errors do not quote s; the caller
+// does.
 func ParseDuration(s string) (time.Duration, error) {
 	if s == "0" {
 		return 0, nil

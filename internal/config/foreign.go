@@ -13,16 +13,16 @@ import (
 // warning, unless ignoring it would make the mesh less secure.
 type foreignKey struct {
 	path   string
-	same   []string                // values for what the server does anyway
+	same   []string                // values that match what the server does anyway
 	refuse func(value string) bool // reports whether to reject another value; nil ignores all
-	doc    string                  // what applies instead
+	doc    string                  // what Fairlead does instead
 	moved  string                  // the key with the same meaning, which is set instead
 }
 
 // keepLocalDNS is the one foreign key that has an effect, in settleDNS.
 const keepLocalDNS = "dns.override_local_dns"
 
-// alreadySo is the warning about a value that has no effect.
+// alreadySo is the warning about a value that changes nothing.
 const alreadySo = "ignored: the server always behaves this way"
 
 func foreignKeys() []foreignKey {

@@ -117,7 +117,7 @@ func scalarNode(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 }
 
-// readFile reads the keys of the file and reports whether it could see them all.
+// readFile reads the keys of the file and reports whether it could read all of them.
 func (l *loader) readFile(named bool) bool {
 	data, err := readLimited(l.file)
 	switch {
@@ -198,7 +198,7 @@ func readLimited(path string) ([]byte, error) {
 	return data, err
 }
 
-// syntaxProblem reports an error of the YAML parser, in plainer words for common ones. It leaves out what the
+// syntaxProblem reports an error of the YAML parser, with clearer texts for common errors. It omits what the
 // parser quotes: an unknown anchor may be a password that starts with *.
 func (l *loader) syntaxProblem(data []byte, err error) {
 	m := syntaxError.FindStringSubmatch(err.Error())
@@ -208,7 +208,7 @@ func (l *loader) syntaxProblem(data []byte, err error) {
 	case strings.HasPrefix(text, "unknown anchor"):
 		text = "a value that begins with * must be quoted"
 	case strings.HasPrefix(text, "found unexpected end of stream"):
-		text, least = "a quotation mark is not closed", 1 // where the quotation starts, not where the file ends
+		text, least = "a quotation mark is not closed", 1 // where the quoted text starts, not where the file ends
 	}
 	l.problem(place{l.file, syntaxLine(data, max(least, 1))}, "", errors.New(text))
 }
@@ -255,8 +255,8 @@ func (l *loader) readSection(n *yaml.Node, under string) {
 	}
 }
 
-// set reads n into its key. An empty text leaves a key without a default unchanged, because files write "not
-// set" that way.
+// set reads n into its key. An empty text leaves a key without a default unchanged, because that is how files
+// express "not set".
 func (l *loader) set(k key, n *yaml.Node, at place) {
 	if n.Style&yaml.TaggedStyle != 0 {
 		l.problem(at, k.path, errors.New("begins with !, which is a tag in YAML; put the value in quotes"))

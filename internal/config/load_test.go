@@ -371,8 +371,8 @@ func TestMissingDefaultFileLeavesEnvironment(t *testing.T) {
 	}
 }
 
-// YAML takes a value that starts with an exclamation mark for a tag. A password like
-// that must not silently become empty.
+// YAML treats a value that starts with an exclamation mark as a tag. A password like that
+// must not silently become empty.
 func TestValueThatLooksLikeATagIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	text := "database:\n  type: postgres\n  postgres:\n    host: db\n    pass: !hunter2\n"

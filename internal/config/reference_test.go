@@ -150,7 +150,7 @@ func TestExampleLoads(t *testing.T) {
 	warnsOfPlaceholder(t, c)
 }
 
-// warnsOfPlaceholder checks that the only warning about the example is that its URL is a placeholder.
+// warnsOfPlaceholder checks that the placeholder URL is the only warning about the example.
 func warnsOfPlaceholder(t *testing.T, c *Config) {
 	t.Helper()
 	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].Text, "mesh.example.com is the placeholder from the example") {

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// settle fills in values that follow from other keys, and makes the checks that involve more than one key.
+// settle fills in values that are derived from other keys, and performs the checks that involve more than
+// one key.
 func (l *loader) settle() {
 	l.settleListeners()
 	l.settleDatabase()
@@ -178,7 +179,7 @@ func (l *loader) settleRelay() {
 		_, port, _ := net.SplitHostPort(s.STUNListenAddr)
 		s.STUNPublicPort, _ = strconv.Atoi(port)
 	}
-	// Without a server_url there is another warning already.
+	// Without a server_url, there is already another warning.
 	if s.Enabled && l.sound(server) && (l.isGiven(enabled) || l.isGiven(server)) && !strings.HasPrefix(l.config.ServerURL, "https://") {
 		l.warn(l.at(enabled), enabled, "clients connect to relays over TLS only; server_url should begin with https://")
 	}

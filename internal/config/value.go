@@ -148,7 +148,7 @@ func seconds(dst *time.Duration, least, most int) value {
 	return v
 }
 
-// duration has no upper limit if most is 0.
+// duration is a duration up to most; 0 means no upper limit.
 func duration(dst *time.Duration, least, most time.Duration) value {
 	v := scalar(dst, "a duration", parseLimited(least, most))
 	v.show = func() any { return dst.String() }
@@ -175,7 +175,7 @@ func level(dst *slog.Level) value {
 	return v
 }
 
-// perDomain is a section with domains as names and lists of nameservers as values.
+// perDomain is a section that maps domains to lists of nameservers.
 func perDomain(dst *map[string][]string) value {
 	const takes = "a section of domains, each with a list of nameservers"
 	read := func(n *yaml.Node, fail failFunc) {

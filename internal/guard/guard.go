@@ -1,9 +1,9 @@
-// Package guard limits unauthenticated connections, so that strangers can neither
-// exhaust the server's file descriptors nor crowd others out. It knows nothing
-// about keys: code that has verified one calls Prove.
+// Package guard limits unauthenticated connections, so that strangers can neither exhaust the server's
+// file descriptors nor keep others from connecting. It knows nothing about keys: code that has verified a
+// key calls Prove.
 //
-// A new connection is never rejected because of older ones: when a limit is
-// reached, the connection that has been idle longest is closed.
+// A new connection is never rejected because of older ones: when a limit is reached, the connection that
+// has been idle longest is closed.
 package guard
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
-// Config of a guard. All but TrustedProxies are required.
+// Config configures a Guard. All fields except TrustedProxies are required.
 type Config struct {
 	// Unproven and UnprovenOfOne limit unauthenticated connections, in total and
 	// from one network.
@@ -29,8 +29,8 @@ type Config struct {
 	// Open limits all connections, so that descriptors are left for the database,
 	// the local socket and metrics.
 	Open int
-	// TrustedProxies are the proxies whose forwarding headers are accepted. Their
-	// connections count against the network of the forwarded client.
+	// TrustedProxies lists the proxies whose forwarding headers are accepted. Their connections count
+	// against the network of the forwarded client.
 	TrustedProxies []netip.Prefix
 	Log            *slog.Logger
 	Registerer     prometheus.Registerer

@@ -26,7 +26,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// server answers /health for everyone; a request for /prove authenticates its connection.
+// server responds to /health for everyone; a request for /prove authenticates its
+// connection.
 type server struct {
 	t     *testing.T
 	guard *guard.Guard
@@ -95,7 +96,7 @@ func closed(c net.Conn) bool {
 	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// alive reports whether a connection still answers.
+// alive reports whether a connection still responds.
 func alive(c net.Conn) bool { return ask(c, "192.0.2.250", "/health") == nil }
 
 func (s *server) metric(name, label string) (v float64) {

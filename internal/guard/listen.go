@@ -12,7 +12,7 @@ import (
 
 const (
 	tellEvery = time.Minute
-	// problemFor is how long /health still reports a problem that is over.
+	// problemFor is how long /health keeps reporting a problem that is over.
 	problemFor = time.Minute
 )
 
@@ -107,9 +107,8 @@ func Limits(files int, memory int64, withTLS bool) (open, unproven int) {
 	return open, min(open, int(min(max(memory/2/each, leastUnproven), mostUnproven)))
 }
 
-// PerNetwork returns how many unauthenticated connections one network may have: as many
-// as asked for, but at least 2,000 are left for everybody else, or half of all if
-// there are fewer than 4,000.
+// PerNetwork returns how many unauthenticated connections one network may have: the configured number, but
+// at least 2,000 are left for everybody else, or half of the total if that is below 4,000.
 func PerNetwork(asked, unproven int) int {
 	const others = 2000
 	return max(min(asked, unproven-min(unproven/2, others)), 1)

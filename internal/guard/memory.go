@@ -29,8 +29,8 @@ func Memory(root fs.FS) int64 {
 	return least
 }
 
-// groupMemory returns the lowest limit of a control group and its ancestors. In a container, the path can be
-// one of the host; then only the topmost group exists.
+// groupMemory returns the lowest limit of a control group and its ancestors. In a container, the path may be
+// that of the host; then only the topmost group exists.
 func groupMemory(root fs.FS, mount, group, file string) int64 {
 	least := int64(math.MaxInt64)
 	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {

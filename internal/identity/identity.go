@@ -74,7 +74,7 @@ func split(kind Kind, text string) (prefix string, secret mesh.Secret) {
 	return parts[1], hash(parts[2])
 }
 
-// matches compares in constant time, also if there is no key to compare with.
+// matches compares in constant time, even if there is no key to compare with.
 func matches(kept *mesh.Secret, given mesh.Secret) bool {
 	var none mesh.Secret
 	known := kept != nil
@@ -86,7 +86,7 @@ func matches(kept *mesh.Secret, given mesh.Secret) bool {
 
 // APIKey returns the key with this text, if it is valid at now or at the time of the newest entry, whichever
 // is later: a key that has expired by the database's clock is expired, even if this machine's clock is
-// behind. Unknown, wrong and expired keys take the same work.
+// behind. Unknown, wrong and expired keys take the same amount of work.
 func APIKey(s *mesh.Snapshot, text string, now mesh.Time) (*mesh.APIKey, bool) {
 	prefix, secret := split(KindAPI, text)
 	k, found := s.APIKeys.ByPrefix(prefix)

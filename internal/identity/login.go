@@ -121,7 +121,7 @@ func FoldLoginCode(text string) string {
 	return text[:codeLength/2] + "-" + text[codeLength/2:]
 }
 
-// FoldLongLoginCode does the same for long codes, and also returns the short code that it starts with.
+// FoldLongLoginCode is FoldLoginCode for long codes. It also returns the short code at its start.
 func FoldLongLoginCode(text string) (long, code string) {
 	if long = foldCode(text); len(long) != longCodeLength {
 		return "", ""

@@ -24,11 +24,11 @@ type RefusalLog struct {
 	suppressed int
 }
 
-// NewRefusalLog returns a RefusalLog that reports to log how many lines were left out.
+// NewRefusalLog returns a RefusalLog that reports to log how many lines were omitted.
 func NewRefusalLog(log *slog.Logger) *RefusalLog { return &RefusalLog{log: log} }
 
 // Admit reports whether another refusal of addr should be logged. The first call after a minute logs how many
-// were not.
+// were omitted.
 func (l *RefusalLog) Admit(addr string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

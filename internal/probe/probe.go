@@ -1,4 +1,4 @@
-// Package probe checks whether routers that another node could replace still answer: a
+// Package probe checks whether routers that another node could replace still respond: a
 // device can be cut off long before its connection ends.
 package probe
 
@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// A router is asked every interval and has the timeout to answer. After two misses in a
-	// row it counts as unhealthy, so that a router that stops answering is replaced within
-	// 12 s.
+	// A router is probed every interval and must respond within the timeout. After two
+	// misses in a row it counts as unhealthy, so that a router that stops responding is
+	// replaced within 12 s.
 	interval = 5 * time.Second
 	timeout  = 3 * time.Second
 	misses   = 2
 	tick     = 500 * time.Millisecond
 )
 
-// Config configures a Prober. All of it is required.
+// Config configures a Prober. All fields are required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
@@ -50,12 +50,12 @@ type Prober struct {
 	mu     sync.Mutex
 	asked  map[mesh.NodeID]*probe   // guarded by mu
 	tokens map[string]mesh.NodeID   // guarded by mu
-	heard  map[mesh.NodeID]struct{} // guarded by mu; answered since the last check
+	heard  map[mesh.NodeID]struct{} // guarded by mu; responded since the last check
 }
 
 // probe is the state of one router.
 type probe struct {
-	token  string // outstanding; empty if none is
+	token  string // the outstanding token; empty if there is none
 	sent   time.Time
 	next   time.Time
 	misses int
@@ -70,13 +70,13 @@ func New(c Config) *Prober {
 		}, []string{"result"}),
 	}
 	for _, result := range []string{"answered", "silent"} {
-		p.probes.WithLabelValues(result) // export it from the start
+		p.probes.WithLabelValues(result) // exported from the start
 	}
 	c.Registerer.MustRegister(p.probes)
 	return p
 }
 
-// Answered records that a machine sent a token.
+// Answered records that a machine responded with a token.
 func (p *Prober) Answered(token string, machine key.MachinePublic) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,15 +99,15 @@ func (p *Prober) Run(ctx context.Context) error {
 	return periodic.Run(ctx, tick, func() { p.Look(ctx, time.Now()) })
 }
 
-// Look asks the routers that are due at a time and commits changes of their health. Run
-// calls it every tick.
+// Look probes the routers that are due at the given time and commits changes of their
+// health. Run calls it every tick.
 func (p *Prober) Look(ctx context.Context, now time.Time) {
 	for id, healthy := range p.look(now) {
 		p.judge(ctx, id, healthy)
 	}
 }
 
-// look asks the routers that are due, and returns those whose health changed.
+// look probes the routers that are due, and returns those whose health changed.
 func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 	w := p.ledger.World()
 	routers := replaceable(w.Snapshot, string(p.ledger.Cluster().Self().ID))
@@ -170,7 +170,7 @@ func replaceable(s *mesh.Snapshot, replica string) (list []mesh.NodeID) {
 	return list
 }
 
-// judge commits whether a router is healthy, which moves its routes.
+// judge commits whether a router is healthy, which may move its routes to another one.
 func (p *Prober) judge(ctx context.Context, id mesh.NodeID, healthy bool) {
 	changed := false
 	_, err := p.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {

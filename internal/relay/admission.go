@@ -21,8 +21,7 @@ type admission struct {
 
 func (a *admission) Read(p []byte) (int, error) {
 	if a.verify != nil {
-		// The DERP server refuses any first frame but one of this kind, so the key is always at this
-		// position.
+		// The DERP server accepts only this kind of frame first, so the key is always at this position.
 		var frame [derp.FrameHeaderLen + derp.KeyLen]byte
 		if _, err := io.ReadFull(a.from, frame[:]); err != nil {
 			return 0, err

@@ -1,9 +1,9 @@
 // Package relay implements the embedded relay, and loads relay maps from URLs and files.
 //
 // The protocol and the forwarding of packets are the client's own DERP server; this package admits clients,
-// answers STUN requests, exports metrics and shuts down cleanly. It knows no nodes: who may connect is
-// decided by a function it is given. It stores nothing but the relay's key, and callers decide what to do
-// with a map.
+// responds to STUN requests, exports metrics and shuts down cleanly. It knows nothing about nodes: a
+// function in its configuration decides who may connect. It stores only the relay's key, and callers decide
+// what to do with a map.
 //
 // Terms:
 //
@@ -13,6 +13,6 @@
 //     tells clients which regions there are.
 //   - A source is a URL or a file that contains a relay map.
 //
-// The package imports nothing else of this module. Connections are served on the goroutines of the HTTP
+// The package imports no other package of this module. Connections are served on the goroutines of the HTTP
 // server; Run belongs to its caller, starts one more for STUN, and waits for all of them.
 package relay

@@ -8,8 +8,8 @@ import (
 	"tailscale.com/tailcfg"
 )
 
-// FuzzRelayMap checks that every map that passes Check can be encoded, and still
-// means the same after decoding.
+// FuzzRelayMap checks that every map that passes Check can be encoded, and is equivalent
+// after decoding.
 func FuzzRelayMap(f *testing.F) {
 	f.Add([]byte(`{"Regions":{"900":{"RegionID":900,"RegionCode":"hq","Nodes":[{"Name":"900a","RegionID":900,"HostName":"a.example"}]}}}`))
 	f.Add([]byte(`{"Regions":{"1":null},"omitDefaultRegions":true,"HomeParams":{"RegionScore":{"1":0.5}}}`))

@@ -78,7 +78,7 @@ func newServer(t *testing.T, stunAddr string) *relay.Server {
 	return s
 }
 
-// value is the sum of a metric without labels.
+// value returns the sum of a metric over all labels.
 func (r *running) value(t *testing.T, name string) float64 {
 	t.Helper()
 	families, err := r.metrics.Gather()

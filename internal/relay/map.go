@@ -28,8 +28,8 @@ type RegionConfig struct {
 	Insecure bool
 }
 
-// Region returns what clients are told about a relay. If HostName is an address, it is the only one: clients
-// are told so, because otherwise they would look for the other family at each start, which takes three
+// Region returns the relay's entry in the relay map. If HostName is an address, the entry says that it has no
+// other address, because clients would otherwise look for the other family at each start, which takes three
 // seconds.
 func Region(c RegionConfig) *tailcfg.DERPRegion {
 	unknown := ""
@@ -60,10 +60,10 @@ func Region(c RegionConfig) *tailcfg.DERPRegion {
 // of an address.
 const maxRegion = 65535
 
-// A name may have an underscore, as some names in private networks do.
+// Underscores are allowed, because some names in private networks have them.
 var hostName = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,251}[0-9A-Za-z])?$`)
 
-// Check returns everything in m that clients could not use, one problem per line.
+// Check returns an error that lists everything in m that clients could not use, one problem per line.
 func Check(m *tailcfg.DERPMap) error {
 	if len(m.Regions) == 0 {
 		return errors.New("the map has no regions")

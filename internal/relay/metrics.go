@@ -8,7 +8,7 @@ import (
 	"tailscale.com/derp/derpserver"
 )
 
-// counts are the counters that the DERP server maintains itself.
+// counts holds the counters that the DERP server maintains itself.
 type counts struct{ connections, received, sent func() float64 }
 
 func countsOf(s *derpserver.Server) (counts, error) {

@@ -232,7 +232,7 @@ func (s *Server) leave(c *client) {
 }
 
 // accepting detects that the DERP server has accepted the client. The DERP server has then verified that the
-// client holds its key, and removes the deadline for doing so, which is the only sign of it.
+// client holds its key, and removes its deadline, which is the only way to detect it.
 type accepting struct {
 	derp.Conn
 	accepted func()
@@ -315,7 +315,7 @@ func (s *Server) verifyAgain(ctx context.Context) {
 	}
 }
 
-// Listen opens the socket for STUN. After it, Run must be called.
+// Listen opens the socket for STUN. Run must be called afterwards.
 func (s *Server) Listen() error {
 	if s.config.STUNListenAddr == "" {
 		return nil

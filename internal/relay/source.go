@@ -29,11 +29,11 @@ const (
 // Source is where relay maps come from: first the URLs, then the files at Paths.
 type Source struct {
 	URLs, Paths []string
-	Client      *http.Client // defaults to an ordinary client
+	Client      *http.Client // defaults to a plain http.Client
 }
 
-// Load reads all of them and returns one map that passes Check, or the error of the first that fails. A
-// region of a later source replaces the region with the same number; null removes it.
+// Load reads all sources and returns one map that passes Check, or the error of the first source that fails.
+// A region of a later source replaces the region with the same number; null removes it.
 func (s *Source) Load(ctx context.Context) (*tailcfg.DERPMap, error) {
 	merged := &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}}
 	for _, address := range s.URLs {
@@ -138,7 +138,7 @@ func read(source string, from io.Reader, parse func([]byte) (*tailcfg.DERPMap, e
 	return m, nil
 }
 
-// parseJSON ignores unknown members, because newer clients may know them.
+// parseJSON ignores unknown fields, because newer clients may know them.
 func parseJSON(text []byte) (*tailcfg.DERPMap, error) {
 	m := new(tailcfg.DERPMap)
 	if err := json.Unmarshal(text, m); err != nil {
@@ -147,7 +147,7 @@ func parseJSON(text []byte) (*tailcfg.DERPMap, error) {
 	return m, nil
 }
 
-// parseYAML rejects unknown members, because a person wrote the file and probably mistyped a name.
+// parseYAML rejects unknown fields, because a person wrote the file and probably mistyped a name.
 func parseYAML(text []byte) (*tailcfg.DERPMap, error) {
 	m := new(tailcfg.DERPMap)
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -168,5 +168,5 @@ func parseYAML(text []byte) (*tailcfg.DERPMap, error) {
 	return m, nil
 }
 
-// goType matches the part of the decoder's messages that means nothing to users.
+// goType matches the part of the decoder's messages that is meaningless to users.
 var goType = regexp.MustCompile(` (in type|into) tailcfg\.\w+`)

@@ -42,7 +42,7 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// serveText runs a server that answers every request with this text.
+// serveText runs a server that responds to every request with this text.
 func serveText(t *testing.T, status int, text string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -110,7 +110,7 @@ func TestSTUNTellsTheAddressOfClientsOnly(t *testing.T) {
 		}
 		_ = conn.SetReadDeadline(time.Now().Add(patience))
 		answer := make([]byte, 1500)
-		n, err := conn.Read(answer) // the malformed datagrams get no answer, so the first is to the last one
+		n, err := conn.Read(answer) // the malformed datagrams get no response, so the first response is to the last datagram
 		if err != nil {
 			t.Fatal(err)
 		}

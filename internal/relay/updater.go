@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// UpdaterConfig is the configuration of an Updater. Everything but Frequency is required.
+// UpdaterConfig is the configuration of an Updater. All fields except Frequency are required.
 type UpdaterConfig struct {
 	Source *Source
 	// Frequency is how often the source is read; zero means once.
@@ -25,7 +25,7 @@ type UpdaterConfig struct {
 	Registerer prometheus.Registerer
 }
 
-// Updater keeps the relay map equal to that of its source. If the source fails, the map does not change.
+// Updater keeps the relay map in sync with its source. If the source fails, the map does not change.
 type Updater struct {
 	config   UpdaterConfig
 	failures prometheus.Counter
@@ -48,7 +48,7 @@ func NewUpdater(c UpdaterConfig) (*Updater, error) {
 	return &Updater{config: c, failures: failures}, nil
 }
 
-// Run reads the source at once and then periodically until ctx ends, or only once if there is no frequency.
+// Run reads the source at once and then periodically until ctx ends, or only once if the frequency is zero.
 // It retries sooner if the source fails. A source without any regions does not change the current map.
 func (u *Updater) Run(ctx context.Context) error {
 	if len(u.config.Source.URLs)+len(u.config.Source.Paths) == 0 {

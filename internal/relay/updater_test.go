@@ -18,7 +18,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// script answers the n-th request with the n-th text, and further requests with the
+// script responds to the n-th request with the n-th text, and further requests with the
 // last one. A text that is not JSON is returned as a transport error.
 type script struct {
 	answers []string

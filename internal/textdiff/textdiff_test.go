@@ -67,7 +67,7 @@ func TestDiffIsWhatPatchUnderstands(t *testing.T) {
 			t.Fatalf("patch: %v\n%s\n%s", err, out, diff)
 		}
 		got, err := os.ReadFile(file)
-		if err != nil && to != "" { // patch removes what is empty
+		if err != nil && to != "" { // patch removes empty texts
 			t.Fatal(err)
 		}
 		if string(got) != to {

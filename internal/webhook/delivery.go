@@ -26,7 +26,7 @@ const (
 	saveEvery = time.Second
 	// linger is how long the lease is kept while there is nothing to deliver.
 	linger = time.Second
-	// leaveLimit is how long giving the lease back may take.
+	// leaveLimit is how long releasing the lease may take.
 	leaveLimit = 2 * time.Second
 	// maxLetters is how many dead letters may wait to be saved.
 	maxLetters = 256
@@ -39,7 +39,7 @@ type delivery struct {
 
 	mu      sync.Mutex
 	at      mesh.WebhookProgress // guarded by mu; current progress
-	since   time.Time            // guarded by mu; start of the current row of failures
+	since   time.Time            // guarded by mu; start of the current series of failures
 	unsaved bool                 // guarded by mu; whether at has to be saved
 	letters []mesh.DeadLetter    // guarded by mu; to be saved
 }
@@ -68,7 +68,7 @@ func (c *Sender) deliver(ctx context.Context, id mesh.WebhookID) time.Duration {
 	})
 	r.run(held)
 	lose()
-	_ = g.Wait() // it has no error
+	_ = g.Wait() // it never fails
 	c.metrics.waiting(id, 0)
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 	defer cancel()
@@ -130,8 +130,8 @@ func (r *delivery) holdLease(ctx context.Context, renewed time.Time) {
 	}
 }
 
-// save saves progress and dead letters, and extends the lease, or gives it back if
-// hold is 0.
+// save saves progress and dead letters, and extends the lease, or releases it if hold is
+// 0.
 func (r *delivery) save(ctx context.Context, hold time.Duration) error {
 	r.mu.Lock()
 	at, letters := r.at, r.letters
@@ -147,7 +147,7 @@ func (r *delivery) save(ctx context.Context, hold time.Duration) error {
 		if next.Replica, next.Until = "", 0; hold > 0 {
 			next.Replica, next.Until = self, now.Add(hold)
 		}
-		if kept := position(hook); kept.Compare(history.Position{Rev: at.Rev, Index: at.Index}) > 0 { // it was disabled and enabled meanwhile
+		if kept := position(hook); kept.Compare(history.Position{Rev: at.Rev, Index: at.Index}) > 0 { // it was disabled and enabled in the meantime
 			next.Rev, next.Index = kept.Rev, kept.Index
 		}
 		evs := []mesh.Event{mesh.WebhookMoved{ID: r.id, Progress: next}}
@@ -214,7 +214,7 @@ func later(p, q history.Position) history.Position {
 	return p
 }
 
-// move changes the position in memory; it is not worth a commit of its own.
+// move changes the position in memory. It makes no commit of its own.
 func (r *delivery) move(to history.Position) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,8 +259,8 @@ func (r *delivery) send(ctx context.Context, w *mesh.Webhook, row history.AuditR
 	}
 }
 
-// expired reports whether to give up an event that was just rejected. Its age alone does
-// not decide: it may have waited for the server or for earlier events.
+// expired reports whether to give up an event that was just rejected. Its age alone is
+// not enough: it may have waited for the server or for earlier events.
 func (r *delivery) expired(row history.AuditRow) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -281,8 +281,8 @@ func (c *Sender) timeSpent(failures int) (d time.Duration) {
 	return d
 }
 
-// backOff waits longer after each failure, but no longer than until the webhook is
-// edited, which may have fixed it. It returns false if delivery must end.
+// backOff waits longer after each failure. It stops waiting when the webhook is edited,
+// which may have fixed the problem. It returns false if delivery must end.
 func (r *delivery) backOff(ctx context.Context, w *mesh.Webhook, failures int) (*mesh.Webhook, bool) {
 	wait := r.retryAfter(failures)
 	timer := time.NewTimer(wait*3/4 + rand.N(wait/2))
@@ -334,7 +334,7 @@ func (r *delivery) failed(w *mesh.Webhook, answer control.WebhookAnswer) int {
 	return r.at.Failures
 }
 
-// giveUp makes an event a dead letter, which an administrator can deliver again.
+// giveUp makes an event a dead letter, which an administrator can redeliver.
 func (r *delivery) giveUp(row history.AuditRow, tries int) {
 	r.metrics.deliveries.WithLabelValues(outcomeDead).Inc()
 	r.mu.Lock()

@@ -225,19 +225,19 @@ func (r *replica) busy(prefix string, n int) {
 	wg.Wait()
 }
 
-// receiver verifies what it is sent, and accepts it or not.
+// receiver verifies what it is sent, and accepts or rejects it.
 type receiver struct {
 	t      *testing.T
 	server *httptest.Server
 
 	mu     sync.Mutex
 	secret string            // guarded by mu, like everything below
-	status int               // of its answers
-	header map[string]string // of its answers
+	status int               // status of its responses
+	header map[string]string // header of its responses
 	slow   time.Duration
-	held   chan struct{} // if there is one, nothing is answered before it is closed
+	held   chan struct{} // if set, responses wait until it is closed
 	asked  int           // how often
-	taken  []string      // ids of events, as they came
+	taken  []string      // ids of events, in the order of arrival
 	names  []string      // and their names
 	types  []string
 }
@@ -311,8 +311,8 @@ func (r *receiver) requests() int {
 	return r.asked
 }
 
-// eventually waits for something to become true.
-// patience is for what takes an instant unless the machine is busy.
+// eventually polls until a condition becomes true. patience is the timeout for what takes
+// an instant unless the machine is busy.
 const patience = time.Minute
 
 func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {

@@ -30,7 +30,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		oldest: map[mesh.WebhookID]mesh.Time{},
 	}
 	for _, outcome := range []string{outcomeDelivered, outcomeFailed, outcomeDead} {
-		m.deliveries.WithLabelValues(outcome) // export it from the start
+		m.deliveries.WithLabelValues(outcome) // exported from the start
 	}
 	reg.MustRegister(m.deliveries, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mesh_webhook_lag_seconds", Help: "Age of the oldest webhook event that this replica has not delivered yet.",

@@ -26,8 +26,8 @@ import (
 
 const (
 	attemptTimeout = 10 * time.Second
-	// replyLimit is how much of an answer is shown to people. maxReply is how much is read,
-	// so that the connection can be reused.
+	// replyLimit is how much of a response is shown to people. maxReply is how much is
+	// read, so that the connection can be reused.
 	replyLimit = 512
 	maxReply   = 16 << 10
 	maxHeader  = 64 << 10
@@ -110,7 +110,7 @@ func sign(secret, timestamp string, body []byte) string {
 }
 
 // withoutURL returns the text of an error of the HTTP client without the URL. A URL may
-// contain secrets of its receiver, and a receiver's answer may repeat it.
+// contain secrets of its receiver, and a receiver's response may repeat it.
 func withoutURL(err error) string {
 	var outer *url.Error
 	if errors.As(err, &outer) {

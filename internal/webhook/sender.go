@@ -31,7 +31,8 @@ const (
 	maxLastAnswer = 200
 )
 
-// Config configures a Sender. All but AllowLocal, Patience and Retry are required.
+// Config configures a Sender. All fields except AllowLocal, Patience and Retry are
+// required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	Webhooks   *control.Webhooks

@@ -405,7 +405,7 @@ func TestReplicaThatIsCutOffSendsEachClientAwayOnce(t *testing.T) {
 		s.client()
 	}
 	connected := func() float64 { n, _ := s.metric("mesh_wire_connections"); return n }
-	until(t, "all are there", func() bool { return connected() == many }) // a client that connects later counts as one that came back
+	until(t, "all are there", func() bool { return connected() == many }) // a client that connects later counts as a returning one
 	cutOff.Store(true)
 	until(t, "all are sent away", func() bool { return connected() == 0 })
 	back := s.client() // it must be served: all replicas may be cut off

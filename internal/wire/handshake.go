@@ -23,8 +23,8 @@ const (
 	// turnTimeout bounds how long a request waits for its turn. Clients give up
 	// after 15 s.
 	turnTimeout = 10 * time.Second
-	// handshakesAtOnce keeps all processors busy, as a handshake is pure computation.
-	// One network gets half of it, which is still enough to keep them busy.
+	// handshakesAtOnce keeps all processors busy, as a handshake is pure computation. One
+	// network gets at most half of the turns, which is still enough to keep them busy.
 	handshakesAtOnce  = 16
 	handshakesOfOne   = handshakesAtOnce / 2
 	maxInitiationText = 512 // the text of an initiation has 136 bytes
@@ -93,8 +93,8 @@ func (c *lazyConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// open hijacks the connection of a request and sends what was buffered, within the
-// deadline. If it fails, the request has been answered or the connection is closed.
+// open hijacks the connection of a request and sends what was buffered, within the deadline.
+// If it fails, a response has been sent or the connection is closed.
 func (c *lazyConn) open(w http.ResponseWriter, r *http.Request, deadline time.Time) (err error) {
 	taken := &hijacker{ResponseWriter: w, deadline: deadline}
 	if err := http.NewResponseController(w).SetWriteDeadline(deadline); err != nil { // the response is sent before it is hijacked

@@ -58,7 +58,7 @@ func TestStrangersWhoAreWaitedForDelayNoHandshake(t *testing.T) {
 				}
 				defer conn.Close()
 				if _, err := io.WriteString(conn, request()); err != nil && !errors.Is(err, net.ErrClosed) {
-					t.Log(err) // already answered and closed
+					t.Log(err) // already responded to and closed
 				}
 			}
 			begin := time.Now()

@@ -361,7 +361,7 @@ func (c *client) ask(ctx context.Context, method, path string, body io.Reader) (
 	return c.http.RoundTrip(req)
 }
 
-// post sends a body and returns the whole answer.
+// post sends a body and returns the whole response.
 func (c *client) post(path string, body any) (int, string, http.Header) {
 	c.s.t.Helper()
 	text, ok := body.(string)

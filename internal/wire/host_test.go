@@ -33,8 +33,8 @@ func TestHostDescriptionIsKeptForPeers(t *testing.T) {
 	}
 }
 
-// A host description is part of every peer's map. One that clients cannot decode
-// would cost all of them their map.
+// A host description is part of every peer's map. If clients cannot decode one, they
+// cannot decode their whole map.
 func TestHostDescriptionThatPeersCannotReadIsCutDown(t *testing.T) {
 	least := `{"OS":"linux","Hostname":"h"}`
 	for _, members := range []string{

@@ -31,17 +31,16 @@ func (s *Server) mustRefuse(ctx context.Context) bool {
 	return s.config.Closed()
 }
 
-// refuseClosed answers requests while this replica must not serve. Clients retry,
-// and the load balancer sends them to another replica.
+// refuseClosed responds to requests while this replica must not serve. Clients retry, and the load balancer
+// sends them to another replica.
 func refuseClosed(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "2")
 	http.Error(w, "this replica has lost its database; connect to another replica", http.StatusServiceUnavailable)
 }
 
-// Run sends clients to other replicas, gradually and once, when Config.Leave says
-// so, until ctx ends. Clients that come back are served unless Config.Closed says
-// otherwise: if all replicas are cut off, a slightly outdated map is better than
-// none.
+// Run sends clients to other replicas when Config.Leave returns true, gradually and once, until ctx ends.
+// Clients that come back are served unless Config.Closed returns true: if all replicas are cut off, a
+// slightly outdated map is better than none.
 func (s *Server) Run(ctx context.Context) error {
 	if s.config.Leave == nil {
 		return nil
@@ -81,9 +80,9 @@ func (s *Server) Drain(ctx context.Context) {
 	s.served.Wait()
 }
 
-// closeSome closes at most limit connections that were opened before a moment, and returns how many are open.
-// It closes them in parallel: over TLS, a client that does not read delays the close of its connection by
-// five seconds.
+// closeSome closes at most limit connections that were opened before the given time, and returns how many are
+// open. It closes them in parallel: over TLS, a client that does not read delays the close of its connection
+// by five seconds.
 func (s *Server) closeSome(limit int, before time.Time) (left int) {
 	s.mu.Lock()
 	var some []*controlbase.Conn

@@ -162,7 +162,7 @@ func TestLoginOutlivesTheService(t *testing.T) {
 	}
 }
 
-// answers stores an administrator's decision, as the use cases do, without waiting
+// answers stores the decision of an administrator, as the use cases do, without waiting
 // for the device.
 func (s *service) answers(c *client, l mesh.Login) {
 	s.t.Helper()
@@ -213,7 +213,7 @@ func TestLinkOfAnotherDeviceIsNotFollowed(t *testing.T) {
 
 func TestCrowdOfStrangersDoesNotFillTheList(t *testing.T) {
 	s, _ := open(t, options{})
-	const ofOne, requests = 64, 4 // per address, and concurrent per connection
+	const ofOne, requests = 64, 4 // per address; concurrent ones per connection
 	c, sealer := s.client(), identity.NewLoginSealer(s.noise)
 	link := func() string {
 		c.node = key.NewNode()

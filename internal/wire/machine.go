@@ -164,8 +164,8 @@ const (
 	tooOld   = "this client is too old for the server; install version 1.74 or newer"
 )
 
-// rejection returns a message that the client shows. With a status other than 200, the client would keep
-// people waiting without any message.
+// rejection returns a message that the client shows. With any other status than 200, the client would show no
+// message and keep people waiting.
 func rejection(r *control.Refusal) string {
 	if r.Reason == control.BadKey {
 		return fmt.Sprintf("%s%s (%s)", rejected, badKey, r.Text)
@@ -208,8 +208,8 @@ type mapRequest struct {
 	DebugFlags []string
 }
 
-// netmap serves both kinds of map request: one that streams the map and reports nothing, and one that reports
-// and wants no map.
+// netmap serves both kinds of map request: one that streams the map and reports nothing, and one that only
+// reports.
 func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 	var in mapRequest
 	if !decode(w, r, &in) {

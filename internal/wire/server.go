@@ -33,7 +33,7 @@ type Streams interface {
 	Once(ctx context.Context, w http.ResponseWriter, r stream.Request) error
 }
 
-// Config of the server. Every field up to Noise is required.
+// Config configures a Server. Every field up to Noise is required.
 type Config struct {
 	Joins        *control.Joins
 	Logins       *control.Logins
@@ -56,7 +56,7 @@ type Config struct {
 	// Closed reports whether this replica must not serve its state: clients are
 	// refused until it returns false again. By default it always returns false.
 	Closed func() bool
-	// Answered is called with the token of each ping that a node answers; see PingURL.
+	// Answered is called with the token of each ping that a node responds to; see PingURL.
 	Answered func(token string, machine key.MachinePublic)
 	// A connection that was silent for ReadIdleTimeout (default 10s) is pinged, and closed unless it responds
 	// within PingTimeout (default 5s). Beyond the first five hundred connections, a connection may be silent
@@ -152,14 +152,14 @@ func New(c Config) *Server {
 	return s
 }
 
-// earlyPayload is what a client is sent before its first request: a challenge, to which the server never asks
-// for the response.
+// earlyPayload is what a client is sent before its first request: a challenge whose response the server never
+// requests.
 func earlyPayload() []byte {
 	text, err := json.Marshal(tailcfg.EarlyNoise{NodeKeyChallenge: key.NewChallenge().Public()})
 	if err != nil {
 		panic(err) // a key can always be encoded
 	}
-	// The client library exports this mark, too, but importing it would pull in a whole client.
+	// The client library exports this marker too, but importing it would pull in a whole client.
 	const mark = "\xff\xff\xffTS"
 	payload := binary.BigEndian.AppendUint32([]byte(mark), uint32(len(text)))
 	return append(payload, text...)

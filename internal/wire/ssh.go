@@ -13,7 +13,7 @@ import (
 )
 
 // sshAction tells a node whether an SSH session that needs approval may start on it. Nodes retry after any
-// status but 200.
+// status other than 200.
 func (s *Server) sshAction(w http.ResponseWriter, r *http.Request) {
 	p := peerOf(r)
 	ask, ok := sshAsk(r)

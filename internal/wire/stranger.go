@@ -22,9 +22,9 @@ const (
 	// strangersMemory limits the memory for bodies that are being read, for all of
 	// them together.
 	strangersMemory = 32 << 20
-	// strangersShare is the part of the memory not yet in use that one network
-	// may hold: a ninth of all if it is alone, and less the more networks take
-	// theirs. Thousands of networks together leave room for another one.
+	// strangersShare determines how much of the unused memory one network may hold: a
+	// ninth of the total if it is the only one, and less as more networks take their
+	// share. Thousands of networks together leave room for another one.
 	strangersShare = 8
 )
 
@@ -61,8 +61,8 @@ func (b *bodies) give(network string, n int) {
 
 var errOverBudget = errors.New("too many clients are registering; try again")
 
-// serveStranger answers a machine that has no node. It reads the whole body before
-// the handler runs, so that the memory used by strangers can be counted.
+// serveStranger handles requests of a machine that has no node. It reads the whole body
+// before the handler runs, so that the memory used by strangers can be counted.
 func (s *Server) serveStranger(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	p := peerOf(r)
 	defer p.requests.Add(-1)
@@ -108,7 +108,7 @@ func (s *Server) readBody(network string, r io.Reader) ([]byte, error) {
 	}
 }
 
-// tryLater answers clients that should retry, but not all at the same time.
+// tryLater tells clients to retry, but not all at the same time.
 func tryLater(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Retry-After", strconv.Itoa(1+mathrand.IntN(5)))
 	http.Error(w, text, status)

@@ -192,9 +192,9 @@ func FuzzHTTP2InsideNoise(f *testing.F) {
 	})
 }
 
-// saysGoodbye reads until the server sends GOAWAY. HTTP/2 then keeps the connection open
-// for another second so that the peer can read it, which is too long to wait for in
-// thousands of runs.
+// saysGoodbye reads until the server sends GOAWAY, and reports whether it did. HTTP/2
+// keeps the connection open for another second so that the peer can read the frame, which
+// is too long to wait for in thousands of runs.
 func saysGoodbye(conn io.Reader) bool {
 	r := bufio.NewReader(conn)
 	if early, err := r.Peek(9); err == nil && string(early[:5]) == "\xff\xff\xffTS" {

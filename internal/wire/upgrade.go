@@ -80,7 +80,7 @@ func (s *Server) handshake(r *http.Request, late *lazyConn, init []byte, p peer)
 	return conn, err
 }
 
-// refuse answers a client whose connection was not hijacked.
+// refuse sends an error to a client whose connection was not hijacked.
 func (s *Server) refuse(w http.ResponseWriter, p peer, status int, err error) {
 	s.refused(p, err)
 	w.Header().Set("Connection", "close") // a refused client does not need the connection
