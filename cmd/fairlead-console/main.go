@@ -48,7 +48,7 @@ func main() {
 	}
 }
 
-// parse returns the command and the path of the configuration. Flags may stand before or after the command.
+// parse returns the command and the path of the configuration. Flags may come before or after the command.
 func parse(args []string) (command, path string, err error) {
 	flags := flag.NewFlagSet("fairlead-console", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -60,7 +60,7 @@ func TestBundleHasNoSecret(t *testing.T) {
 				t.Errorf("metrics:\n%s", files["fairlead/README.txt"])
 			}
 			for what, secret := range secrets {
-				if secret == "" || name == "away" && what == "database password" { // not known there
+				if secret == "" || name == "away" && what == "database password" { // unknown to that command
 					continue
 				}
 				for file, text := range files {

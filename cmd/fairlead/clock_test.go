@@ -31,7 +31,7 @@ func setTime(t *testing.T, s settings, at time.Time) {
 }
 
 // A single change made while the clock was a year ahead makes the server reject valid
-// keys until db repair-clock is run. Meanwhile the server starts, and explains why it
+// keys until db repair-clock is run. Until then, the server starts and explains why it
 // does not write.
 func TestClockThatWasAheadIsRepaired(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func TestDNSOnTheCommandLine(t *testing.T) {
 		types("dns show", "dns split remove corp.example.com", "dns reset --force", "dns show -o json")
 		p.kill(t)
 		serve(t, configured.with("dns.pinned", "true"))
-		shown(t, configured, "pinned") // once the killed process no longer counts as a replica
+		shown(t, configured, "pinned") // after the killed process no longer counts as a replica
 		types("dns show", "dns set --magic-dns=false", "dns record add a.example.com 10.0.0.9")
 		golden(t, "dns.txt", masked(s.text.String()))
 	})

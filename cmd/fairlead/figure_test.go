@@ -19,8 +19,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// onBothDisks runs a figure on each engine in turn, because it needs the machine to
-// itself. All writes are durable.
+// onBothDisks runs a measurement on each engine, one after the other, because it needs
+// the whole machine. All writes are durable.
 func onBothDisks(t *testing.T, figure func(*testing.T, settings)) {
 	t.Run("sqlite", func(t *testing.T) { figure(t, onSQLite(t)) })
 	t.Run("postgres", func(t *testing.T) {
@@ -84,8 +84,8 @@ func healthUnderLoad(t *testing.T, p *process, key string) (p99 time.Duration, r
 	return percentile(health, 99), rate
 }
 
-// favoured gives a process priority over the callers that load it, which in production
-// run on other machines. This needs root and has no effect otherwise.
+// favoured gives a process priority over the callers that put it under load, which in
+// production run on other machines. This needs root and has no effect otherwise.
 func favoured(cmd *exec.Cmd) {
 	cmd.Path, cmd.Args = "/usr/bin/nice", append([]string{"nice", "-n", "-10", cmd.Path}, cmd.Args[1:]...)
 }

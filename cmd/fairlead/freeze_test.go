@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// bridge forwards connections to PostgreSQL until it is frozen. Then nothing moves any
-// more and neither side is told, as behind a firewall that dropped its state.
+// bridge forwards connections to PostgreSQL until it is frozen. Then no data passes and
+// neither side is notified, as behind a firewall that has dropped its state.
 type bridge struct {
 	net.Listener
 	target string

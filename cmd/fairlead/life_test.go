@@ -44,7 +44,7 @@ func beginUser(t *testing.T, p *process, key, name string) *slowRequest {
 	return &slowRequest{conn, body}
 }
 
-// finish sends the second half and returns the status of the answer.
+// finish sends the second half and returns the status of the response.
 func (r *slowRequest) finish(t *testing.T) int {
 	t.Helper()
 	if _, err := io.WriteString(r, r.rest); err != nil {
@@ -198,7 +198,7 @@ func TestSystemdIsTold(t *testing.T) {
 	}
 	p := start(t, s, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+path) }, "serve")
 	told("READY=1")
-	mustCommand(t, s, "health") // ready means that the server answers
+	mustCommand(t, s, "health") // ready means that the server responds
 	p.signal(t, syscall.SIGTERM)
 	told("STOPPING=1")
 	if status := p.status(t, patience); status != 0 {

@@ -132,7 +132,7 @@ func stored(t *testing.T, s settings) string {
 	return all.String()
 }
 
-// serveUnread starts a server whose log does not tell the test where it listens.
+// serveUnread starts a server without reading from its log where it listens.
 func serveUnread(t *testing.T, s settings) *process {
 	t.Helper()
 	address := "127.0.0.1:" + freePort(t)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// forgetful is a proxy that drops the first answer to each change.
+// forgetful is a proxy that drops the first response to each change.
 func forgetful(t *testing.T, server string) string {
 	t.Helper()
 	target, err := url.Parse(server)

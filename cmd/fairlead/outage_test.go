@@ -18,8 +18,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// Every test here takes something away from a running server, checks what the operator
-// sees, gives it back and expects the server to recover by itself.
+// Every test here takes a resource away from a running server, checks what the operator
+// sees, restores the resource and expects the server to recover by itself.
 
 // quiet is how long a state has to last to count as stable: several heartbeats.
 const quiet = 7 * time.Second
@@ -41,7 +41,7 @@ func beforeOutage(t *testing.T, s settings) *outage {
 }
 
 // during waits until the health check fails with this reason, and then checks what must
-// hold for as long as the outage lasts.
+// be true for as long as the outage lasts.
 func (o *outage) during(t *testing.T, reason string, logged ...string) {
 	t.Helper()
 	eventually(t, func() error {

@@ -10,8 +10,8 @@ import (
 )
 
 // probeVariable makes this test binary poll an address for some time and print how long
-// each answer took. Polling from a separate process measures the server, not the callers
-// that load it.
+// each response took. Polling from a separate process measures the server, not the
+// callers that load it.
 const (
 	probeVariable = "FAIRLEAD_TEST_PROBE"
 	probeEvery    = 5 * time.Millisecond

@@ -33,7 +33,7 @@ var (
 	pg     *pgtest.Server // shared by tests that do not break it
 )
 
-// contract validates every answer of the API.
+// contract validates every response of the API.
 var contract = sync.OnceValue(func() *apitest.Contract {
 	c, err := apitest.Load(apispec.Document)
 	if err != nil {
@@ -59,7 +59,7 @@ func mainStatus(m *testing.M) int {
 	binary = filepath.Join(dir, "fairlead")
 	args := []string{"build", "-o", binary}
 	if raceDetector {
-		args = append(args, "-race", "-gcflags=modernc.org/...=-race=false") // like the tests
+		args = append(args, "-race", "-gcflags=modernc.org/...=-race=false") // the same as the tests
 	}
 	build := exec.CommandContext(context.Background(), "go", append(args, ".")...)
 	if out, err := build.CombinedOutput(); err != nil {
@@ -267,15 +267,15 @@ func (p *process) kill(t *testing.T) {
 	<-p.ended
 }
 
-// client uses the API with a key or, without one, over the local socket. It checks that
-// every answer conforms to the contract.
+// client uses the API with a key or, without one, over the local socket. It checks that every
+// response conforms to the contract.
 func (p *process) client(key string) *client {
 	c := p.fastClient(key)
 	c.http.Transport = contract().Transport(p.t, c.http.Transport)
 	return c
 }
 
-// fastClient does not check answers, for tests that measure time.
+// fastClient does not check responses, for tests that measure time.
 func (p *process) fastClient(key string) *client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	if key == "" {
@@ -292,7 +292,7 @@ type client struct {
 	key  string
 }
 
-// do returns the status and body of the answer, or an error if there was none.
+// do returns the status and body of the response, or an error if there was none.
 func (c *client) do(method, path, body string) (int, string, error) {
 	req, err := http.NewRequestWithContext(context.Background(), method, c.base+path, strings.NewReader(body))
 	if err != nil {
@@ -310,7 +310,7 @@ func (c *client) do(method, path, body string) (int, string, error) {
 	return resp.StatusCode, string(answer), err
 }
 
-// must sends a request and fails the test if the answer has another status.
+// must sends a request and fails the test if the response has another status.
 func (c *client) must(t *testing.T, status int, method, path, body string) string {
 	t.Helper()
 	got, answer, err := c.do(method, path, body)

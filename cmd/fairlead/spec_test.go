@@ -77,7 +77,7 @@ func parsed(t *testing.T, text string) (v any) {
 	return v
 }
 
-// get returns the API's answer over the socket.
+// get returns the API's response over the socket.
 func (w *world) get(path string) map[string]any {
 	w.t.Helper()
 	return parsed(w.t, w.p.client("").must(w.t, 200, "GET", path, "")).(map[string]any)
@@ -96,7 +96,7 @@ func (w *world) preAuthKey(flags string) string {
 	return strings.TrimSpace(w.run(strings.TrimSpace("preauthkeys create --user " + w.user() + " " + flags)))
 }
 
-// registers sends the registration of a new machine and returns the answer.
+// registers sends the registration of a new machine and returns the response.
 func (w *world) registers(key string) (status int, body string) {
 	w.t.Helper()
 	status, body, err := w.p.client("").do("POST", "/api/v1/machine", registration(key, w.name("host")))

@@ -80,7 +80,7 @@ func states() map[string]row {
 	}
 }
 
-// refusals are the errors of a running server. Startup errors have their own tests.
+// refusals lists the errors of a running server. Startup errors have their own tests.
 func refusals() map[string]row {
 	return map[string]row{
 		"error-key-missing": func(w *world) {
@@ -103,7 +103,7 @@ func refusals() map[string]row {
 	}
 }
 
-// listed returns the element of an API list in which a member has this value.
+// listed returns the element of an API list in which a field has this value.
 func (w *world) listed(path, list, member, value string) map[string]any {
 	w.t.Helper()
 	for _, o := range w.get(path)[list].([]any) {
@@ -115,7 +115,7 @@ func (w *world) listed(path, list, member, value string) map[string]any {
 	return nil
 }
 
-// has fails the row unless an object has these members.
+// has fails the row unless an object has these fields.
 func (w *world) has(o map[string]any, names ...string) {
 	w.t.Helper()
 	for _, name := range names {

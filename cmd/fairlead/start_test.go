@@ -312,7 +312,7 @@ func TestStopDuringTheStartIsNoFailure(t *testing.T) {
 	t.Parallel()
 	silent := listen(t, "tcp", "127.0.0.1:0", true)
 	p := start(t, onPostgres(t, pg).with("database.postgres.port", fmt.Sprint(silent.Addr().(*net.TCPAddr).Port)), nil, "serve")
-	if _, err := silent.Accept(); err != nil { // the server is waiting for an answer now
+	if _, err := silent.Accept(); err != nil { // the server is now waiting for a response
 		t.Fatal(err)
 	}
 	p.signal(t, syscall.SIGTERM)

@@ -86,8 +86,8 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 	s.pass(w, r, answer)
 }
 
-// mayChange makes the four checks of a change: its method, its content type, the CSRF token of its session and
-// its origin.
+// mayChange performs the four checks of a change: its method, its content type, the CSRF token of its session
+// and its origin.
 func (s *Server) mayChange(r *http.Request, held session) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return r.Method != http.MethodGet && r.Method != http.MethodHead &&
@@ -129,8 +129,8 @@ func (s *Server) send(ctx context.Context, from *http.Request, held session, q u
 	return s.upstream.http.Do(r)
 }
 
-// pass forwards a response of the server. A response that is not in the server's own format comes from
-// something in between, such as a proxy, and is replaced.
+// pass forwards a response of the server. A response that is not in the server's own format comes from an
+// intermediary, such as a proxy, and is replaced.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Response) {
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	failed := answer.StatusCode >= http.StatusBadRequest
@@ -146,7 +146,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Respo
 		return
 	}
 	// Read the whole body before sending any of it. A slow browser would otherwise keep the server waiting
-	// until it times out, and the browser could take a truncated body for a complete one.
+	// until it times out, and the browser could mistake a truncated body for a complete one.
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	if err == nil && len(body) > maxAnswer {
 		err = errTooLarge
@@ -160,7 +160,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Respo
 			w.Header().Set(name, text)
 		}
 	}
-	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // so that a truncated body is not taken for a complete one
+	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // so that a truncated body is not mistaken for a complete one
 	w.WriteHeader(answer.StatusCode)
 	if r.Method == http.MethodHead {
 		return

@@ -23,11 +23,11 @@ const (
 	// recheckEvery is the longest time that a stream can outlive its revoked key. The server itself ends the
 	// stream sooner; this is a second line of defence.
 	recheckEvery = 15 * time.Second
-	// silence is the time without data after which the server counts as gone. It sends something every 15
+	// silence is the time without data after which the server is considered gone. It sends something every 15
 	// seconds.
 	silence = 40 * time.Second
-	// beatEvery is how often a stream carries something while the server answers. Pages count a stream that is
-	// quiet for three times as long as broken. The server's own heartbeats are too rare for that.
+	// beatEvery is how often a stream carries data while the server responds. Pages consider a stream broken if
+	// it is silent for three times as long. The server's own heartbeats are too rare for that.
 	beatEvery        = 4 * time.Second
 	streamWrite      = 10 * time.Second
 	maxEventLine     = 1 << 20
@@ -179,12 +179,12 @@ func (s *Server) follow(ctx context.Context, end context.CancelCauseFunc, out *e
 		s.beat(ctx, end, out)
 		return nil
 	})
-	_ = group.Wait() // the cause of ctx says more than this error
+	_ = group.Wait() // the cause of ctx is more specific than this error
 	return context.Cause(ctx)
 }
 
-// beat writes a comment every few seconds for as long as the server answers, so that pages notice soon when it
-// hangs.
+// beat writes a comment every few seconds for as long as the server responds, so that pages notice quickly when
+// it hangs.
 func (s *Server) beat(ctx context.Context, end context.CancelCauseFunc, out *eventWriter) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -230,7 +230,7 @@ func (s *Server) watch(ctx context.Context, held session, recheck <-chan struct{
 	}
 }
 
-// isRefused asks the server whether it refuses the key, without using a cached answer.
+// isRefused asks the server whether it refuses the key, without using the cache.
 func (s *Server) isRefused(ctx context.Context, held session) bool {
 	_, err := s.upstream.whoami(ctx, held.Key)
 	if !errors.Is(err, errEnded) {

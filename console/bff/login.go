@@ -157,7 +157,7 @@ func (s *Server) checkForm(r *http.Request, v visitor, now time.Time) (path stri
 func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, status int, path, message string) {
 	nonce := rand.Text()
 	if cookie, err := r.Cookie(cookieFor(loginName, v.secure)); err == nil && len(cookie.Value) == len(nonce) {
-		nonce = cookie.Value // keep the form in another tab valid
+		nonce = cookie.Value // keeps the form in another tab valid
 	}
 	if len(path) > maxPath {
 		path = adminPath
@@ -171,17 +171,17 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, st
 	// Browsers send the Origin of a form only where the referrer policy allows the referrer.
 	w.Header().Set("Referrer-Policy", "same-origin")
 	ownKey := ""
-	if _, ok := s.knownBrowser(r, v, s.now()); ok { // strangers need not know how the console is configured
+	if _, ok := s.knownBrowser(r, v, s.now()); ok { // strangers should not learn how the console is configured
 		ownKey = known.ownKey.text()
 	}
 	s.plainPage(w, r, status, "login", plainPage{
 		Host:        publicHost(known.serverURL),
-		Unreachable: !known.reachable && status != http.StatusServiceUnavailable, // that status has a message of its own
+		Unreachable: !known.reachable && status != http.StatusServiceUnavailable, // that status has its own message
 		Token:       token, Message: message, Unencrypted: !v.trusted(), OwnKey: ownKey, ServerVersion: known.productVersion,
 	})
 }
 
-// text returns what the login page says about the console's own key.
+// text returns the message about the console's own key on the login page.
 func (k keyState) text() string {
 	switch k {
 	case keyMissing:

@@ -253,14 +253,15 @@ func TestLogAndLoginPageTellOfAServerThatIsUnreachable(t *testing.T) {
 	f.set(nil)
 	page(false)
 	wantText(t, c.log.String(), "server reachable again")
-	f.set(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }) // as a proxy in between answers
+	f.set(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }) // as a proxy in between would respond
 	page(true)
 	if n := strings.Count(c.log.String(), "server unreachable"); n != 2 {
 		t.Errorf("the log tells of two outages %d times", n)
 	}
 }
 
-// TestAConsoleWarnsAtItsStartOfAServerThatIsUnreachable: before the first visitor.
+// TestAConsoleWarnsAtItsStartOfAServerThatIsUnreachable: the warning comes before the
+// first visitor.
 func TestAConsoleWarnsAtItsStartOfAServerThatIsUnreachable(t *testing.T) {
 	t.Parallel()
 	config := Config{CoordinatorURL: "http://" + freeAddr(t), CookieSecret: cookieSecret, ListenAddr: "127.0.0.1:0"}

@@ -143,7 +143,7 @@ func revoke(t *testing.T, key string) {
 	service().run(t, "apikeys", "expire", "--key", strings.Split(key, "_")[1])
 }
 
-// faults is a proxy in front of the server. Its fault, if any, answers all requests.
+// faults is a proxy in front of the server. Its fault, if any, handles all requests.
 type faults struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -260,7 +260,7 @@ type browser struct {
 	base string
 	http *http.Client
 	csrf string
-	key  string // signed in with; no answer may contain it
+	key  string // the key used to sign in; no response may contain it
 }
 
 func newBrowser(t *testing.T, base string) *browser {
@@ -320,7 +320,7 @@ func (b *browser) get(path string, headers ...string) answer {
 	return b.do(http.MethodGet, path, "", headers...)
 }
 
-// must sends a request and fails the test if the answer has another status.
+// must sends a request and fails the test if the response has another status.
 func (b *browser) must(status int, method, path, body string, headers ...string) answer {
 	b.t.Helper()
 	a := b.do(method, path, body, headers...)

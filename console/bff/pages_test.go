@@ -79,7 +79,7 @@ func TestEachAddressHasItsStatusAndUnknownOnesAreLogged(t *testing.T) {
 	c.must(http.StatusMethodNotAllowed, http.MethodPost, "/admin/nodes", "")
 }
 
-// TestHeadersAreTheGoldenOnes pins the exact headers of every kind of answer.
+// TestHeadersAreTheGoldenOnes pins the exact headers of every kind of response.
 func TestHeadersAreTheGoldenOnes(t *testing.T) {
 	t.Parallel()
 	c := start(t, service().url, nil)

@@ -109,7 +109,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return server.Shutdown(drain)
 	})
 	group.Go(func() error {
-		s.upstream.known(ctx) // logs whether the own key works
+		s.upstream.known(ctx) // logs whether the console's own key works
 		return nil
 	})
 	return group.Wait()

@@ -45,7 +45,7 @@ const (
 	oldMark     endMark = "old"
 )
 
-// text returns what the login page says about a mark, or "" if the text is not a mark.
+// text returns the message for a mark on the login page, or "" if the text is not a mark.
 func (m endMark) text() string {
 	switch m {
 	case revokedMark:
@@ -81,7 +81,7 @@ func newSession(key string, caller *apiclient.Caller, now time.Time) session {
 	return s
 }
 
-// login identifies what signing out ends: this session, and the earlier ones of the same login that had other
+// login identifies what signing out ends: this session and earlier sessions of the same login with other
 // keys.
 func (s session) login() string { return cmp.Or(s.Login, s.ID) }
 
@@ -162,7 +162,7 @@ func (s *Server) heldSession(r *http.Request, v visitor, now time.Time) (held se
 	return held, true, ""
 }
 
-// requireSession returns the session of a request, or answers that there is none.
+// requireSession returns the session of a request, or responds that there is none.
 func (s *Server) requireSession(w http.ResponseWriter, r *http.Request, v visitor, now time.Time) (held session, ok bool) {
 	held, ok, _ = s.heldSession(r, v, now)
 	if !ok {
@@ -171,8 +171,8 @@ func (s *Server) requireSession(w http.ResponseWriter, r *http.Request, v visito
 	return held, ok
 }
 
-// isAttended reports whether the page says that a person used it a moment ago. Requests that pages repeat by
-// themselves do not keep a session alive.
+// isAttended reports whether a person has just used the page, according to the request. Requests that pages
+// repeat by themselves do not keep a session alive.
 func isAttended(r *http.Request) bool { return r.Header.Get("X-Attended") != "" }
 
 // renew extends the idle timeout of a session that is in use.

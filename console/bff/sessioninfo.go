@@ -30,7 +30,7 @@ type keyInfo struct {
 }
 
 type coordinatorInfo struct {
-	URL            string `json:"url"` // for people and devices, if the service tells it
+	URL            string `json:"url"` // for people and devices, if the server reports it
 	Version        string `json:"version"`
 	ProductVersion string `json:"productVersion"`
 }

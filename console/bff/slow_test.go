@@ -16,8 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// transport answers in place of the network, which cannot be used in a synctest
-// bubble.
+// transport responds in place of the network, which cannot be used in a synctest bubble.
 type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }

@@ -97,7 +97,7 @@ func (t *throttle) success(from source) {
 	delete(t.sources, from)
 }
 
-// undo takes back one attempt whose key the server could not check.
+// undo removes one attempt whose key the server could not check.
 func (t *throttle) undo(from source) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

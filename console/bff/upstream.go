@@ -65,7 +65,7 @@ type upstream struct {
 	mu     sync.Mutex
 	facts  facts     // guarded by mu
 	asked  time.Time // guarded by mu
-	ownKey time.Time // guarded by mu; when the own key was last tried
+	ownKey time.Time // guarded by mu; when the console's own key was last tried
 }
 
 func newUpstream(base, key string, log *slog.Logger) (*upstream, error) {
@@ -109,7 +109,7 @@ func bearer(key string) apiclient.RequestEditorFn {
 	}
 }
 
-// forwarded tells the server on whose behalf the console asks.
+// forwarded sets the headers that tell the server on whose behalf the console sends a request.
 func forwarded(v visitor, requestID string) apiclient.RequestEditorFn {
 	return func(_ context.Context, r *http.Request) error {
 		if v.addr.IsValid() {

@@ -118,7 +118,7 @@ type backupResult struct {
 	*backup.Summary
 }
 
-// holds describes a backup in one line.
+// holds describes the contents of a backup in one line.
 func holds(s *backup.Summary) string {
 	text := fmt.Sprintf("revision %d, %s in %s", s.Rev, count(int(s.Rows()), "row"), count(len(s.Tables), "table"))
 	if len(s.KeyFiles) > 0 {
@@ -127,7 +127,7 @@ func holds(s *backup.Summary) string {
 	return text
 }
 
-// notInIt lists the existing key files that a backup does not contain.
+// notInIt lists the existing key files that are missing from a backup.
 func notInIt(c *config.Config, s *backup.Summary) string {
 	var left []string
 	paths := keyPaths(c)
@@ -226,7 +226,7 @@ func keyPaths(c *config.Config) map[string]string {
 	}
 }
 
-// mustOwn keeps root from creating files that the server could not open.
+// mustOwn prevents root from creating files that the server could not open.
 func mustOwn(paths ...string) error {
 	if os.Geteuid() != 0 {
 		return nil

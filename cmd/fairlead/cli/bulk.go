@@ -90,8 +90,9 @@ func (s *nodeSet) find(ctx context.Context, client *apiclient.Client) (nodes []a
 	return nodes, nil
 }
 
-// nodesWork describes a command for many nodes. The question and the message when it is done contain %s for
-// the names or the number of nodes. Nodes that need no change are counted separately, at the %d of skipped.
+// nodesWork describes a command for many nodes. The confirmation question and the final message contain %s
+// for the names or the number of nodes. Nodes that need no change are counted separately, with %d in
+// skipped.
 type nodesWork struct {
 	change         apiclient.NodesChange
 	question, done string

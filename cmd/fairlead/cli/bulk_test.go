@@ -12,7 +12,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 )
 
-// crowd has n nodes. It answers the first bulk changes, as many as answers says, and fails the rest.
+// crowd has n nodes. It responds to the first bulk changes, as many as answers says, and fails the
+// rest.
 func crowd(n, answers int, sizes *[]int) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/node", func(w http.ResponseWriter, _ *http.Request) {

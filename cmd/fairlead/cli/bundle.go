@@ -211,7 +211,7 @@ func withoutText(version any) any {
 	return version
 }
 
-// overSocket reports whether the server is that of this machine.
+// overSocket reports whether the server is reached over this machine's local socket.
 func (t *tool) overSocket() bool { return cmp.Or(t.server, t.getenv("FAIRLEAD_CLI_SERVER")) == "" }
 
 // metrics reads the server's Prometheus metrics.
@@ -322,7 +322,7 @@ func (a *archive) add(name string, text []byte, err error) {
 	a.names = append(a.names, name)
 }
 
-// addValue adds an API value without the members that hold secrets.
+// addValue adds an API value without the fields that hold secrets.
 func (a *archive) addValue(name string, value any, err error) {
 	text := ""
 	if err == nil {
@@ -337,7 +337,7 @@ func (a *archive) addValue(name string, value any, err error) {
 	a.add(name, []byte(text), err)
 }
 
-// addJSON adds what answer returned, in any form.
+// addJSON adds the JSON that answer returned, whatever its structure.
 func (a *archive) addJSON(name string) func(body []byte, err error) {
 	return func(body []byte, err error) {
 		value, err := decode[any](body, err)

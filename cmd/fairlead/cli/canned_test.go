@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 )
 
-// canned answers each operation with one fixed value that fills every column. It tests
-// how values are displayed, and nothing about the server.
+// canned responds to each operation with one fixed value that fills every column. It
+// tests only how values are displayed.
 type canned struct{}
 
 func cannedServer() http.Handler { return openapi.Handler(canned{}) }

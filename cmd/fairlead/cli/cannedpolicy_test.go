@@ -30,7 +30,7 @@ func (canned) RevertPolicy(w http.ResponseWriter, _ *http.Request, _ openapi.Rev
 
 func (canned) CheckPolicy(w http.ResponseWriter, _ *http.Request) { reply(w, openapi.PolicyVerdict{}) }
 
-// saved answers with the policy and the deadline that the request asks for.
+// saved responds with the policy and the deadline that the request asks for.
 func saved(w http.ResponseWriter, r *http.Request) {
 	p := cannedPolicy()
 	var in openapi.PolicyDraft

@@ -15,8 +15,8 @@ func confirmable(cmd *cobra.Command) *bool {
 	return forceFlag(cmd, "required without a terminal")
 }
 
-// confirmableUnlessNamed is confirmable for a command on all nodes that a flag
-// selects, and skippable for one on nodes given by name.
+// confirmableUnlessNamed is like confirmable if a flag selects all nodes, and like
+// skippable if nodes are given by name.
 func confirmableUnlessNamed(cmd *cobra.Command) *bool {
 	return forceFlag(cmd, "required without a terminal unless nodes are named")
 }
@@ -50,8 +50,8 @@ func (t *tool) confirmIf(destructive, force bool, question string) error {
 	return t.confirmPerson(force, question)
 }
 
-// confirmPerson asks before a change that can be undone, or that names each object
-// and only expires it. Without a terminal it does not ask.
+// confirmPerson asks before a change that can be undone, or that only expires objects
+// given by name. Without a terminal it does not ask.
 func (t *tool) confirmPerson(force bool, question string) error {
 	if force || !t.Terminal {
 		return nil

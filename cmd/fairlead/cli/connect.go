@@ -37,7 +37,7 @@ func (t *tool) getenv(name string) string {
 	return ""
 }
 
-// connect returns a client for the server that flags, environment or configuration name. It does not send a
+// connect returns a client for the server given by flags, environment or configuration. It does not send a
 // request yet.
 func (t *tool) connect() (*apiclient.Client, error) {
 	var err error
@@ -88,7 +88,7 @@ func (t *tool) dial() (*apiclient.Client, error) {
 		}))
 }
 
-// edit requests a response that includes the changes that are known already.
+// edit adds a header to requests so that the response includes all changes that this run already knows of.
 func (t *tool) edit(_ context.Context, req *http.Request) error {
 	if t.minRevision != "" {
 		req.Header.Set("Mesh-Min-Revision", t.minRevision)
@@ -106,7 +106,7 @@ type forbiddenError struct{ error }
 type connection struct {
 	client   http.Client
 	explain  func(error) error
-	revision string // of the first response since it was reset
+	revision string // from the first response since the last reset
 }
 
 func (c *connection) Do(req *http.Request) (*http.Response, error) {
@@ -116,7 +116,7 @@ func (c *connection) Do(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
-		err = urlErr.Err // without the URL of the operation
+		err = urlErr.Err // omits the URL of the operation
 		if urlErr.Timeout() {
 			err = errTooSlow
 		}
@@ -162,7 +162,8 @@ func overNetwork(server string) *connection {
 	})
 }
 
-// answer returns the body of a successful response; any other becomes an error that says what to do.
+// answer returns the body of a successful response; any other response becomes an error that says what to
+// do.
 func answer(resp *http.Response, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err

@@ -314,8 +314,8 @@ func (t *tool) dnsSplitRemove() *cobra.Command {
 // domainOf normalizes a domain like the server.
 func domainOf(text string) string { return strings.ToLower(strings.TrimSuffix(text, ".")) }
 
-// editDNS changes settings based on their current value. It retries if somebody else changed them meanwhile,
-// so that no entry is lost.
+// editDNS changes settings based on their current value. It retries if somebody else changed them in the
+// meantime, so that no entry is lost.
 func (t *tool) editDNS(ctx context.Context, edit func(apiclient.DNS) (apiclient.DNSChange, error)) (d apiclient.DNS, err error) {
 	client, err := t.connect()
 	if err != nil {

@@ -31,8 +31,7 @@ func TestDNSCommandsChangeTheirPartAlone(t *testing.T) {
 	}
 }
 
-// contested is a server on which someone else changes the settings between a read and a
-// write, as many times as left says.
+// contested is a server on which someone else changes the settings between a read and a write, left times.
 type contested struct {
 	canned
 	left    *int

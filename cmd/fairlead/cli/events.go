@@ -102,7 +102,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// stream handles the events of one connection; began reports whether there was one.
+// stream handles the events of one connection; began reports whether the connection was established.
 func (f *follower) stream(ctx context.Context, client *apiclient.Client) (began bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -140,7 +140,7 @@ func (f *follower) read(ctx context.Context, line string, e *streamedEvent) erro
 		if err := f.take(ctx, ended); err != nil {
 			return err
 		}
-		f.last = cmp.Or(ended.ID, f.last) // only now was it handled
+		f.last = cmp.Or(ended.ID, f.last) // only now has it been handled
 	case field == "id":
 		e.ID = value
 	case field == "event":

@@ -20,7 +20,7 @@ type expiration struct {
 	never bool
 }
 
-// check validates the arguments, before any question is asked.
+// check validates the arguments before any confirmation question.
 func (e *expiration) check(args []string) error {
 	s := &e.set
 	s.name(args)
@@ -44,7 +44,8 @@ func (e *expiration) check(args []string) error {
 	return nil
 }
 
-// change returns the change of each node. Without --at and --never it is empty, which means now.
+// change returns the change of each node. Without --at and --never, it is empty, which means
+// now.
 func (e *expiration) change(now time.Time) (c apiclient.NodeExpiryChange, err error) {
 	if e.never {
 		c.DisableExpiry = new(true)

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
-// system returns operating system and architecture, as exactly as they are known.
+// system returns the operating system and architecture, in as much detail as is known.
 func system(n apiclient.Node) string {
 	words := []string{n.OS}
 	if h := n.Host; h != nil {

@@ -37,7 +37,7 @@ func (o idempotent) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	again, failed := o.whole(req)
 	if failed != nil {
-		return nil, err // it says more than that the server is still unreachable
+		return nil, err // more specific than the fact that the server is still unreachable
 	}
 	return again, nil
 }

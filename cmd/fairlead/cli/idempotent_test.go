@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// dropping drops the answers to the first requests. With more than one, half of each answer is sent.
+// dropping drops the responses to the first requests. If there is more than one, half of each
+// response is sent.
 func dropping(times int, next http.Handler, keys *[]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*keys = append(*keys, r.Header.Get("Idempotency-Key"))

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
-// lifetime is a flag for how long something is valid. The server chooses if it is not set.
+// lifetime is a flag for how long something is valid. If it is not set, the server uses its default.
 type lifetime struct {
 	text     string
 	duration time.Duration
@@ -28,7 +28,7 @@ func (l *lifetime) Set(s string) error {
 	return err
 }
 
-// after returns the end of the lifetime, or nil if the server chooses.
+// after returns the end of the lifetime, or nil for the server's default.
 func (l *lifetime) after(now time.Time) *time.Time {
 	if l.duration == 0 {
 		return nil
@@ -39,8 +39,8 @@ func (l *lifetime) after(now time.Time) *time.Time {
 // keyIDLength is the number of characters in the id of a key.
 const keyIDLength = 12
 
-// keyID shortens a key to its id, so that no secret is sent or ends up in the access log of a proxy. Masked
-// keys and plain ids give the same result.
+// keyID shortens a key to its id, so that no secret is sent or ends up in the access log of a proxy. A
+// masked key and a plain id give the same result.
 func keyID(key string) string {
 	for _, kind := range []string{"flk_", "flp_"} {
 		if rest, ok := strings.CutPrefix(key, kind); ok {

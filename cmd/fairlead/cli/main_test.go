@@ -130,7 +130,7 @@ func listen(t *testing.T, handler http.Handler) (socket string, log *requestLog)
 	return socket, log
 }
 
-// answering is a server that gives the same answer to everything.
+// answering is a server that sends the same response to every request.
 func answering(status int, contentType, body string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)

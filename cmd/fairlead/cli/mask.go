@@ -26,7 +26,7 @@ var (
 )
 
 // minSecret is the minimum length of a secret to search for: a shorter one may be part of words that support
-// must read.
+// needs to see.
 const minSecret = 8
 
 // mask removes secrets from texts that leave the machine.
@@ -34,8 +34,8 @@ type mask struct {
 	known []string // secrets, literally
 }
 
-// know makes secrets hidden wherever they occur, except for words that also occur in the settings: values of
-// secret settings are hidden by their name.
+// know adds secrets that are hidden wherever they occur, except for words that also occur in the settings:
+// values of secret settings are hidden by their name.
 func (m *mask) know(secrets ...string) {
 	words := strings.FieldsFunc((&config.Config{}).String(), func(r rune) bool { return !unicode.IsLetter(r) })
 	for _, s := range secrets {
@@ -62,7 +62,7 @@ func (m *mask) text(text string) string {
 	return publicKey.ReplaceAllString(text, "$1…")
 }
 
-// members formats JSON for people, without the members whose names suggest a secret.
+// members formats JSON for people, without the fields whose names suggest a secret.
 func (m *mask) members(text string) (string, error) {
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {

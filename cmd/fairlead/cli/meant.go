@@ -50,7 +50,7 @@ func unknownCommand(group *cobra.Command, name string) error {
 	return wrongUsage("unknown command %q", name)
 }
 
-// wrongFlag says what to write instead of a wrong value of a flag, and adds the flag that was probably meant to the
+// wrongFlag says what to write instead of an invalid flag value, and adds the flag that was probably meant to the
 // error about an unknown one. If the command itself is unknown, the error is about that instead.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	if parts := invalidValue.FindStringSubmatch(err.Error()); parts != nil {
@@ -82,7 +82,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 // invalidValue matches the error about the value of a flag: the quoted value, the flag and the reason.
 var invalidValue = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?(--[\w-]+)" flag: (.*)$`)
 
-// flagAdvice says what to write as the value of a flag. The reasons of package strconv do not.
+// flagAdvice says what to write as the value of a flag, which the errors of package strconv do not.
 func flagAdvice(cmd *cobra.Command, name string, err error, reason string) string {
 	var number *strconv.NumError
 	switch flag := cmd.Flag(name); {

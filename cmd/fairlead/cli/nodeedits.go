@@ -10,8 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
-// nodeEdit is a command that changes one node, which its first argument or
-// --identifier names.
+// nodeEdit is a command that changes one node, given by its first argument or --identifier.
 type nodeEdit struct {
 	use, short, long, example string
 	// flags adds flags besides --identifier; nil adds none.
@@ -22,11 +21,11 @@ type nodeEdit struct {
 	call func(ctx context.Context, client *apiclient.Client, node string, args []string) ([]byte, error)
 	done func(node string, n apiclient.Node) string
 	// row returns the line of "nodes show" about what the command changes: its name and its value. It is nil
-	// if nodeDetails has that line.
+	// if nodeDetails prints that line.
 	row func(n apiclient.Node) []string
 }
 
-// nodeEdits are those commands. Each stands here as a whole.
+// nodeEdits returns the commands that change one node. Each is defined completely here.
 //
 // long: it has an entry for each command
 func (t *tool) nodeEdits() []nodeEdit {

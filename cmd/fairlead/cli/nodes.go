@@ -35,8 +35,7 @@ func (n *nodeRef) flag(cmd *cobra.Command) {
 	complete(cmd, "identifier", cobra.NoFileCompletions)
 }
 
-// followedBy accepts the node, unless --identifier names it, and the arguments that
-// more accepts.
+// followedBy accepts the node, unless --identifier is given, and the arguments that more accepts.
 func (n *nodeRef) followedBy(more cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if n.identifier == 0 {
@@ -131,7 +130,7 @@ func (t *tool) showNodes(nodes []apiclient.Node) error {
 	})
 }
 
-// nodeState returns in one word whether a node can be used. An expired node cannot, connected or not.
+// nodeState returns the state of a node in one word. An expired node cannot, connected or not.
 func nodeState(n apiclient.Node) string {
 	switch {
 	case n.Expired:

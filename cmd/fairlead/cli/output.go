@@ -68,7 +68,7 @@ func (t *tool) write(text string) error {
 // forPeople reports whether the output is for people.
 func (t *tool) forPeople() bool { return t.format == formatTable || t.format == formatWide }
 
-// screen returns the size of the terminal, or zeros if there is none to draw on.
+// screen returns the size of the terminal, or zeros if the output is not a terminal.
 func (t *tool) screen() (width, height int) {
 	if t.Size == nil || t.getenv("TERM") == "dumb" {
 		return 0, 0
@@ -106,7 +106,7 @@ func (t *tool) done(text string, args ...any) func(body []byte, err error) error
 	}
 }
 
-// note prints something for people that scripts need not know.
+// note prints a message that is only for people, not for scripts.
 func (t *tool) note(text string, args ...any) {
 	if t.forPeople() {
 		fmt.Fprintln(t.Stderr, printable(fmt.Sprintf(text, args...)))
@@ -124,7 +124,7 @@ func encodeJSON(value any, oneLine bool) (string, error) {
 	return b.String(), err
 }
 
-// encodeYAML converts through JSON, so that both formats have the same members in the same order. JSON is
+// encodeYAML converts through JSON, so that both formats have the same fields in the same order. JSON is
 // valid YAML; only its style is changed.
 func encodeYAML(value any) (string, error) {
 	text, err := encodeJSON(value, false)

@@ -84,7 +84,7 @@ func (t *tool) tellProblems(file string, problems []apiclient.PolicyProblem) err
 	}
 	file = fileName(file)
 	for _, p := range problems {
-		// The text of a failing test contains its line, too, for readers who do not see the place.
+		// The text of a failing test also contains its line, for readers who do not see the position.
 		text := strings.Replace(p.Text, fmt.Sprintf("test on line %d: ", p.Line), "test: ", 1)
 		fmt.Fprintln(t.Stderr, printable(placeOf(file, p)+": "+text))
 	}
@@ -111,8 +111,8 @@ func (t *tool) tellWarnings(file string, warnings []apiclient.PolicyProblem) {
 	}
 }
 
-// withPlaces prints the problems that the server found in a text with their places. Neither these problems nor a
-// text that cannot be saved are usage errors.
+// withPlaces prints the problems that the server found in a policy, with their positions. Neither these problems
+// nor a policy that cannot be saved are usage errors.
 func (t *tool) withPlaces(file string) func(body []byte, err error) ([]byte, error) {
 	return func(body []byte, err error) ([]byte, error) {
 		var problem apiclient.Problem
@@ -333,7 +333,7 @@ confirmBy is then null in --output json.`,
 			if err != nil {
 				return err
 			}
-			if !t.Terminal || *s.force { // otherwise the preview has shown them
+			if !t.Terminal || *s.force { // otherwise the preview has already shown them
 				t.tellWarnings(args[0], p.Warnings)
 			}
 			return t.showSaved(p, &s)

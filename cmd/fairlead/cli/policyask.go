@@ -74,7 +74,7 @@ file, the current policy applies.`,
 	return cmd
 }
 
-// effectSummary returns what a person must know before saving.
+// effectSummary returns what a person needs to know before saving.
 func effectSummary(e apiclient.PolicyEffect) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Pairs of nodes: %d lost, %d gained, %d changed, %d unchanged\n", e.Lost, e.Gained, e.Changed, e.Unchanged)
@@ -151,7 +151,7 @@ func effectText(e apiclient.PolicyEffect) string {
 	return text
 }
 
-// principals lists some people or tags, and the number of the others.
+// principals lists some of the people or tags, and the number of the others.
 func principals(p apiclient.Principals, own bool) string {
 	const shown = 3
 	names := p.Names[:min(len(p.Names), shown)]
@@ -239,7 +239,7 @@ func (t *tool) why(ctx context.Context, q apiclient.PolicyQuestion, file string)
 	return decode[apiclient.PolicyAnswer](answer(client.WhyPolicy(ctx, &apiclient.WhyPolicyParams{From: q.From, To: q.To, Port: q.Port, Proto: q.Proto})))
 }
 
-// splitPort splits the port from a source or destination. Addresses and tags contain colons, too.
+// splitPort splits the port from a source or destination. Addresses and tags may also contain colons.
 func splitPort(text string) (end, port string) {
 	if _, err := netip.ParseAddr(text); err == nil {
 		return text, ""
@@ -282,7 +282,7 @@ func answerText(a apiclient.PolicyAnswer, anyPort bool) string {
 		findings(a.Rules)
 		notes()
 	} else {
-		notes() // the notes say what keeps it from working
+		notes() // the notes say why it does not work
 		if len(a.Rules) > 0 {
 			b.WriteString("Rules that would allow it:\n")
 			findings(a.Rules)

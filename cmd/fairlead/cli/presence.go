@@ -81,7 +81,7 @@ func (t *tool) showTransitions(ctx context.Context, client *apiclient.Client, no
 	}
 	shown := append([]apiclient.Transition{{At: p.From, Online: p.OnlineBefore}}, p.Transitions...)
 	if len(shown) > 1 && shown[1].At.Sub(p.From) < time.Second {
-		shown = shown[1:] // it went online as soon as it joined
+		shown = shown[1:] // it goes online as soon as it joins
 	}
 	until := func(i int) time.Time {
 		if i+1 < len(shown) {
@@ -100,7 +100,7 @@ func (t *tool) showTransitions(ctx context.Context, client *apiclient.Client, no
 	return showList(t, columns{names: "SINCE, STATE, DURATION"}, rows, func(row []string) []string { return row })
 }
 
-// showPresence makes as many requests as it takes for all nodes. All of them cover the period of the first.
+// showPresence makes as many requests as all nodes need. All of them cover the period of the first one.
 func (t *tool) showPresence(ctx context.Context, client *apiclient.Client, params *apiclient.ListPresenceParams) error {
 	nodes := []apiclient.NodeBuckets{}
 	var from, to time.Time

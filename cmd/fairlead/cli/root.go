@@ -98,7 +98,7 @@ Exit status: 0 on success, 1 on failure, 2 on incorrect usage.`,
 	return root
 }
 
-// Execute runs the command for args and returns the exit status. Any failure before a command starts its work
+// Execute runs the command for args and returns the exit status. Any error before the command itself starts
 // is a usage error.
 func Execute(ctx context.Context, root *cobra.Command, args []string) int {
 	began := false
@@ -157,7 +157,7 @@ func wrongUsage(text string, args ...any) error {
 	return usageError{fmt.Errorf(text, args...)}
 }
 
-// group makes cmd a command that only has subcommands: without one it is a usage error.
+// group makes cmd a command that only has subcommands. Calling it without one is a usage error.
 func group(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(members...)
 	cmd.Args = cobra.ArbitraryArgs
@@ -181,7 +181,7 @@ func alsoAlone(cmd *cobra.Command, members ...*cobra.Command) *cobra.Command {
 
 const annotationAlone = "alone"
 
-// onlyHolds reports whether a command does nothing by itself.
+// onlyHolds reports whether a command only has subcommands.
 func onlyHolds(cmd *cobra.Command) bool {
 	return cmd.HasAvailableSubCommands() && cmd.Annotations[annotationAlone] == ""
 }

@@ -272,7 +272,7 @@ func TestCompletionHasAllScopesAndOnlyEventsThatAre(t *testing.T) {
 }
 
 func TestDestructiveCommandsNeedAPersonOrForce(t *testing.T) {
-	for command, scripts := range map[string]bool{ // whether scripts may run it without --force
+	for command, scripts := range map[string]bool{ // whether scripts may run the command without --force
 		"users delete alice": false, "users delete alice alice": false,
 		"preauthkeys expire --key 1": true, "preauthkeys expire 1 1": true, "preauthkeys delete --key 1": false, "preauthkeys delete 1 1": false,
 		"apikeys expire --key 1": true, "apikeys expire --prefix 7Qd0": false, "apikeys expire --prefix 7Qd0XhVb2mTa": true, "apikeys delete --key 1": false,

@@ -35,7 +35,7 @@ func (r *routeRef) flag(cmd *cobra.Command, t *tool) {
 	}
 }
 
-// takes accepts the route, unless --route-id names it.
+// takes accepts the route, unless --route-id is given.
 func (r *routeRef) takes(cmd *cobra.Command, args []string) error {
 	if r.id != 0 {
 		return takes()(cmd, args)
@@ -121,7 +121,7 @@ func approver(r apiclient.Route) string {
 	return cmp.Or(string(r.ApprovedBy), "-")
 }
 
-// routeText names a route in a sentence.
+// routeText returns the name of a route for use in a sentence.
 func routeText(r apiclient.Route) string {
 	return fmt.Sprintf("route %s to %s through %s", r.ID, r.Prefix, r.Node.GivenName)
 }

@@ -128,7 +128,7 @@ func findings(health apiclient.Health) []string {
 // versions is the output of the version command.
 type versions struct {
 	Client binaryVersion  `json:"client"`
-	Server *binaryVersion `json:"server"` // nil when it does not answer
+	Server *binaryVersion `json:"server"` // nil if the server does not respond
 }
 
 type binaryVersion struct {
@@ -252,7 +252,7 @@ newest revision; under continuous change, it reports every 1024th.`,
 	}
 }
 
-// compared says for which revision most replicas reported a digest, and how many did.
+// compared returns the revision for which most replicas reported a digest, and how many did.
 func compared(d apiclient.Digest) string {
 	all, most, revision := map[string]bool{d.Replica: true}, 1, d.Revision
 	at := map[string]map[string]bool{d.Revision: {d.Replica: true}}

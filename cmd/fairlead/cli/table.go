@@ -10,7 +10,7 @@ import (
 
 const (
 	columnGap = 2
-	// narrowest is the minimum width of a column; below it, another column is left out.
+	// narrowest is the minimum width of a column; below it, a column is left out.
 	narrowest = 8
 )
 
@@ -18,8 +18,8 @@ const (
 type columns struct {
 	names string // all of them, from left to right
 	wide  string // those that only --output wide shows
-	spare string // those that are left out first if the terminal is too narrow, in this order
-	aged  string // a column whose cells go from old to new: it is cut at the start, others at the end
+	spare string // those that are left out first, in this order, if the terminal is too narrow
+	aged  string // a column whose cells run from old to new, so it is cut at the start instead of the end
 }
 
 func split(names string) []string {
@@ -70,7 +70,7 @@ func table[T any](header string, items []T, cells func(T) []string) string {
 type grid struct {
 	rows   [][]string
 	widths []int
-	whole  []bool // of columns that must not be cut: a time that is cut looks like another
+	whole  []bool // columns that must not be cut: a truncated time looks like a different one
 	aged   string // as in columns
 }
 
@@ -113,7 +113,7 @@ func (g *grid) cuts(column int) bool {
 	return slices.ContainsFunc(g.rows, func(row []string) bool { return displayWidth(row[column]) > g.widths[column] })
 }
 
-// leaveOut removes columns, but never the last remaining one.
+// leaveOut removes columns, but never the last one.
 func (g *grid) leaveOut(names ...string) {
 	for _, name := range names {
 		i := slices.Index(g.rows[0], name)
@@ -211,7 +211,7 @@ func paint(header bool, column, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// cut shortens text to a width, with a mark where something is missing.
+// cut shortens text to a width, with a mark at the cut.
 func cut(text string, width int) string {
 	if displayWidth(text) <= width {
 		return text
@@ -245,8 +245,8 @@ func displayWidth(text string) int {
 	return sum
 }
 
-// runeWidth returns how many cells of a terminal a character takes. The ranges are the scripts and pictures
-// that are two cells wide; a rare one that is missing here shifts the rest of its line by one cell.
+// runeWidth returns how many cells of a terminal a character takes. The ranges are the scripts and symbols
+// that are two cells wide. If a rare one is missing here, the rest of its line is shifted by one cell.
 func runeWidth(r rune) int {
 	between := func(first, last rune) bool { return first <= r && r <= last }
 	switch {

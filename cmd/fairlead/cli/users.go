@@ -228,8 +228,8 @@ func (t *tool) confirmUsers(ctx context.Context, client *apiclient.Client, force
 	return chosen, t.confirm(force, question)
 }
 
-// broughtIn returns the tagged nodes that users added. With a key that cannot list nodes it returns none: the
-// server names them when the users are deleted.
+// broughtIn returns the tagged nodes that users added. With a key that cannot list nodes, it returns none;
+// the server's response lists them when the users are deleted.
 func broughtIn(ctx context.Context, client *apiclient.Client, users choice) (found choice) {
 	nodes, _ := (&nodeSet{}).find(ctx, client)
 	for _, n := range nodes {
@@ -278,8 +278,8 @@ func (t *tool) completeUserFlag(cmd *cobra.Command, _ []string, _ string) ([]str
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// ask asks the server for something useful but not essential, within a second. It
-// ignores failures: shell completion has no place to show an error.
+// ask requests something useful but not essential from the server, within a second. It ignores errors,
+// because shell completion cannot show them.
 func (t *tool) ask(cmd *cobra.Command, question func(context.Context, *apiclient.Client)) {
 	silent := *t
 	silent.Stderr = io.Discard
@@ -290,7 +290,7 @@ func (t *tool) ask(cmd *cobra.Command, question func(context.Context, *apiclient
 	}
 }
 
-// ifSet returns an optional member of a request: nil for an empty string.
+// ifSet returns an optional field of a request: nil for an empty string.
 func ifSet(s string) *string {
 	if s == "" {
 		return nil

@@ -20,7 +20,7 @@ import (
 // second, which nobody could follow.
 const watchGap = 500 * time.Millisecond
 
-// askGap is the time between two reads if the events cannot be used.
+// askGap is the time between two reads if events are not available.
 const askGap = 2 * time.Second
 
 // watchable adds --watch to a command that shows a list.
@@ -74,8 +74,8 @@ func (w *watch) ask(ctx context.Context) error {
 	}
 }
 
-// watch shows a list again when it has changed. Everything on the event stream is a reason to read the list
-// again, even heartbeats: some things change by time alone.
+// watch shows a list again when it has changed. Everything on the event stream, even a heartbeat, makes it
+// read the list again, because some values change just with time.
 type watch struct {
 	*tool
 	client *apiclient.Client
@@ -111,7 +111,7 @@ func (w *watch) take(ctx context.Context, e streamedEvent) error {
 	return w.draw(picture)
 }
 
-// beginBelow keeps the last picture and the notes below it, on a terminal.
+// beginBelow keeps the last picture and the notes below it on the terminal, and starts a new one below.
 func (w *watch) beginBelow() {
 	if _, height := w.tool.screen(); height > 0 {
 		w.shown, w.rows = "", 0
@@ -128,7 +128,7 @@ func (w *watch) picture() (string, error) {
 		w.Stderr = &text
 	}
 	if c, ok := w.client.Client.(*connection); ok {
-		c.revision = "" // a list may take several responses, of which the first is the oldest
+		c.revision = "" // a list may take several responses; the first is the oldest
 		defer func() { w.seen = c.revision }()
 	}
 	if err := w.look(); err != nil {
@@ -154,7 +154,7 @@ func (w *watch) draw(picture string) error {
 	lines := strings.Split(strings.TrimSuffix(picture, "\n"), "\n")
 	lines = w.window(lines, max(1, height-1))
 	for i, line := range lines {
-		if !strings.Contains(line, "\x1b") { // a note; a table fits, and its colours have no width
+		if !strings.Contains(line, "\x1b") { // only notes can be too wide: a table fits, and its colours have no width
 			lines[i] = cut(line, width)
 		}
 	}
