@@ -27,7 +27,7 @@ var (
 	rounds = flag.Int("rounds", 1, "how often fairlead and the reference are measured in turn; the medians count")
 )
 
-// binaries are the programs of a test.
+// binaries holds the programs of a test.
 type binaries struct{ fairlead, meshbench string }
 
 func build(t *testing.T) (b binaries) {
@@ -114,7 +114,7 @@ type outcome struct {
 	Wall         float64 `json:"wall_s"`
 	CPU          float64 `json:"server_cpu_s"`
 	CPUPercent   float64 `json:"server_cpu_pct"`
-	OtherPercent float64 `json:"other_cpu_pct"` // of everything else on the machine
+	OtherPercent float64 `json:"other_cpu_pct"` // CPU use of everything else on the machine
 	CPUPerChange float64 `json:"server_cpu_ms_per_change"`
 	PeakRSS      float64 `json:"server_peak_rss_mb"`
 	RSSPerNode   float64 `json:"rss_per_node_kb"`
@@ -136,8 +136,8 @@ type outcome struct {
 }
 
 // load runs scenarios against a server and returns their outcomes by name. It calls after, if given, at the
-// end of each. A scenario that loses a node, a message or a connection fails the test, whatever its figures
-// are.
+// end of each scenario. A scenario that loses a node, a message or a connection fails the test, whatever
+// its figures are.
 func (s target) load(t *testing.T, scenarios string, after func(scenario string), flags ...string) map[string]outcome {
 	t.Helper()
 	args := append([]string{

@@ -17,14 +17,14 @@ var (
 	listsChanges = flag.Int("changes", 20, "changes per second beside lists")
 )
 
-// TestFigureLists limits the cost of reading the list of nodes a hundred times a second, half of it complete,
-// half in pages of a hundred: how long a page takes while all nodes are connected and idle, and how much more
-// CPU time the server needs to tell a node about a change. The scenario of meshbench describes how the latter
-// is measured.
+// TestFigureLists limits the cost of reading the list of nodes a hundred times a second, half of the time
+// completely, half of the time in pages of a hundred: how long a page takes while all nodes are connected and
+// idle, and how much more CPU time the server needs to send a change to a node. The scenario of meshbench
+// describes how the latter is measured.
 //
 // The time of a page is checked only if other programs leave half of the machine free. Its time during
-// changes is printed but not checked: a change wakes all nodes at once, in the generator, too, so on a small
-// machine the figure shows mostly how long both of them need for that.
+// changes is printed but not checked: a change wakes all nodes at once, also in the generator, so on a small
+// machine the figure mostly shows how long both of them need for that.
 func TestFigureLists(t *testing.T) {
 	s, _ := build(t).startFairlead(t)
 	o := s.load(t, "lists", nil, "--api-key="+s.apiKey, "--register-first", "--quiet=1s",
@@ -36,7 +36,7 @@ func TestFigureLists(t *testing.T) {
 		page = 0
 	}
 	if *nodes <= small {
-		rise = 25 // a short run uses little CPU time, of which each 10 ms counts
+		rise = 25 // a short run uses little CPU time, which is measured in steps of 10 ms
 	}
 	var table strings.Builder
 	fmt.Fprintf(&table, "\n%-44s %10s %6s\n", fmt.Sprintf("%d nodes, %d requests", *nodes, o.Requests), "fairlead", "limit")

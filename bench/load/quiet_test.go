@@ -19,12 +19,12 @@ const (
 )
 
 // TestFigureQuietNodes limits the cost of nodes that are connected, know each other and are idle: for up to a
-// thousand the targets of the specification, and beyond that no traffic but keep-alives and less CPU.
+// thousand the targets of the specification, and beyond that no traffic except keep-alives, and less CPU.
 func TestFigureQuietNodes(t *testing.T) {
 	s, pg := build(t).startFairlead(t)
 	flags := []string{"--idle-for=" + idle.String()}
 	if *nodes > many {
-		flags = append(flags, "--register-first") // otherwise the generator, not the server, sets the pace
+		flags = append(flags, "--register-first") // otherwise the generator is the bottleneck, not the server
 	}
 	pg.Exec(t, "postgres", "CREATE EXTENSION pg_stat_statements")
 	o := s.load(t, "register,idle", func(scenario string) {

@@ -51,7 +51,7 @@ func TestRatioToReference(t *testing.T) {
 	t.Log(table.String())
 }
 
-// scenarios runs the scenarios to compare. A small mesh costs little per step, so it takes shorter ones.
+// scenarios runs the scenarios to compare. Steps are cheap in a small mesh, so its scenarios are shorter.
 func (s target) scenarios(t *testing.T) map[string]outcome {
 	t.Helper()
 	flags := []string{"--changes=30", "--idle-for=10s", "--quiet=3s"}

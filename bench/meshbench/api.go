@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// api loads the admin API, one path after the other.
+// api puts load on the admin API, one path after the other.
 func (b *bench) api(ctx context.Context) error {
 	transport := &http.Transport{MaxIdleConnsPerHost: b.apiConns, MaxConnsPerHost: b.apiConns, DisableCompression: true}
 	defer transport.CloseIdleConnections()

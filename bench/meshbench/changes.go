@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// watch waits until every observer was told about one node.
+// watch waits until every observer has been sent one node.
 type watch struct {
 	index   int
 	start   time.Time
@@ -35,7 +35,7 @@ func (w *watch) seen(n *node, at time.Time) {
 	}
 }
 
-// wait returns how long it took until all observers were told.
+// wait returns how long it took until all observers had received it.
 func (w *watch) wait(ctx context.Context, limit time.Duration) (took time.Duration, ok bool) {
 	if !closes(ctx, w.allTold, limit) {
 		return 0, false
@@ -56,8 +56,8 @@ func closes(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
 	return false
 }
 
-// changeLog follows endpoint changes from sending to the last delivery. A receiver that is told about a later
-// change of the same node counts as told about the earlier ones, because servers may merge updates.
+// changeLog follows endpoint changes from sending to the last delivery. A receiver that gets a later change
+// of the same node counts as having received the earlier ones, because servers may merge updates.
 type changeLog struct {
 	cluster *cluster
 	base    int64     // number of the last change before this log
@@ -78,7 +78,7 @@ type change struct {
 	source int
 	number int64
 	start  time.Time
-	left   int // observers not yet told, guarded by the log
+	left   int // observers that have not received it yet; guarded by the log
 	done   chan struct{}
 }
 

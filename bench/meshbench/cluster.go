@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// cluster is the set of virtual nodes and what they have received together.
+// cluster is the set of virtual nodes and what they have received in total.
 type cluster struct {
 	target         *target
 	authKeys       []string
@@ -23,7 +23,7 @@ type cluster struct {
 	runID          string // part of the host names
 
 	size    int     // nodes that take part in convergence
-	nodes   []*node // size of them, then spares for joins
+	nodes   []*node // size members, then spares for joins
 	spares  []*node // not yet used
 	byKey   map[uint64]int
 	byID    sync.Map    // the server's node ID to index
@@ -108,7 +108,7 @@ func (c *cluster) expected(n *node) int {
 	return sum
 }
 
-// sees reports whether a is told about b.
+// sees reports whether b is a peer of a.
 func (c *cluster) sees(a, b *node) bool {
 	return c.visible == nil || slices.Contains(c.visible[a.authKey], b.authKey)
 }
@@ -186,8 +186,8 @@ func (c *cluster) noteMessage(at time.Time) {
 	}
 }
 
-// settle waits until no message other than a keep-alive has arrived for quiet,
-// at most limit, and returns the time of the last one.
+// settle waits until no message other than a keep-alive has arrived for the duration quiet, but at most
+// limit, and returns the time of the last one.
 func (c *cluster) settle(ctx context.Context, quiet, limit time.Duration) (last time.Time, settled bool) {
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
 		unread := c.unread.Load()

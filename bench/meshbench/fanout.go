@@ -58,7 +58,7 @@ func (b *bench) fanoutEndpoints(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// fanoutJoins lets spare nodes join and log out.
+// fanoutJoins makes spare nodes join and log out.
 func (b *bench) fanoutJoins(ctx context.Context, c *cluster) error {
 	if b.joins == 0 {
 		return nil
@@ -109,7 +109,8 @@ func (b *bench) fanoutJoins(ctx context.Context, c *cluster) error {
 	return ctx.Err()
 }
 
-// fanoutDrops lets nodes disappear without closing their connections, until all peers are told.
+// fanoutDrops makes nodes disappear without closing their connections, and waits until all
+// peers have been notified.
 func (b *bench) fanoutDrops(ctx context.Context, c *cluster) error {
 	if b.drops == 0 {
 		return nil

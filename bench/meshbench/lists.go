@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// lists measures how fast lists of nodes are returned, in an idle mesh and in one that changes, and what
-// reading them costs the nodes that wait for the changes.
+// lists measures how fast lists of nodes are returned, in an idle mesh and in one that changes, and how much
+// reading them slows down the delivery of changes.
 //
 // Four kinds of windows take turns: nothing happens, the mesh changes, lists are read, and both. The cost of
 // a change is the difference between windows with and without changes, which needs no instrumentation of the
@@ -66,7 +66,7 @@ type window struct {
 	changes, lists bool
 
 	cpu, seconds float64
-	told         int64 // changes, counted once for each node that was told
+	told         int64 // changes, counted once for each node that received them
 	requests     int
 	whole, paged histogram // from when a request was due to its last byte
 }
@@ -103,7 +103,7 @@ func (b *bench) listsWindow(ctx context.Context, log *changeLog, reader *listRea
 	return err
 }
 
-// everySoOften calls do at a fixed rate during one window, whether or not earlier calls have finished.
+// everySoOften calls do at a fixed rate during one window, even if earlier calls have not finished.
 func (b *bench) everySoOften(ctx context.Context, start time.Time, rate float64, do func(due time.Time)) {
 	for i := range int(rate * b.listsFor.Seconds()) {
 		due := start.Add(time.Duration(float64(i) / rate * float64(time.Second)))

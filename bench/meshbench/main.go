@@ -79,7 +79,7 @@ type config struct {
 	scenarios []string
 	url       string
 	authKeys  []string
-	visible   [][]int // visible[i]: auth keys whose nodes a node of key i sees; nil means all
+	visible   [][]int // visible[i] lists the auth keys whose nodes a node of key i sees; nil means all
 	apiKey    string
 	apiPaths  []string
 	label     string
@@ -163,7 +163,7 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	return c, c.choose(command)
 }
 
-// choose sets the scenarios and reports what they lack.
+// choose sets the scenarios and returns an error if a flag that they need is missing.
 func (c *config) choose(command string) error {
 	all := []string{"register", "idle", "fanout", "churn", "reconnect", "api"}
 	c.scenarios = strings.Split(command, ",")
@@ -192,7 +192,7 @@ func (c *config) choose(command string) error {
 
 func (c *config) wants(scenario string) bool { return slices.Contains(c.scenarios, scenario) }
 
-// needsNodes is false if only the admin API is loaded.
+// needsNodes is false if only the admin API is put under load.
 func (c *config) needsNodes() bool { return !slices.Equal(c.scenarios, []string{"api"}) }
 
 // bench is one run of the generator.

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-const ticksPerSecond = 100 // of the CPU times in /proc, the same on every Linux
+const ticksPerSecond = 100 // unit of the CPU times in /proc, the same on every Linux
 
 // meter measures what the server, its database and the generator use between start and stop. Figures of
-// processes that are not given are left out.
+// processes that are not given are omitted.
 type meter struct {
 	serverPID, dbPID int
 	traffic          *traffic
@@ -63,8 +63,8 @@ func (m *meter) stop(r result) {
 	}
 	own := ownCPU() - m.self
 	r["generator_cpu_s"] = round(own, 2)
-	// The CPU use of everything else on the machine, in percent of one core, shows how far the measured times
-	// can be trusted.
+	// The CPU use of everything else on the machine, in percent of one core, shows how reliable the measured
+	// times are.
 	r["other_cpu_pct"] = round(100*max(others-own, 0)/wall, 0)
 	r["wire_bytes"] = m.traffic.wireBytes.Load() - m.wire
 	r["map_bytes"] = m.traffic.mapBytes.Load() - m.bytes

@@ -25,7 +25,7 @@ const (
 	homeRegion = 999
 )
 
-// node is one virtual node: keys, one connection, and a record of the peers it has been told about.
+// node is one virtual node: keys, one connection, and a record of the peers it has received.
 type node struct {
 	cluster *cluster
 	index   int // position in cluster.nodes
@@ -48,7 +48,7 @@ type node struct {
 	picture // written only by the running stream
 }
 
-// picture is what a node has been told.
+// picture is what a node has received.
 type picture struct {
 	peers     []uint64 // one bit per node of the cluster
 	peerCount int
@@ -56,7 +56,7 @@ type picture struct {
 	fullSeen  bool
 	converged bool
 	arrived   time.Time // when the message being scanned was complete
-	keepAlive bool      // it is a keep-alive
+	keepAlive bool      // whether it is a keep-alive
 }
 
 func newNode(c *cluster, index int) *node {
@@ -226,9 +226,9 @@ func (n *node) update(ctx context.Context) error {
 	return nil
 }
 
-// run keeps a stream open until cut, and returns at once. If the server ends the stream, it reconnects after
-// a short while. The first stream after a registration follows an update. A node must be cut and waited for
-// before it runs again.
+// run starts to keep a stream open until cut is called, and returns immediately. If the server ends the
+// stream, it reconnects after a short while. The first stream after a registration follows an update. A node
+// must be cut and waited for before it runs again.
 func (n *node) run(ctx context.Context) {
 	ctx, n.stop = context.WithCancel(ctx)
 	n.picture = picture{peers: n.peers, wanted: n.cluster.expected(n)}

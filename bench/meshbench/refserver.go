@@ -24,13 +24,13 @@ import (
 )
 
 // reference is a server reduced to what the wire protocol requires: it keeps nodes in memory, has no policy
-// and no database, and builds every message once for all receivers. It shows what a machine can do, not what
-// a server should do.
+// and no database, and builds every message once for all receivers. It shows what the machine is capable of,
+// not what a server should do.
 type reference struct {
 	noise         key.MachinePrivate
 	batch         time.Duration // changes are collected for this long before they are sent
 	keepAlive     time.Duration // mean time between keep-alives on a stream
-	keepAliveSent []byte        // clients learn its bytes, so they never change
+	keepAliveSent []byte        // clients remember its bytes, so they never change
 	wake          chan struct{}
 
 	mu      sync.Mutex
@@ -60,7 +60,7 @@ const (
 type refNode struct {
 	node      *tailcfg.Node
 	json      []byte // nil until the first stream, and after a logout
-	announced bool   // it was announced to the streams that were open then
+	announced bool   // whether it was announced to the streams that were open
 }
 
 func newReference(batch, keepAlive time.Duration) *reference {
@@ -83,8 +83,8 @@ func encode(message []byte) []byte {
 }
 
 // message encodes a message other than a keep-alive. Clients keep the learned keep-alive in the buffer into
-// which they read messages, so a message of the same length right after one would be taken for a keep-alive.
-// message never returns one of that length.
+// which they read messages, so a message of the same length right after one would be mistaken for a
+// keep-alive. message never returns one of that length.
 func (s *reference) message(text []byte) []byte {
 	sent := encode(text)
 	for len(sent) == len(s.keepAliveSent) {
@@ -150,7 +150,7 @@ func (s *reference) serveMap(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	// A stream is read-only: what the request says about the node is ignored.
+	// A stream is read-only: the node data in the request is ignored.
 	if n.json == nil {
 		s.marshal(n)
 		s.joined = append(s.joined, n)
@@ -199,8 +199,8 @@ func (s *reference) stream(ctx context.Context, w http.ResponseWriter, first []b
 	}
 }
 
-// update stores what a request says about the node. Peers get it in a patch if they know the node already;
-// otherwise it is part of the node's announcement.
+// update stores the node data of a request. Peers get it in a patch if they already know the node; otherwise
+// it is part of the node's announcement.
 func (s *reference) update(n *refNode, req *tailcfg.MapRequest) {
 	if n == nil {
 		return
@@ -300,7 +300,7 @@ func (s *reference) announce(ctx context.Context) {
 			for stream := range s.streams {
 				select {
 				case stream <- sent:
-				default: // a reader that is streamQueue messages behind loses this one
+				default: // a reader that is streamQueue messages behind misses this one
 				}
 			}
 		}

@@ -16,7 +16,7 @@ func (b *bench) result(scenario string) result {
 	return result{"scenario": scenario, "n": b.nodes, "label": b.label, "url": b.url}
 }
 
-// emit writes the result as a line of JSON and as a table that starts with the named members.
+// emit writes the result as a line of JSON and as a table that starts with the named fields.
 func (b *bench) emit(r result, first ...string) {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -33,10 +33,10 @@ func (b *bench) emit(r result, first ...string) {
 	}
 }
 
-// perUnit divides a count of the measurement.
+// perUnit divides a count from the measurement by a number of units.
 func (r result) perUnit(name, of string, units int) { r[name] = r[of].(int64) / int64(units) }
 
-// cpuPerUnit divides the server's CPU time, if it was measured.
+// cpuPerUnit divides the server's CPU time, if it was measured, by a number of units.
 func (r result) cpuPerUnit(name string, units int) {
 	if cpu, ok := r["server_cpu_s"].(float64); ok {
 		r[name] = round(1000*cpu/float64(units), 3)

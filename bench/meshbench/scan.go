@@ -9,7 +9,7 @@ import (
 // skipped without being decoded.
 type mapSink interface {
 	selfID(id int64)      // Node.ID
-	fullPeers()           // a full Peers list starts and replaces the previous one
+	fullPeers()           // the start of a full Peers list, which replaces the previous one
 	peerKey(hex []byte)   // the 64 hex digits of a peer's node key, in Peers or PeersChanged
 	peerRemoved(id int64) // an ID in PeersRemoved
 	peerPatched(id int64) // a NodeID in PeersChangedPatch

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// register lets all nodes join and ends when each knows all its peers.
+// register makes all nodes join and returns when each knows all its peers.
 func (b *bench) register(ctx context.Context, c *cluster) error {
 	r := b.result("register")
 	all := c.expectConvergence()
@@ -47,7 +47,7 @@ func (b *bench) registerAll(ctx context.Context, c *cluster, start time.Time) (l
 					failures.Add(1)
 				case b.registerFirst:
 					c.noteError("update", n.update(ctx))
-					n.disconnect() // a server may close connections that wait for long
+					n.disconnect() // a server may close connections that are idle for long
 				default:
 					n.run(ctx)
 				}
@@ -141,7 +141,7 @@ func (b *bench) idle(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// reconnect cuts all connections and lets all nodes reconnect at once.
+// reconnect cuts all connections and makes all nodes reconnect at once.
 func (b *bench) reconnect(ctx context.Context, c *cluster) error {
 	r := b.result("reconnect")
 	c.settle(ctx, b.quiet, time.Minute)

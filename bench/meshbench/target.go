@@ -26,7 +26,7 @@ import (
 // version is the capability version that every virtual node announces.
 const version = tailcfg.CurrentCapabilityVersion
 
-// traffic is what all nodes received together.
+// traffic is what all nodes received in total.
 type traffic struct {
 	wireBytes  atomic.Int64 // below Noise
 	messages   atomic.Int64 // map messages without keep-alives
@@ -104,8 +104,8 @@ func (c *plainConn) Read(p []byte) (int, error) {
 	return c.buffered.Read(p)
 }
 
-// skipPayload recognises a payload by its magic number, with which no HTTP/2 frame starts; both have a header
-// of nine bytes.
+// skipPayload skips the early payload, which it recognises by its magic number. No HTTP/2 frame starts with
+// it, and both have a header of nine bytes.
 func (c *plainConn) skipPayload() error {
 	const magic = "\xff\xff\xffTS"
 	header, err := c.buffered.Peek(9)

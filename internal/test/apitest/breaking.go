@@ -19,9 +19,9 @@ type Break struct {
 
 func (b Break) String() string { return b.Where + ": " + b.Text }
 
-// Breaking compares two documents. A request breaks if less is accepted or more is required, a response if
-// less is promised. Additions do not break anything, including new values of an enumeration in a response,
-// which clients must expect.
+// Breaking compares two documents. A change breaks requests if less is accepted or more is required, and
+// responses if less is promised. Additions do not break anything, including new values of an enumeration in a
+// response, which clients must expect.
 func Breaking(before, after []byte) ([]Break, error) {
 	old, err := Load(before)
 	if err != nil {
@@ -44,10 +44,10 @@ func Breaking(before, after []byte) ([]Break, error) {
 	return c.found, nil
 }
 
-// Unannounced returns the breaks that no entry of the changelog announces in its sections above that of the
-// release since; all sections count if since is empty, before the first release. An entry announces a break
-// with "**CHANGE** API:" and the operation or schema in backquotes. It is an error if the last release in the
-// changelog is not since.
+// Unannounced returns the breaks that no changelog entry above the section of the release since announces. If
+// since is empty, before the first release, all sections count. An entry announces a break with "**CHANGE**
+// API:" and the operation or schema in backquotes. It is an error if the last release in the changelog is not
+// since.
 func Unannounced(breaks []Break, changelog, since string) (left []Break, err error) {
 	_, sections, _ := strings.Cut(changelog, "\n## ")
 	var announced string
@@ -74,7 +74,7 @@ func Unannounced(breaks []Break, changelog, since string) (left []Break, err err
 	return slices.DeleteFunc(slices.Clone(breaks), func(b Break) bool { return strings.Contains(announced, "`"+b.Where+"`") }), nil
 }
 
-// parametersOf returns the parameters of an operation, including those of its path, by place and name.
+// parametersOf returns the parameters of an operation, including those of its path, by location and name.
 func (c *Contract) parametersOf(operation string) map[string]*openapi3.Parameter {
 	all := map[string]*openapi3.Parameter{}
 	_, path, _ := strings.Cut(operation, " ")
@@ -84,7 +84,7 @@ func (c *Contract) parametersOf(operation string) map[string]*openapi3.Parameter
 	return all
 }
 
-// direction says which side sends a value.
+// direction is which side sends a value.
 type direction string
 
 const (
@@ -184,7 +184,7 @@ func (c *comparison) parameters(old, now map[string]*openapi3.Parameter) {
 	}
 }
 
-// schema compares the schemas at a place. A named schema is compared under its own name.
+// schema compares the schemas at a location. A named schema is compared under its own name.
 func (c *comparison) schema(old, now *openapi3.SchemaRef, place string, d direction) {
 	if name, named := strings.CutPrefix(old.Ref, "#/components/schemas/"); named {
 		key := string(d) + name + now.Ref
@@ -202,7 +202,7 @@ func (c *comparison) schema(old, now *openapi3.SchemaRef, place string, d direct
 	if d == request && was.Nullable && !is.Nullable {
 		c.breaks("%s may not be null", place)
 	}
-	// A reference that may be null is the only one of an allOf.
+	// A nullable reference is the only element of an allOf.
 	if len(was.AllOf) == 1 && len(is.AllOf) == 1 {
 		c.schema(was.AllOf[0], is.AllOf[0], place, d)
 		return
@@ -253,7 +253,7 @@ func (c *comparison) members(was, is *openapi3.Schema, place string, d direction
 	}
 }
 
-// limits of what a request may say must not become narrower.
+// limits reports a break if the limits on a request become narrower.
 func (c *comparison) limits(was, is *openapi3.Schema, place string) {
 	if len(was.Enum) == 0 && len(is.Enum) > 0 {
 		c.breaks("%s is one of a few values only", place)
@@ -274,7 +274,7 @@ func (c *comparison) limits(was, is *openapi3.Schema, place string) {
 	}
 }
 
-// lower tells whether an upper bound is below the one before, where nil is none.
+// lower reports whether an upper bound is below the earlier one; nil means no bound.
 func lower[T uint64 | float64](now, before *T) bool {
 	return now != nil && (before == nil || *now < *before)
 }

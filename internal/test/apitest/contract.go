@@ -26,8 +26,8 @@ type Contract struct {
 	mux        *http.ServeMux
 }
 
-// Load reads a document. Objects are closed by default: a response with members that the document does not
-// name breaks the contract.
+// Load reads a document. Objects are closed by default: a response with fields that the document does not
+// describe breaks the contract.
 func Load(document []byte) (*Contract, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
@@ -46,7 +46,7 @@ func Load(document []byte) (*Contract, error) {
 	return c, nil
 }
 
-// closeObjects closes a schema and the unnamed ones inside it.
+// closeObjects closes a schema and the unnamed schemas inside it.
 func closeObjects(s *openapi3.Schema) {
 	if s.Type.Is("object") && s.AdditionalProperties.Has == nil && s.AdditionalProperties.Schema == nil {
 		s.AdditionalProperties.Has = new(bool)
@@ -111,8 +111,8 @@ func (c *Contract) operation(r *http.Request) (string, *openapi3.Operation) {
 	return pattern, c.operations[pattern]
 }
 
-// promised returns what the document says about a response with this status. Nil means that it says nothing,
-// as for paths outside the API that it does not name.
+// promised returns what the document says about a response with this status. It is nil if the document says
+// nothing, as for paths outside the API.
 func (c *Contract) promised(r *http.Request, status int) (*openapi3.Response, error) {
 	name, op := c.operation(r)
 	if op == nil {

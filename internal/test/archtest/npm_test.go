@@ -38,7 +38,7 @@ type npmEntry struct {
 }
 
 // Licences that allow code to become part of what we distribute, and those that are allowed for tools as
-// well: MPL-2.0 concerns only those who change the tool.
+// well: MPL-2.0 matters only to those who change the tool.
 const (
 	distributable = "MIT ISC 0BSD BSD-2-Clause BSD-3-Clause Apache-2.0 OFL-1.1 Unlicense"
 	forTools      = distributable + " MIT-0 CC0-1.0 BlueOak-1.0.0 MPL-2.0 Python-2.0"
@@ -65,7 +65,7 @@ func TestNPMPackagesArePinnedAndMayBeUsed(t *testing.T) {
 	}
 }
 
-// npmProblems returns what would let two installations differ, or must not be distributed.
+// npmProblems returns entries that would make two installations differ, or that must not be distributed.
 func npmProblems(manifest npmManifest, lock npmLock) (found []string) {
 	exact := regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 	for _, pins := range []map[string]string{manifest.Dependencies, manifest.DevDependencies, manifest.Overrides} {
@@ -76,7 +76,7 @@ func npmProblems(manifest npmManifest, lock npmLock) (found []string) {
 		}
 	}
 	asked := lock.Packages[""].npmManifest
-	asked.Overrides = manifest.Overrides // locks do not repeat these
+	asked.Overrides = manifest.Overrides // lock files do not repeat these
 	if diff := cmp.Diff(manifest, asked); diff != "" {
 		found = append(found, "the lock is of another package.json:\n"+diff)
 	}

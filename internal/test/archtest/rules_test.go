@@ -28,8 +28,8 @@ func rowName(dir string) string {
 	return "./" + dir
 }
 
-// violations returns what in f breaks the rules, as "file:line: what". For test files only the rules of size
-// apply, for generated files only those of imports.
+// violations returns what in f breaks the rules, as "file:line: what". Only the size rules apply to test
+// files, and only the import rules to generated files.
 func (f file) violations() []string {
 	var found []string
 	report := func(at ast.Node, format string, args ...any) {

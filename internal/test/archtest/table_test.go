@@ -2,12 +2,12 @@ package archtest
 
 import "regexp"
 
-// row says what a package may import: packages of this module, and outside
-// packages that are guarded. "*" means all of them.
+// row holds what a package may import: packages of this module, and guarded external packages. "*" means all
+// of them.
 type row struct{ ours, guarded string }
 
-// table is the import table. Packages are named by their path below internal/, those outside internal/ by
-// "./" and their path. Every package needs a row, but a row may exist before its package. Test files are not
+// table is the import table. Packages are given by their path below internal/, or by "./" and their path if
+// they are elsewhere. Every package needs a row, but a row may exist before its package. Test files are not
 // checked.
 var table = map[string]row{
 	"mesh":            {"", "keys names"},
@@ -59,9 +59,9 @@ var table = map[string]row{
 	"./docs/examples/webhook-receiver": {"", "http"},
 
 	"test/deploytest/upstream":     {"", "http"},
-	"test/deploytest/composecheck": {"", ""}, // a module of its own
+	"test/deploytest/composecheck": {"", ""}, // a separate module
 
-	"./deploy/helm/charttest": {"", ""}, // a module of its own
+	"./deploy/helm/charttest": {"", ""}, // a separate module
 	"./deploy/package/sbom":   {"", ""},
 
 	"./bench/load":      {"", ""},
@@ -90,7 +90,7 @@ var table = map[string]row{
 	"policy/policytest": {"", "testing"},
 }
 
-// guards names the outside packages that only some rows may import, by prefix; the longest prefix applies.
+// guards lists the external packages that only some rows may import, by prefix; the longest prefix applies.
 var guards = map[string]string{
 	"database/sql":               "sql",
 	"github.com/jackc/pgx":       "sql",
@@ -111,7 +111,7 @@ var guards = map[string]string{
 // pure packages use no clock, no randomness and no environment.
 var pure = map[string]bool{"mesh": true, "policy": true, "policy/bitset": true, "policy/lang": true, "policy/explain": true, "netmap": true}
 
-// goFiles may start goroutines with a go statement, each for the given reason.
+// goFiles lists the files that may start goroutines with a go statement, each with the reason.
 var goFiles = map[string]string{
 	"internal/test/pgtest/pgtest.go":      "waits for the child process",
 	"internal/test/chaos/replica/main.go": "reads standard input, which nobody can interrupt",

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// maxMethods is how many exported methods a type may have. One that needs more does
-// the work of several.
+// maxMethods is how many exported methods a type may have. A type that needs more has too
+// many responsibilities.
 const maxMethods = 15
 
 // wideTypes are the types that may have more, with the reason. There are none.
@@ -56,7 +56,8 @@ func receiver(e ast.Expr) string {
 	return ""
 }
 
-// tooWide names the types with too many methods, and the exceptions nobody needs.
+// tooWide returns the types with too many methods, and the exceptions that are no longer
+// needed.
 func tooWide(counts map[string]int, exceptions map[string]string) (problems []string) {
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		if _, excepted := exceptions[name]; counts[name] > maxMethods && !excepted {

@@ -90,7 +90,7 @@ func TestReplicasKeepTheirPromisesWhileKilled(t *testing.T) {
 	k := c.checker.Tally
 	t.Logf("%d revisions, %d replicas killed, %d restarts of PostgreSQL, %+v", c.checker.Rev(), kills, restarts, k)
 
-	// A run in which little happened proves little. An idle machine does several times as much.
+	// A run in which little happened proves little. On an idle machine, several times as much happens.
 	seconds := int(p.duration.Seconds())
 	for what, n := range map[string]struct{ got, want int }{
 		"kills of a replica":     {kills, int(p.duration/p.killEvery) / 2},

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Sort says which guarantee a finding violates.
+// Sort is the guarantee that a finding violates.
 type Sort string
 
 // The sorts of findings.
@@ -58,9 +58,9 @@ type Tally struct {
 	Recovered  int          // entries of unknown outcome or of callers that were killed
 }
 
-// Checker compares what callers were told with the log. Answers and entries may come in any interleaving, but
-// the answers of one caller in its order and the entries in the order of the log. It keeps no more history
-// than the checks need, so it can follow for hours.
+// Checker compares what callers were told with the log. Answers and entries may be interleaved in any way,
+// but the answers of one caller must be in its order, and the entries in the order of the log. It keeps only
+// as much history as the checks need, so it can run for hours.
 type Checker struct {
 	Tally Tally
 
@@ -84,7 +84,7 @@ const memory = 1 << 12
 // caller is one sequence of commands.
 type caller struct {
 	last    int64    // seq of its newest entry
-	waiting []Answer // newer than last: their entries may still come
+	waiting []Answer // newer than last; their entries may still come
 	early   []Entry  // their answers may still come
 }
 

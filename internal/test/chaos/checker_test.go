@@ -58,7 +58,7 @@ func encode(t *testing.T, evs ...mesh.Event) string {
 	return string(raw)
 }
 
-// entry reports the next command in the log; replicas apply it, too.
+// entry reports the next command in the log, which the replicas also apply.
 func (h *history) entry(caller string, seq int64, evs ...mesh.Event) {
 	h.t.Helper()
 	h.tables, _ = mesh.Apply(h.tables, h.tables.Rev+1, evs...)

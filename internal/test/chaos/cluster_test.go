@@ -25,7 +25,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// patience bounds every wait for the cluster.
+// patience limits every wait for the cluster.
 const patience = 60 * time.Second
 
 // cluster is a database and the replicas that use it.
@@ -48,7 +48,7 @@ type process struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	stderr  bytes.Buffer // may be read after gone
-	leaving atomic.Bool  // it was told to stop or killed
+	leaving atomic.Bool  // it was asked to stop, or killed
 	quiet   chan struct{}
 	final   chan chaos.Final
 	gone    chan struct{} // closed after its last line was read

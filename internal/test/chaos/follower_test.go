@@ -110,7 +110,7 @@ func (f *follower) query(t *testing.T, statement string, dest ...any) {
 }
 
 // reach waits until the checker has the log up to rev, and reports rows that were added behind it or are
-// missing from the audit.
+// missing from the audit log.
 func (f *follower) reach(t *testing.T, rev mesh.Revision) {
 	t.Helper()
 	tick := time.NewTicker(followEvery)

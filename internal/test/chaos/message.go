@@ -8,7 +8,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Message is one line of a replica's output, as JSON. One of its members is set.
+// Message is one line of a replica's output, as JSON. One of its fields is set.
 type Message struct {
 	Answer  *Answer  `json:"answer,omitempty"`
 	View    *View    `json:"view,omitempty"`
@@ -21,7 +21,7 @@ type Message struct {
 // The lines that a replica reads. It exits at the end of its input.
 const (
 	OrderKey    = "key"    // with the text of a pre-auth key
-	OrderStop   = "stop"   // stop all workers and report that it is quiet
+	OrderStop   = "stop"   // stop all workers and report Quiet
 	OrderSettle = "settle" // with a revision and a number of replicas: compare, then report Final
 )
 
@@ -31,7 +31,7 @@ type Outcome string
 // The outcomes.
 const (
 	Done    Outcome = "done"    // acknowledged
-	Refused Outcome = "refused" // by a rule, so it leaves no trace
+	Refused Outcome = "refused" // by a rule, so it is not in the log
 	Failed  Outcome = "failed"  // nothing was written
 	Unknown Outcome = "unknown" // it may or may not have been written
 	Broken  Outcome = "broken"  // an error that no caller expects
@@ -46,7 +46,7 @@ type Answer struct {
 	Outcome Outcome `json:"outcome"`
 	Error   string  `json:"error,omitempty"`
 	// Effect is the event that was acknowledged, as encoded by mesh.EncodeEvents; it is empty if the caller
-	// was told nothing but success.
+	// was only told that the command succeeded.
 	Effect string `json:"effect,omitempty"`
 	// Idle means that the command may have had nothing to do.
 	Idle bool `json:"idle,omitempty"`
@@ -85,7 +85,7 @@ type View struct {
 type Final struct {
 	View
 	Mismatches int `json:"mismatches"` // that its heartbeats found
-	Compared   int `json:"compared"`   // replicas whose heartbeats show this revision, its own included
+	Compared   int `json:"compared"`   // number of replicas whose heartbeats show this revision, including its own
 }
 
 // Faults that a replica reads from its environment.

@@ -39,8 +39,8 @@ func Build(t testing.TB, version string) string {
 	return dir
 }
 
-// keep creates a directory once, by filling an empty one. Others that want the same directory meanwhile, in
-// this process or another, wait; an existing directory is complete.
+// keep creates a directory once, by filling an empty one. Others that need the same directory, in this
+// process or another, wait for it. An existing directory is complete.
 func keep(dir string, fill func(empty string) error) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -69,7 +69,7 @@ func keep(dir string, fill func(empty string) error) error {
 	return os.Rename(unfinished, dir)
 }
 
-// install builds the two programs into dir. The version is stamped, like in the vendor's builds; without it
+// install builds the two programs into dir. The version is stamped as in the vendor's builds; without it,
 // the programs would report an error.
 func install(ctx context.Context, version, dir string) error {
 	number := strings.TrimPrefix(version, "v")

@@ -30,11 +30,11 @@ const (
 
 var socksLine = regexp.MustCompile(`SOCKS5 listening on (\S+)`)
 
-// Options of a daemon. The default is the newest client on this host, without a network device.
+// Options configures a daemon. The default is the newest client on this host, without a network device.
 type Options struct {
 	Version   string     // defaults to Newest
 	Namespace *Namespace // where it runs; defaults to this host
-	Userspace bool       // no network device; always so on this host
+	Userspace bool       // without a network device; always the case on this host
 	Dir       string     // for state, socket and log; defaults to a new directory
 	Env       []string   // further environment of the daemon, as "NAME=value"
 }
@@ -122,7 +122,7 @@ func (d *Daemon) flags() []string {
 	return append(flags, "--tun=userspace-networking", "--socks5-server=127.0.0.1:0")
 }
 
-// quietEnv keeps a client from contacting any server but the one it is given. A client that would still
+// quietEnv keeps a client from contacting any server other than the given one. A client that would still
 // contact the vendor's server panics instead.
 func (d *Daemon) quietEnv() []string {
 	return append(os.Environ(), "TS_NO_LOGS_NO_SUPPORT=true", "TS_LOGS_DIR="+d.Dir, "TS_DISABLE_PORTMAPPER=1", "TS_DISABLE_UPNP=1",
@@ -226,8 +226,8 @@ func (d *Daemon) run(ctx context.Context, args ...string) (stdout string, err er
 	return stdout, nil
 }
 
-// Up joins a server with an auth key and returns when the client is up. The
-// arguments are further ones of "tailscale up".
+// Up joins a server with an auth key and returns when the client is up. args are further arguments of
+// "tailscale up".
 func (d *Daemon) Up(ctx context.Context, serverURL, authKey string, args ...string) error {
 	_, err := d.run(ctx, append([]string{"up", "--login-server=" + serverURL, "--auth-key=" + authKey, "--timeout=60s"}, args...)...)
 	return err
@@ -235,7 +235,7 @@ func (d *Daemon) Up(ctx context.Context, serverURL, authKey string, args ...stri
 
 // Status returns what the client knows about itself and its peers.
 func (d *Daemon) Status(ctx context.Context) (*ipnstate.Status, error) {
-	// A client that is logged out prints its status, too, with code 1.
+	// A client that is logged out also prints its status, but exits with code 1.
 	stdout, stderr, _ := d.CLI(ctx, "status", "--json")
 	status := new(ipnstate.Status)
 	if err := json.Unmarshal([]byte(stdout), status); err != nil {
@@ -244,7 +244,7 @@ func (d *Daemon) Status(ctx context.Context) (*ipnstate.Status, error) {
 	return status, nil
 }
 
-// Wait polls the status until it is as wanted. The error contains the last one.
+// Wait polls the status until it meets the condition. The error contains the last status.
 func (d *Daemon) Wait(ctx context.Context, wanted func(*ipnstate.Status) bool) error {
 	return poll(ctx, func() error {
 		status, err := d.Status(ctx)

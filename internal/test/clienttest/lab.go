@@ -31,7 +31,7 @@ type Lab struct {
 }
 
 // Namespace is one host of a Lab: a separate network stack, and a view of the file system with a writable
-// /etc and an empty /run. Everything else is that of the test's machine.
+// /etc and an empty /run. Everything else is shared with the test's machine.
 type Namespace struct {
 	Name string
 	Addr netip.Addr
@@ -111,8 +111,8 @@ func (l *Lab) PlugIn() netip.Addr {
 	return here
 }
 
-// Behind adds a host on a network that only routers lead to. The host has the first address of the network,
-// and the routers have the next ones in order.
+// Behind adds a host on a network that is reachable only through routers. The host has the first address of
+// the network, and the routers have the next ones in order.
 func (l *Lab) Behind(name string, network netip.Prefix, routers ...*Namespace) *Namespace {
 	l.t.Helper()
 	l.inner++
@@ -134,7 +134,7 @@ func (l *Lab) Behind(name string, network netip.Prefix, routers ...*Namespace) *
 	return behind
 }
 
-// Cut disconnects a host from the switch, until the test ends or Reconnect.
+// Cut disconnects a host from the switch until Reconnect is called or the test ends.
 func (l *Lab) Cut(n *Namespace) {
 	l.t.Helper()
 	l.must(l.sw.run("ip", "link", "set", port(n), "down"))
@@ -182,7 +182,8 @@ func (l *Lab) hold(name string) *Namespace {
 	return &Namespace{Name: name, pid: cmd.Process.Pid}
 }
 
-// BlockUDP drops all UDP packets between two hosts, in both directions, until the test ends or AllowUDP.
+// BlockUDP drops all UDP packets between two hosts, in both directions, until AllowUDP is called or the test
+// ends.
 func (l *Lab) BlockUDP(a, b *Namespace) {
 	l.t.Helper()
 	l.must(errors.Join(a.filterUDP("-I", b), b.filterUDP("-I", a)))
@@ -218,7 +219,7 @@ func (n *Namespace) Dial(network, address string) (net.Conn, error) {
 	return n.DialContext(context.Background(), network, address)
 }
 
-// DialContext is Dial until ctx ends.
+// DialContext is like Dial, but stops when ctx ends.
 func (n *Namespace) DialContext(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	err = n.inside(func() error {
 		conn, err = new(net.Dialer).DialContext(ctx, network, address)

@@ -14,7 +14,7 @@ import (
 )
 
 // counters returns how many packets of confined processes were rejected since the rules were added, and fails
-// the test if one got out or a rule is missing.
+// the test if one was not rejected or a rule is missing.
 func counters(t *testing.T) (rejected int) {
 	t.Helper()
 	out, err := seal(t.Context(), "check")

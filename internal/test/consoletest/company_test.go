@@ -158,7 +158,7 @@ func (c company) personal() *device {
 	return d
 }
 
-// fate decides a device's state and what it reports about its network.
+// fate sets a device's state and what it reports about its network.
 func (c company) fate(d *device) {
 	d.away = d.expired || !d.ephemeral && c.Float64() < cmp.Or(map[bool]float64{true: 0.22}[d.user != ""], 0.05)
 	d.flaps = !d.away && !d.ephemeral && c.IntN(max(40, c.count/8)) == 0

@@ -101,7 +101,7 @@ func (r *rig) greet() {
 	})
 }
 
-// answer writes the response to a request.
+// answer writes the response to a request as JSON.
 func answer(w http.ResponseWriter, value any, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -215,7 +215,7 @@ func (s *scene) cutStreams(context.Context, io.Reader) (any, error) {
 	return object{}, nil
 }
 
-// switchServer stops the server, or starts it again.
+// switchServer stops or restarts the server.
 func (s *scene) switchServer(_ context.Context, body io.Reader) (any, error) {
 	var on bool
 	if err := json.NewDecoder(body).Decode(&on); err != nil {

@@ -266,7 +266,7 @@ func (s *stage) connect() {
 	}
 }
 
-// online returns how many devices should be online, not counting the ones that flap.
+// online returns how many devices should be online, not counting those that flap.
 func (s *stage) online() (count int) {
 	for _, d := range s.devices {
 		if !d.away {

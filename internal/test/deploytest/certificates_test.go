@@ -177,7 +177,7 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 	mustCount(ctx, t, s, client, before, "after two renewals")
 }
 
-// wantNoCertificate runs setup.sh while the authority does not answer. setup.sh starts everything,
+// wantNoCertificate runs setup.sh while the authority does not respond. setup.sh starts everything,
 // but neither it nor the check afterwards reports success.
 func wantNoCertificate(t *testing.T, s *Stack, args ...string) {
 	t.Helper()

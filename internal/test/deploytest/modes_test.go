@@ -47,9 +47,9 @@ func TestClientsOfBothModesReachEachOtherDirectlyAndByTheRelay(t *testing.T) {
 	o.mustCheckDualStack(ctx, key, a.Root)
 }
 
-// mustCheckDualStack joins a host that also has IPv6 and resolves the deployment's name to both kinds of address, and checks
-// what its client learns about the network. A STUN server that answers over IPv6 with the address of Docker's gateway would
-// make it assume a NAT that no direct connection can traverse.
+// mustCheckDualStack joins a host that also has IPv6 and resolves the deployment's name to both kinds of address, and
+// checks what its client learns about the network. A STUN server that responds over IPv6 with the address of Docker's
+// gateway would make the client assume a NAT that no direct connection can traverse.
 func (o *outside) mustCheckDualStack(ctx context.Context, key, roots string) {
 	o.t.Helper()
 	host := o.host("dual")

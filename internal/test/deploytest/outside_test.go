@@ -50,7 +50,8 @@ func (o *outside) host(name string) *clienttest.Namespace {
 	return n
 }
 
-// handshake opens a TLS connection to port 443, trusting the roots in a file, and returns the connection state.
+// handshake opens a TLS connection to port 443, trusting the root certificates in a file, and returns the
+// connection state.
 func (o *outside) handshake(ctx context.Context, from *clienttest.Namespace, roots string) (tls.ConnectionState, error) {
 	text, err := os.ReadFile(roots)
 	if err != nil {

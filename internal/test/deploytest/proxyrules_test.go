@@ -218,7 +218,7 @@ func (p *proxy) raw(secure bool, request string) (status int, header http.Header
 		conn = tls.Client(conn, p.trusting())
 	}
 	defer conn.Close()
-	// The proxy may answer and close before it has read a request that is too long.
+	// The proxy may respond and close before it has read a request that is too long.
 	if _, err := fmt.Fprint(conn, request); err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
 		p.t.Fatal(err)
 	}

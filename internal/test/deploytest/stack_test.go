@@ -219,7 +219,8 @@ func (s *Stack) Inspect(service string) Container {
 	return found[0]
 }
 
-// ContainerID returns the container ID of a service. It asks Docker, which answers ten times faster than docker-compose.
+// ContainerID returns the container ID of a service. It asks Docker, which responds ten times faster than
+// docker-compose.
 func (s *Stack) ContainerID(service string) string {
 	s.t.Helper()
 	id := strings.TrimSpace(s.run(s.Dir, docker, "ps", "--all", "--quiet", "--no-trunc", "--filter=label=com.docker.compose.project="+s.Project,

@@ -42,7 +42,7 @@ func Open(t testing.TB) string {
 	return dir
 }
 
-// Fill writes a file until the disk is full and returns its name.
+// Fill writes to a file until the disk is full and returns the file's name.
 func Fill(t testing.TB, dir string) string {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "filler"))

@@ -124,8 +124,8 @@ var (
 	global = []string{"--api-key", "--config", "--output", "--server", "--help"}
 )
 
-// ours returns the part of a line that is a call of our command line. In the rest, fairlead is the name of a
-// release, a namespace, a user or a file.
+// ours returns the part of a line that calls our command line. Elsewhere, fairlead is the name of a release,
+// a namespace, a user or a file.
 func ours(line string) string {
 	switch {
 	case strings.Contains(line, "kubectl "):
@@ -138,7 +138,7 @@ func ours(line string) string {
 	return line
 }
 
-// unknownCalls returns commands and flags in code blocks that the command line does not have.
+// unknownCalls returns commands and flags in code blocks that do not exist.
 func unknownCalls(text string, known map[string]string) (unknown []string) {
 	code := strings.Join(fence.FindAllString(text, -1), "\n") + "\n" + strings.Join(span.FindAllString(fence.ReplaceAllString(text, ""), -1), "\n")
 	for _, line := range strings.Split(strings.ReplaceAll(code, "\\\n", " "), "\n") {
@@ -264,7 +264,7 @@ func TestEveryErrorIsAnswered(t *testing.T) {
 	}
 }
 
-// namedTest matches a test as documents name it: by package and function.
+// namedTest matches the name of a test in a document: package and function.
 var namedTest = regexp.MustCompile("`([a-z0-9/-]+) (Test[A-Za-z0-9]+)`")
 
 func TestFindingsNameTestsThatExist(t *testing.T) {

@@ -47,8 +47,8 @@ func (h hit) String() string {
 	return fmt.Sprintf("%s:%d: %q: use %s (%s)", h.file, h.line, h.found, h.phrase.Use, h.phrase.Why)
 }
 
-// shortestPrefix is how many literal characters an expression starts with. Such expressions are searched for
-// as fast as plain text.
+// shortestPrefix is how many literal characters an expression must start with. Searching for such
+// expressions is as fast as searching for plain text.
 const shortestPrefix = 3
 
 // parsePhrases parses phrases.yaml.
@@ -87,7 +87,7 @@ func parsePhrases(text []byte) (rows []*phrase, err error) {
 // loose lets a space match several, because flatten turns line breaks and indentation into spaces.
 func loose(expression string) string { return strings.ReplaceAll(expression, " ", " +") }
 
-// search returns the phrases in one file, without those that are excepted.
+// search returns the phrases in one file, except where an exception applies.
 func search(file string, text []byte, rows []*phrase) (hits []hit) {
 	flat := flatten(file, text)
 	for _, row := range rows {
@@ -135,7 +135,7 @@ func (p *phrase) excepted(file string, flat []byte, start, end int) bool {
 	return false
 }
 
-// unused returns the exceptions for single files that excepted nothing.
+// unused returns the exceptions for single files that were never needed.
 func unused(rows []*phrase) (found []string) {
 	for _, row := range rows {
 		for _, e := range row.Except {
@@ -151,7 +151,7 @@ func unused(rows []*phrase) (found []string) {
 var commentLeader = regexp.MustCompile(`^\s*(//+|#+|/\*+|\*|--|>)?\s*`)
 
 // flatten returns the prose of a file in lower case as one line of the same length. Everything else becomes
-// NUL, and so does the end of a paragraph, because no phrase extends over it.
+// NUL, and so does the end of a paragraph, because no phrase extends beyond it.
 func flatten(file string, text []byte) []byte {
 	flat := bytes.Clone(text)
 	if path.Ext(file) == ".go" {

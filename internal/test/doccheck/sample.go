@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Text is a text for people, and where it is.
+// Text is a text for people and its location.
 type Text struct {
 	File string
 	Line int

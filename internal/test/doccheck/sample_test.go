@@ -53,7 +53,8 @@ func TestSameSeedGivesTheSameSample(t *testing.T) {
 	}
 }
 
-// seededTree is a small repository with texts of each kind, and strings that are none.
+// seededTree is a small repository with texts of each kind, and strings that are not
+// texts.
 func seededTree() fstest.MapFS {
 	tree := fstest.MapFS{}
 	for name, src := range map[string]string{

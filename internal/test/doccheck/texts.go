@@ -103,7 +103,7 @@ func hasMessages(name string) bool {
 // testSupport matches packages outside internal/test that only tests use.
 var testSupport = regexp.MustCompile(`/(storetest|meshgen|policytest)/`)
 
-// logMessage returns the message of a call of a logger and its other arguments, or nil.
+// logMessage returns the message of a logger call and its other arguments, or nil.
 func logMessage(call *ast.CallExpr) (message ast.Expr, others []ast.Expr) {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || !logMethod.MatchString(method.Sel.Name) || !logger.MatchString(lastName(method.X)) {
@@ -138,8 +138,8 @@ func lastName(e ast.Expr) string {
 	return ""
 }
 
-// literalText returns the text of a string literal or of a sum with string literals, in which an ellipsis
-// stands for other operands. It is empty for all other expressions.
+// literalText returns the text of a string literal or of a concatenation with string literals, in which an
+// ellipsis stands for other operands. It is empty for all other expressions.
 func literalText(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -96,7 +96,7 @@ func allComments(text string) bool {
 	return len(lines) > 1
 }
 
-// blockText returns the text of a block comment without its frame.
+// blockText returns the text of a block comment without its delimiters.
 func blockText(comment string) string {
 	var lines []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(comment, "/*"), "*/"), "\n") {

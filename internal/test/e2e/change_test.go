@@ -64,7 +64,7 @@ func TestDeletedNodeIsPushedOutAndForgotten(t *testing.T) {
 		n, subject, viewer := startPair(ctx, t, version)
 		other := n.join(ctx, clienttest.Options{Version: version}, n.key(), "other")
 		await(ctx, t, viewer, seesOnline("subject", "other"))
-		for name, d := range map[string]*clienttest.Daemon{"subject": subject, "other": other} { // one of them is the viewer's last peer
+		for name, d := range map[string]*clienttest.Daemon{"subject": subject, "other": other} { // one of them is the last peer of the viewer
 			n.change(ctx, http.MethodDelete, name, "")
 			await(ctx, t, viewer, func(s *ipnstate.Status) bool { return peer(s, name) == nil })
 			awaitState(ctx, t, d, "NeedsLogin")
@@ -120,7 +120,7 @@ func TestFrozenClientIsShownOffline(t *testing.T) {
 		if err := subject.Process().Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = subject.Process().Signal(syscall.SIGCONT) }) // otherwise it could not exit
+		t.Cleanup(func() { _ = subject.Process().Signal(syscall.SIGCONT) }) // otherwise the daemon could not exit
 		await(ctx, t, viewer, func(s *ipnstate.Status) bool { return !peer(s, "subject").Online })
 		if err := subject.Process().Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)

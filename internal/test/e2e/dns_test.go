@@ -150,7 +150,8 @@ func TestChangesOfDNSReachTheResolverOfAClient(t *testing.T) {
 		if got := l.CLI("dns", "show"); got != set {
 			t.Errorf("after a restart: %s\nbefore: %s", got, set)
 		}
-		// A client that was cut off insists on TLS for a while; one that starts up does not.
+		// A client that was disconnected insists on TLS for a while; one that has just started
+		// does not.
 		if err := l.daemons[0].Restart(); err != nil {
 			t.Fatal(err)
 		}

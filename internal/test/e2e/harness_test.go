@@ -196,7 +196,7 @@ func address(ctx context.Context, t *testing.T, d *clienttest.Daemon) netip.Addr
 	return ips[0]
 }
 
-// await waits until a client's status is as wanted. It asks the daemon directly, because running a
+// await waits until a client's status meets a condition. It queries the daemon directly, because running a
 // command for every poll would keep a small machine busy.
 func await(ctx context.Context, t *testing.T, d *clienttest.Daemon, wanted func(*ipnstate.Status) bool) {
 	t.Helper()

@@ -143,7 +143,7 @@ func TestLoginOutlivesARestartOfTheServer(t *testing.T) {
 		if status, page := browse(ctx, t, l.URL); status != http.StatusOK || !strings.Contains(page, l.Code) {
 			t.Errorf("after the restart the page answers with %d: %s", status, page)
 		}
-		// The link works before the client is back to wait; the code works only after that.
+		// The link works before the client polls again; the code works only after that.
 		n.CLI("auth", "approve", l.URL, "--user", "alice")
 		if text, exit := l.end(); exit != 0 {
 			t.Errorf("the command ends with code %d and says: %s", exit, text)

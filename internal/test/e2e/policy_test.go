@@ -103,7 +103,7 @@ func (w *town) joinAll(ctx context.Context, o clienttest.Options, keys map[strin
 	}
 }
 
-// listen makes the hosts answer on both ports, over IPv4 and IPv6.
+// listen makes the hosts accept connections on both ports, over IPv4 and IPv6.
 func (w *town) listen(ctx context.Context) {
 	w.t.Helper()
 	for name, host := range w.hosts {

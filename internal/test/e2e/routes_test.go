@@ -61,8 +61,8 @@ func newOffice(ctx context.Context, t *testing.T) *office {
 	return o
 }
 
-// tellSource runs a server on a host until the test ends. It answers a connection with the
-// connection's source address and then echoes what it receives.
+// tellSource runs a server on a host until the test ends. It sends each connection its source address and
+// then echoes what it receives.
 func tellSource(ctx context.Context, t *testing.T, host *clienttest.Namespace) (address string) {
 	t.Helper()
 	l, err := host.Listen(ctx, "tcp", host.Addr.String()+":0")

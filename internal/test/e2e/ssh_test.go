@@ -19,7 +19,7 @@ import (
 
 const visitor = "visitor" // a user of the operating system of the host that shells are opened on
 
-// These are the messages of refused sessions. Older clients say less.
+// These are the messages of refused sessions. Those of older clients are shorter.
 var (
 	byPolicy        = regexp.MustCompile(`policy does not permit you to SSH|Permission denied`)
 	byAdministrator = regexp.MustCompile(`an administrator rejected this session`)

@@ -205,7 +205,7 @@ func (a *attacker) trickle(ctx context.Context, c net.Conn, text string, every t
 	})
 }
 
-// answer reads the status of a response and closes the connection.
+// answer returns the status of a response and closes the connection.
 func answer(c net.Conn) string {
 	defer c.Close()
 	if err := c.SetReadDeadline(time.Now().Add(15 * time.Second)); err != nil {

@@ -9,13 +9,13 @@ type way string
 
 const (
 	direct  way = "direct"
-	proxied way = "nginx" // with the repository's configuration
+	proxied way = "nginx" // nginx with the configuration from the repository
 	console way = "console"
 )
 
 // attack is one row of the table of attacks.
 type attack struct {
-	unit     string // a key of units
+	unit     string // a key of the map that units returns
 	ways     []way
 	rate     int // maximum number of units per second
 	conns    int // maximum number of concurrent units

@@ -28,7 +28,7 @@ const (
 	behindNginx = 100
 	atOnce      = 40
 	patience    = time.Minute
-	// slowest is the delay at which a well-behaved node counts as locked out.
+	// slowest is the delay above which a well-behaved node counts as locked out.
 	slowest = 2500 * time.Millisecond
 )
 
@@ -42,7 +42,7 @@ type mesh struct {
 	apiKey  string
 	noise   key.MachinePublic
 	crowd   *meshtest.Crowd
-	nodes   []*meshtest.Node // the nodes whose lag counts
+	nodes   []*meshtest.Node // the nodes whose lag is measured
 	movers  []*meshtest.Node
 	renames int
 	joins   int

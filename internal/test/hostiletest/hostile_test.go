@@ -23,7 +23,7 @@ import (
 
 // TestStrangersDoNotDisturbTheMesh runs every attack of the table while the mesh works. During each
 // attack, well-behaved nodes see changes about as soon as before, reconnect and join; none of their
-// streams ends; and /health answers. At the end, memory, goroutines and open files are back to
+// streams ends; and /health responds. At the end, memory, goroutines and open files are back to
 // their earlier levels.
 func TestStrangersDoNotDisturbTheMesh(t *testing.T) {
 	if *duration == 0 {
@@ -211,7 +211,7 @@ func (m *mesh) underAttack(t *testing.T, a attack, w way, lasts time.Duration) (
 func (m *mesh) mustRecover() {
 	m.t.Helper()
 	const slack = 20         // goroutines and files that come and go
-	heap := float64(8 << 20) // bytes, for nodes that joined meanwhile and for the change history
+	heap := float64(8 << 20) // bytes, for nodes that joined in the meantime and for the change history
 	// The last 10 MB stay in use for another two and a half minutes, and the runtime returns memory
 	// to the system over minutes. A short run does not wait for that.
 	rss := m.rest.rss + 150<<20

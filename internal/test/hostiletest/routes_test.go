@@ -42,7 +42,7 @@ func mustHaveRows(t *testing.T, rows []row, routes []string) {
 }
 
 // TestEveryPublicRouteIsAttacked runs a server and gets its routes from it. An API operation is
-// public if it does not answer 401 to a request without a key.
+// public if it does not respond with 401 to a request without a key.
 func TestEveryPublicRouteIsAttacked(t *testing.T) {
 	addrs := runServer(t)
 	routes := []string{"/", protected}

@@ -87,8 +87,8 @@ func (b *Balancer) Remove(addr string) {
 	b.backends = slices.DeleteFunc(b.backends, func(a string) bool { return a == addr })
 }
 
-// Freeze stops all forwarding, of data and of connection closes, until Thaw, as if the network in between
-// were down.
+// Freeze stops forwarding data and connection closes until Thaw is called, as if the network in between were
+// down.
 func (b *Balancer) Freeze() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

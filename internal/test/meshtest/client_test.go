@@ -45,7 +45,7 @@ func joinClients(t *testing.T, serverURL, authKey string, count int) []*clientte
 	return clients
 }
 
-// picture returns what must not change for a client: its addresses and those of its peers.
+// picture returns the data of a client that must not change: its addresses and those of its peers.
 func picture(ctx context.Context, d *clienttest.Daemon) (map[string][]netip.Addr, error) {
 	s, err := d.Status(ctx)
 	if err != nil {

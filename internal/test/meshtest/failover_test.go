@@ -140,10 +140,9 @@ func wantUsers(s *Server, names ...string) error {
 	return nil
 }
 
-// A synchronous standby stays connected and does not answer. At first nobody sees
-// the change. Then an administrator ends every wait for the standby, so that the
-// change is visible although the standby does not have it. Neither the first
-// request nor a retry may succeed before the standby answers again.
+// A synchronous standby stays connected and does not respond. At first nobody sees the change. Then an
+// administrator ends every wait for the standby, so that the change is visible although the standby does
+// not have it. Neither the first request nor a retry may succeed before the standby responds again.
 func TestRequestThatTheSynchronousStandbyLacksIsNeverAcknowledged(t *testing.T) {
 	t.Parallel()
 	primary := startPostgres(t, pgtest.Options{Args: []string{"-c", "synchronous_standby_names=" + pgtest.StandbyName}})

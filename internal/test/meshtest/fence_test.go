@@ -15,7 +15,7 @@ import (
 )
 
 // One replica loses the database and the other has it. Keys that are revoked on the latter must soon be
-// refused by the former, and its nodes must move before anyone is told that they are offline.
+// refused by the former, and its nodes must move before they are shown as offline to anyone.
 func TestReplicaThatLosesTheDatabaseHandsItsNodesOverAndRefusesWhatOthersRevoked(t *testing.T) {
 	t.Parallel()
 	const nodes, handedOver = 20, patience // it takes about 12 s

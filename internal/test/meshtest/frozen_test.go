@@ -17,8 +17,8 @@ func TestFrozenNodeIsShownOfflineAndDisturbsNobody(t *testing.T) {
 	frozen, rest := all[0], all[1:]
 	frozen.Freeze()
 	began := time.Now()
-	// Changes continue before and while the server gives up on the frozen node. If they waited for that node,
-	// the first would arrive only after the server has given up.
+	// Changes continue before and while the server gives up on the frozen node. If changes waited for that
+	// node, the first would arrive only after the server has given up.
 	pace := time.NewTicker(20 * time.Millisecond)
 	defer pace.Stop()
 	change := 0

@@ -51,7 +51,7 @@ func mainStatus(m *testing.M) int {
 }
 
 const (
-	// patience is for what takes an instant unless the machine is busy.
+	// patience is the timeout for what takes an instant unless the machine is busy.
 	patience = 2 * time.Minute
 	// absence is the longest time that a node may be shown offline while it moves to another server.
 	absence = 30 * time.Second
@@ -184,8 +184,8 @@ func sees(id tailcfg.NodeID, wanted func(Peer) bool) func(*View) bool {
 func isOnline(p Peer) bool  { return p.Online }
 func isOffline(p Peer) bool { return !p.Online }
 
-// watch observes the mesh for a while, and checks the time before as well: no node may have been shown
-// offline for longer than a limit, to any of the nodes.
+// watch observes the mesh for a while and then checks the whole time so far: no node may have been shown
+// offline to another for longer than a limit.
 func watch(t *testing.T, lasting, limit time.Duration, nodes []*Node) (longest time.Duration) {
 	t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -206,7 +206,7 @@ func watch(t *testing.T, lasting, limit time.Duration, nodes []*Node) (longest t
 	}
 }
 
-// mustFlow checks that a change of each of the nodes reaches all of them.
+// mustFlow checks that a change of each node reaches all nodes.
 func mustFlow(t *testing.T, nodes []*Node, change int) {
 	t.Helper()
 	each(t, nodes, func(i int) error { return nodes[i].Report(t.Context(), endpoint(i, change)) })

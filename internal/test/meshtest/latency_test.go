@@ -39,7 +39,8 @@ func (l *latencies) String() string {
 		l.p(100).Round(time.Millisecond), len(l.each))
 }
 
-// measure waits until all others see a node as wanted, and records how long each took since a moment.
+// measure waits until all other nodes see a node in the expected state, and records how long each took since
+// the given time.
 func measure(t *testing.T, l *latencies, since time.Time, nodes []*Node, changed *Node, wanted func(Peer) bool) {
 	t.Helper()
 	ctx := within(t, patience)

@@ -37,7 +37,8 @@ type Crowd struct {
 	host  string // and port
 	key   key.MachinePublic
 	http2 *http2.Transport
-	// turns limits how many nodes decode a map at once: hundreds would keep each other from answering pings.
+	// turns limits how many nodes decode a map at once: hundreds at once would keep each other from
+	// responding to pings.
 	turns chan struct{}
 }
 
@@ -62,7 +63,7 @@ func NewCrowd(t testing.TB, serverURL string) *Crowd {
 	}
 }
 
-// Key is the server's public key.
+// Key returns the server's public key.
 func (c *Crowd) Key() key.MachinePublic { return c.key }
 
 // link is one connection of a node: TCP, Noise, HTTP/2.
@@ -146,7 +147,7 @@ type bufferedConn struct {
 
 func (c bufferedConn) Read(p []byte) (int, error) { return c.r.Read(p) }
 
-// gate is a connection that can be made to stop reading: data stays unread, and no ping is answered.
+// gate is a connection that can be made to stop reading: data stays unread, and pings get no response.
 type gate struct {
 	net.Conn
 
@@ -182,7 +183,7 @@ func (g *gate) thaw() {
 	}
 }
 
-// Close opens the gate, too, so that no reader waits forever.
+// Close also opens the gate, so that no reader waits forever.
 func (g *gate) Close() error {
 	defer g.thaw()
 	return g.Conn.Close()

@@ -15,7 +15,7 @@ import (
 )
 
 // A database that moves to the other engine and back keeps every client: none registers again, and each sees
-// what it saw before.
+// the same as before.
 func TestMoveToTheOtherEngineAndBackLosesNobody(t *testing.T) {
 	t.Parallel()
 	const virtual, limit = 20, 90 * time.Second

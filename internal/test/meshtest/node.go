@@ -215,8 +215,8 @@ func (n *Node) Report(ctx context.Context, endpoints ...netip.AddrPort) error {
 	return err
 }
 
-// Connect keeps a stream open until Disconnect, and returns at once. A stream that ends is reopened like in
-// clients: at once, then with growing pauses until a map arrives.
+// Connect starts to keep a stream open until Disconnect, and returns immediately. A stream that ends is
+// reopened as clients do: immediately, then with growing pauses until a map arrives.
 func (n *Node) Connect() {
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
@@ -252,8 +252,7 @@ func (n *Node) Disconnect() {
 	n.drop() // a connection that was being opened
 }
 
-// stream opens a stream and reads it to its end. It reports whether a map
-// arrived.
+// stream opens a stream and reads it to the end. It reports whether a map arrived.
 func (n *Node) stream(ctx context.Context) (arrived bool, err error) {
 	req := n.mapRequest()
 	req.Stream = true
@@ -309,7 +308,7 @@ func (c *Crowd) read(frames []byte) (*tailcfg.MapResponse, error) {
 	return m, json.Unmarshal(text, m)
 }
 
-// Freeze stops the node from reading its connection and answering pings, until Thaw.
+// Freeze stops the node from reading its connection and responding to pings until Thaw is called.
 func (n *Node) Freeze() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -83,7 +83,7 @@ func testOutage(t *testing.T, outage func(*testing.T, *pgtest.Server, *Balancer)
 	}
 	watch(t, lasting-time.Since(began), 0, all)
 	mustBeReady(t, r.servers...)
-	// By now each replica knows that no other has the database, either.
+	// By now each replica knows that no other replica has the database either.
 	late := all[2]
 	late.Disconnect()
 	late.Look(func(v *View) { maps = v.Maps })

@@ -35,8 +35,8 @@ const (
 	shownLog   = 4 << 10 // bytes of the log that a failed test shows
 )
 
-// Build builds fairlead into dir, as it is released, however the tests are built, and returns the path of the
-// binary.
+// Build builds fairlead into dir with the flags of a release, whatever flags the tests are built with, and
+// returns the path of the binary.
 func Build(ctx context.Context, dir string) (string, error) {
 	binary := filepath.Join(dir, "fairlead")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/fairlead-mesh/fairlead/cmd/fairlead")
@@ -47,8 +47,8 @@ func Build(ctx context.Context, dir string) (string, error) {
 	return binary, nil
 }
 
-// Config of a server. Only Binary is required; the default is a single server with SQLite and without a
-// relay.
+// Config configures a server. Only Binary is required; the default is a single server with SQLite and without
+// a relay.
 type Config struct {
 	Binary string // from Build
 	// Postgres and Database select PostgreSQL instead of SQLite.
@@ -58,18 +58,18 @@ type Config struct {
 	URL string
 	// NoiseKey is the file of the server's Noise key, which replicas share.
 	NoiseKey string
-	Relay    bool              // run a relay with STUN, too
+	Relay    bool              // also run a relay with STUN
 	Set      map[string]string // further configuration keys, by their path
-	// Namespace is the network namespace to run in; the default is loopback. Its metrics are then not
-	// reachable.
+	// Namespace is the network namespace to run in; the default is loopback. Metrics are not reachable in a
+	// namespace.
 	Namespace *clienttest.Namespace
 }
 
 // Server is a fairlead on loopback or in a namespace, with all its files in a new directory. It keeps its
 // ports and its data over restarts.
 type Server struct {
-	Addr    string // of the listener for clients and the API
-	URL     string // of the same
+	Addr    string // address of the listener for clients and the API
+	URL     string // URL for clients and the API
 	Metrics string // address of the metrics
 	Socket  string
 
@@ -212,7 +212,7 @@ func (s *Server) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// end sends a signal and waits for the end of the process.
+// end sends a signal and waits until the process has ended.
 func (s *Server) end(signal syscall.Signal) {
 	if s.cmd == nil {
 		return

@@ -15,8 +15,8 @@ import (
 	"tailscale.com/tailcfg"
 )
 
-// Session asks, like a client that gets an SSH connection, whether a session from another node may start on
-// this one, until there is a decision. It first waits for a policy that tells the node to ask.
+// Session asks whether a session from another node may start on this one, as a client that receives an SSH
+// connection does, until there is a decision. It first waits for a policy that makes the node ask.
 func (n *Node) Session(ctx context.Context, from tailcfg.NodeID, user string) (begins bool, err error) {
 	next := n.delegate()
 	for ; next == ""; next = n.delegate() {
@@ -36,7 +36,7 @@ func (n *Node) Session(ctx context.Context, from tailcfg.NodeID, user string) (b
 	return false, errors.New("the answer neither decides nor tells where to ask next")
 }
 
-// delegate returns the URL at which the node was told to ask, if it was.
+// delegate returns the URL that the node was given to ask, if any.
 func (n *Node) delegate() (address string) {
 	n.Look(func(v *View) {
 		if v.SSH == nil {

@@ -72,8 +72,8 @@ func startFailover(t *testing.T) *failover {
 
 var errRefused = errors.New("refused")
 
-// probes report whether the stopped replica answers from the old history, or why
-// it gives no answer.
+// probes holds functions that report whether the stopped replica responds from the old
+// history, or why it does not respond.
 func (f *failover) probes() map[string]func(context.Context) (old bool, err error) {
 	shows := func(ctx context.Context, method, path, body string, want int, what string) (bool, error) {
 		status, text, err := ask(ctx, f.stopped, method, path, f.apiKey, body)

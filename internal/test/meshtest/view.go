@@ -9,7 +9,7 @@ import (
 	"tailscale.com/types/key"
 )
 
-// View is what a node has been told, interpreted by the rules of the clients.
+// View is what a node has been sent, interpreted as clients do.
 type View struct {
 	Self  Peer
 	Peers map[tailcfg.NodeID]Peer
@@ -21,7 +21,7 @@ type View struct {
 	absences []Absence
 }
 
-// Peer is what a node is told about one peer.
+// Peer is what a node is sent about one peer.
 type Peer struct {
 	ID        tailcfg.NodeID
 	Name      string // with its domain
@@ -104,7 +104,7 @@ func (v *View) put(before, p Peer) {
 	v.Peers[p.ID] = p
 }
 
-// Absences returns all absences so far; those that continue are counted until now.
+// Absences returns all absences so far; those that continue end now.
 func (v *View) Absences() []Absence {
 	all := slices.Clone(v.absences)
 	for id, since := range v.away {

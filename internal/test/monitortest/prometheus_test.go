@@ -33,7 +33,7 @@ const (
 // watched is a server and a Prometheus that scrapes it every second with the rules of the deployment.
 type watched struct {
 	t       *testing.T
-	metrics string // address of the service's metrics
+	metrics string // address of the server's metrics
 	query   string // URL of Prometheus
 }
 

@@ -51,7 +51,7 @@ var (
 	noSlug  = regexp.MustCompile(`[^a-z0-9 -]`)
 )
 
-// Somebody who follows a runbook during an incident has no time to work out what was meant.
+// Somebody who follows a runbook during an incident has no time for ambiguous instructions.
 func TestRunbookNamesOnlyCommandsAndPagesThatExist(t *testing.T) {
 	manual := read(t, "../../../docs/cli.md")
 	found := 0

@@ -55,7 +55,7 @@ func mainStatus(m *testing.M) int {
 }
 
 // build builds both releases from copies of the current tree, and the image of the machines. The second copy
-// has another name, other times and modes.
+// has a different name, and files with different times and modes.
 func build(dir string) error {
 	tools, err := filepath.Abs(filepath.Join(root, ".bin"))
 	if err != nil {

@@ -68,7 +68,7 @@ func (m machine) try(script string) (string, error) {
 	return docker(m.t.Context(), "exec", m.name, "sh", "-euc", script)
 }
 
-// says fails the test unless a script prints this.
+// says fails the test unless a script prints the given text.
 func (m machine) says(script, want string) {
 	m.t.Helper()
 	if got := m.sh(script); got != want {

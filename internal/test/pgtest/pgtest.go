@@ -23,7 +23,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Options of a server. By default its data is in memory, where even fsync is fast.
+// Options configures a server. By default its data is in memory, where even fsync is fast.
 type Options struct {
 	Durable bool     // data on disk
 	Pass    string   // if set, a password is required
@@ -158,8 +158,8 @@ func (s *Server) Resume() error {
 		"-D", s.Dir + "/data", "-p", strconv.Itoa(s.Port), "-k", s.Dir, "-c", "listen_addresses=" + s.Host,
 		"-c", "shared_buffers=64MB", "-c", "max_connections=100", "-c", "log_min_messages=fatal",
 	}, s.opts.Args...)
-	// The shell stops the server when it is told how, or when its standard input is closed because this
-	// process has died; in that case it also removes the data.
+	// The shell stops the server when it reads how to stop it, or when its standard input is closed because
+	// this process has died; in that case it also removes the data.
 	script := `dir=$1; shift; "$@" </dev/null & pid=$!; read -r how || how=gone
 		case "$how" in fast) kill -INT $pid;; *) kill -QUIT $pid;; esac; wait $pid
 		if [ "$how" = gone ]; then rm -rf "$dir"; fi`
@@ -232,7 +232,7 @@ func (s *Server) removable() string {
 	return s.Dir + "/data"
 }
 
-// URL is the address of one database.
+// URL returns the URL of a database.
 func (s *Server) URL(database string) string {
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword(s.User, s.Pass), Host: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)),

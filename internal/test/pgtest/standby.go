@@ -22,10 +22,10 @@ const StandbyName = "standby"
 // of its primary: clients are configured with one port for all hosts.
 const standbyHost = "127.0.0.2"
 
-// settleLimit is for what takes a moment unless the machine is busy.
+// settleLimit is the timeout for what takes a moment unless the machine is busy.
 const settleLimit = 30 * time.Second
 
-// cloneLimit is for a checkpoint and a copy of the whole data directory.
+// cloneLimit is the timeout for a checkpoint and a copy of the whole data directory.
 const cloneLimit = 2 * time.Minute
 
 // Standby copies a running server and starts the copy as its streaming standby.
@@ -99,7 +99,7 @@ func (s *Server) write(name, text string) error {
 	return nil
 }
 
-// Detach makes a standby lag: it has everything up to now, and receives nothing
+// Detach makes a standby lag behind: it has everything up to now, and receives nothing
 // from now on.
 func (s *Server) Detach() error {
 	var end string
@@ -118,8 +118,8 @@ func (s *Server) receives(want bool) error {
 	return s.until("SELECT count(*) > 0 FROM pg_stat_wal_receiver WHERE status = 'streaming'", want)
 }
 
-// Freeze stops the process of a standby that receives changes, so that it stays
-// connected and does not answer. The returned function lets it continue.
+// Freeze stops the process of a standby that receives changes, so that it stays connected
+// and does not respond. The returned function lets it continue.
 func (s *Server) Freeze() (thaw func() error, err error) {
 	var pid int
 	if err := s.ask(&pid, "SELECT pid FROM pg_stat_wal_receiver"); err != nil {
@@ -136,7 +136,7 @@ func (s *Server) Promote() error {
 	return s.until("SELECT pg_is_in_recovery()", false)
 }
 
-// until waits for the answer to a query.
+// until polls until a query returns the expected result.
 func (s *Server) until(query string, want bool) error {
 	for deadline := time.Now().Add(settleLimit); ; time.Sleep(5 * time.Millisecond) {
 		var got bool

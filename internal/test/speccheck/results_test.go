@@ -22,7 +22,7 @@ var results = flag.String("results", "", "directory with the events of the tests
 
 const (
 	module = "github.com/fairlead-mesh/fairlead/"
-	own    = "speccheck.json" // it is being written while this test reads the others
+	own    = "speccheck.json" // the report of this test, which is still being written
 )
 
 // outcomes holds "pass", "fail" or "skip" for each test that ran, by "package Test/subtest".

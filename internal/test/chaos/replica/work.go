@@ -60,8 +60,7 @@ type worker struct {
 	own    []mesh.KeyID // API keys that only this worker touches
 }
 
-// verb is one kind of command. It returns the event that it was told has happened, or nil if it was told
-// nothing but success.
+// verb is one kind of command. It returns the acknowledged event, or nil if only success was reported.
 type verb struct {
 	name   string
 	weight int
@@ -165,7 +164,7 @@ func outcome(err error) chaos.Outcome {
 	return chaos.Broken
 }
 
-// There are few names, so that workers compete for them.
+// There are only a few names, so that workers compete for them.
 
 func userName() string { return fmt.Sprintf("User%d", rand.IntN(24)) }
 
