@@ -1,5 +1,5 @@
-// Package web holds the built bundle of the console. It is not the code that
-// serves it: that is console/bff.
+// Package web holds the built bundle of the console. The code that serves it is in
+// console/bff.
 package web
 
 import (
@@ -13,8 +13,8 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// Bundle is what was built here: index.html and assets/, each asset with copies
-// that end in .br and .gz. Without a build it has no index.html.
+// Bundle returns the built files: index.html and assets/, each asset with compressed
+// copies that end in .br and .gz. Without a build it has no index.html.
 func Bundle() fs.FS {
 	bundle, err := fs.Sub(dist, "dist")
 	if err != nil {

@@ -6,7 +6,10 @@ import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
-/** Writes name.br and name.gz beside each asset that gets smaller by it, so that the console compresses nothing itself. */
+/**
+ * Writes name.br and name.gz next to each asset that compression makes smaller, so that the console does not have to
+ * compress anything itself.
+ */
 function compressedCopies(): Plugin {
   let assets = "";
   return {
@@ -15,7 +18,7 @@ function compressedCopies(): Plugin {
     configResolved(config) {
       assets = join(config.root, config.build.outDir, "assets");
     },
-    // Only after a build that worked: of one that did not, its own mistake shall be shown.
+    // Only after a successful build, so that the error of a failed one is shown.
     writeBundle() {
       for (const name of readdirSync(assets)) {
         if (!/\.(js|css|svg)$/.test(name)) continue;
@@ -28,7 +31,7 @@ function compressedCopies(): Plugin {
   };
 }
 
-/** Keeps dist/.keep, which lets the Go package build before the bundle does. */
+/** Keeps dist/.keep, with which the Go package builds even without the bundle. */
 function keepFile(): Plugin {
   return {
     name: "keep-file",
@@ -43,7 +46,7 @@ export default defineConfig({
   base: "/admin/",
   plugins: [react(), tailwindcss(), compressedCopies(), keepFile()],
   resolve: { tsconfigPaths: true },
-  // The console writes a fresh nonce over this word in each answer.
+  // The console replaces this placeholder with a new nonce in each response.
   html: { cspNonce: "__CSP_NONCE__" },
   build: {
     target: "es2022",
@@ -55,11 +58,11 @@ export default defineConfig({
       output: {
         advancedChunks: {
           groups: [
-            // Hundreds of bytes each: not worth a request of their own.
+            // A few hundred bytes each: not worth a separate request.
             { name: "icons", test: /node_modules[\\/]lucide-react[\\/]/ },
-            // Small, and asked for by pages that have no editor.
+            // Small, and also used by pages without the editor.
             { name: "jsonc", test: /node_modules[\\/]jsonc-parser[\\/]/ },
-            // One chunk for the editor, which only the policy pages ask for.
+            // One chunk for the editor, which only the policy pages load.
             {
               name: "editor",
               test: /node_modules[\\/](@codemirror|@lezer|@marijn|style-mod|w3c-keyname|crelt)[\\/]/,
@@ -76,7 +79,7 @@ export default defineConfig({
   test: {
     environment: "node",
     include: ["src/**/*.test.{ts,tsx}"],
-    // The files share their modules, which makes the run four times shorter. Each test restores what it replaces.
+    // Test files share their modules, which makes the run four times as fast. Each test restores what it replaces.
     isolate: false,
     unstubGlobals: true,
   },

@@ -1,7 +1,9 @@
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 
-/** Every import counts, including types and lazy imports: either way, two files cannot be understood separately. */
+/**
+ * Every import counts, including types and lazy imports: files that import each other cannot be understood separately.
+ */
 const importsOf = (source: string) =>
   Array.from(
     source.matchAll(/(?:\bfrom |^import |\bimport\(|\bglob(?:<\w+>)?\()"((?:\.|@\/)[^"]*)"/gm),

@@ -15,14 +15,14 @@ const t = accessMap;
 /** What a node can reach and who can reach it, grouped by the other end. */
 export function NodeAccess({ node }: { node: Node }) {
   if (node.expired) return <p className="text-13 text-ink-2">{t.node.expired}</p>;
-  // The map draws it where there is room; phones get the table.
+  // The map shows it on wide screens; phones show the table.
   const drawn = { view: "flow", node: node.givenName, by: "nodes" };
   return <BothWays name={node.id} words={t.node} map={(side) => ({ ...drawn, q: `${side}:"${node.givenName}"` })} />;
 }
 
-/** The same for all untagged nodes of a user, or for the first one that the user may add. */
+/** The same for all untagged nodes of a user, or for a user without nodes, for the first node that they might add. */
 export function UserAccess({ user }: { user: User }) {
-  // With an @ at the end it is not the name of a node.
+  // The trailing @ keeps it from being taken for the name of a node.
   const asked = user.name.includes("@") ? user.name : `${user.name}@`;
   const { data } = useQuery({ ...accessQuery({ from: [asked] }), enabled: useCan()("policy:read") });
   const principal = data?.from[0];
@@ -60,7 +60,7 @@ function BothWays({
 }: {
   name: string;
   words: { nothing: string; nobody: string };
-  /** Search parameters of the map that show one side of it, if the map has it. */
+  /** Search parameters for the map that show this principal on one side, if the map contains it. */
   map?(side: Side): Record<string, string>;
 }) {
   if (!useCan()("policy:read")) return null;
@@ -145,7 +145,7 @@ function Peers({ title, rows, other }: { title: string; rows: readonly AccessRow
   );
 }
 
-/** The number of nodes on the other side, if that says more than the name. */
+/** The number of nodes on the other side, if it adds information to the name. */
 function peerWords(row: AccessRow, peer: AccessPrincipal): string {
   if (peer.kind === "node") return "";
   if (peer.kind === "route" || peer.kind === "internet") return t.routers(peer.nodes);

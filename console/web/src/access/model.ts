@@ -49,7 +49,7 @@ export function linesOf(rules: readonly RuleUse[]): number[] {
   return [...new Set(lines.filter((line) => line > 0))].sort((a, b) => a - b);
 }
 
-/** Shortens "ports 22, 5432" to "22, 5432" where only ports can be meant. */
+/** Shortens "ports 22, 5432" to "22, 5432" where it is clear that these are ports. */
 export const shortPorts = (ports: readonly string[]): string =>
   ports
     .map((text) => text.replace(/\bports? /, "").replace(/^(TCP|UDP|SCTP) /, (name) => name.toLowerCase()))
@@ -74,7 +74,7 @@ export function commentAbove(text: string, line: number): string {
   return words.join(" ").trim();
 }
 
-/** A map whose rules have the comments above them, unless they have a comment member. */
+/** A map in which rules without a comment field get the comment above them. */
 export function withComments(map: AccessMap, inForce: string, draft: string | undefined): AccessMap {
   const comment = (rule: AccessRule) =>
     rule.comment || commentAbove(rule.change === "removed" ? inForce : (draft ?? inForce), lineOf(rule));
@@ -97,7 +97,7 @@ export function ruleText(text: string, line: number): string {
     .join("\n");
 }
 
-/** The offset behind the brace that closes the object at an offset. Comments and strings may contain braces too. */
+/** The offset after the brace that closes the object at an offset. Comments and strings may contain braces too. */
 function endOfObject(text: string, at: number): number {
   const tokens = /"(?:\\.|[^"\\])*"|\/\/[^\n]*|\/\*[\s\S]*?\*\/|[{}]/g;
   tokens.lastIndex = Math.max(at, 0);

@@ -66,7 +66,7 @@ const signs = {
 };
 
 /**
- * Plus for what a draft adds, minus for what it removes, both for a change. The words are beside it or in its label.
+ * Plus for what a draft adds, minus for what it removes, both for a change. The words are next to it or in its label.
  */
 export function ChangeSign({ change, className }: { change: Change; className?: string }) {
   if (!change) return null;

@@ -9,7 +9,7 @@ const spaces = new RegExp(`${strings}|//[^\\n]*|/\\*[\\s\\S]*?\\*/|\\s+`, "g");
 const lastCommas = new RegExp(`${strings}|,(?=[}\\]])`, "g");
 const keepStrings = (found: string) => (found.startsWith('"') ? found : "");
 
-/** A text without comments and whitespace: texts that differ in nothing else become equal. */
+/** A text without comments and whitespace: texts that differ only in these become equal. */
 export const bare = (text: string) => text.replace(spaces, keepStrings).replace(lastCommas, keepStrings);
 
 /**

@@ -30,8 +30,8 @@ export const laneIcons: Record<Lane, LucideIcon> = {
 };
 
 /**
- * The latest changes, updated live. Changes of the same sort that happened together are one expandable line. Each line
- * links to the timeline. `limit` counts lines; with `more`, older ones can be loaded.
+ * The latest changes, updated live. Similar changes that happened together are one expandable line. Each line links to
+ * the timeline. `limit` counts lines; with `more`, older ones can be loaded.
  */
 export function ActivityList({
   filter = {},

@@ -59,7 +59,7 @@ export function EventDetails({ entry, onFilter }: { entry: Change; onFilter?(fil
   );
 }
 
-/** The actor in the format of the server's filter. */
+/** The actor in the syntax of the server's filter. */
 export const actorFilter = ({ actor }: Change) => (actor.id ? `${actor.kind}:${actor.id}` : actor.kind);
 
 function Fact({ label, children, mono }: { label: string; children: ReactNode; mono?: boolean }) {
@@ -110,7 +110,7 @@ function Differences({ list, entry }: { list: readonly Difference[]; entry: Chan
   );
 }
 
-/** Marks what differs from the other side, not only by colour: removed lines have a minus, added ones a plus. */
+/** Marks what differs from the other side, and not only by colour: removed lines have a minus, added ones a plus. */
 function Value({ lines, other, gone }: { lines: readonly string[]; other?: readonly string[]; gone?: boolean }) {
   return (
     <td className="py-1.5 pr-3 font-mono break-words">

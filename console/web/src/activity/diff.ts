@@ -3,14 +3,14 @@ import { entry, printable, text } from "@/text";
 import type { Preferences } from "@/ui/preferences";
 import { dateTime } from "@/ui/time";
 
-/** One member of an object, before and after, as lines. A list has one line per item. */
+/** One field of an object, before and after, as lines. A list has one line per item. */
 export interface Difference {
   field: string;
   before: string[];
   after: string[];
 }
 
-/** Members that change with every write, or that repeat another member. */
+/** Fields that change with every write, or that repeat another field. */
 const noise = new Set([
   "id",
   "createdAt",
@@ -34,7 +34,7 @@ const noise = new Set([
 ]);
 
 /**
- * The differences between before and after, with times in a time zone. For a created or deleted object, all its members.
+ * The differences between before and after, with times in a time zone. For a created or deleted object, all its fields.
  */
 export function differences(
   { before, after }: Pick<Change, "before" | "after">,
@@ -45,7 +45,7 @@ export function differences(
   const all: Difference[] = [];
   for (const name of new Set([...Object.keys(was), ...Object.keys(is)])) {
     if (noise.has(name)) continue;
-    // The name of a node is its given name; "name" is the hostname, which is a member of its own.
+    // The name of a node is its given name; the field "name" is its hostname.
     if (name === "name" && ("givenName" in was || "givenName" in is)) continue;
     const [a, b] = [valueWords(was[name], zone), valueWords(is[name], zone)];
     if (a.join("\n") !== b.join("\n"))

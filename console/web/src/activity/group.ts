@@ -2,7 +2,7 @@ import type { Change, Node } from "@/api";
 import { printable, text } from "@/text";
 import { type EventWords, eventWords } from "./words";
 
-/** One change, or several of the same sort that happened together. */
+/** One change, or several similar ones that happened together. */
 export interface EventGroup {
   /** Newest first; never empty. */
   entries: [Change, ...Change[]];
@@ -12,8 +12,8 @@ export interface EventGroup {
 const together = 5 * 60_000;
 
 /**
- * Groups changes of the same sort by the same actor within five minutes, whatever else happened in between. Newest
- * first; each group is placed where its newest change is. All devices count as one actor, because each acts for itself.
+ * Groups similar changes by the same actor within five minutes, whatever else happened in between. Newest first; each
+ * group is placed where its newest change is. All devices count as one actor, because each acts for itself.
  */
 export function groupEvents(entries: readonly Change[]): EventGroup[] {
   const groups: EventGroup[] = [];

@@ -1,6 +1,6 @@
 /**
- * Changes in words, wherever they are shown: one (eventWords, EventDetails), many (ActivityList, groupEvents), and when
- * nodes were online (PresenceBand).
+ * How changes are described, wherever they are shown: one (eventWords, EventDetails), many (ActivityList, groupEvents),
+ * and when nodes were online (PresenceBand).
  */
 export { ActivityList, laneIcons } from "./ActivityList";
 export { actorFilter, EventDetails } from "./EventDetails";

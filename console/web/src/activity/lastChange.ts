@@ -4,14 +4,14 @@ import { text } from "@/text";
 import { relative } from "@/ui/time";
 import { actorWords } from "./words";
 
-/** What to look for: changes of an object, or of the only one of its kind, in one of these members. */
+/** What to look for: changes of an object, or of the only one of its kind, in one of these fields. */
 export interface Changed {
   kind: "node" | "user" | "dns";
   object?: string;
   members: readonly string[];
 }
 
-/** Who last changed it, and how long ago. Undefined while unknown, and without the right to read the history. */
+/** Who last changed it, and how long ago. Undefined while unknown, and without permission to read the history. */
 export function useLastChange({ kind, object, members }: Changed): { who: string; when: string } | undefined {
   const { data, dataUpdatedAt } = useQuery({
     queryKey: ["lastChange", kind, object],

@@ -3,7 +3,9 @@ export interface Span {
   from: number;
   to: number;
   online: boolean;
-  /** Offline between two online times, or until now: an outage for a server, a closed lid for a laptop. */
+  /**
+   * Offline between two online times, or until now: an outage if it is a server, just a closed lid if it is a laptop.
+   */
   gap: boolean;
 }
 
@@ -42,7 +44,7 @@ export function shareOnline(spans: readonly Span[]): number | null {
   return all > 0 ? length(spans.filter((span) => span.online)) / all : null;
 }
 
-/** "99.9 %", and never 100 if any time is missing. */
+/** "99.9 %"; never 100 % if the node was offline at any time. */
 export function percentWords(share: number): string {
   const percent = share === 1 ? 100 : Math.min(99.9, Math.floor(share * 1000) / 10);
   return `${percent.toLocaleString("en")} %`;

@@ -76,7 +76,7 @@ export function actorWords({ actor }: Pick<Change, "actor">): string {
   }
 }
 
-/** Prefixes in words: the two prefixes of an exit node are named once. */
+/** Prefixes as text: the two prefixes of an exit node are one entry. */
 export function routeWords(prefixes: readonly string[]): string {
   const exit = prefixes.some(isExitRoute) ? [t.node.exit] : [];
   return [...exit, ...prefixes.filter((prefix) => !isExitRoute(prefix)).map((prefix) => printable(prefix))].join(", ");

@@ -6,7 +6,8 @@ export const currentOf = <T>(error: unknown): T | null =>
   error instanceof ApiError && error.stale ? ((error.problem.current as T | undefined) ?? null) : null;
 
 /**
- * The current object without the expected result of a failed write. Changes that somebody else made meanwhile are kept.
+ * The current object without the expected result of a failed write. Changes that somebody else made in the meantime are
+ * kept.
  */
 export function takenBack<T extends object>(now: T, expected: Partial<T>, before: T): T {
   const back = { ...now };
@@ -17,7 +18,7 @@ export function takenBack<T extends object>(now: T, expected: Partial<T>, before
 }
 
 /**
- * Undoes a write that returned this ETag. If the object has changed since, `ours` says whether only something else
+ * Undoes a write that returned this ETag. If the object has changed since, `ours` reports whether only other fields
  * changed, so that another person's change is never undone.
  */
 export async function undone<T>(
@@ -38,8 +39,8 @@ export async function undone<T>(
 export type IfMatch = string | null | Promise<string | null>;
 
 /**
- * The value for If-Match, requested when somebody starts to change an object. A write waits for it, because without it
- * the write would overwrite what others do meanwhile.
+ * The value for If-Match, requested when somebody starts to change an object. A write waits for it, because otherwise
+ * it would overwrite what others do in the meantime.
  */
 export function useEtag(read: () => Promise<string | null>): IfMatch {
   const [etag] = useState(() => {

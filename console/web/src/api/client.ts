@@ -26,7 +26,7 @@ export type CallOptions<O> = Given<"params", ParamsOf<O>> &
     signal?: AbortSignal;
   };
 
-/** Why a call failed, in words that can be shown. */
+/** Why a call failed, as text that can be shown. */
 export class ApiError extends Error {
   override name = "ApiError";
   constructor(
@@ -49,7 +49,7 @@ export class ApiError extends Error {
   get sessionEnded(): boolean {
     return this.status === 401;
   }
-  /** Somebody else changed it meanwhile; problem.current is the current state. */
+  /** Somebody else changed it in the meantime; problem.current is the current state. */
   get stale(): boolean {
     return this.status === 412;
   }
@@ -83,7 +83,7 @@ export class Client {
   /** Reloads the session after the console has refused the CSRF token that the page has. */
   renew: (() => Promise<unknown>) | null = null;
 
-  /** Takes over the CSRF token and the key from a session. */
+  /** Adopts the CSRF token and the key of a session. */
   goOn(csrf: string, key: string) {
     this.#csrf = csrf;
     this.#key = key;
@@ -98,7 +98,7 @@ export class Client {
     const headers: Record<string, string> = { Accept: "application/json" };
     const body = (options as { body?: unknown }).body;
     if (method === "get") {
-      // Reads must see what this tab has written, whichever replica answers.
+      // Reads must see what this tab has written, whichever replica responds.
       if (this.#written !== "0") headers["Mesh-Min-Revision"] = this.#written;
     }
     if (o.ifMatch) headers["If-Match"] = o.ifMatch;

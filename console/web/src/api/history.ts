@@ -6,7 +6,7 @@ import type { Change } from "./types";
 
 /**
  * The changes, newest first. Without `to` it is live: the stream adds new ones. `size` is the page size; fetchNextPage
- * goes further back.
+ * loads older changes.
  */
 export const auditQuery = (filter: AuditFilter = {}, size = 100) =>
   infiniteQueryOptions({

@@ -17,7 +17,7 @@ test.each([
   const client = new QueryClient();
   if (old) client.setQueryData(keys.users, old);
   const read = async () => {
-    // The server has computed its response, and something happens before it arrives.
+    // Something changes after the server has computed its response and before the response arrives.
     patchCache(client, [renamed("101-0", "1", "bea")]);
     return { data: { items: [user("1", "ana")] }, revision: "100", etag: null, requestId: "" };
   };

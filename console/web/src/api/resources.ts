@@ -24,7 +24,7 @@ export const keys = {
   hosts: ["hosts"],
   nodePresence: (id: string, ...period: (string | undefined)[]) => ["presence", "node", id, ...period],
   audit: ["audit"],
-  /** The latest changes from the stream, for a list that was being read meanwhile. */
+  /** The latest changes from the stream, for a list that is being read. */
   recentChanges: ["recentChanges"],
   webhooks: ["webhooks"],
   server: ["server"],

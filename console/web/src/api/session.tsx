@@ -11,7 +11,7 @@ export interface Session {
   capabilities: string[];
 }
 
-/** The host of a server's URL, by which people know their network. */
+/** The host of a server's URL, which people use as the name of their network. */
 export const hostOf = (url: string) => (URL.canParse(url) ? new URL(url).host : url);
 
 export type Noun =
@@ -34,7 +34,8 @@ export type Right = `${Noun}:${"read" | "write"}`;
 const adminNouns: readonly string[] = ["preauthkeys", "apikeys", "policy", "webhooks"];
 
 /**
- * Whether a key with this role and these scopes has a right. This hides what the server, which decides, would refuse.
+ * Whether a key with this role and these scopes has a permission. It is used to hide what the server, which decides,
+ * would refuse.
  */
 export function allows(role: Role, scopes: readonly string[], right: Right): boolean {
   const [noun = "", act] = right.split(":");
@@ -75,7 +76,7 @@ export function SessionProvider({
 }) {
   const client = useQueryClient();
   const { data, error, failureReason, refetch } = useQuery(sessionQuery);
-  // A retry has no error yet, but until it succeeds the last one is still true.
+  // A retry has no error yet, but until it succeeds, the last error still applies.
   const last = useRef<Error | null>(null);
   last.current = error ?? failureReason ?? last.current;
   useEffect(() => {

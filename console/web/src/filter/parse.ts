@@ -36,10 +36,12 @@ function unquote(text: string): string {
   return text.replace(/"/g, "");
 }
 
-/** The most that a menu can offer; others can be typed. */
+/** The maximum number of values in a menu; others can be typed. */
 const mostTerms = 30;
 
-/** Filter terms for the values of a field, each value once. Values that cannot be written as one term are left out. */
+/**
+ * Filter terms for the values of a field, without duplicates. Values that cannot be written as one term are omitted.
+ */
 export const termsOf = (field: string, values: Iterable<string>): string[] =>
   [...new Set(values)]
     .filter((value) => value !== "" && !/[",]/.test(value))

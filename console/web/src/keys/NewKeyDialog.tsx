@@ -5,7 +5,7 @@ import { text } from "@/text";
 import { ApiCall, Button, Dialog, useNow, useWrites } from "@/ui";
 import { endOf, type Life } from "./life";
 
-/** The form that creates a key of some kind, with the equivalent API call. */
+/** A form that creates a key, with the equivalent API call. */
 export function NewKeyDialog<B>({
   words,
   right,
@@ -30,7 +30,7 @@ export function NewKeyDialog<B>({
   create(body: B): Promise<string>;
   onMade(key: string): void;
   onClose(): void;
-  /** The fields. After a `tried` submit, they say what is missing. */
+  /** The fields. If `tried`, after an attempt to submit, they say what is missing. */
   children(tried: boolean): ReactNode;
 }) {
   const [tried, setTried] = useState(false);

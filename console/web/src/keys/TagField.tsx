@@ -66,7 +66,7 @@ export function TagField({
       event.preventDefault();
       const at = chosen === null ? -1 : offered.indexOf(chosen);
       const next = event.key === "ArrowDown" ? at + 1 : at < 0 ? offered.length - 1 : at - 1;
-      // Beyond either end, no suggestion is selected.
+      // Moving past either end selects no suggestion.
       setActive(offered[next] ?? null);
     }
   };

@@ -62,7 +62,7 @@ export function KeyMenu({ of: key }: { of: PreAuthKey }) {
   );
 }
 
-/** Applies the action to all keys, and reports which failed and why, with a way to retry those. */
+/** Applies the action to all keys, and reports which ones failed and why, with an option to retry these. */
 function useKeyBulk(action: "expire" | "delete", onClose: () => void) {
   const status = useStatus();
   const [busy, setBusy] = useState(false);

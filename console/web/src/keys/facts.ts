@@ -46,7 +46,7 @@ export function chipsOf(typed: string): { chips: string[]; word: string } {
 /** The value of a tag field with these chips and this word. */
 const typedOf = (chips: readonly string[], word: string) => [...new Set(chips), word].join(" ");
 
-/** The value of a tag field after text was typed or pasted behind its chips. */
+/** The value of a tag field after text was typed or pasted after its chips. */
 export function typedTags(chips: readonly string[], added: string, known: readonly string[]): string {
   const { chips: words, word } = chipsOf(added);
   return typedOf([...chips, ...words.map((each) => enteredTag(each, known, chips) ?? each)], word);

@@ -2,7 +2,7 @@ import { parse } from "jsonc-parser";
 import { useMemo } from "react";
 import { usePolicy } from "@/api";
 
-/** What a policy says about tags. */
+/** What a policy contains about tags. */
 export interface PolicyTags {
   /** Tags that have owners, sorted. */
   known: string[];
@@ -48,7 +48,7 @@ export function policyTags(policy: string): PolicyTags {
 /** The tag that the source or destination of a rule names, with or without ports. */
 function ruledTag(end: string): string[] {
   if (end === "*" || end.startsWith("*:") || /^autogroup:(tagged|danger-all)(:|$)/.test(end)) return ["*"];
-  // Ports never start with a letter, but the parts of a tag do.
+  // Ports never start with a letter; the parts of a tag always do.
   const tag = /^tag:[^:]+(:[a-zA-Z][^:]*)*/.exec(end)?.[0];
   return tag ? [tag] : [];
 }

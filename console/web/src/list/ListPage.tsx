@@ -14,11 +14,11 @@ interface ToolbarProps<T, V extends string> {
   filter: { filterLabel: string; filterPlaceholder: string };
   /** The menu that inserts terms into the filter line. */
   filterMenu: ReactNode;
-  /** The number of rows, which is shown beside a filter. */
+  /** The number of rows, which is shown next to a filter. */
   found: number;
 }
 
-/** The tabs of a list, its filter and its columns: side by side, or stacked where there is no room. */
+/** The tabs of a list, its filter and its columns: side by side, or stacked on narrow screens. */
 export function ListToolbar<T, V extends string>({
   list,
   label,
@@ -32,7 +32,7 @@ export function ListToolbar<T, V extends string>({
   segmented,
   children,
 }: ToolbarProps<T, V> & {
-  /** For a list whose tabs need less room. */
+  /** For a list whose tabs need less space. */
   small?: boolean;
   /** For a list below other tabs. */
   segmented?: boolean;

@@ -1,6 +1,6 @@
 import { text } from "@/text";
 
-/** The most that a dialog lists by name; it says how many more there are. */
+/** The maximum number of names in a dialog; it says how many more there are. */
 export const mostListed = 8;
 
 /** The names of what a dialog is about. */

@@ -14,7 +14,10 @@ export function addressFamily(text: string): Family | undefined {
 /** Whether two texts are the same address, however it is written. */
 const sameAddress = (a: string, b: string) => prefixContains(a, b);
 
-/** What is wrong with a typed address, before the server is asked. A node that has one of this family keeps one. */
+/**
+ * What is wrong with a typed address, before the server is asked. An address of this family can be changed, but not
+ * removed.
+ */
 export function addressProblem(
   typed: string,
   family: Family,

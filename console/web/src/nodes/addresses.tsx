@@ -7,7 +7,7 @@ import { ApiCall, Button, Dialog, Field, Input, Warning } from "@/ui";
 import { addressFamily, addressProblem } from "./addressCheck";
 import { useSaveMember } from "./member";
 
-/** The body of the call for these addresses; a family without one is left out. */
+/** The body of the call for these addresses; a family without an address is omitted. */
 function bodyOf(list: readonly string[]): { ipv4?: string; ipv6?: string } {
   const ipv4 = list.find((each) => addressFamily(each) === "IPv4");
   const ipv6 = list.find((each) => addressFamily(each) === "IPv6");

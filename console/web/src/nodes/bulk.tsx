@@ -21,7 +21,7 @@ export function reasons(failed: readonly { node: Node; why: string }[]): string 
   return words.join(" · ");
 }
 
-/** Applies the action to all nodes, and reports which failed and why, with a way to retry those. */
+/** Applies the action to all nodes, and reports which ones failed and why, with an option to retry these. */
 export function useBulk(onClose: () => void) {
   const writes = useNodeWrites();
   const status = useStatus();

@@ -4,7 +4,7 @@ import { Button } from "@/ui";
 
 /** A write that found a different value from the one the person saw. */
 export interface Conflict {
-  /** The ID of the node, and the changed member. */
+  /** The ID of the node, and the changed field. */
   of: string;
   member: string;
   mine: string;

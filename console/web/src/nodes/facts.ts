@@ -36,7 +36,7 @@ const systems: Record<string, string> = {
   windows: "Windows",
 };
 
-/** The system's name as its maker writes it; an unknown one as the device reports it. */
+/** The official name of an operating system; an unknown one as the device reports it. */
 export const systemName = (os: string) => entry(systems, os.toLowerCase()) ?? os;
 
 /** The owner is a user or tags, never both. */
@@ -53,7 +53,9 @@ export const byName = (a: Node, b: Node) => compareText(a.givenName, b.givenName
 /** Whether being offline is an outage: for servers it is, for a closed laptop it is not. */
 export const isServer = (node: Node) => node.tags.length > 0 && !node.ephemeral;
 
-/** How often a node went offline within a presence summary. The current state tells how the period started. */
+/**
+ * How often a node went offline within a presence summary. The current state shows in which state the period started.
+ */
 export function outages(node: Node, presence: NodeBuckets | undefined): number {
   const pairs = (presence?.changes ?? 0) / 2;
   return node.online ? Math.floor(pairs) : Math.ceil(pairs);
@@ -69,7 +71,7 @@ export interface Around {
 
 export type Attention = "expired" | "waiting" | "unowned" | "offline" | "flapping";
 
-/** Why a person should look at the node, if so. For servers, also if they are offline or unstable. */
+/** Why the node needs attention, if it does. For servers, also if they are offline or unstable. */
 export function attentionOf(node: Node, { presence, owned, now }: Around): Attention | null {
   if (node.expired) return "expired";
   if (waitingRoutes(node).length > 0) return "waiting";
@@ -91,7 +93,7 @@ export function newestVersion(nodes: readonly Node[]): string {
 /** The version without build suffixes. */
 export const shortVersion = (version: string) => version.split("-")[0] ?? "";
 
-/** Converts a typed name to a valid DNS label while it is being typed. */
+/** Converts a name to a valid DNS label while it is being typed. */
 export function dnsName(typed: string): string {
   return typed
     .normalize("NFKD")

@@ -26,14 +26,14 @@ interface Saving<M extends keyof Node> {
 interface Saved<M extends keyof Node> {
   /** Saves what was typed, or another value. */
   submit(other?: { value: Node[M] }): void;
-  /** The choice for the person if somebody else changed the member meanwhile. */
+  /** The choice for the person if somebody else changed the field in the meantime. */
   conflict: ReactNode;
 }
 
 /**
- * Saves one member of a node, for a component that is mounted when somebody starts to change it. The node shows the new
- * value at once, and the old one again if the call fails. Another change in the meantime is a conflict only if it
- * changed the same member.
+ * Saves one field of a node, for a component that is mounted when somebody starts to change it. The node shows the new
+ * value immediately, and the old one again if the call fails. Another change in the meantime is a conflict only if it
+ * changed the same field.
  */
 export function useSaveMember<M extends keyof Node>(saving: Saving<M>): Saved<M> {
   const { node, member, textOf, words, onClose } = saving;

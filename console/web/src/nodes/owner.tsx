@@ -12,7 +12,7 @@ import { useNodeWrites } from "./writes";
 export const moveCall = (node: Node, user: string) =>
   ({ method: "post", path: `/api/v1/node/${node.id}/user`, body: { user } }) as const;
 
-/** Chooses the user who will own nodes, except some. The value is an ID. */
+/** Selects the future owner of nodes from all users except some. The value is an ID. */
 export function OwnerField({
   label = t.label,
   value,

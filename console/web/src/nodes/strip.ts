@@ -12,7 +12,7 @@ export interface Strip {
 
 /**
  * The last day of a node as intervals of equal length, each with the fraction for which it was online. Before the first
- * non-zero fraction it did not exist yet, and after the last it is offline; anything missing in between is an outage,
+ * non-zero fraction, the node did not exist yet; after the last, it is offline. Any gap in between is an outage,
  * however brief.
  */
 export function stripOf(shares: readonly number[], online: boolean): Strip {
@@ -29,8 +29,8 @@ export function stripOf(shares: readonly number[], online: boolean): Strip {
     const edge = i === first || (i === last && !online);
     if (edge ? share > 0.5 : share > 0) add(strip.bars, i, 1);
     if (share === 1 || edge) continue;
-    // An isolated incomplete interval is drawn at full length; adjacent ones show how much is missing, so that they
-    // stay apart.
+    // An isolated incomplete interval is drawn at full length. Adjacent ones show how much is missing, so that they
+    // remain distinguishable.
     const alone = shares[i - 1] === 1 && (shares[i + 1] ?? 1) === 1;
     const length = alone ? 1 : Math.max(0.5, 1 - share);
     add(strip.notches, shares[i + 1] === 0 ? i + 1 - length : i, length);

@@ -36,7 +36,7 @@ export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
     textOf,
     words: {
       done: () => t.done(name),
-      // The first tag takes the node from its user, and changing tags cannot give it back.
+      // The first tag removes the node from its user, which changing tags cannot undo.
       undone: owned ? undefined : () => t.undone(name),
       failed: () => t.failed(name),
     },
@@ -90,7 +90,7 @@ export function AddTagsDialog({ nodes, onClose }: { nodes: readonly Node[]; onCl
         failed.length > 0 ? status.failed(t.undoFailed, failed[0]?.why) : status.done(t.undoneMany(done)),
       (error) => status.failed(t.undoFailed, error),
     );
-  // The first tag takes a node from its user, and changing tags cannot give it back.
+  // The first tag removes a node from its user, which changing tags cannot undo.
   const undo = changed.some(({ node }) => node.tags.length > 0) ? () => void takeBack() : undefined;
   return (
     <Confirm

@@ -70,7 +70,7 @@ test("a switch that fails is where it was", async () => {
 
 const owned = (id: string, user: string) => ({ id, user: { id: user } }) as unknown as Node;
 
-/** A server that moves nodes, except those that it refuses or does not answer about. */
+/** A server that moves nodes, except those for which it refuses or does not respond. */
 function movingServer(refused: readonly string[], away: readonly string[] = []) {
   const moved: [string, string][] = [];
   vi.spyOn(api, "call").mockImplementation((async (_method: string, _path: string, options: never) => {

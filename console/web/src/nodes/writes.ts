@@ -92,7 +92,7 @@ export function writesOf(client: QueryClient) {
           shown(data.node, revision);
         } catch (error) {
           if (!(error instanceof ApiError) || error.sessionEnded) throw error;
-          // Without a server, the other nodes would only fail one after the other.
+          // If the server is down, the other nodes would only fail one after the other.
           const also = error.unreachable ? queue.splice(0) : [];
           failed.push(...[node, ...also].map((each) => ({ node: each, why: error.detail })));
         }
@@ -131,7 +131,7 @@ export function writesOf(client: QueryClient) {
     /** The current ETag of a node, for a dialogue that opens: changes after that are a conflict. */
     etag: async (id: string) => (await client.fetchQuery({ ...nodeQuery(id), staleTime: 0 })).etag,
 
-    /** Saves a member of a node with the call for it. Returns the ETag after the write. */
+    /** Saves a field of a node with the call for it. Returns the ETag after the write. */
     save: <M extends keyof Node>(
       node: Node,
       member: M,
@@ -140,7 +140,7 @@ export function writesOf(client: QueryClient) {
       ifMatch?: IfMatch,
     ) => optimistic(node, { [member]: value } as Partial<Node>, async () => call(value, await ifMatch)),
 
-    /** Approves or disables routes of a node, and keeps what somebody else switches meanwhile. */
+    /** Approves or disables routes of a node, and keeps what somebody else switches in the meantime. */
     switchRoute: (node: Node, prefixes: readonly string[], on: boolean) => {
       const shows = cached(node.id) ?? node;
       return optimistic(shows, { approvedRoutes: withRoute(shows.approvedRoutes, prefixes, on) }, async () => {

@@ -4,7 +4,7 @@ import { policyTrialQuery, useCan } from "@/api";
 
 const TrialBar = lazy(() => import("./TrialBar"));
 
-/** The bar on every page while a policy version waits for confirmation. At other times it costs one small request. */
+/** The bar on every page while a policy version waits for confirmation. Otherwise it costs one small request. */
 export function PolicyTrial() {
   const { data } = useQuery({ ...policyTrialQuery, enabled: useCan()("policy:read") });
   if (!data?.confirmBy) return null;

@@ -16,7 +16,7 @@ export interface Draft {
 
 const place = "policy-draft";
 const listeners = new Set<() => void>();
-/** Undefined until it is read. This is authoritative even if the browser stores nothing. */
+/** Undefined until it is read. It is authoritative even if the browser cannot store anything. */
 let current: Draft | null | undefined;
 
 function stored(): Draft | null {

@@ -1,6 +1,6 @@
 import { createScanner, type Node, parseTree } from "jsonc-parser";
 
-/** Edits of a policy's text that leave everything else as it is: comments, order, unknown members. */
+/** Edits of a policy's text that leave everything else as it is: comments, order, unknown fields. */
 
 export interface RuleEntry {
   src: string[];

@@ -1,4 +1,7 @@
-/** What other pages need of the policy: the unsaved draft, and links to the editor. The editor itself is a page. */
+/**
+ * The parts of the policy editor that other pages need: the unsaved draft, and links to the editor. The editor itself
+ * is a page.
+ */
 export {
   type Draft,
   discardDraft,

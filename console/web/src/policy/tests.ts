@@ -1,6 +1,6 @@
 /** Conversion of the server's access descriptions to the entries of policy tests. */
 
-/** The first port in descriptions such as "UDP ports 53, 60000-61000"; the usual one, SSH, if all ports are meant. */
+/** The first port in descriptions such as "UDP ports 53, 60000-61000"; 22 for SSH if all ports are included. */
 export function firstPort(access: readonly string[], usual = 22): { proto: string; number: number } | null {
   for (const said of access) {
     if (/^all ports$/i.test(said)) return { proto: "tcp", number: usual };

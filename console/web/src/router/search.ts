@@ -64,12 +64,12 @@ export function useBegun(name: string, begin: () => void) {
   }, [asked]);
 }
 
-/** A word from the address if it is one of these, otherwise the default. Anybody can write anything there. */
+/** A word from the address if it is one of these, otherwise the default. Anything can be in an address. */
 export function oneOf<W extends string>(word: string, among: Readonly<Record<W, unknown>>, usual: W): W {
   return Object.hasOwn(among, word) ? (word as W) : usual;
 }
 
-/** The typed text, immediately; the address follows when typing pauses. A change of the address wins. */
+/** The typed text, immediately; the address follows when typing pauses. A change of the address takes precedence. */
 export function useTyped(value: string, commit: (value: string) => void): [string, (typed: string) => void] {
   const [typed, setTyped] = useState(value);
   const sent = useRef(value);

@@ -21,11 +21,13 @@ const root = createRootRoute({
 
 const under = { getParentRoute: () => root };
 
-/** A page that requires a right, and says so without it. It is preloaded like other pages. */
+/** A page that requires a permission, and says so if it is missing. It is preloaded like other pages. */
 const needs = (right: Right, Page: AsyncRouteComponent<object>) =>
   Object.assign(() => (useCan()(right) ? <Page /> : <NotAllowed scope={right} />), { preload: Page.preload });
 
-/** The pages. The console has the same list, to answer other paths with 404 (console/bff). Each folder is one chunk. */
+/**
+ * The pages. The console has the same list, to respond to other paths with 404 (console/bff). Each folder is one chunk.
+ */
 const pages = [
   createRoute({ ...under, path: "/", component: lazyRouteComponent(() => import("@/pages/overview"), "OverviewPage") }),
   createRoute({
@@ -161,7 +163,7 @@ export const router = createRouter({
   defaultPendingComponent: PageWaiting,
   defaultPendingMs: 150,
   defaultPendingMinMs: 0,
-  // If a page throws, the rail stays.
+  // If a page throws, the navigation rail stays.
   defaultErrorComponent: PageFailed,
   scrollRestoration: false,
 });

@@ -16,7 +16,7 @@ export default function Question({ asked, onClose }: { asked: Asked; onClose(): 
   const only = rows.length === 1 ? rows[0] : undefined;
   const submit = async () => {
     setBusy(true);
-    // A single switch shows its future state at once; several take their time.
+    // A single switch shows its new state immediately; several do so when the calls are done.
     if (only) onClose();
     await turn(asked);
     onClose();
@@ -117,12 +117,12 @@ const List = ({ rows, note }: { rows: readonly RouteRow[]; note(row: RouteRow): 
   </ul>
 );
 
-/** The most that the server accepts in one request; users of further paths are not named. */
+/** The maximum that the server accepts in one request; users of further paths are not listed. */
 const mostAsked = 100;
 const targetOf = (row: RouteRow) => (row.route.exit ? internet : row.prefix);
 
 /**
- * Who may use the paths that are lost; undefined while unknown, or without the right to see it. It is not requested
+ * Who may use the paths that are lost; undefined while unknown, or without permission to see it. It is not requested
  * again once the paths are being disabled.
  */
 function useUsers(lost: readonly RouteRow[], asks: boolean): (row: RouteRow) => Users | undefined {

@@ -68,7 +68,7 @@ export function dangersOf(row: RouteRow, all: readonly RouteRow[], own: string, 
 const noRows: readonly RouteRow[] = [];
 const isServing = (row: RouteRow) => row.route.state === "serving";
 
-/** What happens to a path whose router may no longer serve it. */
+/** What happens to a path whose router is no longer approved. */
 export interface Loss {
   /** Other routers of the same network, one of which takes over; or other exit nodes to choose from. */
   next: readonly Node[];
@@ -104,7 +104,7 @@ export function byNode(rows: readonly RouteRow[]): RouteRow[][] {
   return [...groups.values()];
 }
 
-/** The call that switches routes of one node: it sends everything that is approved afterwards. */
+/** The call that switches routes of one node: it sends the list of all routes that are approved afterwards. */
 export const turnCall = (node: Node, prefixes: readonly string[], on: boolean) => ({
   method: "post" as const,
   path: `/api/v1/node/${node.id}/approve_routes`,

@@ -11,7 +11,7 @@ export const routerOf = (row: RouteRow) => printable(row.node.givenName);
 export const labelOf = (row: RouteRow) => (row.route.exit ? t.exit : row.prefix);
 export const namesOf = (nodes: readonly { givenName: string }[]) => nodes.map((node) => printable(node.givenName));
 
-/** Switches routes, reports which failed and why with a way to retry those, and offers to undo the others. */
+/** Switches routes, reports which ones failed and why with an option to retry these, and offers to undo the others. */
 export function useTurn() {
   const writes = useNodeWrites();
   const status = useStatus();

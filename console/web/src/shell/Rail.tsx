@@ -129,7 +129,7 @@ function Item({ page, count, waiting }: { page: PageLink; count?: number; waitin
   );
 }
 
-/** The page of the documentation about the page that is shown. */
+/** The documentation page for the current page. */
 function Documentation() {
   const path = useRouterState({ select: (state) => state.location.pathname });
   return (

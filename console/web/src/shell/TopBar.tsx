@@ -48,7 +48,7 @@ export function TopBar({ onPalette, onMenu, onHelp }: { onPalette(): void; onMen
   );
 }
 
-/** Says that the session's key can change nothing, where others would look for what to change. */
+/** Says that the session's key is read-only, where users would look for actions. */
 export function ReadOnlyBadge({ className = "max-md:hidden" }: { className?: string }) {
   const { key } = useSession();
   if (key.role !== "read") return null;

@@ -11,7 +11,7 @@ export interface Action {
   words?: string[];
   keys?: string;
   /**
-   * Offered everywhere (1), or ending something (2): after the page's own actions, so that Enter runs neither by
+   * Offered everywhere (1), or destructive (2): sorted after the page's own actions, so that Enter does not run them by
    * accident.
    */
   rank?: 1 | 2;

@@ -1,6 +1,6 @@
 const base = "https://github.com/fairlead-mesh/fairlead/blob/main/docs/";
 
-/** Where the documentation explains what a page is about. The first path that fits counts. */
+/** Where the documentation explains what a page is about. The first matching path is used. */
 const topics: readonly [path: string, document: string][] = [
   ["/nodes/new", "join.md"],
   ["/nodes", "console.md#nodes"],

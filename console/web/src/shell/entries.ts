@@ -16,7 +16,7 @@ export interface Entry {
   run(): void;
 }
 
-/** The most entries of each group; nobody would read more. */
+/** The maximum number of entries per group; nobody would read more. */
 const most = 8;
 
 /**

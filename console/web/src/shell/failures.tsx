@@ -20,7 +20,7 @@ export const PageWaiting = () => (
   <LoadingLines widths={["w-40", "w-96 max-w-full", "w-80 max-w-full", "w-64"]} className="space-y-5 p-6 max-md:p-4" />
 );
 
-/** Shown when a page throws. After an update of the console, old chunks are gone, and only a reload helps. */
+/** Shown when a page throws. After an update of the console, old chunks no longer exist, and only a reload helps. */
 export function PageFailed({ error }: ErrorComponentProps) {
   const stale = error instanceof Error && /dynamically imported module|importing a module/i.test(error.message);
   return (

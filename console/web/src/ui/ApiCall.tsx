@@ -17,7 +17,7 @@ interface Call {
 /** Quotes a word for a POSIX shell. */
 const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
 
-/** The call as a curl command. The API key stays with the person: the command refers to a variable instead. */
+/** The call as a curl command. It does not contain the API key, but refers to a variable instead. */
 export function curlOf(server: string, { method, path, body, ifMatch }: Call): string {
   const words = ["curl", "--fail-with-body"];
   if (method !== "get") words.push("-X", method.toUpperCase());
@@ -44,7 +44,7 @@ export const ApiCall = (call: Call) => (
   </Fold>
 );
 
-/** The same for several calls, as lines of one script. */
+/** Like ApiCall, for several calls, as lines of one script. */
 export function ApiScript({ calls }: { calls: readonly Call[] }) {
   const { coordinator } = useSession();
   const [only] = calls;

@@ -16,7 +16,7 @@ export function actionsOf<A>(Dialogs: ComponentType<{ action: A; onClose(): void
       <Context value={start}>
         {children}
         {action !== null && (
-          // While the dialogue loads, keys are not shortcuts of the page any more.
+          // While the dialogue loads, keys no longer trigger shortcuts of the page.
           <Suspense fallback={<span data-layer hidden />}>
             <Dialogs action={action} onClose={close} />
           </Suspense>

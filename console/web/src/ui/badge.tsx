@@ -72,7 +72,9 @@ export function Avatar({ name }: { name: string }) {
   );
 }
 
-/** A state without text beside it needs a label: a filled disc is on, a ring is off, a red ring is bad. */
+/**
+ * A state without text next to it needs a label: a filled disc means on, a ring means off, a red ring means a problem.
+ */
 export function Mark({ state, label }: { state: "on" | "off" | "bad" | "warn"; label?: string }) {
   return (
     <span

@@ -48,7 +48,7 @@ export function Button({
   );
 }
 
-/** The properties that disable a control for a reason. */
+/** The properties that disable a control and give the reason. */
 const idle = (why: string | undefined) => (why ? { "aria-disabled": true, onClick: undefined } : undefined);
 
 /** The style of a button, for a link. */

@@ -6,9 +6,9 @@ import { printable } from "@/text";
 import { Input } from "./field";
 
 export interface Option {
-  /** What the field gets. */
+  /** The value that the field gets. */
   value: string;
-  /** A word beside it, such as its kind. */
+  /** A word next to it, such as its kind. */
   note?: string;
 }
 
@@ -33,7 +33,7 @@ export function Combobox({
   suggest(typed: string): readonly Option[];
   /** The name of the list for screen readers. */
   listLabel: string;
-  /** Called for Enter without a suggestion; true keeps the form from being sent. */
+  /** Called for Enter without a suggestion; true keeps the form from being submitted. */
   onEnter?(): boolean;
   /** Called when the field loses the focus. */
   onLeave?(): void;
@@ -66,7 +66,7 @@ export function Combobox({
       event.preventDefault();
       move(event.key === "ArrowDown" ? 1 : -1);
     } else if (event.key === "Enter" && shown && name !== undefined) {
-      // The first Enter takes the name, the next one sends the form.
+      // The first Enter accepts the name, the next one submits the form.
       event.preventDefault();
       choose(name);
     } else if (event.key === "Enter") {

@@ -26,7 +26,7 @@ export async function copyText(value: string): Promise<boolean> {
   }
 }
 
-/** The same for a menu, which is closed by then: announces whether it worked. */
+/** Like the copy button, but for a menu, which is closed by then: announces whether it worked. */
 export async function copyAloud(value: string) {
   announce((await copyText(value)) ? text.common.copied : text.common.copyByHand);
 }

@@ -107,7 +107,7 @@ export function Confirm({
   word?: string;
   danger?: boolean;
   busy?: boolean;
-  /** Something required is still missing. */
+  /** Whether something required is still missing. */
   disabled?: boolean;
   error?: ReactNode;
   /** An ApiCall with what it sends. */
@@ -146,7 +146,7 @@ export function Confirm({
 }
 
 /**
- * Details beside a list, which stays usable. Full-screen on a phone. Esc closes it from inside, and from anywhere if
+ * Details next to a list, which stays usable. Full-screen on a phone. Esc closes it from inside, and from anywhere if
  * nothing is on top of it and nobody is typing.
  */
 export function SidePanel({

@@ -28,7 +28,7 @@ export function TextArea({ className, mono, ...rest }: ComponentProps<"textarea"
   );
 }
 
-/** A native select, which every device knows how to show. */
+/** A native select, which every device can display. */
 export function Select({ className, children, ...rest }: ComponentProps<"select">) {
   return (
     <span className={clsx("relative inline-flex", className)}>

@@ -1,6 +1,6 @@
 import { type RefObject, useLayoutEffect, useRef, useSyncExternalStore } from "react";
 
-/** How far each bar at the bottom of the page reaches up, in pixels. */
+/** The height of each bar at the bottom of the page, in pixels. */
 const feet = new Map<Element, number>();
 const listeners = new Set<() => void>();
 let height = 0;

@@ -19,7 +19,7 @@ export function holdKeys(cancel: () => void) {
   held = { text: held?.text ?? "", cancel };
 }
 
-/** Stops holding keys, and returns the text that was typed meanwhile. */
+/** Stops holding keys, and returns the text that was typed in the meantime. */
 export function releaseKeys(): string {
   const text = held?.text ?? "";
   held = null;

@@ -8,7 +8,7 @@ import { Tip } from "./tip";
 
 /**
  * A button with a menu of actions. The trigger is one element that takes a ref. Lists have one in each row, so it
- * renders only the button until somebody comes near.
+ * renders only the button until the pointer or the focus reaches it.
  */
 export function Menu({
   trigger,

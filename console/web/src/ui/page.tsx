@@ -5,7 +5,7 @@ import { type ComponentProps, type ReactNode, useEffect } from "react";
 import { hostOf, useSession } from "@/api/session";
 import { text } from "@/text";
 
-/** "Nodes · 12 shown · mesh.example.com · Fairlead console": people with several networks tell tabs apart by it. */
+/** "Nodes · 12 shown · mesh.example.com · Fairlead console": it lets people with several networks tell tabs apart. */
 export function usePageTitle(...parts: (string | undefined | false)[]) {
   const { coordinator } = useSession();
   const title = [...parts.filter(Boolean), hostOf(coordinator.url), text.common.console].join(" · ");

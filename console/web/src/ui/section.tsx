@@ -10,7 +10,7 @@ export function Section({
   className,
 }: {
   title: string;
-  /** Muted text beside the title: a count, a time. */
+  /** Muted text next to the title: a count, a time. */
   note?: ReactNode;
   action?: ReactNode;
   children: ReactNode;

@@ -93,7 +93,7 @@ const bannerLooks = {
   bad: ["bg-bad-soft text-bad", CircleAlert],
 } as const;
 
-/** A line that stays while a condition lasts. */
+/** A banner that stays while a condition lasts. */
 export function Banner({
   tone = "info",
   children,

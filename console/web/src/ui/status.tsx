@@ -62,7 +62,7 @@ export function StatusLine() {
   );
   const foot = useFootHeight();
   return (
-    // Beside the navigation, and above what a page has at the bottom.
+    // Next to the navigation, and above the bars at the bottom of the page.
     <div
       style={{ bottom: foot + 16 }}
       className="pointer-events-none fixed left-4 z-50 flex w-[calc(100vw-32px)] max-w-[400px] max-h-[calc(100dvh-32px)] flex-col gap-2 overflow-y-auto md:left-[232px]"

@@ -5,13 +5,13 @@ import { createPortal } from "react-dom";
 const delay = 400;
 /** Time for the pointer to reach the tooltip, whose text can be read and selected. */
 const grace = 120;
-/** How long a finger rests on a control that it does not want to use. */
+/** How long a touch must last to show the tooltip instead of activating the control. */
 const rest = 500;
 
 /**
  * A tooltip, on hover and focus. On touch screens a tap shows it where a tap does nothing else, and a long press on
- * other controls. It repeats or adds; it never contains the only copy of something that must be known. Lists have
- * hundreds of these, so an inactive one renders only its control.
+ * other controls. It repeats or adds information; it is never the only place for something that users must know. Lists
+ * have hundreds of these, so an inactive one renders only its control.
  */
 export function Tip({ label, children }: { label: ReactNode; children: ReactNode }) {
   const [at, setAt] = useState<DOMRect | null>(null);

@@ -5,7 +5,7 @@ import { text } from "@/text";
 import { Button, type ButtonProps } from "./button";
 
 /**
- * Whether a control that writes is offered: not at all without the right, and disabled without a connection. A disabled
+ * Whether a control that writes is offered: hidden without permission, and disabled without a connection. A disabled
  * control takes `why` and shows it.
  */
 export function useWrites(right: Right): { offered: boolean; now: boolean; why: string } {
@@ -15,7 +15,7 @@ export function useWrites(right: Right): { offered: boolean; now: boolean; why: 
   return { offered: can(right), now, why: now ? "" : text.common.offlineWrite };
 }
 
-/** A button that requires a right: hidden without it, and disabled with a reason if there is no connection. */
+/** A button that requires a permission: hidden without it, and disabled with a reason if there is no connection. */
 export function WriteButton({ right, ...rest }: ButtonProps & { right: Right }) {
   const { offered, why } = useWrites(right);
   return offered && <Button {...rest} why={why} />;

@@ -4,7 +4,7 @@ import { useCan } from "@/api";
 import { printable } from "@/text";
 import { Avatar } from "@/ui";
 
-/** A user's name, linked to the user's page. Without an ID, or the right to see users, only the name. */
+/** A user's name, linked to the user's page. Without an ID, or without permission to see users, only the name. */
 export function UserLink({ id, name, className }: { id?: string; name: string; className?: string }) {
   const can = useCan();
   return (

@@ -181,7 +181,7 @@ function useLosses(users: readonly User[]) {
   }, [users, nodes, keys, mentions, now]);
 }
 
-/** Deletes users, after their nodes have been moved to somebody else if that is wanted. */
+/** Deletes users, optionally after moving their nodes to somebody else. */
 function useRemoval(users: readonly User[], onClose: () => void, onDone?: () => void) {
   const t = userWords.remove;
   const writes = useUserWrites();
@@ -213,14 +213,14 @@ function useRemoval(users: readonly User[], onClose: () => void, onDone?: () => 
     if (failed.length < which.length) onDone?.();
   };
 
-  /** Whether the users own nothing any more, and can be deleted without losing a node. */
+  /** Whether the users no longer own anything, and can be deleted without losing a node. */
   const emptied = async (nodes: readonly Node[], to: string): Promise<boolean> => {
     const failed = await nodeWrites.move(nodes, to);
     if (failed.length > 0) {
       status.failed(ownerWords.notMoved(failed.length), reasons(failed));
       return false;
     }
-    // A device may have joined meanwhile. Deleting its owner would delete it.
+    // A device may have joined in the meantime. Deleting its owner would delete it.
     for (const user of users) {
       const left = await writes.nodeCount(user);
       if (left === 0) continue;
@@ -324,7 +324,7 @@ function Delete({ users, onDone, onClose }: { users: readonly User[]; onDone?():
 
 type Fate = keyof typeof ownerWords.fates;
 
-/** Whether the nodes of deleted users are deleted too, or whose they become. */
+/** Whether the nodes of deleted users are deleted too, or who becomes their owner. */
 function NodesFate({
   users,
   fate,

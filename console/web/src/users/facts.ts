@@ -14,7 +14,8 @@ export interface Holdings {
 const nothing: Holdings = { total: 0, online: 0, lastSeen: null };
 
 /**
- * Returns a function from users to their holdings. While part of the nodes is missing, the server's own count is used.
+ * Returns a function that maps a user to a summary of the user's nodes. While part of the nodes is missing, the
+ * server's own count is used.
  */
 export function holdingsOf(nodes: readonly Node[], complete = true): (user: User) => Holdings {
   const all = new Map<string, Holdings>();

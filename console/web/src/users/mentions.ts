@@ -22,9 +22,9 @@ export interface Mentions {
   all(user: Named): Mention[];
 }
 
-/** The members of a rule that contain principals. The users of an SSH rule are users of the destination's system. */
+/** The fields of a rule that contain principals. The users of an SSH rule are users of the destination's system. */
 const principals = new Set(["src", "dst", "accept", "deny", "target", "ports"]);
-/** The members of these are lists of principals by name. */
+/** Objects that map names to lists of principals. */
 const byName = new Set(["groups", "tagOwners"]);
 
 /**

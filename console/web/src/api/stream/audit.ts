@@ -1,7 +1,7 @@
 import { compareRevisions, revisionOf } from "../revision";
 import type { Change } from "../types";
 
-/** Which changes a list contains, in the format of the server. */
+/** Which changes a list contains, in the server's format. */
 export interface AuditFilter {
   /** One or more, separated by commas. */
   kind?: string;
@@ -17,7 +17,7 @@ export interface AuditFilter {
 export interface AuditPage {
   entries: Change[];
   next: string;
-  /** The least that the server had read. The stream may have added more. */
+  /** The revision up to which the server had read at least. The stream may have added more. */
   revision: string;
 }
 

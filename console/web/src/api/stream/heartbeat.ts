@@ -1,7 +1,7 @@
 import { ApiError } from "../client";
 import type { LiveState } from "./stream";
 
-/** How often a tab without a stream checks that the server answers, and how often while it does not. */
+/** How often a tab without a stream checks that the server responds, and how often while it does not. */
 export const beatEvery = 5000;
 export const beatAway = 3000;
 /** A single missing response is reported as a short break; only a longer one is an outage. */
@@ -14,7 +14,7 @@ interface Heart {
   isHidden(): boolean;
 }
 
-/** Checks whether the server answers, for a key that may not follow the event stream. */
+/** Checks whether the server responds, for a key that may not follow the event stream. */
 export class Heartbeat {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #answered = Date.now();

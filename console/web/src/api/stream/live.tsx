@@ -36,7 +36,7 @@ export function patchCache(client: QueryClient, changes: Change[]) {
     const key = presence ? keys.nodePresence(change.object) : keys.node(change.object);
     outdate(client, key);
   }
-  // The presence of the last day changes slowly; the components that show it refetch it on their own schedule.
+  // The presence of the last day changes slowly; the components that show it refetch it at their own intervals.
   outdated.delete("presence");
   // The stream reports the audit log completely.
   outdated.delete("audit");

@@ -28,7 +28,7 @@ export const hiddenAfter = 60_000;
 /** Events that arrive together are shown together. */
 const gather = 80;
 const longestWait = 10_000;
-/** The console sends something every 4 seconds while the server answers. */
+/** The console sends something every 4 seconds while the server responds. */
 const silence = 12_000;
 
 /** Follows the server's event stream: reconnects, resumes, and sleeps while the tab is hidden. */

@@ -41,7 +41,7 @@ export function AskForm({
     ask(form);
   };
   const ports = form.proto !== "icmp";
-  // The problem belongs to the question that was sent, not to what was typed since.
+  // The problem belongs to the question that was sent, not to what has been typed since.
   const wrong = (side: "from" | "to") => (problem?.side === side && form[side].trim() === asked[side] ? problem : null);
   return (
     <form onSubmit={submit} aria-label={t.title} className="min-w-0 space-y-3">

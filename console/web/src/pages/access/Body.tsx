@@ -104,7 +104,7 @@ export function Body({
 
 const countOf = (side: readonly AccessPrincipal[]) => side.filter(({ kind }) => kind === "route").length;
 
-/** Says that networks are combined, and changes it. */
+/** Says that networks are combined, with a button to change that. */
 function Routes({ each, count, onToggle }: { each: boolean; count: number; onToggle(): void }) {
   const t = accessView.routes;
   return (

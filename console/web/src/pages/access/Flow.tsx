@@ -28,7 +28,7 @@ export function Flow({
   onExpand,
 }: {
   rows: readonly AccessRow[];
-  /** Whether to draw more than the largest paths. */
+  /** Whether to draw more than just the largest paths. */
   all: boolean;
   onAll(all: boolean): void;
   /** Shows each network that is combined with others. */

@@ -103,7 +103,7 @@ export const Cell = memo(function Cell({
   onOpen(from: AccessPrincipal, to: AccessPrincipal): void;
 }) {
   const shown = useRef<HTMLDivElement>(null);
-  // The panel that opens beside the grid takes space from it, so keep the cell in view.
+  // The panel next to the grid takes space from it, so keep the cell in view.
   useEffect(() => {
     if (open) shown.current?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [open]);

@@ -28,7 +28,7 @@ export interface FlowLayout {
   items: FlowItem[];
   edges: FlowEdge[];
   height: number;
-  /** How many paths from a source by a rule to a destination there are, and how many are drawn. */
+  /** How many paths there are from a source through a rule to a destination, and how many are drawn. */
   paths: number;
   drawn: number;
 }
@@ -125,7 +125,7 @@ function orderOf(rows: readonly AccessRow[]): ReadonlyMap<string, number> {
   return order;
 }
 
-/** Sets the position of each name, the most pairs first; shorter columns get wider gaps. */
+/** Sets the position of each name, those with the most pairs first; shorter columns get wider gaps. */
 function place(items: FlowItem[], order: ReadonlyMap<string, number>): number {
   const placeOf = (item: FlowItem) => (item.rule ? lineOf(item.rule) : (order.get(item.id) ?? 0));
   const columns = ([0, 1, 2] as const).map((column) =>

@@ -80,7 +80,7 @@ export function askable(
   return [...new Map(all.map((one) => [one.name, one])).values()];
 }
 
-/** Suggestions for what was typed so far, prefix matches first; of some kinds, or of all. */
+/** Suggestions for what was typed so far, prefix matches first, of the given kinds or of all. */
 export function suggestions(
   typed: string,
   all: readonly Suggestion[],
@@ -104,13 +104,13 @@ export interface AskProblem {
   side: "from" | "to" | null;
   text: string;
   instead: string[];
-  /** For the server's log, if the question itself may be right. */
+  /** The request ID in the server's log, if the question itself may be valid. */
   reference?: string;
 }
 
 const t = accessView.ask;
 
-/** Turns the server's refusal of a question into words for the person who asked. */
+/** Turns the server's refusal of a question into a message for the person who asked. */
 export function askProblem(asked: { from: string; to: string }, error: Error, all: readonly Suggestion[]): AskProblem {
   const sides = (["from", "to"] as const).filter((side) => error.message.includes(asked[side]));
   const unknown = error instanceof ApiError && error.status === 404;
@@ -131,7 +131,7 @@ export function askProblem(asked: { from: string; to: string }, error: Error, al
 /** A message of the server as a sentence. */
 const sentence = (said: string) => `${said.charAt(0).toUpperCase()}${said.slice(1)}${/[.?!]$/.test(said) ? "" : "."}`;
 
-/** Up to three names that differ from a misspelt one by little, the most similar first. */
+/** Up to three names that are similar to a misspelt one, the most similar first. */
 export function nearest(name: string, all: readonly Suggestion[]): string[] {
   const wanted = name.toLowerCase();
   const bare = (text: string) => text.replace(/^(tag|group):/, "");

@@ -1,4 +1,4 @@
-/** Details beside the map: a pair of principals down to their nodes, or a rule with its text. */
+/** Details next to the map: a pair of principals down to their nodes, or a rule with its text. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { clsx } from "clsx";
@@ -95,7 +95,7 @@ function useTests() {
   };
 }
 
-/** Whether `why` accepts a name: no prefixes and none of our own labels. */
+/** Whether `why` accepts a name: not a prefix and not one of our own labels. */
 const askable = (name: string) => !name.includes("/") && !name.startsWith("autogroup:") && name !== "other users";
 
 function CellFacts({ row, onRule }: { row: AccessRow; onRule(rule: AccessRule): void }) {

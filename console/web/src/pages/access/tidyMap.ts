@@ -36,7 +36,7 @@ function combinedOn(map: AccessMap, side: "from" | "to"): AccessMap {
 
 const union = (a: readonly string[], b: readonly string[]) => [...new Set([...a, ...b])];
 
-/** What one cell and another say together; `of` counts pairs with all networks, also with those that nobody reaches. */
+/** Two cells combined; `of` counts pairs with all networks, including those that nobody reaches. */
 function sum(known: AccessCell | undefined, cell: AccessCell, networks: number): AccessCell {
   if (!known) return { ...cell, of: cell.of * networks };
   const rules = new Map(known.rules.map((share) => [share.rule, { ...share }]));
@@ -57,7 +57,7 @@ function sum(known: AccessCell | undefined, cell: AccessCell, networks: number):
   };
 }
 
-/** A map that begins with those who have the most access: in the order of names, the first cells may all be empty. */
+/** A map sorted by access, the most first: sorted by name, the first cells might all be empty. */
 export function connectedFirst(map: AccessMap): AccessMap {
   const order = (list: readonly AccessPrincipal[], side: "from" | "to") => {
     const cells = new Array<number>(list.length).fill(0);
@@ -113,17 +113,17 @@ export function withoutSecondNames(rows: readonly AccessRow[]): AccessRow[] {
   });
 }
 
-/** A user's name without the @ that rules may end it with. */
+/** A user's name without the trailing @ that rules may have. */
 const bare = (name: string) => name.replace(/@$/, "");
 
-/** Whether a name in a rule may mean nodes of any tag. */
+/** Whether a name in a rule may refer to nodes with any tag. */
 const anyTag = (name: string) =>
   !name.startsWith("tag:") &&
   !name.startsWith("group:") &&
   !["autogroup:member", "autogroup:self", "autogroup:internet"].includes(name) &&
   !(outsideMesh(name) || name.includes("@"));
 
-/** The same for nodes of people. */
+/** Whether a name in a rule may refer to untagged nodes of any user. */
 const anyPerson = (name: string, known: ReadonlySet<string>) =>
   !name.startsWith("tag:") &&
   !known.has(bare(name)) &&

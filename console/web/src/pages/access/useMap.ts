@@ -35,7 +35,7 @@ export function useMap(by: Detail, draft: string | undefined) {
     draft: text,
     broken: broken ? (drafted.error as ApiError) : undefined,
     error: used.data ? null : used.error,
-    /** Whether the map is based on this text, not on the previous one while a request is in progress. */
+    /** Whether the map is based on this text, rather than on the previous one while a request is in progress. */
     answered: used.data !== undefined && !used.isPlaceholderData,
     retry: () => void used.refetch(),
   };
@@ -54,7 +54,7 @@ export function useNodeRows(node: string, draft: string | undefined): AccessRow[
   }, [out, back, inForce, draft]);
 }
 
-/** A map without the routes that have no access to anything: routes are rarely meant as sources. */
+/** A map without the routes that have no access to anything: routes are rarely sources. */
 export function withoutIdle(map: AccessMap): AccessMap {
   const busy = new Set(map.cells.map((cell) => cell.from));
   const places = new Map<number, number>();

@@ -105,9 +105,7 @@ function Arrived({ node }: { node: Node }) {
   );
 }
 
-/**
- * Why a node neither sees other nodes nor is seen by them; empty if it does, or if there are no other nodes to tell.
- */
+/** Why a node neither sees other nodes nor is seen by them; empty if it does, or if there are no other nodes. */
 function useUnseen(node: Node): string {
   const policy = usePolicyTags();
   const others = useNodes().data?.items.some((other) => other.id !== node.id && !other.expired);

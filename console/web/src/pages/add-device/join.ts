@@ -24,7 +24,7 @@ const prefix =
 export const prefixesOf = (typed: string) => typed.split(/[\s,]+/).filter(Boolean);
 export const notAPrefix = (typed: string) => prefixesOf(typed).find((each) => !prefix.test(each));
 
-/** The command with which a computer joins. Values that cannot be part of it are left out. */
+/** The command with which a computer joins. Values that cannot be part of it are omitted. */
 export function joinLine(system: Computer, server: string, key: string, options: JoinOptions): string {
   const name = dnsName(options.hostname);
   const routes = prefixesOf(options.routes).filter((each) => prefix.test(each));

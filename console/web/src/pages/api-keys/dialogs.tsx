@@ -51,7 +51,7 @@ export function Revoke({ of: key, onClose }: { of: ApiKey; onClose(): void }) {
   );
 }
 
-/** Deletes keys from the list, and reports which failed and why, with a way to retry those. */
+/** Deletes keys from the list, and reports which ones failed and why, with an option to retry these. */
 function useRemove(onClose: () => void) {
   const status = useStatus();
   const [busy, setBusy] = useState(false);

@@ -12,7 +12,7 @@ export interface DNSForm {
 export type DNSField = Exclude<keyof DNSForm, "magicDNS">;
 export const dnsFields: readonly DNSField[] = ["nameservers", "searchDomains", "split", "extraRecords"];
 
-/** What a change sends; unchanged members are omitted. */
+/** What a change sends; unchanged fields are omitted. */
 export type DNSChange = Partial<Pick<DNS, "magicDNS" | DNSField>>;
 export type Problems = Partial<Record<DNSField | "magicDNS", string>>;
 
@@ -32,13 +32,13 @@ export function formOf(dns: DNS): DNSForm {
 const linesOf = (typed: string) => typed.split("\n").map((line) => line.trim());
 const tidy = (typed: string) => linesOf(typed).filter(Boolean).join("\n");
 
-/** The members in which two forms differ. */
+/** The fields in which two forms differ. */
 export const differing = (a: DNSForm, b: DNSForm): (keyof DNSForm)[] =>
   (Object.keys(a) as (keyof DNSForm)[]).filter((name) =>
     name === "magicDNS" ? a.magicDNS !== b.magicDNS : tidy(a[name]) !== tidy(b[name]),
   );
 
-/** The members that two people changed differently. */
+/** The fields that two people changed differently. */
 export const clashing = (from: DNSForm, mine: DNSForm, theirs: DNSForm): (keyof DNSForm)[] => {
   const both = [differing(from, theirs), differing(mine, theirs)];
   return differing(from, mine).filter((name) => both.every((names) => names.includes(name)));

@@ -9,7 +9,7 @@ import { CopyButton, Time, useNow } from "@/ui";
 const t = text.keys;
 const most = 12;
 
-/** The details of a key, beside the list. */
+/** The details of a key, next to the list. */
 export function KeySummary({ of: key, creator }: { of: PreAuthKey; creator: string | undefined }) {
   const now = useNow();
   const policy = usePolicyTags();

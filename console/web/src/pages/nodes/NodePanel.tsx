@@ -6,7 +6,7 @@ import { useNode } from "@/nodes/useNode";
 import { printable, text } from "@/text";
 import { Empty, ErrorState, SidePanel, Skeleton } from "@/ui";
 
-/** The details of a node beside the list. */
+/** The details of a node, next to the list. */
 export default function NodePanel({
   id,
   tab,

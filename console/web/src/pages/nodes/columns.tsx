@@ -41,7 +41,7 @@ export interface NodeFacts {
   onOpen(node: Node): void;
 }
 
-/** A link with the node's name. It opens the node beside the list; in another tab it opens the node's page. */
+/** A link with the node's name. It opens the node next to the list; in another tab it opens the node's page. */
 export function NodeLink({ node, onOpen, className }: { node: Node; onOpen(node: Node): void; className: string }) {
   const open = (event: MouseEvent) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
@@ -56,7 +56,7 @@ export function NodeLink({ node, onOpen, className }: { node: Node; onOpen(node:
   );
 }
 
-/** Why a node needs attention. It stays beside the name, whichever columns have room. */
+/** Why a node needs attention. It stays next to the name, whichever columns fit. */
 export function Attention({ node, around }: { node: Node; around: Around }) {
   const why = attentionOf(node, around);
   const tone = why === "expired" || why === "offline" ? "bad" : "warn";

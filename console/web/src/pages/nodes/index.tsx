@@ -212,7 +212,7 @@ function StaleHelp({
   );
 }
 
-/** A device joins with a key or by approval: without the right to either, the user cannot add one. */
+/** A device joins with a key or by approval: without permission for either, the user cannot add one. */
 function useMayAdd() {
   const can = useCan();
   return can("preauthkeys:write") || can("logins:write");

@@ -126,7 +126,7 @@ function extensions(current: RefObject<CodeEditorProps>) {
   return [
     codeLook(words.label),
     lineNumbers(),
-    // A line that is cut off hides the edit itself, or its mistake.
+    // A truncated line could hide the edit itself, or a mistake in it.
     EditorView.lineWrapping,
     lintGutter(),
     history(),

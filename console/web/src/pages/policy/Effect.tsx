@@ -18,7 +18,10 @@ export function Effect({
 }: {
   effect: PolicyEffect;
   actions: EffectActions;
-  /** What the effect is about: hints belong to a text being edited, open connections to a change about to be saved. */
+  /**
+   * The context of the effect: hints are shown for a text being edited, open connections for a change about to be
+   * saved.
+   */
   of?: "edit" | "save" | "past";
 }) {
   const t = words.effect;
@@ -81,7 +84,7 @@ export function PastEffect({
   return <Effect effect={effect} actions={{ node, documents }} of="past" />;
 }
 
-/** Warnings that nobody should miss: a box for each kind. */
+/** Important warnings: a box for each kind. */
 export function Guards({ guards }: { guards: PolicyEffect["guards"] }) {
   const kinds = [...new Set(guards.map((guard) => guard.kind))];
   return kinds.map((kind) => (

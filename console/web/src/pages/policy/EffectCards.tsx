@@ -62,7 +62,7 @@ function AddTest({
   );
 }
 
-/** What a part of a change takes away and gives, and for how many pairs if the whole has several parts. */
+/** What a part of a change removes and adds, and for how many pairs if the change has several parts. */
 interface CardPart {
   lost: string;
   gained: string;
@@ -72,7 +72,7 @@ interface CardPart {
 interface CardProps {
   from: string;
   to: string;
-  /** Who is concerned, where the ends are named as the rule does. */
+  /** Who is affected, if the ends are named as in the rule. */
   concerns?: string;
   parts: readonly CardPart[];
   amount?: number;
@@ -82,7 +82,7 @@ interface CardProps {
   children?: ReactNode;
 }
 
-/** One change: from whom to whom, what, and because of which lines. */
+/** One change: source, destination, what changes, and the lines that cause it. */
 function Card({ from, to, concerns, parts, amount, lostLines, gainedLines, actions, children }: CardProps) {
   const t = words.effect;
   const [lost, gained] = [parts.some((part) => part.lost), parts.some((part) => part.gained)];
@@ -134,7 +134,7 @@ function PartWords({ part: { lost, gained, pairs } }: { part: CardPart }) {
   );
 }
 
-/** The ends of a group as the rules name them, or else all who are concerned. */
+/** The ends of a group as the rules name them, or else all affected principals. */
 function endsOf<T extends Shift | ShellShift>({ whole, parts }: Group<T>, { documents, node }: EffectActions) {
   const ends = ruleEnds(parts, documents, node);
   const from = principalWords(whole.from);
@@ -143,7 +143,7 @@ function endsOf<T extends Shift | ShellShift>({ whole, parts }: Group<T>, { docu
   return { from: named(ends.from), to: named(ends.to), concerns: named(ends.from) === from ? undefined : from };
 }
 
-/** Each part in words; with its pairs if there are several. */
+/** Each part as text, with its number of pairs if there are several parts. */
 const partsOf = <T extends Shift | ShellShift>(parts: readonly T[], say: (list: T["lost"]) => string): CardPart[] =>
   parts.map((part) => ({
     lost: part.lost.length > 0 ? say(part.lost) : "",

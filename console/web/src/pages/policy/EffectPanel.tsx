@@ -14,7 +14,7 @@ import type { Verdict } from "./useVerdict";
 
 const place = "fairlead.policy-viewer";
 
-/** The user who is looking, as selected in this browser: the server does not know who owns a key. */
+/** The current user, as selected in this browser: the server does not know who owns a key. */
 export function useViewer(): [string, (viewer: string) => void] {
   const [viewer, setViewer] = useState(() => {
     try {

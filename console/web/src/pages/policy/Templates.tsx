@@ -15,7 +15,7 @@ export default function Templates({
   onClose,
 }: {
   users: readonly { name: string }[];
-  /** The user who is looking, as a policy names them, or empty. */
+  /** The current user in the syntax of a policy, or empty. */
   viewer: string;
   onUse(policy: string, name: string): void;
   onClose(): void;

@@ -140,7 +140,7 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
           </div>
         )}
       </div>
-      {/* A version that somebody else saves meanwhile is not part of the text: the banner asks to merge first. */}
+      {/* A version that somebody else saves in the meantime is not part of the text: the banner asks to merge first. */}
       {layer === "review" && !bench.moved && (
         <Review
           text={text}

@@ -22,7 +22,9 @@ export function lineChanges(before: string, after: string): LineChange[] {
   }));
 }
 
-/** The position in the new text of a line of the old one: the line itself, or the place where it was. From 1. */
+/**
+ * The position in the new text of a line of the old one: the line itself, or the position where it was. Counted from 1.
+ */
 export function lineAfter(changes: readonly LineChange[], line: number): number {
   const at = line - 1;
   let moved = 0;
@@ -95,7 +97,7 @@ function regions(own: readonly LineChange[], others: readonly LineChange[]): Reg
   return found;
 }
 
-/** What one side has in place of a range of the base. */
+/** The lines of one side that replace a range of the base. */
 function cut(lines: string[], changes: readonly LineChange[], from: number, to: number): string[] {
   const first = changes[0];
   const last = changes.at(-1);

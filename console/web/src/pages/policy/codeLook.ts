@@ -97,8 +97,8 @@ const language = StreamLanguage.define({
 });
 
 /**
- * Measures lines again whenever fonts have loaded. The view that first uses a font starts loading it, so the fonts may be
- * complete before that and again after it; until lines are measured with the right one, the gutter is off.
+ * Measures lines again whenever fonts have loaded. The view that first uses a font starts loading it, so document.fonts
+ * may be ready before that and again after it; until lines are measured with the right font, the gutter is misaligned.
  */
 const measuredWithFonts = ViewPlugin.define((view) => {
   const measure = () => view.requestMeasure();

@@ -6,7 +6,7 @@ import { fits } from "./names";
 
 type Principals = PolicyEffect["shifts"][number]["from"];
 
-/** What changes for some principals; the shifts of an effect all have these members. */
+/** What changes for some principals; the shifts of an effect all have these fields. */
 interface Change {
   from: Principals;
   to: Principals;
@@ -22,20 +22,20 @@ interface Change {
 
 /** The changes that one rule makes, or several rules together. */
 export interface Group<T> {
-  /** All of it as one change. What is lost and gained is that of the largest part. */
+  /** The whole group as one change. What is lost and gained is taken from the largest part. */
   whole: T;
-  /** One for each kind of change, such as other ports, the most pairs first. */
+  /** One part for each kind of change, such as different ports, largest number of pairs first. */
   parts: T[];
 }
 
 const mostSamples = 20;
 
-/** One group for each rule, or combination of rules, that causes changes; the most pairs first. */
+/** One group for each rule, or combination of rules, that causes changes; largest number of pairs first. */
 export function groupsByRule<T extends Change>(shifts: readonly T[]): Group<T>[] {
   const byLines = new Map<string, T[]>();
   shifts.forEach((shift, i) => {
     const lines = [...shift.lostLines, ...shift.gainedLines];
-    // Without rules on both sides there is nothing to join them by.
+    // Without rules on either side, there is nothing to group them by.
     const key = lines.length > 0 ? JSON.stringify([shift.own, shift.lostLines, shift.gainedLines]) : String(i);
     byLines.set(key, [...(byLines.get(key) ?? []), shift]);
   });
@@ -51,7 +51,7 @@ export function groupsByRule<T extends Change>(shifts: readonly T[]): Group<T>[]
   return groups.sort((a, b) => b.whole.pairs - a.whole.pairs);
 }
 
-/** Several changes as one. The first says what is lost and gained. */
+/** Several changes as one. What is lost and gained is taken from the first. */
 function joined<T extends Change>(shifts: readonly T[]): T {
   const [first] = shifts as [T];
   if (shifts.length === 1) return first;
@@ -121,14 +121,14 @@ export function ruleEnds<T extends Change>(
 const rulesOn = (document: Document, lines: readonly number[]) =>
   document.rules.filter((rule) => lines.includes(rule.line));
 
-/** Whether ports as a rule writes them, such as 22,8000-8100, have a port among them. */
+/** Whether ports in the syntax of rules, such as 22,8000-8100, include a port. */
 const opens = (ports: string, port: number) =>
   ports.split(",").some((range) => {
     const [first, last = first] = range.trim().split("-");
     return first === "*" || (Number(first) <= port && port <= Number(last));
   });
 
-/** Whether a name in a rule means a node. */
+/** Whether a name in a rule refers to a node. */
 function means(name: string, node: Node, document: Document): boolean {
   if (name === "*" || name === "autogroup:danger-all") return true;
   if (name.startsWith("tag:")) return node.tags.includes(name);

@@ -26,7 +26,7 @@ export interface Removal {
   any: boolean;
   /** Pairs that lose something; 0 if only SSH or routes are affected. */
   pairs: number;
-  /** There are more than were counted. */
+  /** There are more pairs than were counted. */
   more: boolean;
 }
 
@@ -56,8 +56,8 @@ export function shellWords(users: ShellShift["lost"]): string {
 }
 
 /**
- * A test that pins a change: what is gained must stay reachable, what is lost must not come back. It names nodes the
- * way the rules that cause the change do; `rules` is their text.
+ * A test that pins a change: what is gained must stay reachable, what is lost must not come back. It names nodes as the
+ * rules that cause the change do; `rules` is their text.
  */
 export function testOf(shift: Shift, from: Node | undefined, to: Node | undefined, rules = ""): TestEntry | null {
   const source = from && endOf(from, rules);

@@ -31,7 +31,7 @@ export function hintsOf(document: Document, network: Network): Found[] {
 
 type Rule = Document["rules"][number];
 
-/** Whether the text of one rule alone shows that it allows everything the other does. */
+/** Whether the text of a rule is enough to show that it allows everything that the other does. */
 function covers(one: Rule, other: Rule): boolean {
   const all = (part: readonly string[], whole: readonly string[], any: string) =>
     whole.includes(any) || part.every((name) => whole.includes(name));

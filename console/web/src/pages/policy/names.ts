@@ -70,7 +70,7 @@ export function meaningOf(
 export interface Suggestion {
   label: string;
   detail?: string;
-  /** Members are inserted with their colon. */
+  /** Field names are inserted with their colon. */
   member?: boolean;
 }
 
@@ -112,7 +112,7 @@ const ports: [string, string][] = [
 ];
 
 /**
- * Completions for a position in the policy. The path consists of names and indexes; the last is what is being written.
+ * Completions for a position in the policy. The path consists of names and indexes; the last is what is being typed.
  */
 export function suggestionsAt(
   path: readonly (string | number)[],

@@ -2,7 +2,7 @@ import { type ParseError, parse, printParseErrorCode } from "jsonc-parser";
 import type { PolicyProblem } from "@/api";
 import { words } from "@/text/policy";
 
-/** A problem at a position in the text. Lines and columns count from 1; line 0 is the text as a whole. */
+/** A problem at a position in the text. Lines and columns count from 1; line 0 is the whole text. */
 export type Found = PolicyProblem;
 
 /** Why the text is not valid JSON with comments. Known immediately, without asking the server. */

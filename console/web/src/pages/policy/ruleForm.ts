@@ -12,7 +12,7 @@ export interface RuleInput {
 
 const t = policyForms.rule;
 
-/** The rule that a form describes; null if something is missing or wrong, which is said for each field. */
+/** The rule that a form describes; null if something is missing or wrong; each field shows what. */
 export function ruleOf({ who, what, ports, proto, comment }: RuleInput): {
   rule: RuleEntry | null;
   errors: { who?: string; what?: string; ports?: string };
@@ -36,7 +36,7 @@ export function ruleOf({ who, what, ports, proto, comment }: RuleInput): {
   };
 }
 
-/** Ports as rules write them; all if none are given, null if they are none. */
+/** Ports in the syntax of rules; all if the field is empty, null if they are invalid. */
 export function portsOf(typed: string): string | null {
   const text = typed.trim();
   if (text === "" || text === "*") return "*";

@@ -1,11 +1,11 @@
-/** Policies to start from, as texts. The people in them exist; the tags are for nodes to come. */
+/** Policies to start from, as texts. The people in them exist; the tags are for future nodes. */
 
 export type TemplateName = "home" | "team" | "company" | "contractor";
 
 export const templateNames: readonly TemplateName[] = ["home", "team", "company", "contractor"];
 
 interface People {
-  /** Who gets the rights of administrators, as a policy names them. */
+  /** Who becomes an administrator, in the syntax of a policy. */
   admins: readonly string[];
   /** All others. */
   others: readonly string[];

@@ -17,7 +17,7 @@ export function tidied(text: string): string {
   for (const line of broken.split(/\r?\n/)) {
     const words = line.trim();
     if (inComment) {
-      // The layout inside a comment is its author's choice.
+      // The layout inside a comment is left as it is.
       lines.push(line.trimEnd());
     } else {
       const closing = /^[}\]]+/.exec(words.replace(/[\s,]/g, ""))?.[0].length ?? 0;
@@ -49,7 +49,7 @@ function readLine(line: string, inComment: boolean): { deeper: number; inComment
   return { deeper, inComment: false };
 }
 
-/** One line for each member and each rule; the content of a rule stays together. */
+/** One line for each field and each rule; the content of a rule stays on one line. */
 function brokenUp(text: string, unit: string): string {
   const scanner = createScanner(text, false);
   let out = "";

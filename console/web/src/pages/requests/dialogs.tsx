@@ -126,7 +126,7 @@ function Approve({ login, onClose }: { login: PendingLogin | null; onClose(): vo
   );
 }
 
-/** The future owner of the node. Without the right to see users, the name is typed. */
+/** The future owner of the node. Without permission to see users, the name is typed. */
 function OwnerField({ value, onChange, missing }: { value: string; onChange(name: string): void; missing: boolean }) {
   const words = t.approve;
   const can = useCan();

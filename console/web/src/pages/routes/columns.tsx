@@ -30,7 +30,7 @@ export function StateBadge({ state }: { state: RouteState }) {
   );
 }
 
-/** A switch that approves or disables the route; hidden without the right. */
+/** A switch that approves or disables the route; hidden without permission. */
 export function RouteSwitch({ row }: { row: RouteRow }) {
   const { offered, why } = useWrites("routes:write");
   const turn = useTurnRoutes();

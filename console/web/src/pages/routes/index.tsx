@@ -1,4 +1,7 @@
-/** Networks behind nodes, and exit nodes: their routers, which ones wait for approval, and which ones served. */
+/**
+ * Networks behind nodes, and exit nodes: their routers, which ones are waiting for approval, and which ones were in
+ * use.
+ */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Ban, Check, Route } from "lucide-react";

@@ -105,7 +105,7 @@ function Health({ server }: { server: ServerState }) {
 
 const cell = "border-t border-hair px-4 py-2 align-top";
 
-/** A table that scrolls horizontally where there is no room for its columns. */
+/** A table that scrolls horizontally if its columns do not fit. */
 function ScrollingTable({
   label,
   titles,

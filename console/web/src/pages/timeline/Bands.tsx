@@ -36,7 +36,7 @@ interface BandsProps {
   compact: boolean;
 }
 
-/** Events above and presence below, on a common axis with a marker across both. */
+/** Events above and presence below, on a common axis, with a marker across both. */
 export function Bands(props: BandsProps) {
   const { from, to, told, nodes, compact } = props;
   const lanes = useMemo(() => (compact ? (["all"] as const) : props.lanes), [compact, props.lanes]);

@@ -95,7 +95,7 @@ export const Marks = memo(function Marks({
   );
 });
 
-/** One event is a disc, or a ring if something ended; several are a larger disc with their number. */
+/** A single event is a disc, or a ring if something ended; several events are a larger disc with their number. */
 function Shape({ mark, x, y }: { mark: EventMark; x: number; y: number }) {
   const count = mark.told.length;
   const ended = mark.told.every((each) => each.words.ended);

@@ -100,7 +100,7 @@ export function PresenceControls({
   nodes: readonly Node[];
   usual: boolean;
   onNodes(ids: string[] | null): void;
-  /** Where there is little room, the strips are shown on request. */
+  /** On narrow screens, the strips are shown on request. */
   fold?: { open: boolean; toggle(): void };
 }) {
   const [adding, setAdding] = useState(false);
@@ -214,7 +214,7 @@ export const PresenceRows = memo(function PresenceRows({
   to: number;
   live: boolean;
   width: number;
-  /** Without labels at the side: each strip has its own above. */
+  /** Without labels at the side: each strip has its label above it. */
   compact: boolean;
   onNodes(ids: string[] | null): void;
 }) {

@@ -59,9 +59,9 @@ export interface EventMark {
 export const cell = 24;
 
 /**
- * The marks of a lane: single events where there is room, one mark for events that would touch. Events are newest
- * first; x returns their position; "all" is one lane for everything. Marks are sorted from left to right and never
- * closer than a cell.
+ * The marks of a lane: single events where they fit, one mark for events that would overlap. Events are newest first; x
+ * returns their position; "all" is one lane for everything. Marks are sorted from left to right and never closer than a
+ * cell.
  */
 export function marksOf(told: readonly Told[], lane: EventMark["lane"], x: (at: number) => number): EventMark[] {
   const marks: (EventMark & { right: number })[] = [];

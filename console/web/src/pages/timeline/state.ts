@@ -72,7 +72,7 @@ export function useTimelineEvents(search: TimelineSearch, asked: Period) {
   return { ...query, told, lanes, filter };
 }
 
-/** The event in the address, even if it is older than what is loaded. */
+/** The event in the address, even if it is older than the loaded events. */
 export function useOpenEvent(id: string, told: readonly Told[]): Told | null {
   const can = useCan()("history:read");
   const here = useMemo(() => told.find((each) => each.entry.id === id) ?? null, [told, id]);

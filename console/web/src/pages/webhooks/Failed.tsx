@@ -8,7 +8,7 @@ import { failedQuery } from "./queries";
 
 const t = webhooksPage.deliveries;
 
-/** The events that a receiver did not accept, each with a button that sends it again. */
+/** The events that a receiver did not accept, each with a button to resend it. */
 export function Failed({ webhookId, maySend, why }: { webhookId: string; maySend: boolean; why: string }) {
   const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
     failedQuery(webhookId),
@@ -78,7 +78,7 @@ export function Failed({ webhookId, maySend, why }: { webhookId: string; maySend
   );
 }
 
-/** Sends events again, one after the other: the server refuses two at once for the same receiver. */
+/** Resends events, one after the other: the server refuses two at once for the same receiver. */
 function useRedeliver(webhookId: string) {
   const client = useQueryClient();
   const status = useStatus();

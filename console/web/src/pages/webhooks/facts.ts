@@ -12,7 +12,9 @@ export function stateOf({ enabled, delivery }: Pick<Webhook, "enabled" | "delive
   return delivery.lastSuccess || delivery.lastFailure ? "ok" : "unused";
 }
 
-/** The host of a receiver, by which people know it. Keys without the right to see the whole URL get only the host. */
+/**
+ * The host of a receiver, which people recognise it by. Keys without permission to see the whole URL get only the host.
+ */
 export function hostOf(url: string): string {
   try {
     return printable(new URL(url).host);
@@ -31,7 +33,7 @@ export function isReceiver(url: string): boolean {
   }
 }
 
-/** The event names in a line, each once. */
+/** The event names in a line, without duplicates. */
 export const eventsOf = (typed: string): string[] => [...new Set(typed.split(/[\s,]+/).filter(Boolean))];
 
 const kinds = ["user", "node", "preauthkey", "apikey", "login", "sshgrant", "policy", "dns", "webhook", "clock"];

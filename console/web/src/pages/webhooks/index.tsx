@@ -1,4 +1,4 @@
-/** Webhooks: where the server reports changes, and how each receiver does. */
+/** Webhooks: where the server sends events, and the state of each receiver. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pencil, Plus, RefreshCw, Send, Trash2, Webhook as WebhookIcon } from "lucide-react";
 import { useState } from "react";
@@ -78,7 +78,7 @@ export function WebhooksPage() {
   );
 }
 
-/** Whether the key may send tests and send events again, which needs less than changing webhooks. */
+/** Whether the key may send tests and resend events, which needs fewer permissions than changing webhooks. */
 function useMaySend() {
   const { key } = useSession();
   return key.role !== "read" && (key.scopes.length === 0 || key.scopes.includes("webhooks"));

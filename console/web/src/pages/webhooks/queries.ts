@@ -1,7 +1,7 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { api, keys } from "@/api";
 
-/** The webhooks. How their receivers do causes no event, so it is read again while it is shown. */
+/** The webhooks. A change in the state of a receiver causes no event, so the list is refetched while it is shown. */
 export const webhooksQuery = queryOptions({
   queryKey: keys.webhooks,
   queryFn: async ({ signal }) => (await api.get("/api/v1/webhooks", { signal })).webhooks,

@@ -18,12 +18,12 @@ import { useRowFocus } from "./useRowFocus";
 import { WideTable } from "./WideTable";
 
 const heights = { comfortable: 40, compact: 32, phone: 61 };
-/** The height of the sticky header row, which is not available for rows. */
+/** The height of the sticky header row, which takes space from the rows. */
 const headRow = 36;
 
 /**
- * The list component of the console. Only visible rows are rendered. It renders again when a property changes: an
- * unstable one costs a render for every letter typed into a filter.
+ * The list component of the console. Only visible rows are rendered. It renders again when a property changes, so an
+ * unstable property costs a render for every letter typed into a filter.
  */
 export const DataTable = memo(Table) as typeof Table;
 
@@ -82,7 +82,7 @@ function Table<T>(props: DataTableProps<T>) {
         onBlur={(e) => !e.currentTarget.contains(e.relatedTarget) && release("focus")}
         className={clsx(
           "min-h-0 flex-1 overflow-auto bg-surface -outline-offset-2",
-          // The bar of the selected rows must not cover the last rows.
+          // The bulk action bar must not cover the last rows.
           (selected?.size ?? 0) > 0 && (phone ? "pb-28" : "pb-20"),
         )}
       >

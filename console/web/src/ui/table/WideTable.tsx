@@ -18,7 +18,7 @@ interface WideTableProps<T> extends DataTableProps<T> {
   rowCount: number;
   visible: Visible<T>;
   height: number;
-  /** Whether Tab leads to this row. */
+  /** Whether this row is the Tab stop. */
   isActive(id: string): boolean;
   onToggle(id: string, range: boolean): void;
   onFocus(id: string): void;

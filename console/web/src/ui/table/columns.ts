@@ -12,7 +12,7 @@ export interface Column<T> {
   width?: number;
   /** The minimum width of the column without a width. */
   least?: number;
-  /** If there is no room, the column with the highest value is hidden first. */
+  /** If the columns do not fit, the one with the highest value is hidden first. */
   yields?: number;
   /** Cannot be hidden. */
   fixed?: boolean;
@@ -31,7 +31,7 @@ export function columnsShown<T>(columns: readonly Column<T>[], chosen: string): 
 export const leastWidth = 148;
 export const sideWidths = { select: 48, menu: 56 };
 
-/** The columns that fit. Columns that the user selected all stay, and the list scrolls. */
+/** The columns that fit. Columns that the user selected are all kept, and the list scrolls. */
 export function columnsFitting<T>(columns: readonly Column<T>[], chosen: string, room: number): Column<T>[] {
   const shown = columnsShown(columns, chosen);
   if (chosen || room === 0) return shown;

@@ -18,8 +18,8 @@ export function layOut<T>(groups: readonly Group<T>[], rowId: (row: T) => string
 }
 
 /**
- * New rows in the old order, for a list that is being read: removed rows are dropped, new ones are at the end. `moved`
- * is how many rows are not where they would be.
+ * New rows in the old order, for a list that somebody is reading: removed rows are dropped, and new ones are added at
+ * the end. `moved` is how many rows are out of place.
  */
 export function freeze<T>(
   before: readonly string[],

@@ -2,7 +2,8 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type Entry, freeze } from "./order";
 
 /**
- * Keeps the order while the pointer or the focus is in the list. This holds back only new data, not other reorderings.
+ * Keeps the order while the pointer or the focus is in the list. It delays only reordering by new data, not by the
+ * user.
  */
 export function useFrozen<T>(laidOut: readonly Entry<T>[], key: string) {
   const [held, setHeld] = useState<{ pointer: boolean; focus: boolean }>({ pointer: false, focus: false });
