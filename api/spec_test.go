@@ -78,7 +78,7 @@ func TestExactlyThreeAPIOperationsNeedNoKey(t *testing.T) {
 	}
 }
 
-// Clients rely on unset values being sent rather than omitted, so every member of an answer is required.
+// Clients rely on unset values being sent rather than omitted, so every field of a response is required.
 func TestAnswersLeaveNoMemberOut(t *testing.T) {
 	page := []string{"next"} // for clients that ask for pages
 	optional := map[string][]string{

@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// ClientWithResponses is a client that reads the answers, too. An operation that answers
-// with something else than JSON, such as the stream of events, has no method here but
-// that of [Client].
+// ClientWithResponses is a client that also decodes the responses. Operations with a
+// response other than JSON, such as the event stream, have a method only in [Client].
 type ClientWithResponses struct{ ClientInterface }
 
-// NewClientWithResponses returns a client of the server with this URL.
+// NewClientWithResponses returns a client for the server at this URL.
 func NewClientWithResponses(server string, opts ...ClientOption) (*ClientWithResponses, error) {
 	client, err := NewClient(server, opts...)
 	if err != nil {
@@ -35,24 +34,24 @@ func WithBaseURL(baseURL string) ClientOption {
 	}
 }
 
-// Response is an answer.
+// Response is a decoded response.
 type Response[T any] struct {
 	HTTPResponse *http.Response
 	Body         []byte
-	// JSON200 is the body of an answer with status 200.
+	// JSON200 is the body of a response with status 200.
 	JSON200 *T
-	// Problem is the body of an error; nil if something other than Fairlead answered.
+	// Problem is the body of an error; nil if the response did not come from Fairlead.
 	Problem *Problem
 }
 
-// Status returns the status of the answer as text.
+// Status returns the status of the response as text.
 func (r *Response[T]) Status() string { return r.HTTPResponse.Status }
 
-// StatusCode returns the status of the answer.
+// StatusCode returns the status of the response.
 func (r *Response[T]) StatusCode() int { return r.HTTPResponse.StatusCode }
 
-// Parse reads the answer to a call of [Client] and closes it. It returns the error of the
-// call, or one of its own if the answer broke off or is not the JSON that it claims to be.
+// Parse reads the response to a call of [Client] and closes it. It returns the error of
+// the call, or its own if the response is truncated or is not valid JSON.
 func Parse[T any](resp *http.Response, err error) (*Response[T], error) {
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ type schema struct {
 	Properties map[string]yaml.Node
 }
 
-// UnmarshalYAML implements yaml.Unmarshaler. It records attributes that nothing reads.
+// UnmarshalYAML implements yaml.Unmarshaler. It records unknown attributes.
 func (o *operation) UnmarshalYAML(n *yaml.Node) error {
 	type plain operation
 	if err := n.Decode((*plain)(o)); err != nil {

@@ -1,6 +1,6 @@
-// Command webhook-receiver takes the events of a webhook, checks their signatures
-// and prints them, one to a line. It is an example to begin with: it imports
-// nothing but the standard library.
+// Command webhook-receiver receives the events of a webhook, checks their signatures and
+// prints them, one per line. It is an example to start from and uses only the standard
+// library.
 //
 //	WEBHOOK_SECRET_FILE=secret go run ./docs/examples/webhook-receiver 127.0.0.1:9000
 package main
@@ -21,8 +21,8 @@ import (
 
 const (
 	maxBody = 1 << 20
-	// maxAge is how old a request may be: one that was overheard cannot be sent
-	// again later.
+	// maxAge is how old a request may be, so that an intercepted one cannot be replayed
+	// later.
 	maxAge = 5 * time.Minute
 )
 
@@ -42,12 +42,13 @@ func receive(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body cannot be read", http.StatusBadRequest)
 		return
 	}
-	secret, err := os.ReadFile(os.Getenv("WEBHOOK_SECRET_FILE")) // each time, so that a new one counts at once
+	secret, err := os.ReadFile(os.Getenv("WEBHOOK_SECRET_FILE")) // read each time, so that a new secret takes effect immediately
 	if err != nil || !genuine(strings.TrimSpace(string(secret)), r.Header, body) {
 		http.Error(w, "the signature is wrong", http.StatusUnauthorized)
 		return
 	}
-	// An event may come twice: a receiver that acts on it remembers this id.
+	// An event may be delivered twice: a receiver that acts on it should remember this
+	// id.
 	var event struct{ ID, Event, Type, Kind, Object string }
 	if err := json.Unmarshal(body, &event); err != nil {
 		http.Error(w, "the body is not JSON", http.StatusBadRequest)
@@ -57,7 +58,7 @@ func receive(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// genuine reports whether a request was signed with the secret, not long ago.
+// genuine reports whether a request was recently signed with the secret.
 func genuine(secret string, h http.Header, body []byte) bool {
 	timestamp := h.Get("Mesh-Timestamp")
 	sent, err := strconv.ParseInt(timestamp, 10, 64)
@@ -68,5 +69,5 @@ func genuine(secret string, h http.Header, body []byte) bool {
 	mac.Write([]byte(timestamp + "."))
 	mac.Write(body)
 	want := "v1=" + hex.EncodeToString(mac.Sum(nil))
-	return hmac.Equal([]byte(h.Get("Mesh-Signature")), []byte(want)) // takes the same time whatever differs
+	return hmac.Equal([]byte(h.Get("Mesh-Signature")), []byte(want)) // takes constant time
 }
