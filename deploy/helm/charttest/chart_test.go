@@ -171,7 +171,7 @@ func everyRelease(t *testing.T, check func(*testing.T, release)) {
 	}
 }
 
-// Replicas of the server spread over nodes, whatever else runs there.
+// Replicas of the server are spread over nodes, whatever else runs there.
 func TestReplicasSpreadAmongThemselves(t *testing.T) {
 	seen := 0
 	everyRelease(t, func(t *testing.T, r release) {
@@ -240,7 +240,7 @@ func (r release) services(t *testing.T) map[string]core.PodTemplateSpec {
 }
 
 // While the database is down, /health fails on all replicas and /ready on none. If /ready
-// fails, devices should go elsewhere soon.
+// fails, devices should be sent to another replica soon.
 func TestPodsOutliveTheirDatabase(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
 		for name, pods := range r.services(t) {
@@ -286,7 +286,7 @@ func TestPartsFindEachOther(t *testing.T) {
 	})
 }
 
-// leads checks that exactly one kind of pod answers on a port.
+// leads checks that a port leads to exactly one kind of pod.
 func (r release) leads(t *testing.T, name string, selector map[string]string, port core.ServicePort) {
 	t.Helper()
 	found := 0

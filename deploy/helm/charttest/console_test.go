@@ -10,8 +10,8 @@ import (
 	networking "k8s.io/api/networking/v1"
 )
 
-// The console itself checks whether it would start with the environment of its pod: it
-// gets as far as asking for the health of a console that is not running.
+// The console itself checks whether it would start with the environment of its pod: it gets
+// as far as requesting the health of a console that is not running.
 func TestConsoleAcceptsItsEnvironment(t *testing.T) {
 	seen := 0
 	everyRelease(t, func(t *testing.T, r release) {
