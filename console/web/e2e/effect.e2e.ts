@@ -50,7 +50,7 @@ describe("the effect of an edit", () => {
     expect(gained).toBeGreaterThan(0);
     expect(await number(/lose access/)).toBe(0);
     await tile(/pairs gain access/)
-      .getByText(`${gained.toLocaleString("en")} had other ports before`)
+      .getByText(`${gained.toLocaleString("en")} had access on other ports`)
       .waitFor();
     const ports = cards().filter({ hasText: "gains port 22" });
     expect(await ports.count()).toBe(1);

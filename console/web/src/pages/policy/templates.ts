@@ -87,7 +87,7 @@ const texts: Record<TemplateName, (people: People) => string> = {
     { "action": "accept", "src": ["group:admins"], "dst": ["*:*"] },
     // Everyone reaches their own devices.
     { "action": "accept", "src": ["autogroup:member"], "dst": ["autogroup:self:*"] },
-    // Developers work on staging, and see only the websites of production.
+    // Developers can reach everything in staging, but only websites in production.
     { "action": "accept", "src": ["group:dev"], "dst": ["tag:staging:*", "tag:prod:443"] },
     // Servers of one environment reach each other.
     { "action": "accept", "src": ["tag:prod"], "dst": ["tag:prod:*"] },
@@ -104,7 +104,7 @@ const texts: Record<TemplateName, (people: People) => string> = {
     { "action": "check", "src": ["group:admins"], "dst": ["tag:prod"], "users": ["root", "autogroup:nonroot"] },
   ],
 
-  // The environments stay apart.
+  // The environments cannot reach each other.
   "tests": [${adminTest(admins, "tag:prod:22", "tag:staging:22")}
     { "src": "tag:staging", "deny": ["tag:prod:22", "tag:prod:443"] },
     { "src": "tag:prod", "deny": ["tag:staging:22"] },

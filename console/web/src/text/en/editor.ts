@@ -44,7 +44,7 @@ export const editor = {
     problems: "Fix the problems first",
   },
 
-  syntaxOther: "Not valid JSON with comments",
+  syntaxOther: "Invalid JSON syntax",
   syntax: {
     InvalidSymbol: "Unexpected word: put strings in quotes",
     InvalidNumberFormat: "Invalid number",
@@ -193,7 +193,7 @@ export const editor = {
     tried: (version: string) => `Version ${version} is active for 5 minutes`,
     failed: "Couldn't save the policy",
     onTrial: "A version is on trial. Keep or revert it before you save another.",
-    wait: "The effect of your latest edit isn't known yet.",
+    wait: "Still calculating the effect of your latest edit.",
   },
 
   moved: {

@@ -40,7 +40,7 @@ export const keys = {
   },
   kinds: { once: "Single-use", reusable: "Reusable", ephemeral: "Ephemeral" },
   longLivedPowerful: (tags: readonly string[]) =>
-    `Reusable for more than a day from now. The policy lets nodes with ${tags.join(", ")} reach everything, or approves their routes automatically.`,
+    `Reusable, and valid for more than a day. The policy lets nodes with ${tags.join(", ")} reach everything, or approves their routes automatically.`,
   uses: plural({ one: "# use", other: "# uses" }),
   nodes: plural({ one: "# node", other: "# nodes" }),
   showNodes: (key: string) => `Show nodes that joined with ${key}`,

@@ -232,7 +232,7 @@ export const nodes = {
   },
   panel: {
     title: "Node",
-    openPage: "Open as a page",
+    openPage: "Open full page",
     owner: "Owner",
     tags: "Tags",
     addresses: "Addresses",

@@ -5,8 +5,8 @@ const pairs = plural({ one: "# pair", other: "# pairs" });
 /** Texts of the policy editor's find bar, templates, rule form and cards of the effect. */
 export const policyForms = {
   effect: {
-    keepSome: plural({ one: "# keeps other ports", other: "# keep other ports" }),
-    hadSome: plural({ one: "# had other ports before", other: "# had other ports before" }),
+    keepSome: plural({ one: "# keeps access on other ports", other: "# keep access on other ports" }),
+    hadSome: plural({ one: "# had access on other ports", other: "# had access on other ports" }),
     forPairs: (what: string, n: number) => `${what}: ${pairs(n)}`,
     concerns: (names: string) => `Affects ${names}`,
   },
@@ -33,7 +33,7 @@ export const policyForms = {
     title: "Start from a template",
     about: "The template replaces the text in the editor as a draft. Nothing is saved until you review it.",
     choose: "Template",
-    preview: "Text of the template",
+    preview: "Template text",
     submit: "Use template",
     used: (name: string) => `Draft replaced with the template: ${name}`,
     names: {
@@ -43,17 +43,18 @@ export const policyForms = {
       contractor: "Company with contractors",
     },
     summaries: {
-      home: "Everyone reaches their own devices and the shared ones, such as a NAS or a printer.",
-      team: "Administrators reach everything. Everyone reaches their own devices and the websites on the servers.",
-      company: "Developers work on staging and see only the websites of production. Environments are kept apart.",
-      contractor: "Employees reach the servers. Contractors reach one project and nothing else.",
+      home: "Everyone can reach their own devices and shared ones, such as a NAS or a printer.",
+      team: "Administrators can reach everything. Everyone can reach their own devices and the websites on the servers.",
+      company:
+        "Developers can reach everything in staging, but only websites in production. Environments can't reach each other.",
+      contractor: "Employees can reach the servers. Contractors can reach one project and nothing else.",
     },
   },
 
   rule: {
     open: "Add rule",
     title: "Add a rule",
-    about: "Who can reach what, and on which ports. The rest of the text stays as it is.",
+    about: "Who can reach what, and on which ports. The rest of the policy does not change.",
     who: "Who",
     whoHint: "User, group or tag",
     what: "Can reach",

@@ -77,7 +77,7 @@ export const requestWords = {
     rejectTitle: (from: string, to: string) => `Reject SSH from ${from} to ${to}?`,
     rejectBody:
       "The session is closed. Similar sessions are rejected for one minute and can then request approval again.",
-    reasonHint: "Recorded in the log and the audit trail, but not shown to the user.",
+    reasonHint: "Recorded in the log and the audit log, but not shown to the user.",
     rejectSubmit: "Reject session",
     rejected: (from: string, to: string) => `Rejected the session from ${from} to ${to}`,
     answerFailed: "Couldn't send your decision",

@@ -77,7 +77,7 @@ export const webhooksPage = {
     none: "No failed deliveries.",
     failed: "Couldn't load the failed deliveries",
     event: "Event",
-    at: "Given up",
+    at: "Failed",
     attempts: "Attempts",
     answer: "Last response",
     redeliver: "Redeliver",
