@@ -418,7 +418,7 @@ export interface paths {
         /**
          * Delete a node
          * @description The node loses access immediately and is notified. The device can join again as a new node, with a new pre-auth
-         *     key or login.
+         *     key or after approval.
          */
         delete: operations["deleteNode"];
         options?: never;
@@ -451,7 +451,7 @@ export interface paths {
          * Set or disable the expiry of a node
          * @description Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
          *     addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
-         *     expired node without a new login.
+         *     expired node without signing in again.
          *
          *     You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
          *     field would otherwise expire the node immediately.
@@ -2049,8 +2049,8 @@ export interface paths {
         };
         /**
          * Show the state of the server
-         * @description Shows the replica that responds, the other replicas, the status of each component and since when, and what
-         *     online nodes report about the relays. It uses only information that the replica already has and contacts neither
+         * @description Shows the replica that responds, the other replicas, the status of each component and when it last changed,
+         *     and what online nodes report about the relays. It uses only information that the replica already has and contacts neither
          *     the database nor a relay.
          */
         get: operations["showServer"];
@@ -2287,8 +2287,8 @@ export interface components {
              */
             deletedNodes: number;
             /**
-             * @description Tagged nodes that the user added and that still exist. They belong to their tags and keep their access, and
-             *     so does anyone who has such a device.
+             * @description Tagged nodes that the user added and that still exist. They belong to their tags and keep their access, so
+             *     anyone who has such a device keeps access too.
              */
             taggedNodes: components["schemas"]["TaggedNode"][];
         };
@@ -3302,7 +3302,7 @@ export interface components {
             status: "pass" | "warn" | "fail";
             /**
              * Format: date-time
-             * @description Since when this replica has seen this status, to within a few seconds.
+             * @description When this replica first saw this status, to within a few seconds.
              * @example 2026-03-01T08:00:00Z
              */
             since: string;
@@ -5954,12 +5954,12 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description When the node expires, as in the body.
+                 * @description When the node expires. Same as in the body.
                  * @example 2027-01-31T12:00:00Z
                  */
                 expiry?: string;
                 /**
-                 * @description Never expire the node, as in the body.
+                 * @description If true, the node never expires. Same as in the body.
                  * @example false
                  */
                 disableExpiry?: boolean;

@@ -440,7 +440,7 @@ type ClientInterface interface {
 	// DeleteNode Delete a node
 	//
 	// The node loses access immediately and is notified. The device can join again as a new node, with a new pre-auth
-	// key or login.
+	// key or after approval.
 	//
 	// Corresponds with DELETE /api/v1/node/{nodeId} (the `DeleteNode` operationId).
 	DeleteNode(ctx context.Context, nodeID NodeRef, params *DeleteNodeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -496,7 +496,7 @@ type ClientInterface interface {
 	//
 	// Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
 	// addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
-	// expired node without a new login.
+	// expired node without signing in again.
 	//
 	// You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
 	// field would otherwise expire the node immediately.
@@ -510,7 +510,7 @@ type ClientInterface interface {
 	//
 	// Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
 	// addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
-	// expired node without a new login.
+	// expired node without signing in again.
 	//
 	// You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
 	// field would otherwise expire the node immediately.
@@ -990,8 +990,8 @@ type ClientInterface interface {
 
 	// ShowServer Show the state of the server
 	//
-	// Shows the replica that responds, the other replicas, the status of each component and since when, and what
-	// online nodes report about the relays. It uses only information that the replica already has and contacts neither
+	// Shows the replica that responds, the other replicas, the status of each component and when it last changed,
+	// and what online nodes report about the relays. It uses only information that the replica already has and contacts neither
 	// the database nor a relay.
 	//
 	// Corresponds with GET /api/v1/server (the `ShowServer` operationId).
@@ -1967,7 +1967,7 @@ func (c *Client) RegisterNode(ctx context.Context, params *RegisterNodeParams, b
 // DeleteNode Delete a node
 //
 // The node loses access immediately and is notified. The device can join again as a new node, with a new pre-auth
-// key or login.
+// key or after approval.
 //
 // Corresponds with DELETE /api/v1/node/{nodeId} (the `DeleteNode` operationId).
 func (c *Client) DeleteNode(ctx context.Context, nodeID NodeRef, params *DeleteNodeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2083,7 +2083,7 @@ func (c *Client) ApproveRoutes(ctx context.Context, nodeID NodeRef, params *Appr
 //
 // Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
 // addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
-// expired node without a new login.
+// expired node without signing in again.
 //
 // You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
 // field would otherwise expire the node immediately.
@@ -2107,7 +2107,7 @@ func (c *Client) ExpireNodeWithBody(ctx context.Context, nodeID NodeRef, params 
 //
 // Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
 // addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
-// expired node without a new login.
+// expired node without signing in again.
 //
 // You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
 // field would otherwise expire the node immediately.
@@ -3077,8 +3077,8 @@ func (c *Client) ShowRouteHistory(ctx context.Context, routeID RouteRef, params 
 
 // ShowServer Show the state of the server
 //
-// Shows the replica that responds, the other replicas, the status of each component and since when, and what
-// online nodes report about the relays. It uses only information that the replica already has and contacts neither
+// Shows the replica that responds, the other replicas, the status of each component and when it last changed,
+// and what online nodes report about the relays. It uses only information that the replica already has and contacts neither
 // the database nor a relay.
 //
 // Corresponds with GET /api/v1/server (the `ShowServer` operationId).

@@ -2660,7 +2660,7 @@ type ServerCheck struct {
 	// Example: database
 	Part string `json:"part"`
 
-	// Since Since when this replica has seen this status, to within a few seconds.
+	// Since When this replica first saw this status, to within a few seconds.
 	//
 	// Example: 2026-03-01T08:00:00Z
 	Since  time.Time         `json:"since"`
@@ -2859,8 +2859,8 @@ type UserDeletion struct {
 	// Example: 2
 	DeletedNodes int `json:"deletedNodes"`
 
-	// TaggedNodes Tagged nodes that the user added and that still exist. They belong to their tags and keep their access, and
-	// so does anyone who has such a device.
+	// TaggedNodes Tagged nodes that the user added and that still exist. They belong to their tags and keep their access, so
+	// anyone who has such a device keeps access too.
 	TaggedNodes []TaggedNode `json:"taggedNodes"`
 }
 
@@ -3294,10 +3294,10 @@ type ApproveRoutesParams struct {
 
 // ExpireNodeParams defines parameters for ExpireNode.
 type ExpireNodeParams struct {
-	// Expiry When the node expires, as in the body.
+	// Expiry When the node expires. Same as in the body.
 	Expiry *string `form:"expiry,omitempty" json:"expiry,omitempty"`
 
-	// DisableExpiry Never expire the node, as in the body.
+	// DisableExpiry If true, the node never expires. Same as in the body.
 	DisableExpiry *bool `form:"disableExpiry,omitempty" json:"disableExpiry,omitempty"`
 
 	// IfMatch The `ETag` that the object must currently have, or `*` for any.
