@@ -24,11 +24,11 @@ func serve(build cli.Build) *cobra.Command {
 		Long: `Run the server until it is stopped.
 
 SIGTERM or SIGINT shuts it down gracefully: it reports itself as unhealthy,
-finishes open requests and exits. A second signal ends it at once. SIGHUP
+finishes open requests and exits. A second signal stops it immediately. SIGHUP
 reloads the policy file, if there is one. Other configuration changes need a
 restart.
 
-The server does not start without its private key, by which clients recognise
+The server does not start without its private key, by which clients identify
 it. The key is in a file next to the database, or encrypted in the database. If
 it is lost for good, start once with --new-key. Users, nodes and addresses are
 kept, but you must restart every client and give every webhook receiver its new

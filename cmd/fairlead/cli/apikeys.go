@@ -144,8 +144,8 @@ func (t *tool) apiKeysExpire() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "expire (<key> | --prefix <prefix>)",
 		Short: "Expire API keys",
-		Long: `Expire API keys. The server rejects them at once or, with --after, when that
-time has passed, so that you can replace them first.
+		Long: `Expire API keys. The server rejects them immediately or, with --after, when
+that time has passed, so that you can replace them first.
 
 ` + keyForms + `
 
@@ -172,7 +172,7 @@ keys.`,
 				selection, which, it = apiclient.APIKeySelection{Prefix: new(keyID(prefix))}, "all API keys whose ID starts with "+keyID(prefix), "them"
 			}
 			selection.At = after.after(t.Now())
-			when := "at once"
+			when := "immediately"
 			if selection.At != nil {
 				when = "from " + timeText(*selection.At)
 			}
@@ -193,7 +193,7 @@ keys.`,
 	}
 	keyFlag(cmd, &key, t.completeAPIKeys)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "expire all keys whose ID starts with these `characters`")
-	cmd.Flags().Var(&after, "after", "how long the keys stay valid, such as 24h (default: they expire at once)")
+	cmd.Flags().Var(&after, "after", "how long the keys stay valid, such as 24h (default: they expire immediately)")
 	complete(cmd, "after", cobra.NoFileCompletions)
 	force = forceFlag(cmd, "required without a terminal if --prefix is shorter than an ID")
 	return cmd
@@ -207,7 +207,7 @@ func (t *tool) apiKeysDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete <key>",
 		Short: "Delete an API key",
-		Long: `Delete an API key. The server rejects it at once and no longer lists it.
+		Long: `Delete an API key. The server rejects it immediately and no longer lists it.
 
 ` + keyForms,
 		Example:           "  fairlead apikeys delete 7",
@@ -218,7 +218,7 @@ func (t *tool) apiKeysDelete() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := t.confirm(*force, fmt.Sprintf("Delete API key %s? Requests that use it are rejected at once.", id)); err != nil {
+			if err := t.confirm(*force, fmt.Sprintf("Delete API key %s? Requests that use it are rejected immediately.", id)); err != nil {
 				return err
 			}
 			return t.done("Deleted API key %s", id)(answer(client.DeleteAPIKey(cmd.Context(), id, nil)))

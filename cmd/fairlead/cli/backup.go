@@ -43,7 +43,7 @@ under a temporary name, verified, and then renamed: a file with the final name
 is always complete.
 
 Secrets in the database stay encrypted or hashed. The key files next to it, by
-which clients and relays recognise this server, are included only in an
+which clients and relays identify this server, are included only in an
 encrypted backup or with --with-keys: anyone who has them can impersonate this
 server.`,
 		Example: `  fairlead backup --file /var/backups/fairlead-$(date +%F).backup

@@ -52,7 +52,7 @@ func TestLongWorkShowsAPersonHowFarItIs(t *testing.T) {
 		}
 		want := ""
 		if terminal {
-			want = "Delete 450 nodes (web-1, web-2, web-3, web-4, web-5 and 445 more)? They lose access at once. [y/N] " +
+			want = "Delete 450 nodes (web-1, web-2, web-3, web-4, web-5 and 445 more)? They lose access immediately. [y/N] " +
 				"\r0 of 450\r200 of 450\r400 of 450\r\x1b[K"
 		}
 		if got := r.stderr.String(); got != want {

@@ -136,7 +136,7 @@ func (canned) WhyPolicy(w http.ResponseWriter, _ *http.Request, params openapi.W
 		return
 	}
 	reply(w, openapi.PolicyAnswer{
-		Rules: []openapi.PolicyFinding{}, Notes: []string{"db-1 must log in again"}, At: []openapi.NodeName{{ID: "3", Name: "gw"}},
+		Rules: []openapi.PolicyFinding{}, Notes: []string{"db-1 must sign in again"}, At: []openapi.NodeName{{ID: "3", Name: "gw"}},
 		Nearest: []openapi.PolicyFinding{{Line: 15, List: "acls", Text: "port 443 only"}, {Line: 18, List: "grants", Text: "source needs tag:ci"}},
 	})
 }

@@ -21,7 +21,7 @@ func (t *tool) dns() *cobra.Command {
 		Use:   "dns",
 		Short: "Manage DNS settings",
 		Long: `Manage the DNS settings of devices: MagicDNS, nameservers, search domains and
-custom records. Connected devices receive every change at once, and changes
+custom records. Connected devices receive every change immediately, and changes
 survive restarts. The dns section of the configuration sets the initial values;
 with dns.pinned they cannot be changed here.`,
 		Example: `  fairlead dns show

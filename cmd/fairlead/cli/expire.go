@@ -70,7 +70,7 @@ const expireQuestion = "Expire %s? Expired nodes have no access until they sign 
 func (e *expiration) work(c apiclient.NodeExpiryChange, ends bool) nodesWork {
 	w := nodesWork{
 		change:   apiclient.NodesChange{Action: apiclient.NodesChangeActionExpire, Expiry: c.Expiry, DisableExpiry: c.DisableExpiry},
-		question: "Disable expiry for %s? Expired nodes regain access at once.", done: "Disabled expiry for %s",
+		question: "Disable expiry for %s? Expired nodes regain access immediately.", done: "Disabled expiry for %s",
 	}
 	switch {
 	case ends:
@@ -78,7 +78,7 @@ func (e *expiration) work(c apiclient.NodeExpiryChange, ends bool) nodesWork {
 		w.skips, w.skipped = func(n apiclient.Node) bool { return n.Expired }, "%d had already expired"
 	case !e.never:
 		at := timeText(*c.Expiry)
-		w.question, w.done = "Set the expiry of %s to "+at+"? Expired nodes regain access at once.", "Set the expiry of %s to "+at
+		w.question, w.done = "Set the expiry of %s to "+at+"? Expired nodes regain access immediately.", "Set the expiry of %s to "+at
 	}
 	return w
 }
@@ -95,8 +95,8 @@ func (t *tool) nodesExpire() *cobra.Command {
 and addresses. Nodes that have already expired are skipped and counted.
 
 --at and --never change when nodes expire. An expired node whose new expiry is
-in the future regains access at once. "--all --never" therefore reactivates all
-expired nodes and disables expiry for every node.
+in the future regains access immediately. "--all --never" therefore reactivates
+all expired nodes and disables expiry for every node.
 
 ` + nodeForms,
 		Example: `  fairlead nodes expire alices-laptop 100.64.0.7

@@ -63,7 +63,7 @@ device changes its hostname. A name has at most 63 letters, digits and hyphens.`
 			use:   "move <node> --user <user>",
 			short: "Move a node to another user",
 			long: `Move a node to another user. It keeps its name, addresses and expiry. The policy
-rules for the new owner apply at once. Tagged nodes belong to their tags and
+rules for the new owner apply immediately. Tagged nodes belong to their tags and
 cannot be moved.`,
 			example: `  fairlead nodes move laptop --user bob
   fairlead nodes move 7 --user bob`,

@@ -302,8 +302,8 @@ func (t *tool) nodesDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete (<node>... | --user | --tag)",
 		Short: "Delete nodes",
-		Long: `Delete nodes. They lose access at once. Their devices can join again as new
-nodes, with a new pre-auth key or by signing in.
+		Long: `Delete nodes. They lose access immediately. Their devices can join again as new
+nodes, with a new pre-auth key or after approval.
 
 ` + nodeForms,
 		Example: `  fairlead nodes delete alices-laptop
@@ -316,7 +316,7 @@ nodes, with a new pre-auth key or by signing in.
 			if !one {
 				return t.changeNodes(cmd.Context(), &nodes, *force, nodesWork{
 					change:   apiclient.NodesChange{Action: apiclient.NodesChangeActionDelete},
-					question: "Delete %s? They lose access at once.", done: "Deleted %s",
+					question: "Delete %s? They lose access immediately.", done: "Deleted %s",
 				})
 			}
 			client, err := t.connect()
@@ -329,7 +329,7 @@ nodes, with a new pre-auth key or by signing in.
 					return err
 				}
 				n := found.Node
-				if err := t.confirm(*force, fmt.Sprintf("Delete node %s (ID %s) of %s? It loses access at once.", n.GivenName, n.ID, userName(n.User))); err != nil {
+				if err := t.confirm(*force, fmt.Sprintf("Delete node %s (ID %s) of %s? It loses access immediately.", n.GivenName, n.ID, userName(n.User))); err != nil {
 					return err
 				}
 			}

@@ -29,7 +29,7 @@ func (t *tool) policy() *cobra.Command {
 and explain it.
 
 A policy file is JSON with comments. Every saved policy is a new version, and
-the newest one is in force.`,
+the newest one is active.`,
 		Example: `  fairlead policy check policy.hujson
   fairlead policy preview policy.hujson
   fairlead policy set policy.hujson --confirm-within 5m
@@ -266,7 +266,7 @@ func (s *policySaveFlags) check() error {
 
 func (s *policySaveFlags) flags(cmd *cobra.Command, t *tool) {
 	cmd.Flags().StringVar(&s.reason, "reason", "", "one-line `text` for the policy history")
-	cmd.Flags().StringVar(&s.ifVersion, "if-version", "", "save only if this `version` is in force; 0 means no policy")
+	cmd.Flags().StringVar(&s.ifVersion, "if-version", "", "save only if this `version` is active; 0 means no policy")
 	cmd.Flags().Var(&s.confirmWithin, "confirm-within", "revert after this `time`, 10s to 24h, unless confirmed")
 	cmd.Flags().StringVar(&s.viewer, "viewer", "", "do not save if this `node or user` would lose access")
 	for _, flag := range []string{"reason", "if-version", "confirm-within"} {
@@ -295,18 +295,19 @@ func (t *tool) policySet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set <file>",
 		Short: "Save and apply a policy",
-		Long: `Save a policy from a file, or from standard input with -. It applies at once.
+		Long: `Save a policy from a file, or from standard input with -. It takes effect
+immediately.
 
 The command first shows the effect of the change, unless you use --force. On a
 terminal, it asks for confirmation if the change could lock someone out or
-opens everything. With --viewer, it also asks if that node or user, such as
+allows everything. With --viewer, it also asks if that node or user, such as
 yourself, would lose access. Without a terminal, a change that cuts off the
 viewer, or after which nobody can reach anyone, is saved only with --force.
 
 With --confirm-within, the change is reverted unless you run fairlead policy
 confirm in time.
 
-A policy that is already in force is not saved again and needs no confirmation:
+A policy that is already active is not saved again and needs no confirmation:
 confirmBy is then null in --output json.`,
 		Example: `  fairlead policy set policy.hujson --reason "let ops reach the databases"
   fairlead policy set policy.hujson --confirm-within 5m
@@ -381,23 +382,23 @@ func lockedOut(effect apiclient.PolicyEffect) error {
 		}
 	}
 	if everythingLost(effect) {
-		return errors.New("not saved: nobody can reach anyone any more; to save it anyway, use --force")
+		return errors.New("not saved: with this policy, nobody can reach anyone; to save it anyway, use --force")
 	}
 	return nil
 }
 
 func noPolicyText(p apiclient.Policy) string {
-	return fmt.Sprintf("Policy version %s is now in force: no policy, so everyone can reach everyone\n", p.Version)
+	return fmt.Sprintf("Policy version %s is now active: no policy, so everyone can reach everyone\n", p.Version)
 }
 
 func (t *tool) showSaved(p apiclient.Policy, s *policySaveFlags) error {
-	text := fmt.Sprintf("Policy version %s is now in force\n", p.Version)
+	text := fmt.Sprintf("Policy version %s is now active\n", p.Version)
 	if p.Policy == "" {
 		text = noPolicyText(p)
 	}
 	switch {
 	case p.ConfirmBy == nil && s.within() != nil:
-		text = fmt.Sprintf("Policy version %s is already in force with this text; there is nothing to confirm\n", p.Version)
+		text = fmt.Sprintf("Policy version %s is already active with this text; there is nothing to confirm\n", p.Version)
 	case p.ConfirmBy != nil:
 		back := "version " + p.RevertTo
 		if p.RevertTo == "0" {
@@ -467,7 +468,7 @@ for its time to run out. To revert a version that someone else saved, name it.`,
 			if p.Policy == "" {
 				return t.show(p, noPolicyText(p))
 			}
-			return t.show(p, fmt.Sprintf("Reverted: policy version %s, with the previous text, is now in force\n", p.Version))
+			return t.show(p, fmt.Sprintf("Reverted: policy version %s, with the previous text, is now active\n", p.Version))
 		}),
 	}
 }
@@ -520,7 +521,7 @@ func (t *tool) policyHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "List the versions of the policy, newest first",
-		Long: `List the versions of the policy, newest first. The first one is in force. SOURCE
+		Long: `List the versions of the policy, newest first. The first one is active. SOURCE
 is api for a version that was saved through the API or this command line, and
 file for one that was read from the file at policy.path.`,
 		Example: `  fairlead policy history

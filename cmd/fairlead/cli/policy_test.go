@@ -126,14 +126,14 @@ func TestPolicySetAsksWhenNobodyReachesAnyoneAnyMore(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	r := fairlead(t, socket, []string{"policy", "set", policyFile(t, "// nobody\n{}")}, func(e *Env) { e.Terminal, e.Stdin = true, strings.NewReader("n\n") })
 	const effect = "Pairs of nodes: 6 lost, 0 gained, 0 changed, 0 unchanged\nNodes with less access: 1 (0 online)\n" +
-		"Warning: nobody can reach anyone any more\n"
+		"Warning: with this policy, nobody can reach anyone\n"
 	want := effect + "Save the policy anyway? [y/N] "
 	if r.status != 1 || !strings.HasPrefix(r.stderr.String(), want) {
 		t.Errorf("status %d, %s, want %s", r.status, &r.stderr, want)
 	}
 	file := policyFile(t, "// nobody\n{}")
 	r = fairlead(t, socket, []string{"policy", "set", file})
-	if want := effect + "Error: not saved: nobody can reach anyone any more; to save it anyway, use --force\n"; r.status != 1 || r.stderr.String() != want {
+	if want := effect + "Error: not saved: with this policy, nobody can reach anyone; to save it anyway, use --force\n"; r.status != 1 || r.stderr.String() != want {
 		t.Errorf("without a terminal: status %d, %s, want %s", r.status, &r.stderr, want)
 	}
 	if r = fairlead(t, socket, []string{"policy", "set", file, "--force"}); r.status != 0 {
@@ -145,7 +145,7 @@ func TestGoingBackToNoPolicyIsSaid(t *testing.T) {
 	socket, _ := listen(t, answering(200, "application/json", `{"policy": "", "version": "4"}`))
 	for _, command := range [][]string{{"policy", "rollback", "2", "--force"}, {"policy", "revert"}} {
 		r := fairlead(t, socket, command)
-		if r.status != 0 || r.stdout.String() != "Policy version 4 is now in force: no policy, so everyone can reach everyone\n" {
+		if r.status != 0 || r.stdout.String() != "Policy version 4 is now active: no policy, so everyone can reach everyone\n" {
 			t.Errorf("%v: status %d, %s%s", command, r.status, &r.stdout, &r.stderr)
 		}
 	}
@@ -154,7 +154,7 @@ func TestGoingBackToNoPolicyIsSaid(t *testing.T) {
 func TestPolicySetSaysWhenNothingWaits(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	r := fairlead(t, socket, []string{"policy", "set", policyFile(t, "// in force already\n{}"), "--confirm-within", "5m"})
-	if r.status != 0 || !strings.HasSuffix(r.stdout.String(), "is already in force with this text; there is nothing to confirm\n") {
+	if r.status != 0 || !strings.HasSuffix(r.stdout.String(), "is already active with this text; there is nothing to confirm\n") {
 		t.Errorf("status %d, %s", r.status, &r.stdout)
 	}
 }
@@ -186,7 +186,7 @@ func TestPolicySetAsksWhenAGuardWarns(t *testing.T) {
 		fairlead(t, socket, []string{"policy", "rollback", "6"}, at("y\n")),
 		fairlead(t, socket, []string{"policy", "set", file}),
 	} {
-		if run.status != 0 || !strings.Contains(run.stdout.String(), "Policy version 7 is now in force") {
+		if run.status != 0 || !strings.Contains(run.stdout.String(), "Policy version 7 is now active") {
 			t.Errorf("status %d, %s%s", run.status, &run.stdout, &run.stderr)
 		}
 	}

@@ -21,14 +21,14 @@ func (t *tool) policyPreview() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preview <file>",
 		Short: "Show what a policy would change, without saving it",
-		Long: `Show what a policy would change for the existing nodes: who would reach less or
-more, because of which lines, and warnings about risky changes. Nothing is
+		Long: `Show what a policy would change for the existing nodes: who would gain or lose
+access, because of which lines, and warnings about risky changes. Nothing is
 saved.
 
 A pair is a node and another node that it can reach. A pair has changed if its
 open ports have changed.
 
-New connections follow a change at once. Open connections may continue until
+New connections follow a change immediately. Open connections may continue until
 they are closed.
 
 With --retag, show the effect of changing the tags of these nodes. Without a
@@ -91,7 +91,7 @@ func effectSummary(e apiclient.PolicyEffect) string {
 		fmt.Fprintf(&b, "Failing: %s\n", f.Text)
 	}
 	if everythingLost(e) {
-		b.WriteString("Warning: nobody can reach anyone any more\n")
+		b.WriteString("Warning: with this policy, nobody can reach anyone\n")
 	}
 	for _, g := range e.Guards {
 		fmt.Fprintf(&b, "Warning: %s\n", g.Text)

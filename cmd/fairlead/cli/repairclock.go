@@ -25,20 +25,21 @@ func (t *tool) dbRepairClock() *cobra.Command {
 	var force *bool
 	cmd := &cobra.Command{
 		Use:   "repair-clock",
-		Short: "Set the time of the database back after a clock was ahead",
-		Long: `Set the time of the database back to the clock, after changes that were made
-while a clock was ahead. The server refuses to write in that state and names
-this command in its log and in "fairlead health".
+		Short: "Set the database time back after a clock ran ahead",
+		Long: `Set the database time back to the current time, after changes were made while a
+clock was ahead. The server refuses to write in that state, and its log and
+"fairlead health" point to this command.
 
 Check the clocks of this machine and of the database first: if one is behind,
 keys and nodes that have really expired become valid again. The command shows
 both times and asks for confirmation.
 
 Run it on the server's machine and as its user. With SQLite, stop the server
-first. With PostgreSQL, servers can keep running and adopt the new time at once.
+first. With PostgreSQL, servers can keep running; they adopt the new time
+immediately.
 
 Nodes and keys that expired only because of the wrong clock become valid again.
-Those that were expired by hand stay expired. Nodes that were deleted and
+Those that were expired manually stay expired. Nodes that were deleted and
 policies that were reverted because of the wrong clock are not restored; the
 command lists them. Entries in the audit log keep their dates, and the repair
 is recorded there.`,
@@ -59,7 +60,7 @@ is recorded there.`,
 			ctx, stop := untilInterrupted(cmd.Context())
 			defer stop()
 			done, err := t.RepairClock(ctx, c, func(r ClockRepair) error {
-				question := fmt.Sprintf("The newest change is dated %s. Set the time of the database back to %s?", r.Was.Format(time.RFC3339), r.Now.Format(time.RFC3339))
+				question := fmt.Sprintf("The newest change is dated %s. Set the database time back to %s?", r.Was.Format(time.RFC3339), r.Now.Format(time.RFC3339))
 				return t.confirm(*force, question)
 			})
 			if err != nil {
@@ -81,7 +82,7 @@ func clockRepairText(r ClockRepair) string {
 		means string
 	}{
 		{r.Valid, "Valid again: expired only because of the wrong clock"},
-		{r.Revoked, "Still expired: expired by hand while the clock was ahead"},
+		{r.Revoked, "Still expired: expired manually while the clock was ahead"},
 		{r.Late, "Check the expiry: created while the clock was ahead"},
 		{r.Lost, "Not restored: deleted or reverted because the clock was ahead"},
 	} {

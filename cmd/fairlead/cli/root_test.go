@@ -332,8 +332,8 @@ func TestQuestionCountsAllNodes(t *testing.T) {
 		"nodes expire --all":          "Expire ALL 2 nodes in the network? Expired nodes have no access until they sign in again. [y/N] ",
 		"nodes expire --all-offline":  "Expire all 2 nodes that are offline? Expired nodes have no access until they sign in again. [y/N] ",
 		"nodes expire --all --at 0s":  "Expire 2 nodes (alices-laptop, web-1)? Expired nodes have no access until they sign in again. [y/N] ",
-		"nodes expire --all --never":  "Disable expiry for 2 nodes (alices-laptop, web-1)? Expired nodes regain access at once. [y/N] ",
-		"nodes expire 1 2 --at 30d":   "Set the expiry of 1 node (web-1) to 2026-03-31T09:30:00Z? Expired nodes regain access at once. [y/N] ",
+		"nodes expire --all --never":  "Disable expiry for 2 nodes (alices-laptop, web-1)? Expired nodes regain access immediately. [y/N] ",
+		"nodes expire 1 2 --at 30d":   "Set the expiry of 1 node (web-1) to 2026-03-31T09:30:00Z? Expired nodes regain access immediately. [y/N] ",
 		"nodes expire web-1 --at 0s":  "Expire node web-1? Expired nodes have no access until they sign in again. [y/N] ",
 		"nodes expire web-1 --at 30d": "",
 		"nodes expire web-1 web-2":    "Expire nodes web-1, web-2? Expired nodes have no access until they sign in again. [y/N] ",
@@ -349,8 +349,8 @@ func TestQuestionCountsAllNodes(t *testing.T) {
 func TestQuestionNamesTheNodesThatGo(t *testing.T) {
 	for command, want := range map[string]string{
 		"users delete alice": "Tagged nodes added by user alice are kept: 1 node (web-1). To delete them too, use --delete-tagged\n" +
-			"Delete user alice, their pre-auth keys and 2 nodes? The nodes lose access at once. [y/N] ",
-		"users delete alice --delete-tagged": "Delete user alice, their pre-auth keys, 1 tagged node (web-1) and 2 nodes? The nodes lose access at once. [y/N] ",
+			"Delete user alice, their pre-auth keys and 2 nodes? The nodes lose access immediately. [y/N] ",
+		"users delete alice --delete-tagged": "Delete user alice, their pre-auth keys, 1 tagged node (web-1) and 2 nodes? The nodes lose access immediately. [y/N] ",
 	} {
 		socket, _ := listen(t, cannedServer())
 		r := fairlead(t, socket, strings.Fields(command), func(env *Env) { env.Terminal = true })

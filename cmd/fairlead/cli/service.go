@@ -65,9 +65,9 @@ while its database is down and the server is unhealthy.`,
 func (t *tool) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Show the status of the server and its parts",
-		Long: `Show the status of each part of the server and when it last changed, the relay
-latencies that online nodes report, and all replicas.`,
+		Short: "Show the status of the server and its components",
+		Long: `Show the status of each component of the server and when it last changed, the
+relay latencies that online nodes report, and all replicas.`,
 		Example: `  fairlead status
   fairlead status --output json`,
 		Args: takes(),

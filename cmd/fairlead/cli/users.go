@@ -138,9 +138,9 @@ func (t *tool) usersDelete() *cobra.Command {
 		Long: `Delete users with all their nodes and pre-auth keys. Identify users by name or
 ID.
 
-The nodes lose access at once. Tagged nodes belong to their tags and are kept.
-The output lists the kept nodes that the users added; to delete them in the same
-step, use --delete-tagged.`,
+The nodes lose access immediately. Tagged nodes belong to their tags and are
+kept. The output lists the kept nodes that the users added; to delete them in
+the same step, use --delete-tagged.`,
 		Example: `  fairlead users delete alice
   fairlead users delete alice --delete-tagged
   fairlead users delete 3 --force
@@ -223,7 +223,7 @@ func (t *tool) confirmUsers(ctx context.Context, client *apiclient.Client, force
 	last := len(lost) - 1
 	question := fmt.Sprintf("Delete %s and %s?", strings.Join(lost[:last], ", "), lost[last])
 	if last > 1 {
-		question += " The nodes lose access at once."
+		question += " The nodes lose access immediately."
 	}
 	return chosen, t.confirm(force, question)
 }
