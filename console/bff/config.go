@@ -99,7 +99,7 @@ func (l *loader) readEnvironment(environ []string) {
 		direct, isFile := strings.CutSuffix(name, fileSuffix)
 		key, known := keys[direct]
 		if !known {
-			l.problem(name, "unknown variable; use one of %s, each also with the suffix %s", strings.Join(sortedKeys(keys), ", "), fileSuffix)
+			l.problem(name, "unknown variable; use one of %s, optionally with the suffix %s", strings.Join(sortedKeys(keys), ", "), fileSuffix)
 			continue
 		}
 		if _, twice := l.values[key]; twice {

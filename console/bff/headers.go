@@ -50,7 +50,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		seen := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(seen, r)
-		s.log.Debug("answered", "method", r.Method, "path", clip(r.URL.Path), "status", seen.status, "addr", v.addr.String(),
+		s.log.Debug("request handled", "method", r.Method, "path", clip(r.URL.Path), "status", seen.status, "addr", v.addr.String(),
 			"req", h.Get("X-Request-Id"), "took", time.Since(began))
 	})
 }

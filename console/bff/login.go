@@ -61,7 +61,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	from := s.sourceOf(r, v, now)
 	if wait := s.throttle.admit(from, now); wait > 0 {
-		s.log.Warn("login throttled", "addr", v.addr.String(), "seconds", seconds(wait))
+		s.log.Warn("sign-in throttled", "addr", v.addr.String(), "seconds", seconds(wait))
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(wait)))
 		s.loginPage(w, r, v, http.StatusTooManyRequests, path, tooMany(wait))
 		return
@@ -69,13 +69,13 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	held, _, err := s.begin(r.Context(), strings.TrimSpace(r.PostForm.Get("key")), v, requestID(w), now)
 	switch {
 	case errors.Is(err, errEnded):
-		s.log.Warn("login refused", "addr", v.addr.String())
+		s.log.Warn("sign-in rejected", "addr", v.addr.String())
 		pause(r.Context(), refusalTime-s.now().Sub(now))
 		s.loginPage(w, r, v, http.StatusUnauthorized, path, textRefused)
 		return
 	case err != nil:
 		s.throttle.undo(from)
-		s.log.Warn("login failed: server not responding", "addr", v.addr.String(), "err", err)
+		s.log.Warn("sign-in failed: server not responding", "addr", v.addr.String(), "err", err)
 		s.loginPage(w, r, v, http.StatusServiceUnavailable, path, "The server at "+s.host()+" is not responding. Try again in a moment.")
 		return
 	}
@@ -87,7 +87,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	s.dropCookie(w, v, loginName)
 	s.makeKnown(w, v, now)
-	s.log.Info("logged in", "key", held.Prefix, "addr", v.addr.String())
+	s.log.Info("signed in", "key", held.Prefix, "addr", v.addr.String())
 	http.Redirect(w, r, path, http.StatusSeeOther)
 }
 
@@ -164,7 +164,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, st
 	}
 	token, err := s.seals.seal(formPurpose, loginForm{Nonce: nonce, Path: path, Made: s.now()})
 	if err != nil {
-		s.log.Error("cannot create login form", "err", err)
+		s.log.Error("cannot create sign-in form", "err", err)
 	}
 	s.setCookie(w, v, loginName, nonce, formTime)
 	known := s.upstream.known(r.Context())
@@ -221,7 +221,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		if err := s.signOuts.add(held.login(), s.now()); err != nil {
 			s.log.Error("cannot store a sign-out; revoke the API key if the cookie may have been stolen", "key", held.Prefix, "err", err)
 		}
-		s.log.Info("logged out", "key", held.Prefix, "addr", v.addr.String())
+		s.log.Info("signed out", "key", held.Prefix, "addr", v.addr.String())
 	}
 	s.dropCookie(w, v, cookieName)
 	if v.trusted() {

@@ -80,10 +80,10 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("failed to listen: %w", err)
 	}
 	for _, warning := range s.config.Warnings {
-		s.log.Warn("configuration", "warning", warning)
+		s.log.Warn("configuration warning", "warning", warning)
 	}
 	if err := s.signOuts.prepare(); err != nil {
-		s.log.Warn("cannot use state_dir: sign-outs will be forgotten at a restart", "err", err)
+		s.log.Warn("cannot use state_dir: sign-outs will not survive a restart", "err", err)
 	}
 	if s.bundle.index == "" {
 		s.log.Warn("this build has no pages: the web bundle is missing")

@@ -107,7 +107,7 @@ func (s *Server) changeKey(w http.ResponseWriter, r *http.Request, held session,
 	next, caller, err := s.begin(r.Context(), strings.TrimSpace(in.Key), v, requestID(w), now)
 	switch {
 	case errors.Is(err, errEnded):
-		s.log.Warn("login refused", "addr", v.addr.String())
+		s.log.Warn("sign-in rejected", "addr", v.addr.String())
 		pause(r.Context(), refusalTime-s.now().Sub(now))
 		writeProblem(w, http.StatusUnprocessableEntity, typeRefused, textRefused) // 401 would mean that this session has ended
 		return
@@ -123,6 +123,6 @@ func (s *Server) changeKey(w http.ResponseWriter, r *http.Request, held session,
 		writeProblem(w, http.StatusInternalServerError, typeNone, "internal error in the console")
 		return
 	}
-	s.log.Info("session switched to another key", "key", next.Prefix, "before", held.Prefix, "addr", v.addr.String())
+	s.log.Info("session switched to another API key", "key", next.Prefix, "before", held.Prefix, "addr", v.addr.String())
 	s.tellSession(w, r, next, caller)
 }

@@ -95,7 +95,7 @@ func TestManyNodesExpireWhenOneWould(t *testing.T) {
 func TestMisspeltExpiryExpiresNobody(t *testing.T) {
 	s := crowded(t, 1)
 	rev := s.ledger.World().Rev
-	const unknown = `unknown member "disableExpiri": nothing was changed; known members are `
+	const unknown = `unknown field "disableExpiri": nothing was changed; known fields are `
 	s.call("POST", "/api/v1/node/1/expire", object{"disableExpiri": true}).fails(400, "Bad Request", unknown+"disableExpiry, expiry", "disableExpiri")
 	bulk := func(action string, more object) *answer {
 		more["ids"], more["action"] = []string{"1"}, action

@@ -76,7 +76,7 @@ func onlyKnown(data []byte, dest any) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		name = fmt.Sprintf("%.100s", name)
-		return &badRequest{name, fmt.Sprintf("unknown member %q: nothing was changed; known members are %s", name, strings.Join(known, ", "))}
+		return &badRequest{name, fmt.Sprintf("unknown field %q: nothing was changed; known fields are %s", name, strings.Join(known, ", "))}
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func TestWaitingDevicesAreListedAndApproved(t *testing.T) {
 	if a := s.call("GET", "/api/v1/auth/pending", nil); string(a.body) != `{"logins":[]}` {
 		t.Errorf("still pending: %s", a.body)
 	}
-	if lines := s.log.lines(t, "login approved"); len(lines) != 1 || lines[0]["user"] != "alice" || lines[0]["hostname"] != "phone-1" {
+	if lines := s.log.lines(t, "device approved"); len(lines) != 1 || lines[0]["user"] != "alice" || lines[0]["hostname"] != "phone-1" {
 		t.Errorf("log: %v", lines)
 	}
 	rows := s.audit()

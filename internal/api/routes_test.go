@@ -164,7 +164,7 @@ func TestApprovalOfANodeReplacesTheWholeList(t *testing.T) {
 	}
 	s.call("POST", path, "").fails(400, "Bad Request", "routes is required", "routes")
 	s.call("POST", path, object{"route": []string{"10.1.0.0/16"}}).
-		fails(400, "Bad Request", `unknown member "route": nothing was changed; known members are routes`, "route")
+		fails(400, "Bad Request", `unknown field "route": nothing was changed; known fields are routes`, "route")
 	s.call("POST", path, object{"routes": []string{"10.1.2.3/0"}}).
 		fails(400, "Bad Request", "invalid network 10.1.2.3/0: host bits are set; use 0.0.0.0/0", "routes[0]")
 	s.call("POST", path, object{"routes": []string{"10.1.0.0/16", "ten"}}).

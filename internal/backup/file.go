@@ -146,7 +146,7 @@ func (to Target) plan(files []KeyFile) ([]placement, error) {
 			return nil, fmt.Errorf("%w (unknown key file %s)", ErrDamaged, f.Key)
 		}
 		if path == "" {
-			return nil, fmt.Errorf("the backup contains the file of %s: set its path in the configuration", f.Key)
+			return nil, fmt.Errorf("the backup contains a key file for %s: set its path in the configuration", f.Key)
 		}
 		there, err := os.ReadFile(path)
 		switch {

@@ -155,7 +155,7 @@ type Ephemeral struct {
 	InactivityTimeout time.Duration
 }
 
-// History configures how long the audit trail and the events are kept.
+// History configures how long the audit log and the events are kept.
 type History struct {
 	Retention time.Duration
 }

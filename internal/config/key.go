@@ -103,7 +103,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"history.retention", duration(&c.History.Retention, 24*time.Hour, 0), "365d", shared,
-			"How long the audit trail and past events are kept.",
+			"How long the audit log and past events are kept.",
 		},
 		{
 			"webhooks.allow_local", boolean(&c.Webhooks.AllowLocal), "false", none,
@@ -137,7 +137,7 @@ func nodeKeys(c *Config) []key {
 		},
 		{
 			"node.expiry", duration(&c.Node.Expiry, 0, 0), "0", shared,
-			"Time after which a node's login expires and it must log in again; `0` means never.",
+			"Time after which a node expires and must sign in again; `0` means never.",
 		},
 		{
 			"limits.nodes_per_user", whole(&c.Limits.NodesPerUser, 0, 1_000_000), "0", shared,

@@ -155,7 +155,7 @@ func parseMeshPrefix(outer netip.Prefix) func(string) (netip.Prefix, error) {
 		case p != p.Masked():
 			return p, fmt.Errorf("host bits are set: use %s", p.Masked())
 		case p.Addr().BitLen()-p.Bits() < 2:
-			return p, errors.New("must have room for node addresses")
+			return p, errors.New("is too small for node addresses")
 		}
 		return p, nil
 	}

@@ -51,7 +51,7 @@ func TestRefusedAddressesAndPaths(t *testing.T) {
 		`prefixes: {v4: 10.0.0.0/8}`:                 `prefixes.v4: must be inside 100.64.0.0/10, because clients drop all other addresses, got "10.0.0.0/8"`,
 		`prefixes: {v4: 100.0.0.0/8}`:                `prefixes.v4: must be inside 100.64.0.0/10`,
 		`prefixes: {v4: 100.64.1.0/16}`:              `prefixes.v4: host bits are set: use 100.64.0.0/16`,
-		`prefixes: {v4: 100.64.0.0/31}`:              `prefixes.v4: must have room for node addresses`,
+		`prefixes: {v4: 100.64.0.0/31}`:              `prefixes.v4: is too small for node addresses`,
 		`prefixes: {v4: "fd7a:115c:a1e0::/64"}`:      `prefixes.v4: must be inside 100.64.0.0/10`,
 		`prefixes: {v6: "fd00::/64"}`:                `prefixes.v6: must be inside fd7a:115c:a1e0::/48`,
 		`prefixes: {v6: ""}`:                         `prefixes.v6: must not be empty; remove the key to use the default fd7a:115c:a1e0::/48`,

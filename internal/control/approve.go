@@ -126,7 +126,7 @@ func (s *Logins) Approve(ctx context.Context, a mesh.Actor, user, auth string) (
 		return nil, nil, err
 	}
 	s.waiting.remember(device, s.ledger.Now(), out.login.Until)
-	s.logFor(a).Info("login approved", "machine", shortKey(device.MachineKey), "hostname", device.Hostname, "user", out.owner.Name)
+	s.logFor(a).Info("device approved", "machine", shortKey(device.MachineKey), "hostname", device.Hostname, "user", out.owner.Name)
 	return out.login, s.awaitNode(ctx, device.NodeKey), nil
 }
 
@@ -186,7 +186,7 @@ func (s *Logins) Reject(ctx context.Context, a mesh.Actor, auth, reason string) 
 		return nil, err
 	}
 	s.waiting.remember(device, s.ledger.Now(), login.Until)
-	s.logFor(a).Info("login rejected", "machine", shortKey(device.MachineKey), "hostname", device.Hostname, "reason", reason)
+	s.logFor(a).Info("device rejected", "machine", shortKey(device.MachineKey), "hostname", device.Hostname, "reason", reason)
 	return login, nil
 }
 

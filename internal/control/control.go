@@ -137,8 +137,8 @@ func nodeGauges(reg prometheus.Registerer, l *ledger.Ledger) {
 		}
 		return n
 	})
-	gauge("mesh_nodes_online", "Nodes with a live stream on any replica.", func(s *mesh.Snapshot) int { return s.Nodes.OnlineCount() })
-	gauge("mesh_nodes_offline", "Nodes without a live stream.", func(s *mesh.Snapshot) int { return s.Nodes.Len() - s.Nodes.OnlineCount() })
+	gauge("mesh_nodes_online", "Nodes that are connected to any replica.", func(s *mesh.Snapshot) int { return s.Nodes.OnlineCount() })
+	gauge("mesh_nodes_offline", "Nodes that are not connected to any replica.", func(s *mesh.Snapshot) int { return s.Nodes.Len() - s.Nodes.OnlineCount() })
 }
 
 // logFor returns a logger that adds the actor and the request id to every line.

@@ -227,7 +227,7 @@ func (s *Policies) Confirm(ctx context.Context, a mesh.Actor, version *mesh.Poli
 			return nil, nil, err
 		}
 		if pending.ConfirmBy.Reached(now) {
-			return nil, nil, refuse(Conflict, "", "policy version %v had to be confirmed by %s and is being reverted; save it again",
+			return nil, nil, refuse(Conflict, "", "policy version %v was not confirmed by %s and is being reverted; save it again",
 				pending.Version, pending.ConfirmBy.Time().Format(time.RFC3339))
 		}
 		kept := *pending
@@ -254,9 +254,9 @@ func pendingPolicy(w *policy.World) (*mesh.Policy, error) {
 func checkPendingVersion(pending *mesh.Policy, a mesh.Actor, version *mesh.PolicyVersion) error {
 	switch {
 	case version != nil && *version != pending.Version:
-		return refuse(Stale, "policy", "policy version %v is not waiting for confirmation, but version %v by %s is", *version, pending.Version, pending.Author)
+		return refuse(Stale, "policy", "policy version %v is not waiting for confirmation; version %v by %s is", *version, pending.Version, pending.Author)
 	case version == nil && pending.Author != a.String():
-		return refuse(Conflict, "policy", "policy version %v, which is waiting for confirmation, is by %s; to confirm or revert it, name it: fairlead policy confirm %v, or fairlead policy revert %v",
+		return refuse(Conflict, "policy", "policy version %v is waiting for confirmation and was saved by %s; to confirm or revert it, specify the version: fairlead policy confirm %v, or fairlead policy revert %v",
 			pending.Version, pending.Author, pending.Version, pending.Version)
 	}
 	return nil

@@ -45,7 +45,7 @@ const unusable = "the policy file is invalid"
 func (f *PolicyFile) warnings(p *mesh.Policy) (lines []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	until := "the previous policy stays in force"
+	until := "the previous policy stays active"
 	if p != nil && p.Reason == unusable {
 		until = "all access is denied until it is fixed"
 	}

@@ -62,7 +62,7 @@ func (s *PolicyWatch) Warnings() (warnings []string) {
 	w := s.ledger.World()
 	p, _ := w.Policy()
 	if len(w.Problems) > 0 {
-		warnings = append(warnings, fmt.Sprintf("policy version %v is invalid, so the last valid version is in force: %s", p.Version, w.Problems[0]))
+		warnings = append(warnings, fmt.Sprintf("policy version %v is invalid, so the last valid version is active: %s", p.Version, w.Problems[0]))
 	}
 	warnings = append(warnings, s.file.warnings(p)...)
 	if failures := s.health.failing(); len(failures) > 0 {

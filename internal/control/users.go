@@ -185,7 +185,7 @@ func knownBy(w *policy.World, path, text string, except mesh.UserID) error {
 	}
 	for _, u := range w.Users.KnownAs(text) {
 		if u.ID != except {
-			return refuse(Conflict, path, "user %q already has the name or e-mail address %q; the policy could not tell the two users apart", u.Name, text)
+			return refuse(Conflict, path, "user %q already has the name or email address %q; the policy could not tell the two users apart", u.Name, text)
 		}
 	}
 	return nil

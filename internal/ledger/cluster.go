@@ -154,7 +154,7 @@ func (l *Ledger) prune(ctx context.Context, reports []store.Report) {
 	}
 	if newest-logRows > 0 {
 		if n, err := l.store.Prune(ctx, min(keep, newest-logRows), 0); err != nil || n > 0 {
-			l.log.Debug("pruned log entries above the maximum number", "entries", n, "error", err)
+			l.log.Debug("pruned log entries above the limit", "entries", n, "error", err)
 		}
 	}
 	n, err := l.store.Prune(ctx, keep, logAge)

@@ -69,7 +69,7 @@ func NoiseKey(ctx context.Context, c Config) (key.MachinePrivate, error) {
 	case errors.As(err, &lost):
 		return private, fmt.Errorf("%w; if it is lost for good, start once with --new-key", err)
 	case err == nil && c.GiveUpLost:
-		c.Log.Warn("--new-key ignored: the key that clients know is not lost")
+		c.Log.Warn("--new-key ignored: the existing server key is not lost")
 	}
 	return private, err
 }

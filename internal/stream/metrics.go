@@ -29,7 +29,7 @@ func newMetrics(reg prometheus.Registerer, h *Hub) *metrics {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_streams_open", Help: "Open map streams on this replica."},
 			func() float64 { return float64(h.Count()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mesh_stream_worlds_pinned", Help: "Different network states that open streams have sent; 1 if all are up to date.",
+			Name: "mesh_stream_worlds_pinned", Help: "Number of network revisions that open streams are at; 1 if all are up to date.",
 		}, func() float64 { return float64(h.worlds()) }))
 	return m
 }

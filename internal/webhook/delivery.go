@@ -339,7 +339,7 @@ func (r *delivery) giveUp(row history.AuditRow, tries int) {
 	r.metrics.deliveries.WithLabelValues(outcomeDead).Inc()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.log.Warn("webhook event given up; see fairlead webhooks failed", "webhook", r.id, "event", row.Position.String(), "name", control.EventName(row), "problem", r.at.LastAnswer)
+	r.log.Warn("giving up on webhook event; list failed events with: fairlead webhooks failed", "webhook", r.id, "event", row.Position.String(), "name", control.EventName(row), "problem", r.at.LastAnswer)
 	r.letters = append(r.letters, mesh.DeadLetter{
 		Webhook: r.id, Rev: row.Position.Rev, Index: row.Position.Index, Event: control.EventName(row), Attempts: tries, Answer: r.at.LastAnswer,
 	})

@@ -25,7 +25,7 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mesh_webhook_deliveries_total", Help: "Webhook delivery attempts of this replica, and events given up, by outcome.",
+			Name: "mesh_webhook_deliveries_total", Help: "Webhook delivery attempts by this replica, and events that it gave up on, by outcome.",
 		}, []string{"outcome"}),
 		oldest: map[mesh.WebhookID]mesh.Time{},
 	}

@@ -68,7 +68,7 @@ func Why(world *policy.World, q Question) Answer {
 	}
 	for _, end := range []End{q.From, q.To} {
 		if n, ok := w.Nodes.Get(end.Node); ok && n.KeyExpired {
-			a.Notes = append(a.Notes, n.Name+" has expired and must log in again before it can connect")
+			a.Notes = append(a.Notes, n.Name+" has expired and must sign in again before it can connect")
 		}
 	}
 	a.Rules, a.Nearest = w.findRules(e, ask)

@@ -212,7 +212,7 @@ func (r *reader) fields(v hujson.Value, what string, known ...string) (map[strin
 		case unsupported(name):
 			r.problem(key.StartOffset, "%q is not supported", name)
 		default:
-			r.problem(key.StartOffset, "unknown member %q in %s%s", name, what, Nearest(name, known))
+			r.problem(key.StartOffset, "unknown field %q in %s%s", name, what, Nearest(name, known))
 		}
 	})
 	return found, ok
