@@ -43,7 +43,7 @@ export function chipsOf(typed: string): { chips: string[]; word: string } {
   return { chips: [...new Set(words.filter(Boolean))], word };
 }
 
-/** The value of a tag field with these chips and this word. */
+/** Joins chips, without duplicates, and the word after them into the text of a tag field. The inverse of chipsOf. */
 const typedOf = (chips: readonly string[], word: string) => [...new Set(chips), word].join(" ");
 
 /** The value of a tag field after text was typed or pasted after its chips. */

@@ -50,6 +50,20 @@ export function useBulk(onClose: () => void) {
   return { busy, start };
 }
 
+/** Reports whether a change to many nodes could be undone. */
+export function useUndoReport(words: { undoneMany(nodes: number): string; undoFailed: string }) {
+  const status = useStatus();
+  return async (undoing: Promise<{ done: number; failed: readonly { why: string }[] }>) => {
+    try {
+      const { done, failed } = await undoing;
+      if (failed.length > 0) status.failed(words.undoFailed, failed[0]?.why);
+      else status.done(words.undoneMany(done));
+    } catch (error) {
+      status.failed(words.undoFailed, error);
+    }
+  };
+}
+
 export const BulkCall = ({ nodes, action, tags }: { nodes: readonly Node[]; action: string; tags?: string[] }) => (
   <ApiCall method="post" path="/api/v1/node/bulk" body={{ ids: nodes.map((node) => node.id), action, tags }} />
 );

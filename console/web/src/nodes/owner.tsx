@@ -3,7 +3,7 @@ import { api, type Node, type User, useUsers } from "@/api";
 import { compareText, printable, text } from "@/text";
 import { owner as t } from "@/text/ownership";
 import { ApiCall, ApiScript, Button, Confirm, Dialog, Field, Select, useStatus, Warning } from "@/ui";
-import { reasons } from "./bulk";
+import { reasons, useUndoReport } from "./bulk";
 import { useSaveMember } from "./member";
 import { NameList } from "./NameList";
 import { useNodeWrites } from "./writes";
@@ -107,6 +107,7 @@ export function OwnerDialog({ node, onClose }: { node: Node; onClose(): void }) 
 export function OwnersDialog({ nodes, onClose }: { nodes: readonly Node[]; onClose(): void }) {
   const writes = useNodeWrites();
   const status = useStatus();
+  const reportUndo = useUndoReport(t);
   const [id, setId] = useState("");
   const [busy, setBusy] = useState(false);
   const user = useUser(id);
@@ -114,12 +115,6 @@ export function OwnersDialog({ nodes, onClose }: { nodes: readonly Node[]; onClo
   const moving = owned.filter((node) => node.user?.id !== id);
   const tagged = nodes.length - owned.length;
 
-  const takeBack = (moved: readonly Node[], to: string) =>
-    writes.moveBack(moved, to).then(
-      ({ done, failed }) =>
-        failed.length > 0 ? status.failed(t.undoFailed, failed[0]?.why) : status.done(t.undoneMany(done)),
-      (error) => status.failed(t.undoFailed, error),
-    );
   const send = async (which: readonly Node[], to: User) => {
     setBusy(true);
     try {
@@ -127,7 +122,7 @@ export function OwnersDialog({ nodes, onClose }: { nodes: readonly Node[]; onClo
       const bad = new Set(failed.map(({ node }) => node.id));
       const moved = which.filter((node) => !bad.has(node.id));
       if (failed.length === 0)
-        status.done(t.doneMany(moved.length, printable(to.name)), () => void takeBack(moved, to.id));
+        status.done(t.doneMany(moved.length, printable(to.name)), () => void reportUndo(writes.moveBack(moved, to.id)));
       else
         status.failed(text.nodes.many.partly(moved.length, failed.length), reasons(failed), {
           label: text.nodes.many.retry(failed.length),

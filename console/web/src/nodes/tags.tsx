@@ -3,8 +3,8 @@ import { api, type Node } from "@/api";
 import { notATag, tagsOf } from "@/keys/facts";
 import { TagField } from "@/keys/TagField";
 import { printable, text } from "@/text";
-import { ApiCall, Button, Checkbox, Choices, Confirm, Dialog, useStatus, Warning } from "@/ui";
-import { BulkCall, useBulk } from "./bulk";
+import { ApiCall, Button, Checkbox, Choices, Confirm, Dialog, Warning } from "@/ui";
+import { BulkCall, useBulk, useUndoReport } from "./bulk";
 import { useSaveMember } from "./member";
 import { TagEffect } from "./TagEffect";
 import { type Tagging, taggingOf } from "./tagging";
@@ -76,7 +76,7 @@ const mostShown = 6;
 export function AddTagsDialog({ nodes, onClose }: { nodes: readonly Node[]; onClose(): void }) {
   const run = useBulk(onClose);
   const writes = useNodeWrites();
-  const status = useStatus();
+  const reportUndo = useUndoReport(t);
   const [how, setHow] = useState<Tagging>("addTags");
   const [typed, setTyped] = useState("");
   const tags = tagsOf(typed);
@@ -84,14 +84,10 @@ export function AddTagsDialog({ nodes, onClose }: { nodes: readonly Node[]; onCl
   const { changed, refused, leaving } = taggingOf(nodes, how, whole ? tags : []);
   const [confirmed, setConfirmed] = useState(false);
   const ready = whole && changed.length > 0 && (confirmed || leaving === 0);
-  const takeBack = () =>
-    writes.takeTagsBack(changed).then(
-      ({ done, failed }) =>
-        failed.length > 0 ? status.failed(t.undoFailed, failed[0]?.why) : status.done(t.undoneMany(done)),
-      (error) => status.failed(t.undoFailed, error),
-    );
   // The first tag removes a node from its user, which changing tags cannot undo.
-  const undo = changed.some(({ node }) => node.tags.length > 0) ? () => void takeBack() : undefined;
+  const undo = changed.some(({ node }) => node.tags.length > 0)
+    ? () => void reportUndo(writes.takeTagsBack(changed))
+    : undefined;
   return (
     <Confirm
       title={t.titleMany(nodes.length)}

@@ -1,22 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { Node } from "@/api";
 import { readDocument } from "./document";
+import { shift } from "./effect.fixture";
 import { groupsByRule, ruleEnds } from "./effectGroups";
 import type { Shift } from "./effectWords";
 
-const shift = (part: Partial<Shift>): Shift => ({
-  from: { names: ["ana"], count: 1 },
-  to: { names: ["tag:db"], count: 1 },
-  own: false,
-  pairs: 1,
-  samples: [],
-  online: 0,
-  lost: [],
-  gained: [],
-  lostLines: [],
-  gainedLines: [],
-  ...part,
-});
 const named = (...names: string[]) => ({ names, count: names.length });
 const pair = (from: string, to: string) => ({ from: { id: from, name: from }, to: { id: to, name: to } });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Node, PolicyEffect } from "@/api";
 import { addressIn, firstPort } from "@/policy/tests";
+import { shift } from "./effect.fixture";
 import {
   failureWords,
   principalWords,
@@ -8,7 +9,6 @@ import {
   removalOf,
   routeTestOf,
   type ShellShift,
-  type Shift,
   saveWords,
   shellTestOf,
   testOf,
@@ -33,19 +33,6 @@ const effect = (part: Partial<PolicyEffect>): PolicyEffect => ({
   guards: [],
   notes: [],
   truncated: false,
-  ...part,
-});
-const shift = (part: Partial<Shift>): Shift => ({
-  from: { names: ["ana"], count: 1 },
-  to: { names: ["tag:db"], count: 1 },
-  own: false,
-  pairs: 1,
-  samples: [],
-  online: 0,
-  lost: [],
-  gained: [],
-  lostLines: [],
-  gainedLines: [],
   ...part,
 });
 

@@ -100,7 +100,6 @@ export const accessMap = {
     node: "Filter by node",
     nodeHint: "node name",
     noPaths: "No rule applies to this node, or its key has expired.",
-    more: plural({ one: "# rule with fewer pairs is not shown", other: "# rules with fewer pairs are not shown" }),
     hint: "Select a name to show only its paths, or a path to see its rule",
   },
 

@@ -7,7 +7,6 @@ export const common = {
   cancel: "Cancel",
   undo: "Undo",
   retry: "Try again",
-  reload: "Reload",
   copy: (what: string) => `Copy ${what}`,
   copied: "Copied",
   copyByHand: "Press Ctrl+C or ⌘C to copy",
@@ -51,5 +50,4 @@ export const common = {
   moreOf: plural({ other: "+#" }),
   nodes: plural({ one: "# node", other: "# nodes" }),
   users: plural({ one: "# user", other: "# users" }),
-  days: plural({ one: "# day", other: "# days" }),
 };

@@ -213,7 +213,6 @@ export const editor = {
     nothing: "(empty)",
     result: "Merged text compared with the active version",
     submit: "Continue with merged text",
-    theirsOnly: "Discard my changes",
     loading: "Loading the version you started from",
     lost: "The version you started from couldn't be loaded, so every line that differs is shown as changed.",
   },

@@ -230,16 +230,7 @@ export const nodes = {
     keepMine: "Keep mine",
     keepTheirs: "Keep theirs",
   },
-  panel: {
-    title: "Node",
-    openPage: "Open full page",
-    owner: "Owner",
-    tags: "Tags",
-    addresses: "Addresses",
-    created: "Created",
-    system: "OS",
-    lastSeen: "Last seen",
-  },
+  panel: { openPage: "Open full page" },
   stale: (n: number, days: number) =>
     n === 1 ? `Delete 1 node not seen in ${days} days` : `Delete ${n} nodes not seen in ${days} days`,
 };
