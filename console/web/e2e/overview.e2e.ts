@@ -1,6 +1,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { closeWindow, eventually, Stage, signedIn, withBrowser } from "./rig";
+import { asStory, axe, closeWindow, eventually, go, Stage, signedIn, withBrowser } from "./rig";
+import { settled } from "./screens";
 
 withBrowser();
 let stage: Stage;
@@ -54,5 +55,139 @@ describe("the overview", () => {
     const activity = page.locator("section", { has: page.getByRole("heading", { name: "Recent activity" }) });
     await stage.cli("users", "create", "zita");
     await activity.getByText("zita").first().waitFor();
+  });
+});
+
+describe("the next steps", () => {
+  asStory();
+  let fresh: Stage;
+  let page: Page;
+  const steps = () => page.getByRole("region", { name: "Next steps" });
+  const done = (count: number) => steps().getByText(`${count} of 6 done`, { exact: true }).waitFor();
+  const take = (name: string) => steps().getByRole("link", { name: new RegExp(`: ${name}$`) });
+  const call = async (method: string, path: string, body: unknown) => {
+    const answer = await fetch(fresh.server + path, {
+      method,
+      headers: { authorization: `Bearer ${fresh.admin}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(await answer.text());
+  };
+  const savePolicy = (policy: object) => call("PUT", "/api/v1/policy", { policy: JSON.stringify(policy) });
+
+  beforeAll(async () => {
+    fresh = await Stage.open();
+    page = await signedIn(fresh, "/admin/");
+  });
+  afterAll(async () => {
+    await closeWindow(page);
+    await fresh.close();
+  });
+
+  test("are listed once the first device has joined", async () => {
+    await page.getByText("Waiting for your device…").waitFor();
+    expect(await steps().count()).toBe(0);
+    await fresh.cli("users", "create", "ana");
+    await fresh.knock("laptop");
+    const code = async () =>
+      (JSON.parse(await fresh.cli("auth", "list", "--output", "json")) as { code: string }[])[0]?.code;
+    await eventually(async () => expect(await code()).toBeTruthy());
+    await fresh.cli("auth", "approve", (await code()) ?? "", "--user", "ana");
+    await page.getByRole("button", { name: "Go to overview" }).click();
+    await done(0);
+    expect(await axe(page)).toEqual([]);
+  });
+
+  test("are checked off by what the server reports", async () => {
+    const everyone = { action: "accept", src: ["*"], dst: ["*:*"] };
+    await savePolicy({ acls: [everyone] });
+    await fresh.key();
+    await steps().getByText("Create a second admin API key").waitFor();
+    await take("Create a second admin API key").waitFor({ state: "detached" });
+    await done(1);
+    await take("Restrict access with a policy").waitFor();
+    await savePolicy({
+      tagOwners: { "tag:server": ["ana"] },
+      autoApprovers: { routes: { "192.168.7.0/24": ["ana"] } },
+      acls: [{ action: "accept", src: ["ana"], dst: ["tag:server:22"] }],
+    });
+    await done(2);
+    const key = (await fresh.cli("preauthkeys", "create", "--user", "ana")).trim();
+    const random = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex");
+    await call("POST", "/api/v1/machine", {
+      preAuthKey: key,
+      machineKey: `mkey:${random()}`,
+      nodeKey: `nodekey:${random()}`,
+      hostname: "router",
+      routableIPs: ["192.168.7.0/24"],
+    });
+    await done(3);
+    await fresh.cli("nodes", "tag", "laptop", "--tags", "tag:server");
+    await done(4);
+    expect(await steps().getByRole("img", { name: "Done", exact: true }).count()).toBe(4);
+  });
+
+  test("lead to where they are taken", async () => {
+    expect(await take("Set up backups").getAttribute("href")).toMatch(/\/docs\/backup\.md#every-night$/);
+    expect(await take("Turn on HTTPS").getAttribute("href")).toMatch(/\/docs\/install\.md$/);
+  });
+
+  test("include backups, which the person ticks and this browser remembers", async () => {
+    const backups = () => steps().getByRole("checkbox", { name: "Set up backups" });
+    await backups().click();
+    await done(5);
+    await go(page, fresh, "/admin/");
+    await done(5);
+    await backups().click();
+    await done(4);
+    await backups().click();
+    await done(5);
+  });
+
+  test("are hidden on request, and shown again from the settings", async () => {
+    await steps().getByRole("button", { name: "Hide" }).click();
+    await steps().waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Undo" }).click();
+    await done(5);
+    await steps().getByRole("button", { name: "Hide" }).click();
+    await go(page, fresh, "/admin/");
+    await settled(page);
+    expect(await steps().count()).toBe(0);
+    await go(page, fresh, "/admin/settings/appearance");
+    await page.getByRole("switch", { name: "Next steps on the overview" }).click();
+    await go(page, fresh, "/admin/");
+    await done(5);
+  });
+
+  test("disappear when all are done, but not from under the pointer", async () => {
+    // The stage has no certificate for devices.
+    await page.route("**/admin/api/session", async (route) => {
+      const session = await (await route.fetch()).json();
+      session.coordinator.url = "https://mesh.example.com";
+      await route.fulfill({ json: session });
+    });
+    await go(page, fresh, "/admin/");
+    await settled(page);
+    expect(await steps().count()).toBe(0);
+    await page.evaluate(() => localStorage.clear());
+    await go(page, fresh, "/admin/");
+    await done(5);
+    await steps().getByRole("checkbox", { name: "Set up backups" }).click();
+    await steps().getByText("All steps are done.").waitFor();
+    const rail = page.getByRole("navigation", { name: "Main" });
+    await rail.getByRole("link", { name: /^Nodes/ }).click();
+    await page.locator("tr[data-row]").first().waitFor();
+    await rail.getByRole("link", { name: /^Overview/ }).click();
+    await page.getByText("Connected to PostgreSQL.").waitFor();
+    await settled(page);
+    expect(await steps().count()).toBe(0);
+    await page.unroute("**/admin/api/session");
+  });
+
+  test("are for those who can take them", async () => {
+    const reader = await signedIn(fresh, "/admin/", {}, await fresh.key("--role", "read"));
+    await settled(reader);
+    expect(await reader.getByRole("region", { name: "Next steps" }).count()).toBe(0);
+    await closeWindow(reader);
   });
 });

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { documentationOf } from "./documentation";
+import { documentationOf, type GuideName, guides, guideTo } from "./documentation";
 
 const docs = new URL("../../../../docs/", import.meta.url);
 const pages = [
@@ -23,8 +23,13 @@ const pages = [
   "/settings/appearance",
 ];
 
-test.each(pages)("the documentation of %s exists", (page) => {
-  const [, name = "", section] = /\/docs\/([\w.-]+\.md)(?:#(.+))?$/.exec(documentationOf(`/admin${page}`)) ?? [];
+const addresses = [
+  ...pages.map((page) => [page, documentationOf(`/admin${page}`)]),
+  ...Object.keys(guides).map((name) => [name, guideTo(name as GuideName)]),
+];
+
+test.each(addresses)("the documentation of %s exists", (_, address = "") => {
+  const [, name = "", section] = /\/docs\/([\w.-]+\.md)(?:#(.+))?$/.exec(address) ?? [];
   const headings = Array.from(readFileSync(new URL(name, docs), "utf8").matchAll(/^#+ (.+)$/gm), ([, title = ""]) =>
     title
       .toLowerCase()

@@ -17,6 +17,15 @@ const topics: readonly [path: string, document: string][] = [
   ["/settings/server", "operating.md"],
 ];
 
+/** Guides to what is done outside of the console. */
+export const guides = {
+  backups: "backup.md#every-night",
+  https: "install.md",
+};
+export type GuideName = keyof typeof guides;
+
+export const guideTo = (name: GuideName) => base + guides[name];
+
 /** The address of the documentation for a page of the console, with or without the prefix /admin. */
 export function documentationOf(path: string): string {
   const page = path.replace(/^\/admin(?=\/|$)/, "");

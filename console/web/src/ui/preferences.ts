@@ -1,14 +1,25 @@
 import { useSyncExternalStore } from "react";
 
-/** The settings for this browser. No data about the network is stored here. */
+/** The settings for this browser. No data from the server is stored here. */
 export interface Preferences {
   theme: "system" | "light" | "dark";
   density: "comfortable" | "compact";
   singleKeys: boolean;
   timeZone: "local" | "utc";
+  /** Whether the overview lists the next steps. */
+  nextSteps: boolean;
+  /** Whether the person has ticked that backups are set up. */
+  backups: boolean;
 }
 
-const usual: Preferences = { theme: "system", density: "comfortable", singleKeys: true, timeZone: "local" };
+const usual: Preferences = {
+  theme: "system",
+  density: "comfortable",
+  singleKeys: true,
+  timeZone: "local",
+  nextSteps: true,
+  backups: false,
+};
 const place = "fairlead.preferences";
 const listeners = new Set<() => void>();
 let current: Preferences = read();

@@ -1,5 +1,6 @@
 /** How the console looks and behaves in this browser. */
 import { useId } from "react";
+import { useSession } from "@/api";
 import { SettingsPage } from "@/pages/settings";
 import { text } from "@/text";
 import { type Preferences, Switch, setPreference, usePreferences } from "@/ui";
@@ -7,25 +8,45 @@ import { type Preferences, Switch, setPreference, usePreferences } from "@/ui";
 export function AppearancePage() {
   const preferences = usePreferences();
   const t = text.settings;
-  const keysId = useId();
+  const { key } = useSession();
   return (
     <SettingsPage title={t.appearance}>
       <div className="max-w-[640px] divide-y divide-line rounded-lg border border-line bg-surface">
         <Choice name="theme" label={t.theme} choices={t.themes} value={preferences.theme} />
         <Choice name="density" label={t.density} choices={t.densities} value={preferences.density} />
         <Choice name="timeZone" label={t.timeZone} choices={t.timeZones} value={preferences.timeZone} />
-        <div className="flex items-start gap-6 p-4">
-          <div className="flex-1">
-            <label htmlFor={keysId} className="font-medium">
-              {t.singleKeys}
-            </label>
-            <p className="text-12 text-ink-2">{t.singleKeysHint}</p>
-          </div>
-          <Switch id={keysId} checked={preferences.singleKeys} onChange={(on) => setPreference("singleKeys", on)} />
-        </div>
+        <OnOff name="singleKeys" label={t.singleKeys} hint={t.singleKeysHint} value={preferences.singleKeys} />
+        {key.role !== "read" && (
+          <OnOff name="nextSteps" label={t.nextSteps} hint={t.nextStepsHint} value={preferences.nextSteps} />
+        )}
       </div>
       <p className="mt-3 text-12 text-ink-3">{t.stored}</p>
     </SettingsPage>
+  );
+}
+
+function OnOff({
+  name,
+  label,
+  hint,
+  value,
+}: {
+  name: "singleKeys" | "nextSteps";
+  label: string;
+  hint: string;
+  value: boolean;
+}) {
+  const id = useId();
+  return (
+    <div className="flex items-start gap-6 p-4">
+      <div className="flex-1">
+        <label htmlFor={id} className="font-medium">
+          {label}
+        </label>
+        <p className="text-12 text-ink-2">{hint}</p>
+      </div>
+      <Switch id={id} checked={value} onChange={(on) => setPreference(name, on)} />
+    </div>
   );
 }
 

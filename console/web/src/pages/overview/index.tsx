@@ -1,17 +1,21 @@
-/** What needs attention now, six figures, health, and recent changes. An empty network shows the first steps. */
+/**
+ * What needs attention now, six figures, the next steps, health, and recent changes. An empty network shows the first
+ * steps.
+ */
 import { Link } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { ActivityList } from "@/activity";
-import { useCan, useNodes } from "@/api";
+import { useCan, useNodes, useSession } from "@/api";
 import { text } from "@/text";
 import { overviewWords } from "@/text/overview";
-import { Page, Section } from "@/ui";
+import { Page, Section, usePreferences } from "@/ui";
 import { Attention } from "./Attention";
 import { Figures } from "./Figures";
 import { Health } from "./Health";
 
 const t = overviewWords;
 const FirstRun = lazy(async () => ({ default: (await import("./FirstRun")).FirstRun }));
+const Steps = lazy(async () => ({ default: (await import("./Steps")).Steps }));
 
 export function OverviewPage() {
   const { data } = useNodes();
@@ -36,6 +40,8 @@ export function OverviewPage() {
 
 function Dashboard() {
   const can = useCan();
+  const { key } = useSession();
+  const { nextSteps } = usePreferences();
   return (
     <div className="space-y-5">
       <Attention />
@@ -59,7 +65,14 @@ function Dashboard() {
             </div>
           </Section>
         )}
-        {can("service:read") && <Health />}
+        <div className="min-w-0 space-y-5">
+          {nextSteps && key.role !== "read" && (
+            <Suspense>
+              <Steps />
+            </Suspense>
+          )}
+          {can("service:read") && <Health />}
+        </div>
       </div>
     </div>
   );

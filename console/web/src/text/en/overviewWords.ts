@@ -110,6 +110,47 @@ export const overviewWords = {
     relayLead: "Median latency from online nodes: ",
     relayMore: plural({ other: "and # more" }),
   },
+  steps: {
+    title: "Next steps",
+    progress: (done: number, all: number) => `${done} of ${all} done`,
+    hide: "Hide",
+    hidden: "Next steps are hidden. To show them again, go to Settings, Appearance.",
+    done: "Done",
+    notDone: "Not done",
+    allDone: "All steps are done. This list disappears when you leave the page.",
+    each: {
+      https: {
+        title: "Turn on HTTPS",
+        why: "Without HTTPS, API keys cross the network unencrypted.",
+        act: "Guide",
+      },
+      policy: {
+        title: "Restrict access with a policy",
+        why: "Right now, every node can reach every other node.",
+        act: "Open policy",
+      },
+      apiKey: {
+        title: "Create a second admin API key",
+        why: "If your only admin key is lost or expires, you need a shell on the server to create another.",
+        act: "Create key",
+      },
+      backups: {
+        title: "Set up backups",
+        why: "Without a backup, a failed disk means that every device must join again. The server can't detect backups, so check this off yourself.",
+        act: "Guide",
+      },
+      tags: {
+        title: "Tag your servers",
+        why: "A tagged server belongs to its tags instead of a person, and its key doesn't expire.",
+        act: "Open nodes",
+      },
+      router: {
+        title: "Add a subnet router",
+        why: "It gives your nodes access to devices that can't run Tailscale, such as printers.",
+        act: "Open routes",
+      },
+    },
+  },
   activity: { title: "Recent activity", all: "Timeline" },
   first: {
     title: "Connect your first device",

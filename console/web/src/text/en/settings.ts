@@ -15,5 +15,7 @@ export const settings = {
     "Keys such as j, k and x work without Ctrl. Turn this off if you use voice control or press keys by accident.",
   timeZone: "Time zone",
   timeZones: { local: "Local (this browser)", utc: "UTC" },
+  nextSteps: "Next steps on the overview",
+  nextStepsHint: "A checklist of what to set up. It is hidden when everything is done.",
   stored: "Saved in this browser.",
 };
