@@ -4336,7 +4336,7 @@ export interface components {
             /** @example 1 */
             id: string;
             /**
-             * @description Where events are sent. API keys with the role `read` and the audit log see only the host.
+             * @description Where events are sent. For API keys with the role `read` and in the audit log, only the host.
              * @example https://receiver.example.com/mesh
              */
             url: string;
@@ -4591,7 +4591,7 @@ export interface components {
              */
             name: string;
             /**
-             * @description IP address of the request. Empty if the change did not come from outside.
+             * @description IP address of the request. Empty if the server itself made the change.
              * @example 192.0.2.7
              */
             address: string;

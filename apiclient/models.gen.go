@@ -522,7 +522,7 @@ type AccessRuleShare struct {
 
 // Actor Who made a change.
 type Actor struct {
-	// Address IP address of the request. Empty if the change did not come from outside.
+	// Address IP address of the request. Empty if the server itself made the change.
 	//
 	// Example: 192.0.2.7
 	Address string `json:"address"`
@@ -2957,7 +2957,7 @@ type Webhook struct {
 	// UpdatedAt Example: 2026-03-01T09:30:00Z
 	UpdatedAt time.Time `json:"updatedAt"`
 
-	// URL Where events are sent. API keys with the role `read` and the audit log see only the host.
+	// URL Where events are sent. For API keys with the role `read` and in the audit log, only the host.
 	//
 	// Example: https://receiver.example.com/mesh
 	URL string `json:"url"`

@@ -57,7 +57,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, op.limit))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		writeProblem(w, http.StatusRequestEntityTooLarge, typeRefused, "the request is larger than the console accepts")
+		writeProblem(w, http.StatusRequestEntityTooLarge, typeRefused, "the request is too large for the console")
 		return
 	} else if err != nil {
 		writeProblem(w, http.StatusBadRequest, typeRefused, "the request body is incomplete")
@@ -138,7 +138,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Respo
 	case failed && kind == "application/problem+json", answer.StatusCode == http.StatusOK && kind == "application/json":
 	default:
 		s.log.Warn("unexpected response, not from the server", "status", answer.StatusCode, "type", kind, "req", requestID(w))
-		writeProblem(w, http.StatusBadGateway, typeUnreachable, "something between the console and the server answered instead of the server: "+answer.Status)
+		writeProblem(w, http.StatusBadGateway, typeUnreachable, "the response did not come from the server, but perhaps from a proxy in front of it: "+answer.Status)
 		return
 	}
 	if answer.ContentLength > maxAnswer {
@@ -186,7 +186,7 @@ func (s *Server) unreachable(w http.ResponseWriter, err error) {
 	timeout := net.Error(nil)
 	switch {
 	case errors.Is(err, errTooLarge):
-		detail = "the response is larger than the console accepts: request less with limit"
+		detail = "the response is too large for the console: request fewer objects with limit"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		status, detail = http.StatusGatewayTimeout, "the server at "+s.host()+" did not respond in time"
 	}

@@ -98,7 +98,7 @@ func (s *SSH) Check(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnswer, err
 		return SSHAnswer{}, err
 	case done:
 	case now.Sub(since) >= sshPatience:
-		done, answer = true, s.deny(a, q.SSHSession, "no administrator answered in time")
+		done, answer = true, s.deny(a, q.SSHSession, "no administrator responded in time")
 	}
 	if done {
 		s.sessions.forget(q.SSHSession)

@@ -36,7 +36,7 @@ func RegisterZero(reg prometheus.Registerer) error {
 
 func register(reg prometheus.Registerer, c counts) (refused prometheus.Counter, err error) {
 	counter := func(name, help string) prometheus.CounterOpts { return prometheus.CounterOpts{Name: name, Help: help} }
-	refused = prometheus.NewCounter(counter("mesh_relay_refusals_total", "Connections that the relay rejected because their key belongs to no node."))
+	refused = prometheus.NewCounter(counter("mesh_relay_refusals_total", "Connections that the relay rejected because their key does not belong to a node."))
 	for _, m := range []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mesh_derp_connections_active", Help: "Open relay client connections."}, c.connections),
 		prometheus.NewCounterFunc(counter("mesh_network_bytes_received_total", "Packet payload bytes that the relay received from clients."), c.received),

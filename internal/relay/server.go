@@ -286,7 +286,7 @@ func (s *Server) admit(ctx context.Context, c *client, k key.NodePublic, addr st
 	return nil
 }
 
-var errRefused = errors.New("the key belongs to no node of this mesh")
+var errRefused = errors.New("the key does not belong to a node of this mesh")
 
 func (s *Server) verify(ctx context.Context, k key.NodePublic) bool {
 	if s.config.Verify == nil {

@@ -86,7 +86,7 @@ func (p *Postgres) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	case err == nil || limited.Err() == nil || ctx.Err() != nil:
 		return conn, err
 	case p.pool.Stat().ConstructingConns() > 0:
-		return nil, unavailable("failed to connect to database: no answer within %v", acquireTimeout)
+		return nil, unavailable("failed to connect to database: no response within %v", acquireTimeout)
 	}
 	return nil, errPoolExhausted
 }

@@ -235,8 +235,8 @@ func (r *delivery) send(ctx context.Context, w *mesh.Webhook, row history.AuditR
 			return false
 		case answer.Status == http.StatusGone:
 			r.failed(w, answer)
-			if err := r.webhooks.Disable(ctx, r.id, "the receiver answered "+answer.Problem); err != nil {
-				r.log.Warn("cannot disable a webhook whose receiver answered 410 Gone; retrying", "webhook", r.id, "error", err)
+			if err := r.webhooks.Disable(ctx, r.id, "the receiver responded with "+answer.Problem); err != nil {
+				r.log.Warn("cannot disable a webhook whose receiver responded with 410 Gone; retrying", "webhook", r.id, "error", err)
 			}
 			return false
 		}

@@ -115,7 +115,7 @@ func withoutURL(err error) string {
 	var outer *url.Error
 	if errors.As(err, &outer) {
 		if outer.Timeout() {
-			return fmt.Sprintf("no answer within %v", attemptTimeout)
+			return fmt.Sprintf("no response within %v", attemptTimeout)
 		}
 		err = outer.Err
 	}

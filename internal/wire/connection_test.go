@@ -70,7 +70,7 @@ func TestBrokenHandshakeIsRefusedAndHarmsNobody(t *testing.T) {
 			t.Errorf("%q: %d", request, status)
 		}
 	}
-	until(t, "all are logged", func() bool { return len(s.log.lines(t, "client connection refused")) == len(broken)+5 })
+	until(t, "all are logged", func() bool { return len(s.log.lines(t, "client connection rejected")) == len(broken)+5 })
 	good.joins(nil)
 }
 

@@ -89,7 +89,7 @@ func (s *Server) refuse(w http.ResponseWriter, p peer, status int, err error) {
 
 func (s *Server) refused(p peer, err error) {
 	if s.refusals.Admit(p.addr) {
-		s.config.Log.Warn("client connection refused", "addr", p.addr, "error", err)
+		s.config.Log.Warn("client connection rejected", "addr", p.addr, "error", err)
 	}
 }
 

@@ -159,7 +159,7 @@ keys.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case key == "" && prefix == "":
-				return wrongUsage("missing argument <key>: name a key, or use --prefix")
+				return wrongUsage("missing argument <key>: specify a key, or use --prefix")
 			case key != "" && prefix != "":
 				return wrongUsage("use either a key or --prefix, not both")
 			}

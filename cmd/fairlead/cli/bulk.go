@@ -52,9 +52,9 @@ func (s *nodeSet) takes(_ *cobra.Command, args []string) error {
 	case slices.Contains(s.refs, ""):
 		return errors.New("argument <node> must not be empty")
 	case s.filtered() && len(s.refs) > 0:
-		return errors.New("use either named nodes, or --user and --tag")
+		return errors.New("use either the arguments <node>..., or --user and --tag")
 	case !s.filtered() && len(s.refs) == 0:
-		return errors.New("missing argument <node>: name nodes, or use --user or --tag")
+		return errors.New("missing argument <node>: specify nodes, or use --user or --tag")
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func confirmable(cmd *cobra.Command) *bool {
 // confirmableUnlessNamed is like confirmable if a flag selects all nodes, and like
 // skippable if nodes are given by name.
 func confirmableUnlessNamed(cmd *cobra.Command) *bool {
-	return forceFlag(cmd, "required without a terminal unless nodes are named")
+	return forceFlag(cmd, "required without a terminal, except for nodes given as arguments")
 }
 
 // skippable adds --force to a command that asks a person but not a script: see

@@ -260,7 +260,7 @@ query no nameserver for the domain, and names without a record do not exist.`,
 				return takes("domain")(cmd, args)
 			}
 			if len(args) == 1 {
-				return errors.New("missing argument <nameserver>: name at least one, or use --records-only")
+				return errors.New("missing argument <nameserver>: specify at least one, or use --records-only")
 			}
 			return takes("domain", "nameserver")(cmd, args[:min(2, len(args))])
 		},

@@ -37,7 +37,7 @@ func (e *expiration) check(args []string) error {
 	case (s.all || s.offline) && len(s.refs) > 0:
 		return errors.New("--all and --all-offline cannot be combined with nodes")
 	case !s.filtered() && !s.all && !s.offline && len(s.refs) == 0:
-		return errors.New("missing argument <node>: name nodes, or use --user, --tag, --all or --all-offline")
+		return errors.New("missing argument <node>: specify nodes, or use --user, --tag, --all or --all-offline")
 	case e.at != "" && e.never:
 		return errors.New("use only one of --at and --never")
 	}

@@ -415,7 +415,7 @@ func (t *tool) policyConfirm() *cobra.Command {
 		Short: "Confirm a policy that was saved with --confirm-within",
 		Long: `Confirm the policy version that was saved with --confirm-within, so that it is
 not reverted. If its time is over, it has already been reverted: see fairlead
-policy history. To confirm a version that someone else saved, name it.`,
+policy history. To confirm a version that someone else saved, specify it.`,
 		Example: `  fairlead policy confirm
   fairlead policy confirm 7`,
 		Args: takesPolicyVersion,
@@ -456,7 +456,8 @@ func (t *tool) policyRevert() *cobra.Command {
 		Use:   "revert [version]",
 		Short: "Revert a policy that was saved with --confirm-within",
 		Long: `Revert the policy version that was saved with --confirm-within, without waiting
-for its time to run out. To revert a version that someone else saved, name it.`,
+for its time to run out. To revert a version that someone else saved,
+specify it.`,
 		Example: `  fairlead policy revert
   fairlead policy revert 7`,
 		Args: takesPolicyVersion,

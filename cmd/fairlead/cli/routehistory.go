@@ -16,9 +16,9 @@ func (t *tool) routesHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history <route-id>",
 		Short: "Show which nodes served a network, and when",
-		Long: `Show which nodes were the primary router of a network, newest first. Name the
-network by one of its routes, or with --prefix if it no longer has any. Exit
-nodes all serve at the same time, so 0.0.0.0/0 and ::/0 have no history.`,
+		Long: `Show which nodes were the primary router of a network, newest first.
+Specify one of its routes, or use --prefix if it no longer has any. Exit nodes
+all serve at the same time, so 0.0.0.0/0 and ::/0 have no history.`,
 		Example: `  fairlead routes history 7
   fairlead routes history --route-id 7 --output json
   fairlead routes history --prefix 192.168.7.0/24`,

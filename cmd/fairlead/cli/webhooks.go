@@ -309,7 +309,7 @@ does not accept. With --all, the oldest event is sent first.`,
 			case all && named:
 				return errors.New("use either failed events or --all, not both")
 			case !all && !named:
-				return errors.New("missing argument <failed-id>: name failed events, or use --all")
+				return errors.New("missing argument <failed-id>: specify failed events, or use --all")
 			}
 			return nil
 		},

@@ -130,7 +130,7 @@ func autogroup(text string) (Target, error) {
 	case "autogroup:danger-all":
 		return Target{Kind: DangerAll, Name: text}, nil
 	case NonRoot:
-		return Target{}, fmt.Errorf("%s can be used only in users of ssh", text)
+		return Target{}, fmt.Errorf("%s can be used only in the users of an ssh rule", text)
 	case "autogroup:admin", "autogroup:owner", "autogroup:it-admin", "autogroup:network-admin",
 		"autogroup:billing-admin", "autogroup:auditor", "autogroup:shared":
 		return Target{}, fmt.Errorf("%s is not supported: use a group: of these users", text)

@@ -114,7 +114,7 @@ describe("a change in words", () => {
     ],
     ["DNS settings changed", "server", of("dns", {}, {})],
     [
-      "Webhook for hooks.example disabled",
+      "Webhook to hooks.example disabled",
       "server",
       of(
         "webhook",

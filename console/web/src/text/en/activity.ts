@@ -90,10 +90,10 @@ export const activity = {
   },
   dns: "DNS settings changed",
   webhook: {
-    created: (host: string) => `Webhook for ${host} created`,
-    deleted: (host: string) => `Webhook for ${host} deleted`,
-    disabled: (host: string) => `Webhook for ${host} disabled`,
-    changed: (host: string) => `Webhook for ${host} changed`,
+    created: (host: string) => `Webhook to ${host} created`,
+    deleted: (host: string) => `Webhook to ${host} deleted`,
+    disabled: (host: string) => `Webhook to ${host} disabled`,
+    changed: (host: string) => `Webhook to ${host} changed`,
   },
   other: (kind: string, id: string, verb: string) => `${kind} ${id}: ${verb}`,
 

@@ -32,7 +32,7 @@ export const routesPage = {
       "is:standby": "Standby",
       "is:offline": "Offline",
       "is:unoffered": "Not advertised",
-      "is:overlapping": "Overlaps another",
+      "is:overlapping": "Overlaps another route",
     } as Record<string, string>,
   },
   groups: {

@@ -4,7 +4,7 @@ export const webhooksPage = {
   intro: "Fairlead sends a signed HTTP POST request to each webhook when something changes in your network.",
   emptyTitle: "No webhooks yet",
   emptyBody:
-    "A webhook tells another service, such as a chat or a monitoring system, when something changes in your network.",
+    "A webhook tells another service, such as a chat app or a monitoring system, when something changes in your network.",
   failed: "Couldn't load the webhooks",
   allEvents: "All events",
   states: { ok: "Healthy", failing: "Failing", disabled: "Disabled", unused: "No events yet" },
