@@ -2227,7 +2227,7 @@ export interface components {
             /** @example 1 */
             id: string;
             /**
-             * @description Unique, case-insensitive.
+             * @description Unique, ignoring case.
              * @example alice
              */
             name: string;
@@ -2262,7 +2262,7 @@ export interface components {
         UserCreation: {
             /**
              * @description Must start with a letter, followed by letters, digits, `.`, `_`, `-` or `@`. Must be unique,
-             *     case-insensitive. We recommend lowercase.
+             *     ignoring case. Lowercase is recommended.
              * @example alice
              */
             name: string;

@@ -2809,7 +2809,7 @@ type User struct {
 	// ID Example: 1
 	ID string `json:"id"`
 
-	// Name Unique, case-insensitive.
+	// Name Unique, ignoring case.
 	//
 	// Example: alice
 	Name string `json:"name"`
@@ -2842,7 +2842,7 @@ type UserCreation struct {
 	Email *string `json:"email,omitempty"`
 
 	// Name Must start with a letter, followed by letters, digits, `.`, `_`, `-` or `@`. Must be unique,
-	// case-insensitive. We recommend lowercase.
+	// ignoring case. Lowercase is recommended.
 	//
 	//
 	// Example: alice

@@ -102,7 +102,7 @@ func NewServer(c ServerConfig) (*Server, error) {
 	// The DERP server logs single connections: who connected and disconnected, and what a stranger sent.
 	s.derp = derpserver.New(c.Key, func(format string, args ...any) {
 		if ctx := context.Background(); c.Log.Enabled(ctx, slog.LevelDebug) {
-			c.Log.DebugContext(ctx, "relay connection", "event", fmt.Sprintf(format, args...))
+			c.Log.DebugContext(ctx, "relay connection event", "event", fmt.Sprintf(format, args...))
 		}
 	})
 	counts, err := countsOf(s.derp)

@@ -22,8 +22,8 @@ func (t *tool) policyDiff() *cobra.Command {
 change. With one version, compare it with the current policy. With --file,
 compare the current policy with a file.
 
-With --effect, also show who can reach more or less, for the nodes as they are
-now. For the effect of a file, use fairlead policy preview.`,
+With --effect, also show who gains and who loses access, for the nodes that
+exist now. For the effect of a file, use fairlead policy preview.`,
 		Example: `  fairlead policy diff
   fairlead policy diff 3 6
   fairlead policy diff 3 6 --effect
@@ -60,7 +60,7 @@ now. For the effect of a file, use fairlead policy preview.`,
 			return t.showDiff(diff)
 		}),
 	}
-	cmd.Flags().BoolVar(&effect, "effect", false, "also show who can reach more or less")
+	cmd.Flags().BoolVar(&effect, "effect", false, "also show who gains and who loses access")
 	cmd.Flags().StringVar(&file, "file", "", "compare the current policy with this `file`")
 	return cmd
 }

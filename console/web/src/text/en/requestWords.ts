@@ -70,7 +70,7 @@ export const requestWords = {
     rejectName: (from: string, to: string) => `Reject the session from ${from} to ${to}`,
     approveTitle: (from: string, to: string) => `Approve SSH from ${from} to ${to}?`,
     approveBody: (user: string) =>
-      `The session starts as ${user}. Similar sessions then start without approval for the rule's checkPeriod, unless it is “always”.`,
+      `The session starts as ${user}. Until the rule's checkPeriod is over, similar sessions start without approval. If it is “always”, every session needs approval.`,
     compare: "Check that the session's terminal shows this code:",
     approveSubmit: "Approve session",
     approved: (from: string, to: string) => `Approved the session from ${from} to ${to}`,
