@@ -2105,7 +2105,7 @@ export interface paths {
         /**
          * Show the profiles of this replica
          * @description For developers of Fairlead. Contains goroutine stacks and heap statistics in the text format of the Go runtime.
-         *     They contain function names and line numbers, but no data of the network.
+         *     They contain function names and line numbers, but nothing about your network.
          */
         get: operations["debugProfile"];
         put?: never;

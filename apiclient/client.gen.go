@@ -238,7 +238,7 @@ type ClientInterface interface {
 	// DebugProfile Show the profiles of this replica
 	//
 	// For developers of Fairlead. Contains goroutine stacks and heap statistics in the text format of the Go runtime.
-	// They contain function names and line numbers, but no data of the network.
+	// They contain function names and line numbers, but nothing about your network.
 	//
 	// Corresponds with GET /api/v1/debug/profile (the `DebugProfile` operationId).
 	DebugProfile(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1595,7 +1595,7 @@ func (c *Client) DebugDigest(ctx context.Context, reqEditors ...RequestEditorFn)
 // DebugProfile Show the profiles of this replica
 //
 // For developers of Fairlead. Contains goroutine stacks and heap statistics in the text format of the Go runtime.
-// They contain function names and line numbers, but no data of the network.
+// They contain function names and line numbers, but nothing about your network.
 //
 // Corresponds with GET /api/v1/debug/profile (the `DebugProfile` operationId).
 func (c *Client) DebugProfile(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {

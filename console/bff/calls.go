@@ -138,7 +138,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Respo
 	case failed && kind == "application/problem+json", answer.StatusCode == http.StatusOK && kind == "application/json":
 	default:
 		s.log.Warn("unexpected response, not from the server", "status", answer.StatusCode, "type", kind, "req", requestID(w))
-		writeProblem(w, http.StatusBadGateway, typeUnreachable, "the response did not come from the server, but perhaps from a proxy in front of it: "+answer.Status)
+		writeProblem(w, http.StatusBadGateway, typeUnreachable, "unexpected response, possibly from a proxy in front of the server: "+answer.Status)
 		return
 	}
 	if answer.ContentLength > maxAnswer {

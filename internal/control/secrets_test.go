@@ -79,18 +79,18 @@ func TestNoiseKeyIsMadeOnceAndKeptInItsFile(t *testing.T) {
 	}
 
 	second := startAt(t, s, "")
-	second.refuses("does not exist, but clients know the key " + first.Public().String())
+	second.refuses("does not exist, but clients already use the server's key " + first.Public().String())
 	if _, err := os.Stat(second.c.NoisePath); err == nil {
 		t.Error("a file was left behind")
 	}
-	startAt(t, s, sealKey).refuses("does not exist, but clients know the key")
+	startAt(t, s, sealKey).refuses("does not exist, but clients already use the server's key")
 	if err := os.Remove(r.c.NoisePath); err != nil {
 		t.Fatal(err)
 	}
-	r.refuses("does not exist, but clients know the key")
+	r.refuses("does not exist, but clients already use the server's key")
 	other, _ := key.NewMachine().MarshalText()
 	r.write(r.c.NoisePath, string(other))
-	r.refuses("has a different key than the one that clients know, " + first.Public().String())
+	r.refuses("does not contain the server's key " + first.Public().String())
 	for _, text := range []string{"", "privkey:", "privkey:" + strings.Repeat("0", 64), "hello"} {
 		r.write(r.c.NoisePath, text)
 		r.refuses("does not contain a key")
@@ -132,7 +132,7 @@ func TestSealedNoiseKeyIsSharedByAllReplicas(t *testing.T) {
 		t.Error("the key is in a file too")
 	}
 	startAt(t, s, "").refuses("is encrypted in the database: set secrets_key_file")
-	startAt(t, s, strings.Repeat("00", 32)).refuses("cannot decrypt the key " + k.Public().String())
+	startAt(t, s, strings.Repeat("00", 32)).refuses("cannot decrypt the server's key " + k.Public().String())
 	startAt(t, s, "short").refuses("does not contain 32 bytes")
 	gone := startAt(t, s, sealKey)
 	if err := os.Remove(gone.c.KeyFile); err != nil {
@@ -196,5 +196,5 @@ func TestNoiseKeyMovesFromItsFileIntoTheDatabase(t *testing.T) {
 	}
 	text, _ := key.NewMachine().MarshalText()
 	r.write(r.c.NoisePath, string(text))
-	sealed.refuses("has a different key than the one that clients know")
+	sealed.refuses("does not contain the server's key")
 }

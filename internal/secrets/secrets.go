@@ -147,7 +147,7 @@ func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []b
 		_ = os.Remove(c.NoisePath) // no client has seen it
 		return private, c.errMissing(kept)
 	}
-	return private, lostKey{fmt.Errorf("noise.private_key_path %s has a different key than the one that clients know, %s: "+
+	return private, lostKey{fmt.Errorf("noise.private_key_path %s does not contain the server's key %s: "+
 		"restore the right file from a backup or another replica; running clients do not accept another key", c.NoisePath, kept.Public)}
 }
 
@@ -185,9 +185,9 @@ func (c Config) newKey(ctx context.Context, seal []byte) (key.MachinePrivate, er
 
 func (c Config) errMissing(r noiseRecord) error {
 	if len(r.Sealed) > 0 {
-		return lostKey{fmt.Errorf("the key that clients know, %s, is encrypted in the database: set secrets_key_file to the file that the other replicas use", r.Public)}
+		return lostKey{fmt.Errorf("the server's key %s is encrypted in the database: set secrets_key_file to the file that the other replicas use", r.Public)}
 	}
-	return lostKey{fmt.Errorf("noise.private_key_path %s does not exist, but clients know the key %s: "+
+	return lostKey{fmt.Errorf("noise.private_key_path %s does not exist, but clients already use the server's key %s: "+
 		"restore the file from a backup or another replica; running clients do not accept another key", c.NoisePath, r.Public)}
 }
 
@@ -198,7 +198,7 @@ func (c Config) open(r noiseRecord, seal []byte) (private key.MachinePrivate, er
 		err = private.UnmarshalText(plain)
 	}
 	if !ok || err != nil || private.Public() != r.Public {
-		return private, lostKey{fmt.Errorf("secrets_key_file %s cannot decrypt the key %s that clients know: use the same file as the other replicas", c.KeyFile, r.Public)}
+		return private, lostKey{fmt.Errorf("secrets_key_file %s cannot decrypt the server's key %s: use the same file as the other replicas", c.KeyFile, r.Public)}
 	}
 	return private, nil
 }
@@ -209,7 +209,7 @@ func noiseRecordIn(w *policy.World) (r noiseRecord, ok bool, err error) {
 		return r, false, nil
 	}
 	if err := json.Unmarshal([]byte(v.Value), &r); err != nil {
-		return r, false, fmt.Errorf("cannot read the record of the key that clients know: restore the database from a backup: %w", err)
+		return r, false, fmt.Errorf("cannot read the record of the server's key: restore the database from a backup: %w", err)
 	}
 	return r, true, nil
 }
