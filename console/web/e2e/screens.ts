@@ -8,6 +8,7 @@ export const screens: Record<string, string> = {
   "node-panel": "/nodes?node=7",
   "nodes-filtered": "/nodes?q=tag:prod+-tag:web",
   node: "/nodes/7",
+  "node-connectivity": "/nodes/7?tab=connectivity",
   "node-routes": "/nodes/7?tab=routes",
   "node-access": "/nodes/7?tab=access",
   "node-activity": "/nodes/7?tab=activity",

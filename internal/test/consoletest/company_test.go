@@ -30,6 +30,7 @@ type device struct {
 	away      bool          // offline for a while now
 	flaps     bool          // connects and disconnects repeatedly
 	host      tailcfg.Hostinfo
+	endpoints []netip.AddrPort
 
 	id   string // ID that the server assigned
 	node *meshtest.Node
@@ -91,8 +92,18 @@ func devices(count int) []*device {
 			all[i] = c.personal()
 		}
 		c.fate(all[i])
+		all[i].endpoints = endpoints(i)
 	}
 	return all
+}
+
+// endpoints returns a public and a local address. Neighbours share a local network, four devices in each.
+func endpoints(i int) []netip.AddrPort {
+	network := byte(1 + i/4%250)
+	return []netip.AddrPort{
+		netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, 113, network}), uint16(20000+i)),
+		netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 168, network, byte(10 + i%4)}), 41641),
+	}
 }
 
 func pick[T any](c company, list ...T) T { return list[c.IntN(len(list))] }

@@ -182,7 +182,7 @@ func (s *stage) join(list []*device, keys *joinKeys) {
 		if err := d.node.Register(s.t.Context(), keys.known[fmt.Sprint(d.user, d.tags, d.ephemeral)]); err != nil {
 			return err
 		}
-		err := d.node.Report(s.t.Context())
+		err := d.node.Report(s.t.Context(), d.endpoints...)
 		d.node.Disconnect()
 		return err
 	})

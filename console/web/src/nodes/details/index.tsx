@@ -1,10 +1,10 @@
 /** Everything about one node, in the panel beside the list and on its own page. */
-import { type ReactNode, useId } from "react";
+import { type ComponentType, lazy, Suspense, useId } from "react";
 import { NodeAccess } from "@/access";
 import { type Node, useCan } from "@/api";
 import type { Right } from "@/api/session";
 import { text } from "@/text";
-import { Banner, Tabs } from "@/ui";
+import { Banner, LoadingLines, Tabs } from "@/ui";
 import { waitingRoutes } from "../facts";
 import { Activity } from "./Activity";
 import { Raw } from "./Raw";
@@ -16,8 +16,11 @@ export { NodeName, NodeNames } from "./Title";
 const t = text.node;
 type Tab = keyof typeof t.tabs;
 
-const parts: Record<Tab, (props: { node: Node; deleted: boolean }) => ReactNode> = {
+const Connectivity = lazy(() => import("./connectivity"));
+
+const parts: Record<Tab, ComponentType<{ node: Node; deleted: boolean }>> = {
   summary: Summary,
+  connectivity: Connectivity,
   routes: NodeRoutes,
   access: NodeAccess,
   activity: Activity,
@@ -70,7 +73,11 @@ export function NodePart({ node, tab, panel, deleted }: { node: Node; tab: strin
           <Banner tone="warn">{t.deleted}</Banner>
         </div>
       )}
-      <Part node={node} deleted={deleted} />
+      <Suspense
+        fallback={<LoadingLines widths={["w-64", "w-96 max-w-full", "w-80 max-w-full"]} className="space-y-4 py-2" />}
+      >
+        <Part node={node} deleted={deleted} />
+      </Suspense>
     </div>
   );
 }

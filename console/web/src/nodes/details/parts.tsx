@@ -1,6 +1,6 @@
 import { clsx } from "clsx";
 import { type ReactNode, useId } from "react";
-import type { Node } from "@/api";
+import type { Node, NodeHost } from "@/api";
 import { Button } from "@/ui";
 
 /** A section of the summary. Each file in ./sections exports one as its default. */
@@ -54,3 +54,7 @@ export function Fact({ label, children }: { label: string; children: ReactNode }
 export const SmallButton = ({ className, ...rest }: Parameters<typeof Button>[0]) => (
   <Button className="h-6! px-2! text-12! max-md:h-9! max-md:px-3!" {...rest} />
 );
+
+/** The name of a relay region with its code. One that left the relay map has only its number. */
+export const relayName = ({ id, code, name }: NonNullable<NodeHost["relay"]>) =>
+  name && code && name !== code ? `${name} (${code})` : name || code || String(id);

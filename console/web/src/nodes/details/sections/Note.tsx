@@ -10,7 +10,7 @@ const t = text.node.note;
 const longest = 1000;
 
 /** The note that administrators wrote about a node. */
-export default { column: "left", order: 4, Show: Note } satisfies SummarySection;
+export default { column: "right", order: 3, Show: Note } satisfies SummarySection;
 
 function Note({ node, deleted }: { node: Node; deleted: boolean }) {
   const [editing, setEditing] = useState(false);
