@@ -19,8 +19,8 @@ func (t *tool) policyAccess() *cobra.Command {
 because of which lines of the policy.
 
 Sources and destinations are nodes, users, tags, groups, routes,
-autogroup:internet, and "other users", who are in no group and no rule. By
-default all of them are shown. With --policy, also show what a file would
+autogroup:internet, and "other users": those who are not in any group or rule.
+By default all of them are shown. With --policy, also show what a file would
 change; nothing is saved.`,
 		Example: `  fairlead policy access
   fairlead policy access --to tag:db --by users
