@@ -21,7 +21,7 @@ import (
 func (b *bench) lists(ctx context.Context, c *cluster) error {
 	r := b.result("lists")
 	if _, settled := c.settle(ctx, b.quiet, time.Minute); !settled {
-		return errors.New("the nodes do not settle")
+		return errors.New("the nodes did not settle")
 	}
 	log := c.follow()
 	defer c.unfollow()
@@ -68,7 +68,7 @@ type window struct {
 	cpu, seconds float64
 	told         int64 // changes, counted once for each node that received them
 	requests     int
-	whole, paged histogram // from when a request was due to its last byte
+	whole, paged histogram // time from when a request was due until its last byte
 }
 
 func (w *window) cpuRate() float64 { return w.cpu / w.seconds }

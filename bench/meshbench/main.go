@@ -18,18 +18,18 @@ import (
 
 const usage = `usage: meshbench <command> [flags]
 
-Load scenarios (each registers --n nodes first; give several with commas):
-  register    nodes join at --concurrency; until every node knows its peers
-  idle        server memory and CPU with all nodes connected and quiet
+Load scenarios (each registers --n nodes first; separate several with commas):
+  register    nodes join, --concurrency at a time, until every node knows its peers
+  idle        server memory and CPU with all nodes connected and idle
   fanout      single endpoint changes, joins, logouts and drops, one at a time
-  churn       --rate endpoint changes a second for --churn-for
-  reconnect   all nodes lose their connection and return at once
-  api         GET requests on the admin API at --api-concurrency
-  lists       lists of nodes, half whole, half paged, beside --rate changes a second
+  churn       --rate endpoint changes per second for --churn-for
+  reconnect   all nodes lose their connections and reconnect at once
+  api         GET requests to the admin API, --api-concurrency at a time
+  lists       lists of nodes, half complete, half paginated, during --rate changes per second
   all         register,idle,fanout,churn,reconnect,api
 
 Reference:
-  refserver   bare Noise and HTTP/2 server that shares ready-made map bytes
+  refserver   minimal Noise and HTTP/2 server that builds each map message once for all nodes
 
 One JSON line per scenario goes to standard output, a table to standard error.
 meshbench <command> -h lists the flags.
@@ -46,7 +46,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("no command: meshbench help lists them")
+		return errors.New("missing command: see meshbench help")
 	}
 	if err := raiseFileLimit(); err != nil {
 		return err
@@ -113,32 +113,32 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	fs := flag.NewFlagSet(command, flag.ContinueOnError)
 	fs.SetOutput(log)
 	fs.StringVar(&c.url, "url", "", "base `URL` of the server")
-	keys := fs.String("auth-key", "", "reusable auth `key`, or several with commas, used in turn")
-	visibility := fs.String("visibility", "", "`file` with one line per auth key: the keys, counted from 0, whose nodes it sees (default all)")
+	keys := fs.String("auth-key", "", "reusable auth `key`, or several separated by commas, used in turn")
+	visibility := fs.String("visibility", "", "`file` with one line per auth key: the indexes, from 0, of the keys whose nodes it sees (default all)")
 	fs.StringVar(&c.apiKey, "api-key", "", "bearer `token` for the api scenario")
 	apiPaths := fs.String("api-paths", "/api/v1/user,/api/v1/node", "`paths` for the api scenario")
 	fs.StringVar(&c.label, "label", "", "`text` copied into every result")
 	fs.IntVar(&c.nodes, "n", 100, "virtual nodes")
-	fs.IntVar(&c.concurrency, "concurrency", 64, "registrations in flight")
+	fs.IntVar(&c.concurrency, "concurrency", 64, "concurrent registrations")
 	fs.BoolVar(&c.registerFirst, "register-first", false, "open the streams only after all nodes are registered and updated, --concurrency of them at a time")
 	fs.IntVar(&c.repeat, "repeat", 1, "run the scenarios after register this many times")
 	fs.IntVar(&c.changes, "changes", 20, "fanout: endpoint changes")
 	fs.IntVar(&c.joins, "joins", 3, "fanout: join and logout cycles")
-	fs.IntVar(&c.drops, "drops", 0, "fanout: nodes that vanish")
-	rates := fs.String("rate", "10", "churn: changes per second, or several `rates` with commas, one after the other")
+	fs.IntVar(&c.drops, "drops", 0, "fanout: nodes that disappear without closing their connections")
+	rates := fs.String("rate", "10", "churn: changes per second, or several `rates` separated by commas, one after the other")
 	fs.DurationVar(&c.churnFor, "churn-for", 15*time.Second, "churn: duration")
 	fs.DurationVar(&c.idleFor, "idle-for", 10*time.Second, "idle: duration")
 	fs.DurationVar(&c.apiFor, "api-for", 5*time.Second, "api: duration per path")
 	fs.IntVar(&c.apiConns, "api-concurrency", 16, "api: connections")
-	fs.DurationVar(&c.listsFor, "lists-for", 15*time.Second, "lists: duration of one turn without load, with changes, with lists and with both")
-	fs.IntVar(&c.listsTurns, "lists-turns", 1, "lists: turns of each")
+	fs.DurationVar(&c.listsFor, "lists-for", 15*time.Second, "lists: duration of each of the four windows (idle, changes, lists, both)")
+	fs.IntVar(&c.listsTurns, "lists-turns", 1, "lists: how often the four windows are repeated")
 	fs.Float64Var(&c.listsRate, "lists-rate", 100, "lists: requests per second")
-	fs.DurationVar(&c.stepLimit, "step-limit", 20*time.Minute, "register, reconnect: give up when not all nodes have converged after")
-	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "limit for one dial or request")
-	fs.DurationVar(&c.quiet, "quiet", 3*time.Second, "no message but keep-alives for this long means settled")
+	fs.DurationVar(&c.stepLimit, "step-limit", 20*time.Minute, "register, reconnect: give up if not all nodes have converged after this time")
+	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "timeout of one dial or request")
+	fs.DurationVar(&c.quiet, "quiet", 3*time.Second, "time without messages other than keep-alives after which the nodes count as settled")
 	fs.IntVar(&c.serverPID, "server-pid", 0, "measure this server `process`")
 	fs.IntVar(&c.dbPID, "db-pid", 0, "measure this database `process` and its children")
-	fs.Uint64Var(&c.seed, "seed", 1, "seed of the random choices")
+	fs.Uint64Var(&c.seed, "seed", 1, "seed for random choices")
 	if err := fs.Parse(args); err != nil {
 		return c, err
 	}
@@ -150,7 +150,7 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	for text := range strings.SplitSeq(*rates, ",") {
 		rate, err := strconv.ParseFloat(text, 64)
 		if err != nil || rate <= 0 {
-			return c, fmt.Errorf("--rate %s: give changes per second, such as 10 or 10,50", *rates)
+			return c, fmt.Errorf("invalid --rate %s: use changes per second, such as 10 or 10,50", *rates)
 		}
 		c.rates = append(c.rates, rate)
 	}
@@ -172,16 +172,16 @@ func (c *config) choose(command string) error {
 	}
 	for _, s := range c.scenarios {
 		if s != "lists" && !slices.Contains(all, s) {
-			return fmt.Errorf("unknown command %q: meshbench help lists them", s)
+			return fmt.Errorf("unknown command %q: see meshbench help", s)
 		}
 	}
 	switch {
 	case c.url == "":
-		return errors.New("--url is missing")
+		return errors.New("missing --url")
 	case (c.wants("api") && command != "all" || c.wants("lists")) && c.apiKey == "":
-		return errors.New("--api-key is missing")
+		return errors.New("missing --api-key")
 	case c.needsNodes() && len(c.authKeys) == 0:
-		return errors.New("--auth-key is missing")
+		return errors.New("missing --auth-key")
 	case c.nodes < 2 || c.concurrency < 1 || c.changes < 1:
 		return errors.New("--n must be 2 or more, --concurrency and --changes 1 or more")
 	case c.listsTurns < 1 || c.listsRate <= 0:
@@ -201,7 +201,7 @@ type bench struct {
 	out, log io.Writer
 	meter    *meter
 	random   *rand.Rand
-	emptyRSS int64 // of the server before any node connected, in KiB
+	emptyRSS int64 // resident memory of the server before any node connected, in KiB
 }
 
 func (b *bench) run(ctx context.Context) error {

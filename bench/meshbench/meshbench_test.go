@@ -104,12 +104,12 @@ func TestNodesExpectOnlyPeersThatTheirKeySees(t *testing.T) {
 
 func TestMissingFlagsAreNamed(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                  "no command",
+		"":                                  "missing command",
 		"dance":                             "unknown command",
-		"idle":                              "--url is missing",
-		"idle --url=http://x":               "--auth-key is missing",
-		"api --url=http://x":                "--api-key is missing",
-		"lists --url=http://x --auth-key=k": "--api-key is missing",
+		"idle":                              "missing --url",
+		"idle --url=http://x":               "missing --auth-key",
+		"api --url=http://x":                "missing --api-key",
+		"lists --url=http://x --auth-key=k": "missing --api-key",
 		"lists --url=http://x --auth-key=k --api-key=k --lists-rate=0": "--lists-turns must be",
 		"churn --rate=x":                         "--rate x",
 		"idle --url=http://x --auth-key=k --n=1": "--n must be",

@@ -140,7 +140,7 @@ func residentKiB(pid int) (now, peak int64) {
 	return member(status, "VmRSS:"), member(status, "VmHWM:")
 }
 
-// member returns the number after a name in a file of /proc, or 0 if there is none.
+// member returns the number that follows a name in a file of /proc, or 0 if there is none.
 func member(file, name string) int64 {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {
@@ -156,5 +156,5 @@ func member(file, name string) int64 {
 func machineCPU() float64 {
 	text, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(text), "\n")
-	return ticks(strings.Fields(line), 1, 2, 3, 6, 7, 8) // all but idle and waiting for disks
+	return ticks(strings.Fields(line), 1, 2, 3, 6, 7, 8) // everything except idle time and waiting for disks
 }

@@ -39,7 +39,7 @@ type node struct {
 	change  atomic.Int64 // number of the change in its endpoints, 0 for none
 	updated atomic.Bool  // an update succeeded since the registration
 
-	stop    context.CancelFunc // of the running stream; nil if there was none
+	stop    context.CancelFunc // stops the running stream; nil if there was none
 	running sync.WaitGroup
 
 	mu   sync.Mutex

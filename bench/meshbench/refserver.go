@@ -358,7 +358,7 @@ func refServer(ctx context.Context, args []string, log io.Writer) error {
 	fs := flag.NewFlagSet("refserver", flag.ContinueOnError)
 	fs.SetOutput(log)
 	listen := fs.String("listen", "127.0.0.1:8090", "`address` to serve on")
-	batch := fs.Duration("batch", 5*time.Millisecond, "gather changes this long before sending")
+	batch := fs.Duration("batch", 5*time.Millisecond, "how long to collect changes before sending them")
 	alive := fs.Duration("keep-alive", 50*time.Second, "mean time between keep-alives on a stream")
 	if err := fs.Parse(args); err != nil {
 		return err

@@ -126,7 +126,7 @@ func (b *bench) settleAndStop(ctx context.Context, c *cluster, r result, start t
 func (b *bench) idle(ctx context.Context, c *cluster) error {
 	r := b.result("idle")
 	if _, settled := c.settle(ctx, b.quiet, time.Minute); !settled {
-		return errors.New("the nodes do not settle")
+		return errors.New("the nodes did not settle")
 	}
 	b.meter.start()
 	if err := pause(ctx, b.idleFor); err != nil {

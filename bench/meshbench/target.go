@@ -66,7 +66,7 @@ func newTarget(ctx context.Context, rawURL string, seen *traffic) (*target, erro
 	defer res.Body.Close()
 	var keys tailcfg.OverTLSPublicKeyResponse
 	if err := json.NewDecoder(res.Body).Decode(&keys); err != nil {
-		return nil, fmt.Errorf("%s/key answers %s, not with a key: %w", rawURL, res.Status, err)
+		return nil, fmt.Errorf("%s/key responded with %s instead of a key: %w", rawURL, res.Status, err)
 	}
 	return &target{
 		base: u, addr: net.JoinHostPort(u.Hostname(), port), key: keys.PublicKey, traffic: seen,
