@@ -123,8 +123,8 @@ func TestBackupBesideTheServerIsRestoredIntoTheOtherEngine(t *testing.T) {
 	})
 }
 
-// An encrypted backup includes the key files, so that a new machine needs nothing but
-// the backup and the configuration.
+// An encrypted backup includes the key files, so that a new machine needs only the backup
+// and the configuration.
 func TestEncryptedBackupBringsTheKeysAlong(t *testing.T) {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {

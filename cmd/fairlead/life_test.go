@@ -75,7 +75,7 @@ func TestStopFinishesWhatWasBegun(t *testing.T) {
 			}
 			return nil
 		})
-		public.must(t, 200, "POST", "/api/v1/user", `{"name": "bob"}`) // from a load balancer that has not noticed yet
+		public.must(t, 200, "POST", "/api/v1/user", `{"name": "bob"}`) // as sent by a load balancer that has not noticed yet
 		eventually(t, func() error {
 			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.api)
 			if err == nil {

@@ -139,7 +139,7 @@ func watchHealth(t *testing.T, c *client) *monitor {
 			m.note(status)
 		}
 	}
-	look() // before the test continues
+	look() // the first check happens before the test continues
 	go func() {
 		defer close(ended)
 		for {

@@ -211,7 +211,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !allowed && isForm:
 			// Another tab may have changed the key since this page was loaded.
-			w.Header().Set("Referrer-Policy", "same-origin") // the page has a form
+			w.Header().Set("Referrer-Policy", "same-origin") // needed because the page has a form
 			s.plainPage(w, r, http.StatusForbidden, "stay", plainPage{Token: s.seals.csrfToken(held.ID)})
 			return
 		case !allowed:

@@ -12,8 +12,8 @@ import (
 const (
 	bodyLimit   = 256 << 10
 	policyLimit = 2 << 20 // a policy of 1 MB with its escapes
-	maxName     = 255     // bytes of a name in a path
-	maxQuery    = 1 << 10 // bytes of one query value
+	maxName     = 255     // maximum length of a name in a path, in bytes
+	maxQuery    = 1 << 10 // maximum length of one query value, in bytes
 )
 
 var (
@@ -29,7 +29,7 @@ type operation struct {
 	method string
 	path   string   // below /api/v1/, with the parameters as in openapi.yaml
 	query  []string // the allowed query parameters
-	limit  int64    // of the body in bytes; 0 for no body
+	limit  int64    // maximum length of the body in bytes; 0 for no body
 	// repeatable operations change nothing, so they are retried if the server closes the connection.
 	repeatable bool
 }
@@ -41,7 +41,7 @@ func takes(parameter, text string) bool {
 		return isName(text)
 	case "prefix":
 		return keyPrefix.MatchString(text)
-	default: // ids and versions
+	default: // parameters that are ids or versions
 		return number.MatchString(text)
 	}
 }

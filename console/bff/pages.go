@@ -162,7 +162,7 @@ func (s *Server) shell(w http.ResponseWriter, r *http.Request, held session, kno
 	}
 	token := s.seals.csrfToken(held.ID)
 	if s.bundle.index == "" {
-		w.Header().Set("Referrer-Policy", "same-origin") // the page has a form
+		w.Header().Set("Referrer-Policy", "same-origin") // needed because the page has a form
 		s.plainPage(w, r, status, "missing", plainPage{Token: token})
 		return
 	}

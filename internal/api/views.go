@@ -14,7 +14,7 @@ import (
 type (
 	userView struct {
 		user  *mesh.User // nil for nobody
-		nodes int        // that the user owns
+		nodes int        // number of nodes that the user owns
 	}
 	preAuthKeyView struct {
 		key     *mesh.PreAuthKey // nil for none

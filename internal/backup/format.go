@@ -33,7 +33,7 @@ const (
 // Header is the first line, which describes the backup.
 type Header struct {
 	Format  string        `json:"format"`
-	Version int           `json:"version"` // of the format
+	Version int           `json:"version"` // version of the format
 	Product string        `json:"product"` // the version of fairlead that wrote it
 	Schema  int64         `json:"schema"`  // the version of the tables
 	Rev     mesh.Revision `json:"revision"`
@@ -97,8 +97,8 @@ type sink interface {
 // writer is a sink that writes the lines of a backup.
 type writer struct {
 	out      io.Writer
-	all, one hash.Hash // of all lines, and of the rows of one table
-	name     string    // of the current table
+	all, one hash.Hash // hash of all lines, and of the rows of one table
+	name     string    // name of the current table
 	rows     int64
 	columns  []sqlstore.Column
 	tables   map[string]Sum

@@ -18,7 +18,7 @@ const maxFilter = 300
 const (
 	defaultRows = 100
 	maxRows     = 1000
-	maxVersions = 100 // of the policy
+	maxVersions = 100 // maximum number of policy versions
 )
 
 // rowLimit checks a limit that a caller asked for; zero means the default.

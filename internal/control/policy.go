@@ -324,7 +324,7 @@ func (s *core) textBefore(ctx context.Context, pending *mesh.Policy) (string, *l
 		}
 	}
 	if pending.RevertTo > 0 {
-		return denyAllPolicy, nil, nil // the same as when no stored version can be parsed
+		return denyAllPolicy, nil, nil // treated as if no stored version can be parsed
 	}
 	return "", nil, nil
 }

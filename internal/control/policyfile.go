@@ -28,7 +28,7 @@ const (
 type PolicyFile struct {
 	*core
 	path string      // empty if the policy does not come from a file
-	seen os.FileInfo // of the last read; used only by the reading goroutine
+	seen os.FileInfo // as of the last read; used only by the reading goroutine
 
 	mu        sync.Mutex
 	text      string // guarded by mu; the last valid text
@@ -201,7 +201,7 @@ func (f *PolicyFile) otherFile() (replica string, known bool) {
 // stored policy.
 func (f *PolicyFile) commit(ctx context.Context, text, reason string, replace func(*mesh.Policy) bool) error {
 	a := mesh.Actor{Kind: mesh.ActorServer, Reason: cmp.Or(reason, "policy file")}
-	doc, _ := lang.Parse([]byte(text)) // it was checked
+	doc, _ := lang.Parse([]byte(text)) // the text was checked before
 	_, err := commitRoutes(ctx, f.core, a, func(w *policy.World, now mesh.Time) (none nothing, _ []mesh.Event, _ error) {
 		if p, ok := w.Policy(); ok && !replace(p) {
 			return none, nil, nil

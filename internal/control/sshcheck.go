@@ -48,7 +48,7 @@ func (q SSHSession) Code() string {
 // SSHAsk is a node's request whether a session may begin there.
 type SSHAsk struct {
 	SSHSession
-	MachineKey key.MachinePublic // of the node that asks
+	MachineKey key.MachinePublic // machine key of the node that asks
 	// Since is copied from the last response; it is zero in the first request.
 	Since mesh.Time
 }

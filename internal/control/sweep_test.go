@@ -105,7 +105,7 @@ func TestReplicaThatReturnsAnnouncesItsStreams(t *testing.T) {
 			c.setAway(true, a)
 			pass(outage)
 			b.want(t, 1, "offline")
-			b.presence.Opened(2, 1) // moved; a cannot know that
+			b.presence.Opened(2, 1) // the node has moved, which a cannot know
 			pass(time.Second)
 			c.setAway(false, a)
 			pass(3 * time.Second)

@@ -44,7 +44,7 @@ type Guard struct {
 
 	mu        sync.Mutex
 	open      int                   // guarded by mu, as are the fields below
-	unproven  list.List             // of *Conn, the one idle longest first
+	unproven  list.List             // elements are *Conn; the one idle longest is first
 	networks  map[string]*list.List // the same connections, by network
 	exhausted time.Time             // when descriptors last ran out
 	dropped   time.Time             // when a connection was last closed for a limit

@@ -134,7 +134,7 @@ type Ledger struct {
 	lastLoad   time.Time
 	clocks     string        // the clock problem that was logged
 	lastRewind time.Time     // when the tables were last reloaded because of one
-	trail      []store.Point // of the previous worlds, the newest last
+	trail      []store.Point // positions of the previous worlds, newest last
 }
 
 type command struct {

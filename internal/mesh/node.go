@@ -300,7 +300,7 @@ type Nodes struct {
 	byKey     index[key.NodePublic, NodeID]
 	byAddr    index[netip.Addr, NodeID]
 	byName    index[string, NodeID]
-	routers   index[netip.Prefix, []NodeID] // by each of their Routes
+	routers   index[netip.Prefix, []NodeID] // nodes by each of their Routes
 	owned     index[UserID, int]            // untagged nodes of a user
 	online    int
 }

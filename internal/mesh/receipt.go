@@ -29,7 +29,7 @@ type Receipt struct {
 	Owner   string    `json:"owner"`
 	Key     Secret    `json:"key"`
 	Request Secret    `json:"request"`
-	Rev     Revision  `json:"rev"` // of the change that the request made
+	Rev     Revision  `json:"rev"` // revision of the change that the request made
 	// Object is the id of what it changed; empty if it changed nothing.
 	Object string `json:"object,omitempty"`
 	// Answer is the rest of the response.

@@ -22,7 +22,7 @@ const (
 type page[V any] struct {
 	owner *edit
 	vals  [pageSize]*V
-	count int                      // of vals that are not nil
+	count int                      // number of vals that are not nil
 	sum   atomic.Pointer[[32]byte] // digest, filled on demand once frozen
 }
 

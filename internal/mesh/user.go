@@ -56,8 +56,8 @@ func (d *Draft) putUser(id UserID, u *User) {
 // Users holds all users of a snapshot.
 type Users struct {
 	Table[UserID, User]
-	byName  index[string, UserID]   // by folded name
-	byEmail index[string, []UserID] // by folded e-mail address
+	byName  index[string, UserID]   // users by folded name
+	byEmail index[string, []UserID] // users by folded e-mail address
 }
 
 func newUsers() Users {

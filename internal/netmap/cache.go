@@ -29,7 +29,7 @@ type Cache struct {
 
 	mu      sync.Mutex
 	scene   *Scene                     // guarded by mu; of the newest world asked for
-	blocks  map[mesh.NodeID]*block     // guarded by mu; by their first id
+	blocks  map[mesh.NodeID]*block     // guarded by mu; blocks by their first id
 	commons map[Viewpoint]*part        // guarded by mu
 	filters map[Viewpoint]*part        // guarded by mu
 	recent  [recentDeltaSets]*deltaSet // guarded by mu; the oldest is replaced
@@ -184,7 +184,7 @@ type part struct {
 	settings *Settings
 	once     sync.Once
 	frame    []byte
-	profiles []Profile // in the frame
+	profiles []Profile // the profiles in the frame
 	err      error
 }
 

@@ -99,13 +99,13 @@ func meet(a, b bitset.Set, fewA, fewB []int) bool {
 type classInfo struct {
 	traits
 	src, dst ruleSets
-	self     families // in which it is a source of rules with autogroup:self
+	self     families // families in which it is a source of rules with autogroup:self
 	marks    []string
 	attrs    map[string][]json.RawMessage
 	// Whether some inbound rule identifies nodes by marks, must list the addresses of
 	// nodes that have marks, must list those of the owner's nodes, or accepts everyone.
 	marked, listed, ownListed, anyone bool
-	steered                           bool // it is a source of rules with via
+	steered                           bool // whether it is a source of rules with via
 	// Whether SSH rules list tagged nodes, or depend on the owner of the node.
 	shellNodes, shellOwn bool
 

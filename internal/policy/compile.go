@@ -27,7 +27,7 @@ type Rules struct {
 	all, member, tagged []int
 	byUser, byTag       map[string][]int
 	byPrefix            map[netip.Prefix][]int
-	lengths4, lengths6  []int // of these prefixes
+	lengths4, lengths6  []int // lengths of these prefixes
 	internet            []int
 	self, via           bitset.Set // rules with a destination autogroup:self; rules with via
 	// Rules that identify nodes by marks, that must list addresses although nodes
@@ -49,7 +49,7 @@ type Rules struct {
 type selector struct {
 	target lang.Target
 	mark   string // see World.Marks; empty if no mark is needed
-	six    bool   // its addresses are IPv6
+	six    bool   // whether its addresses are IPv6
 	// The rules that have it as a source, and as a destination.
 	src, dst bitset.Set
 }

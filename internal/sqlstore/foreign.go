@@ -20,7 +20,7 @@ func mustBeOurs(name string, tables []string, setting string) error {
 	others := slices.DeleteFunc(slices.Clone(tables), func(t string) bool { return t == versionTable })
 	switch {
 	case len(others) == 0:
-		return nil // new, or the first migration failed
+		return nil // the database is new, or the first migration failed
 	case slices.Contains(tables, versionTable) && slices.Contains(tables, firstTable):
 		return nil
 	}

@@ -59,7 +59,7 @@ func entries(rows []logRow, after store.Point, head store.Point) ([]store.Entry,
 // head is the row that writers lock.
 type head struct {
 	rev      mesh.Revision
-	at       mesh.Time // of the newest entry
+	at       mesh.Time // time of the newest entry
 	batch    store.BatchID
 	counters mesh.Counters
 	// members holds all counters of the row, including those of newer versions, which are kept.

@@ -22,7 +22,7 @@ import (
 type record struct {
 	insert
 	typ    reflect.Type
-	fields []field // of the columns, in their order
+	fields []field // fields of the columns, in order
 	// clause is appended to the query that loads the table. Some tables are not loaded.
 	clause   string
 	unloaded bool

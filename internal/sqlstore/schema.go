@@ -76,7 +76,7 @@ type logRow struct {
 
 type auditRow struct {
 	Rev                           mesh.Revision
-	Idx                           int // within the revision
+	Idx                           int // index within the revision
 	At                            mesh.Time
 	Actor                         string // JSON
 	Verb, ObjectKind, ObjectID    string
@@ -90,7 +90,7 @@ type transitionRow struct {
 	Online bool
 	At     mesh.Time
 	Rev    mesh.Revision
-	Idx    int // within the revision
+	Idx    int // index within the revision
 }
 
 type leaderRow struct {

@@ -37,7 +37,7 @@ type BatchID = mesh.BatchID
 // Point is a position in one history. A zero batch matches any.
 type Point struct {
 	Rev   mesh.Revision
-	Batch BatchID // of that revision
+	Batch BatchID // batch of that revision
 }
 
 // Entry is one command in the log.

@@ -46,7 +46,7 @@ const (
 	// ledger would have to wait for thousands of them in the middle of a transaction.
 	maxUpdates  = 32
 	updateLimit = 200 * time.Millisecond
-	// maxFulls and fullLimit are the same for full maps.
+	// maxFulls and fullLimit are the same limits for full maps.
 	maxFulls  = 16
 	fullLimit = time.Second
 	// Two devices with the same state keep taking their node from each other. A
@@ -128,7 +128,7 @@ type session struct {
 	rivals int
 	end    chan struct{} // closed when a newer stream took over
 	ask    chan string   // URLs to which the node is to send a request
-	rev    atomic.Int64  // of the world that was sent last
+	rev    atomic.Int64  // revision of the world that was sent last
 	// blocked is when the current write began, 0 if there is none.
 	blocked atomic.Int64
 	sample  atomic.Bool // the next update becomes a sample

@@ -226,8 +226,8 @@ func (s *streamState) advance(ctx context.Context) (sent, over bool, err error) 
 	return len(messages) > 0, u.Gone, nil
 }
 
-// send writes an update, and returns what it wrote. A full map waits for a
-// semaphore of its own, so that of updates is released first.
+// send writes an update, and returns what it wrote. A full map needs a different
+// semaphore, so the one for updates is released first.
 func (s *streamState) send(ctx context.Context, u netmap.Update, release func()) (sent [][]byte, err error) {
 	if len(u.Messages) > 0 {
 		if !u.Full && !u.Gone {

@@ -197,7 +197,7 @@ func (r *replica) deliveries(outcome string) (n float64) {
 	return n
 }
 
-// user makes a change.
+// user makes a change: it creates a user.
 func (r *replica) user(name string) {
 	r.t.Helper()
 	if _, err := r.Users.Create(r.t.Context(), admin, control.NewUser{Name: name}); err != nil {
@@ -238,7 +238,7 @@ type receiver struct {
 	held   chan struct{} // if set, responses wait until it is closed
 	asked  int           // how often
 	taken  []string      // ids of events, in the order of arrival
-	names  []string      // and their names
+	names  []string      // names of these events
 	types  []string
 }
 

@@ -108,7 +108,7 @@ func (j *journal) lines(t testing.TB, msg string) (found []map[string]any) {
 }
 
 type options struct {
-	path  string // of the database; a new one by default
+	path  string // path of the database; a new one by default
 	noise key.MachinePrivate
 	wire  func(*wire.Config)
 }

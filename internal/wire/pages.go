@@ -47,7 +47,7 @@ func newPages(serverURL string) *pages {
 type page struct {
 	Style     template.CSS
 	ServerURL string
-	Name      string // the name of the page
+	Name      string // name of the page
 	// Refresh is the number of seconds after which the browser reloads the page; zero for never.
 	Refresh int
 

@@ -32,7 +32,7 @@ const (
 type bodies struct {
 	mu   sync.Mutex
 	held int            // guarded by mu, like of
-	of   map[string]int // by network, without zeros
+	of   map[string]int // bytes held by each network, without zeros
 }
 
 // take counts n more bytes for a network, if it may hold them.

@@ -104,7 +104,7 @@ func placeOf(file string, p apiclient.PolicyProblem) string {
 	return place
 }
 
-// tellWarnings prints the warnings about a policy in the same form.
+// tellWarnings prints the warnings about a policy in the same format.
 func (t *tool) tellWarnings(file string, warnings []apiclient.PolicyProblem) {
 	for _, w := range warnings {
 		fmt.Fprintln(t.Stderr, printable(placeOf(file, w)+": warning: "+w.Text))
@@ -174,7 +174,7 @@ func (t *tool) policyWarnings(cmd *cobra.Command, text string, doc *lang.Doc) []
 	t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
 		verdict, err := decode[apiclient.PolicyVerdict](answer(client.CheckPolicy(ctx, apiclient.PolicyText{Policy: text})))
 		if err == nil && len(verdict.Warnings) > 0 {
-			warnings = verdict.Warnings // includes the others
+			warnings = verdict.Warnings // includes the warnings above
 		}
 	})
 	return warnings
@@ -373,8 +373,8 @@ func (t *tool) previewed(ctx context.Context, client *apiclient.Client, file, te
 	return t.confirm(*s.force, "Save the policy anyway?")
 }
 
-// lockedOut refuses a change that locks out everybody or the viewer. A person at a terminal is asked about other
-// dangers, too.
+// lockedOut refuses a change that locks out everybody or the viewer. A person at a terminal is also asked about
+// other dangers.
 func lockedOut(effect apiclient.PolicyEffect) error {
 	for _, g := range effect.Guards {
 		if g.Kind == string(explain.GuardOwnWayIn) {
@@ -498,7 +498,7 @@ those of fairlead policy set.`,
 			if err != nil {
 				return err
 			}
-			if old.Policy != "" { // compared with no policy, everything would be an effect
+			if old.Policy != "" { // without an earlier policy, the effect would cover every pair
 				if err := t.previewed(cmd.Context(), client, file, old.Policy, &s); err != nil {
 					return err
 				}

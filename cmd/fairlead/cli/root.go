@@ -21,7 +21,7 @@ type Env struct {
 	Stdout   io.Writer
 	Stderr   io.Writer
 	Terminal bool                       // both stdin and stdout are a terminal
-	Size     func() (width, height int) // of the terminal on stdout; nil or zeros if it is not a terminal
+	Size     func() (width, height int) // size of the terminal on stdout; nil or zeros if it is not a terminal
 	Environ  []string                   // in the form of os.Environ
 	Now      func() time.Time
 	Build    Build

@@ -71,7 +71,7 @@ type grid struct {
 	rows   [][]string
 	widths []int
 	whole  []bool // columns that must not be cut: a truncated time looks like a different one
-	aged   string // as in columns
+	aged   string // the column whose cells are cut at the start
 }
 
 func gridOf[T any](header string, items []T, cells func(T) []string) *grid {
@@ -216,7 +216,7 @@ func cut(text string, width int) string {
 	if displayWidth(text) <= width {
 		return text
 	}
-	used := 1 // for the mark
+	used := 1 // one cell for the mark
 	for i, r := range text {
 		if used += runeWidth(r); used > width {
 			return text[:i] + "…"

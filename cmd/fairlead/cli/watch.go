@@ -170,7 +170,7 @@ func (w *watch) draw(picture string) error {
 // window returns as many lines as fit: the header, the rows around the one that changed last, and a line that
 // says which rows these are.
 func (w *watch) window(lines []string, fits int) []string {
-	text := func(line string) string { return strings.Join(strings.Fields(line), " ") } // column widths change
+	text := func(line string) string { return strings.Join(strings.Fields(line), " ") } // ignores changed column widths
 	before := w.lines
 	w.lines = map[string]bool{}
 	changed := 0

@@ -141,8 +141,8 @@ const nothing = 0
 // accesses have equal numbers.
 type accessTable struct {
 	all     []access
-	full    []bool // by number: all ports are open
-	port22  []bool // by number: port 22 is open
+	full    []bool // by number: whether all ports are open
+	port22  []bool // by number: whether port 22 is open
 	numbers map[string]int
 	sums    [][]int32 // by two numbers, in order; 0 means not computed yet
 	lost    map[[2]int]int
@@ -187,7 +187,7 @@ func (b *accessTable) plus(x, y int) int {
 	return int(b.sums[x][y])
 }
 
-// minus returns the number of what is in x and not in y.
+// minus returns the number of the access that is in x and not in y.
 func (b *accessTable) minus(x, y int) int {
 	switch {
 	case x == y:

@@ -60,11 +60,11 @@ type bucket struct {
 // autogroup:self, to the same owner.
 type subset struct {
 	*bucket
-	number                  int // in comparison.subsets
+	number                  int // index in comparison.subsets
 	principals              int
 	ownerBefore, ownerAfter mesh.UserID
 	nodes                   []*mesh.Node
-	names                   []string // of their principals, once principalsIn has used it
+	names                   []string // names of their principals, set by principalsIn
 	online                  int
 	sshBefore, sshAfter     bool // whether nodes of the same user reached port 22
 	lost                    bool

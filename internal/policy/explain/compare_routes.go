@@ -16,7 +16,7 @@ import (
 // routeOffers is a prefix behind routers, with the rules that give access to it.
 type routeOffers struct {
 	prefix        netip.Prefix // a default route stands for the internet
-	before, after []offer      // of rules that give access to all of it
+	before, after []offer      // offers of rules that give access to all of it
 }
 
 // behind yields the rules that give access to networks behind a node, each with these networks.

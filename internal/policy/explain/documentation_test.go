@@ -19,7 +19,7 @@ var (
 
 // docExample is a policy in docs/policy.md with the table under it.
 type docExample struct {
-	name   string // of its section
+	name   string // name of its section
 	text   string
 	claims [][3]string // from, to, allowed
 }

@@ -60,7 +60,7 @@ type MapRule struct {
 	// Before is its line in the policy in force, After its line in the draft. Without a
 	// draft they are equal.
 	Before, After  lang.Line
-	Added, Removed bool // by the draft
+	Added, Removed bool // whether the draft adds or removes it
 }
 
 // MapOf determines who reaches whom. Given two different worlds with the same nodes, it
@@ -114,7 +114,7 @@ type mapBuilder struct {
 	rules         []MapRule
 	ruleBefore    []int // indexes in rules, by rule of the world before
 	cells         []*tally
-	row           []tally // of one bucket, by principals of to
+	row           []tally // tallies of one bucket, by principals of to
 }
 
 // mapBucket is a set of nodes that neither world distinguishes, or what is behind

@@ -404,7 +404,7 @@ func (s *evaluator) sourceRules(p netip.Prefix) *classRules {
 type routedOffer struct {
 	offer
 	place  netip.Prefix
-	routes []netip.Prefix // of the router
+	routes []netip.Prefix // routes of the router
 }
 
 // routedOffers returns all networks behind routers. Routers of one class with the same

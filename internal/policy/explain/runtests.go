@@ -13,7 +13,7 @@ import (
 
 // TestFailure is a test of a policy that fails.
 type TestFailure struct {
-	Line lang.Line // of the test
+	Line lang.Line // line of the test
 	Src  string
 	Dst  string // followed by the port, or preceded by the SSH user
 	Want string // accept, check or deny
@@ -69,7 +69,7 @@ func RunTests(w *policy.World) []TestFailure {
 // testRun runs the tests of a document.
 type testRun struct {
 	*world
-	nodes    []endpoint // each by all its addresses
+	nodes    []endpoint // all nodes, each with all its addresses
 	subjects map[string]*subject
 	failures []TestFailure
 }

@@ -21,7 +21,7 @@ const (
 	maxBrackets = 100_000
 	// maxDepth limits the nesting of values that are passed on to clients.
 	maxDepth    = 32
-	maxRules    = 10_000 // of each list
+	maxRules    = 10_000 // maximum length of each list
 	maxTargets  = 100_000
 	maxSetSteps = 100_000 // ranges that ipsets add or remove
 	maxProblems = 20

@@ -296,7 +296,7 @@ func merged(t *testing.T, e Engine) {
 	h := s.(history.Store)
 	second := minute / 60
 	put(t, s, turned(1, noon, true), turned(1, noon+second, false), turned(1, noon+2*second, true)) // in one batch
-	put(t, s, turned(1, noon+3*second, false))                                                      // and over several
+	put(t, s, turned(1, noon+3*second, false))                                                      // and over several batches
 	put(t, s, turned(1, noon+59*second, true), turned(2, noon+59*second, true))
 	put(t, s, turned(1, noon+minute, false))
 	put(t, s, store.Command{Events: user(1), Presence: []history.Transition{

@@ -20,8 +20,8 @@ const short = 6 * time.Second
 // plan describes one run.
 type plan struct {
 	duration     time.Duration
-	killEvery    time.Duration // of a replica; zero means never
-	restartEvery time.Duration // of PostgreSQL; zero means never
+	killEvery    time.Duration // interval between kills of a replica; zero means never
+	restartEvery time.Duration // interval between restarts of PostgreSQL; zero means never
 }
 
 // carryOut runs a plan to its end, passes everything to the checker, and returns how often something was

@@ -18,7 +18,7 @@ type follower struct {
 	cluster *cluster
 	conn    *pgx.Conn
 	gone    chan struct{}
-	err     error // of the last read; guarded by the cluster's mu
+	err     error // error of the last read; guarded by the cluster's mu
 }
 
 const followEvery = 50 * time.Millisecond

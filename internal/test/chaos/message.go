@@ -20,9 +20,9 @@ type Message struct {
 
 // The lines that a replica reads. It exits at the end of its input.
 const (
-	OrderKey    = "key"    // with the text of a pre-auth key
+	OrderKey    = "key"    // followed by the text of a pre-auth key
 	OrderStop   = "stop"   // stop all workers and report Quiet
-	OrderSettle = "settle" // with a revision and a number of replicas: compare, then report Final
+	OrderSettle = "settle" // followed by a revision and a number of replicas: compare, then report Final
 )
 
 // Outcome is how a command ended for its caller.
@@ -84,7 +84,7 @@ type View struct {
 // Final is the state of a replica after all work has stopped.
 type Final struct {
 	View
-	Mismatches int `json:"mismatches"` // that its heartbeats found
+	Mismatches int `json:"mismatches"` // number of mismatches that its heartbeats found
 	Compared   int `json:"compared"`   // number of replicas whose heartbeats show this revision, including its own
 }
 

@@ -45,7 +45,7 @@ type Daemon struct {
 
 	opts  Options
 	bin   string
-	cred  *syscall.Credential // of its processes; nil in a namespace
+	cred  *syscall.Credential // credentials of its processes; nil in a namespace
 	cmd   *exec.Cmd
 	end   context.CancelFunc // asks the running daemon to exit; nil if none runs
 	since int64              // length of the log when the daemon started

@@ -36,7 +36,7 @@ type Namespace struct {
 	Name string
 	Addr netip.Addr
 
-	pid int // of the process that holds the namespaces
+	pid int // id of the process that holds the namespaces
 }
 
 //go:embed hold.sh

@@ -39,7 +39,7 @@ type orders struct {
 // tally is the result of an attack.
 type tally struct {
 	Units    int64            // started
-	Held     int64            // most at the same time
+	Held     int64            // maximum number at the same time
 	Outcomes map[string]int64 // how many units ended in which way
 	// Longest is the longest time for which the server kept a silent connection open.
 	Longest time.Duration

@@ -47,7 +47,7 @@ type mesh struct {
 	renames int
 	joins   int
 
-	before *figures // without an attack
+	before *figures // measurements without an attack
 	rest   state    // resource usage of the server without an attack
 }
 
@@ -97,9 +97,9 @@ func online(v *meshtest.View) (count int) {
 // figures holds what well-behaved nodes and operators noticed during an attack.
 type figures struct {
 	mu     sync.Mutex
-	lag    []time.Duration // guarded by mu; from a change through the API until a node receives it
-	back   []time.Duration // guarded by mu; from a new connection until the map
-	join   []time.Duration // guarded by mu; until a new node is registered
+	lag    []time.Duration // guarded by mu; time from a change through the API until a node receives it
+	back   []time.Duration // guarded by mu; time from a new connection until its map
+	join   []time.Duration // guarded by mu; time until a new node is registered
 	health []time.Duration // guarded by mu
 	faults []string        // guarded by mu; what went wrong
 	state  []state         // guarded by mu; of the server's process

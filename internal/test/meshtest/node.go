@@ -36,7 +36,7 @@ type Node struct {
 	key     key.NodePrivate
 	disco   key.DiscoPublic
 
-	stop    context.CancelFunc // of the running stream; nil if none runs
+	stop    context.CancelFunc // stops the running stream; nil if none runs
 	running sync.WaitGroup
 
 	dialing sync.Mutex // held while a connection is made

@@ -51,7 +51,7 @@ func (n *Node) delegate() (address string) {
 	return address
 }
 
-// action asks once.
+// action asks the server once.
 func (n *Node) action(ctx context.Context, delegate string, from tailcfg.NodeID, user string) (action tailcfg.SSHAction, err error) {
 	_, path, _ := strings.Cut(strings.TrimPrefix(delegate, "https://"), "/")
 	path = "/" + strings.NewReplacer(

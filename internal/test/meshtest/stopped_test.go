@@ -26,7 +26,7 @@ import (
 // failover is a mesh whose database fails over while one replica is stopped.
 type failover struct {
 	primary, standby *pgtest.Server
-	way              *Balancer // from the stopped replica to the database
+	way              *Balancer // connects the stopped replica to the database
 	running, stopped *Server
 	apiKey           string
 	late             *Node  // registered in the old history only

@@ -12,7 +12,7 @@ export interface RuleInput {
 
 const t = policyForms.rule;
 
-/** The rule that a form describes; null if something is missing or wrong; each field shows what. */
+/** The rule that a form describes; null if a field is missing or wrong, which the field shows. */
 export function ruleOf({ who, what, ports, proto, comment }: RuleInput): {
   rule: RuleEntry | null;
   errors: { who?: string; what?: string; ports?: string };
