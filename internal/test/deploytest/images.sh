@@ -8,8 +8,9 @@
 #   node        node:22-bookworm-slim, debian with the Node.js and the npm of this machine
 #   postgres    fairlead-test/postgres, version 17, with the interface of the official image
 #   monitoring  fairlead-test/prometheus, alertmanager and node-exporter, likewise
+#   tailscale   tailscale/tailscale:v1.102.5, debian with the client that `make clients` built
 #
-# An existing Debian, Go or Node.js image is used as it is. Needs root, mmdebstrap, npm, jq and
+# An existing Debian, Go, Node.js or Tailscale image is used as it is. Needs root, mmdebstrap, npm, jq and
 # Docker 20.10 or newer.
 set -euo pipefail
 
@@ -69,6 +70,21 @@ ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 D
   tar -chf - -C "$context" Dockerfile ca-certificates.crt -C "$(dirname "$(type -P node)")" node -C "$(dirname "$npm")" npm |
     "$docker" build --quiet --tag node:22-bookworm-slim - >/dev/null
+  rm -rf "$context"
+}
+
+tailscale() {
+  have tailscale/tailscale:v1.102.5 && return
+  debian
+  local context clients=${XDG_CACHE_HOME:-$HOME/.cache}/fairlead-clients/v1.102.5
+  [ -e "$clients" ] || make --directory="$(dirname "$0")/../../.." clients >/dev/null
+  context=$(mktemp -d)
+  cat >"$context/Dockerfile" <<'D'
+FROM debian:bookworm-slim
+COPY tailscale tailscaled /usr/local/bin/
+D
+  tar -cf - -C "$context" Dockerfile -C "$clients" tailscale tailscaled |
+    "$docker" build --quiet --tag tailscale/tailscale:v1.102.5 - >/dev/null
   rm -rf "$context"
 }
 
@@ -135,7 +151,7 @@ D
 
 for target; do
   case $target in
-    debian | golang | node | postgres | monitoring) "$target" ;;
+    debian | golang | node | postgres | monitoring | tailscale) "$target" ;;
     *) echo "images.sh: no image $target" >&2; exit 2 ;;
   esac
 done

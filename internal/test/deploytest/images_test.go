@@ -57,7 +57,7 @@ func (b *built) build(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
-	if _, err := command(ctx, root, "internal/test/deploytest/images.sh", "debian", "postgres"); err != nil {
+	if _, err := command(ctx, root, "internal/test/deploytest/images.sh", "debian", "postgres", "tailscale"); err != nil {
 		return err
 	}
 	if _, err := command(ctx, root, "make", "--no-print-directory", "build"); err != nil {
@@ -71,6 +71,7 @@ func (b *built) build(ctx context.Context) error {
 	for _, args := range [][]string{
 		{"server", "--target=server", "--file=deploy/docker/Dockerfile", "--build-arg=BINARIES=prebuilt", "--build-arg=CERTIFICATES_IMAGE=debian:bookworm-slim"},
 		{"console", "--target=console", "--file=deploy/docker/Dockerfile", "--build-arg=BINARIES=prebuilt", "--build-arg=CERTIFICATES_IMAGE=debian:bookworm-slim"},
+		{"demo", "--target=demo", "--file=deploy/docker/Dockerfile", "--build-arg=BINARIES=prebuilt"},
 		{"proxy", "--file=deploy/docker/proxy/Dockerfile"},
 		{"certbot", "--file=deploy/docker/certbot/Dockerfile"},
 	} {
@@ -98,7 +99,7 @@ func (b *built) remove(ctx context.Context) {
 	if b.tag == "" {
 		return
 	}
-	for image := range strings.FieldsSeq("server console proxy certbot") {
+	for image := range strings.FieldsSeq("server console demo proxy certbot") {
 		// Ignore the error: an image that was never built cannot be removed.
 		_, _ = command(ctx, root, docker, "image", "rm", b.name(image))
 	}

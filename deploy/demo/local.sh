@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Runs the demo of compose.yaml without Docker, as processes of this user, until Ctrl-C. All files are in dist/mesh.
+# `make demo` builds what it needs: fairlead, fairlead-console, tailscale and tailscaled are in PATH.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+dir=$PWD/dist/mesh
+rm -rf "$dir"
+mkdir -p "$dir"/{laptop,website,database}
+cat >"$dir/config.yaml" <<END
+server_url: http://127.0.0.1:8080
+listen_addr: 127.0.0.1:8080
+metrics_listen_addr: 127.0.0.1:9090
+unix_socket: $dir/fairlead.sock
+noise: {private_key_path: $dir/noise.key}
+database: {type: sqlite, sqlite: {path: $dir/fairlead.sqlite}}
+dns: {base_domain: demo.internal}
+derp: {server: {stun_listen_addr: "127.0.0.1:3478"}}
+END
+# `on laptop tailscale status` runs a command on a device.
+install -m 755 /dev/stdin "$dir/on" <<END
+#!/bin/sh
+name=\$1
+shift 2
+exec '$(type -P tailscale)' --socket='$dir'/"\$name"/socket "\$@"
+END
+
+export FAIRLEAD_CONFIG=$dir/config.yaml KEYS=$dir SERVER_URL=http://127.0.0.1:8080
+trap 'trap - EXIT; kill $(jobs -p) 2>/dev/null || true; wait' EXIT
+trap exit INT TERM
+fairlead serve 2>"$dir/server.log" &
+for name in laptop website database; do
+  STATE=$dir/$name SOCKET=$dir/$name/socket deploy/demo/demo.sh device "$name" &
+done
+ON=dist/mesh/on REMOVE="Ctrl-C, where you started it" CONSOLE=http://127.0.0.1:3000/admin/ deploy/demo/demo.sh setup
+FAIRLEAD_CONSOLE_COORDINATOR_URL=http://127.0.0.1:8080 FAIRLEAD_CONSOLE_LISTEN_ADDR=127.0.0.1:3000 \
+  FAIRLEAD_CONSOLE_COOKIE_SECRET_FILE=$dir/cookie fairlead-console serve 2>"$dir/console.log" &
+wait
