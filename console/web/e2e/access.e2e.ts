@@ -26,7 +26,7 @@ const ask = async (from: string, to: string, port: string) => {
 };
 
 describe("the access map", () => {
-  test("shows what the command line shows", async () => {
+  test("shows the same access as the command line", async () => {
     const said = JSON.parse(await stage.cli("policy", "access", "--output", "json")) as {
       from: { name: string }[];
       to: { name: string }[];
@@ -38,7 +38,7 @@ describe("the access map", () => {
     await cell("tag:ci", "tag:db").getByText("no access").waitFor({ state: "attached" });
   });
 
-  test("opens a cell by keyboard down to its nodes, and gives the focus back", async () => {
+  test("opens a cell by keyboard, and returns the focus", async () => {
     await page.locator("[role=gridcell][tabindex='0']").focus();
     for (const key of ["ArrowDown", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
     const focused = () => page.evaluate(() => document.activeElement?.id);
@@ -52,7 +52,7 @@ describe("the access map", () => {
     await eventually(async () => expect(await focused()).toBe("cell-1-2"));
   });
 
-  test("opens an empty cell by a click, and asks from there", async () => {
+  test("opens an empty cell by click, with a button to check access", async () => {
     await cell("tag:ci", "tag:db").click();
     const panel = page.getByRole("complementary", { name: "tag:ci → tag:db" });
     await panel.getByText("No access").waitFor();
@@ -62,14 +62,14 @@ describe("the access map", () => {
     await page.getByRole("button", { name: "Clear result" }).click();
   });
 
-  test("says why not, and which rules come nearest", async () => {
+  test("explains why access is missing, with the closest rules", async () => {
     await ask("bjorn", "tag:db", "5432");
     await page.getByText("Not allowed").waitFor();
     await page.getByText("source must be group:ops").waitFor();
     expect(await axe(page)).toEqual([]);
   });
 
-  test("drafts a rule for it, and shows what that would change before it is saved", async () => {
+  test("drafts a rule, and shows its effect before it is saved", async () => {
     await page.getByRole("button", { name: "Draft a rule" }).click();
     await page.waitForURL(/\/admin\/policy\?line=/);
     await page.goBack();
@@ -80,7 +80,7 @@ describe("the access map", () => {
     expect(await stage.cli("policy", "why", "bjorn", "tag:db:5432")).toContain("Not allowed");
   });
 
-  test("says nothing of what the draft changes before that is known", async () => {
+  test("shows no effect of the draft until it is known", async () => {
     allow(page, /status of 502/);
     const same = page.getByText("Your unsaved draft doesn't change access");
     const pass = await hold(page, "**/policy/access");
@@ -99,7 +99,7 @@ describe("the access map", () => {
     await cell("bjorn", "tag:db").getByText("gained port 5432").waitFor({ state: "attached" });
   });
 
-  test("draws the draft, each path a button with a name", async () => {
+  test("draws the draft, with each path as a named button", async () => {
     await page.getByRole("tab", { name: "Flow" }).click();
     const gained = page.getByRole("button", { name: /^bjorn to .*gained$/ });
     await gained.waitFor();
@@ -114,7 +114,7 @@ describe("the access map", () => {
     expect(await gained.count()).toBe(0);
   });
 
-  test("is a table that can be filtered and taken away", async () => {
+  test("has a table that can be filtered and exported", async () => {
     await page.getByRole("tab", { name: "Table" }).click();
     await page.getByLabel("Filter rows").fill("from:tag:api to:tag:db");
     await page.locator("tr[data-row]").nth(1).waitFor({ state: "detached" });
@@ -136,7 +136,7 @@ describe("the access map", () => {
     });
   });
 
-  test("makes a test of a cell, and of a pair of its nodes", async () => {
+  test("creates policy tests from a cell and from a pair of its nodes", async () => {
     await page.goto(`${stage.url}/admin/access`);
     await cell("tag:api", "tag:db").click();
     const panel = page.getByRole("complementary", { name: "tag:api → tag:db" });
@@ -162,7 +162,7 @@ describe("the access map", () => {
     expect(await page.getByRole("img", { name: "Fails" }).count()).toBe(0);
   });
 
-  test("makes tests of shells and networks that an edit opens", async () => {
+  test("creates policy tests for SSH and subnets that an edit opens", async () => {
     const editor = await signedIn(stage, "/admin/nodes");
     const saved = (await (
       await fetch(`${stage.server}/api/v1/policy`, { headers: { authorization: `Bearer ${stage.admin}` } })
@@ -200,7 +200,7 @@ describe("the access map", () => {
     await closeWindow(editor);
   });
 
-  test("offers no edits to who may only look", async () => {
+  test("offers no edits to a read-only key", async () => {
     const key = (await stage.key("--role", "read")).trim();
     const reader = await signedIn(stage, "/admin/access?from=bjorn&to=tag:db&port=5432", {}, key);
     await reader.getByText("Not allowed").waitFor();

@@ -28,7 +28,7 @@ afterAll(async () => {
   await stage.close();
 });
 
-test("a person's device that no rule lets see anybody is told so, until one does", async () => {
+test("a new device without access shows a warning until a rule gives it some", async () => {
   await page.getByRole("radio", { name: /^A person's laptop or phone/ }).check();
   await page.getByText("The new node appears here automatically.").waitFor();
   await stage.knock("zita-laptop");

@@ -55,7 +55,7 @@ const node = async (of: string) => {
 describe("a device", () => {
   let key = "";
 
-  test("is added: a key, the command for it, and the page that sees it arrive", async () => {
+  test("is added with a key and a command, and the page shows when it joins", async () => {
     await go(page, stage, "/admin/nodes");
     await page.getByText("No nodes yet").waitFor();
     await page.getByRole("link", { name: "Add device" }).first().click();
@@ -79,7 +79,7 @@ describe("a device", () => {
     expect(await everything(page)).not.toContain(parts(key).secret);
   });
 
-  test("gets a note, which says who wrote it and when, and loses it again", async () => {
+  test("gets a note with author and time, which can be removed", async () => {
     await page.getByRole("button", { name: "Add note" }).click();
     const field = page.getByLabel("Note for administrators");
     await field.fill("x".repeat(1001));
@@ -103,7 +103,7 @@ describe("a device", () => {
     while ((await dismiss.count()) > 0) await dismiss.first().click();
   });
 
-  test("is in the list at once, online and with its route waiting", async () => {
+  test("appears in the list at once, online and with a pending route", async () => {
     await page
       .getByRole("navigation")
       .getByRole("link", { name: /^Nodes/ })
@@ -113,7 +113,7 @@ describe("a device", () => {
     await row(name).getByText("1 pending").waitFor();
   });
 
-  test("gets another name", async () => {
+  test("is renamed", async () => {
     await act(name, "Rename");
     await page.getByLabel("Name", { exact: true }).fill("Quay Side");
     await page.getByText("DNS name: quay-side").waitFor();
@@ -127,7 +127,7 @@ describe("a device", () => {
     await eventually(async () => expect(await node(name)).toBeDefined());
   });
 
-  test("gets a tag", async () => {
+  test("is tagged", async () => {
     await act(name, "Edit tags");
     await page.getByLabel("Tags", { exact: true }).fill("tag:pier tag:crane");
     await page.getByRole("button", { name: "Save tags" }).click();
@@ -135,7 +135,7 @@ describe("a device", () => {
     await eventually(async () => expect((await node(name))?.tags).toEqual(["tag:crane", "tag:pier"]));
   });
 
-  test("has its route approved, and is told so", async () => {
+  test("has its route approved, and receives the change", async () => {
     await act(name, "Approve routes");
     await page.getByText(`10.44.0.0/16 approved on ${name}`).first().waitFor();
     await row(name).getByText("1 subnet").waitFor();
@@ -146,7 +146,7 @@ describe("a device", () => {
     });
   });
 
-  test("goes and comes back, and the list follows", async () => {
+  test("goes offline and comes back, and the list shows it", async () => {
     await stage.client(name, "down");
     await row(name).getByRole("img", { name: "Offline" }).waitFor({ timeout: 30_000 });
     await stage.join(name, key, route);
@@ -177,21 +177,19 @@ describe("a device", () => {
     expect(loads).toBe(0);
   });
 
-  test("is deleted, with what it takes along named first", async () => {
+  test("is deleted after a confirmation that names what is lost", async () => {
     await act(name, "Delete");
-    const dialogue = page.getByRole("dialog");
-    await dialogue
-      .getByText(/The node leaves the network immediately, and its address 100\.\S+ is released\./)
-      .waitFor();
-    await dialogue.getByText("10.44.0.0/16 will be unreachable").waitFor();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText(/The node leaves the network immediately, and its address 100\.\S+ is released\./).waitFor();
+    await dialog.getByText("10.44.0.0/16 will be unreachable").waitFor();
     expect(await axe(page)).toEqual([]);
-    await dialogue.getByRole("button", { name: `Delete ${name}` }).click();
+    await dialog.getByRole("button", { name: `Delete ${name}` }).click();
     await row(name).waitFor({ state: "detached" });
     expect(await node(name)).toBeUndefined();
     expect(loads).toBe(0);
   });
 
-  test("left its key in no address", () => {
+  test("never has its key in a URL", () => {
     expect(watch(page).requests.join("\n")).not.toContain("flp_");
   });
 });

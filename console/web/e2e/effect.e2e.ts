@@ -43,7 +43,7 @@ const number = async (words: RegExp) =>
 const cards = () => page.locator("aside li").filter({ has: page.getByRole("img", { name: "to" }) });
 
 describe("the effect of an edit", () => {
-  test("counts pairs that only gain a port, on one card for the rule", async () => {
+  test("counts pairs that only gain a port, on one card per rule", async () => {
     await edit(saved.version, granted);
     await tile(/pairs gain access/).waitFor();
     const gained = await number(/pairs gain access/);
@@ -60,7 +60,7 @@ describe("the effect of an edit", () => {
     await eventually(async () => expect(await axe(page)).toEqual([]));
   });
 
-  test("says the same on the button that saves", async () => {
+  test("is also shown on the save button", async () => {
     const { version } = (await call("PUT", "/policy", { policy: granted, reason: "SSH" })) as { version: string };
     await edit(version, saved.policy);
     await tile(/pairs lose access/).waitFor();
@@ -75,7 +75,7 @@ describe("the effect of an edit", () => {
     await page.getByText("unsaved").waitFor({ state: "detached" });
   });
 
-  test("is counted in the list of versions too", async () => {
+  test("is also shown in the list of versions", async () => {
     await go(page, stage, "/admin/policy/versions");
     const newest = page.locator("tr[data-row]").first();
     await newest.getByText(/^\d+ pairs gained access$/).waitFor({ state: "attached" });
@@ -83,7 +83,7 @@ describe("the effect of an edit", () => {
 });
 
 describe("the text of a version", () => {
-  test("has each number beside its line, also when fonts come late", async () => {
+  test("has line numbers next to their lines, even if fonts load late", async () => {
     const { version } = (await call("GET", "/policy")) as { version: string };
     const late = await signedIn(stage, "/admin/nodes", { width: 1440, height: 900 });
     await late.route(/jetbrains.*woff2/, async (route) => {
@@ -116,7 +116,7 @@ describe("the text of a version", () => {
 });
 
 describe("a user without devices", () => {
-  test("is told what the policy allows, as by a question", async () => {
+  test("has a page that shows what the policy would allow", async () => {
     await stage.cli("users", "create", "olga");
     const { users } = (await call("GET", "/user?name=olga")) as { users: { id: string; name: string }[] };
     const id = users.find((user) => user.name === "olga")?.id;
@@ -130,11 +130,11 @@ describe("a user without devices", () => {
   });
 });
 
-describe("the question form", () => {
+describe("the form to check access", () => {
   const from = () => page.getByLabel("From", { exact: true });
   const to = () => page.getByLabel("to", { exact: true });
 
-  test("suggests names, which the keyboard takes", async () => {
+  test("suggests names, which can be chosen by keyboard", async () => {
     await go(page, stage, "/admin/access");
     await from().fill("op");
     await page.getByRole("option", { name: /group:ops/ }).waitFor();
@@ -153,7 +153,7 @@ describe("the question form", () => {
       .waitFor();
   });
 
-  test("helps with a name that nobody has", async () => {
+  test("suggests others for an unknown name", async () => {
     allow(page, /status of 404.*policy\/why/);
     await to().fill("tag:dbb");
     await page.keyboard.press("Escape");
@@ -170,8 +170,8 @@ describe("the question form", () => {
   });
 });
 
-describe("the drawings of the access map", () => {
-  test("say what colours and numbers mean", async () => {
+describe("the views of the access map", () => {
+  test("have a legend for colours and numbers", async () => {
     await go(page, stage, "/admin/access");
     const legend = page.getByRole("region", { name: "Legend" });
     await legend.getByText("All pairs of nodes have access").waitFor();
@@ -180,7 +180,7 @@ describe("the drawings of the access map", () => {
     await legend.getByText("Thicker path: more pairs of nodes").waitFor();
   });
 
-  test("do not open empty for nodes", async () => {
+  test("are not empty for nodes", async () => {
     await go(page, stage, "/admin/access?by=nodes");
     await page.getByRole("grid").waitFor();
     const first = page.locator("#cell-0-0, #cell-0-1, #cell-1-0, #cell-1-1");
@@ -216,7 +216,7 @@ describe("the editor", () => {
     await bar.waitFor({ state: "detached" });
   });
 
-  test("inserts a rule from a form, and keeps everything else", async () => {
+  test("inserts a rule from a form without changing anything else", async () => {
     const before = (await call("GET", "/policy")) as { policy: string };
     await page.getByRole("button", { name: "Add rule" }).click();
     const form = page.getByRole("form", { name: "Add a rule" });
@@ -241,16 +241,16 @@ describe("the editor", () => {
     await form.getByRole("button", { name: "Close" }).click();
   });
 
-  test("starts from templates, each of which the server accepts", async () => {
+  test("offers templates that the server accepts", async () => {
     for (const name of ["Home", "Small team with servers", "Company with environments", "Company with contractors"]) {
       await page.getByRole("button", { name: "More", exact: true }).click();
       await page.getByRole("menuitem", { name: "Templates" }).click();
-      const dialogue = page.getByRole("dialog");
-      await dialogue.getByRole("radio", { name }).check();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByRole("radio", { name }).check();
       await eventually(async () => expect(await axe(page)).toEqual([]));
-      const text = (await dialogue.locator("pre").textContent()) ?? "";
-      await dialogue.getByRole("button", { name: "Use template" }).click();
-      await dialogue.waitFor({ state: "detached" });
+      const text = (await dialog.locator("pre").textContent()) ?? "";
+      await dialog.getByRole("button", { name: "Use template" }).click();
+      await dialog.waitFor({ state: "detached" });
       await call("POST", "/policy/check", { policy: text });
       await eventually(async () => expect(await lines()).toContain("autogroup:self:*"));
       await page.getByRole("region", { name: "Problems" }).getByText("No problems").waitFor();

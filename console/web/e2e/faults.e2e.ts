@@ -32,8 +32,8 @@ const rename = async (to: string) => {
   await page.getByRole("button", { name: "Rename", exact: true }).click();
 };
 
-describe("a fault", () => {
-  test("of the server is told with its reason and number, and nothing is shown that is not so", async () => {
+describe("when something fails", () => {
+  test("a change is reverted, and its error has a reason and a request ID", async () => {
     await page.getByLabel("Filter nodes").fill(name);
     await first().getByText(name).first().waitFor();
     await stage.faults({ method: "POST", path: "/rename/", status: 500 });
@@ -49,7 +49,7 @@ describe("a fault", () => {
     await page.getByRole("button", { name: "Dismiss" }).last().click();
   });
 
-  test("of a list is told in its place, with a way to try again", async () => {
+  test("a list shows the error in its place, with a retry button", async () => {
     await stage.faults({ path: "^/api/v1/node$", status: 500 });
     await page.goto(`${stage.url}/admin/nodes`);
     const again = page.getByRole("button", { name: "Try again" });
@@ -60,7 +60,7 @@ describe("a fault", () => {
     await first().waitFor();
   });
 
-  test("of a later page is told, for as long as the rows are not all", async () => {
+  test("a partly loaded list says so until it is complete", async () => {
     await stage.faults({ path: "^/api/v1/node$", query: "cursor=", status: 500 });
     await page.goto(`${stage.url}/admin/nodes`);
     const told = page.getByRole("alert").filter({ hasText: "Some nodes couldn't be loaded" });
@@ -82,7 +82,7 @@ describe("a fault", () => {
     await eventually(async () => expect(await all.textContent()).toMatch(/2[4-9]\d/));
   });
 
-  test("that only makes the server slow shows the shape of what comes", async () => {
+  test("a slow server shows placeholders", async () => {
     await stage.faults({ path: "^/api/v1/node$", wait: 1500 });
     await page.goto(`${stage.url}/admin/nodes`);
     await page.getByRole("heading", { name: "Nodes", level: 1 }).waitFor();
@@ -92,7 +92,7 @@ describe("a fault", () => {
     await stage.faults();
   });
 
-  test("of the stream is mended by itself, and nothing is missed", async () => {
+  test("the event stream reconnects without missing changes", async () => {
     await go(page, stage, "/admin/nodes");
     await page.getByText("Live", { exact: true }).first().waitFor();
     await page.getByLabel("Filter nodes").fill(name);
@@ -111,7 +111,7 @@ describe("a fault", () => {
     await first().getByRole("img", { name: "Online" }).waitFor();
   });
 
-  test("of a server that hangs is shown within 20 seconds, also after a reload, and recovers by itself", async () => {
+  test("a server that hangs is reported within 20 seconds, also after a reload, and recovers by itself", async () => {
     await go(page, stage, "/admin/nodes");
     await page.getByText("Live", { exact: true }).first().waitFor();
     await stage.faults({ path: ".", wait: 600_000 });
@@ -131,13 +131,13 @@ describe("a fault", () => {
     await page.getByText("Live", { exact: true }).first().waitFor();
   });
 
-  test("of two people at once says who was quicker, and asks whose is to stay", async () => {
+  test("two conflicting changes show who was first, and ask which one to keep", async () => {
     await page.getByLabel("Filter nodes").fill(name);
     await first().getByText(name).first().waitFor();
     await first()
       .getByRole("button", { name: /^Actions for / })
       .click();
-    // The dialogue first reads what it is about to change.
+    // The dialog first reads what it is about to change.
     const read = page.waitForResponse(/\/api\/v1\/node\/\d+$/);
     await page.getByRole("menuitem", { name: "Rename" }).click();
     await page.getByLabel("Name", { exact: true }).fill("mine");
@@ -154,7 +154,7 @@ describe("a fault", () => {
     expect(await stage.cli("nodes", "list", "--output", "json")).toContain('"mine"');
   });
 
-  test("of a page that another tab has given another key is told, and then changes and signing out work", async () => {
+  test("a page notices another key from another tab, and then changes and signing out work", async () => {
     await go(page, stage, "/admin/nodes");
     const other = await newTab(stage, page.context());
     await go(other, stage, "/admin/nodes");

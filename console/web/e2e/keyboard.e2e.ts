@@ -41,7 +41,7 @@ async function tabTo(target: Locator) {
   throw new Error(`Tab does not lead to ${target}`);
 }
 
-describe("by keyboard alone somebody", () => {
+describe("with only a keyboard, somebody", () => {
   test("signs in", async () => {
     await page.goto(`${stage.url}/admin/`);
     await page.locator("input:focus").waitFor(); // the field takes the focus on its own
@@ -57,7 +57,7 @@ describe("by keyboard alone somebody", () => {
     expect(await page.evaluate(() => document.activeElement?.closest("main") !== null)).toBe(true);
   });
 
-  test("goes to every page", async () => {
+  test("opens every page", async () => {
     const pages: [string, RegExp][] = [
       ["n", /^Nodes/],
       ["u", /^Users/],
@@ -90,7 +90,7 @@ describe("by keyboard alone somebody", () => {
     expect((await focused()).name).not.toBe("Filter nodes");
   });
 
-  test("moves in the list, renames a node, and is back where they were", async () => {
+  test("moves in a list, renames a node, and returns to the same row", async () => {
     await press("j", "j");
     await page.locator("tr[data-row]:focus").waitFor();
     const before = await focused();
@@ -104,7 +104,7 @@ describe("by keyboard alone somebody", () => {
     expect(await stage.cli("nodes", "list", "--output", "json")).toContain('"by-keyboard"');
   });
 
-  test("opens a menu, walks in it, and closes only it", async () => {
+  test("opens a menu, moves in it, and closes only the menu", async () => {
     await press("Escape");
     await tabTo(page.getByRole("button", { name: /^Actions for / }));
     const before = await focused();
@@ -115,29 +115,29 @@ describe("by keyboard alone somebody", () => {
     await eventually(async () => expect(await focused()).toEqual(before));
   });
 
-  test("makes a key in a dialogue that holds the focus", async () => {
+  test("creates a key in a dialog that keeps the focus", async () => {
     await press("g", "k");
     await heading(/^Pre-auth keys/);
     await press("c");
-    const dialogue = page.getByRole("dialog");
-    await dialogue.waitFor();
+    const dialog = page.getByRole("dialog");
+    await dialog.waitFor();
     for (let i = 0; i < 30; i++) {
       await press("Tab");
       expect(await page.evaluate(() => document.activeElement?.closest("[role=dialog]") !== null)).toBe(true);
     }
-    await tabTo(dialogue.getByLabel("User", { exact: true }));
+    await tabTo(dialog.getByLabel("User", { exact: true }));
     await page.keyboard.type("ana");
-    await tabTo(dialogue.getByRole("button", { name: "Create key" }));
+    await tabTo(dialog.getByRole("button", { name: "Create key" }));
     await press("Enter");
     await page.getByRole("textbox", { name: "Your new pre-auth key" }).waitFor();
     await tabTo(page.getByLabel("I've saved this secret"));
     await press("Space");
-    await tabTo(dialogue.getByRole("button", { name: "Close", exact: true }));
+    await tabTo(dialog.getByRole("button", { name: "Close", exact: true }));
     await press("Enter");
-    await dialogue.waitFor({ state: "detached" });
+    await dialog.waitFor({ state: "detached" });
   });
 
-  test("finds a node by the palette", async () => {
+  test("finds a node with the command palette", async () => {
     await press("Control+k");
     await page.getByRole("combobox").or(page.locator("[cmdk-input]")).first().waitFor();
     await page.keyboard.type("by-keyboard");
@@ -149,7 +149,7 @@ describe("by keyboard alone somebody", () => {
     await heading("by-keyboard");
   });
 
-  test("edits the policy, and gets out of the editor again", async () => {
+  test("edits the policy, and leaves the editor", async () => {
     await press("g", "p");
     await page.locator(".cm-content").waitFor();
     await tabTo(page.locator(".cm-content"));
@@ -164,7 +164,7 @@ describe("by keyboard alone somebody", () => {
     expect(await page.evaluate(() => document.activeElement?.closest(".cm-content") === null)).toBe(true);
   });
 
-  test("sees the list of keys, and where the focus is", async () => {
+  test("sees the list of shortcuts, and where the focus is", async () => {
     await press("g", "n");
     await heading(/^Nodes/);
     await press("?");

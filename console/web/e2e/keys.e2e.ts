@@ -29,19 +29,19 @@ afterAll(async () => {
   await stage.close();
 });
 
-const dialogue = () => page.getByRole("dialog");
+const dialog = () => page.getByRole("dialog");
 
-/** Returns the secret that the dialogue shows once, and checks that no trace of it is left afterwards. */
+/** Returns the secret that the dialog shows once, and checks that no trace of it is left afterwards. */
 async function shownOnce(title: string): Promise<string> {
   const value = await page.getByRole("textbox", { name: title }).inputValue();
   expect(await axe(page)).toEqual([]);
-  // Neither Escape nor a click outside closes the dialogue before the secret is stored.
+  // Neither Escape nor a click outside closes the dialog before the secret is stored.
   await page.keyboard.press("Escape");
   await page.mouse.click(5, 5);
   expect(await page.getByRole("textbox", { name: title }).inputValue()).toBe(value);
   await page.getByLabel("I've saved this secret").check();
-  await dialogue().getByRole("button", { name: "Close", exact: true }).last().click();
-  await dialogue().waitFor({ state: "detached" });
+  await dialog().getByRole("button", { name: "Close", exact: true }).last().click();
+  await dialog().waitFor({ state: "detached" });
   const { secret } = parts(value);
   expect(await everything(page)).not.toContain(secret);
   const { server, console, nginx } = await stage.logs();
@@ -66,10 +66,10 @@ const hoursLeft = (key?: PreAuthKey) => (Date.parse(key?.expiration ?? "") - Dat
 
 describe("a pre-auth key", () => {
   const kinds = [
-    { what: "of a user, for one device", life: "1 hour", hours: 1, reusable: false, ephemeral: false, tags: "" },
-    { what: "of a user, for many", life: "24 hours", hours: 24, reusable: true, ephemeral: false, tags: "" },
+    { what: "for one device of a user", life: "1 hour", hours: 1, reusable: false, ephemeral: false, tags: "" },
+    { what: "for many devices of a user", life: "24 hours", hours: 24, reusable: true, ephemeral: false, tags: "" },
     {
-      what: "for devices that come and go",
+      what: "for ephemeral devices",
       life: "168 hours (7 days)",
       hours: 168,
       reusable: true,
@@ -78,28 +78,28 @@ describe("a pre-auth key", () => {
     },
     { what: "with tags", life: "Custom", hours: 72, reusable: false, ephemeral: false, tags: "tag:db tag:prod" },
   ];
-  test.each(kinds)("$what is made, and shown once", async ({ life, hours, reusable, ephemeral, tags }) => {
+  test.each(kinds)("$what is created, and shown once", async ({ life, hours, reusable, ephemeral, tags }) => {
     await go(page, stage, "/admin/keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
     const description = tags && "Databases in Frankfurt";
     if (description) {
-      await dialogue().getByLabel("Description (optional)").fill("é".repeat(101));
-      await dialogue().getByText("Too long: the limit is 200 bytes.").waitFor();
-      await dialogue().getByLabel("Description (optional)").fill(description);
+      await dialog().getByLabel("Description (optional)").fill("é".repeat(101));
+      await dialog().getByText("Too long: the limit is 200 bytes.").waitFor();
+      await dialog().getByLabel("Description (optional)").fill(description);
     }
     if (tags) {
-      await dialogue().getByRole("radio", { name: "Tags" }).check();
-      await dialogue().getByLabel("Tags", { exact: true }).last().fill(tags);
-    } else await dialogue().getByLabel("User", { exact: true }).selectOption("ana");
-    await dialogue().getByRole("radio", { name: life, exact: true }).check();
+      await dialog().getByRole("radio", { name: "Tags" }).check();
+      await dialog().getByLabel("Tags", { exact: true }).last().fill(tags);
+    } else await dialog().getByLabel("User", { exact: true }).selectOption("ana");
+    await dialog().getByRole("radio", { name: life, exact: true }).check();
     if (life === "Custom") {
-      await dialogue().getByLabel("Number", { exact: true }).fill("3");
-      await dialogue().getByLabel("Unit", { exact: true }).selectOption("days");
+      await dialog().getByLabel("Number", { exact: true }).fill("3");
+      await dialog().getByLabel("Unit", { exact: true }).selectOption("days");
     }
-    if (reusable) await dialogue().getByLabel("Reusable").check();
-    if (ephemeral) await dialogue().getByLabel("Ephemeral nodes").check();
+    if (reusable) await dialog().getByLabel("Reusable").check();
+    if (ephemeral) await dialog().getByLabel("Ephemeral nodes").check();
     expect(await axe(page)).toEqual([]);
-    await dialogue().getByRole("button", { name: "Create key" }).click();
+    await dialog().getByRole("button", { name: "Create key" }).click();
     const made = await listed(await shownOnce("Your new pre-auth key"));
     expect(made).toMatchObject({ description, reusable, ephemeral, aclTags: tags ? tags.split(" ") : [] });
     expect(made?.user?.name).toBe(tags ? undefined : "ana");
@@ -111,14 +111,14 @@ describe("a pre-auth key", () => {
     expect(await page.locator("tr[data-row]").count()).toBe(1);
   });
 
-  test("that is being made is not lost by Esc or a click beside it", async () => {
+  test("that is being created is not lost by Esc or a click outside", async () => {
     await go(page, stage, "/admin/keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
-    await dialogue().getByLabel("User", { exact: true }).selectOption("ana");
+    await dialog().getByLabel("User", { exact: true }).selectOption("ana");
     const pass = await hold(page, "**/api/v1/preauthkey");
-    await dialogue().getByRole("button", { name: "Create key" }).click();
+    await dialog().getByRole("button", { name: "Create key" }).click();
     await eventually(async () =>
-      expect(await dialogue().getByRole("button", { name: "Cancel" }).isDisabled()).toBe(true),
+      expect(await dialog().getByRole("button", { name: "Cancel" }).isDisabled()).toBe(true),
     );
     await page.keyboard.press("Escape");
     await page.mouse.click(5, 5);
@@ -126,40 +126,37 @@ describe("a pre-auth key", () => {
     await shownOnce("Your new pre-auth key");
   });
 
-  test("is expired, with what that means said first", async () => {
+  test("is expired after a confirmation that explains the effect", async () => {
     const key = await stage.cli("preauthkeys", "create", "--user", "ana");
     const { id } = parts(key);
     const row = page.locator("tr[data-row]", { hasText: id });
     await row.getByRole("button", { name: /^Actions for / }).click();
     await page.getByRole("menuitem", { name: "Expire" }).click();
-    await dialogue().getByText("New nodes can no longer join with this key.").waitFor();
+    await dialog().getByText("New nodes can no longer join with this key.").waitFor();
     expect(await axe(page)).toEqual([]);
-    await dialogue().getByRole("button", { name: "Expire key" }).click();
+    await dialog().getByRole("button", { name: "Expire key" }).click();
     await row.waitFor({ state: "detached" });
     expect(hoursLeft(await listed(key))).toBeLessThanOrEqual(0);
   });
 });
 
 describe("an API key", () => {
-  test.each(["Read", "Operator", "Admin"])(
-    "of the role %s is made, shown once, and opens the console",
-    async (role) => {
-      await go(page, stage, "/admin/settings/api-keys");
-      await page.getByRole("button", { name: "Create API key" }).first().click();
-      await dialogue().getByLabel("Comment").fill(`for ${role}`);
-      await dialogue().getByRole("radio", { name: role }).check();
-      await dialogue().getByRole("radio", { name: "365 days" }).check();
-      expect(await axe(page)).toEqual([]);
-      await dialogue().getByRole("button", { name: "Create API key" }).click();
-      const key = await shownOnce("Your new API key");
-      await page.locator("tr[data-row]", { hasText: `for ${role}` }).waitFor();
-      const other = await newWindow(stage);
-      await signIn(other, stage, key);
-      await closeWindow(other);
-    },
-  );
+  test.each(["Read", "Operator", "Admin"])("with the role %s is created, shown once, and can sign in", async (role) => {
+    await go(page, stage, "/admin/settings/api-keys");
+    await page.getByRole("button", { name: "Create API key" }).first().click();
+    await dialog().getByLabel("Comment").fill(`for ${role}`);
+    await dialog().getByRole("radio", { name: role }).check();
+    await dialog().getByRole("radio", { name: "365 days" }).check();
+    expect(await axe(page)).toEqual([]);
+    await dialog().getByRole("button", { name: "Create API key" }).click();
+    const key = await shownOnce("Your new API key");
+    await page.locator("tr[data-row]", { hasText: `for ${role}` }).waitFor();
+    const other = await newWindow(stage);
+    await signIn(other, stage, key);
+    await closeWindow(other);
+  });
 
-  test("that is revoked in one window signs another out within 15 seconds", async () => {
+  test("that is revoked signs out another window within 15 seconds", async () => {
     const key = await stage.key();
     const other = await signedIn(stage, "/admin/nodes", {}, key);
     allow(other, /status of 401/);
@@ -169,16 +166,16 @@ describe("an API key", () => {
       .getByRole("button", { name: /^Actions for / })
       .click();
     await page.getByRole("menuitem", { name: "Revoke" }).click();
-    await dialogue().getByText("stop working immediately").waitFor();
+    await dialog().getByText("stop working immediately").waitFor();
     expect(await axe(page)).toEqual([]);
     const began = Date.now();
-    await dialogue().getByRole("button", { name: "Revoke key" }).click();
+    await dialog().getByRole("button", { name: "Revoke key" }).click();
     await other.getByText("You were signed out because this key was revoked.").waitFor({ timeout: 15_000 });
     expect(Date.now() - began).toBeLessThan(15_000);
     await closeWindow(other);
   });
 
-  test("is deleted together with others, and that of the session stays", async () => {
+  test("is deleted together with others, except the session's own", async () => {
     for (const key of [await stage.key(), await stage.key()])
       await stage.cli("apikeys", "expire", "--prefix", parts(key).id);
     await go(page, stage, "/admin/settings/api-keys?tab=expired");
@@ -196,11 +193,11 @@ describe("an API key", () => {
     await bar.getByText(`${expired + 1} selected, ${expired} not shown`).waitFor();
     await bar.getByText("This session's key will be kept.").waitFor();
     await bar.getByRole("button", { name: "Delete" }).click();
-    await dialogue().getByText(`Delete ${expired} API keys?`).waitFor();
-    expect(await dialogue().getByText(parts(stage.admin).id).count()).toBe(0);
+    await dialog().getByText(`Delete ${expired} API keys?`).waitFor();
+    expect(await dialog().getByText(parts(stage.admin).id).count()).toBe(0);
     expect(await axe(page)).toEqual([]);
-    if (expired >= 5) await dialogue().getByRole("textbox").fill(String(expired));
-    await dialogue()
+    if (expired >= 5) await dialog().getByRole("textbox").fill(String(expired));
+    await dialog()
       .getByRole("button", { name: `Delete ${expired} keys` })
       .click();
     await page.getByText(`${expired} API keys deleted`).first().waitFor();
@@ -208,7 +205,7 @@ describe("an API key", () => {
     await page.getByText("No matches").waitFor();
   });
 
-  test("of one's own is revoked only by who types its name, and that signs out", async () => {
+  test("of the session is revoked only after its name is typed, and that signs out", async () => {
     const key = await stage.key();
     const own = await signedIn(stage, "/admin/settings/api-keys", {}, key);
     allow(own, /status of 401/);

@@ -35,7 +35,7 @@ async function call(
 }
 
 describe("the login", () => {
-  test("shows the form at the address that was asked for, and goes there", async () => {
+  test("shows the form at the requested address, and continues there", async () => {
     const page = await newWindow(stage);
     const answer = await page.goto(`${stage.url}/admin/nodes?q=is:online`);
     expect(answer?.status()).toBe(200);
@@ -46,7 +46,7 @@ describe("the login", () => {
     await closeWindow(page);
   });
 
-  test("refuses an unknown key and a text that is none alike", async () => {
+  test("gives the same answer to an unknown key and to an invalid one", async () => {
     const page = await newWindow(stage);
     allow(page, refused);
     const tell = [];
@@ -66,7 +66,7 @@ describe("the login", () => {
     await closeWindow(page);
   });
 
-  test("slows down who guesses, and says for how long", async () => {
+  test("slows down repeated guesses, and says for how long", async () => {
     const own = await Stage.open();
     const page = await newWindow(own);
     allow(page, refused);
@@ -90,7 +90,7 @@ describe("the login", () => {
     await own.close();
   });
 
-  test("says that the server is away, and works when it is back", async () => {
+  test("says that the server is unreachable, and works when it is back", async () => {
     const page = await newWindow(stage);
     allow(page, refused);
     await page.goto(`${stage.url}/admin/`);
@@ -103,7 +103,7 @@ describe("the login", () => {
     await closeWindow(page);
   });
 
-  test("needs no script", async () => {
+  test("works without JavaScript", async () => {
     const page = await newWindow(stage, { context: { javaScriptEnabled: false } });
     await page.goto(`${stage.url}/admin/`);
     await page.getByLabel("API key").fill(stage.admin);
@@ -117,7 +117,7 @@ describe("the login", () => {
 });
 
 describe("a session", () => {
-  test("begins anew at each login, whatever the browser had before", async () => {
+  test("is a new one after each login", async () => {
     const page = await newWindow(stage);
     const session = async () => (await page.context().cookies()).find((c) => c.name === "fairlead_session")?.value;
     await page
@@ -134,7 +134,7 @@ describe("a session", () => {
     await closeWindow(page);
   });
 
-  test("lives in a cookie that no script and no other site gets", async () => {
+  test("is in a cookie that scripts and other sites cannot read", async () => {
     const page = await signedIn(stage);
     const cookie = (await page.context().cookies()).find((c) => c.name === "fairlead_session");
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: "Lax", path: "/admin/", secure: false });
@@ -142,7 +142,7 @@ describe("a session", () => {
     await closeWindow(page);
   });
 
-  test("over TLS only goes back over TLS", async () => {
+  test("over TLS has a cookie that is sent only over TLS", async () => {
     const own = await Stage.open({ tls: true });
     const page = await signedIn(own);
     const cookies = await page.context().cookies();
@@ -155,7 +155,7 @@ describe("a session", () => {
     await own.close();
   });
 
-  test("ends within 15 seconds when its key is revoked elsewhere, without a click", async () => {
+  test("ends within 15 seconds after its key is revoked elsewhere", async () => {
     const key = await stage.key();
     const first = await signedIn(stage, "/admin/nodes", {}, key);
     const second = await newTab(stage, first.context());
@@ -171,7 +171,7 @@ describe("a session", () => {
     await closeWindow(first);
   });
 
-  test("is kept alive by who uses a page, and not by the page itself", async () => {
+  test("is extended by somebody who uses a page, and not by the page itself", async () => {
     const page = await newWindow(stage);
     await page.clock.install();
     await signIn(page, stage, stage.admin, "/admin/nodes");
@@ -191,7 +191,7 @@ describe("a session", () => {
     await closeWindow(page);
   });
 
-  test("leaves its key in no page, storage, address, log or cache", async () => {
+  test("never has its key in a page, storage, URL, log or cache", async () => {
     const page = await signedIn(stage);
     for (const path of ["nodes", "keys", "settings/api-keys", "policy"]) {
       await page.goto(`${stage.url}/admin/${path}`);
@@ -209,7 +209,7 @@ describe("a write", () => {
   const path = "/admin/api/v1/user";
   const body = JSON.stringify({ name: "mallory" });
 
-  test("needs its method, its type, its token and its origin: all four", async () => {
+  test("needs the right method, content type, token and origin", async () => {
     const page = await signedIn(stage);
     const csrf = (await page.locator("meta[name=csrf]").getAttribute("content")) ?? "";
     expect(csrf).not.toBe("");
@@ -243,7 +243,7 @@ describe("a write", () => {
     await closeWindow(page);
   });
 
-  test("of another person's token is refused", async () => {
+  test("with the token of another session is rejected", async () => {
     const [mine, theirs] = [await signedIn(stage), await signedIn(stage, "/admin/", {}, await stage.key())];
     const csrf = (await theirs.locator("meta[name=csrf]").getAttribute("content")) ?? "";
     const headers = { "content-type": "application/json", "x-csrf": csrf, "sec-fetch-site": "same-origin" };
@@ -253,8 +253,8 @@ describe("a write", () => {
   });
 });
 
-describe("what the console hands on", () => {
-  test("is a list: tricks with paths reach nothing else", async () => {
+describe("the API of the console", () => {
+  test("has only listed paths, whatever the encoding", async () => {
     const page = await signedIn(stage);
     const headers = { "sec-fetch-site": "same-origin" };
     const tricks = [
@@ -280,7 +280,7 @@ describe("what the console hands on", () => {
     await closeWindow(page);
   });
 
-  test("says which addresses it does not know", async () => {
+  test("answers 404 to unknown paths", async () => {
     for (const path of ["/nowhere-at-all", "/admin/favicon.ico"]) {
       expect((await fetch(new URL(path, stage.direct))).status).toBe(404);
       await eventually(async () => {
@@ -290,7 +290,7 @@ describe("what the console hands on", () => {
     }
   });
 
-  test("has the addresses of the specification", async () => {
+  test("has the paths of the specification", async () => {
     const status = async (path: string) => (await fetch(stage.url + path, { redirect: "manual" })).status;
     expect([await status("/"), await status("/admin"), await status("/admin/"), await status("/health")]).toEqual([
       404, 404, 200, 200,
@@ -310,7 +310,7 @@ describe("what the console hands on", () => {
 });
 
 describe("the browser", () => {
-  test("is told to run nothing but the console's own", async () => {
+  test("may run only the console's own code", async () => {
     const page = await signedIn(stage);
     const answers = [await page.goto(`${stage.url}/admin/`), await page.goto(`${stage.url}/admin/`)];
     const nonces = [];
@@ -341,7 +341,7 @@ describe("the browser", () => {
     await closeWindow(page);
   });
 
-  test("runs no script that was put into the page, and takes no text for one", async () => {
+  test("runs no script that was injected into the page", async () => {
     const page = await signedIn(stage);
     allow(page, /Content Security Policy|Trusted/);
     const ran = await page.evaluate(async () => {
@@ -366,7 +366,7 @@ describe("the browser", () => {
     await closeWindow(page);
   });
 
-  test("puts the console into no frame", async () => {
+  test("shows the console in no frame", async () => {
     const page = await newWindow(stage);
     allow(page, /frame|X-Frame-Options/i);
     await page.route(`${stage.url}/evil`, (route) =>
@@ -386,7 +386,7 @@ describe("the browser", () => {
 });
 
 describe("the console", () => {
-  test("holds up while the server is away, says so, and comes back by itself", async () => {
+  test("says that the server is unreachable, and recovers by itself", async () => {
     const page = await signedIn(stage, "/admin/users");
     allow(page, refused, /ERR_/);
     await page.getByRole("cell", { name: "mallory" }).first().waitFor();

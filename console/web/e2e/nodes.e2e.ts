@@ -43,7 +43,7 @@ const listed = (count: number) => page.locator(`table[aria-rowcount="${count + 3
 const open = () => new URL(page.url()).searchParams.get("node");
 
 describe("the list of nodes", () => {
-  test("has every node, and groups whose numbers add up and whose rows say why", async () => {
+  test("shows every node, in groups whose counts add up and whose rows say why", async () => {
     const all = await nodes();
     // Leave out nodes that flap: the next test looks at how often they did.
     const steady = new Set((await presence()).filter(({ changes }) => changes === 0).map(({ nodeId }) => nodeId));
@@ -84,7 +84,7 @@ describe("the list of nodes", () => {
     );
   });
 
-  test("shows a server that comes and goes for minutes, and the overview leads to when", async () => {
+  test("marks a server that keeps disconnecting, and the overview links to its outages", async () => {
     const shaky = new Map((await presence()).filter(({ changes }) => changes > 3).map((each) => [each.nodeId, each]));
     const server = (await nodes()).find(
       (node) => node.tags.length > 0 && node.online && !node.ephemeral && shaky.has(node.id),
@@ -106,7 +106,7 @@ describe("the list of nodes", () => {
     expect(new URL(page.url()).searchParams.get("nodes")?.split(",")).toContain(server?.id);
   });
 
-  test("opens a row at a click, and not at one that means something else", async () => {
+  test("opens a row on a click, unless the click has another meaning", async () => {
     await go(page, stage, "/admin/nodes");
     await rows().nth(1).waitFor();
     const [first, second] = (await rows().evaluateAll((all) =>
@@ -146,7 +146,7 @@ describe("the list of nodes", () => {
     await eventually(() => expect(open()).toBe(null));
   });
 
-  test("counts what a filter finds, beside it and in the tabs", async () => {
+  test("counts the results of a filter, next to it and in the tabs", async () => {
     await go(page, stage, "/admin/nodes");
     const db = (await nodes()).filter((node) => node.tags.includes("tag:db"));
     expect(db.length).toBeGreaterThan(1);
@@ -163,7 +163,7 @@ describe("the list of nodes", () => {
     await page.getByText(`${db.length} results`, { exact: true }).waitFor({ state: "detached" });
   });
 
-  test("moves the expiry of a key that has one", async () => {
+  test("changes the expiry of a key", async () => {
     await go(page, stage, "/admin/nodes");
     const { id, givenName: name } = (await nodes()).find((node) => node.expiry === null && node.online) ?? {
       id: "",
@@ -188,13 +188,13 @@ describe("the list of nodes", () => {
       .getByRole("button", { name: `Actions for ${name}` })
       .click();
     await page.getByRole("menuitem", { name: "Set key expiry" }).click();
-    const dialogue = page.getByRole("dialog");
-    await dialogue.getByText(/^Current expiry: .*\(in 1[12]mo\)\.$/).waitFor();
-    await dialogue.getByRole("radio", { name: "On a date" }).check({ force: true });
-    const date = dialogue.getByLabel(/^Date and time/);
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText(/^Current expiry: .*\(in 1[12]mo\)\.$/).waitFor();
+    await dialog.getByRole("radio", { name: "On a date" }).check({ force: true });
+    const date = dialog.getByLabel(/^Date and time/);
     await date.fill("2020-01-01T10:00");
-    await dialogue.getByRole("alert").waitFor();
-    const submit = dialogue.getByRole("button", { name: "Set expiry" });
+    await dialog.getByRole("alert").waitFor();
+    const submit = dialog.getByRole("button", { name: "Set expiry" });
     expect(await submit.isDisabled()).toBe(true);
     const wanted = await page.evaluate(() => {
       const at = new Date(Math.floor(Date.now() / 60e3) * 60e3 + 10 * 864e5);
@@ -209,7 +209,7 @@ describe("the list of nodes", () => {
     await eventually(async () => expect(Date.parse((await named(name))?.expiry ?? "")).toBe(wanted.at));
   });
 
-  test("takes tags of several back, and takes several away as a file", async () => {
+  test("undoes new tags of several nodes, and exports them", async () => {
     const some = (await nodes()).filter((node) => node.tags.length > 0 && node.online && !node.expired);
     // Pick one node of each of three kinds, which differ in their tags.
     const three = [...new Map(some.map((node) => [node.tags.join(), node])).values()].slice(0, 3);
@@ -243,7 +243,7 @@ describe("the list of nodes", () => {
     for (const { givenName, tags } of three) expect((await named(givenName))?.tags).toEqual(tags);
   });
 
-  test("takes tags as chips by Enter, and a node from its user only after an explicit confirmation", async () => {
+  test("adds tags with Enter, and takes a node from its user only after a confirmation", async () => {
     const owned = (await nodes()).find((node) => node.tags.length === 0 && node.online && !node.expired);
     const name = owned?.givenName ?? "";
     await go(page, stage, `/admin/nodes?q=name:${name}`);
@@ -251,10 +251,10 @@ describe("the list of nodes", () => {
       .getByRole("button", { name: `Actions for ${name}` })
       .click();
     await page.getByRole("menuitem", { name: "Edit tags" }).click();
-    const dialogue = page.getByRole("dialog");
-    const field = dialogue.getByRole("combobox", { name: "Tags", exact: true });
-    const chips = dialogue.getByRole("list", { name: "Selected tags" }).getByRole("listitem");
-    await dialogue.getByRole("listbox").getByRole("option", { name: "tag:web", exact: true }).waitFor();
+    const dialog = page.getByRole("dialog");
+    const field = dialog.getByRole("combobox", { name: "Tags", exact: true });
+    const chips = dialog.getByRole("list", { name: "Selected tags" }).getByRole("listitem");
+    await dialog.getByRole("listbox").getByRole("option", { name: "tag:web", exact: true }).waitFor();
 
     await page.keyboard.type("web");
     await page.keyboard.press("Enter");
@@ -263,37 +263,37 @@ describe("the list of nodes", () => {
     await eventually(async () => expect(await chips.allTextContents()).toEqual(["tag:web", "tag:db"]));
     expect(await field.inputValue()).toBe("");
     await page.keyboard.press("Enter");
-    const save = dialogue.getByRole("button", { name: "Save tags" });
+    const save = dialog.getByRole("button", { name: "Save tags" });
     expect(await save.isDisabled()).toBe(true);
     await page.keyboard.press("Backspace");
     await eventually(async () => expect(await chips.allTextContents()).toEqual(["tag:web"]));
     await page.keyboard.press("ArrowDown");
-    const active = dialogue.getByRole("option", { selected: true });
+    const active = dialog.getByRole("option", { selected: true });
     expect(await field.getAttribute("aria-activedescendant")).toBe(await active.getAttribute("id"));
     const next = (await active.textContent()) ?? "";
     await page.keyboard.press("Enter");
     await eventually(async () => expect(await chips.allTextContents()).toEqual(["tag:web", next]));
-    await dialogue.getByRole("button", { name: `Remove ${next}` }).click();
+    await dialog.getByRole("button", { name: `Remove ${next}` }).click();
     expect(await axe(page)).toEqual([]);
     expect((await named(name))?.tags).toEqual([]);
 
-    await dialogue.getByRole("checkbox", { name: /^Remove .* as the owner$/ }).click();
+    await dialog.getByRole("checkbox", { name: /^Remove .* as the owner$/ }).click();
     await save.click();
     await eventually(async () => expect((await named(name))?.tags).toEqual(["tag:web"]));
   });
 
-  test("gives a node to another user, and takes it back", async () => {
+  test("moves a node to another user, and undoes it", async () => {
     const all = await nodes();
     const mine = all.filter((node) => node.tags.length === 0);
     const { id, givenName: name, user } = mine[0] as Listed;
     const other = mine.find((node) => node.user.name !== user.name)?.user.name ?? "";
     await go(page, stage, `/admin/nodes/${id}`);
     await page.getByRole("button", { name: "Change owner" }).click();
-    const dialogue = page.getByRole("dialog");
-    const submit = dialogue.getByRole("button", { name: "Change owner" });
+    const dialog = page.getByRole("dialog");
+    const submit = dialog.getByRole("button", { name: "Change owner" });
     expect(await submit.isDisabled()).toBe(true);
-    expect(await dialogue.getByRole("option", { name: user.name, exact: true }).count()).toBe(0);
-    await dialogue.getByLabel("New owner").selectOption({ label: other });
+    expect(await dialog.getByRole("option", { name: user.name, exact: true }).count()).toBe(0);
+    await dialog.getByLabel("New owner").selectOption({ label: other });
     expect(await axe(page)).toEqual([]);
     await submit.click();
     await page.getByText(`${name} now belongs to ${other}`).first().waitFor();
@@ -304,7 +304,7 @@ describe("the list of nodes", () => {
     expect((await named(name))?.user.name).toBe(user.name);
   });
 
-  test("gives several nodes to a user, but no tagged one", async () => {
+  test("moves several nodes to a user, except tagged ones", async () => {
     const all = await nodes();
     const mine = all.filter((node) => node.tags.length === 0);
     const two = [...new Map(mine.map((node) => [node.user.name, node])).values()].slice(0, 2);
@@ -316,11 +316,11 @@ describe("the list of nodes", () => {
       await row(givenName).getByRole("checkbox").click();
     }
     await page.getByRole("toolbar").getByRole("button", { name: "Change owner" }).click();
-    const dialogue = page.getByRole("dialog");
-    await dialogue.getByText("1 of the selected nodes is tagged.").waitFor();
-    await dialogue.getByLabel("New owner").selectOption({ label: other });
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("1 of the selected nodes is tagged.").waitFor();
+    await dialog.getByLabel("New owner").selectOption({ label: other });
     expect(await axe(page)).toEqual([]);
-    await dialogue.getByRole("button", { name: "Change owner of 2 nodes" }).click();
+    await dialog.getByRole("button", { name: "Change owner of 2 nodes" }).click();
     await page.getByText(`2 nodes now belong to ${other}`).first().waitFor();
     for (const { givenName } of two) expect((await named(givenName))?.user.name).toBe(other);
     expect((await named(tagged.givenName))?.tags).toEqual(tagged.tags);
@@ -330,25 +330,25 @@ describe("the list of nodes", () => {
     await page.getByRole("button", { name: "Clear selection" }).click();
   });
 
-  test("changes the addresses of a node, and takes that back", async () => {
+  test("changes the addresses of a node, and undoes it", async () => {
     const [node, other] = (await nodes()).filter((each) => each.online && !each.ephemeral) as [Listed, Listed];
     const { id, givenName: name, ipAddresses } = node;
     await go(page, stage, `/admin/nodes/${id}`);
     await page.getByRole("button", { name: "Change addresses" }).click();
-    const dialogue = page.getByRole("dialog");
-    const submit = dialogue.getByRole("button", { name: "Save addresses" });
-    const field = dialogue.getByLabel("IPv4");
+    const dialog = page.getByRole("dialog");
+    const submit = dialog.getByRole("button", { name: "Save addresses" });
+    const field = dialog.getByLabel("IPv4");
     expect(await field.inputValue()).toBe(ipAddresses[0]);
     await field.fill("100.64.7");
-    await dialogue.getByText("Not a valid IPv4 address.").waitFor();
+    await dialog.getByText("Not a valid IPv4 address.").waitFor();
     await field.fill(other.ipAddresses[0] ?? "");
-    await dialogue.getByText(`${other.givenName} already has this address.`).waitFor();
+    await dialog.getByText(`${other.givenName} already has this address.`).waitFor();
     expect(await submit.isDisabled()).toBe(true);
-    // The server knows the address ranges; what it says does not close the dialogue.
+    // The server knows the address ranges; what it says does not close the dialog.
     allow(page, /status of 400/);
     await field.fill("192.0.2.1");
     await submit.click();
-    await dialogue.getByText(`Couldn't change the addresses of ${name}`).waitFor();
+    await dialog.getByText(`Couldn't change the addresses of ${name}`).waitFor();
     const wanted = `100.64.77.${Number(id) % 250}`;
     await field.fill(wanted);
     expect(await axe(page)).toEqual([]);
@@ -360,7 +360,7 @@ describe("the list of nodes", () => {
     expect((await named(name))?.ipAddresses).toEqual(ipAddresses);
   });
 
-  test("shows the ID and the keys of a node, to copy", async () => {
+  test("shows the ID and the keys of a node, with copy buttons", async () => {
     const { id, nodeKey, machineKey } = (await nodes()).find((each) => each.online) as Listed;
     await go(page, stage, `/admin/nodes/${id}`);
     const section = page.getByRole("region", { name: "Identifiers" });
@@ -374,7 +374,7 @@ describe("the list of nodes", () => {
     expect(await page.evaluate(() => (window as unknown as { copied: string }).copied)).toBe(machineKey);
   });
 
-  test("lights a cell up when what it shows has changed", async () => {
+  test("highlights a cell whose value has changed", async () => {
     const node = (await nodes()).find((each) => each.online && each.tags.length > 0 && !each.tags.includes("tag:web"));
     const name = node?.givenName ?? "";
     const moving = await signedIn(stage, `/admin/nodes?q=name:${name}`, {

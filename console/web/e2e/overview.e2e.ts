@@ -26,7 +26,7 @@ const figure = (title: string) =>
   page.getByRole("region", { name: "Network summary" }).getByRole("link", { name: new RegExp(`^${title}`) });
 
 describe("the overview", () => {
-  test("counts what the server counts, and counts on", async () => {
+  test("shows the counts of the server, and keeps them up to date", async () => {
     await eventually(async () => {
       const all = await nodes();
       const online = all.filter((n) => n.online).length;
@@ -42,7 +42,7 @@ describe("the overview", () => {
     );
   });
 
-  test("tells the health of each part, and the version of the server", async () => {
+  test("shows the health of each part, and the version of the server", async () => {
     const health = page.locator("section", { has: page.getByRole("heading", { name: "Health" }) });
     for (const part of ["Server", "Database", "Versions"]) await health.getByText(part, { exact: true }).waitFor();
     await health.getByText("Connected to PostgreSQL.").waitFor();
@@ -51,7 +51,7 @@ describe("the overview", () => {
     await health.getByText(`Server and console run ${version}.`).waitFor();
   });
 
-  test("lists what changes, as it changes", async () => {
+  test("lists changes as they happen", async () => {
     const activity = page.locator("section", { has: page.getByRole("heading", { name: "Recent activity" }) });
     await stage.cli("users", "create", "zita");
     await activity.getByText("zita").first().waitFor();

@@ -43,9 +43,9 @@ const problems = () => page.getByRole("region", { name: "Problems" });
 const review = () => page.getByRole("button", { name: "Review and save" });
 async function save(reason: string) {
   await review().click();
-  const dialogue = page.getByRole("dialog");
-  await dialogue.getByLabel("Reason").fill(reason);
-  const submit = dialogue.getByRole("button", { name: /^Save/ });
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Reason").fill(reason);
+  const submit = dialog.getByRole("button", { name: /^Save/ });
   await eventually(async () => expect(await submit.isEnabled()).toBe(true));
   expect(await axe(page)).toEqual([]);
   await submit.click();
@@ -57,7 +57,7 @@ async function save(reason: string) {
 const reached = async (from: string) => (await stage.reach(from, "pier")).reached;
 
 describe("the policy", () => {
-  test("that is only suggested is not unsaved, and without nodes no pairs are counted", async () => {
+  test("that is only suggested is not unsaved, and shows no pairs without nodes", async () => {
     await editor().waitFor();
     expect(await editor().textContent()).toContain("acls");
     await page.getByText("0 nodes", { exact: true }).waitFor();
@@ -72,7 +72,7 @@ describe("the policy", () => {
     await page.getByText(/unsaved/).waitFor({ state: "detached" });
   });
 
-  test("shows the shape of the page while its code loads", async () => {
+  test("shows placeholders while the editor loads", async () => {
     const slow = await newTab(stage, page.context());
     let load = () => {};
     const loads = new Promise<void>((done) => {
@@ -92,13 +92,13 @@ describe("the policy", () => {
     await slow.close();
   });
 
-  test("of nobody lets everyone reach everyone", async () => {
+  test("allows everything before one is saved", async () => {
     for (const user of ["ana", "bob"]) await stage.join(user, await stage.cli("preauthkeys", "create", "--user", user));
     await stage.join("pier", await stage.cli("preauthkeys", "create", "--tags", "tag:pier"));
     await eventually(async () => expect([await reached("ana"), await reached("bob")]).toEqual([true, true]), 60_000);
   });
 
-  test("with mistakes is marked where they are, and cannot be saved", async () => {
+  test("with syntax errors is marked where they are, and cannot be saved", async () => {
     await write(policy(anaOnly).replace('"src"', '"src'));
     const problem = problems()
       .getByRole("button", { name: /^Line 4:\d+/ })
@@ -114,7 +114,7 @@ describe("the policy", () => {
     expect(await page.getByRole("dialog").count()).toBe(0);
   });
 
-  test("that means nothing to the server is marked too", async () => {
+  test("with unknown names is marked too", async () => {
     await write(policy(anaOnly.replace("tag:pier:*", "tag:pear:*")));
     await problems()
       .getByRole("button", { name: /^Line 4:\d+.*tag:pear/ })
@@ -122,7 +122,7 @@ describe("the policy", () => {
       .waitFor();
   });
 
-  test("shows who loses access before it is saved, and then takes it", async () => {
+  test("shows who loses access before it is saved, and then removes it", async () => {
     await write(policy(anaOnly));
     await problems().getByText("No problems").waitFor();
     await page
@@ -132,15 +132,15 @@ describe("the policy", () => {
 
     await page.setViewportSize({ width: 1440, height: 560 });
     await review().click();
-    const dialogue = page.getByRole("dialog");
-    const reason = dialogue.getByRole("textbox").first();
-    const submit = dialogue.getByRole("button", { name: /^Save/ });
+    const dialog = page.getByRole("dialog");
+    const reason = dialog.getByRole("textbox").first();
+    const submit = dialog.getByRole("button", { name: /^Save/ });
     await eventually(async () => expect(await submit.isEnabled()).toBe(true));
-    await dialogue
+    await dialog
       .locator(".overflow-y-auto")
       .first()
       .evaluate((body) => body.scrollTo(0, body.scrollHeight));
-    for (const button of [submit, dialogue.getByRole("button", { name: "Try for 5 minutes" })]) {
+    for (const button of [submit, dialog.getByRole("button", { name: "Try for 5 minutes" })]) {
       await button.click();
       await eventually(async () =>
         expect(await reason.evaluate((field) => [field === document.activeElement, field.ariaInvalid])).toEqual([
@@ -148,23 +148,23 @@ describe("the policy", () => {
           "true",
         ]),
       );
-      const shown = await dialogue.getByRole("alert").evaluate((error) => {
+      const shown = await dialog.getByRole("alert").evaluate((error) => {
         const { x, y, width, height } = error.getBoundingClientRect();
         return error.contains(document.elementFromPoint(x + width / 2, y + height / 2));
       });
       expect(shown, "the error is on the screen").toBe(true);
-      await dialogue
+      await dialog
         .locator(".overflow-y-auto")
         .first()
         .evaluate((body) => body.scrollTo(0, body.scrollHeight));
     }
-    await dialogue.getByRole("button", { name: "Cancel" }).click();
+    await dialog.getByRole("button", { name: "Cancel" }).click();
     await page.setViewportSize({ width: 1440, height: 900 });
     await save("only Ana reaches the pier");
     await eventually(async () => expect([await reached("ana"), await reached("bob")]).toEqual([true, false]), 30_000);
   });
 
-  test("that would lock everyone out says so", async () => {
+  test("that would lock everyone out shows a warning", async () => {
     await write(policy());
     await page.getByText("Lockout").first().waitFor();
     await page.getByText("No node can reach tag:pier on port 22 any more.").first().waitFor();
@@ -173,7 +173,7 @@ describe("the policy", () => {
     await page.getByText("unsaved").waitFor({ state: "detached" });
   });
 
-  test("shows who gains access, and gives it to a real client at once", async () => {
+  test("shows who gains access, and gives a real client access at once", async () => {
     await write(policy(anaOnly, bobToo));
     await page
       .getByText(/pairs? gains? access/)
@@ -183,7 +183,7 @@ describe("the policy", () => {
     await eventually(async () => expect(await reached("bob")).toBe(true), 30_000);
   });
 
-  test("whose save got no answer is saved once, and never said to be another's", async () => {
+  test("is saved once if the response is lost, and not shown as somebody else's", async () => {
     const versions = async () => {
       const headers = { Authorization: `Bearer ${stage.admin}` };
       const answer = await fetch(`${stage.server}/api/v1/policy/versions`, { headers });
@@ -194,21 +194,21 @@ describe("the policy", () => {
     await stage.faults({ method: "PUT", path: "^/api/v1/policy$", lose: true });
     await write(policy(anaOnly, `${bobToo}, // since May`));
     await review().click();
-    const dialogue = page.getByRole("dialog");
+    const dialog = page.getByRole("dialog");
     // A reason is required if the effect is unknown.
-    await dialogue.getByLabel("Reason").fill("with a comment");
-    const submit = dialogue.getByRole("button", { name: /^Save/ });
+    await dialog.getByLabel("Reason").fill("with a comment");
+    const submit = dialog.getByRole("button", { name: /^Save/ });
     await submit.click();
-    await dialogue.getByText("Couldn't save the policy").waitFor();
+    await dialog.getByText("Couldn't save the policy").waitFor();
     await eventually(async () => expect(await versions()).toBe(before + 1));
     await stage.faults();
     await submit.click();
-    await dialogue.waitFor({ state: "detached" });
+    await dialog.waitFor({ state: "detached" });
     expect(await versions()).toBe(before + 1);
     expect(await page.getByText("unsaved").count()).toBe(0);
   });
 
-  test("keeps an unsaved text when the page is left, and offers it again", async () => {
+  test("keeps unsaved changes when somebody leaves the page and returns", async () => {
     await write(policy(anaOnly));
     await page
       .getByText(/unsaved/)
@@ -224,12 +224,12 @@ describe("the policy", () => {
     await page.getByRole("button", { name: "Discard" }).click();
   });
 
-  test("is tried for five minutes and taken back", async () => {
+  test("is tried for five minutes and reverted", async () => {
     await write(policy(anaOnly));
     await review().click();
-    const dialogue = page.getByRole("dialog");
-    await dialogue.getByLabel("Reason").fill("a trial");
-    await dialogue.getByRole("button", { name: "Try for 5 minutes" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Reason").fill("a trial");
+    await dialog.getByRole("button", { name: "Try for 5 minutes" }).click();
     await page
       .getByText(/is active for 5 minutes/)
       .first()

@@ -24,11 +24,11 @@ const waiting = async () => JSON.parse(await stage.cli("auth", "list", "--output
 const answer = (what: "Approve" | "Reject", name: string) =>
   page.getByRole("button", { name: `${what} ${name}`, exact: true });
 
-describe("devices that wait", () => {
+describe("waiting devices", () => {
   const letIn = "new-laptop";
   const turnedAway = "unknown-phone";
 
-  test("are listed as they come, with the code that they show, and counted in the rail", async () => {
+  test("are listed with their codes, and counted in the navigation", async () => {
     await page.getByText("No pending requests").waitFor();
     expect(await axe(page)).toEqual([]);
     for (const name of [letIn, turnedAway]) await stage.knock(name);
@@ -39,13 +39,13 @@ describe("devices that wait", () => {
     expect(await axe(page)).toEqual([]);
   });
 
-  test("are let in for somebody who is chosen", async () => {
+  test("are approved for a chosen owner", async () => {
     await answer("Approve", letIn).click();
-    const dialogue = page.getByRole("dialog");
-    const submit = dialogue.getByRole("button", { name: `Approve ${letIn}` });
+    const dialog = page.getByRole("dialog");
+    const submit = dialog.getByRole("button", { name: `Approve ${letIn}` });
     await submit.click();
-    await dialogue.getByText("Choose an owner.").waitFor();
-    await dialogue.getByLabel("Owner").selectOption("ana");
+    await dialog.getByText("Choose an owner.").waitFor();
+    await dialog.getByLabel("Owner").selectOption("ana");
     expect(await axe(page)).toEqual([]);
     await submit.click();
     await page
@@ -56,35 +56,35 @@ describe("devices that wait", () => {
     await eventually(async () => expect(await stage.cli("nodes", "list", "--user", "ana")).toContain(letIn));
   });
 
-  test("are turned away with a reason", async () => {
+  test("are rejected with a reason", async () => {
     await answer("Reject", turnedAway).click();
-    const dialogue = page.getByRole("dialog");
-    await dialogue.getByLabel("Reason (optional)").fill("ask the network team first");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Reason (optional)").fill("ask the network team first");
     expect(await axe(page)).toEqual([]);
-    await dialogue.getByRole("button", { name: `Reject ${turnedAway}` }).click();
+    await dialog.getByRole("button", { name: `Reject ${turnedAway}` }).click();
     await page.getByText("No pending requests").waitFor();
     expect(await waiting()).toEqual([]);
     expect(await axe(page)).toEqual([]);
   });
 
-  test("that do not wait are told so, with the number that the server's log has", async () => {
+  test("that are not waiting cause an error with a request ID", async () => {
     await page.getByRole("button", { name: "Approve by code" }).click();
-    const dialogue = page.getByRole("dialog");
-    await dialogue.getByLabel("Code or link").fill("AAAA-BBBB");
-    await dialogue.getByLabel("Owner").selectOption("ana");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Code or link").fill("AAAA-BBBB");
+    await dialog.getByLabel("Owner").selectOption("ana");
     allow(page, /status of 404/);
-    await dialogue.getByRole("button", { name: "Approve device" }).click();
-    await dialogue.getByRole("alert").getByText("no device is waiting with the code AAAA-BBBB").waitFor();
-    await dialogue
+    await dialog.getByRole("button", { name: "Approve device" }).click();
+    await dialog.getByRole("alert").getByText("no device is waiting with the code AAAA-BBBB").waitFor();
+    await dialog
       .getByRole("alert")
       .getByText(/^Request ID: \S+/)
       .waitFor();
     await page.keyboard.press("Escape");
-    await dialogue.waitFor({ state: "detached" });
+    await dialog.waitFor({ state: "detached" });
   });
 });
 
-describe("SSH sessions that wait", () => {
+describe("waiting SSH sessions", () => {
   let from = "";
   let to = "";
 
@@ -118,9 +118,9 @@ describe("SSH sessions that wait", () => {
   });
 
   test.each([
-    { what: "begin when they are approved", user: "root", verb: "Approve", submit: "Approve session", begins: true },
+    { what: "start when they are approved", user: "root", verb: "Approve", submit: "Approve session", begins: true },
     {
-      what: "end before they begin when they are turned away",
+      what: "do not start when they are rejected",
       user: "ubuntu",
       verb: "Reject",
       submit: "Reject session",
@@ -140,7 +140,7 @@ describe("SSH sessions that wait", () => {
   });
 });
 
-test("who may only look is offered no answer", async () => {
+test("a read-only key cannot approve or reject", async () => {
   const reader = await signedIn(stage, "/admin/requests", {}, await stage.key("--role", "read"));
   await reader.getByRole("heading", { level: 1, name: "Requests" }).waitFor();
   expect(await reader.getByRole("button", { name: "Approve by code" }).count()).toBe(0);

@@ -14,7 +14,7 @@ afterAll(() => stage.close());
 const writes =
   /^(add device|add tags|create|delete|rename|edit|approve|reject|disable|enable|expire|revoke|rotate|save|send|redeliver|change|review and save|try for|restore|reset)\b/i;
 
-describe("a key that may only look", () => {
+describe("a read-only key", () => {
   let page: Page;
   beforeAll(async () => {
     page = await newWindow(stage);
@@ -23,7 +23,7 @@ describe("a key that may only look", () => {
   });
   afterAll(() => closeWindow(page));
 
-  test.each(Object.entries(screens))("sees nothing on %s that writes", async (_, path) => {
+  test.each(Object.entries(screens))("sees no control on %s that changes something", async (_, path) => {
     await page.goto(`${stage.url}/admin${path}`);
     await settled(page);
     const offered = await page
@@ -33,7 +33,7 @@ describe("a key that may only look", () => {
     expect(offered.filter((words) => writes.test(words))).toEqual([]);
   });
 
-  test("is told so, and when the key expires", async () => {
+  test("sees that it is read-only, and when it expires", async () => {
     await page.goto(`${stage.url}/admin/`);
     await settled(page);
     const bar = page.getByRole("banner");
@@ -41,7 +41,7 @@ describe("a key that may only look", () => {
     expect(await bar.innerText()).toMatch(/API key \w{5}\s+expires in 89 days/);
   });
 
-  test("has nothing unsaved in the policy, which it cannot save", async () => {
+  test("has no unsaved policy, because it cannot save one", async () => {
     await page.goto(`${stage.url}/admin/policy`);
     await settled(page);
     await page.getByText("Your API key can't save the policy.").waitFor();
@@ -49,16 +49,13 @@ describe("a key that may only look", () => {
     expect(await page.title()).not.toContain("unsaved");
   });
 
-  test.each(["/users", "/routes", "/keys", "/settings/api-keys"])(
-    "selects nothing on %s, where it could only be changed",
-    async (path) => {
-      await page.goto(`${stage.url}/admin${path}`);
-      await page.locator("tr[data-row]").first().waitFor();
-      expect(await page.getByRole("checkbox").count()).toBe(0);
-    },
-  );
+  test.each(["/users", "/routes", "/keys", "/settings/api-keys"])("cannot select rows on %s", async (path) => {
+    await page.goto(`${stage.url}/admin${path}`);
+    await page.locator("tr[data-row]").first().waitFor();
+    expect(await page.getByRole("checkbox").count()).toBe(0);
+  });
 
-  test("has no writes in the menu of a row, and no key that starts one", async () => {
+  test("has no changes in the menu of a row, and no shortcuts for them", async () => {
     await page.goto(`${stage.url}/admin/nodes`);
     await page.locator("tr[data-row]").first().waitFor();
     await page
@@ -85,8 +82,8 @@ describe("a key that may only look", () => {
   });
 });
 
-describe("a key that may not read what happened", () => {
-  test("is told that the server is away and writes nothing then, and goes on by itself", async () => {
+describe("a key without access to the history", () => {
+  test("sees that the server is unreachable, changes nothing meanwhile, and recovers by itself", async () => {
     const page = await newWindow(stage);
     allow(page, /status of (403|50\d)/);
     await signIn(page, stage, await stage.key("--role", "operator", "--scope", "nodes,users"), "/admin/users");
@@ -103,8 +100,8 @@ describe("a key that may not read what happened", () => {
   });
 });
 
-describe("a key that may operate", () => {
-  test("makes no keys and saves no policy, and does the rest", async () => {
+describe("an operator key", () => {
+  test("can do everything except create keys and save the policy", async () => {
     const page = await newWindow(stage);
     allow(page, /status of 403/);
     await signIn(page, stage, await stage.key("--role", "operator"), "/admin/keys");

@@ -36,7 +36,7 @@ const serves = async () => {
 };
 
 describe("a route", () => {
-  test("that a device offers is there at once, and waits", async () => {
+  test("that a device advertises appears at once as pending", async () => {
     await row(subnet).getByText("Pending").first().waitFor();
     expect(await approve(subnet).isChecked()).toBe(false);
     expect(await axe(page)).toEqual([]);
@@ -48,17 +48,17 @@ describe("a route", () => {
     await eventually(async () => expect(await serves()).toContain(subnet));
   });
 
-  test("is disabled by who was told what is lost", async () => {
+  test("is disabled after a confirmation that names what is lost", async () => {
     await approve(subnet).click();
-    const dialogue = page.getByRole("dialog");
-    await dialogue.getByText(`No other router serves ${subnet}. 1 node loses access immediately: pier.`).waitFor();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText(`No other router serves ${subnet}. 1 node loses access immediately: pier.`).waitFor();
     expect(await axe(page)).toEqual([]);
-    await dialogue.getByRole("button", { name: "Disable route" }).click();
+    await dialog.getByRole("button", { name: "Disable route" }).click();
     await row(subnet).getByText("Pending").first().waitFor();
     await eventually(async () => expect(await serves()).not.toContain(subnet));
   });
 
-  test("to the internet is one switch for both families", async () => {
+  test("to the internet has one switch for IPv4 and IPv6", async () => {
     await page.getByRole("tab", { name: "Exit nodes" }).click();
     await approve("internet traffic").click();
     await row("gate").getByText("Active").waitFor();
@@ -66,7 +66,7 @@ describe("a route", () => {
     await eventually(async () => expect(await serves()).toEqual(expect.arrayContaining(["0.0.0.0/0", "::/0"])));
   });
 
-  test("to the internet says how many may use it", async () => {
+  test("to the internet shows how many nodes may use it", async () => {
     await row("gate").getByText("1 node", { exact: true }).waitFor();
     await row("gate").getByRole("link", { name: "gate" }).click();
     await page.getByText("1 node can use this exit node.").waitFor();
@@ -75,7 +75,7 @@ describe("a route", () => {
   });
 });
 
-const dialogue = () => page.getByRole("dialog");
+const dialog = () => page.getByRole("dialog");
 const through = (what: string, node: string) => page.getByRole("switch", { name: `Approve ${what} through ${node}` });
 const approved = async (node: string) => {
   const nodes = JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as {
@@ -85,19 +85,19 @@ const approved = async (node: string) => {
   return nodes.find((each) => each.givenName === node)?.approvedRoutes.toSorted();
 };
 
-describe("routes together", () => {
-  test("are listed before they are approved, with what they bend", async () => {
+describe("several routes", () => {
+  test("are listed before they are approved, with the traffic that they redirect", async () => {
     await page.getByRole("tab", { name: "Subnets" }).click();
     await page.getByRole("button", { name: "Approve all pending (3)" }).click();
-    await dialogue().getByText(`Overlaps ${wide}`).waitFor();
-    await dialogue().getByText(`Overlaps ${narrow}`).waitFor();
-    await dialogue().getByRole("button", { name: "Show as API call" }).click();
-    expect(await dialogue().getByText("/approve_routes'").textContent()).toMatch(/curl .*\ncurl /);
+    await dialog().getByText(`Overlaps ${wide}`).waitFor();
+    await dialog().getByText(`Overlaps ${narrow}`).waitFor();
+    await dialog().getByRole("button", { name: "Show as API call" }).click();
+    expect(await dialog().getByText("/approve_routes'").textContent()).toMatch(/curl .*\ncurl /);
     expect(await axe(page)).toEqual([]);
   });
 
-  test("are approved, and that is taken back", async () => {
-    await dialogue().getByRole("button", { name: "Approve 3 routes" }).click();
+  test("are approved, and that is undone", async () => {
+    await dialog().getByRole("button", { name: "Approve 3 routes" }).click();
     await page.getByText("3 routes approved").first().waitFor();
     await eventually(async () => expect(await approved("pier")).toEqual([wide, narrow]));
     await page.getByRole("button", { name: "Undo" }).last().click();
@@ -105,14 +105,14 @@ describe("routes together", () => {
     await eventually(async () => expect(await approved("pier")).toEqual([]));
   });
 
-  test("of which some fail are named, and only these are tried again", async () => {
+  test("that fail are named, and only they are retried", async () => {
     allow(page, /status of 50[02]/);
     const id = (
       JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as { id: string; givenName: string }[]
     ).find((node) => node.givenName === "pier")?.id;
     await stage.faults({ method: "POST", path: `/api/v1/node/${id}/approve_routes`, status: 500, times: 1 });
     await page.getByRole("button", { name: "Approve all pending (3)" }).click();
-    await dialogue().getByRole("button", { name: "Approve 3 routes" }).click();
+    await dialog().getByRole("button", { name: "Approve 3 routes" }).click();
     await page.getByText("Couldn't change 2 of 3 routes").first().waitFor();
     await page
       .getByText(new RegExp(`${wide}, pier: .* · ${narrow}, pier: `))
@@ -123,40 +123,40 @@ describe("routes together", () => {
     await eventually(async () => expect(await approved("pier")).toEqual([wide, narrow]));
   });
 
-  test("are chosen and disabled, with what follows for each", async () => {
+  test("are selected and disabled, with the effect of each", async () => {
     for (const what of [subnet, narrow]) await page.getByRole("checkbox", { name: `Select ${what}` }).click();
     await page.getByRole("toolbar").getByRole("button", { name: "Disable" }).click();
-    await dialogue()
+    await dialog()
       .getByText(/1 node loses access immediately: pier\./)
       .waitFor();
-    await dialogue().getByText(`Its traffic will use ${wide} through pier instead.`).waitFor();
+    await dialog().getByText(`Its traffic will use ${wide} through pier instead.`).waitFor();
     expect(await axe(page)).toEqual([]);
-    await dialogue().getByRole("button", { name: "Disable 2 routes" }).click();
+    await dialog().getByRole("button", { name: "Disable 2 routes" }).click();
     await page.getByText("2 routes disabled").first().waitFor();
     await eventually(async () => expect(await approved("pier")).toEqual([wide]));
   });
 });
 
-describe("a question", () => {
-  test("stays when the call of the one before ends late", async () => {
+describe("a confirmation", () => {
+  test("stays open when an earlier request ends late", async () => {
     await through(narrow, "pier").click();
-    await dialogue().getByRole("button", { name: "Approve route", exact: true }).click();
+    await dialog().getByRole("button", { name: "Approve route", exact: true }).click();
     await eventually(async () => expect(await approved("pier")).toEqual([wide, narrow]));
     const pass = await hold(page, "**/approve_routes");
     await through(narrow, "pier").click();
-    await dialogue().getByRole("button", { name: "Disable route" }).click();
-    await dialogue().waitFor({ state: "detached" });
+    await dialog().getByRole("button", { name: "Disable route" }).click();
+    await dialog().waitFor({ state: "detached" });
     await through(wide, "pier").click();
-    await dialogue().getByText(`No other router serves ${wide}.`).waitFor();
+    await dialog().getByText(`No other router serves ${wide}.`).waitFor();
     await pass();
     await page.getByText(`${narrow} disabled on pier`).last().waitFor();
-    expect(await dialogue().count()).toBe(1);
+    expect(await dialog().count()).toBe(1);
     await page.keyboard.press("Escape");
     await eventually(async () => expect(await approved("pier")).toEqual([wide]));
   });
 });
 
-test("the menu of filters writes the words that find a route", async () => {
+test("the filter menu inserts terms that find a route", async () => {
   await page.getByRole("button", { name: "Filter", exact: true }).click();
   await page.getByRole("menuitem", { name: "Router" }).click();
   await page.getByRole("menuitemcheckbox", { name: "node:pier" }).click();
@@ -167,32 +167,32 @@ test("the menu of filters writes the words that find a route", async () => {
   await page.keyboard.press("Escape");
 });
 
-describe("the same is asked", () => {
-  test("when the switch is turned on the page of the node", async () => {
+describe("the same confirmation", () => {
+  test("appears on the page of a node", async () => {
     await go(page, stage, "/admin/nodes?q=pier");
     await page.locator("tr[data-row]").getByRole("link", { name: "pier" }).click();
     await page.getByRole("tab", { name: /^Routes/ }).click();
     await page.getByRole("switch", { name: `Approve ${narrow}` }).click();
-    await dialogue().getByText(`This route overlaps ${wide}, already in use`).waitFor();
+    await dialog().getByText(`This route overlaps ${wide}, already in use`).waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("switch", { name: `Approve ${wide}` }).click();
-    await dialogue().getByText(`No other router serves ${wide}.`).waitFor();
-    await dialogue().getByRole("button", { name: "Cancel" }).click();
+    await dialog().getByText(`No other router serves ${wide}.`).waitFor();
+    await dialog().getByRole("button", { name: "Cancel" }).click();
     await page.getByRole("button", { name: "Show as API call" }).click();
     await page.getByText(`Disable ${wide}`).waitFor();
     expect(await axe(page)).toEqual([]);
   });
 
-  test("when routes are approved from the list of nodes", async () => {
+  test("appears when routes are approved in the list of nodes", async () => {
     await go(page, stage, "/admin/nodes?q=pier");
     await page.locator("tr[data-row]").getByRole("checkbox").click();
     await page.getByRole("toolbar").getByRole("button", { name: "Approve routes" }).click();
-    await dialogue().getByText(`This route overlaps ${wide}, already in use`).waitFor();
-    await dialogue().getByRole("button", { name: "Approve route", exact: true }).click();
+    await dialog().getByText(`This route overlaps ${wide}, already in use`).waitFor();
+    await dialog().getByRole("button", { name: "Approve route", exact: true }).click();
     await eventually(async () => expect(await approved("pier")).toEqual([wide, narrow]));
   });
 
-  test("and the panel of a route shows its calls", async () => {
+  test("and the API calls are in the panel of a route", async () => {
     await go(page, stage, "/admin/routes");
     await page.getByRole("link", { name: wide, exact: true }).first().click();
     await page.getByRole("button", { name: "Show as API call" }).click();

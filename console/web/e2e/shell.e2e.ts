@@ -27,7 +27,7 @@ async function reloadAsks(): Promise<boolean> {
   return dialog?.type() === "beforeunload";
 }
 
-describe("a secret that is shown once and not stored", () => {
+describe("a secret that is shown once and not saved", () => {
   test("is not lost by the palette, Back or a reload", async () => {
     await go(page, stage, "/admin/nodes");
     await page.getByRole("link", { name: /^Pre-auth keys/ }).click();
@@ -54,7 +54,7 @@ describe("a secret that is shown once and not stored", () => {
     expect(await asked().count()).toBe(0);
   });
 
-  test("is closed without storing by who says so, and then nothing asks", async () => {
+  test("can be closed without saving, and nothing asks again", async () => {
     await go(page, stage, "/admin/keys");
     await page.getByRole("button", { name: "Create key" }).first().click();
     await page.getByRole("dialog").getByLabel("User", { exact: true }).selectOption({ index: 1 });
@@ -65,7 +65,7 @@ describe("a secret that is shown once and not stored", () => {
     await page.getByRole("heading", { name: /^Users/, level: 1 }).waitFor();
   });
 
-  test("of a device is asked for before another kind or another page takes it away, until somebody copies it", async () => {
+  test("of a new device is kept until somebody copies it or confirms that it may be lost", async () => {
     await go(page, stage, "/admin/nodes/new?kind=server");
     await page.getByLabel("Tags", { exact: true }).fill("tag:web");
     await page.getByRole("button", { name: "Create key" }).click();
@@ -88,7 +88,7 @@ describe("a secret that is shown once and not stored", () => {
   });
 });
 
-test("changed DNS settings are not lost by a link or a reload, unless somebody says so", async () => {
+test("changed DNS settings are not lost by a link or a reload without a confirmation", async () => {
   await go(page, stage, "/admin/nodes");
   await go(page, stage, "/admin/settings/dns");
   const field = page.getByLabel("Search domains");
@@ -113,7 +113,7 @@ test("changed DNS settings are not lost by a link or a reload, unless somebody s
 });
 
 describe("Esc", () => {
-  test("closes a side panel from the list too, and not what somebody types", async () => {
+  test("closes a side panel from the list too, unless somebody is typing", async () => {
     await go(page, stage, "/admin/nodes?node=7");
     const panel = page.getByRole("complementary").filter({ has: page.getByRole("button", { name: "Close" }) });
     await panel.waitFor();
@@ -143,7 +143,7 @@ test("Esc closes the panel beside a list first, and then clears the selection", 
   expect(await first.getByRole("checkbox").getAttribute("aria-checked")).toBe("false");
 });
 
-test("keys typed while a dialogue loads start nothing else", async () => {
+test("keys typed while a dialog loads trigger no shortcuts", async () => {
   let load = () => {};
   const loads = new Promise<void>((done) => {
     load = done;
@@ -178,7 +178,7 @@ describe("the palette", () => {
     ["Create user", "/users", "Create user"],
     ["Create pre-auth key", "/keys", "Create pre-auth key"],
     ["Create API key", "/settings/api-keys", "Create API key"],
-  ])("begins %s from any page, once", async (action, path, title) => {
+  ])("starts %s from any page, once", async (action, path, title) => {
     await go(page, stage, "/admin/timeline");
     await ask(action);
     await option(action).click();
@@ -188,7 +188,7 @@ describe("the palette", () => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
   });
 
-  test("leads to adding a device", async () => {
+  test("opens the page to add a device", async () => {
     await go(page, stage, "/admin/timeline");
     await ask("add dev");
     await option("Add device").waitFor();
@@ -196,7 +196,7 @@ describe("the palette", () => {
     await page.getByRole("heading", { name: "Add device", level: 1 }).waitFor();
   });
 
-  test("does with a node what its menu does, by its dialogues", async () => {
+  test("has the actions of the menu of a node, with the same dialogs", async () => {
     await go(page, stage, "/admin/timeline");
     await ask("api-ams-1");
     for (const words of ["Rename api-ams-1", "Edit tags for api-ams-1", "Delete api-ams-1"])
@@ -213,7 +213,7 @@ describe("the palette", () => {
     await eventually(async () => expect(await stage.cli("nodes", "list", "--output", "json")).toContain('"api-ams-1"'));
   });
 
-  test("takes what is typed while it loads, and the page takes none of it", async () => {
+  test("gets everything that is typed while it loads", async () => {
     let load = () => {};
     const loads = new Promise<void>((done) => {
       load = done;
@@ -241,7 +241,7 @@ describe("the palette", () => {
     await closeWindow(slow);
   });
 
-  test("closes by the key that opened it", async () => {
+  test("closes with the shortcut that opened it", async () => {
     await page.keyboard.press("Control+k");
     await page.locator("[cmdk-input]").waitFor();
     await page.keyboard.press("Control+k");
@@ -249,11 +249,11 @@ describe("the palette", () => {
   });
 });
 
-describe("without a connection what writes", () => {
+describe("without a connection, controls that change something", () => {
   const why = "Changes are disabled while the server is unreachable";
   const tip = () => page.getByRole("tooltip").filter({ hasText: why });
 
-  test("does nothing and says why: buttons, the bar of chosen rows, menus and switches", async () => {
+  test("do nothing and say why: buttons, bulk actions, menus and switches", async () => {
     allow(page, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /status of 5\d\d/);
     await go(page, stage, "/admin/nodes");
     await page.getByText("Live", { exact: true }).first().waitFor();
@@ -292,7 +292,7 @@ describe("without a connection what writes", () => {
   });
 });
 
-test("a message covers neither the navigation, nor the bar of selected rows, nor the status of the policy", async () => {
+test("a message does not cover the navigation, the bulk actions or the status of the policy", async () => {
   const message = page
     .getByRole("button", { name: "Dismiss" })
     .last()
@@ -344,7 +344,7 @@ describe("every page", () => {
     "/settings/server",
   ];
 
-  test.each([1440, 1920])("has its title and its actions at the same place, %i px wide", async (width) => {
+  test.each([1440, 1920])("has its title and its actions in the same place, %i px wide", async (width) => {
     const page = await signedIn(stage, "/admin/", { width, height: 1000 });
     const edges: Record<string, [number, number]> = {};
     for (const path of paths) {
@@ -365,7 +365,7 @@ describe("every page", () => {
     await closeWindow(page);
   });
 
-  test("names itself and the network in its title", async () => {
+  test("has its name and the network in the document title", async () => {
     const page = await signedIn(stage, "/admin/nodes");
     await eventually(async () =>
       expect(await page.title()).toMatch(/^Nodes · \d+ shown · [\w.:-]+ · Fairlead console$/),
@@ -377,7 +377,7 @@ describe("every page", () => {
     await closeWindow(page);
   });
 
-  test("has a button for its keys, and a link to what is written about it", async () => {
+  test("has a button for shortcuts and a link to its documentation", async () => {
     const page = await signedIn(stage, "/admin/policy");
     const link = page.getByRole("link", { name: "Documentation" });
     expect(await link.getAttribute("href")).toMatch(/\/docs\/policy\.md$/);
@@ -391,7 +391,7 @@ describe("every page", () => {
   });
 });
 
-describe("with a finger", () => {
+describe("on a touch screen", () => {
   let phone: Page;
   beforeAll(async () => {
     const context = { hasTouch: true, isMobile: true, viewport: { width: 390, height: 844 } };
@@ -412,7 +412,7 @@ describe("with a finger", () => {
     await touch.detach();
   };
 
-  test("a tap on a moment shows it in full, and a tap elsewhere hides it", async () => {
+  test("a tap on a time shows it in full, and a tap elsewhere hides it", async () => {
     await go(phone, stage, "/admin/nodes?q=is:offline");
     await phone.locator("li time").first().tap();
     await phone.getByRole("tooltip").filter({ hasText: "UTC" }).waitFor();
@@ -420,7 +420,7 @@ describe("with a finger", () => {
     await phone.getByRole("tooltip").waitFor({ state: "detached" });
   });
 
-  test("to rest on a button tells its name and does not use it", async () => {
+  test("a long press on a button shows its name without pressing it", async () => {
     const theme = phone.getByRole("button", { name: /^Theme: / });
     const before = await theme.getAttribute("aria-label");
     await rest(theme);
@@ -435,7 +435,7 @@ describe("with a finger", () => {
     await eventually(async () => expect(await theme.getAttribute("aria-label")).not.toBe(before));
   });
 
-  test("what is small is hit from 15 pixels away", async () => {
+  test("small controls can be hit from 15 pixels away", async () => {
     await go(phone, stage, "/admin/nodes/7");
     await phone
       .getByRole("button", { name: /^Copy / })
@@ -454,7 +454,7 @@ describe("with a finger", () => {
     expect(await hit("Clear filters")).toBe(true);
   });
 
-  test("a list is put in order, chosen from and exported", async () => {
+  test("a list can be sorted, selected and exported", async () => {
     await go(phone, stage, "/admin/nodes");
     await phone.getByLabel("Sort by").selectOption("-node");
     await eventually(() => expect(phone.url()).toContain("sort=-node"));

@@ -15,7 +15,7 @@ afterAll(async () => {
   await stage.close();
 });
 
-test("what people press most is large, and never close to something else", async () => {
+test("frequent controls are large, and not close to others", async () => {
   const sizes = async (of: Locator) => {
     await of.first().waitFor();
     const boxes = await Promise.all((await of.all()).map((each) => each.boundingBox()));

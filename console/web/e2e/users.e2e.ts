@@ -44,24 +44,24 @@ describe("a user", () => {
     owned = all.filter((node) => node.user.name === owner).map((node) => node.givenName);
   });
 
-  test("is created, and in the list at once", async () => {
+  test("is created, and appears in the list at once", async () => {
     await page.getByRole("button", { name: "Create user" }).first().click();
-    const dialogue = page.getByRole("dialog");
-    await dialogue.getByLabel("Name", { exact: true }).fill("ana");
-    await dialogue.getByText("A user named ana already exists").waitFor();
-    await dialogue.getByLabel("Name", { exact: true }).fill("zita");
-    await dialogue.getByLabel("Display name (optional)").fill("Zita Example");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name", { exact: true }).fill("ana");
+    await dialog.getByText("A user named ana already exists").waitFor();
+    await dialog.getByLabel("Name", { exact: true }).fill("zita");
+    await dialog.getByLabel("Display name (optional)").fill("Zita Example");
     expect(await axe(page)).toEqual([]);
-    await dialogue.getByRole("button", { name: "Create user" }).click();
+    await dialog.getByRole("button", { name: "Create user" }).click();
     await row("zita").waitFor();
     await row("zita").getByText("Zita Example").waitFor();
     await eventually(async () => expect(await users()).toContain("zita"));
   });
 
-  test("gets a key of their own", async () => {
+  test("gets a pre-auth key", async () => {
     await act("zita", "Create pre-auth key");
-    const dialogue = page.getByRole("dialog");
-    await dialogue.getByRole("button", { name: "Create key" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Create key" }).click();
     expect(await page.getByRole("textbox", { name: "Your new pre-auth key" }).inputValue()).toMatch(/^flp_/);
     await page.getByLabel("I've saved this secret").check();
     await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
@@ -69,7 +69,7 @@ describe("a user", () => {
     await eventually(async () => expect(await stage.cli("preauthkeys", "list", "--user", "zita")).toContain("flp_"));
   });
 
-  test("without nodes is deleted, with the tagged ones they brought in if asked, and the list follows", async () => {
+  test("without nodes is deleted, optionally with the tagged nodes that they added", async () => {
     await stage.join("labbox", await stage.cli("preauthkeys", "create", "--user", "zita", "--tags", "tag:lab"));
     await act("zita", "Delete");
     await page.getByRole("dialog").getByText("1 usable pre-auth key is deleted too").waitFor();
@@ -81,7 +81,7 @@ describe("a user", () => {
     await eventually(async () => expect((await nodes()).map((node) => node.givenName)).not.toContain("labbox"));
   });
 
-  test("is shown with the nodes that are theirs", async () => {
+  test("is shown with their nodes", async () => {
     await row(owner).getByRole("link", { name: owner }).first().click();
     await page.getByRole("heading", { level: 1, name: owner }).waitFor();
     expect(owned).not.toEqual([]);
@@ -89,41 +89,41 @@ describe("a user", () => {
     expect(await axe(page)).toEqual([]);
   });
 
-  test("with nodes is deleted without them, after they are moved to somebody else", async () => {
+  test("with nodes is deleted after the nodes are moved to somebody else", async () => {
     const mine = (await nodes()).filter((node) => node.tags.length === 0);
     const [leaver = "", heir = ""] = [...new Set(mine.map((node) => node.user.name))].filter((name) => name !== owner);
     const theirs = mine.filter((node) => node.user.name === leaver).map((node) => node.givenName);
     expect(theirs).not.toEqual([]);
     await go(page, stage, "/admin/users");
     await act(leaver, "Delete");
-    const dialogue = page.getByRole("dialog");
-    const submit = dialogue.getByRole("button", { name: `Delete ${leaver}` });
-    await dialogue.getByRole("radio", { name: "Move to another user" }).check({ force: true });
+    const dialog = page.getByRole("dialog");
+    const submit = dialog.getByRole("button", { name: `Delete ${leaver}` });
+    await dialog.getByRole("radio", { name: "Move to another user" }).check({ force: true });
     expect(await submit.isDisabled()).toBe(true);
-    expect(await dialogue.getByRole("option", { name: leaver, exact: true }).count()).toBe(0);
-    await dialogue.getByLabel("Move their nodes to").selectOption({ label: heir });
+    expect(await dialog.getByRole("option", { name: leaver, exact: true }).count()).toBe(0);
+    await dialog.getByLabel("Move their nodes to").selectOption({ label: heir });
     expect(await axe(page)).toEqual([]);
     await submit.click();
-    await dialogue.waitFor({ state: "detached" });
+    await dialog.waitFor({ state: "detached" });
     await row(leaver).waitFor({ state: "detached" });
     expect(await users()).not.toContain(leaver);
     const after = await nodes();
     for (const name of theirs) expect(after.find((node) => node.givenName === name)?.user.name).toBe(heir);
   });
 
-  test("with nodes is deleted only with them, by who types the name", async () => {
+  test("with nodes is deleted together with them after the name is typed", async () => {
     await go(page, stage, "/admin/users");
     await act(owner, "Delete");
-    const dialogue = page.getByRole("dialog");
-    const submit = dialogue.getByRole("button", { name: `Delete ${owner}` });
-    await dialogue.getByText(`${owner} owns ${owned.length} node`).waitFor();
+    const dialog = page.getByRole("dialog");
+    const submit = dialog.getByRole("button", { name: `Delete ${owner}` });
+    await dialog.getByText(`${owner} owns ${owned.length} node`).waitFor();
     expect(await submit.isDisabled()).toBe(true);
-    await dialogue.getByLabel(/Also delete (this node|these \d+ nodes)$/).check();
+    await dialog.getByLabel(/Also delete (this node|these \d+ nodes)$/).check();
     expect(await submit.isDisabled()).toBe(true);
-    await dialogue.getByLabel(`Type ${owner} to confirm`).fill(owner);
+    await dialog.getByLabel(`Type ${owner} to confirm`).fill(owner);
     expect(await axe(page)).toEqual([]);
     await submit.click();
-    await dialogue.waitFor({ state: "detached" });
+    await dialog.waitFor({ state: "detached" });
     await row(owner).waitFor({ state: "detached" });
     await eventually(async () => expect(await users()).not.toContain(owner));
     expect((await nodes()).map((node) => node.user.name)).not.toContain(owner);

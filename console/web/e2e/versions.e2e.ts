@@ -47,7 +47,7 @@ const added = () => page.locator(".cm-changedLine");
 const effect = () => page.getByRole("complementary", { name: "Effect of this version" });
 
 describe("a version", () => {
-  test("is compared with the one before, and with any other", async () => {
+  test("is compared with the previous one, or with any other", async () => {
     await go(page, stage, `/admin/policy/versions/${first + 2}`);
     await page.getByText("tag:mon").first().waitFor();
     expect(await added().allTextContents()).toEqual([expect.stringContaining("tag:mon")]);
@@ -66,7 +66,7 @@ describe("a version", () => {
       .waitFor();
   });
 
-  test("shows with the one in force what would come back with it", async () => {
+  test("compared with the active one shows what restoring it would change", async () => {
     await go(page, stage, `/admin/policy/versions/${first}?with=${first + 2}`);
     await effect()
       .getByText(/loses port/)
@@ -75,7 +75,7 @@ describe("a version", () => {
     expect(await page.locator(".cm-deletedChunk").first().textContent()).toContain("tag:ci");
   });
 
-  test("is named as the one with which a rule came", async () => {
+  test("is shown as the one that added a rule", async () => {
     await go(page, stage, "/admin/access?view=flow");
     await page
       .getByRole("button", { name: /^tag:ci to / })

@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-const longest = ["axe", "dialogues", "login", "roles", "nodes", "shell"];
+const longest = ["axe", "dialogs", "login", "roles", "nodes", "shell"];
 
 /** Starts the longest files first, so that no worker is left with one of them at the end. */
 class LongestFirst extends BaseSequencer {

@@ -39,7 +39,7 @@ afterAll(async () => {
 });
 
 const card = () => page.getByRole("region", { name: host });
-const dialogue = () => page.getByRole("dialog");
+const dialog = () => page.getByRole("dialog");
 const act = async (what: string) => {
   await card()
     .getByRole("button", { name: `Actions for ${host}` })
@@ -57,14 +57,14 @@ const sendTest = async () => {
   await eventually(() => expect(received.slice(before).map(({ event }) => event)).toContain("webhook.test"));
   return received.slice(before).find(({ event }) => event === "webhook.test") as (typeof received)[number];
 };
-/** Takes the secret from the dialogue that shows it once. */
+/** Takes the secret from the dialog that shows it once. */
 const takeSecret = async () => {
   const secret = await page.getByRole("textbox", { name: "Your webhook secret" }).inputValue();
   expect(secret).toMatch(/^flw_/);
   expect(await axe(page)).toEqual([]);
-  await dialogue().getByRole("checkbox").check();
-  await dialogue().getByRole("button", { name: "Close", exact: true }).last().click();
-  await dialogue().waitFor({ state: "detached" });
+  await dialog().getByRole("checkbox").check();
+  await dialog().getByRole("button", { name: "Close", exact: true }).last().click();
+  await dialog().waitFor({ state: "detached" });
   expect(await everything(page)).not.toContain(secret);
   return secret;
 };
@@ -75,15 +75,15 @@ describe("a webhook", () => {
   test("is created, and its secret is shown once", async () => {
     await page.getByText("No webhooks yet").waitFor();
     await page.getByRole("button", { name: "Create webhook" }).click();
-    const submit = dialogue().getByRole("button", { name: "Create webhook" });
+    const submit = dialog().getByRole("button", { name: "Create webhook" });
     await submit.click();
-    await dialogue().getByText("Enter an address such as").waitFor();
-    await dialogue().getByLabel("URL").fill(url);
-    await dialogue().getByLabel("Events", { exact: true }).fill("machine.*");
+    await dialog().getByText("Enter an address such as").waitFor();
+    await dialog().getByLabel("URL").fill(url);
+    await dialog().getByLabel("Events", { exact: true }).fill("machine.*");
     await submit.click();
-    await dialogue().getByText("Unknown event machine.*").waitFor();
-    await dialogue().getByLabel("Events", { exact: true }).fill("");
-    await dialogue().getByRole("button", { name: "user.*" }).click();
+    await dialog().getByText("Unknown event machine.*").waitFor();
+    await dialog().getByLabel("Events", { exact: true }).fill("");
+    await dialog().getByRole("button", { name: "user.*" }).click();
     expect(await axe(page)).toEqual([]);
     await submit.click();
     secret = await takeSecret();
@@ -91,7 +91,7 @@ describe("a webhook", () => {
     expect(await axe(page)).toEqual([]);
   });
 
-  test("is tested, and the card says what the receiver answered", async () => {
+  test("is tested, and shows the response of the receiver", async () => {
     expect(signed(await sendTest(), secret)).toBe(true);
     await card()
       .getByText(/^Delivered: status 204 after \d+ ms$/)
@@ -105,7 +105,7 @@ describe("a webhook", () => {
     answer = 204;
   });
 
-  test("receives the events that it asks for, and none while it is off", async () => {
+  test("receives the events it is for, and none while it is disabled", async () => {
     await stage.cli("users", "create", "ana");
     await eventually(() => expect(received.map(({ event }) => event)).toContain("user.created"));
     await card().getByText("Healthy").waitFor();
@@ -123,27 +123,27 @@ describe("a webhook", () => {
 
   test("is edited", async () => {
     await act("Edit");
-    expect(await dialogue().getByLabel("URL").inputValue()).toBe(url);
-    expect(await dialogue().getByLabel("Events", { exact: true }).inputValue()).toBe("user.*");
-    await dialogue().getByLabel("Description (optional)").fill("chat of the administrators");
-    await dialogue().getByLabel("Events", { exact: true }).fill("");
-    await dialogue().getByRole("button", { name: "Save webhook" }).click();
+    expect(await dialog().getByLabel("URL").inputValue()).toBe(url);
+    expect(await dialog().getByLabel("Events", { exact: true }).inputValue()).toBe("user.*");
+    await dialog().getByLabel("Description (optional)").fill("chat of the administrators");
+    await dialog().getByLabel("Events", { exact: true }).fill("");
+    await dialog().getByRole("button", { name: "Save webhook" }).click();
     await card().getByText("chat of the administrators").waitFor();
     await card().getByText("All events").waitFor();
     const [saved] = JSON.parse(await stage.cli("webhooks", "list", "--output", "json"));
     expect(saved).toMatchObject({ url, description: "chat of the administrators", events: [], enabled: true });
   });
 
-  test("gets another secret, which signs from then on", async () => {
+  test("gets a new secret, which signs from then on", async () => {
     await act("Rotate secret");
-    await dialogue().getByRole("button", { name: "Rotate secret" }).click();
+    await dialog().getByRole("button", { name: "Rotate secret" }).click();
     const next = await takeSecret();
     expect(next).not.toBe(secret);
     const got = await sendTest();
     expect([signed(got, secret), signed(got, next)]).toEqual([false, true]);
   });
 
-  test("has its failed deliveries, which can be sent again", async () => {
+  test("lists failed deliveries, which can be sent again", async () => {
     await card().getByRole("button", { name: "Failed deliveries" }).click();
     await card().getByText("No failed deliveries.").waitFor();
     // The server gives up after a day, so what it would list then is put in its place here.
@@ -182,7 +182,7 @@ describe("a webhook", () => {
     await card().getByText("No failed deliveries.").waitFor();
   });
 
-  test("is tested by a key that may operate, and shows only its host to one that may read", async () => {
+  test("can be tested by an operator key, and shows only its host to a read-only key", async () => {
     const operator = await signedIn(stage, "/admin/settings/webhooks", {}, await stage.key("--role", "operator"));
     await operator.getByRole("button", { name: "Send test" }).click();
     await operator.getByText(/^Delivered: status 204/).waitFor();
@@ -198,7 +198,7 @@ describe("a webhook", () => {
 
   test("is deleted", async () => {
     await act("Delete");
-    await dialogue().getByRole("button", { name: "Delete webhook" }).click();
+    await dialog().getByRole("button", { name: "Delete webhook" }).click();
     await page.getByText("No webhooks yet").waitFor();
     expect(JSON.parse(await stage.cli("webhooks", "list", "--output", "json"))).toEqual([]);
   });

@@ -107,7 +107,7 @@ export function TagField({
               placeholder={chips.length === 0 ? "tag:web" : undefined}
               onChange={(event) => set(typedTags(chips, event.target.value, known))}
               onKeyDown={onKeyDown}
-              // biome-ignore lint/a11y/noAutofocus: it is the first field of a dialogue that somebody opened for it
+              // biome-ignore lint/a11y/noAutofocus: it is the first field of a dialog that somebody opened for it
               autoFocus={autoFocus}
               autoComplete="off"
               spellCheck={false}

@@ -21,7 +21,7 @@ const actions = actionsOf<KeyAction>(({ action, onClose }) =>
 );
 /** `const start = useKeyActions(); start({ name: "create" })` */
 export const useKeyActions = actions.useStart;
-/** Provides the dialogues for pre-auth keys to the page inside. */
+/** Provides the dialogs for pre-auth keys to the page inside. */
 export const KeyActionsProvider = actions.Provider;
 
 /** The actions on one key. */

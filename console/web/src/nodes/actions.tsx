@@ -5,5 +5,5 @@ import type { NodeAction } from "./dialogs";
 const actions = actionsOf<NodeAction>(lazy(() => import("./dialogs")));
 /** `const start = useNodeActions(); start({ name: "rename", node })` */
 export const useNodeActions = actions.useStart;
-/** Provides the dialogues for nodes to the page inside. */
+/** Provides the dialogs for nodes to the page inside. */
 export const NodeActionsProvider = actions.Provider;

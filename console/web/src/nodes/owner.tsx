@@ -61,7 +61,7 @@ function useUser(id: string): User | undefined {
 }
 
 export function OwnerDialog({ node, onClose }: { node: Node; onClose(): void }) {
-  // Keep the owner from when the dialogue opened, not what the stream has reported since.
+  // Keep the owner from when the dialog opened, not what the stream has reported since.
   const [before] = useState(node.user);
   const [id, setId] = useState("");
   const user = useUser(id);

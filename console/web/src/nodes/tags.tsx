@@ -14,7 +14,7 @@ const t = text.nodes.tags;
 const textOf = (tags: readonly string[]) => [...tags].sort().join(" ");
 
 export function TagsDialog({ node, onClose }: { node: Node; onClose(): void }) {
-  // Keep the tags from when the dialogue opened, not what the stream has reported since.
+  // Keep the tags from when the dialog opened, not what the stream has reported since.
   const [before] = useState(node.tags);
   const [typed, setTyped] = useState(before.length > 0 ? `${before.join(" ")} ` : "");
   const tags = tagsOf(typed);

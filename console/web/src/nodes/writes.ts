@@ -128,7 +128,7 @@ export function writesOf(client: QueryClient) {
       return { done: together.flat().length - failed.length, failed };
     },
 
-    /** The current ETag of a node, for a dialogue that opens: changes after that are a conflict. */
+    /** The current ETag of a node, for a dialog that opens: changes after that are a conflict. */
     etag: async (id: string) => (await client.fetchQuery({ ...nodeQuery(id), staleTime: 0 })).etag,
 
     /** Saves a field of a node with the call for it. Returns the ETag after the write. */

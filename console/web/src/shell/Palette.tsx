@@ -220,7 +220,7 @@ function useCreates(): Action[] {
   }, [may, navigate]);
 }
 
-/** Actions on the nodes that match the query, which open the dialogues of their menus. */
+/** Actions on the nodes that match the query, which open the dialogs of their menus. */
 function useNodeWork(query: string): Entry[] {
   const { data } = useNodes();
   const start = useNodeActions();

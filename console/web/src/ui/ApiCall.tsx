@@ -35,7 +35,7 @@ interface Step extends Call {
 }
 
 /**
- * The API call that a dialogue is about to send, for people who would rather write a script. It goes first in a footer:
+ * The API call that a dialog is about to send, for people who would rather write a script. It goes first in a footer:
  * the toggle is to the left of the buttons, and its content above them.
  */
 export const ApiCall = (call: Call) => (

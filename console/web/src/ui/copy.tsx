@@ -16,7 +16,7 @@ export async function copyText(value: string): Promise<boolean> {
     field.readOnly = true;
     field.className = "fixed top-0 left-0 opacity-0";
     const focused = document.activeElement;
-    // Inside an open dialogue, which traps the focus.
+    // Inside an open dialog, which traps the focus.
     (focused?.closest('[role="dialog"]') ?? document.body).append(field);
     field.select();
     const done = document.execCommand("copy");

@@ -14,14 +14,14 @@ interface DialogProps {
   /** The buttons, with the primary one last. */
   footer?: ReactNode;
   onClose(): void;
-  /** Clicks outside and Esc do nothing; only its own buttons close the dialogue. */
+  /** Clicks outside and Esc do nothing; only its own buttons close the dialog. */
   sticky?: boolean;
   wide?: boolean;
   /** Makes it a form: Enter submits. */
   onSubmit?(): void;
 }
 
-/** A modal dialogue. It is open while it is rendered, traps the focus, and returns it. */
+/** A modal dialog. It is open while it is rendered, traps the focus, and returns it. */
 export function Dialog({ title, children, footer, onClose, sticky, wide, onSubmit }: DialogProps) {
   const submit = (event: FormEvent) => {
     event.preventDefault();

@@ -6,7 +6,7 @@ import { Confirm } from "./dialog";
 
 /**
  * Asks before navigation discards something, and makes the browser ask before a reload or closing the tab does. Returns
- * the router's blocker: while its status is "blocked", a dialogue has to ask.
+ * the router's blocker: while its status is "blocked", a dialog has to ask.
  */
 function useLeaveGuard(reason: string, takes: (from: string, to: string) => boolean) {
   useEffect(() => {

@@ -36,7 +36,7 @@ export function resolve(list: readonly Shortcut[], before: string, key: string):
   return before ? resolve(list, "", key) : { begun: "" };
 }
 
-/** Whether a dialogue is open over the page, which then gets the keys, or is loading. */
+/** Whether a dialog is open over the page, which then gets the keys, or is loading. */
 const covered = () => document.querySelector('[role="dialog"], [role="alertdialog"], [data-layer]') !== null;
 
 /** Whether plain keys belong to the focused element, or to a layer over the page. */
@@ -60,7 +60,7 @@ function onKey(event: KeyboardEvent, singleKeys: boolean) {
   }, 1200);
   if (!result.found) return;
   event.preventDefault();
-  // A shortcut of the page below must not discard what a dialogue holds, such as a secret that nobody has stored.
+  // A shortcut of the page below must not discard what a dialog holds, such as a secret that nobody has stored.
   if (!covered()) result.found.run?.();
 }
 

@@ -5,5 +5,5 @@ import type { UserAction } from "./dialogs";
 const actions = actionsOf<UserAction>(lazy(() => import("./dialogs")));
 /** `const start = useUserActions(); start({ name: "rename", user })` */
 export const useUserActions = actions.useStart;
-/** Provides the dialogues for users to the page inside. */
+/** Provides the dialogs for users to the page inside. */
 export const UserActionsProvider = actions.Provider;

@@ -41,7 +41,7 @@ import { MentionList } from "./MentionList";
 import { usePolicyMentions } from "./usePolicyMentions";
 import { removal, useUserWrites } from "./writes";
 
-/** An action on users that a person starts; a dialogue asks for the rest. */
+/** An action on users that a person starts; a dialog asks for the rest. */
 export type UserAction =
   | { name: "create" }
   | { name: "rename" | "key"; user: User }

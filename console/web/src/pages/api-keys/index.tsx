@@ -50,7 +50,7 @@ export function ApiKeysPage() {
   const all = data?.items ?? none;
   const asked = search.rotate ? all.find((key) => key.id === search.rotate) : undefined;
   const action: Action | null = begun ?? (asked && can("apikeys:write") ? { name: "rotate", key: asked } : null);
-  // Keep whatever was opened since, such as a key that is shown once: a call from an earlier dialogue may end late.
+  // Keep whatever was opened since, such as a key that is shown once: a call from an earlier dialog may end late.
   const close = useCallback(() => {
     setBegun((now) => (now === begun ? null : now));
     if (!begun) setSearch({ rotate: "" });

@@ -114,7 +114,7 @@ export function Review({
 
 function Failure({ error }: { error: ApiError }) {
   const place = useRef<HTMLDivElement>(null);
-  // The dialogue may be scrolled down to the changes.
+  // The dialog may be scrolled down to the changes.
   useEffect(() => {
     place.current?.scrollIntoView({ block: "nearest" });
   }, []);

@@ -26,7 +26,7 @@ export function RequestDialogs({ action, onClose }: { action: RequestAction; onC
   }
 }
 
-/** Sends a decision once, keeps the dialogue open with the server's message if it fails, and refetches the list. */
+/** Sends a decision once, keeps the dialog open with the server's message if it fails, and refetches the list. */
 function useAnswer(queryKey: readonly string[], onClose: () => void) {
   const client = useQueryClient();
   const status = useStatus();
