@@ -1,7 +1,7 @@
 -- +goose Up
 
--- The single row that every writer locks: it gives the log its order. Its batch
--- is that of the newest entry.
+-- The single row that every writer locks, which puts the log in order. Its batch is
+-- that of the newest entry.
 CREATE TABLE head (
     id       BIGINT PRIMARY KEY,
     rev      BIGINT NOT NULL,
@@ -11,8 +11,8 @@ CREATE TABLE head (
 );
 INSERT INTO head (id, rev, at, batch, counters) VALUES (1, 0, 0, '', '');
 
--- Each entry names the batch of the entry before it, so that nobody follows a
--- history that was replaced under it.
+-- Each entry contains the batch of the previous entry, so that replicas notice if the
+-- history was replaced.
 CREATE TABLE log (
     rev    BIGINT PRIMARY KEY,
     batch  BYTEA  NOT NULL,
@@ -56,8 +56,8 @@ CREATE TABLE nodes (
     updated_at     BIGINT NOT NULL
 );
 
--- What changes all the time, apart from what does not. Half-empty pages and no
--- index beside the key let PostgreSQL update a row in place.
+-- Data that changes often, separate from data that does not. With half-empty pages and
+-- no index except the key, PostgreSQL can update rows in place.
 CREATE TABLE node_net (
     id         BIGINT PRIMARY KEY,
     endpoints  TEXT   NOT NULL DEFAULT '',
@@ -103,7 +103,7 @@ CREATE TABLE audit (
     PRIMARY KEY (rev, idx)
 );
 
--- Heartbeats: outside the log, so that a beat wakes nobody.
+-- Heartbeats. They are not in the log, so that they wake nobody.
 CREATE TABLE replicas (
     id     TEXT   PRIMARY KEY,
     at     BIGINT NOT NULL,

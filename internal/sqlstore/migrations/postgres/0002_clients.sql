@@ -1,12 +1,12 @@
 -- +goose Up
 
--- What clients say of themselves, and what the sweep has seen.
+-- What clients report about themselves, and what the sweep has found.
 ALTER TABLE nodes ADD COLUMN renamed     BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE nodes ADD COLUMN cap_version BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE nodes ADD COLUMN host        TEXT NOT NULL DEFAULT '';
 ALTER TABLE nodes ADD COLUMN lapsed      BIGINT NOT NULL DEFAULT 0;
 
--- Answers to devices that asked to join without a key.
+-- Decisions on devices that asked to join without a key.
 CREATE TABLE logins (
     id          BIGINT PRIMARY KEY,
     machine_key TEXT NOT NULL,
@@ -16,7 +16,7 @@ CREATE TABLE logins (
     until       BIGINT NOT NULL
 );
 
--- What clients are told, and secrets that replicas share.
+-- Settings that clients receive, and secrets that replicas share.
 CREATE TABLE settings (
     id         BIGINT PRIMARY KEY,
     key        TEXT NOT NULL,

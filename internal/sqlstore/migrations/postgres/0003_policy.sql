@@ -1,9 +1,9 @@
 -- +goose Up
 
--- The announced routes that an administrator or the policy approved.
+-- The advertised routes that an administrator or the policy approved.
 ALTER TABLE nodes ADD COLUMN routes TEXT NOT NULL DEFAULT '';
 
--- Every version of the access policy there ever was; the newest is in force.
+-- All versions of the access policy; the newest is in force.
 CREATE TABLE policies (
     id         BIGINT PRIMARY KEY,
     text       TEXT NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE policies (
     revert_to  BIGINT NOT NULL
 );
 
--- Answers to checked SSH sessions.
+-- Decisions on SSH sessions that need approval.
 CREATE TABLE ssh_grants (
     id         BIGINT PRIMARY KEY,
     src        BIGINT NOT NULL,

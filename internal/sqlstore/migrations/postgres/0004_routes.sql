@@ -1,7 +1,7 @@
 -- +goose Up
 
--- What was decided about each route of a node, which of them lead through it and
--- no other, and whether it answers.
+-- The decisions on each route of a node, the routes for which it is the primary
+-- router, and whether it is unhealthy.
 ALTER TABLE nodes ADD COLUMN all_routes TEXT NOT NULL DEFAULT '';
 ALTER TABLE nodes ADD COLUMN primary_routes TEXT NOT NULL DEFAULT '';
 ALTER TABLE nodes ADD COLUMN unwell BIGINT NOT NULL DEFAULT 0;

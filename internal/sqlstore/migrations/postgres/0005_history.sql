@@ -1,18 +1,18 @@
 -- +goose Up
 
--- Who acted, in columns that can be asked for.
+-- The actor, in columns that queries can filter by.
 ALTER TABLE audit ADD COLUMN actor_kind TEXT NOT NULL DEFAULT '';
 ALTER TABLE audit ADD COLUMN actor_id   TEXT NOT NULL DEFAULT '';
 ALTER TABLE audit ADD COLUMN actor_name TEXT NOT NULL DEFAULT '';
 UPDATE audit SET actor_kind = coalesce(actor::json ->> 'kind', ''), actor_id = coalesce(actor::json ->> 'id', ''), actor_name = coalesce(actor::json ->> 'name', '');
 
--- One object's history; what happened to a kind of objects; and the revision at
--- which a time began.
+-- Indexes for the history of one object, for the history of one kind, and for the
+-- first revision at or after a time.
 CREATE INDEX audit_object ON audit (object_id, rev, idx);
 CREATE INDEX audit_kind ON audit (object_kind, rev, idx);
 CREATE INDEX audit_at ON audit (at, rev);
 
--- Nodes that came and went: the last of each state in a minute.
+-- Nodes that went online or offline: the last transition to each state per minute.
 CREATE TABLE presence (
     node   BIGINT NOT NULL,
     minute BIGINT NOT NULL,
@@ -24,7 +24,7 @@ CREATE TABLE presence (
 );
 CREATE INDEX presence_position ON presence (rev, idx);
 
--- The revision up to which rows of a table may be gone.
+-- The revision up to which rows of a table may have been deleted.
 CREATE TABLE forgotten (
     id  TEXT PRIMARY KEY,
     rev BIGINT NOT NULL

@@ -1,7 +1,7 @@
 -- +goose Up
 
--- Receivers of events. The secret of each follows from its salt and the key by
--- which clients know the service.
+-- Receivers of events. The secret of each is derived from its salt and the key by
+-- which clients recognise the server.
 CREATE TABLE webhooks (
     id          BIGINT PRIMARY KEY,
     url         TEXT NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE webhooks (
     updated_at  BIGINT NOT NULL
 );
 
--- How far each has been told, and by which replica.
+-- How far events were delivered to each webhook, and by which replica.
 CREATE TABLE webhook_progress (
     id           BIGINT PRIMARY KEY,
     rev          BIGINT NOT NULL,
@@ -26,7 +26,7 @@ CREATE TABLE webhook_progress (
     last_answer  TEXT NOT NULL
 );
 
--- Events that a receiver did not take in time.
+-- Events that a receiver did not accept in time.
 CREATE TABLE dead_letters (
     id       BIGINT PRIMARY KEY,
     webhook  BIGINT NOT NULL,

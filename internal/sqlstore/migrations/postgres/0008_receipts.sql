@@ -1,6 +1,6 @@
 -- +goose Up
 
--- Requests that were done, so that none is done twice.
+-- Requests with an idempotency key that were executed, so that none is executed twice.
 CREATE TABLE receipts (
     id      BIGINT PRIMARY KEY,
     owner   TEXT NOT NULL,

@@ -1,6 +1,6 @@
 -- +goose Up
 
--- What an API key is for, in the words of whoever made it.
+-- What an API key is for, as entered by its creator.
 ALTER TABLE api_keys ADD COLUMN comment TEXT NOT NULL DEFAULT '';
 
 -- +goose Down

@@ -1,7 +1,7 @@
 -- +goose Up
 
--- The single row that every writer locks: it gives the log its order. Its batch
--- is that of the newest entry.
+-- The single row that every writer locks, which puts the log in order. Its batch is
+-- that of the newest entry.
 CREATE TABLE head (
     id       INTEGER PRIMARY KEY,
     rev      INTEGER NOT NULL,
@@ -11,8 +11,8 @@ CREATE TABLE head (
 );
 INSERT INTO head (id, rev, at, batch, counters) VALUES (1, 0, 0, x'', '');
 
--- Each entry names the batch of the entry before it, so that nobody follows a
--- history that was replaced under it.
+-- Each entry contains the batch of the previous entry, so that replicas notice if the
+-- history was replaced.
 CREATE TABLE log (
     rev    INTEGER PRIMARY KEY,
     batch  BLOB   NOT NULL,
@@ -56,7 +56,7 @@ CREATE TABLE nodes (
     updated_at     INTEGER NOT NULL
 );
 
--- What changes all the time, apart from what does not.
+-- Data that changes often, separate from data that does not.
 CREATE TABLE node_net (
     id         INTEGER PRIMARY KEY,
     endpoints  TEXT   NOT NULL DEFAULT '',
@@ -102,7 +102,7 @@ CREATE TABLE audit (
     PRIMARY KEY (rev, idx)
 );
 
--- Heartbeats: outside the log, so that a beat wakes nobody.
+-- Heartbeats. They are not in the log, so that they wake nobody.
 CREATE TABLE replicas (
     id     TEXT   PRIMARY KEY,
     at     INTEGER NOT NULL,

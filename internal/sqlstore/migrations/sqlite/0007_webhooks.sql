@@ -1,7 +1,7 @@
 -- +goose Up
 
--- Receivers of events. The secret of each follows from its salt and the key by
--- which clients know the service.
+-- Receivers of events. The secret of each is derived from its salt and the key by
+-- which clients recognise the server.
 CREATE TABLE webhooks (
     id          INTEGER PRIMARY KEY,
     url         TEXT NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE webhooks (
     updated_at  INTEGER NOT NULL
 );
 
--- How far each has been told, and by which replica.
+-- How far events were delivered to each webhook, and by which replica.
 CREATE TABLE webhook_progress (
     id           INTEGER PRIMARY KEY,
     rev          INTEGER NOT NULL,
@@ -26,7 +26,7 @@ CREATE TABLE webhook_progress (
     last_answer  TEXT NOT NULL
 );
 
--- Events that a receiver did not take in time.
+-- Events that a receiver did not accept in time.
 CREATE TABLE dead_letters (
     id       INTEGER PRIMARY KEY,
     webhook  INTEGER NOT NULL,

@@ -1,12 +1,12 @@
 -- +goose Up
 
--- What devices measured, as JSON: rewritten now and then, read as a whole.
+-- Measurements of devices, as JSON: rewritten from time to time, and read as a whole.
 CREATE TABLE node_facts (
     id    INTEGER PRIMARY KEY,
     facts TEXT    NOT NULL
 );
 
--- When keys were last used, apart from the keys, which hardly change.
+-- When keys were last used. Separate from the keys, which hardly ever change.
 CREATE TABLE preauth_key_uses (
     id    INTEGER PRIMARY KEY,
     at    INTEGER NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE api_key_uses (
     addr TEXT    NOT NULL
 );
 
--- Which node leads to a prefix from a revision on; zero for none.
+-- The primary router of a prefix from a revision on; zero for none.
 CREATE TABLE route_leaders (
     prefix TEXT    NOT NULL,
     rev    INTEGER NOT NULL,
