@@ -334,7 +334,7 @@ confirmBy is then null in --output json.`,
 			if err != nil {
 				return err
 			}
-			if !t.Terminal || *s.force { // otherwise the preview has already shown them
+			if !t.forPeople() || *s.force { // otherwise the preview has already shown them
 				t.tellWarnings(args[0], p.Warnings)
 			}
 			return t.showSaved(p, &s)
