@@ -21,7 +21,7 @@ import (
 // next backup of the same name.
 const partial = ".partial"
 
-// Create creates a file with what write writes. The file appears under its name only when it is complete,
+// Create creates a file and calls write to fill it. The file appears under its name only when it is complete,
 // synced to disk and read back by check. An existing file is never replaced.
 func Create(name string, write func(io.Writer) error, check func(io.Reader) error) (err error) {
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {

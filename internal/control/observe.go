@@ -309,9 +309,9 @@ func (o *observations) saved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
 	}
 }
 
-// Save commits observations until ctx ends: those of a node or key at once if its last
-// commit is older than saveEvery, and otherwise when it is. The end of a warning is
-// committed at once, because people act on warnings.
+// Save commits observations until ctx ends: those of a node or key as soon as its last
+// commit is older than saveEvery. The end of a warning is committed immediately, because
+// people act on warnings.
 func (s *Observations) Save(ctx context.Context) error {
 	return periodic.Run(ctx, saveInterval, func() {
 		facts, uses := s.due(s.ledger.Now())

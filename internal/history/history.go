@@ -64,9 +64,9 @@ type Reader interface {
 // Store is a Reader that can also delete old rows.
 type Store interface {
 	Reader
-	// Forget deletes audit rows and transitions that are older than their age, leaders that
-	// are as old as the deleted audit rows, and dead letters that are too many, too old or
-	// of a deleted webhook. It returns how many rows it deleted.
+	// Forget deletes audit rows, leaders and transitions that are older than their
+	// retention times, and dead letters that are too old, too many, or belong to a deleted
+	// webhook. It returns how many rows it deleted.
 	Forget(ctx context.Context, audit, transitions time.Duration) (int64, error)
 }
 

@@ -1,6 +1,6 @@
 import type { Shift } from "./effectWords";
 
-/** For tests: a change of access between one user and one tag, with the given members. */
+/** For tests: a change of access between one user and one tag, with the given fields. */
 export const shift = (part: Partial<Shift>): Shift => ({
   from: { names: ["ana"], count: 1 },
   to: { names: ["tag:db"], count: 1 },

@@ -81,7 +81,7 @@ export function useOpenEvent(id: string, told: readonly Told[]): Told | null {
   const { data } = useQuery({
     queryKey: ["event", id],
     queryFn: async ({ signal }) => {
-      // The entry before the next position is this one, if it is still stored.
+      // The last entry before the next position is the one in the address, if it is still stored.
       const cursor = `${revision}-${Number(index) + 1}`;
       const page = await api.get("/api/v1/audit", { query: { cursor, limit: 1 }, signal });
       return page.entries.find((entry) => entry.id === id) ?? null;
