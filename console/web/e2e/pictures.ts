@@ -7,8 +7,8 @@ import { screens, settled } from "./screens";
 
 withBrowser();
 const few = process.env.SCREENS === "few";
-const widths = few ? [1440, 390] : [1440, 1280, 768, 390];
-const crowds = few ? [200] : [0, 200, 5000];
+const widths = few ? [1440, 390] : [1920, 1440, 390];
+const crowds = few ? [200] : [0, 200, 3000];
 const folder = resolve(import.meta.dirname, "../../../dist/screens");
 mkdirSync(folder, { recursive: true });
 

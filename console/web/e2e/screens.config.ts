@@ -1,6 +1,11 @@
 import { defineConfig } from "vitest/config";
 
-/** Takes screenshots of every screen. `make screens` runs it. */
+/** Takes screenshots of every screen, or those of the documentation. `make screens` runs it. */
 export default defineConfig({
-  test: { environment: "node", include: ["e2e/pictures.ts"], testTimeout: 60_000, hookTimeout: 240_000 },
+  test: {
+    environment: "node",
+    include: [process.env.SCREENS === "docs" ? "e2e/documentation.ts" : "e2e/pictures.ts"],
+    testTimeout: 60_000,
+    hookTimeout: 240_000,
+  },
 });

@@ -8,7 +8,7 @@ import { ActivityList } from "@/activity";
 import { useCan, useNodes, useSession } from "@/api";
 import { text } from "@/text";
 import { overviewWords } from "@/text/overview";
-import { Page, Section, usePreferences } from "@/ui";
+import { Page, Section, Skeleton, usePreferences } from "@/ui";
 import { Attention } from "./Attention";
 import { Figures } from "./Figures";
 import { Health } from "./Health";
@@ -28,7 +28,7 @@ export function OverviewPage() {
   return (
     <Page title={text.overview.title}>
       {first || empty ? (
-        <Suspense>
+        <Suspense fallback={<Skeleton className="mx-auto mt-8 max-w-[680px]" />}>
           <FirstRun onLeave={() => setFirst(false)} />
         </Suspense>
       ) : (
