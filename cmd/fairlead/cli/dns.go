@@ -26,7 +26,7 @@ survive restarts. The dns section of the configuration sets the initial values;
 with dns.pinned they cannot be changed here.`,
 		Example: `  fairlead dns show
   fairlead dns set --nameservers 9.9.9.9,149.112.112.112
-  fairlead dns record add grafana.mesh.example.com 100.64.0.7
+  fairlead dns record add grafana.mesh.example.net 100.64.0.7
   fairlead dns split set corp.example.com 10.1.0.53`,
 	}, t.dnsShow(), t.dnsSet(), t.dnsRecord(), t.dnsSplit(), t.dnsReset())
 }
@@ -157,8 +157,8 @@ func (t *tool) dnsRecord() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "record",
 		Short: "Manage DNS records",
-		Example: `  fairlead dns record add grafana.mesh.example.com 100.64.0.7
-  fairlead dns record remove grafana.mesh.example.com`,
+		Example: `  fairlead dns record add grafana.mesh.example.net 100.64.0.7
+  fairlead dns record remove grafana.mesh.example.net`,
 	}, t.dnsRecordAdd(), t.dnsRecordRemove())
 }
 
@@ -168,7 +168,7 @@ func (t *tool) dnsRecordAdd() *cobra.Command {
 		Short: "Add a DNS record",
 		Long: `Add a DNS record: an A or AAAA record, depending on the address. The name can be
 inside or outside the base domain, and can have several addresses.`,
-		Example: `  fairlead dns record add grafana.mesh.example.com 100.64.0.7
+		Example: `  fairlead dns record add grafana.mesh.example.net 100.64.0.7
   fairlead dns record add printer.example.com fd00:7::9`,
 		Args:              takes("name", "address"),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -200,7 +200,7 @@ func (t *tool) dnsRecordRemove() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove <name> [<address>]",
 		Short: "Remove all records of a name, or one of them",
-		Example: `  fairlead dns record remove grafana.mesh.example.com
+		Example: `  fairlead dns record remove grafana.mesh.example.net
   fairlead dns record remove printer.example.com fd00:7::9`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return takes([]string{"name", "address"}[:max(1, min(2, len(args)))]...)(cmd, args)

@@ -47,7 +47,7 @@ export const apiKeys = {
     commentLong: "Too long: the limit is 120 bytes.",
     role: "Role",
     lives: { "720": "30 days", "2160": "90 days", "8760": "365 days" },
-    recommended: "365 days is recommended for personal keys and console keys.",
+    recommended: "365 days is recommended for keys of the console, and 90 days for others.",
     reach: "Scope",
     reaches: { all: "Everything", some: "Limited" },
     scopesNeeded: "Select at least one scope.",
