@@ -95,6 +95,19 @@ describe("a version", () => {
     await panel.getByRole("link", { name: `version ${first + 1}`, exact: true }).waitFor();
   });
 
+  test("is undone while later changes are kept", async () => {
+    await go(page, stage, `/admin/policy/versions/${first + 1}`);
+    await page.getByRole("button", { name: "Undo this change" }).click();
+    await page.waitForURL(/\/admin\/policy$/);
+    await page
+      .getByText(`Draft without the changes of version ${first + 1}`)
+      .first()
+      .waitFor();
+    expect(await page.locator(".cm-deletedChunk").first().textContent()).toContain("tag:ci");
+    expect(await axe(page)).toEqual([]);
+    await page.getByRole("button", { name: "Discard" }).click();
+  });
+
   test("is opened and restored on a phone", async () => {
     const phone = await signedIn(stage, "/admin/policy/versions", { width: 390, height: 844 });
     await phone.getByRole("link", { name: new RegExp(`version ${first}\\b`, "i") }).click();

@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { History, RotateCcw } from "lucide-react";
+import { History, RotateCcw, Undo2 } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useId, useMemo, useState } from "react";
 import { type Policy, type PolicyVersion, policyVersionQuery, useCan, useNodes, usePolicy } from "@/api";
-import { readDraft, writeDraft } from "@/policy";
+import { type Draft, readDraft, writeDraft } from "@/policy";
 import { authorWords } from "@/policy/author";
 import { useSearchState } from "@/router/search";
 import { printable, text } from "@/text";
@@ -56,6 +56,7 @@ export function PolicyVersionPage() {
           <History className="size-4" aria-hidden />
           <span className="max-md:hidden">{words.versions}</span>
         </Link>
+        {data && <UndoChange version={data} />}
         {data && <Restore version={data} />}
       </PageHead>
       {data ? <Content version={data} /> : <Waiting />}
@@ -85,32 +86,75 @@ function Facts({ version }: { version: Policy }) {
   );
 }
 
-/** Restores the text as a draft, which is reviewed and saved like any other. */
-function Restore({ version }: { version: Policy }) {
+/** Opens a text in the editor as a draft, after asking if that replaces another one. */
+function useNewDraft() {
   const navigate = useNavigate();
   const status = useStatus();
+  const [asked, setAsked] = useState<{ draft: Draft; done: string } | null>(null);
+  const write = (draft: Draft, done: string) => {
+    writeDraft(draft);
+    status.done(done);
+    void navigate({ to: "/policy" });
+  };
+  const start = (draft: Draft, done: string) => {
+    const now = readDraft();
+    if (now !== null && now.text !== draft.text) setAsked({ draft, done });
+    else write(draft, done);
+  };
+  const dialog = asked && (
+    <Confirm
+      title={t.restoreTitle}
+      submit={t.restoreSubmit}
+      onSubmit={() => write(asked.draft, asked.done)}
+      onClose={() => setAsked(null)}
+    >
+      <p>{t.restoreBody}</p>
+    </Confirm>
+  );
+  return { start, dialog };
+}
+
+/** Restores the text as a draft, which is reviewed and saved like any other. */
+function Restore({ version }: { version: Policy }) {
   const can = useCan();
   const policy = usePolicy().data?.policy;
   const narrow = useMedia("(max-width: 767px)");
-  const [asking, setAsking] = useState(false);
+  const { start, dialog } = useNewDraft();
   if (!can("policy:write") || !version.policy || version.policy === policy?.policy) return null;
-  const restore = () => {
-    writeDraft({ base: policy?.version ?? "0", text: version.policy });
-    status.done(t.restored(version.version));
-    void navigate({ to: "/policy" });
-  };
-  const draft = readDraft();
-  const replaces = draft !== null && draft.text !== version.policy;
+  const restore = () => start({ base: policy?.version ?? "0", text: version.policy }, t.restored(version.version));
   return (
     <>
-      <Button look="primary" icon={RotateCcw} onClick={() => (replaces ? setAsking(true) : restore())}>
-        {narrow ? t.restoreShort : t.restore}
+      <Button look="primary" icon={RotateCcw} onClick={restore}>
+        {narrow ? t.restoreShort : t.restore(version.version)}
       </Button>
-      {asking && (
-        <Confirm title={t.restoreTitle} submit={t.restoreSubmit} onSubmit={restore} onClose={() => setAsking(false)}>
-          <p>{t.restoreBody}</p>
-        </Confirm>
-      )}
+      {dialog}
+    </>
+  );
+}
+
+/** Drafts the active policy without the changes of this version. Later changes are kept. */
+function UndoChange({ version }: { version: Policy }) {
+  const can = useCan();
+  const status = useStatus();
+  const policy = usePolicy().data?.policy;
+  const before = useTextOf(String(Number(version.version) - 1));
+  const narrow = useMedia("(max-width: 767px)");
+  const { start, dialog } = useNewDraft();
+  if (!can("policy:write") || !policy || !version.policy || !before || before === version.policy) return null;
+  const undo = async () => {
+    const { withoutChange } = await import("../policy/changes");
+    const left = withoutChange(before, version.policy, policy.policy);
+    if (left === policy.policy) status.failed(t.undoNothing(version.version), t.undoNothingHint);
+    // The editor offers to merge a draft of an older version with the active one.
+    else if (left === null) start({ base: version.version, text: before }, t.undoConflict(version.version));
+    else start({ base: policy.version, text: left }, t.undid(version.version));
+  };
+  return (
+    <>
+      <Button icon={Undo2} onClick={() => void undo()}>
+        {narrow ? t.undoShort : t.undo}
+      </Button>
+      {dialog}
     </>
   );
 }

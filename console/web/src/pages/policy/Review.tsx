@@ -105,9 +105,9 @@ export function Review({
           {test.text}
         </p>
       ))}
+      <p className="text-12">{t.tryHint}</p>
       <h3 className="pt-1 text-13 font-medium text-ink">{t.changes}</h3>
       <DiffView before={saved} text={text} label={t.changes} className="max-h-[40vh] overflow-y-auto!" />
-      <p className="text-12">{t.tryHint}</p>
     </Dialog>
   );
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { lineAfter, lineChanges, mergedText, mergeLines, outdented } from "./changes";
+import { lineAfter, lineChanges, mergedText, mergeLines, outdented, withoutChange } from "./changes";
 
 const base = ["one", "two", "three", "four", "five", "six", "seven", ""].join("\n");
 
@@ -16,6 +16,34 @@ describe("changed lines", () => {
   it("tell where an old line is now", () => {
     const changes = lineChanges(base, base.replace("two\n", "").replace("five", "5\n5a"));
     expect([1, 2, 3, 4, 5, 6].map((line) => lineAfter(changes, line))).toEqual([1, 2, 2, 3, 4, 6]);
+  });
+});
+
+describe("undoing a change", () => {
+  const changed = base.replace("two", "2");
+
+  it("restores the text before it", () => {
+    expect(withoutChange(base, changed, changed)).toBe(base);
+  });
+
+  it("keeps later changes", () => {
+    expect(withoutChange(base, changed, changed.replace("six", "6\n6a"))).toBe(base.replace("six", "6\n6a"));
+  });
+
+  it("keeps later changes of adjacent lines", () => {
+    const added = base.replace("two\n", "two\na\n");
+    expect(withoutChange(base, added, added.replace("a\n", "a\nb\n"))).toBe(base.replace("two\n", "two\nb\n"));
+    expect(withoutChange(base, added, added.replace("a\n", "b\na\n"))).toBe(base.replace("two\n", "two\nb\n"));
+    const removed = base.replace("two\n", "");
+    expect(withoutChange(base, removed, removed.replace("three", "3"))).toBe(base.replace("three", "3"));
+  });
+
+  it("changes nothing if it was undone before", () => {
+    expect(withoutChange(base, changed, base)).toBe(base);
+  });
+
+  it("is refused if the same lines changed later", () => {
+    expect(withoutChange(base, changed, base.replace("two", "22"))).toBe(null);
   });
 });
 

@@ -117,6 +117,36 @@ export function mergedText(parts: readonly Part[], choices: readonly (Choice | u
     .join("\n");
 }
 
+/**
+ * The current text without the change that was made from one text to another; null if later changes touch the same
+ * lines.
+ */
+export function withoutChange(before: string, after: string, current: string): string | null {
+  const later = lineChanges(after, current);
+  const old = before.split("\n");
+  const lines = current.split("\n");
+  // From the end, so that the line numbers before it stay valid.
+  for (const undo of lineChanges(after, before).reverse()) {
+    const back = old.slice(undo.fromB, undo.toB);
+    const same = later.filter((change) => overlap(undo, change));
+    if (same.some((change) => !isUndone(undo, back, change, current))) return null;
+    if (same.length > 0) continue;
+    const last = later.filter((change) => change.toA <= undo.fromA).at(-1);
+    lines.splice(undo.fromA + (last ? last.toB - last.toA : 0), undo.toA - undo.fromA, ...back);
+  }
+  return lines.join("\n");
+}
+
+/** Whether two changes of one text touch the same lines. Changes of adjacent lines don't, so rules can be appended. */
+const overlap = (a: LineChange, b: LineChange) =>
+  (a.fromA < b.toA && b.fromA < a.toA) || (a.fromA === a.toA && b.fromA === b.toA && a.fromA === b.fromA);
+
+/** Whether a later change has already done what would undo an earlier one. */
+const isUndone = (undo: LineChange, back: readonly string[], change: LineChange, current: string) =>
+  undo.fromA === change.fromA &&
+  undo.toA === change.toA &&
+  current.split("\n").slice(change.fromB, change.toB).join("\n") === back.join("\n");
+
 /** Lines without their common indentation. */
 export function outdented(lines: readonly string[]): string {
   const depth = Math.min(...lines.filter((line) => line.trim()).map((line) => line.length - line.trimStart().length));
