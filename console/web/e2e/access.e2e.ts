@@ -62,6 +62,21 @@ describe("the access map", () => {
     await page.getByRole("button", { name: "Clear result" }).click();
   });
 
+  test("says that a node is offline", async () => {
+    const nodes = JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as {
+      givenName: string;
+      online: boolean;
+      expired: boolean;
+    }[];
+    const name = nodes.find((node) => !node.online && !node.expired)?.givenName ?? "";
+    const online = nodes.find((node) => node.online)?.givenName ?? "";
+    await ask(name, online, "22");
+    await page.getByText(`${name} is offline`).waitFor();
+    expect(await page.getByText(`${online} is offline`).count()).toBe(0);
+    expect(await axe(page)).toEqual([]);
+    await page.getByRole("button", { name: "Clear result" }).click();
+  });
+
   test("explains why access is missing, with the closest rules", async () => {
     await ask("bjorn", "tag:db", "5432");
     await page.getByText("Not allowed").waitFor();

@@ -17,7 +17,14 @@ export function NodeAccess({ node }: { node: Node }) {
   if (node.expired) return <p className="text-13 text-ink-2">{t.node.expired}</p>;
   // The map shows it on wide screens; phones show the table.
   const drawn = { view: "flow", node: node.givenName, by: "nodes" };
-  return <BothWays name={node.id} words={t.node} map={(side) => ({ ...drawn, q: `${side}:"${node.givenName}"` })} />;
+  return (
+    <BothWays
+      name={node.id}
+      words={t.node}
+      map={(side) => ({ ...drawn, q: `${side}:"${node.givenName}"` })}
+      check={{ from: node.givenName }}
+    />
+  );
 }
 
 /** The same for all untagged nodes of a user, or for a user without nodes, for the first node that they might add. */
@@ -57,22 +64,37 @@ function BothWays({
   name,
   words,
   map,
+  check,
 }: {
   name: string;
   words: { nothing: string; nobody: string };
+  /** Search parameters for the form that checks access from this principal. */
+  check?: Record<string, string>;
   /** Search parameters for the map that show this principal on one side, if the map contains it. */
   map?(side: Side): Record<string, string>;
 }) {
   if (!useCan()("policy:read")) return null;
   return (
     <div className="space-y-6">
-      <OneWay name={name} side="from" none={words.nothing} map={map?.("from")} />
+      <OneWay name={name} side="from" none={words.nothing} map={map?.("from")} check={check} />
       <OneWay name={name} side="to" none={words.nobody} map={map?.("to")} />
     </div>
   );
 }
 
-function OneWay({ name, side, none, map }: { name: string; side: Side; none: string; map?: Record<string, string> }) {
+function OneWay({
+  name,
+  side,
+  none,
+  map,
+  check,
+}: {
+  name: string;
+  side: Side;
+  none: string;
+  map?: Record<string, string>;
+  check?: Record<string, string>;
+}) {
   const { data, error, refetch } = useQuery(accessQuery({ [side]: [name] }));
   const rows = useMemo(() => (data ? rowsOf(data) : []), [data]);
   const title = side === "from" ? t.node.canReach : t.node.reachableBy;
@@ -81,15 +103,8 @@ function OneWay({ name, side, none, map }: { name: string; side: Side; none: str
     <section className="min-w-0">
       <div className="flex items-center gap-3 pb-2">
         <h3 className="flex-1 text-13 font-semibold">{title}</h3>
-        {map && (
-          <Link
-            to="/access"
-            search={map as never}
-            className="inline-flex min-h-6 items-center gap-1 text-12 text-accent-ink hover:underline"
-          >
-            {t.node.map} <ArrowRight className="size-3" aria-hidden />
-          </Link>
-        )}
+        {check && <MapLink search={check}>{t.node.check}</MapLink>}
+        {map && <MapLink search={map}>{t.node.map}</MapLink>}
       </div>
       {error && !data ? (
         <ErrorState title={t.failed} error={error} onRetry={() => void refetch()} />
@@ -105,6 +120,16 @@ function OneWay({ name, side, none, map }: { name: string; side: Side; none: str
     </section>
   );
 }
+
+const MapLink = ({ search, children }: { search: Record<string, string>; children: string }) => (
+  <Link
+    to="/access"
+    search={search as never}
+    className="inline-flex min-h-6 items-center gap-1 text-12 text-accent-ink hover:underline"
+  >
+    {children} <ArrowRight className="size-3" aria-hidden />
+  </Link>
+);
 
 const Waiting = () => (
   <div className="space-y-3 rounded-lg border border-line bg-surface p-4">

@@ -7,9 +7,21 @@ import { type PolicyAnswer, type PolicyFinding, useCan, useNodes } from "@/api";
 import { useOpenInEditor } from "@/policy";
 import { printable, text } from "@/text";
 import { accessMap, accessView } from "@/text/access";
-import { Badge, Button, Delayed, IconButton, Input, Select, Skeleton, useStatus } from "@/ui";
+import {
+  Badge,
+  Button,
+  Delayed,
+  IconButton,
+  Input,
+  relative,
+  Select,
+  Skeleton,
+  useNow,
+  useStatus,
+  Warning,
+} from "@/ui";
 import { Combobox } from "@/ui/combobox";
-import { type AskProblem, askProblem, destination, policyName, type Suggestion, suggestions } from "./names";
+import { type AskProblem, askProblem, destination, nodeAsked, policyName, type Suggestion, suggestions } from "./names";
 
 const t = accessMap.ask;
 
@@ -179,6 +191,7 @@ export function Answer({ asked, draft, onClose }: { asked: Asked; draft: string 
           badge={draft !== undefined ? t.byDraft : ""}
           onClose={onClose}
         >
+          <Offline asked={asked} />
           <Reasons answer={data} />
           <Edits asked={asked} allowed={data.allowed} />
         </Head>
@@ -215,6 +228,24 @@ function Head({
       </div>
       <IconButton label={t.clear} icon={X} onClick={onClose} className="-mt-1 -mr-2" />
     </div>
+  );
+}
+
+/** The policy says nothing about whether the nodes are online, so this does. */
+function Offline({ asked }: { asked: Asked }) {
+  const { data } = useNodes();
+  const now = useNow();
+  const nodes = data?.items ?? [];
+  const offline = [nodeAsked(asked.from, nodes), nodeAsked(asked.to, nodes)].filter(
+    (node) => node && !node.online && !node.expired,
+  );
+  return offline.map(
+    (node) =>
+      node && (
+        <Warning key={node.id} className="max-w-[900px]">
+          {accessView.ask.offline(printable(node.givenName), relative(node.lastSeen, now))}
+        </Warning>
+      ),
   );
 }
 

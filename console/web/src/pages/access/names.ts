@@ -5,12 +5,17 @@ import { addressIn, destinationOf, firstPort } from "@/policy/tests";
 import { accessMap, accessView } from "@/text/access";
 import type { Option } from "@/ui/combobox";
 
-/** The name that policy rules use for what was asked about: they use tags and owners, not the names of nodes. */
-export function policyName(end: string, nodes: readonly Node[]): string {
+/** The node that was asked about, if it was one. */
+export function nodeAsked(end: string, nodes: readonly Node[]): Node | undefined {
   const wanted = end.toLowerCase();
-  const node = nodes.find(
+  return nodes.find(
     (n) => n.givenName.toLowerCase() === wanted || n.id === end || n.ipAddresses.some((address) => address === end),
   );
+}
+
+/** The name that policy rules use for what was asked about: they use tags and owners, not the names of nodes. */
+export function policyName(end: string, nodes: readonly Node[]): string {
+  const node = nodeAsked(end, nodes);
   return node ? (node.tags[0] ?? node.user?.name ?? node.ipAddresses[0] ?? end) : end;
 }
 

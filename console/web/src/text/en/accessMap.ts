@@ -169,6 +169,7 @@ export const accessMap = {
     ports: "Ports",
     lines: "Rule",
     map: "Show in access map",
+    check: "Check access to a node",
   },
   user: {
     nothing: "No rule lets this user's nodes reach anything.",

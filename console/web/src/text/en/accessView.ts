@@ -7,6 +7,8 @@ export const accessView = {
     unknown: (name: string) => `No node, user, group, tag or address is called ${name}.`,
     network: (prefix: string) => `${prefix} is a network. Enter one address in it.`,
     autogroup: (name: string) => `${name} can't be checked. Enter a node, user, group or tag.`,
+    offline: (name: string, ago: string) =>
+      `${name} is offline (last seen ${ago}). Until it is back online, it can't be reached and can't reach other nodes.`,
     instead: "Did you mean",
     options: "Suggestions",
   },
