@@ -89,6 +89,23 @@ describe("a user", () => {
     expect(await axe(page)).toEqual([]);
   });
 
+  test("gives all nodes to somebody else, and takes them back", async () => {
+    const mine = (await nodes()).filter((node) => node.tags.length === 0);
+    const other = mine.map((node) => node.user.name).find((name) => name !== owner) ?? "";
+    const ownerOf = async (name: string) => (await nodes()).find((node) => node.givenName === name)?.user.name;
+    await go(page, stage, "/admin/users");
+    await act(owner, "Change owner of nodes");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("New owner").selectOption({ label: other });
+    expect(await dialog.getByRole("option", { name: owner, exact: true }).count()).toBe(0);
+    expect(await axe(page)).toEqual([]);
+    await dialog.getByRole("button", { name: `Change owner of ${owned.length} node` }).click();
+    await dialog.waitFor({ state: "detached" });
+    for (const name of owned) expect(await ownerOf(name)).toBe(other);
+    await page.getByRole("button", { name: "Undo" }).first().click();
+    for (const name of owned) await eventually(async () => expect(await ownerOf(name)).toBe(owner));
+  });
+
   test("with nodes is deleted after the nodes are moved to somebody else", async () => {
     const mine = (await nodes()).filter((node) => node.tags.length === 0);
     const [leaver = "", heir = ""] = [...new Set(mine.map((node) => node.user.name))].filter((name) => name !== owner);

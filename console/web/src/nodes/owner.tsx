@@ -114,6 +114,7 @@ export function OwnersDialog({ nodes, onClose }: { nodes: readonly Node[]; onClo
   const owned = nodes.filter((node) => node.tags.length === 0);
   const moving = owned.filter((node) => node.user?.id !== id);
   const tagged = nodes.length - owned.length;
+  const owners = new Set(owned.map((node) => node.user?.id ?? ""));
 
   const send = async (which: readonly Node[], to: User) => {
     setBusy(true);
@@ -152,7 +153,8 @@ export function OwnersDialog({ nodes, onClose }: { nodes: readonly Node[]; onClo
         <>
           <p>{t.bodyMany}</p>
           <NameList names={owned.map((node) => printable(node.givenName))} />
-          <OwnerField value={id} onChange={setId} except={[]} autoFocus />
+          {/* The owner of all of them can't be the new one. */}
+          <OwnerField value={id} onChange={setId} except={owners.size === 1 ? [...owners] : []} autoFocus />
         </>
       )}
       {tagged > 0 && <Warning>{owned.length > 0 ? t.tagged(tagged) : t.allTagged}</Warning>}

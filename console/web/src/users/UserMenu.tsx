@@ -1,5 +1,5 @@
 import { useNavigate } from "@tanstack/react-router";
-import { KeyRound, PanelRight, Pencil, Server, Trash2 } from "lucide-react";
+import { KeyRound, PanelRight, Pencil, Server, Trash2, UserPen } from "lucide-react";
 import { type User, useCan } from "@/api";
 import { printable } from "@/text";
 import { userWords } from "@/text/users";
@@ -15,6 +15,7 @@ export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean
   const can = useCan();
   const users = useWrites("users:write");
   const keys = useWrites("preauthkeys:write");
+  const nodes = useWrites("nodes:write");
   return (
     <RowMenu name={printable(user.name)}>
       {!here && (
@@ -28,6 +29,11 @@ export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean
           onSelect={() => void navigate({ to: "/nodes", search: { q: `user:${user.name.toLowerCase()}` } as never })}
         >
           {t.nodes}
+        </MenuItem>
+      )}
+      {nodes.offered && user.nodeCount > 0 && (
+        <MenuItem icon={UserPen} why={nodes.why} onSelect={() => start({ name: "move", user })}>
+          {t.move}
         </MenuItem>
       )}
       {keys.offered && (

@@ -17,7 +17,7 @@ import { CreateKeyDialog, keyState } from "@/keys";
 import { reasons } from "@/nodes/bulk";
 import { Choice } from "@/nodes/conflict";
 import { NameList } from "@/nodes/NameList";
-import { moveCall, OwnerField, useOtherUsers } from "@/nodes/owner";
+import { moveCall, OwnerField, OwnersDialog, useOtherUsers } from "@/nodes/owner";
 import { useNodeWrites } from "@/nodes/writes";
 import { printable, text } from "@/text";
 import { owner as ownerWords } from "@/text/ownership";
@@ -44,7 +44,7 @@ import { removal, useUserWrites } from "./writes";
 /** An action on users that a person starts; a dialog asks for the rest. */
 export type UserAction =
   | { name: "create" }
-  | { name: "rename" | "key"; user: User }
+  | { name: "rename" | "key" | "move"; user: User }
   | { name: "delete"; users: readonly User[]; onDone?(): void };
 
 export default function UserDialogs({ action, onClose }: { action: UserAction; onClose(): void }) {
@@ -55,6 +55,8 @@ export default function UserDialogs({ action, onClose }: { action: UserAction; o
       return <Rename user={action.user} onClose={onClose} />;
     case "key":
       return <CreateKeyDialog user={action.user.name} onClose={onClose} />;
+    case "move":
+      return <Move user={action.user} onClose={onClose} />;
     default:
       return <Delete users={action.users} onDone={action.onDone} onClose={onClose} />;
   }
@@ -151,6 +153,12 @@ function Renamed({ user, theirs, onMine, onTheirs }: { user: User; theirs: strin
       <Choice onMine={onMine} onTheirs={onTheirs} />
     </div>
   );
+}
+
+/** Gives all nodes of a user to another one. */
+function Move({ user, onClose }: { user: User; onClose(): void }) {
+  const { data } = useAllNodes();
+  return data && <OwnersDialog nodes={nodesOf(data.items, user)} onClose={onClose} />;
 }
 
 /**

@@ -40,6 +40,7 @@ export const userWords = {
   actions: {
     open: "Open",
     nodes: "Show nodes",
+    move: "Change owner of nodes",
     key: "Create pre-auth key",
     rename: "Rename",
     delete: "Delete",
