@@ -58,7 +58,7 @@ describe("the list of nodes", () => {
     await page.getByRole("button", { name: "Clear selection" }).click();
 
     // All rows of the first group and the next heading are on the screen, whatever columns there is room for.
-    const reasons = /Key expired|Route pending|Tag without owner|Server offline|Flapping/;
+    const reasons = /Key expired|Route pending|Tag without owner|Offline|Flapping/;
     for (const width of [1440, 820]) {
       await page.setViewportSize({ width, height: 2400 });
       await eventually(async () => {

@@ -1,7 +1,18 @@
 import { CopyButton } from "./copy";
 
 /** A command to copy. Long ones break between words where possible; the copied text has no line breaks. */
-export function Command({ value, what, onCopied }: { value: string; what: string; onCopied?(): void }) {
+export function Command({
+  value,
+  what,
+  incomplete,
+  onCopied,
+}: {
+  value: string;
+  what: string;
+  /** There is nothing to copy yet. */
+  incomplete?: boolean;
+  onCopied?(): void;
+}) {
   return (
     <div className="flex items-start gap-2 rounded-md bg-chip py-1.5 pr-1.5 pl-3 text-left">
       <code className="min-w-0 flex-1 py-1 font-mono text-12 leading-4 whitespace-pre-wrap text-ink">
@@ -16,7 +27,7 @@ export function Command({ value, what, onCopied }: { value: string; what: string
           ),
         )}
       </code>
-      <CopyButton value={value} what={what} onCopied={onCopied} />
+      {!incomplete && <CopyButton value={value} what={what} onCopied={onCopied} />}
     </div>
   );
 }

@@ -91,7 +91,7 @@ function Made({ made, unruled, onTaken }: { made: PreAuthKey; unruled: string[];
   return (
     <div className="space-y-3">
       <p className="text-ink-2">
-        {t.keyMade} <Time at={made.expiration} format={t.keyEnds} />
+        {t.keyMade} <Time at={made.expiration} format={t.keyEnds} /> {t.keyTags(made.aclTags.join(", "))}
       </p>
       <div className="flex gap-2">
         <input

@@ -52,6 +52,7 @@ export function Steps({
               <Command
                 value={joinLine(computer, coordinator.url, withKey ? keyValue || "…" : "", options)}
                 what={t.command}
+                incomplete={withKey && !keyValue}
                 onCopied={onTaken}
               />
             </li>

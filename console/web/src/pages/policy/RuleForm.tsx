@@ -98,7 +98,7 @@ export default function RuleForm({
           )}
         </Field>
       </div>
-      <Field label={t.comment}>
+      <Field label={t.comment} hint={t.commentAbout}>
         {(control) => (
           <Input
             {...control}

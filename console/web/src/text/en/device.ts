@@ -26,6 +26,7 @@ export const device = {
   keyValue: "Pre-auth key",
   keyValueCopy: "key",
   keyEnds: (when: string) => `It expires ${when}.`,
+  keyTags: (tags: string) => `Nodes that join with it get ${tags}.`,
   keyFailed: "Couldn't create the key",
   keyFirst: "Create the key first. The command will include it.",
   steps: "On the device",
