@@ -8,7 +8,7 @@ import { Button, Field, IconButton, Input, Select } from "@/ui";
 import { Combobox, type Option } from "@/ui/combobox";
 import type { Document } from "./document";
 import { type Network, suggestionsAt } from "./names";
-import { ruleOf } from "./ruleForm";
+import { inPolicy, nodesNamed, ruleOf } from "./ruleForm";
 
 const t = policyForms.rule;
 
@@ -64,7 +64,8 @@ export default function RuleForm({
         error={shown.who}
         names={form.who}
         onChange={(who) => setForm({ ...form, who })}
-        offered={() => offered("src", document, network)}
+        offered={(typed) => offered("src", typed, document, network)}
+        named={(name) => inPolicy(name, document, network)}
       />
       <Names
         label={t.what}
@@ -72,7 +73,8 @@ export default function RuleForm({
         error={shown.what}
         names={form.what}
         onChange={(what) => setForm({ ...form, what })}
-        offered={() => offered("dst", document, network)}
+        offered={(typed) => offered("dst", typed, document, network)}
+        named={(name) => inPolicy(name, document, network)}
       />
       <div className="grid grid-cols-[1fr_auto] gap-2">
         <Field label={t.ports} error={shown.ports} hint={shown.ports ? undefined : t.portsHint}>
@@ -122,12 +124,13 @@ export default function RuleForm({
   );
 }
 
-/** Names that fit a part of a rule, with what is known about them. */
-const offered = (field: "src" | "dst", document: Document, network: Network): Option[] =>
-  suggestionsAt(["acls", 0, field], false, "", document, network).map(({ label, detail }) => ({
-    value: label,
-    note: detail,
-  }));
+/** Names that fit a part of a rule and contain a text, with what is known about them. */
+const offered = (field: "src" | "dst", typed: string, document: Document, network: Network): Option[] => [
+  ...suggestionsAt(["acls", 0, field], false, "", document, network)
+    .filter(({ label }) => label.toLowerCase().includes(typed))
+    .map(({ label, detail }) => ({ value: label, note: detail })),
+  ...nodesNamed(typed, network),
+];
 
 /** The lines as they will be inserted. */
 function Preview({ text, broken, rule }: { text: string; broken: boolean; rule: RuleEntry }) {
@@ -152,24 +155,32 @@ function Names({
   names,
   onChange,
   offered,
+  named,
 }: {
   label: string;
   hint: string;
   error?: string;
   names: readonly string[];
   onChange(names: string[]): void;
-  offered(): readonly Option[];
+  /** The suggestions for a text in lower case. */
+  offered(typed: string): readonly Option[];
+  /** What the policy uses for a name. */
+  named(name: string): readonly string[];
 }) {
   const [typed, setTyped] = useState("");
   const add = (added: string) => {
-    const more = added.split(/[\s,]+/).filter((name) => name && !names.includes(name));
+    const more = added
+      .split(/[\s,]+/)
+      .filter(Boolean)
+      .flatMap(named)
+      .filter((name) => !names.includes(name));
     if (more.length > 0) onChange([...names, ...new Set(more)]);
     setTyped("");
   };
   const suggest = (text: string) => {
     const wanted = text.trim().toLowerCase();
-    return offered()
-      .filter(({ value }) => value.toLowerCase().includes(wanted) && !names.includes(value))
+    return offered(wanted)
+      .filter(({ value }) => !names.includes(value))
       .slice(0, 40);
   };
   return (

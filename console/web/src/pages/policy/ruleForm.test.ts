@@ -1,10 +1,29 @@
 import { describe, expect, it } from "vitest";
+import type { Node, User } from "@/api";
 import { addRule } from "@/policy/edits";
-import { portsOf, ruleOf } from "./ruleForm";
+import { readDocument } from "./document";
+import { inPolicy, nodesNamed, portsOf, ruleOf } from "./ruleForm";
 
 const input = (part: object) => ({ who: ["ana@"], what: ["tag:db"], ports: "", proto: "", comment: "", ...part });
 
+const network = {
+  nodes: [
+    { givenName: "db-1", ipAddresses: ["100.64.0.1", "fd00::1"] },
+    { givenName: "ana", ipAddresses: ["100.64.0.2", "fd00::2"] },
+  ] as Node[],
+  users: [{ name: "ana" }] as User[],
+};
+
 describe("the form of a rule", () => {
+  it("uses the addresses of a node, because rules can't use its name", () => {
+    const document = readDocument('{"hosts": {"printer": "10.0.0.9"}}');
+    const named = (name: string) => inPolicy(name, document, network);
+    expect(nodesNamed("db", network)).toEqual([{ value: "db-1", note: "100.64.0.1" }]);
+    expect(nodesNamed("", network)).toEqual([]);
+    expect(named("DB-1")).toEqual(["100.64.0.1", "fd00::1"]);
+    expect(["ana", "printer", "tag:db"].flatMap(named)).toEqual(["ana", "printer", "tag:db"]);
+  });
+
   it("writes who reaches what on which ports", () => {
     const { rule } = ruleOf(input({ what: ["tag:db", "fd00::1"], ports: "5432, 8000-8100", proto: "tcp" }));
     expect(rule).toEqual({

@@ -1,6 +1,9 @@
+import { ipv4Of } from "@/nodes/facts";
 import type { RuleEntry } from "@/policy/edits";
 import { destinationOf } from "@/policy/tests";
 import { policyForms } from "@/text/en/policyForms";
+import type { Document } from "./document";
+import { fits, type Network } from "./names";
 
 export interface RuleInput {
   who: readonly string[];
@@ -34,6 +37,20 @@ export function ruleOf({ who, what, ports, proto, comment }: RuleInput): {
     },
     errors,
   };
+}
+
+/** Nodes whose name contains a text in lower case, as suggestions. */
+export const nodesNamed = (typed: string, { nodes }: Network) =>
+  typed === ""
+    ? []
+    : nodes
+        .filter((node) => node.givenName.toLowerCase().includes(typed))
+        .map((node) => ({ value: node.givenName, note: ipv4Of(node) }));
+
+/** What a rule uses for a name. It can't use the names of nodes, so it gets all addresses of the node. */
+export function inPolicy(name: string, document: Document, { nodes, users }: Network): string[] {
+  if (document.hosts.has(name) || users.some((user) => fits(user, name))) return [name];
+  return nodes.find((node) => node.givenName.toLowerCase() === name.toLowerCase())?.ipAddresses ?? [name];
 }
 
 /** Ports in the syntax of rules; all if the field is empty, null if they are invalid. */
