@@ -58,7 +58,7 @@ describe("the access map", () => {
     await panel.getByText("No access").waitFor();
     expect(await axe(page)).toEqual([]);
     await panel.getByRole("button", { name: "Check access" }).click();
-    await page.getByText("Not allowed").waitFor();
+    await page.getByRole("region", { name: "Answer" }).getByText("Not allowed").waitFor();
     await page.getByRole("button", { name: "Clear result" }).click();
   });
 
@@ -79,7 +79,7 @@ describe("the access map", () => {
 
   test("explains why access is missing, with the closest rules", async () => {
     await ask("bjorn", "tag:db", "5432");
-    await page.getByText("Not allowed").waitFor();
+    await page.getByRole("region", { name: "Answer" }).getByText("Not allowed").waitFor();
     await page.getByText("source must be group:ops").waitFor();
     expect(await axe(page)).toEqual([]);
   });
@@ -125,7 +125,7 @@ describe("the access map", () => {
     await page.keyboard.press("Escape");
     expect(await gained.evaluate((e) => e === document.activeElement)).toBe(true);
     await page.getByRole("button", { name: "Show active policy" }).click();
-    await page.getByText("Not allowed").waitFor();
+    await page.getByRole("region", { name: "Answer" }).getByText("Not allowed").waitFor();
     expect(await gained.count()).toBe(0);
   });
 
@@ -218,7 +218,7 @@ describe("the access map", () => {
   test("offers no edits to a read-only key", async () => {
     const key = (await stage.key("--role", "read")).trim();
     const reader = await signedIn(stage, "/admin/access?from=bjorn&to=tag:db&port=5432", {}, key);
-    await reader.getByText("Not allowed").waitFor();
+    await reader.getByRole("region", { name: "Answer" }).getByText("Not allowed").waitFor();
     expect(await reader.getByRole("button", { name: /Draft a rule|Add as test/ }).count()).toBe(0);
     await closeWindow(reader);
   });

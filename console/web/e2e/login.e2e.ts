@@ -389,7 +389,7 @@ describe("the console", () => {
   test("says that the server is unreachable, and recovers by itself", async () => {
     const page = await signedIn(stage, "/admin/users");
     allow(page, refused, /ERR_/);
-    await page.getByRole("cell", { name: "mallory" }).first().waitFor();
+    await page.getByRole("rowheader", { name: "mallory" }).first().waitFor();
     await stage.serverIs(false);
     await page.getByText(/Server unreachable since/).waitFor({ timeout: 30_000 });
     expect(await page.getByText("mallory").count()).toBeGreaterThan(0);

@@ -112,7 +112,7 @@ describe("the list of nodes", () => {
     const [first, second] = (await rows().evaluateAll((all) =>
       all.map((r) => (r as HTMLElement).dataset.row),
     )) as string[];
-    const cells = (id = "") => page.locator(`tr[data-row="${id}"] td`);
+    const cells = (id = "") => page.locator(`tr[data-row="${id}"] > *`);
     await cells(first).nth(5).click();
     await eventually(() => expect(open()).toBe(first));
     await cells(second)

@@ -102,7 +102,7 @@ function OneWay({
   return (
     <section className="min-w-0">
       <div className="flex items-center gap-3 pb-2">
-        <h3 className="flex-1 text-13 font-semibold">{title}</h3>
+        <h2 className="flex-1 text-13 font-semibold">{title}</h2>
         {check && <MapLink search={check}>{t.node.check}</MapLink>}
         {map && <MapLink search={map}>{t.node.map}</MapLink>}
       </div>

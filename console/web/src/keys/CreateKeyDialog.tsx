@@ -106,15 +106,15 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
             />
           )}
           <LifeField choices={t.lives} value={form.life} onChange={(life) => set({ life })} />
-          <Option
+          <Checkbox
             label={t.reusable}
-            hint={t.reusableHint}
+            about={t.reusableHint}
             checked={form.reusable}
             onChange={(reusable) => set({ reusable })}
           />
-          <Option
+          <Checkbox
             label={t.ephemeral}
-            hint={t.ephemeralHint}
+            about={t.ephemeralHint}
             checked={form.ephemeral}
             onChange={(ephemeral) => set({ ephemeral })}
           />
@@ -153,25 +153,6 @@ function LongLived({ form, tags }: { form: Form; tags: readonly string[] }) {
   if (end === null || !isLongLived(form.reusable, end, now)) return null;
   const powerful = tags.filter((tag) => policy?.powerful.includes(tag));
   return <Warning>{powerful.length > 0 ? t.powerful(powerful) : t.long}</Warning>;
-}
-
-function Option({
-  label,
-  hint,
-  checked,
-  onChange,
-}: {
-  label: string;
-  hint: string;
-  checked: boolean;
-  onChange(on: boolean): void;
-}) {
-  return (
-    <div className="text-ink">
-      <Checkbox label={label} checked={checked} onChange={onChange} />
-      <p className="pl-6 text-12 text-ink-2">{hint}</p>
-    </div>
-  );
 }
 
 /** The new key, shown once, with the command that uses it. */

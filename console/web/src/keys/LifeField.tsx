@@ -1,6 +1,6 @@
 import { useId } from "react";
 import { text } from "@/text";
-import { Choices, Input, Select, useNow, usePreferences } from "@/ui";
+import { announce, Choices, Input, Select, useNow, usePreferences } from "@/ui";
 import { endOf, type Life, momentWords, type Unit } from "./life";
 
 /** The lifetime of a key, with the time at which it expires. */
@@ -18,13 +18,19 @@ export function LifeField({
   const { timeZone } = usePreferences();
   const end = endOf(value, now);
   const id = useId();
+  const words = (at: number | null) => (at === null ? t.bad : t.ends(momentWords(at, now, timeZone)));
+  // Not a live region: it changes every minute.
+  const change = (life: Life) => {
+    onChange(life);
+    announce(words(endOf(life, now)));
+  };
   return (
     <div className="space-y-2">
       <Choices
         label={t.label}
         choices={{ ...choices, custom: t.custom }}
         value={value.choice}
-        onChange={(choice) => onChange({ ...value, choice })}
+        onChange={(choice) => change({ ...value, choice })}
       />
       {value.choice === "custom" && (
         <div className="flex gap-2">
@@ -35,12 +41,12 @@ export function LifeField({
             inputMode="numeric"
             className="w-24!"
             value={value.count}
-            onChange={(e) => onChange({ ...value, count: e.target.value })}
+            onChange={(e) => change({ ...value, count: e.target.value })}
           />
           <Select
             aria-label={t.unit}
             value={value.unit}
-            onChange={(e) => onChange({ ...value, unit: e.target.value as Unit })}
+            onChange={(e) => change({ ...value, unit: e.target.value as Unit })}
           >
             {(Object.keys(t.units) as Unit[]).map((unit) => (
               <option key={unit} value={unit}>
@@ -50,8 +56,8 @@ export function LifeField({
           </Select>
         </div>
       )}
-      <p id={id} className={end === null ? "text-12 text-bad" : "text-12 text-ink-2"} aria-live="polite">
-        {end === null ? t.bad : t.ends(momentWords(end, now, timeZone))}
+      <p id={id} className={end === null ? "text-12 text-bad" : "text-12 text-ink-2"}>
+        {words(end)}
       </p>
     </div>
   );

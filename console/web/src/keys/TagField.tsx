@@ -2,7 +2,7 @@ import { clsx } from "clsx";
 import { Plus, X } from "lucide-react";
 import { type KeyboardEvent, useId, useRef, useState } from "react";
 import { text } from "@/text";
-import { Field } from "@/ui";
+import { announce, Field } from "@/ui";
 import { chipsOf, completeTag, enteredTag, notATag, tagsToOffer, typedTags, withoutTag } from "./facts";
 import { usePolicyTags } from "./policyTags";
 
@@ -45,6 +45,10 @@ export function TagField({
   const set = (next: string) => {
     setActive(null);
     onChange(next);
+    const after = chipsOf(next).chips;
+    const added = after.filter((tag) => !chips.includes(tag));
+    const removed = chips.filter((tag) => !after.includes(tag));
+    if (added.length + removed.length > 0) announce([...added.map(t.added), ...removed.map(t.removed)].join(", "));
   };
   const add = (tag: string) => set(completeTag(value, tag));
   const remove = (tag: string) => {

@@ -8,19 +8,22 @@ import { Logo } from "./Rail";
 export function Frame({ children }: { children?: ReactNode }) {
   return (
     <div className="grid h-dvh grid-cols-[216px_minmax(0,1fr)] bg-canvas text-ink max-md:grid-cols-[minmax(0,1fr)]">
-      <aside className="flex min-h-0 flex-col border-r border-line bg-surface max-md:hidden">
+      <nav
+        aria-label={text.shell.mainNav}
+        className="flex min-h-0 flex-col border-r border-line bg-surface max-md:hidden"
+      >
         <div className="flex h-14 shrink-0 items-center gap-2.5 px-4">
           <Logo />
           <div className="text-13 font-semibold">{text.common.console}</div>
         </div>
-        <nav aria-label={text.shell.mainNav} className="min-h-0 flex-1 overflow-y-auto px-2 pt-1">
+        <div className="min-h-0 flex-1 overflow-y-auto px-2 pt-1">
           <Links pages={mainPages} />
           <h2 className="px-2 pt-5 pb-1 text-11 font-semibold tracking-[0.06em] text-ink-3 uppercase">
             {text.shell.access}
           </h2>
           <Links pages={accessPages} />
-        </nav>
-      </aside>
+        </div>
+      </nav>
       <div className="flex min-h-0 min-w-0 flex-col">
         <header className="h-14 shrink-0 border-b border-line bg-surface" />
         {children}
@@ -49,8 +52,9 @@ const Links = ({ pages }: { pages: readonly PageLink[] }) => (
 export function SessionFailed({ error, onRetry }: { error: Error; onRetry(): void }) {
   return (
     <Frame>
-      <Banner tone="warn">{text.shell.sessionRetry}</Banner>
       <main className="min-h-0 flex-1 overflow-y-auto">
+        <h1 className="sr-only">{text.common.console}</h1>
+        <Banner tone="warn">{text.shell.sessionRetry}</Banner>
         <ErrorState title={text.shell.sessionFailed} error={error} onRetry={onRetry} />
       </main>
     </Frame>

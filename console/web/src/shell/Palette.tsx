@@ -49,7 +49,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
             event.preventDefault();
             onClose();
           }}
-          className="layer-in fixed top-[10vh] left-1/2 z-50 w-[calc(100vw-32px)] max-w-[560px] -translate-x-1/2 overflow-hidden rounded-lg border border-line-strong bg-raised shadow-bar outline-none"
+          className="layer-in fixed inset-x-4 top-[10vh] z-50 mx-auto max-w-[560px] overflow-hidden rounded-lg border border-line-strong bg-raised shadow-bar outline-none"
         >
           <Dialog.Title className="sr-only">{text.shell.paletteTitle}</Dialog.Title>
           <Command label={text.shell.paletteTitle} shouldFilter={false} loop value={chosen} onValueChange={setChosen}>

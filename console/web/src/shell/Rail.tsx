@@ -1,7 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useRouterState } from "@tanstack/react-router";
+import { clsx } from "clsx";
 import { BookOpen, Settings } from "lucide-react";
 import { Dialog } from "radix-ui";
+import { useId } from "react";
 import { loginsQuery, serverQuery, sshQuery, useAllNodes, useCan, useConnection, useSession, useUsers } from "@/api";
 import { hostOf } from "@/api/session";
 import { waitingRoutes } from "@/nodes";
@@ -14,11 +16,7 @@ import { ReadOnlyBadge } from "./TopBar";
 
 /** The main navigation. Badges appear only where something waits for a person. */
 export function Rail() {
-  return (
-    <aside className="flex min-h-0 flex-col border-r border-line bg-surface max-md:hidden">
-      <RailContent />
-    </aside>
-  );
+  return <RailContent className="border-r border-line bg-surface max-md:hidden" />;
 }
 
 /** The navigation on a phone, over the page. */
@@ -33,20 +31,21 @@ export function RailSheet({ onClose }: { onClose(): void }) {
           className="fixed inset-y-0 left-0 z-50 flex w-[264px] flex-col bg-surface shadow-bar outline-none"
         >
           <Dialog.Title className="sr-only">{text.shell.mainNav}</Dialog.Title>
-          <RailContent />
+          <RailContent className="flex-1" />
         </Dialog.Content>
       </Dialog.Portal>
     </Dialog.Root>
   );
 }
 
-function RailContent() {
+function RailContent({ className }: { className: string }) {
   const { coordinator } = useSession();
   const can = useCan();
   const counts = useCounts();
   const allowed = (page: PageLink) => !page.right || can(page.right);
+  const access = useId();
   return (
-    <>
+    <nav aria-label={text.shell.mainNav} className={clsx("flex min-h-0 flex-col", className)}>
       <div className="flex h-14 shrink-0 items-center gap-2.5 px-4">
         <Logo />
         <div className="min-w-0">
@@ -55,23 +54,23 @@ function RailContent() {
         </div>
         <ReadOnlyBadge className="ml-auto md:hidden" />
       </div>
-      <nav aria-label={text.shell.mainNav} className="min-h-0 flex-1 overflow-y-auto px-2 pt-1">
+      <div className="min-h-0 flex-1 overflow-y-auto px-2 pt-1">
         <ul className="space-y-0.5">
           {mainPages.filter(allowed).map((page) => (
             <Item key={page.to} page={page} {...counts[page.to]} />
           ))}
         </ul>
         {accessPages.some(allowed) && (
-          <h2 className="px-2 pt-5 pb-1 text-11 font-semibold tracking-[0.06em] text-ink-3 uppercase">
+          <h2 id={access} className="px-2 pt-5 pb-1 text-11 font-semibold tracking-[0.06em] text-ink-3 uppercase">
             {text.shell.access}
           </h2>
         )}
-        <ul className="space-y-0.5">
+        <ul aria-labelledby={access} className="space-y-0.5">
           {accessPages.filter(allowed).map((page) => (
             <Item key={page.to} page={page} />
           ))}
         </ul>
-      </nav>
+      </div>
       <div className="shrink-0 border-t border-line p-2 pt-2.5 text-12 text-ink-2">
         <Health />
         <Link
@@ -84,7 +83,7 @@ function RailContent() {
         </Link>
         <Documentation />
       </div>
-    </>
+    </nav>
   );
 }
 

@@ -13,6 +13,7 @@ import { nextTheme } from "@/ui/preferences";
 import { useKeyboard, useShortcuts } from "@/ui/shortcuts";
 import { useActions } from "./actions";
 import { KeyHelp } from "./KeyHelp";
+import { usePageChange } from "./pageChange";
 import { accessPages, mainPages } from "./pages";
 import { Rail, RailSheet } from "./Rail";
 import { TopBar } from "./TopBar";
@@ -29,6 +30,7 @@ export function Shell() {
     return () => clearTimeout(soon);
   }, []);
   useKeyboard();
+  usePageChange();
   // The palette may still have to be loaded: what is typed from now on is for its field.
   const openPalette = () => {
     holdKeys(close);

@@ -1,11 +1,12 @@
 import { useSyncExternalStore } from "react";
 
 const listeners = new Set<() => void>();
-let said = { polite: "", assertive: "" };
+let said = { polite: "", assertive: "", page: "" };
 
-/** Announces something to screen readers: counts politely, failures at once. */
-export function announce(words: string, how: "polite" | "assertive" = "polite") {
-  said = { ...said, [how]: words };
+/** Announces something to screen readers: counts and the title of a new page politely, failures at once. */
+export function announce(words: string, how: keyof typeof said = "polite") {
+  // The same words again are announced only if the text of the region changes.
+  said = { ...said, [how]: said[how] === words ? `${words}\u00a0` : words };
   for (const tell of listeners) tell();
 }
 
@@ -14,9 +15,9 @@ function subscribe(tell: () => void) {
   return () => listeners.delete(tell);
 }
 
-/** The two live regions of the page for announcements. */
+/** The live regions of the page for announcements. The title of a new page does not replace what led to it. */
 export function LiveRegions() {
-  const { polite, assertive } = useSyncExternalStore(subscribe, () => said);
+  const { polite, assertive, page } = useSyncExternalStore(subscribe, () => said);
   return (
     <>
       <div className="sr-only" aria-live="polite">
@@ -24,6 +25,9 @@ export function LiveRegions() {
       </div>
       <div className="sr-only" aria-live="assertive">
         {assertive}
+      </div>
+      <div className="sr-only" aria-live="polite">
+        {page}
       </div>
     </>
   );

@@ -64,7 +64,7 @@ export function IconButton({
   ...rest
 }: Omit<ComponentProps<"button">, "children"> & { label: string; icon: LucideIcon; tip?: ReactNode; why?: string }) {
   return (
-    <Tip label={why || tip}>
+    <Tip label={why || tip} repeats={!why && tip === label}>
       <button
         type="button"
         aria-label={label}

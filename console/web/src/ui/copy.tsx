@@ -51,7 +51,7 @@ export function CopyButton({
   const label = text.common.copy(what);
   const shown = { idle: label, done: text.common.copied, failed: text.common.copyByHand }[state];
   return (
-    <Tip label={shown}>
+    <Tip label={shown} repeats>
       <button
         type="button"
         aria-label={label}

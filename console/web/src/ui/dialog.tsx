@@ -5,7 +5,7 @@ import { type FormEvent, type ReactNode, useEffect, useId, useRef, useState } fr
 import { text } from "@/text";
 import { Button, IconButton } from "./button";
 import { Field, Input } from "./field";
-import { returnFocus } from "./focus";
+import { focusOnMistake, returnFocus, useBorrowedFocus } from "./focus";
 import { busy } from "./shortcuts";
 
 interface DialogProps {
@@ -23,10 +23,11 @@ interface DialogProps {
 
 /** A modal dialog. It is open while it is rendered, traps the focus, and returns it. */
 export function Dialog({ title, children, footer, onClose, sticky, wide, onSubmit }: DialogProps) {
-  const submit = (event: FormEvent) => {
+  const submit = (event: FormEvent<HTMLElement>) => {
     event.preventDefault();
     event.stopPropagation();
     onSubmit?.();
+    focusOnMistake(event.currentTarget);
   };
   const hold = (event: Event) => sticky && event.preventDefault();
   const Body = onSubmit ? "form" : "div";
@@ -47,7 +48,7 @@ export function Dialog({ title, children, footer, onClose, sticky, wide, onSubmi
           onEscapeKeyDown={hold}
           onInteractOutside={hold}
           className={clsx(
-            "layer-in fixed top-[12vh] left-1/2 z-50 flex max-h-[80vh] w-[calc(100vw-32px)] -translate-x-1/2 flex-col rounded-lg border border-line-strong bg-raised shadow-bar outline-none",
+            "layer-in fixed inset-x-4 top-[12vh] z-50 mx-auto flex max-h-[80vh] flex-col rounded-lg border border-line-strong bg-raised shadow-bar outline-none",
             wide ? "max-w-[720px]" : "max-w-[460px]",
           )}
         >
@@ -162,14 +163,7 @@ export function SidePanel({
 }) {
   const id = useId();
   const panel = useRef<HTMLElement>(null);
-  useEffect(() => {
-    const before = document.activeElement;
-    panel.current?.focus({ preventScroll: true });
-    return () => {
-      if ((before instanceof HTMLElement || before instanceof SVGElement) && before.isConnected)
-        before.focus({ preventScroll: true });
-    };
-  }, []);
+  useBorrowedFocus(() => panel.current);
   const closes = useRef(onClose);
   closes.current = onClose;
   useEffect(() => {
@@ -190,7 +184,7 @@ export function SidePanel({
         event.stopPropagation();
         onClose();
       }}
-      className="sheet-in z-20 flex w-[440px] shrink-0 flex-col border-l border-line bg-surface outline-none max-[1100px]:fixed max-[1100px]:top-14 max-[1100px]:right-0 max-[1100px]:bottom-0 max-[1100px]:shadow-bar max-md:top-0 max-md:w-full max-md:shadow-none"
+      className="sheet-in z-20 flex w-[440px] shrink-0 flex-col border-l border-line bg-surface outline-none max-[1100px]:fixed max-[1100px]:z-40 max-[1100px]:top-14 max-[1100px]:right-0 max-[1100px]:bottom-0 max-[1100px]:shadow-bar max-md:top-0 max-md:w-full max-md:shadow-none"
     >
       <div className="flex h-14 shrink-0 items-center gap-2 border-b border-line pr-3 pl-5">
         <h2 id={id} className="min-w-0 flex-1 truncate text-14 font-semibold">

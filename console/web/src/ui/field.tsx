@@ -79,12 +79,15 @@ export function Checkbox({
   onChange,
   label,
   hideLabel,
+  about,
   disabled,
 }: {
   checked: boolean | "indeterminate";
   onChange(checked: boolean, event?: { shiftKey: boolean }): void;
   label: string;
   hideLabel?: boolean;
+  /** What it means, in smaller text below it. */
+  about?: string;
   disabled?: boolean;
 }) {
   const id = useId();
@@ -99,6 +102,7 @@ export function Checkbox({
       data-state={checked === "indeterminate" ? checked : checked ? "checked" : "unchecked"}
       disabled={disabled}
       aria-label={hideLabel ? label : undefined}
+      aria-describedby={about ? `${id}-about` : undefined}
       onClick={(event) => onChange(checked !== true, event)}
       // As in every browser, Enter does not toggle a checkbox.
       onKeyDown={(event) => event.key === "Enter" && event.preventDefault()}
@@ -112,13 +116,22 @@ export function Checkbox({
     </button>
   );
   if (hideLabel) return control;
-  return (
+  const line = (
     <span className="inline-flex items-center gap-2">
       {control}
       <label htmlFor={id} className="text-ink">
         {label}
       </label>
     </span>
+  );
+  if (!about) return line;
+  return (
+    <div>
+      {line}
+      <p id={`${id}-about`} className="pl-6 text-12 text-ink-2">
+        {about}
+      </p>
+    </div>
   );
 }
 

@@ -1,9 +1,10 @@
 import { clsx } from "clsx";
 import { Check, ChevronRight, type LucideIcon, MoreHorizontal } from "lucide-react";
 import { DropdownMenu as M, Slot } from "radix-ui";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import { text } from "@/text";
 import { Kbd } from "./badge";
+import { landmark, openedFrom } from "./focus";
 import { Tip } from "./tip";
 
 /**
@@ -22,6 +23,10 @@ export function Menu({
   label?: string;
 }) {
   const [ready, setReady] = useState<"no" | "focused" | "open" | "yes">("no");
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (ready === "open") openedFrom(button.current);
+  }, [ready]);
   if (ready === "no")
     return (
       <Slot.Root
@@ -40,11 +45,17 @@ export function Menu({
       </Slot.Root>
     );
   return (
-    <M.Root modal={false} defaultOpen={ready === "open"}>
-      <M.Trigger asChild autoFocus={ready === "focused"}>
+    <M.Root
+      modal={false}
+      defaultOpen={ready === "open"}
+      onOpenChange={(open) => {
+        if (open) openedFrom(button.current);
+      }}
+    >
+      <M.Trigger ref={button} asChild autoFocus={ready === "focused"}>
         {trigger}
       </M.Trigger>
-      <M.Portal>
+      <M.Portal container={landmark()}>
         <M.Content
           align={align}
           sideOffset={4}
@@ -159,8 +170,10 @@ export function MenuRadio<V extends string>({
 
 export function MenuGroup({ label, children }: { label: string; children: ReactNode }) {
   return (
-    <M.Group>
-      <M.Label className="px-2 pt-2 pb-1 text-11 font-semibold text-ink-3">{label}</M.Label>
+    <M.Group aria-label={label}>
+      <M.Label aria-hidden className="px-2 pt-2 pb-1 text-11 font-semibold text-ink-3">
+        {label}
+      </M.Label>
       {children}
     </M.Group>
   );

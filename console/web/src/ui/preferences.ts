@@ -59,6 +59,8 @@ export function nextTheme() {
   setPreference("theme", themes[(themes.indexOf(current.theme) + 1) % themes.length] ?? "system");
 }
 
+export const readPreferences = () => current;
+
 export function usePreferences(): Preferences {
   return useSyncExternalStore(
     (tell) => {

@@ -1,6 +1,7 @@
 import { Copy, Download } from "lucide-react";
 import { type ReactNode, useRef, useState } from "react";
 import { text } from "@/text";
+import { announce } from "./announce";
 import { Button } from "./button";
 import { copyText } from "./copy";
 import { Dialog } from "./dialog";
@@ -39,6 +40,7 @@ export function SecretReveal({
   const copy = async () => {
     const done = await copyText(value);
     setCopied(done);
+    announce(done ? text.common.copied : text.common.copyByHand);
     if (!done) field.current?.select();
   };
   return (
@@ -73,7 +75,7 @@ export function SecretReveal({
           autoComplete="off"
         />
         <Button icon={Copy} onClick={copy}>
-          {copied ? text.common.copied : text.common.copy("").trim()}
+          {copied ? text.common.copied : text.common.copySecret}
         </Button>
         <Button icon={Download} onClick={() => download("fairlead.env", "text/plain", `${variable}=${value}\n`)}>
           {text.common.downloadEnv}

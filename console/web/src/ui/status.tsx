@@ -1,10 +1,13 @@
 import { CircleAlert, CircleCheck, X } from "lucide-react";
-import { useEffect, useSyncExternalStore } from "react";
+import { useEffect, useId, useRef, useState, useSyncExternalStore } from "react";
 import { ApiError } from "@/api/client";
 import { text } from "@/text";
 import { announce } from "./announce";
 import { IconButton } from "./button";
+import { focusBack } from "./focus";
 import { useFootHeight } from "./foot";
+import { readPreferences } from "./preferences";
+import { useShortcuts } from "./shortcuts";
 
 interface Message {
   id: number;
@@ -38,7 +41,7 @@ const status = {
   /** Something succeeded; with undo, it can be undone for 6 seconds. */
   done(words: string, undo?: () => void) {
     add({ words, action: undo && { label: text.common.undo, run: undo } });
-    announce(words);
+    announce(undo && readPreferences().singleKeys ? `${words}. ${text.common.undoByKey}` : words);
   },
   /** Something failed. */
   failed(words: string, error: unknown, action?: Message["action"]) {
@@ -61,35 +64,75 @@ export function StatusLine() {
     () => messages,
   );
   const foot = useFootHeight();
+  const undoable = shown.findLast(({ action, failure }) => action && !failure);
+  useShortcuts([
+    {
+      keys: "z",
+      label: text.common.undoLast,
+      group: text.shell.groups.everywhere,
+      run: () => undoable && act(undoable),
+    },
+  ]);
+  if (shown.length === 0) return null;
   return (
     // Next to the navigation, and above the bars at the bottom of the page.
-    <div
+    <section
+      aria-label={text.common.messages}
+      data-messages
       style={{ bottom: foot + 16 }}
       className="pointer-events-none fixed left-4 z-50 flex w-[calc(100vw-32px)] max-w-[400px] max-h-[calc(100dvh-32px)] flex-col gap-2 overflow-y-auto md:left-[232px]"
     >
       {shown.map((message) => (
         <Line key={message.id} message={message} />
       ))}
-    </div>
+    </section>
   );
 }
 
-function Line({ message: { id, words, failure, action } }: { message: Message }) {
-  const stays = failure !== undefined;
+/** Does what a message offers. */
+function act({ id, action }: Message) {
+  dismiss(id);
+  action?.run();
+}
+
+function Line({ message }: { message: Message }) {
+  const { id, words, failure, action } = message;
+  const [held, setHeld] = useState(false);
+  const line = useRef<HTMLDivElement>(null);
+  const about = useId();
+  // A message that somebody reads or is about to use stays.
+  const stays = failure !== undefined || held;
   useEffect(() => {
     if (stays) return;
     const timer = setTimeout(() => dismiss(id), undoTime);
     return () => clearTimeout(timer);
   }, [stays, id]);
+  // The focus does not get lost with the message.
+  useEffect(() => {
+    const own = line.current;
+    return () => {
+      if (own?.contains(document.activeElement)) focusBack();
+    };
+  }, []);
   return (
-    <div className="layer-in pointer-events-auto flex shrink-0 items-start gap-2.5 rounded-lg border border-line-strong bg-raised py-2 pr-2 pl-3 text-13 shadow-menu">
+    // biome-ignore lint/a11y/noStaticElementInteractions: it only stays while the pointer or the focus is on it
+    <div
+      ref={line}
+      onPointerEnter={() => setHeld(true)}
+      onPointerLeave={() => setHeld(false)}
+      onFocus={() => setHeld(true)}
+      onBlur={() => setHeld(false)}
+      className="layer-in pointer-events-auto flex shrink-0 items-start gap-2.5 rounded-lg border border-line-strong bg-raised py-2 pr-2 pl-3 text-13 shadow-menu"
+    >
       {failure ? (
         <CircleAlert className="mt-1.5 size-4 shrink-0 text-bad" aria-hidden />
       ) : (
         <CircleCheck className="mt-1.5 size-4 shrink-0 text-ok" aria-hidden />
       )}
       <div className="min-w-0 flex-1 py-1 break-words">
-        <div className={failure && "font-medium"}>{words}</div>
+        <div id={about} className={failure && "font-medium"}>
+          {words}
+        </div>
         {failure?.why && <div className="text-ink-2">{failure.why}</div>}
         {failure?.requestId && (
           <div className="font-mono text-11 text-ink-3">{text.common.reference(failure.requestId)}</div>
@@ -98,16 +141,20 @@ function Line({ message: { id, words, failure, action } }: { message: Message })
       {action && (
         <button
           type="button"
+          aria-describedby={about}
           className="h-7 shrink-0 rounded-md px-2 font-medium text-accent-ink hover:bg-accent-soft"
-          onClick={() => {
-            dismiss(id);
-            action.run();
-          }}
+          onClick={() => act(message)}
         >
           {action.label}
         </button>
       )}
-      <IconButton label={text.common.dismiss} icon={X} className="size-7!" onClick={() => dismiss(id)} />
+      <IconButton
+        label={text.common.dismiss}
+        icon={X}
+        aria-describedby={about}
+        className="size-7!"
+        onClick={() => dismiss(id)}
+      />
     </div>
   );
 }

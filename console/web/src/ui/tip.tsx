@@ -1,6 +1,7 @@
 import { Slot } from "radix-ui";
 import { type MouseEvent, type PointerEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { createPortal } from "react-dom";
+import { landmark } from "./focus";
 
 const delay = 400;
 /** Time for the pointer to reach the tooltip, whose text can be read and selected. */
@@ -13,15 +14,25 @@ const rest = 500;
  * other controls. It repeats or adds information; it is never the only place for something that users must know. Lists
  * have hundreds of these, so an inactive one renders only its control.
  */
-export function Tip({ label, children }: { label: ReactNode; children: ReactNode }) {
-  const [at, setAt] = useState<DOMRect | null>(null);
+export function Tip({
+  label,
+  repeats,
+  children,
+}: {
+  label: ReactNode;
+  /** It only repeats the name of the control, so screen readers skip it. */
+  repeats?: boolean;
+  children: ReactNode;
+}) {
+  const [at, setAt] = useState<Place | null>(null);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const told = useRef(false);
   const id = useId();
   useEffect(() => () => clearTimeout(timer.current), []);
-  const later = (rect: DOMRect | null, after: number) => {
+  const later = (control: Element | null, after: number) => {
     clearTimeout(timer.current);
-    if (label) timer.current = setTimeout(() => setAt(rect), after);
+    const place = control && placeOf(control);
+    if (label) timer.current = setTimeout(() => setAt(place), after);
   };
   const hide = () => {
     clearTimeout(timer.current);
@@ -31,17 +42,17 @@ export function Tip({ label, children }: { label: ReactNode; children: ReactNode
     hide();
     told.current = false;
     if (!label || event.pointerType === "mouse" || !isUsed(event.currentTarget)) return;
-    const rect = event.currentTarget.getBoundingClientRect();
+    const place = placeOf(event.currentTarget);
     timer.current = setTimeout(() => {
       told.current = true;
-      setAt(rect);
+      setAt(place);
     }, rest);
   };
   const up = (event: PointerEvent<HTMLElement>) => {
     if (event.pointerType === "mouse" || told.current) return;
     if (isUsed(event.currentTarget)) return hide();
     told.current = Boolean(label);
-    later(event.currentTarget.getBoundingClientRect(), 0);
+    later(event.currentTarget, 0);
   };
   // A touch that showed the tooltip must not also activate the control or the row around it.
   const click = (event: MouseEvent) => {
@@ -55,16 +66,17 @@ export function Tip({ label, children }: { label: ReactNode; children: ReactNode
   return (
     <>
       <Slot.Root
-        aria-describedby={at && label ? id : undefined}
-        onPointerEnter={(e) => e.pointerType === "mouse" && later(e.currentTarget.getBoundingClientRect(), delay)}
+        aria-describedby={at && label && !repeats ? id : undefined}
+        onPointerEnter={(e) => e.pointerType === "mouse" && later(e.currentTarget, delay)}
         onPointerLeave={(e) => e.pointerType === "mouse" && later(null, grace)}
         onPointerDown={down}
         onPointerUp={up}
         onPointerCancel={hide}
         onClickCapture={click}
         onContextMenu={(e) => told.current && e.preventDefault()}
-        onFocus={(e) => e.currentTarget.matches(":focus-visible") && later(e.currentTarget.getBoundingClientRect(), 0)}
-        onBlur={hide}
+        onFocus={(e) => e.currentTarget.matches(":focus-visible") && later(e.currentTarget, 0)}
+        // Not at once: if content of a dialog goes away before the next control has the focus, the dialog takes the focus.
+        onBlur={() => later(null, 0)}
       >
         {children}
       </Slot.Root>
@@ -83,6 +95,17 @@ export function Tip({ label, children }: { label: ReactNode; children: ReactNode
   );
 }
 
+interface Place {
+  rect: DOMRect;
+  /** What the tooltip is rendered into: the dialog or the landmark that its control belongs to. */
+  host: Element;
+}
+
+const placeOf = (control: Element): Place => ({
+  rect: control.getBoundingClientRect(),
+  host: control.closest('[role="dialog"]') ?? landmark() ?? document.body,
+});
+
 /** Whether a tap does something here. */
 function isUsed(element: Element): boolean {
   const control = element.closest(
@@ -93,7 +116,7 @@ function isUsed(element: Element): boolean {
 
 interface BubbleProps {
   id: string;
-  at: DOMRect;
+  at: Place;
   children: ReactNode;
   onHide(): void;
   onStay(): void;
@@ -106,10 +129,11 @@ function Bubble({ id, at, children, onHide, onStay, onLeave }: BubbleProps) {
     const bubble = box.current;
     if (!bubble) return;
     const { width, height } = bubble.getBoundingClientRect();
-    const left = Math.min(Math.max(at.left + at.width / 2 - width / 2, 8), innerWidth - width - 8);
-    const above = at.top - height - 6;
+    const { rect } = at;
+    const left = Math.min(Math.max(rect.left + rect.width / 2 - width / 2, 8), innerWidth - width - 8);
+    const above = rect.top - height - 6;
     bubble.style.left = `${left}px`;
-    bubble.style.top = `${above > 8 ? above : at.bottom + 6}px`;
+    bubble.style.top = `${above > 8 ? above : rect.bottom + 6}px`;
     bubble.style.visibility = "visible";
   }, [at]);
   useEffect(() => {
@@ -139,6 +163,6 @@ function Bubble({ id, at, children, onHide, onStay, onLeave }: BubbleProps) {
     >
       {children}
     </div>,
-    document.body,
+    at.host,
   );
 }

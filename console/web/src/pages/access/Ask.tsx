@@ -8,6 +8,7 @@ import { useOpenInEditor } from "@/policy";
 import { printable, text } from "@/text";
 import { accessMap, accessView } from "@/text/access";
 import {
+  announce,
   Badge,
   Button,
   Delayed,
@@ -24,6 +25,7 @@ import { Combobox } from "@/ui/combobox";
 import { type AskProblem, askProblem, destination, nodeAsked, policyName, type Suggestion, suggestions } from "./names";
 
 const t = accessMap.ask;
+const formId = "check-access";
 
 /** The form for a question, worded as a sentence. */
 export function AskForm({
@@ -56,7 +58,7 @@ export function AskForm({
   // The problem belongs to the question that was sent, not to what has been typed since.
   const wrong = (side: "from" | "to") => (problem?.side === side && form[side].trim() === asked[side] ? problem : null);
   return (
-    <form onSubmit={submit} aria-label={t.title} className="min-w-0 space-y-3">
+    <form id={formId} onSubmit={submit} aria-label={t.title} className="min-w-0 space-y-3">
       <div className="space-y-0.5">
         <h2 className="text-14 font-semibold">{t.title}</h2>
         <p className="text-12 text-ink-2 max-md:hidden">{accessView.ask.about}</p>
@@ -164,16 +166,20 @@ export function useAskProblem(asked: Asked, draft: string | undefined, all: read
 /** The server's answer to a question. */
 export function Answer({ asked, draft, onClose }: { asked: Asked; draft: string | undefined; onClose(): void }) {
   const { data, error } = useQuery(whyQuery(asked, draft));
+  const anyPort = !asked.port && asked.proto !== "icmp";
+  const verdict = data && (data.allowed ? (anyPort ? t.allowedSome : t.allowed) : t.notAllowed);
+  const about = t.sentence(printable(asked.from), printable(asked.to), asked.port);
+  useEffect(() => {
+    if (verdict) announce(`${verdict}: ${about}`);
+  }, [verdict, about]);
   // The form says what is wrong with the question.
   if (error && !data) return null;
-  const anyPort = !asked.port && asked.proto !== "icmp";
   return (
     <section
-      aria-live="polite"
-      aria-label={t.title}
+      aria-label={t.answer}
       className="shrink-0 overflow-y-auto border-b border-line bg-surface px-6 py-4 max-md:px-4 md:max-h-[46vh]"
     >
-      {!data ? (
+      {!data || !verdict ? (
         <Delayed>
           <Skeleton className="my-1 w-72" />
         </Delayed>
@@ -186,10 +192,13 @@ export function Answer({ asked, draft, onClose }: { asked: Asked; draft: string 
               <CircleX className="size-5 text-bad" aria-hidden />
             )
           }
-          title={data.allowed ? (anyPort ? t.allowedSome : t.allowed) : t.notAllowed}
-          about={t.sentence(printable(asked.from), printable(asked.to), asked.port)}
+          title={verdict}
+          about={about}
           badge={draft !== undefined ? t.byDraft : ""}
-          onClose={onClose}
+          onClose={() => {
+            onClose();
+            document.querySelector<HTMLElement>(`#${formId} input`)?.focus();
+          }}
         >
           <Offline asked={asked} />
           <Reasons answer={data} />

@@ -1,8 +1,9 @@
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { api, newRequestName, type PreAuthKey } from "@/api";
 import { Failure, notATag, TagField, tagsOf, unruledTags, usePolicyTags } from "@/keys";
 import { text } from "@/text";
 import { ApiCall, Button, Checkbox, CopyButton, Time, useWrites, Warning } from "@/ui";
+import { focusOnMistake } from "@/ui/focus";
 import { type Kind, keyOf } from "./join";
 
 const t = text.device;
@@ -62,16 +63,12 @@ export function KeyStep({
       onSubmit={(event) => {
         event.preventDefault();
         void submit();
+        focusOnMistake(event.currentTarget);
       }}
     >
       <p className="text-ink-2">{t.keyBody}</p>
       <TagField value={typed} onChange={setTyped} error={tried && tags.length === 0 ? t.needsTags : undefined} />
-      {life.reusable && (
-        <div>
-          <Checkbox label={t.passing} checked={passing} onChange={setPassing} />
-          <p className="pl-6 text-12 text-ink-2">{t.passingHint}</p>
-        </div>
-      )}
+      {life.reusable && <Checkbox label={t.passing} about={t.passingHint} checked={passing} onChange={setPassing} />}
       {unruled.length > 0 && <Warning>{t.noRule(unruled.join(", "))}</Warning>}
       {error !== null && <Failure what={t.keyFailed} error={error} />}
       <div className="flex flex-wrap items-center gap-2">
@@ -88,9 +85,12 @@ const unruledTagsOf = (policy: ReturnType<typeof usePolicyTags>, key: PreAuthKey
   policy ? unruledTags(policy, key.aclTags) : [];
 
 function Made({ made, unruled, onTaken }: { made: PreAuthKey; unruled: string[]; onTaken(): void }) {
+  const place = useRef<HTMLParagraphElement>(null);
+  // The button that created the key is gone.
+  useEffect(() => place.current?.focus({ preventScroll: true }), []);
   return (
     <div className="space-y-3">
-      <p className="text-ink-2">
+      <p ref={place} tabIndex={-1} className="text-ink-2 outline-none">
         {t.keyMade} <Time at={made.expiration} format={t.keyEnds} /> {t.keyTags(made.aclTags.join(", "))}
       </p>
       <div className="flex gap-2">

@@ -121,13 +121,17 @@ function Kinds({ kind, onKind, only }: { kind: Kind; onKind(kind: Kind): void; o
                 value={each}
                 checked={each === kind}
                 onChange={() => onKind(each)}
+                aria-labelledby={`kind-${each}`}
+                aria-describedby={`kind-${each}-about`}
                 className="absolute inset-0 cursor-pointer opacity-0"
               />
-              <span className="flex items-center gap-2 font-medium">
+              <span id={`kind-${each}`} className="flex items-center gap-2 font-medium">
                 <Icon className={clsx("size-4", each === kind ? "text-accent" : "text-ink-3")} aria-hidden />
                 {t.kinds[each].title}
               </span>
-              <span className="text-12 text-ink-2">{t.kinds[each].body}</span>
+              <span id={`kind-${each}-about`} className="text-12 text-ink-2">
+                {t.kinds[each].body}
+              </span>
             </label>
           );
         })}

@@ -40,7 +40,13 @@ export function PolicyVersionPage() {
   const narrow = useMedia("(max-width: 767px)");
   const title = text.policy.versionTitle(version);
   usePageTitle(title);
-  if (!data && error) return <ErrorState title={t.failed} error={error} onRetry={() => void refetch()} />;
+  if (!data && error)
+    return (
+      <>
+        <PageHead title={title} />
+        <ErrorState title={t.failed} error={error} onRetry={() => void refetch()} />
+      </>
+    );
   return (
     <div className="flex h-full flex-col">
       <PageHead

@@ -80,6 +80,7 @@ function versionColumns(inForce: string | undefined): Column<PolicyVersion>[] {
           <Link
             to="/policy/versions/$version"
             params={{ version: version.version }}
+            aria-label={rowName(version)}
             className="rounded font-medium tabular-nums hover:underline"
           >
             {version.version}

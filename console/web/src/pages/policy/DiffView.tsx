@@ -32,6 +32,7 @@ export function DiffView({
           codeLook(label),
           lineNumbers(),
           EditorState.readOnly.of(true),
+          EditorView.contentAttributes.of({ "aria-readonly": "true" }),
           EditorView.lineWrapping,
           before === null
             ? []

@@ -1,7 +1,8 @@
 import { CircleAlert, CircleCheck, LoaderCircle } from "lucide-react";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { printable } from "@/text";
 import { words } from "@/text/policy";
+import { announce } from "@/ui";
 import { useFoot } from "@/ui/foot";
 import type { Found } from "./problems";
 
@@ -28,6 +29,7 @@ export function Problems({
   const [open, setOpen] = useState(false);
   const listed = problems.length > 0 ? problems : open ? hints : [];
   const state = problems.length > 0 ? t.count(problems.length) : failed ? t.unchecked : settled ? t.none : t.checking;
+  useAnnounced(state === t.checking ? null : state);
   const [Icon, colour] =
     problems.length > 0
       ? ([CircleAlert, "text-bad"] as const)
@@ -42,9 +44,7 @@ export function Problems({
     >
       <div className="flex h-9 items-center gap-2 px-4">
         <Icon className={`size-4 shrink-0 ${colour}`} aria-hidden />
-        <span role="status" className={problems.length > 0 ? "font-medium text-bad" : "text-ink-2"}>
-          {state}
-        </span>
+        <span className={problems.length > 0 ? "font-medium text-bad" : "text-ink-2"}>{state}</span>
         {problems.length === 0 && hints.length > 0 && (
           <button
             type="button"
@@ -82,4 +82,14 @@ export function Problems({
       )}
     </section>
   );
+}
+
+/** Announces results that differ from the one before. Every edit is checked, so there are many. */
+function useAnnounced(result: string | null) {
+  const told = useRef<string | null>(null);
+  useEffect(() => {
+    if (result === null || result === told.current) return;
+    if (told.current !== null) announce(result);
+    told.current = result;
+  }, [result]);
 }

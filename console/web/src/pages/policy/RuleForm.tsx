@@ -1,11 +1,12 @@
 /** A form for the most common rule: who reaches what, on which ports. */
 import { X } from "lucide-react";
-import { type FormEvent, useId, useState } from "react";
+import { type FormEvent, useId, useRef, useState } from "react";
 import { addRule, type RuleEntry } from "@/policy/edits";
 import { printable } from "@/text";
 import { policyForms } from "@/text/en/policyForms";
-import { Button, Field, IconButton, Input, Select } from "@/ui";
+import { announce, Button, Field, IconButton, Input, Select } from "@/ui";
 import { Combobox, type Option } from "@/ui/combobox";
+import { focusOnMistake, useBorrowedFocus } from "@/ui/focus";
 import type { Document } from "./document";
 import { type Network, suggestionsAt } from "./names";
 import { inPolicy, nodesNamed, ruleOf } from "./ruleForm";
@@ -32,12 +33,15 @@ export default function RuleForm({
   const [form, setForm] = useState({ who: [] as string[], what: [] as string[], ports: "", proto: "", comment: "" });
   const [sent, setSent] = useState(false);
   const title = useId();
+  const place = useRef<HTMLFormElement>(null);
+  // The form is far from the button that opens it.
+  useBorrowedFocus(() => place.current?.querySelector("input"));
   const { rule, errors } = ruleOf(form);
   const shown = sent ? errors : {};
   const submit = (event: FormEvent) => {
     event.preventDefault();
     setSent(true);
-    if (!rule || broken) return;
+    if (!rule || broken) return focusOnMistake(place.current);
     const edit = addRule(text, rule);
     onInsert(edit.text, edit.line);
     setForm({ who: [], what: [], ports: "", proto: "", comment: "" });
@@ -45,6 +49,7 @@ export default function RuleForm({
   };
   return (
     <form
+      ref={place}
       onSubmit={submit}
       aria-labelledby={title}
       className="space-y-3 rounded-lg border border-line bg-surface px-4 py-3 text-13"
@@ -174,7 +179,10 @@ function Names({
       .filter(Boolean)
       .flatMap(named)
       .filter((name) => !names.includes(name));
-    if (more.length > 0) onChange([...names, ...new Set(more)]);
+    if (more.length > 0) {
+      onChange([...names, ...new Set(more)]);
+      announce(t.added(more.join(", ")));
+    }
     setTyped("");
   };
   const suggest = (text: string) => {
@@ -214,7 +222,11 @@ function Names({
                     type="button"
                     aria-label={t.remove(printable(name, 80))}
                     className="grid size-5 place-items-center rounded hover:bg-sunken max-md:size-7"
-                    onClick={() => onChange(names.filter((one) => one !== name))}
+                    onClick={() => {
+                      onChange(names.filter((one) => one !== name));
+                      announce(t.removed(name));
+                      window.document.getElementById(control.id)?.focus();
+                    }}
                   >
                     <X className="size-3" aria-hidden />
                   </button>

@@ -62,10 +62,16 @@ export default function Templates({
               className="mt-0.5 size-4 shrink-0 accent-accent"
               checked={chosen === one}
               onChange={() => setChosen(one)}
+              aria-labelledby={`${name}-${one}`}
+              aria-describedby={`${name}-${one}-about`}
             />
             <span className="min-w-0">
-              <span className="block text-13 font-medium text-ink">{t.names[one]}</span>
-              <span className="block text-12 text-ink-2">{t.summaries[one]}</span>
+              <span id={`${name}-${one}`} className="block text-13 font-medium text-ink">
+                {t.names[one]}
+              </span>
+              <span id={`${name}-${one}-about`} className="block text-12 text-ink-2">
+                {t.summaries[one]}
+              </span>
             </span>
           </label>
         ))}

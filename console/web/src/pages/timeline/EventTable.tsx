@@ -121,7 +121,7 @@ function EventRows({ told, open, onOpen }: TableProps) {
   const { days, clock } = useDays(told);
   return days.map(({ day, told: own }) => (
     <Fragment key={day}>
-      <h3 className="border-b border-hair bg-canvas px-6 py-2 max-md:px-4 text-12 font-semibold">{day}</h3>
+      <h2 className="border-b border-hair bg-canvas px-6 py-2 max-md:px-4 text-12 font-semibold">{day}</h2>
       <ul>
         {own.map((each) => {
           const Icon = laneIcons[each.words.lane];

@@ -82,13 +82,15 @@ export function userColumns({ of, mentions }: UserFacts): Column<User>[] {
 
 function NodesCell({ user, has }: { user: User; has: Holdings }) {
   if (has.total === 0) return <span className="text-ink-3">{text.common.none}</span>;
+  const online = t.online(has.online, has.total);
   return (
     <Link
       to="/nodes"
       search={{ q: `user:${user.name.toLowerCase()}` } as never}
+      aria-label={t.onlineOf(online, printable(user.name))}
       className="text-ink-2 tabular-nums hover:underline"
     >
-      {t.online(has.online, has.total)}
+      {online}
     </Link>
   );
 }

@@ -37,6 +37,7 @@ export const accessMap = {
 
   ask: {
     title: "Check access",
+    answer: "Answer",
     from: "From",
     to: "to",
     port: "port",

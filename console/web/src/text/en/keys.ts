@@ -96,6 +96,8 @@ export const keys = {
     offered: "Tags in the policy",
     chosen: "Selected tags",
     remove: (tag: string) => `Remove ${tag}`,
+    added: (tag: string) => `${tag} added`,
+    removed: (tag: string) => `${tag} removed`,
     bad: (tag: string) => `${tag} isn't a valid tag. Use the form tag:web.`,
     unknown: (tags: readonly string[]) =>
       `The policy has no owner for ${tags.join(", ")}. The server may reject ${tags.length === 1 ? "this tag" : "these tags"}, and rules may not apply to ${tags.length === 1 ? "it" : "them"}.`,

@@ -4,6 +4,7 @@ export const table = {
   selectAll: "Select all",
   select: (name: string) => `Select ${name}`,
   selected: plural({ other: "# selected" }),
+  selectedAloud: plural({ other: "# selected. Bulk actions follow the list." }),
   notShown: plural({ other: "# not shown" }),
   order: "Sort by",
   usualOrder: "Default order",

@@ -37,6 +37,7 @@ export const userWords = {
   },
   local: "Local",
   online: (online: number, total: number) => `${online} of ${total} online`,
+  onlineOf: (online: string, name: string) => `${online}, nodes of ${name}`,
   actions: {
     open: "Open",
     nodes: "Show nodes",

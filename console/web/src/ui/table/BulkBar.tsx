@@ -1,6 +1,7 @@
 import { X } from "lucide-react";
 import { type ReactNode, useEffect } from "react";
 import { text } from "@/text";
+import { announce } from "../announce";
 import { IconButton } from "../button";
 import { useFoot } from "../foot";
 import { busy } from "../shortcuts";
@@ -20,6 +21,7 @@ interface BulkBarProps {
 
 function Bar({ label, selected, hidden, onClear, children }: BulkBarProps) {
   useEscape(onClear);
+  useEffect(() => announce(text.table.selectedAloud(selected)), [selected]);
   return (
     <div
       ref={useFoot<HTMLDivElement>()}

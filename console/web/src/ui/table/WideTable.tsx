@@ -170,11 +170,14 @@ const Row = memo(function Row<T>({
   const onClick = (event: MouseEvent) => {
     if (onOpen && !open && isForRow(event)) onOpen(row);
   };
+  // Screen readers say its content before that of other cells in the row.
+  const heading = columns.find((column) => column.fixed)?.id;
   const tint = selected || open ? "bg-picked" : "group-hover/row:bg-canvas";
   return (
     <tr
       data-row={id}
       tabIndex={active ? 0 : -1}
+      aria-label={name}
       aria-rowindex={index + 2}
       aria-selected={selected}
       onFocus={(event) => event.target === event.currentTarget && onFocus(id)}
@@ -197,11 +200,18 @@ const Row = memo(function Row<T>({
           />
         </td>
       )}
-      {columns.map((column) => (
-        <td key={column.id} className={clsx(cellShape, tint, "overflow-hidden border-hair whitespace-nowrap")}>
-          {column.cell(row)}
-        </td>
-      ))}
+      {columns.map((column) => {
+        const shape = clsx(cellShape, tint, "overflow-hidden border-hair whitespace-nowrap");
+        return column.id === heading ? (
+          <th key={column.id} scope="row" className={clsx(shape, "text-left font-normal")}>
+            {column.cell(row)}
+          </th>
+        ) : (
+          <td key={column.id} className={shape}>
+            {column.cell(row)}
+          </td>
+        );
+      })}
       {menu && (
         <td data-apart className={clsx(cellShape, tint, "border-hair text-right")}>
           {menu(row)}
