@@ -1,60 +1,47 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allow, axe, closeWindow, newWindow, Stage, signedIn, signIn, withBrowser } from "./rig";
+import { allow, axeInBothThemes, closeWindow, newWindow, Stage, signIn, withBrowser } from "./rig";
 import { screens, settled } from "./screens";
 
 withBrowser();
-let stage: Stage;
-let empty: Stage;
-beforeAll(async () => {
-  [stage, empty] = await Promise.all([Stage.open({ nodes: 200 }), Stage.open()]);
-});
-afterAll(async () => {
-  await stage.close();
-  await empty.close();
-});
+const stages = [
+  { title: "with 200 nodes", nodes: 200 },
+  { title: "before there is anything", nodes: 0 },
+];
+const widths = [1440, 390];
 
-const notFound = /status of 404/;
-
-const looks = (["light", "dark"] as const).flatMap((theme) => [
-  { theme, width: 1440, height: 900 },
-  { theme, width: 390, height: 844 },
-]);
-
-describe.each(looks)("in the $theme theme at $width px everyone can use", (look) => {
+describe.each(stages)("$title, everyone can use", ({ nodes }) => {
+  let stage: Stage;
   let page: Page;
   beforeAll(async () => {
-    page = await newWindow(stage, look);
-    allow(page, notFound);
+    stage = await Stage.open({ nodes });
+    page = await newWindow(stage);
+    allow(page, /status of 404/);
   });
-  afterAll(() => closeWindow(page));
+  afterAll(async () => {
+    await closeWindow(page);
+    await stage.close();
+  });
+
+  const check = async (ready: () => Promise<unknown>) => {
+    for (const width of widths) {
+      await page.setViewportSize({ width, height: 900 });
+      await ready();
+      expect(await axeInBothThemes(page), `${width} px`).toEqual([]);
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      expect(over, `${width} px: horizontal overflow`).toBeLessThanOrEqual(0);
+    }
+  };
 
   test("the login", async () => {
     await page.goto(`${stage.url}/admin/`);
-    await page.getByLabel("API key").waitFor();
-    expect(await axe(page)).toEqual([]);
+    await check(() => page.getByLabel("API key").waitFor());
     await signIn(page, stage);
   });
 
   test.each(Object.entries(screens))("%s", async (_, path) => {
+    await page.setViewportSize({ width: 1440, height: 900 });
     await page.goto(`${stage.url}/admin${path}`);
-    await settled(page);
-    expect(await axe(page)).toEqual([]);
-    expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
-  });
-});
-
-describe("before there is anything, everyone can use", () => {
-  let page: Page;
-  beforeAll(async () => {
-    page = await signedIn(empty);
-    allow(page, notFound);
-  });
-  afterAll(() => closeWindow(page));
-
-  test.each(Object.entries(screens))("%s", async (_, path) => {
-    await page.goto(`${empty.url}/admin${path}`);
-    await settled(page);
-    expect(await axe(page)).toEqual([]);
+    await check(() => settled(page));
   });
 });
