@@ -209,7 +209,7 @@ func TestErrorsOfTheServiceStayAndOthersAreReplaced(t *testing.T) {
 		w.Header().Set("Content-Length", fmt.Sprint(maxAnswer+1))
 		w.WriteHeader(http.StatusOK)
 	})
-	if a := c.get("/admin/api/v1/node"); a.StatusCode != http.StatusBadGateway || !strings.Contains(a.text, "larger than") {
+	if a := c.get("/admin/api/v1/node"); a.StatusCode != http.StatusBadGateway || !strings.Contains(a.text, "too large") {
 		t.Errorf("a huge answer: %s %s", a.Status, a.text)
 	}
 	f.set(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
