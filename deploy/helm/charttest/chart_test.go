@@ -2,9 +2,12 @@ package charttest
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"maps"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -331,6 +334,7 @@ func (r release) hasVolumes(t *testing.T, name string, spec core.PodSpec) {
 // The files and environment of each pod are recreated, and the server itself checks
 // whether it would start with them.
 func TestServiceAcceptsItsConfiguration(t *testing.T) {
+	cert, key := certificate(t)
 	everyRelease(t, func(t *testing.T, r release) {
 		for name, pods := range r.services(t) {
 			c := pods.Spec.Containers[0]
@@ -341,7 +345,10 @@ func TestServiceAcceptsItsConfiguration(t *testing.T) {
 					config = s
 				}
 			}
-			files := map[string]string{"config.yaml": config.StringData["config.yaml"], "database-password": "secret"}
+			files := map[string]string{
+				"config.yaml": strings.ReplaceAll(config.StringData["config.yaml"], "/etc/fairlead", dir), "database-password": "secret",
+				"tls.crt": cert, "tls.key": key,
+			}
 			for file, text := range files {
 				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
@@ -358,6 +365,19 @@ func TestServiceAcceptsItsConfiguration(t *testing.T) {
 			}
 		}
 	})
+}
+
+// certificate returns a certificate and its key, in PEM.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	pair := s.TLS.Certificates[0]
+	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
 func TestSecretsKeyIsMadeOnceAndForEver(t *testing.T) {
