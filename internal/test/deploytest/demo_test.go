@@ -17,12 +17,13 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	console := freePort(t)
 	s := NewStack(t, map[string]string{"COMPOSE_FILE": "compose.yaml", "CONSOLE_PORT": console})
+	client := &http.Client{Timeout: 5 * time.Second}
 	start := func() {
 		t.Helper()
 		s.Up()
 		// The console starts after the guide was printed.
 		eventually(t, time.Minute, func() error {
-			a, err := fetch(t, http.DefaultClient, http.MethodGet, "http://127.0.0.1:"+console+"/admin/")
+			a, err := fetch(t, client, http.MethodGet, "http://127.0.0.1:"+console+"/admin/")
 			if err == nil && a.Status != http.StatusOK {
 				err = fmt.Errorf("the console answers %d", a.Status)
 			}
