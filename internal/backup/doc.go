@@ -4,7 +4,7 @@
 //
 // A backup is JSON, one value per line, compressed with zstd and optionally encrypted with age. A header
 // describes it, then come key files, then each table with its rows, and at the end counts and checksums,
-// without which it is recognised as truncated. Rows are copied as they are stored: keys stay hashed, and
+// without which it is recognized as truncated. Rows are copied as they are stored: keys stay hashed, and
 // sealed values stay sealed.
 //
 // A key file is a file outside the database without which the database is of little use. A sum is the number

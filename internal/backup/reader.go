@@ -21,7 +21,7 @@ import (
 
 // Errors that callers distinguish.
 var (
-	// ErrDamaged means that a backup was changed after it was written.
+	// ErrDamaged means that a backup is corrupt or truncated.
 	ErrDamaged = errors.New("the backup is damaged or truncated: use another one")
 	// ErrNotBackup means that a file is not a backup at all.
 	ErrNotBackup = errors.New("not a Fairlead backup")

@@ -47,7 +47,7 @@ type Config struct {
 	// one webhook, without retries.
 	Webhooks *identity.WebhookSecrets
 	Deliver  func(context.Context, *mesh.Webhook, history.AuditRow) WebhookAnswer
-	// LocalWebhooks allows receivers whose address IsLocal.
+	// LocalWebhooks allows receivers with addresses for which IsLocal returns true.
 	LocalWebhooks bool
 	// PolicyFile is the path of the policy file. If it is empty, the policy is the version
 	// saved last.

@@ -42,7 +42,7 @@ func eventKinds() []string {
 // changeVerbs returns what can happen to objects.
 func changeVerbs() []string { return []string{"created", "changed", "deleted"} }
 
-// eventTypes maps changes to the event names in Tailscale's webhooks, where there is one.
+// eventTypes returns the event names of Tailscale's webhooks that EventType uses.
 func eventTypes() []string {
 	return []string{"nodeCreated", "nodeApproved", "nodeKeyExpired", "nodeDeleted", "userCreated", "userDeleted", "policyUpdate"}
 }

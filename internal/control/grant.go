@@ -73,7 +73,8 @@ func retryOf(w *policy.World, now mesh.Time, k *mesh.PreAuthKey, machine key.Mac
 	return nil
 }
 
-// tags returns the tags of the key, and those that the device requested and may have.
+// tags returns the tags of the key and those that the device requested. It fails if the
+// device may not have one of them.
 func (g grant) tags(w *policy.World, asked []string, trial previousPolicy) ([]string, error) {
 	asked, err := checkTags("tags", asked)
 	if err != nil {

@@ -85,7 +85,8 @@ type Joined struct {
 	Rejected string
 }
 
-// leastSooner is how much earlier than now planned a key must expire to be worth a commit.
+// leastSooner is how much earlier than its current expiry a key must be asked to expire
+// for the change to be worth a commit.
 const leastSooner = time.Minute
 
 // verdict is the result of decideJoin.
@@ -247,7 +248,7 @@ func (s *Joins) addresses(draw uint64) func(w *mesh.Snapshot) (v4, v6 netip.Addr
 	}
 }
 
-// decideJoin decides what a registration means. It covers all cases.
+// decideJoin decides the result of any registration request.
 func (s *Joins) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses addressPicker) (verdict, []mesh.Event, error) {
 	if !j.Proven {
 		return s.decideUnproven(w, now, j, addresses)
@@ -404,5 +405,5 @@ func (s *Joins) futureOwnerName(j Joining) string {
 	return ""
 }
 
-// shortKey is the part of a machine key that log lines show.
+// shortKey returns the part of a machine key that log lines show.
 func shortKey(k key.MachinePublic) string { return k.String()[:len("mkey:")+8] }

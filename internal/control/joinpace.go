@@ -62,7 +62,7 @@ func (p *joinPace) charge(machine key.MachinePublic, now time.Time, logout bool)
 	return &TooFast{After: time.Duration((b.used + 1 - joinBurst) * float64(joinEvery))}
 }
 
-// refund returns the charge for a registration that was not committed.
+// refund gives back the charge for a registration that was not committed.
 func (p *joinPace) refund(machine key.MachinePublic) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 )
 
 // How often reports of one node are committed on this replica. A client that roams changes its
-// endpoints a few times within a minute, and its description hardly ever. Routers may announce
+// endpoints a few times within a minute, and its description hardly ever. Routers may advertise
 // and withdraw routes by script. Reports that arrive faster are merged and committed later. Each
 // change of a description or of routes adds a row to the audit log, so these limits also bound
 // how fast a node can grow the log. The row of a node with many routes is larger and costs more
@@ -60,13 +60,13 @@ func (b *bucket) refund(cost float64) { b.used = max(0, b.used-cost) }
 // reporter is the state kept for a node that has reported recently.
 type reporter struct {
 	net, host, routes bucket
-	// late holds what the node reported and is not known to be committed; nil if all of it
-	// is.
+	// late holds what the node reported and may not have been committed; nil if everything
+	// has been.
 	late *Report
 	// reports counts the reports that were merged into late.
 	reports int
 	actor   mesh.Actor
-	busy    int // number of commits of it that are under way
+	busy    int // number of commits for the node that are in progress
 }
 
 // lateReports limits how often each node makes this replica commit.
@@ -108,7 +108,8 @@ func (l *lateReports) add(id mesh.NodeID, a mesh.Actor, now time.Time, r Report)
 	n.reports++
 }
 
-// latest returns what is not committed of a node, and how many reports that includes.
+// latest returns the uncommitted report of a node, and how many reports were merged into
+// it.
 func (l *lateReports) latest(id mesh.NodeID) (r Report, a mesh.Actor, reports int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,8 +120,9 @@ func (l *lateReports) latest(id mesh.NodeID) (r Report, a mesh.Actor, reports in
 	return *n.late, n.actor, n.reports, true
 }
 
-// committed records that of the given number of reports only rest is left to commit. If the node
-// has reported more since, everything stays: committing it again changes nothing.
+// committed records that the given number of reports were committed, except for the parts in
+// rest. If the node has reported more since, everything stays: committing it again changes
+// nothing.
 func (l *lateReports) committed(id mesh.NodeID, reports int, rest parts) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,8 +238,8 @@ func (l *lateReports) done(id mesh.NodeID, may parts, err error) {
 	}
 }
 
-// waiting returns the nodes that have something to commit and no commit under way. It removes
-// the entries of nodes with a full allowance.
+// waiting returns the nodes that have something to commit and no commit in progress. It
+// removes the entries of nodes with a full allowance.
 func (l *lateReports) waiting(now time.Time) (ids []mesh.NodeID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -292,8 +294,8 @@ func (s *Clients) saveReport(ctx context.Context, id mesh.NodeID, drop func(*pol
 	return rest.any(), err
 }
 
-// commitReport commits those parts in may of what a node has reported by the time of the commit:
-// an older report never follows a newer one.
+// commitReport commits the parts in may of what a node has reported. It uses the newest report
+// at the time of the commit, so that an older report never follows a newer one.
 func (s *Clients) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID, may parts, drop func(*policy.World) bool) error {
 	facts, err := commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Facts, []mesh.Event, error) {
 		latest, _, _, ok := s.late.latest(id)

@@ -21,10 +21,11 @@ const (
 	// loginPoll is how long a client waits before it asks again. It is shorter than the
 	// timeouts of proxies and load balancers.
 	loginPoll = 4 * time.Minute
-	// How many devices may wait on one replica, in all and from one network. If the queue
-	// is full, the newest device of the neighbourhood with the most devices loses its
-	// place. Devices without a place get the same link again at once. They then poll at
-	// growing intervals, so they still learn the decision.
+	// maxWaiting is how many devices may wait on one replica, and maxWaitingOf how many
+	// of them from one network. If the queue is full, the newest device of the
+	// neighbourhood (see identity.Neighbourhood) with the most devices loses its place.
+	// Devices without a place get the same link again at once. They then poll at growing
+	// intervals, so they still learn the decision.
 	maxWaiting   = 1024
 	maxWaitingOf = 64
 	// maxPublished is how many waiting devices are published to other replicas.

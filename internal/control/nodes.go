@@ -22,7 +22,7 @@ type Nodes struct {
 }
 
 // FindNode finds a node by id, name, full DNS name or address. A number is always an id,
-// even if a device has it as its name.
+// even if it is also the name of a node.
 func FindNode(s *mesh.Snapshot, ref string) (*mesh.Node, error) {
 	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
 		if n, ok := s.Nodes.Get(mesh.NodeID(id)); ok {
@@ -413,7 +413,7 @@ func addressFree(w *policy.World, path string, prefix netip.Prefix, addr netip.A
 	return nil
 }
 
-// ownerName returns the owner of a node as lists show it.
+// ownerName returns the name of a node's owner as shown in lists.
 func (s *core) ownerName(n *mesh.Node) string {
 	if u, ok := s.ledger.World().Users.Get(n.Owner); ok {
 		return u.Name

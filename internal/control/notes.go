@@ -12,7 +12,7 @@ import (
 // maxNote is how long a note may be, in characters.
 const maxNote = 1000
 
-// SetNote replaces the note of a node. An empty text removes it. Clients do not see
+// SetNote replaces the note of a node. An empty string removes it. Clients do not see
 // notes, so none gets an update.
 func (s *Nodes) SetNote(ctx context.Context, a mesh.Actor, ref, text, ifRevision string) (*mesh.Node, error) {
 	if length := utf8.RuneCountInString(text); length > maxNote {

@@ -84,7 +84,8 @@ func (m Measured) change(f *mesh.Facts, now mesh.Time) {
 	}
 }
 
-// nearest returns the regions with the lowest latency if there are too many.
+// nearest returns the latencies of the nearest regions, at most maxLatencies, sorted by
+// region.
 func nearest(all []mesh.Latency) []mesh.Latency {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b mesh.Latency) int {
@@ -143,7 +144,7 @@ func (s *Observations) Observe(id mesh.NodeID, m Measured) {
 	s.observe(id, func(f *mesh.Facts, now mesh.Time) { m.change(f, now) })
 }
 
-// SetWarning sets the warning from one source on a device. An empty text clears it.
+// SetWarning sets the warning from one source on a device. An empty string clears it.
 func (s *Clients) SetWarning(ctx context.Context, machine key.MachinePublic, node key.NodePublic, source, text string) error {
 	n, err := s.Find(ctx, machine, node)
 	if err != nil {

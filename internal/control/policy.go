@@ -309,7 +309,7 @@ func (s *core) revertTrial(ctx context.Context, a mesh.Actor, pending *mesh.Poli
 }
 
 // textBefore returns what was in force before a version: the newest text that can be
-// parsed. An empty text means that there was no policy.
+// parsed. An empty string means that there was no policy.
 func (s *core) textBefore(ctx context.Context, pending *mesh.Policy) (string, *lang.Doc, error) {
 	for v := pending.RevertTo; v > 0; v-- {
 		old, err := s.history.Policy(ctx, v)

@@ -136,8 +136,8 @@ func FindPreAuthKey(s *mesh.Snapshot, ref string) (*mesh.PreAuthKey, error) {
 	return k, nil
 }
 
-// findPreAuthKey is FindPreAuthKey on a snapshot. If owner is given, it does not find keys
-// of other users.
+// findPreAuthKey is like FindPreAuthKey, but if owner is given, it does not find keys of
+// other users.
 func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error) {
 	k, err := FindPreAuthKey(w.Snapshot, ref)
 	if err != nil || owner == "" {

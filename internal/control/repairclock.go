@@ -60,9 +60,9 @@ func RepairClock(ctx context.Context, l *ledger.Ledger, h history.Reader, a mesh
 	return plan, err
 }
 
-// future is what the audit log says about the time after now.
+// future holds what the audit log contains about changes dated after now.
 type future struct {
-	touched map[string]map[mesh.Time]bool // objects, and when they were changed
+	touched map[string]map[mesh.Time]bool // by object: when it was changed
 	lost    []string
 	changes int
 }

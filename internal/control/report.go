@@ -133,7 +133,8 @@ func (s *Clients) Report(ctx context.Context, a mesh.Actor, r Report) error {
 	return err
 }
 
-// usable drops endpoints that have no meaning elsewhere.
+// usable returns the endpoints that peers could reach, without duplicates and up to
+// maxEndpoints.
 func usable(all []netip.AddrPort) []netip.AddrPort {
 	var kept []netip.AddrPort
 	for _, e := range all {

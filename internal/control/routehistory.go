@@ -12,7 +12,7 @@ import (
 // Term is the period in which one node was the primary router of a prefix.
 type Term struct {
 	history.Leader
-	Until mesh.Time // zero if it still is
+	Until mesh.Time // zero if the node is still primary
 }
 
 // History returns which nodes were primary for a prefix, newest first. A limit of zero means

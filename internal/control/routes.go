@@ -15,7 +15,7 @@ import (
 type Routes struct{ *core }
 
 // keepRoutes updates the routes of a node that is about to be committed to match what it
-// announces and the policy.
+// advertises and the policy.
 func keepRoutes(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool) {
 	return n.KeepRoutes(w.Counters.Route, now, autoApproval(w, n))
 }
@@ -34,7 +34,8 @@ func autoApproval(w *policy.World, n *mesh.Node) mesh.AutoApproval {
 	return auto
 }
 
-// forbidden reports whether a route would take traffic from the mesh itself.
+// forbidden returns a function that reports whether a route would take traffic from the
+// mesh itself.
 func forbidden(w *policy.World) func(netip.Prefix) bool {
 	return func(p netip.Prefix) bool {
 		_, yes := w.Forbids(p)
@@ -149,7 +150,7 @@ type NodeRoute struct {
 	mesh.Route
 }
 
-// Announced reports whether the device currently announces the route.
+// Announced reports whether the device currently advertises the route.
 func (r NodeRoute) Announced() bool { return slices.Contains(r.RoutableIPs, r.Prefix) }
 
 // Primary reports whether peers use the route through this node.
@@ -254,7 +255,7 @@ func putRoutes(w *policy.World, now mesh.Time, before, n *mesh.Node) []mesh.Even
 	return []mesh.Event{mesh.NodePut{Node: n}}
 }
 
-// Delete deletes a route that its device no longer announces.
+// Delete deletes a route that its device no longer advertises.
 func (s *Routes) Delete(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRevision string) error {
 	_, err := commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (none nothing, _ []mesh.Event, _ error) {
 		found, err := routeAt(w.Snapshot, id, ifRevision)
@@ -275,8 +276,8 @@ func (s *Routes) Delete(ctx context.Context, a mesh.Actor, id mesh.RouteID, ifRe
 	return err
 }
 
-// Approve enables exactly these routes of a node, whether it announces them yet or not. One
-// exit route includes the other.
+// Approve enables exactly these routes of a node, whether or not it advertises them yet.
+// One exit route includes the other.
 func (s *Routes) Approve(ctx context.Context, a mesh.Actor, ref string, prefixes []netip.Prefix, ifRevision string) (*mesh.Node, error) {
 	wanted, err := wantedRoutes(prefixes)
 	if err != nil {

@@ -53,7 +53,7 @@ type Relays struct {
 }
 
 // Configure sets the relay map that was read from URLs and files, in the clients' format.
-// An empty text means that there is none.
+// An empty string means that there is none.
 func (s *Relays) Configure(ctx context.Context, relays string) {
 	s.commitConfigured(ctx, mesh.SettingRelays, func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event {
 		return decideRelays(w, relays, agreed, now)
@@ -109,7 +109,7 @@ func decideBaseDomain(w *mesh.Snapshot, baseDomain string, now mesh.Time) []mesh
 	return w.SettingPutFor(mesh.SettingDNS, string(value), sourceAPI, false, now)
 }
 
-// decideRelays is decideDNS for the relay map. An empty text removes the map.
+// decideRelays is like decideDNS, for the relay map. An empty string removes the map.
 func decideRelays(w *mesh.Snapshot, relays string, agreed bool, now mesh.Time) []mesh.Event {
 	old, set := w.Settings.ByKey(mesh.SettingRelays)
 	switch {

@@ -11,9 +11,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// How far the database's clock, this machine's clock and the time of the newest
-// change may disagree. A newest change in the past is normal: nothing happened
-// since, or a backup was restored.
+// Limits on how far the database's clock, this machine's clock and the time of the newest
+// change may disagree. It is normal for the newest change to be in the past: nothing has
+// happened since, or a backup was restored.
 const (
 	// ClockSlack is the difference above which a warning is shown.
 	ClockSlack = time.Minute
@@ -60,8 +60,8 @@ func (e *ClockError) Error() string {
 	return text
 }
 
-// Is reports whether target is the error of an unavailable database, so that callers
-// treat both alike.
+// Is makes errors.Is match ErrUnavailable, so that callers treat a ClockError like an
+// unavailable database.
 func (e *ClockError) Is(target error) bool { return target == ErrUnavailable }
 
 // disagreement compares a clock that says now with the time of the newest change.

@@ -40,7 +40,7 @@ func (l *Ledger) Cluster() *Cluster { return &l.cluster }
 // Self returns what this replica reports about itself.
 func (c *Cluster) Self() store.Report { return c.self }
 
-// Types of what replicas report, for callers that may not import the store.
+// The types that reports consist of, for callers that must not import package store.
 type (
 	Report       = store.Report
 	WaitingLogin = store.WaitingLogin
@@ -88,7 +88,7 @@ func (l *Ledger) SendHeartbeats(ctx context.Context) error {
 		}
 		l.recordOutcome("beat", err)
 		l.recordOutcome("slow write", l.health.slowWrite())
-		if !early { // the number of heartbeats is used as a measure of time
+		if !early { // only regular heartbeats count, because their number is used as a measure of time
 			l.recordHeartbeat(reports, err)
 		}
 		if err == nil {

@@ -25,8 +25,8 @@ type Freshness struct {
 // Age returns how long ago this replica last had every commit.
 func (f Freshness) Age(now time.Time) time.Duration { return elapsed(f.Last, now) }
 
-// For returns how long this replica has had the database without interruption, 0
-// if it does not have it now.
+// For returns how long this replica has been up to date without interruption, or 0 if it
+// is not up to date now.
 func (f Freshness) For(now time.Time) time.Duration {
 	if now.Sub(f.Last) > aliveAge || !f.Paused.IsZero() {
 		return 0
@@ -86,8 +86,8 @@ func (l *Ledger) caughtUp(begun time.Time) {
 	l.pause.read(begun)
 }
 
-// State identifies the state of this replica. Replicas with the same history up to
-// the same revision return the same.
+// State identifies the state of this replica. Replicas with the same history up to the
+// same revision return the same value.
 func (s Status) State() string {
 	p := pointOf(s.l.World().Snapshot)
 	return fmt.Sprintf("%d-%x", p.Rev, p.Batch)

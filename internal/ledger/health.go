@@ -27,7 +27,7 @@ type condition struct {
 
 type fault struct {
 	err    error
-	failed time.Time // the last time
+	failed time.Time // time of the last failure
 	logged string    // the logged text, without numbers
 	at     time.Time // when it was logged
 }
@@ -98,7 +98,7 @@ func (l *Ledger) probe(ctx context.Context) {
 	case err == nil && f.failed.Before(begun):
 		l.clear("write")
 	case err == nil: // a write has failed in the meantime
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the failed write has more specific errors
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the error of the failed write is more specific
 	default:
 		l.fail("write", err)
 	}
@@ -121,7 +121,8 @@ func (c *condition) slowWrite() error {
 	return fmt.Errorf("%w: database too slow: a change has been waiting to be written for more than %v", store.ErrUnavailable, slowAfter)
 }
 
-// withoutNumbers makes errors that differ only in a port or a file number equal.
+// withoutNumbers removes all digits, so that errors that differ only in a port or a file
+// number are equal.
 func withoutNumbers(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {

@@ -15,9 +15,9 @@ type Heartbeats struct {
 	// is zero. A pause so long that others considered this replica dead also resets
 	// Successes.
 	Successes, Failures int
-	// Others is whether another replica was alive at Last.
+	// Others reports whether another replica was alive at Last.
 	Others bool
-	// Follows is whether the last attempt to read the log succeeded.
+	// Follows reports whether the last attempt to read the log succeeded.
 	Follows bool
 }
 

@@ -26,7 +26,7 @@ import (
 
 // Errors of Commit in addition to the refusals of a Decide.
 var (
-	// ErrStopped is the error for a command that came after the end of Run.
+	// ErrStopped is the error for a command that was submitted after Run had ended.
 	ErrStopped = errors.New("the server is shutting down")
 	// ErrUnavailable means that nothing was written.
 	ErrUnavailable = store.ErrUnavailable
@@ -43,8 +43,8 @@ func (d *AlreadyDone) Error() string {
 	return fmt.Sprintf("already done at revision %d", d.Receipt.Rev)
 }
 
-// TooManyReceipts refuses a command with an idempotency key, because storing its receipt
-// would mean deleting that of another command that may still be retried.
+// TooManyReceipts is the error for a command with an idempotency key whose receipt could
+// be stored only by deleting that of another command that may still be retried.
 type TooManyReceipts struct{ Wait time.Duration }
 
 func (e *TooManyReceipts) Error() string {
@@ -132,8 +132,8 @@ type Ledger struct {
 	lastFollow time.Time
 	syncing    []chan error // waiting for the next read of the log
 	lastLoad   time.Time
-	clocks     string        // the clock problem that was logged
-	lastRewind time.Time     // when the tables were last reloaded because of one
+	clocks     string        // the clock problem that was logged last
+	lastRewind time.Time     // when the tables were last reloaded because of a rewind
 	trail      []store.Point // positions of the previous worlds, newest last
 }
 
@@ -231,9 +231,10 @@ func (l *Ledger) Confirm(ctx context.Context, rev mesh.Revision) error {
 	return err
 }
 
-// ConfirmChange is Confirm for one change that is visible at rev and dated at. It needs no
-// commit if this replica has committed something later, even if others have committed
-// since. A database outage therefore affects only what was changed just before it began.
+// ConfirmChange is like Confirm, for one change that is visible at revision rev and has
+// the time at. It needs no commit if this replica has committed something later, even if
+// others have committed since. A database outage therefore affects only what was changed
+// just before it began.
 func (l *Ledger) ConfirmChange(ctx context.Context, rev mesh.Revision, at mesh.Time) error {
 	// If the time was set back since, the date proves nothing.
 	if c := l.confirmed.Load(); c != nil && at < c.at && c.at <= l.World().At {

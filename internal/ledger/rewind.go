@@ -22,8 +22,8 @@ const (
 // revisions that this replica had seen.
 type Rewind struct {
 	At     time.Time
-	Common mesh.Revision // the newest revision that is unchanged
-	Was    mesh.Revision // the newest revision before
+	Common mesh.Revision // the newest revision that both histories have
+	Was    mesh.Revision // the newest revision before the rewind
 	// AtLeast means that the histories may have diverged before Common.
 	AtLeast bool
 }

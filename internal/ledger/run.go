@@ -190,8 +190,8 @@ func newFollower(s *mesh.Snapshot) *follower {
 
 func (f *follower) rev() mesh.Revision { return f.draft.Snapshot().Rev }
 
-// apply rejects entries that do not follow the state of this replica: a log that skips a
-// revision, or one that was replaced by another with the same revisions.
+// apply applies entries. It rejects those that do not follow the state of this replica: a
+// log that skips a revision, or one that was replaced by another with the same revisions.
 func (f *follower) apply(entries []store.Entry) error {
 	for _, e := range entries {
 		if e.Rev != f.rev()+1 {

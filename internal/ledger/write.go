@@ -85,7 +85,7 @@ var errFarBehind = errors.New("too far behind the log to decide")
 type attempt struct {
 	results             []result
 	f                   *follower
-	appended, confirmed bool // the commands; none if the transaction only confirms earlier ones
+	appended, confirmed bool // whether commands were appended, or only earlier commits confirmed
 }
 
 func (a *attempt) commits() bool { return a.appended || a.confirmed }
@@ -209,8 +209,8 @@ func (l *Ledger) before(s *mesh.Snapshot, now mesh.Time, evs []mesh.Event) []his
 	return rows
 }
 
-// firstObject returns the id of the object that a command is about. Consequences come
-// later.
+// firstObject returns the id of the object that a command is about, which is the first
+// one in rows: consequences come later.
 func firstObject(rows []history.AuditRow) string {
 	for _, row := range rows {
 		if row.Kind != "" {
@@ -316,7 +316,7 @@ func leaders(s *mesh.Snapshot, evs []mesh.Event) (rows []history.Leader) {
 // resolve finds out whether a batch is in the log and durable. Under the lock no commit is
 // in progress, so the log is authoritative, and a later commit of our own proves that the
 // batch is durable. Until that is known, no other command runs. After a while, the callers
-// get an error that the outcome is unknown; the log shows it later.
+// get an error that says that the outcome is unknown.
 func (l *Ledger) resolve(ctx context.Context, id store.BatchID, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, l.resolveFor)
 	defer cancel()
@@ -364,7 +364,7 @@ func (l *Ledger) look(ctx context.Context, id store.BatchID) (found bool, err er
 		return false, err
 	}
 	if found {
-		defer l.confirm() // when it is published
+		defer l.confirm() // after publish, so that it applies to the new world
 	}
 	if f.rev() != l.World().Rev {
 		behind := f.rev() < head

@@ -71,7 +71,7 @@ func (f *Facts) Equal(o *Facts) bool {
 	return f.NAT.Equal(o.NAT) && slices.Equal(f.Latencies, o.Latencies) && slices.Equal(f.Warnings, o.Warnings)
 }
 
-// Warn sets the warning of a source; an empty text removes it. It does not modify the
+// Warn sets the warning of a source; an empty string removes it. It does not modify the
 // old list, which others may hold.
 func (f *Facts) Warn(source, text string, at Time) {
 	i, has := slices.BinarySearchFunc(f.Warnings, source, func(w Warning, s string) int { return strings.Compare(w.Source, s) })

@@ -118,7 +118,7 @@ func (n *Node) Addrs() []netip.Addr {
 	return slices.DeleteFunc([]netip.Addr{n.IPv4, n.IPv6}, func(a netip.Addr) bool { return !a.IsValid() })
 }
 
-// Seen is when the node was last known to be online.
+// Seen returns when the node was last known to be online.
 func (n *Node) Seen() Time { return max(n.Presence.LastSeen, n.CreatedAt) }
 
 // NodePut adds or replaces a node, except its Net and Presence.
@@ -316,13 +316,13 @@ func newNodes() Nodes {
 	}
 }
 
-// OwnedCount is the number of untagged nodes of a user.
+// OwnedCount returns the number of untagged nodes of a user.
 func (s *Nodes) OwnedCount(id UserID) int {
 	n, _ := s.owned.at(id)
 	return n
 }
 
-// OnlineCount is the number of nodes with a live stream on any replica.
+// OnlineCount returns the number of nodes with a live stream on any replica.
 func (s *Nodes) OnlineCount() int { return s.online }
 
 // ByMachine returns the nodes of one machine: one for each user who signed in there.
@@ -353,7 +353,7 @@ func (s *Snapshot) NodeNamed(name string) (*Node, bool) {
 	return s.Nodes.ByName(name)
 }
 
-// BlockSize is the number of neighbouring ids that Blocks yields at once.
+// BlockSize is the number of consecutive ids that Blocks yields at once.
 const BlockSize = 64
 
 // Blocks yields all nodes, sorted by id, in blocks that start

@@ -73,11 +73,11 @@ func (a AutoApproval) review(routes []Route, now Time) {
 	}
 }
 
-// KeepRoutes updates AllRoutes and Routes to match what the device announces and the
+// KeepRoutes updates AllRoutes and Routes to match what the device advertises and the
 // policy, and reports whether they changed. New routes get the ids after last. A route that
 // nobody decided on is enabled if the policy approves it. A decision on one exit route
-// applies to the other too. A route that is no longer announced stays known and enabled,
-// because devices restart. A forbidden route that is announced is removed.
+// applies to the other too. A route that is no longer advertised stays known and enabled,
+// because devices restart. Forbidden prefixes are removed from RoutableIPs.
 func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bool) {
 	all, announced := slices.Clone(n.AllRoutes), n.RoutableIPs
 	auto.review(all, now)
@@ -113,12 +113,12 @@ func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bo
 	return changed
 }
 
-// maxKnownRoutes limits how many routes are remembered that a node no longer announces and
-// nobody decided on, because a device could keep announcing new ones.
+// maxKnownRoutes limits how many routes are kept that a node no longer advertises and
+// nobody decided on, because a device could keep advertising new ones.
 const maxKnownRoutes = 256
 
 // forgetRoutes removes the oldest routes above maxKnownRoutes that the node no longer
-// announces and nobody decided on.
+// advertises and nobody decided on.
 func (n *Node) forgetRoutes(all []Route) []Route {
 	var idle []RouteID
 	for _, r := range all {
@@ -139,7 +139,7 @@ func (n *Node) forgetRoutes(all []Route) []Route {
 
 func (r Route) comparePrefix(p netip.Prefix) int { return r.Prefix.Compare(p) }
 
-// RoutersOf returns the nodes that have a route, announced and enabled, in no
+// RoutersOf returns the nodes that advertise a route that is enabled for them, in no
 // particular order.
 func (s *Nodes) RoutersOf(p netip.Prefix) []NodeID {
 	ids, _ := s.routers.at(p)

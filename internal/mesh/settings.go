@@ -66,7 +66,7 @@ const (
 	// SettingRelay followed by a region number is the key of a Relay: the region of one
 	// replica's embedded relay.
 	SettingRelay = "relay/"
-	// SettingNoise holds the Noise key, by which clients recognise the server.
+	// SettingNoise holds the Noise key, by which clients recognize the server.
 	SettingNoise = "secret/noise"
 )
 

@@ -106,7 +106,7 @@ func (ClockSet) Kind() Kind   { return KindClockSet }
 func (ClockSet) valid() bool  { return true }
 func (ClockSet) apply(*Draft) {} // the time is in the log entry
 
-// Empty is the snapshot before the first revision.
+// Empty returns the snapshot before the first revision.
 func Empty() *Snapshot {
 	return &Snapshot{
 		Users:       newUsers(),

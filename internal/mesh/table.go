@@ -18,7 +18,7 @@ const (
 	chunkBits = 2 * pageBits
 )
 
-// page holds the values of 256 neighbouring ids.
+// page holds the values of 256 consecutive ids.
 type page[V any] struct {
 	owner *edit
 	vals  [pageSize]*V
@@ -50,7 +50,7 @@ func (t *Table[ID, V]) lookup(id ID, ok bool) (*V, bool) {
 	return t.Get(id)
 }
 
-// Len is the number of objects.
+// Len returns the number of objects.
 func (t *Table[ID, V]) Len() int { return t.count }
 
 func (t *Table[ID, V]) at(id ID) *V {

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// block holds the encoded peers of mesh.BlockSize neighbouring ids. A node that did not
+// block holds the encoded peers of mesh.BlockSize consecutive ids. A node that did not
 // change is not encoded again, and a frame that several viewers see is compressed once.
 type block struct {
 	mu       sync.Mutex
@@ -85,7 +85,7 @@ func (b *block) steered(s *Scene, v Viewpoint, shown uint64) ([]byte, error) {
 	return joined(docs, shown), nil
 }
 
-// update updates the block to a scene.
+// update brings the block up to date with a scene.
 func (b *block) update(s *Scene, first mesh.NodeID, nodes []*mesh.Node) error {
 	basis, classes := s.Basis(), s.ClassBlock(first)
 	sameRules := b.docs != nil && basis.SameRules(b.basis)

@@ -21,14 +21,14 @@ type Viewer struct {
 // Cache encodes what viewers are sent and keeps what they share: scenes, deltas
 // and blocks of peers. It is safe for concurrent use.
 type Cache struct {
-	home string // of Scene
+	home string // Home of every Scene
 
 	// Messages and frames that are always the same.
 	keepAlive, plainKeepAlive []byte
 	comma, profiles, end      []byte
 
 	mu      sync.Mutex
-	scene   *Scene                     // guarded by mu; of the newest world asked for
+	scene   *Scene                     // guarded by mu; of the newest world requested so far
 	blocks  map[mesh.NodeID]*block     // guarded by mu; blocks by their first id
 	commons map[Viewpoint]*part        // guarded by mu
 	filters map[Viewpoint]*part        // guarded by mu

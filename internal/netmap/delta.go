@@ -14,7 +14,7 @@ import (
 // disconnected would keep using the last map that it got.
 func deletedResponse(s *Scene, n *mesh.Node, now mesh.Time) *Response {
 	gone := *n
-	// Clients compare the expiry with their own clock, which may be slow.
+	// Clients compare the expiry with their own clock, which may be behind.
 	gone.Expiry = now.Add(-farewellSlack)
 	return &Response{Node: renderSelf(s, &gone)}
 }

@@ -10,5 +10,5 @@
 // class). A change is therefore rendered, encoded and compressed once for all viewers
 // with the same viewpoint, except for those that changed themselves.
 //
-// It knows neither clocks nor connections: package stream waits and writes.
+// It uses neither clocks nor connections: package stream waits and writes.
 package netmap

@@ -9,9 +9,9 @@ import (
 	"tailscale.com/util/zstdframe"
 )
 
-// A message is its length, in four bytes, and its body. The body is a JSON document. For
-// most clients it is compressed, as one Zstandard frame or as several that together hold
-// the document.
+// A message consists of its length, in four bytes, and its body. The body is a JSON
+// document. For most clients it is compressed, as one Zstandard frame or as several that
+// together hold the document.
 
 // window is the length of a block of peers. A larger window would cost memory in
 // every encoder and gain nothing.
@@ -51,7 +51,7 @@ func message(doc []byte, compressed bool) []byte {
 func length(n int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(n)) }
 
 // keepAliveMessage returns the keep-alive message. Its bytes are always the same, so that
-// clients recognise it without decoding it.
+// clients recognize it without decoding it.
 func keepAliveMessage(compressed bool) []byte {
 	return message([]byte(`{"KeepAlive":true}`), compressed)
 }

@@ -109,14 +109,15 @@ func profiles(s *Scene, v Viewpoint) []Profile {
 	return r.UserProfiles
 }
 
-// addProfile adds the owner of a node, unless it is already there.
+// addProfile adds the profile of the owner of a node, unless r already has it.
 func (r *Response) addProfile(s *Scene, n *mesh.Node) {
 	if p, ok := ownerProfile(s, n); ok {
 		r.addUnique(p)
 	}
 }
 
-// ownerProfile returns the owner of a node; false if the user was deleted.
+// ownerProfile returns the profile of the owner of a node, or false if the user was
+// deleted.
 func ownerProfile(s *Scene, n *mesh.Node) (Profile, bool) {
 	if n.Tagged() {
 		return taggedDevices(), true

@@ -159,7 +159,7 @@ func change(old, node *mesh.Node) (patch *Patch, whole bool) {
 	a, b := old.Net, node.Net
 	online := node.Presence.Online
 	sameOnline := old.Presence.Online == online
-	if node.KeyExpired { // these are not rendered
+	if node.KeyExpired { // endpoints, relay and online status are not rendered
 		a.Endpoints, a.HomeRelay, b.Endpoints, b.HomeRelay = nil, 0, nil, 0
 		online, sameOnline = false, true
 	}
@@ -190,7 +190,8 @@ func change(old, node *mesh.Node) (patch *Patch, whole bool) {
 	if disco {
 		d.DiscoKey = &node.Net.DiscoKey
 	}
-	// Clients also need these to judge a new disco key.
+	// Clients also need the online status and last-seen time to decide whether to accept
+	// a new disco key.
 	if disco || !sameOnline || node.Seen() != old.Seen() {
 		seen := node.Seen().Time()
 		d.Online, d.LastSeen, changed = &online, &seen, true

@@ -119,7 +119,7 @@ type PortRange struct {
 	Ports Ports
 }
 
-// Ports is a range, both ends included.
+// Ports is an inclusive range of ports.
 type Ports struct{ First, Last uint16 }
 
 // PingRequest makes a node send one request to a URL.

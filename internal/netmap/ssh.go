@@ -17,7 +17,7 @@ type SSHPolicy struct {
 	Rules []SSHRule `json:"rules"`
 }
 
-// SSHRule lets principals log in as some users of the operating system.
+// SSHRule lets principals log in as certain users of the operating system.
 type SSHRule struct {
 	Principals []Principal `json:"principals"`
 	// SSHUsers maps a requested user to the local one: "=" means the same name,
@@ -45,8 +45,8 @@ type SSHAction struct {
 	AllowRemotePortForwarding bool          `json:"allowRemotePortForwarding,omitempty"`
 }
 
-// SSHActionPath is where a node asks whether a session that needs approval may
-// begin. The node replaces the words with a dollar sign.
+// SSHActionPath is the path under which a node asks whether a session that needs approval
+// may begin. In the URL, the node replaces variables such as $SRC_NODE_ID.
 const SSHActionPath = "/machine/ssh/action/"
 
 const askAction = SSHActionPath + "$SRC_NODE_ID/to/$DST_NODE_ID?ssh_user=$SSH_USER&local_user=$LOCAL_USER"

@@ -17,7 +17,8 @@ type Applied struct {
 	Has [2]bool             // the nodes have addresses of the family
 	Src [2]bitset.Set       // rules that have the nodes as sources
 	Dst [2][]DestinationRef // destinations that match the nodes, except through autogroup:self; by rule
-	// SSH rules that have the nodes as sources, and as destinations.
+	// ShellSrc holds the SSH rules that have the nodes as sources, ShellDst those that
+	// have them as destinations.
 	ShellSrc, ShellDst bitset.Set
 }
 
@@ -106,8 +107,8 @@ func (c *Rules) SourcesAt(p netip.Prefix) (rules bitset.Set) {
 	return rules
 }
 
-// List returns who may reach what, as lang.Doc.Rules does. Without a policy, it is one
-// rule that allows everything.
+// List returns the access rules, in the order of lang.Doc.Rules. Without a policy, there
+// is one rule that allows everything.
 func (c *Rules) List() []lang.Rule { return c.rules }
 
 // Prefixes yields the prefixes by which rules distinguish addresses.

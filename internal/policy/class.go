@@ -13,8 +13,8 @@ import (
 )
 
 // Class identifies a set of nodes that the policy does not distinguish: they see the same
-// peers and accept traffic from the same ones, so their maps are rendered once. Rules
-// assigns the numbers, which have no meaning without it.
+// peers and accept traffic from the same nodes, so their maps are rendered once. The
+// numbers are assigned by a Rules and have no meaning outside it.
 type Class int32
 
 // Nobody is the class of nodes whose key has expired. They see no peers.
@@ -24,7 +24,8 @@ const Nobody Class = 0
 type traits struct {
 	own    bitset.Set // the selectors that match the node itself
 	behind bitset.Set // the selectors that match what is behind its routes
-	// The families of its addresses, of its routes, and of the internet behind it.
+	// addrs holds the families of its addresses, routes those of its subnet routes, and
+	// exit those of its exit routes.
 	addrs, routes, exit families
 }
 
@@ -102,18 +103,20 @@ type classInfo struct {
 	self     families // families in which it is a source of rules with autogroup:self
 	marks    []string
 	attrs    map[string][]json.RawMessage
-	// Whether some inbound rule identifies nodes by marks, must list the addresses of
-	// nodes that have marks, must list those of the owner's nodes, or accepts everyone.
+	// These describe the inbound rules. marked: some rule identifies sources by marks.
+	// listed: some rule must list the addresses of such sources. ownListed: some rule
+	// must list the addresses of the owner's nodes. anyone: some rule accepts everyone.
 	marked, listed, ownListed, anyone bool
 	steered                           bool // whether it is a source of rules with via
-	// Whether SSH rules list tagged nodes, or depend on the owner of the node.
+	// shellNodes means that some SSH rule lists tagged nodes, shellOwn that some SSH rule
+	// depends on the owner of the node.
 	shellNodes, shellOwn bool
 
 	inbound func() []Inbound
 	visible atomic.Pointer[visibleClasses]
 }
 
-// visibleClasses holds which of the first n classes a class sees.
+// visibleClasses records which of the first n classes a class sees.
 type visibleClasses struct {
 	n    int
 	seen bitset.Set
@@ -261,8 +264,8 @@ func (c *Rules) excludedByVia(own bitset.Set) (rules bitset.Set) {
 	return rules
 }
 
-// attributesOf returns the attributes of nodes with these selectors. Of two entries
-// with the same name the first applies.
+// attributesOf returns the attributes of nodes with these selectors. If two entries have
+// the same name, the first applies.
 func (c *Rules) attributesOf(own bitset.Set) map[string][]json.RawMessage {
 	attrs := map[string][]json.RawMessage{}
 	if c.randomPort {

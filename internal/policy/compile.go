@@ -17,7 +17,8 @@ import (
 // of classes grows as nodes with new properties appear.
 type Rules struct {
 	rules []lang.Rule
-	// By rule: the selectors of its sources, and those of each destination.
+	// srcs holds the selectors of the sources of each rule, dsts those of each of its
+	// destinations.
 	srcs [][]int
 	dsts [][][]int
 
@@ -27,11 +28,12 @@ type Rules struct {
 	all, member, tagged []int
 	byUser, byTag       map[string][]int
 	byPrefix            map[netip.Prefix][]int
-	lengths4, lengths6  []int // lengths of these prefixes
+	lengths4, lengths6  []int // lengths of the prefixes in byPrefix, sorted
 	internet            []int
 	self, via           bitset.Set // rules with a destination autogroup:self; rules with via
-	// Rules that identify nodes by marks, that must list addresses although nodes
-	// have marks, and that accept everyone.
+	// marked holds the rules with a source that is identified by a mark, listing those
+	// whose sources must be listed by address (see needsList), and open those with the
+	// source "*".
 	marked, listing, open bitset.Set
 	viaTags               [][]int
 
@@ -50,7 +52,8 @@ type selector struct {
 	target lang.Target
 	mark   string // see World.Marks; empty if no mark is needed
 	six    bool   // whether its addresses are IPv6
-	// The rules that have it as a source, and as a destination.
+	// src holds the rules that have it as a source, dst those that have it as a
+	// destination.
 	src, dst bitset.Set
 }
 
@@ -59,7 +62,7 @@ type compiledAttribute struct {
 	holders []int
 }
 
-// compiledShell is an SSH rule.
+// compiledShell is a compiled SSH rule.
 type compiledShell struct {
 	*lang.SSHRule
 	srcs, dsts []int

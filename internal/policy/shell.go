@@ -33,7 +33,8 @@ func (c *Rules) noteShells(i *classInfo) {
 // on reports whether a rule applies to nodes of a class, whatever the source.
 func (r *compiledShell) on(i *classInfo) bool { return slices.ContainsFunc(r.dsts, i.own.Has) }
 
-// onOwn reports whether a rule lets users with nodes of a class log in on them.
+// onOwn reports whether a rule lets the owners of nodes of a class log in on them through
+// autogroup:self.
 func (r *compiledShell) onOwn(i *classInfo) bool {
 	return r.self && slices.ContainsFunc(r.srcs, i.own.Has)
 }

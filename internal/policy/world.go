@@ -14,7 +14,8 @@ type World struct {
 	*mesh.Snapshot
 	// Doc is the policy in force; nil if there is none.
 	Doc *lang.Doc
-	// Problems holds why the stored text is not in force. Doc is then the last valid one.
+	// Problems says why the stored text is not in force. If there are any, Doc is the
+	// last valid policy.
 	Problems lang.Problems
 	// Reserved holds the ranges that no route may overlap. It is empty in a world that is
 	// only used to evaluate a policy.

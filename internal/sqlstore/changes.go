@@ -14,7 +14,7 @@ import (
 // deletions are written first.
 type changes struct {
 	schema *schema
-	gone   map[string]map[int64]bool // by table
+	gone   map[string]map[int64]bool // deleted ids, by table
 	rows   map[*record]map[int64][]any
 	log    [][]any
 	audit  [][]any

@@ -13,9 +13,9 @@ import (
 // migration.
 const versionTable, firstTable = "goose_db_version", "head"
 
-// mustBeOurs fails if these are the tables of another program, because some refuse
-// a database in which they find an unknown table. It must be called before anything
-// is written. setting is the key that names the database.
+// mustBeOurs fails if these are the tables of another program, because some programs refuse a database in
+// which they find an unknown table. It must be called before anything is written. setting is the key that
+// names the database.
 func mustBeOurs(name string, tables []string, setting string) error {
 	others := slices.DeleteFunc(slices.Clone(tables), func(t string) bool { return t == versionTable })
 	switch {

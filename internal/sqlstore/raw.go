@@ -513,7 +513,7 @@ func (b *Rebuilding) Insert(ctx context.Context, t Table, rows [][]any) error {
 	return nil
 }
 
-// maxArguments is below the maximum of a statement.
+// maxArguments is below the maximum number of arguments of one statement.
 const maxArguments = 32000
 
 // exec prepares a statement and reuses it as long as its text stays the same.

@@ -142,7 +142,7 @@ func codecOf(f reflect.StructField) (codec, bool) {
 	return jsonCodec(), named || f.Type.Kind() == reflect.Slice
 }
 
-// plainCodec is for types that both engines store directly.
+// plainCodec returns the codec for types that both engines store directly.
 func plainCodec(kind reflect.Kind) (codec, bool) {
 	pointer := func(t reflect.Type) func(reflect.Value) any {
 		return func(f reflect.Value) any { return f.Addr().Convert(t).Interface() }
@@ -213,8 +213,8 @@ func listCodec[T any](format func(T) string, parse func(string) (T, error)) code
 	})
 }
 
-// jsonCodec stores an empty list and an unset struct as empty text, which is the default
-// that a migration gives a new column.
+// jsonCodec stores an empty list and an unset struct as an empty string, which is the default that a
+// migration gives a new column.
 func jsonCodec() codec {
 	return codec{
 		text,

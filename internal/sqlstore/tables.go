@@ -44,14 +44,14 @@ func NewestSchema() (int64, error) {
 	return files[len(files)-1].version, nil
 }
 
-// Tables returns the tables with data to keep when a database of a version is copied, ordered by name. They
-// are read from the migrations, so that none can be missed.
+// Tables returns the tables with data to keep when a database of a schema version is copied, ordered by name.
+// They are read from the migrations, so that none can be missed.
 func Tables(ctx context.Context, version int64) ([]Table, error) {
 	all, err := allTables(ctx, version)
 	return slices.DeleteFunc(all, func(t Table) bool { return transient(t.Name) != "" }), err
 }
 
-// allTables creates the tables of a version in memory and inspects them.
+// allTables creates the tables of a schema version in memory and inspects them.
 func allTables(ctx context.Context, version int64) ([]Table, error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {

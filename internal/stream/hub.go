@@ -58,7 +58,7 @@ const (
 )
 
 // encoder decides and encodes what viewers are sent. It is a netmap.Cache, except in
-// tests that inject mistakes.
+// tests that inject faults.
 type encoder interface {
 	Scene(w *policy.World) *netmap.Scene
 	Full(s *netmap.Scene, v netmap.Viewer, now time.Time) ([][]byte, error)

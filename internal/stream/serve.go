@@ -179,8 +179,8 @@ func (s *streamState) full(ctx context.Context) (sent [][]byte, err error) {
 	return parts, s.write(parts)
 }
 
-// acquire waits for a semaphore. It is returned by release, or after a time limit, so
-// that slow readers do not block others.
+// acquire acquires a semaphore. The semaphore is released by release or, so that slow
+// readers do not block others, after a time limit.
 func (s *streamState) acquire(ctx context.Context, semaphore chan struct{}, limit time.Duration) (release func(), err error) {
 	select {
 	case semaphore <- struct{}{}:

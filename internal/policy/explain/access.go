@@ -37,7 +37,8 @@ func accessOf(services []lang.Service) (a access) {
 	return a.normal()
 }
 
-// normal brings an access into normal form. Its lists must not be shared.
+// normal returns the normal form of a. It modifies the lists of a, which must not be
+// shared.
 func (a access) normal() access {
 	a.tcp, a.udp, a.sctp = lang.MergePorts(a.tcp), lang.MergePorts(a.udp), lang.MergePorts(a.sctp)
 	slices.Sort(a.others)
@@ -52,7 +53,7 @@ func (a access) plus(b access) access {
 	}.normal()
 }
 
-// minus returns what is in a and not in b. Echo requests are lost only if b allows
+// minus returns what is in a but not in b. Echo requests are lost only if b allows
 // nothing at all.
 func (a access) minus(b access) access {
 	if !b.something {
@@ -144,13 +145,13 @@ type accessTable struct {
 	full    []bool // by number: whether all ports are open
 	port22  []bool // by number: whether port 22 is open
 	numbers map[string]int
-	sums    [][]int32 // by two numbers, in order; 0 means not computed yet
+	sums    [][]int32 // by two numbers, the smaller one first; 0 means not computed yet
 	lost    map[[2]int]int
 }
 
 func newAccessTable() *accessTable {
 	b := &accessTable{numbers: map[string]int{}, lost: map[[2]int]int{}}
-	b.number(access{}) // the access is empty
+	b.number(access{}) // gets the number nothing
 	return b
 }
 
@@ -187,7 +188,7 @@ func (b *accessTable) plus(x, y int) int {
 	return int(b.sums[x][y])
 }
 
-// minus returns the number of the access that is in x and not in y.
+// minus returns the number of the access that is in x but not in y.
 func (b *accessTable) minus(x, y int) int {
 	switch {
 	case x == y:

@@ -15,7 +15,7 @@ import (
 // Limits of what an effect lists.
 const (
 	maxShifts     = 200
-	maxFollowed   = 20_000 // shifts that are distinguished
+	maxFollowed   = 20_000 // maximum number of shifts that are tracked
 	maxSamples    = 20
 	maxPrincipals = 20
 	maxLines      = 20
@@ -38,7 +38,7 @@ type comparison struct {
 	sets       [][]string // the names of principals with nodes in the same buckets
 	fullBefore bool       // whether every pair reached everything
 	fullAfter  bool
-	some       bool // whether there is a pair
+	some       bool // whether there is any pair of nodes
 
 	shifts map[shiftKey]*shift
 	shells map[shiftKey]*shellShift
@@ -47,13 +47,13 @@ type comparison struct {
 // bucket is a set of nodes that neither world distinguishes.
 type bucket struct {
 	index               int
-	srcBefore, srcAfter *classRules // as sources
-	dstBefore, dstAfter *classRules // as destinations, without expired nodes, which nobody reaches
+	srcBefore, srcAfter *classRules // rules for the nodes as sources
+	dstBefore, dstAfter *classRules // rules for the nodes as destinations; empty if their keys have expired, because nobody reaches them
 	nodes               int
 	subsets             []*subset
 	sshBefore, sshAfter bool      // whether port 22 was reachable
 	lost                bool      // whether every node reaches less
-	lostTo              []*bucket // buckets of which some of the nodes reach less
+	lostTo              []*bucket // buckets in which its nodes reach less, except on nodes with the same owner
 }
 
 // subset holds the nodes of a bucket that belong to the same principals and, if rules use
@@ -335,7 +335,7 @@ func (c *comparison) countParts(lost, gained, n int) {
 	}
 }
 
-// difference returns what is in a and not in b, in either family.
+// difference returns what is in a but not in b, in either family.
 func (c *comparison) difference(a, b [2]int) int {
 	if b == ([2]int{}) && a[0] == a[1] {
 		return a[0]
@@ -488,7 +488,8 @@ func compareEnds(from, to, otherFrom, otherTo Principals) int {
 	return cmp.Or(slices.Compare(from.Names, otherFrom.Names), slices.Compare(to.Names, otherTo.Names))
 }
 
-// othersFirst orders changes between others before those between nodes of the same user.
+// othersFirst compares two values of Own: changes that affect only nodes of the same user
+// come last.
 func othersFirst(a, b bool) int {
 	switch {
 	case a == b:

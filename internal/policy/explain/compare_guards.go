@@ -23,8 +23,8 @@ func (c *comparison) guard(viewer *End) {
 	}
 }
 
-// guardUnreachable warns of nodes with tags or routes whose port 22 nobody can reach any
-// more.
+// guardUnreachable warns about nodes with tags or routes whose port 22 nobody can reach
+// any more.
 func (c *comparison) guardUnreachable() {
 	left, all := map[string][]mesh.NodeID{}, map[string]int{}
 	for n := range c.after.Nodes.All() {
@@ -55,7 +55,7 @@ func (c *comparison) guardUnreachable() {
 	}
 }
 
-// guardOwnWayIn warns of nodes whose port 22 the viewer no longer reaches from any of
+// guardOwnWayIn warns about nodes whose port 22 the viewer no longer reaches from any of
 // the viewer's nodes.
 func (c *comparison) guardOwnWayIn(viewer *End) {
 	var own []*subset

@@ -153,7 +153,8 @@ func (c *comparison) compareOffers(j *bucket, routes []routeOffers, shifts map[s
 			return sum
 		}
 		before, after := sum(j.srcBefore.src[family], w.before), sum(j.srcAfter.src[family], w.after)
-		// The smallest network around this one decides whether this one is listed.
+		// This network is listed only if it changes differently from the smallest network
+		// that contains it.
 		i := len(told) - 1
 		for i >= 0 && !holds(told[i].prefix, w.prefix) {
 			i--

@@ -8,8 +8,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// shellTable computes what sets of SSH rules of one world allow, and caches it by the key
-// of the set.
+// shellTable computes what sets of SSH rules of one world allow, and caches the results
+// by the key of the set.
 type shellTable struct {
 	*evaluator
 	known map[string][]ShellUser
@@ -31,8 +31,8 @@ func (s *shellTable) matched(a, b *classRules, own bool) (rules bitset.Set) {
 	return rules
 }
 
-// users returns the users of the operating system as whom rules allow a login. The
-// first rule for a user applies.
+// users returns the operating system users that rules allow logins for. If several rules
+// name a user, the first applies.
 func (s *shellTable) users(rules bitset.Set) []ShellUser {
 	key := rules.Key()
 	if list, ok := s.known[key]; ok {
@@ -74,7 +74,7 @@ func shellsWithout(a, b []ShellUser) (list []ShellUser) {
 	return list
 }
 
-// lines adds the lines of the rules that allow a login as one of some users.
+// lines adds the lines of the rules that allow a login as one of the given users.
 func (s *shellTable) lines(list []lang.Line, rules bitset.Set, users []ShellUser) []lang.Line {
 	for r := range rules.All() {
 		rule := &s.ssh[r]

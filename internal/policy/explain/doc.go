@@ -3,8 +3,8 @@
 // do (Preview), whether a policy's own tests pass (RunTests), and what its author may have
 // overlooked (Notes).
 //
-// Nodes do not depend on this package. They get what package policy decides; tests check
-// that both agree.
+// What nodes are sent does not depend on this package: package policy decides it. Tests
+// check that both packages agree.
 //
 // It is pure and keeps no state.
 package explain

@@ -41,7 +41,9 @@ type AccessCell struct {
 	Pairs, Of int
 	// Own means that the nodes of each of these pairs have the same owner.
 	Own bool
-	// What a draft changes, and for how many pairs.
+	// LostPairs, GainedPairs and ChangedPairs count the pairs for which a draft removes
+	// all access, adds access where there was none, or changes it. Lost and Gained hold
+	// what these pairs lose and gain.
 	LostPairs, GainedPairs, ChangedPairs int
 	Lost, Gained                         []lang.Service
 	// Rules holds the rules that allow it, up to a limit.
@@ -91,7 +93,7 @@ func MapOf(from, to *policy.World, ask MapQuestion) (*AccessMap, error) {
 	return s.finish(), nil
 }
 
-// AxisError is the error for an unknown name, and says on which side of the map it is.
+// AxisError is the error for an unknown name on one side of a map.
 type AxisError struct {
 	Side string // "from" or "to"
 	Err  error
@@ -106,7 +108,7 @@ func (e *AxisError) Unwrap() error { return e.Err }
 type mapBuilder struct {
 	before, after *evaluator // without a draft, the same world
 	accesses      *accessTable
-	groupsOf      map[string][]string // users by name, in either world
+	groupsOf      map[string][]string // groups of a user in either world, by user name
 	named         map[string]bool     // names of users in rules of either world
 	from, to      *axis
 	buckets       []*mapBucket

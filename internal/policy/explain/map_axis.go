@@ -12,7 +12,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// Detail is how finely an AccessMap divides nodes.
+// Detail is the level of detail of an AccessMap.
 type Detail string
 
 // The levels of detail.
@@ -247,7 +247,7 @@ func (s *mapBuilder) addInternet(a *axis) {
 	}
 }
 
-// choose adds the principal with a name.
+// choose adds the principal with the given name.
 func (s *mapBuilder) choose(a *axis, name string, by Detail) error {
 	if p, err := netip.ParsePrefix(name); err == nil {
 		if !slices.Contains(s.after.Routes(), p) {

@@ -65,8 +65,8 @@ type Shift struct {
 // NodePair is a source and a destination.
 type NodePair struct{ From, To mesh.NodeID }
 
-// ShellShift is a change in who may log in by SSH, and as which users of the
-// operating system.
+// ShellShift is a change in who may log in over SSH, and as which users of the operating
+// system.
 type ShellShift struct {
 	From, To               Principals
 	Own                    bool
@@ -94,17 +94,17 @@ type RouteShift struct {
 	LostLines, GainedLines []lang.Line
 }
 
-// GuardKind is the subject of a warning.
+// GuardKind is the kind of a Guard.
 type GuardKind string
 
-// The warnings.
+// The kinds of Guard.
 const (
-	GuardUnreachable GuardKind = "unreachable" // nobody reaches nodes on port 22 any more
-	GuardOwnWayIn    GuardKind = "ownWayIn"    // the viewer no longer reaches nodes on port 22
+	GuardUnreachable GuardKind = "unreachable" // nobody can reach some nodes on port 22 any more
+	GuardOwnWayIn    GuardKind = "ownWayIn"    // the viewer can no longer reach some nodes on port 22
 	GuardEverything  GuardKind = "everything"  // everything may reach everything
 )
 
-// Guard is a warning.
+// Guard is a warning about a change that is likely to be a mistake.
 type Guard struct {
 	Kind  GuardKind
 	Text  string

@@ -83,7 +83,8 @@ type subject struct {
 	// may be at both ends of a test, and access to itself does not count. It also
 	// contains the parts of prefixes that rules name.
 	present []endpoint
-	// The rules that have one of them as a source, and as a destination.
+	// src holds the rules that have one of these endpoints as a source, dst those that
+	// have one as a destination.
 	src, dst bitset.Set
 }
 
@@ -185,8 +186,8 @@ func (run *testRun) partsOf(whole []netip.Prefix) (list []endpoint) {
 	return list
 }
 
-// question returns a pair of candidates for each source and destination of a test,
-// and the rules that could allow one of them.
+// question returns the candidates for each combination of a source and a destination of a
+// test, and the rules that could allow any of them.
 func (run *testRun) question(src, dst lang.Target) (list []candidates, rules bitset.Set) {
 	from := run.subject(src)
 	to := &subject{}
@@ -282,8 +283,8 @@ func (run *testRun) fail(t *lang.Test, d *lang.TestDestination, want, text strin
 	})
 }
 
-// apart returns two different nodes of one address family, one of which may be the source
-// and the other the destination. Two of each are enough.
+// apart returns a source and a destination of the same address family on different nodes.
+// It looks at only two of each, which is enough to find such a pair.
 func apart(from, to []endpoint, isSource, isDestination func(*endpoint) bool) (pair, bool) {
 	for _, six := range []bool{false, true} {
 		few := func(all []endpoint, is func(*endpoint) bool) (list []*endpoint) {

@@ -284,7 +284,7 @@ func (w *world) reason(t *lang.Target, p *endpoint) string {
 	}
 }
 
-// relation returns how an endpoint relates to a user name.
+// relation returns the words that connect an endpoint with a user name in a sentence.
 func (p *endpoint) relation() string {
 	if !p.imagined() {
 		return " belongs to "
@@ -349,7 +349,7 @@ func (w *world) finding(m *nearMiss) Finding {
 	return Finding{Line: r.Line, Grant: r.Grant, Comment: r.Comment, Text: strings.Join(reasons, ", and ")}
 }
 
-// elsewhere returns which destination a rule has instead.
+// elsewhere describes the destinations that a rule has instead.
 func (w *world) elsewhere(r *lang.Rule, p *pair) string {
 	fits := slices.ContainsFunc(r.Dst, func(d lang.Destination) bool { return w.isDestination(&d.Target, &p.src, &p.dst) })
 	switch {
@@ -379,7 +379,7 @@ func (w *world) nearestOf(all []nearMiss) (list []Finding) {
 	return list
 }
 
-// refusal returns what services allow instead of what was asked for.
+// refusal describes what services allow instead of what was asked for.
 func refusal(services []lang.Service) string {
 	var parts []string
 	for _, s := range services {
@@ -391,7 +391,7 @@ func refusal(services []lang.Service) string {
 	return strings.Join(parts, ", ") + " only"
 }
 
-// mustBe returns what the source or the destination of a rule must be.
+// mustBe describes what the source or the destination of a rule must be.
 func mustBe(side string, targets []lang.Target) string {
 	if len(targets) == 0 {
 		return "the rule has no " + side

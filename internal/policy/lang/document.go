@@ -17,21 +17,22 @@ type Doc struct {
 	// autogroup:member.
 	TagOwners map[string][]string
 
-	// Rules holds who may reach what: the acls and then the grants, each in the order of
+	// Rules holds the access rules: the acls and then the grants, each in the order of
 	// the text. A document with neither of these fields does not restrict access: it has
 	// one implicit rule, without a line, that allows everything. A document with an empty
 	// list allows nothing.
 	Rules []Rule
-	// SSH holds who may open SSH sessions where. The first rule that matches applies.
+	// SSH holds the rules for SSH sessions. The first rule that matches applies.
 	SSH []SSHRule
-	// Approvers holds whose routes need no approval.
+	// Approvers lists the users, groups and tags whose routes need no approval.
 	Approvers Approvers
 	// Attributes holds the attributes that nodes get.
 	Attributes []Attribute
 	// Tests and SSHTests are tests that Rules and SSH must pass.
 	Tests    []Test
 	SSHTests []SSHTest
-	// RandomizeClientPort makes clients choose another UDP port at each start.
+	// RandomizeClientPort makes clients use a random UDP port instead of the default
+	// port.
 	RandomizeClientPort bool
 	// Warnings holds warnings about text that is valid but may not mean what its author
 	// intended, up to a limit.

@@ -119,7 +119,8 @@ func (r *reader) document(root hujson.Value) {
 	}
 }
 
-// invalidAt returns the offset at which a text is not valid UTF-8.
+// invalidAt returns the offset of the first byte that is not valid UTF-8. There must be
+// one.
 func invalidAt(text []byte) int {
 	for i := 0; ; {
 		c, size := utf8.DecodeRune(text[i:])
@@ -133,12 +134,12 @@ func invalidAt(text []byte) int {
 // reader parses a document and collects its problems.
 type reader struct {
 	text     []byte
-	newlines []int // their offsets
+	newlines []int // offsets of the newlines in text
 	doc      *Doc
 	hosts    map[string][]netip.Prefix
 	sets     map[string]*ipset
-	targets  int // so far
-	setSteps int // so far
+	targets  int // number of targets read so far
+	setSteps int // cost of building ipsets so far; see buildSteps
 	problems Problems
 }
 
@@ -285,8 +286,8 @@ type entry struct {
 	members, required []string
 }
 
-// entries calls each with the objects in a list of at most maxRules, which are compiled
-// one by one. It skips invalid ones.
+// entries calls each with the valid objects in a list. It adds problems for invalid ones,
+// and if there are more than maxRules.
 func (r *reader) entries(v hujson.Value, list string, kind entry, each func(e hujson.Value, m map[string]hujson.Value)) {
 	n := 0
 	r.list(v, list, func(e hujson.Value) {
@@ -327,7 +328,7 @@ func (r *reader) boolean(v hujson.Value, what string) bool {
 	return literal.Bool()
 }
 
-// textOf returns the text of a string. Field names are always strings.
+// textOf returns the text of a value that is known to be a string, such as a field name.
 func textOf(v hujson.Value) string {
 	literal, _ := v.Value.(hujson.Literal)
 	return literal.String()

@@ -20,8 +20,7 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	return prefix, err
 }
 
-// parseLoosePrefix is parsePrefix, but bits beyond the length of the prefix may be
-// set.
+// parseLoosePrefix is like parsePrefix, but host bits may be set.
 func parseLoosePrefix(text string) (netip.Prefix, error) {
 	bare := text
 	if inner, ok := strings.CutPrefix(bare, "["); ok {
@@ -64,7 +63,7 @@ func parseAddr(text string) (netip.Addr, error) {
 	return addr, nil
 }
 
-// parseRange reads two addresses with a hyphen between them.
+// parseRange reads a range of addresses: two addresses separated by a hyphen.
 func parseRange(text string) (netipx.IPRange, error) {
 	first, last, _ := strings.Cut(text, "-")
 	from, err := parseAddr(strings.TrimSpace(first))

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The prefixes of the kinds of names.
+// The prefixes of names, one for each kind.
 const (
 	PrefixTag       = "tag:"
 	PrefixGroup     = "group:"
@@ -75,7 +75,8 @@ func (r *reader) readHosts(v hujson.Value) {
 		if err != nil {
 			r.problem(value.StartOffset, "%s", err.Error())
 		}
-		// Policies for Headscale have such hosts, which mean the network there too.
+		// Policies written for Headscale have hosts with host bits set. Headscale also
+		// takes them to mean the network.
 		if masked := prefix.Masked(); masked != prefix {
 			r.warn(value.StartOffset, "host %s is %q, which means the network %s: use that, or the address alone", name, text, masked)
 			prefix = masked
@@ -144,7 +145,7 @@ func (r *reader) owner(tag, owner string, at int) (string, bool) {
 	return "", false
 }
 
-// known returns the sorted names of a map, so that hints are deterministic.
+// known returns the sorted keys of a map, so that hints are deterministic.
 func known[V any](defined map[string]V) []string {
 	return slices.Sorted(maps.Keys(defined))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// protocol reads the field proto. An empty text means no protocol.
+// protocol reads the field proto. An empty string means no protocol.
 func (r *reader) protocol(v hujson.Value, what string) int {
 	if kind := v.Value.Kind(); kind != '"' && kind != '0' {
 		r.problem(v.StartOffset, "%s must be the name or number of a protocol", what)

@@ -11,7 +11,7 @@ import (
 // NonRoot stands for every user of the operating system except root.
 const NonRoot = "autogroup:nonroot"
 
-// The longest and the default period for which an approval of SSH sessions is valid.
+// The maximum and the default validity of an approval of SSH sessions.
 const (
 	maxCheckPeriod     = 168 * time.Hour
 	defaultCheckPeriod = 12 * time.Hour

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Line is a line of the text, from 1; 0 means none.
+// Line is a line number in the text, counted from 1; 0 means none.
 type Line int
 
 // Kind is what a target refers to.
@@ -43,7 +43,7 @@ type Target struct {
 	Line     Line
 }
 
-// PortRange is a range of ports, both ends included.
+// PortRange is an inclusive range of ports.
 type PortRange struct{ First, Last uint16 }
 
 // Service is a set of protocols with ports, which are sorted and do not overlap. No
@@ -101,13 +101,14 @@ func (r *SSHRule) HasUser(user string) bool {
 	return slices.Contains(r.Users, user) || user != "root" && slices.Contains(r.Users, NonRoot)
 }
 
-// Approvers holds whose routes need no approval.
+// Approvers lists the users, groups and tags whose routes need no approval.
 type Approvers struct {
 	Routes   []RouteApprovers
 	ExitNode []Target
 }
 
-// RouteApprovers holds who may advertise any part of a prefix without approval.
+// RouteApprovers lists the users, groups and tags that may advertise any part of a prefix
+// without approval.
 type RouteApprovers struct {
 	Line   Line
 	Column int

@@ -18,7 +18,7 @@ const (
 // HasPorts reports whether a protocol has ports.
 func HasPorts(protocol int) bool { return protocol == TCP || protocol == UDP || protocol == SCTP }
 
-// AllPorts returns the whole range.
+// AllPorts returns the range of all ports.
 func AllPorts() PortRange { return PortRange{0, 65535} }
 
 // Has reports whether a service includes a protocol.

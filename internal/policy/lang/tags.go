@@ -37,10 +37,11 @@ func CheckTag(tag string) error {
 	return nil
 }
 
-// MayTag reports whether a node that joins with the key k, or as user, may ask for a tag;
-// either may be nil. It may always have the tags of the key. For others, tagOwners must
-// list the user, a group of the user, all users, or a tag that the key has or that such a
-// tag owns. The document is nil if there is no policy.
+// MayTag returns nil if a node that joins with the key k, or as user, may ask for a tag.
+// Otherwise the error says why not. Either k or user may be nil. The tags of the key are
+// always allowed. For other tags, tagOwners must list the user, a group of the user, all
+// users, or a tag that the key has or that such a tag owns. The document is nil if there
+// is no policy.
 func (d *Doc) MayTag(user *mesh.User, k *mesh.PreAuthKey, tag string) error {
 	switch {
 	case k != nil && slices.Contains(k.Tags, tag):
@@ -57,9 +58,9 @@ func (d *Doc) MayTag(user *mesh.User, k *mesh.PreAuthKey, tag string) error {
 	return fmt.Errorf("%w: tagOwners does not allow %s for %s", ErrTagDenied, tag, user.Name)
 }
 
-// KnowsTag reports whether an administrator may give a tag to a node: with a policy, the
-// tag must have an entry in tagOwners. Without one, when the document is nil, it only has
-// to be well-formed.
+// KnowsTag returns an error if an administrator may not give a tag to a node. The tag
+// must be well-formed and, unless the document is nil because there is no policy, have an
+// entry in tagOwners.
 func (d *Doc) KnowsTag(tag string) error {
 	if err := CheckTag(tag); err != nil || d == nil {
 		return err

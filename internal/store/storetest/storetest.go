@@ -247,7 +247,7 @@ func refused(t *testing.T, e Engine) {
 	historyAgrees(t, s, 0)
 }
 
-// Law 2: Load at N equals Load at M followed by entries M+1…N.
+// loadEqualsReplay checks that Load at revision N equals Load at M followed by the entries M+1…N.
 func loadEqualsReplay(t *testing.T, e Engine) {
 	hs := handles(t, e, 2)
 	r := rand.New(rand.NewPCG(11, 12))
