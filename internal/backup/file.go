@@ -88,7 +88,8 @@ func cannot(name string, err error) error {
 	return fmt.Errorf("%s already exists; remove it, or choose another file", name)
 }
 
-// readBack reads the file from the disk instead of the page cache, where the system supports that.
+// readBack verifies that the file contains what was written and passes check. Where the system supports that,
+// it reads from the disk instead of the page cache.
 func readBack(f *os.File, want hash.Hash, check func(io.Reader) error) error {
 	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // only a hint
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -107,7 +108,7 @@ func readBack(f *os.File, want hash.Hash, check func(io.Reader) error) error {
 	return check(f)
 }
 
-// ReadKeyFiles reads those of the key files that exist.
+// ReadKeyFiles reads the key files that exist.
 func ReadKeyFiles(paths map[string]string) ([]KeyFile, error) {
 	var files []KeyFile
 	for _, key := range slices.Sorted(maps.Keys(paths)) {
@@ -168,8 +169,8 @@ func (to Target) plan(files []KeyFile) ([]placement, error) {
 	return plan, nil
 }
 
-// place writes key files; undo reverts what was done, also after a failure. At every moment there is a key
-// under each name that had one: a server that finds none would create a key that no client knows.
+// place writes key files. undo reverts everything that place did, even after a failure. At every moment there
+// is a key under each name that had one: a server that finds none would create a key that no client knows.
 func place(plan []placement) (undo func() error, err error) {
 	var steps []func() error
 	undo = func() error {

@@ -35,7 +35,7 @@ type Header struct {
 	Format  string        `json:"format"`
 	Version int           `json:"version"` // version of the format
 	Product string        `json:"product"` // the version of fairlead that wrote it
-	Schema  int64         `json:"schema"`  // the version of the tables
+	Schema  int64         `json:"schema"`  // the schema version
 	Rev     mesh.Revision `json:"revision"`
 	Engine  string        `json:"engine"` // sqlite or postgres
 	Time    time.Time     `json:"time"`
@@ -56,7 +56,7 @@ type Sum struct {
 // Summary describes the content of a backup.
 type Summary struct {
 	Header
-	KeyFiles []string       `json:"keyFiles"` // the keys of the configuration
+	KeyFiles []string       `json:"keyFiles"` // the configuration keys that hold their paths
 	Tables   map[string]Sum `json:"tables"`
 }
 
@@ -235,8 +235,8 @@ func parseRow(line []byte, columns []sqlstore.Column) ([]any, error) {
 	return row, nil
 }
 
-// elements splits a list of n values. It stores no more than that, because a short compressed file can
-// contain a line with very many.
+// elements splits a list of n values. It stores no more than that, because a small compressed file can
+// contain a line with very many values.
 func elements(line []byte, n int) ([]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	if begin, err := dec.Token(); err != nil || begin != json.Delim('[') {

@@ -136,7 +136,7 @@ type approval struct {
 	owner *mesh.User
 }
 
-// Answer returns the login.
+// Answer returns the login as JSON.
 func (a approval) Answer() string {
 	text, _ := json.Marshal(a.login) // cannot fail
 	return string(text)

@@ -39,7 +39,7 @@ func eventKinds() []string {
 	return []string{"user", "node", "preauthkey", "apikey", "login", "sshgrant", "policy", "dns", "webhook", "clock"}
 }
 
-// changeVerbs returns what can happen to objects.
+// changeVerbs returns the verbs that apply to every kind of object.
 func changeVerbs() []string { return []string{"created", "changed", "deleted"} }
 
 // eventTypes returns the event names of Tailscale's webhooks that EventType uses.

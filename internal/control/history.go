@@ -100,8 +100,8 @@ func (s *History) Presence(ctx context.Context, nodes []mesh.NodeID, from, to me
 	return s.history.Presence(ctx, nodes, from, to)
 }
 
-// PresencePeriod fills in the defaults of a period: to is now at the latest, and from is a
-// day earlier.
+// PresencePeriod checks a period and fills in its defaults. to is limited to now, and from
+// defaults to a day before to.
 func PresencePeriod(from, to, now mesh.Time) (mesh.Time, mesh.Time, error) {
 	if to == 0 || to > now {
 		to = now

@@ -73,7 +73,7 @@ func newJoins(shared *core, logins *Logins, c Config) *Joins {
 
 // Joined is the result for a client.
 type Joined struct {
-	// Node is nil if Link is set or the node has been deleted.
+	// Node is nil if Link or Rejected is set, or if the node has been deleted.
 	Node *mesh.Node
 	// User is the owner of the node; nil for a tagged node.
 	User *mesh.User
@@ -92,7 +92,7 @@ const leastSooner = time.Minute
 // verdict is the result of decideJoin.
 type verdict struct {
 	node       *mesh.Node
-	registered bool // created, or given a new node key after authorisation
+	registered bool // created, or given a new node key after authorization
 	keyExpired bool
 	ask        bool // an administrator must approve it
 	rejected   string
@@ -176,8 +176,9 @@ func (s *Joins) join(ctx context.Context, a mesh.Actor, j Joining) (v verdict, e
 	return v, err
 }
 
-// tryJoin first decides without a lock. This suffices for known clients, which are almost
-// all of them, and usually for unknown ones, which may be hostile.
+// tryJoin decides and commits once. It first decides without a lock, which suffices for
+// known clients, which are almost all of them, and usually for unknown ones, which may be
+// hostile.
 func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, error) {
 	addresses := s.addresses(rand.Uint64())
 	w := s.ledger.World()
@@ -209,10 +210,11 @@ func (s *Joins) tryJoin(ctx context.Context, a mesh.Actor, j Joining) (verdict, 
 	return v, err
 }
 
-// confirmUnchanged returns a verdict that changes nothing. "You are registered" and "you
-// are logged out" may be sent to a client that retries because it got no response to its
-// first request. They acknowledge that request, so the state that they are based on must be
-// durable. A refusal, a rejection or a login link promises nothing.
+// confirmUnchanged returns a verdict that changes nothing, after making sure that it is
+// based on durable state if necessary. "You are registered" and "you are logged out" may be
+// sent to a client that retries because it got no response to its first request. They
+// acknowledge that request, so its result must be durable. A refusal, a rejection or a
+// login link promises nothing.
 func (s *Joins) confirmUnchanged(ctx context.Context, w *policy.World, v verdict) (verdict, error) {
 	var err error
 	switch {
@@ -370,7 +372,8 @@ func (s *Joins) logRegistration(a mesh.Actor, n *mesh.Node) {
 }
 
 // logRefusal logs why a node could not join. A machine that has proven its key and uses the
-// node key of another machine is an intruder. Without that proof it is merely a conflict.
+// node key of another machine is treated as an intruder. Without that proof, it is merely a
+// conflict.
 func (s *Joins) logRefusal(err error, a mesh.Actor, j Joining) {
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {

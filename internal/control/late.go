@@ -60,8 +60,8 @@ func (b *bucket) refund(cost float64) { b.used = max(0, b.used-cost) }
 // reporter is the state kept for a node that has reported recently.
 type reporter struct {
 	net, host, routes bucket
-	// late holds what the node reported and may not have been committed; nil if everything
-	// has been.
+	// late holds the parts of reports that may not have been committed yet; nil if there
+	// are none.
 	late *Report
 	// reports counts the reports that were merged into late.
 	reports int
@@ -90,7 +90,7 @@ func (r Report) merged(before *Report) Report {
 	return r
 }
 
-// add merges a report into what is not committed yet.
+// add merges a report into the uncommitted report of a node.
 func (l *lateReports) add(id mesh.NodeID, a mesh.Actor, now time.Time, r Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +217,8 @@ func (l *lateReports) admit(id mesh.NodeID, now time.Time, changes parts) (may p
 	return may
 }
 
-// done ends a commit. If the database was unavailable, it refunds the charge.
+// done records that a commit has ended. If the database was unavailable, it refunds the
+// charge.
 func (l *lateReports) done(id mesh.NodeID, may parts, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -239,7 +240,7 @@ func (l *lateReports) done(id mesh.NodeID, may parts, err error) {
 }
 
 // waiting returns the nodes that have something to commit and no commit in progress. It
-// removes the entries of nodes with a full allowance.
+// removes the entries of nodes that have nothing to commit and a full allowance.
 func (l *lateReports) waiting(now time.Time) (ids []mesh.NodeID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -316,8 +317,8 @@ func (s *Clients) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID
 	return err
 }
 
-// dropIfMoved drops the reports of a node that is now connected to another replica, which
-// may have received something newer.
+// dropIfMoved returns a function that reports whether the reports of a node are outdated:
+// it is now connected to another replica, which may have received something newer.
 func (s *Clients) dropIfMoved(id mesh.NodeID) func(*policy.World) bool {
 	self := string(s.ledger.Cluster().Self().ID)
 	return func(w *policy.World) bool {

@@ -213,8 +213,8 @@ func (s *Logins) link(j Joining) (string, error) {
 
 func (s *Logins) url(token string) string { return s.serverURL + "/auth/" + token }
 
-// await blocks until an administrator has decided on any replica, or until loginPoll has
-// passed.
+// await blocks until an administrator has decided on any replica, loginPoll has passed,
+// or the device loses its place. It returns at once if there is no room.
 func (s *Logins) await(ctx context.Context, a mesh.Actor, j Joining) (answered bool, err error) {
 	tags, err := checkTags("tags", j.Tags)
 	if err != nil {
@@ -249,7 +249,8 @@ func (s *Logins) await(ctx context.Context, a mesh.Actor, j Joining) (answered b
 	}
 }
 
-// answersLogin reports whether there is a decision for the client.
+// answersLogin reports whether there is a decision for the client, or its node has
+// already joined.
 func answersLogin(w *policy.World, now mesh.Time, j Joining) bool {
 	if l, ok := w.Logins.ByNodeKey(j.NodeKey); ok && l.MachineKey == j.MachineKey && !l.Until.Reached(now) {
 		return true

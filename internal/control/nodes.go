@@ -163,7 +163,7 @@ func decideTag(w *policy.World, n *mesh.Node, tags []string) (changed bool, err 
 	return setTags(n, tags), nil
 }
 
-// setTags sets the tags of a node.
+// setTags sets the tags of a node. A node that had none loses its owner and its expiry.
 func setTags(n *mesh.Node, tags []string) (changed bool) {
 	if slices.Equal(n.Tags, tags) {
 		return false

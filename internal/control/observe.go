@@ -60,7 +60,8 @@ type Measured struct {
 	// NAT is nil and Latencies is empty if the client does not report them.
 	NAT       *mesh.NAT
 	Latencies []mesh.Latency
-	// Flags are all warnings of the client, in its own words.
+	// Flags lists the flags that the client sets. Those that begin with flagPrefix are
+	// warnings.
 	Flags []string
 }
 
@@ -252,8 +253,8 @@ func (s *Observations) LastUse(k *mesh.APIKey) mesh.KeyUse {
 	return best
 }
 
-// Unsaved returns what this replica has seen and not committed: the newest of it that fits
-// into limit bytes. The rest is published once it is committed.
+// Unsaved returns the newest uncommitted observations of this replica that fit into limit
+// bytes. The rest are published once they are committed.
 func (s *Observations) Unsaved(limit int) (facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
 	facts, uses = s.seen.all()
 	uses = fitting(uses, &limit)
@@ -278,7 +279,7 @@ func fitting[T any](all []T, limit *int) []T {
 	})
 }
 
-// all returns what is not committed, newest first.
+// all returns the uncommitted observations, newest first.
 func (o *observations) all() ([]*mesh.Facts, []mesh.APIKeyUsed) {
 	o.mu.Lock()
 	facts := slices.Collect(maps.Values(o.facts))
@@ -294,7 +295,7 @@ func (o *observations) all() ([]*mesh.Facts, []mesh.APIKeyUsed) {
 	return facts, uses
 }
 
-// saved removes what was committed, unless there is something newer.
+// saved removes observations that were committed, unless there are newer ones.
 func (o *observations) saved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -363,8 +364,9 @@ func (s *Observations) commit(ctx context.Context, facts []*mesh.Facts, uses []m
 	return nil
 }
 
-// decideObserved skips observations that are older than the stored ones: the node may have
-// moved to another replica, which has reported more since.
+// decideObserved returns a Decide that stores observations. It skips those that are older
+// than the stored ones: the node may have moved to another replica, which has reported
+// more since.
 func decideObserved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) ledger.Decide {
 	return func(w *policy.World, now mesh.Time) (evs []mesh.Event, _ error) {
 		for _, f := range facts {

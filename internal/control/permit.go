@@ -28,9 +28,9 @@ func callerKey(w *policy.World, a mesh.Actor) (key *mesh.APIKey, bound bool) {
 	return &mesh.APIKey{}, true
 }
 
-// mayDeleteUser refuses keys that may delete users but not everything that would be deleted
-// with this one. Deleting the user's pre-auth keys needs no further permission. tagged
-// holds the nodes to be deleted in addition to the user's own.
+// mayDeleteUser refuses API keys that may delete users but not everything that would be
+// deleted with this one: nodes and pre-auth keys. The role operator is enough for both.
+// tagged holds the nodes to be deleted in addition to the user's own.
 func mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.Node) error {
 	key, bound := callerKey(w, a)
 	if !bound {

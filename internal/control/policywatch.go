@@ -91,9 +91,9 @@ func (s *PolicyWatch) RevertUnconfirmed(ctx context.Context) error {
 	return nil
 }
 
-// RunTests runs the tests of the policy in force whenever tags, users or routes change,
-// until ctx ends. Failures only cause a warning, because the person who made such a change
-// did not edit the policy.
+// RunTests runs the tests of the policy in force whenever the policy, users, tags,
+// addresses or routes change, until ctx ends. Failures only cause a warning, because
+// whoever changed a user or a node did not edit the policy.
 func (s *PolicyWatch) RunTests(ctx context.Context) error {
 	var tested *policy.World
 	var last string

@@ -170,8 +170,8 @@ func (f future) repairKeys(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (
 	return evs
 }
 
-// repairOthers ends approvals and leases that would last too long, and shifts the start of
-// others to keep their intended duration.
+// repairOthers removes approvals that would last too long, shortens receipts and webhook
+// leases, and shifts the period in which the policy must be confirmed.
 func repairOthers(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	for l := range s.Logins.All() {
 		if l.Until > now.Add(answerLifetime) {

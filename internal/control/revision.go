@@ -39,8 +39,8 @@ func decidedFields(noun any) map[string]any {
 	return decided
 }
 
-// UserRevision returns a revision of a user. It differs after each change. The number of
-// nodes is not part of it.
+// UserRevision returns a revision of a user. It changes whenever the user changes, but
+// not with the number of nodes.
 func UserRevision(u *mesh.User) string { return contentRevision(u) }
 
 // contentRevision returns a hash of content. It needs no column in the database, and is the

@@ -124,7 +124,8 @@ func renamedOwner(w *policy.World, now mesh.Time, u *mesh.User) []mesh.Event {
 	return keepAllRoutes(renamed, now, w.Doc, auto, func(n *mesh.Node) bool { return n.Owner == u.ID })
 }
 
-// keepAllRoutes updates the routes of nodes to match a policy document.
+// keepAllRoutes returns the events that update the routes of nodes to match a policy
+// document. of selects the nodes.
 func keepAllRoutes(s *mesh.Snapshot, now mesh.Time, doc *lang.Doc, auto mesh.AutoApproval, of func(*mesh.Node) bool) (evs []mesh.Event) {
 	last := s.Counters.Route
 	for n := range s.Nodes.All() {

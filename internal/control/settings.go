@@ -23,8 +23,8 @@ const (
 
 const (
 	settingsRetry = 500 * time.Millisecond
-	// relayPatience is longer than the previous run of this server counts as alive after a
-	// restart.
+	// relayPatience is longer than the time for which the previous run of this server
+	// still counts as alive after a restart.
 	relayPatience = 10 * time.Second
 )
 
@@ -180,7 +180,8 @@ func (s *Relays) Warning() string {
 	return ""
 }
 
-// decideRelay adds a region that no other live replica uses.
+// decideRelay adds the region of this replica's relay. It refuses a region that another
+// live replica uses.
 func decideRelay(w *mesh.Snapshot, region int, self, value string, alive func(replica string) bool, now mesh.Time) ([]mesh.Event, error) {
 	number := strconv.Itoa(region)
 	_, embedded := w.Relays()

@@ -194,8 +194,8 @@ func (s *SSH) Approve(ctx context.Context, a mesh.Actor, code string) (*mesh.SSH
 	return g, nil
 }
 
-// Reject refuses a session, and all equal ones for a minute. It ends an earlier approval.
-// Sessions that have begun continue.
+// Reject refuses a session, and all equal ones for a minute. It revokes an earlier
+// approval. Sessions that have begun continue.
 func (s *SSH) Reject(ctx context.Context, a mesh.Actor, code, reason string) (*mesh.SSHGrant, error) {
 	if err := checkText("reason", reason, maxReason); err != nil {
 		return nil, err

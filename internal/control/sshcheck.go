@@ -45,7 +45,7 @@ func (q SSHSession) Code() string {
 	return identity.Code(fmt.Sprintf("ssh %d %d %s", q.Src, q.Dst, q.User))
 }
 
-// SSHAsk is a node's request whether a session may begin there.
+// SSHAsk is a node's question whether a session may begin on it.
 type SSHAsk struct {
 	SSHSession
 	MachineKey key.MachinePublic // machine key of the node that asks
@@ -262,7 +262,7 @@ func approvalPeriod(rule *lang.SSHRule) time.Duration {
 	return cmp.Or(rule.CheckPeriod, sshAnswerLifetime)
 }
 
-// deny refuses a session and tells both sides why.
+// deny returns the rejection of a session with the reason, and logs it.
 func (s *SSH) deny(a mesh.Actor, q SSHSession, why string) SSHAnswer {
 	if s.refusals.Admit(a.Addr) {
 		rule := why

@@ -26,7 +26,8 @@ type Tail[E any] struct {
 	changes  []E              // guarded by mu; never modified
 }
 
-// NewTail returns a tail; at returns the position of a change.
+// NewTail returns a tail. form converts a change, and at returns the position of a
+// converted change.
 func NewTail[E any](h *History, form func(history.AuditRow) E, at func(E) history.Position) *Tail[E] {
 	return &Tail[E]{history: h, form: form, at: at}
 }

@@ -71,8 +71,8 @@ func correctName(name string) string {
 	return strings.TrimLeft(better.String(), "0123456789._@-")
 }
 
-// plainLetter returns a lower-case Latin letter without its accent, or "" for other
-// characters.
+// plainLetter returns the ASCII spelling of a lower-case Latin letter such as é or ß, or
+// "" for other characters.
 func plainLetter(r rune) string {
 	for _, row := range [...]struct{ letters, plain string }{
 		{"àáâãäåāăą", "a"},

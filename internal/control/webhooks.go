@@ -125,7 +125,8 @@ func fromNow(w *policy.World, p mesh.WebhookProgress) mesh.WebhookProgress {
 	return p
 }
 
-// Create adds a webhook and returns it with its secret. It receives events from now on.
+// Create adds a webhook and returns it with its secret. The webhook receives events from
+// now on.
 func (s *Webhooks) Create(ctx context.Context, a mesh.Actor, c WebhookChange) (*mesh.Webhook, string, error) {
 	if c.URL == nil {
 		return nil, "", refuse(Invalid, "url", "url is required")
@@ -211,7 +212,7 @@ func (s *Webhooks) Disable(ctx context.Context, id mesh.WebhookID, reason string
 	return err
 }
 
-// Delete deletes a webhook and its undelivered events.
+// Delete deletes a webhook. Its undelivered events are deleted later.
 func (s *Webhooks) Delete(ctx context.Context, a mesh.Actor, id mesh.WebhookID) error {
 	_, err := s.ledger.Commit(ctx, a, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
 		if _, err := findWebhook(w.Snapshot, id); err != nil {

@@ -64,8 +64,9 @@ func (e *ClockError) Error() string {
 // unavailable database.
 func (e *ClockError) Is(target error) bool { return target == ErrUnavailable }
 
-// disagreement compares a clock that says now with the time of the newest change.
-// It returns nil if they agree within ClockSlack.
+// disagreement compares the database's clock c, which shows now, with this machine's
+// clock and with the time of the newest change. It returns nil if they agree within
+// ClockSlack.
 func disagreement(latest, now mesh.Time, c store.Clock) *ClockError {
 	e := &ClockError{Shared: c.Read.IsZero()}
 	if c.Ahead.Abs() > ClockSlack {
@@ -128,8 +129,8 @@ func (l *Ledger) Now() mesh.Time {
 	return max(l.World().At, l.Status().DatabaseTime())
 }
 
-// refuseClocks returns the error for a command that would write while the clocks
-// disagree.
+// refuseClocks returns an error if the clocks disagree so much that nothing may be
+// written.
 func refuseClocks(tx store.Tx) error {
 	c := tx.Clock()
 	if e := disagreement(tx.Now(), c.Now, c); e != nil && e.Refuses() {

@@ -133,8 +133,8 @@ func (l *Ledger) report(quietAt mesh.Revision) store.Report {
 	return r
 }
 
-// compare counts replicas that have a different snapshot at the same revision. This
-// must never happen; if it does, each replica reloads its tables.
+// compare checks whether other replicas have a different snapshot at the same revision.
+// This must never happen; if it does, each replica reloads its tables.
 func (l *Ledger) compare(self store.Report, reports []store.Report) {
 	for _, r := range reports {
 		if r.ID != self.ID && r.DigestForm == self.DigestForm && r.DigestRev == self.DigestRev && self.Digest != "" && r.Digest != "" && r.Digest != self.Digest {

@@ -30,7 +30,8 @@ type state struct {
 	link  *link
 }
 
-// feed announces worlds to cursors. All methods except head are called only by Run.
+// feed announces worlds to cursors, which read only head. After start, only Run calls its
+// methods.
 type feed struct {
 	head    atomic.Pointer[state]
 	pending *state // not announced yet
@@ -97,7 +98,7 @@ func (c *Cursor) More() <-chan struct{} { return c.at.link.next }
 
 // Skip moves to the newest announced world and returns every node touched on the way,
 // sorted and without duplicates. Nil means unknown: the reader has to compare everything,
-// which is cheaper anyway if a quarter of the nodes were touched.
+// which is cheaper anyway if more than a quarter of the nodes were touched.
 func (c *Cursor) Skip() []mesh.NodeID {
 	head := c.feed.head.Load()
 	limit := head.world.Nodes.Len()/4 + 64

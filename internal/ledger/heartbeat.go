@@ -27,8 +27,8 @@ const (
 	// disconnected.
 	steadyBeats = 3
 	// cutOffAfter is how long a replica keeps its streams without a heartbeat when it
-	// cannot find out whether others have the database. It is long because most outages
-	// affect all replicas, and then moving ten thousand clients would not help.
+	// cannot find out whether others can reach the database. It is long because most
+	// outages affect all replicas, and then moving ten thousand clients would not help.
 	cutOffAfter = time.Minute
 )
 

@@ -88,7 +88,7 @@ type Config struct {
 	// Pace is the minimum time between two announcements while commits keep coming; 5 ms by
 	// default.
 	Pace func() time.Duration
-	// BatchLimit is how many commands share a transaction; 64 by default.
+	// BatchLimit is the maximum number of commands in one transaction; 64 by default.
 	BatchLimit int
 	// ResolveFor is how long the ledger looks in the log for a commit whose result is
 	// unknown, before it reports that the outcome is unknown; it defaults to 10s.
@@ -132,7 +132,7 @@ type Ledger struct {
 	lastFollow time.Time
 	syncing    []chan error // waiting for the next read of the log
 	lastLoad   time.Time
-	clocks     string        // the clock problem that was logged last
+	clocks     string        // the state of the clocks that was logged last; see logClocks
 	lastRewind time.Time     // when the tables were last reloaded because of a rewind
 	trail      []store.Point // positions of the previous worlds, newest last
 }

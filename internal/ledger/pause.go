@@ -24,7 +24,7 @@ const (
 // server is in use.
 type pause struct {
 	mu    sync.Mutex
-	awake time.Time // guarded by mu; when the process last ran, zero before Awake
+	awake time.Time // guarded by mu; when the process last ran; zero before start
 	ended time.Time // guarded by mu; the end of a pause since which the log has not been read
 }
 

@@ -156,7 +156,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	l.metrics.loads.Inc()
 	l.log.Warn("reloaded all tables", "rev", s.Rev, "was", was, "reason", why)
 	l.cluster.checkpoint.Store(nil) // it may belong to another history
-	l.confirmed.Store(nil)          // so may what was confirmed
+	l.confirmed.Store(nil)          // so may the confirmed revision
 	w := l.worldOf(ctx, s)
 	LogPolicy(l.log, w)
 	l.world.Store(w)

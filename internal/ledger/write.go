@@ -43,8 +43,9 @@ func (l *Ledger) write(ctx context.Context, batch []*command) {
 	}
 }
 
-// commit retries until the batch is decided. An error applies to every command. If there is
-// none, it returns whether anything had to be committed.
+// commit commits a batch. It retries if this replica first has to catch up with the log. An
+// error applies to every command. If there is none, commit reports whether anything had to
+// be committed.
 func (l *Ledger) commit(ctx context.Context, batch []*command) (_ []result, committed bool, _ error) {
 	for range 3 {
 		id := newBatchID()
@@ -330,7 +331,7 @@ func (l *Ledger) resolve(ctx context.Context, id store.BatchID, cause error) err
 		case err == nil:
 			return fmt.Errorf("%w: the connection was lost and the change was not saved; try again", store.ErrUnavailable)
 		case mustLoad(err):
-			// The log cannot be read from here, so the outcome stays unknown.
+			// The log cannot be read from this revision, so the outcome stays unknown.
 			return errors.Join(cause, l.reread(ctx, err))
 		}
 		select {

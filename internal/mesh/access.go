@@ -13,7 +13,8 @@ type Role string
 const (
 	// RoleRead allows read-only access to everything.
 	RoleRead Role = "read"
-	// RoleOperator allows the daily work: everything except keys, webhooks and the policy.
+	// RoleOperator allows day-to-day work: everything except keys, webhooks and the
+	// policy.
 	RoleOperator Role = "operator"
 	// RoleAdmin allows everything.
 	RoleAdmin Role = "admin"

@@ -99,11 +99,12 @@ func Events() []Event {
 }
 
 // Settle adds the consequences of evs as events of the same revision, so that nothing is
-// derived when events are applied: removing a user also removes its nodes and keys, and
-// removing a node its grants.
+// derived when events are applied: removing a user also removes the user's nodes and
+// keys, and removing a node also removes its SSH grants.
 func Settle(before *Snapshot, evs []Event) []Event {
 	settled := evs
-	// Grants of a node end when it is deleted, and when its owner or tags change.
+	// SSH grants of a node are removed when it is deleted, and when its owner or tags
+	// change.
 	users, nodes, grantees := map[UserID]bool{}, map[NodeID]bool{}, map[NodeID]bool{}
 	for _, e := range evs {
 		switch e := e.(type) {

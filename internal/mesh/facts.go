@@ -10,7 +10,7 @@ import (
 // receive them, so they are stored separately and touch no node.
 type Facts struct {
 	Node NodeID `json:"node"`
-	// At is when the device last reported any of it.
+	// At is when the device last reported any of these facts.
 	At Time `json:"at"`
 	NAT
 	// Latencies are sorted by region.

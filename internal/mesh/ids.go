@@ -84,7 +84,8 @@ const (
 	ActorReplica ActorKind = "replica" // the server, about one of its replicas
 )
 
-// ReasonExpired is the reason of ActorServer for nodes whose key has expired.
+// ReasonExpired is the reason of changes that ActorServer makes to nodes whose key has
+// expired.
 const ReasonExpired = "expired"
 
 // Actor is who requested a change. The log and the audit log record it for every change.

@@ -15,19 +15,19 @@ type RegisterMethod string
 // The ways in which nodes join.
 const (
 	RegisterAuthKey RegisterMethod = "authkey"
-	// RegisterApproved: an administrator approved the node by its link or code.
+	// RegisterApproved means that an administrator approved the node by its link or code.
 	RegisterApproved RegisterMethod = "approved"
 )
 
-// Node is one device. A node inside a snapshot is never written again. The fields with the
-// tag decided are set by people or by the policy. They make up the revision by which a
-// caller says what a change is based on.
+// Node is one device. A node in a snapshot is never modified. The fields with the tag
+// decided are set by people or by the policy. They make up the revision by which a caller
+// says what a change is based on.
 type Node struct {
 	ID NodeID `json:"id" decided:"true"`
 	// Owner is zero for a tagged node: it belongs to its tags.
 	Owner UserID `json:"owner,omitempty" decided:"true"`
-	// CreatedBy is the user whose pre-auth key a tagged node joined with. The user
-	// may have been deleted since.
+	// CreatedBy is the user who added a tagged node: the owner before it was tagged, or
+	// the user of its pre-auth key. The user may have been deleted since.
 	CreatedBy  UserID            `json:"createdBy,omitempty" decided:"true"`
 	MachineKey key.MachinePublic `json:"machineKey"`
 	NodeKey    key.NodePublic    `json:"nodeKey"`
@@ -71,7 +71,7 @@ type Node struct {
 	// because what peers see may change only by an event, not as time passes.
 	KeyExpired bool `json:"lapsed,omitempty"`
 	CreatedAt  Time `json:"createdAt" decided:"true"`
-	// UpdatedAt is the last change other than of Net and Presence.
+	// UpdatedAt is the time of the last change, except to Net and Presence.
 	UpdatedAt Time `json:"updatedAt"`
 
 	// Net and Presence change often and have events of their own. NodePut does not change

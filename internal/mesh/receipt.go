@@ -30,7 +30,8 @@ type Receipt struct {
 	Key     Secret    `json:"key"`
 	Request Secret    `json:"request"`
 	Rev     Revision  `json:"rev"` // revision of the change that the request made
-	// Object is the id of what it changed; empty if it changed nothing.
+	// Object is the id of the object that the request changed; empty if it changed
+	// nothing.
 	Object string `json:"object,omitempty"`
 	// Answer is the rest of the response.
 	Answer string `json:"answer,omitempty"`

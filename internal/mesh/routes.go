@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Route is a prefix of a node, with what was decided about it in the fields with the tag
-// decided, as in Node.
+// Route is a prefix that a node advertises, has advertised or may advertise. As in Node,
+// the fields with the tag decided hold what was decided about it.
 type Route struct {
 	ID     RouteID      `json:"id"`
 	Prefix netip.Prefix `json:"prefix"`
@@ -16,8 +16,8 @@ type Route struct {
 	Enabled bool `json:"enabled,omitempty" decided:"true"`
 	// Decided means that a person enabled or disabled it. The policy does not change that.
 	Decided bool `json:"decided,omitempty" decided:"true"`
-	// ApprovedBy is the version of the policy that enabled it. It is zero if a
-	// person decided, and unknown if an older release enabled it.
+	// ApprovedBy is the version of the policy that enabled it. It is zero if a person
+	// decided, or if an older release enabled it.
 	ApprovedBy PolicyVersion `json:"approvedBy,omitempty"`
 	// Preference is the priority of the node among several routers of the prefix: the
 	// highest wins.

@@ -58,15 +58,16 @@ func (s *Settings) ByKey(key string) (*Setting, bool) {
 
 // The keys of settings.
 const (
-	// SettingDNS holds a DNS.
+	// SettingDNS is the key of the DNS configuration, which is a DNS.
 	SettingDNS = "dns"
-	// SettingRelays holds the relay map that was read from URLs and files, in
-	// the clients' format.
+	// SettingRelays is the key of the relay map that was read from URLs and files, in the
+	// clients' format.
 	SettingRelays = "relays"
 	// SettingRelay followed by a region number is the key of a Relay: the region of one
 	// replica's embedded relay.
 	SettingRelay = "relay/"
-	// SettingNoise holds the Noise key, by which clients recognize the server.
+	// SettingNoise is the key of the setting with the Noise key, by which clients
+	// recognize the server.
 	SettingNoise = "secret/noise"
 )
 

@@ -17,7 +17,7 @@ type Snapshot struct {
 	At    Time
 	Batch BatchID
 	// IdentityRev is the revision of the last change of a user, owner, tag, address or
-	// route. It does not go back further than this process has followed the log.
+	// route. It is never older than the revision at which the tables were loaded.
 	IdentityRev Revision
 	// SettingsRev is the revision of the last change of a setting, with the same limit as
 	// IdentityRev.
@@ -39,7 +39,7 @@ type Snapshot struct {
 	Facts       Table[NodeID, Facts]
 	Receipts    Receipts
 
-	policy    *Policy  // the newest
+	policy    *Policy  // the newest version
 	policySum [32]byte // its digest, computed only once because the text may be long
 	line      *edit    // shared by all snapshots that follow one Load
 }

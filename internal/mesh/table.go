@@ -190,7 +190,8 @@ func valueAt[V any](p *page[V], i int) *V {
 	return p.vals[i]
 }
 
-// shards trades the cost of copying a list of maps for the cost of copying one map.
+// shards balances the cost of copying the list of shards against the cost of copying one
+// shard.
 const shards = 512
 
 type shard[K comparable, V any] struct {
@@ -198,7 +199,7 @@ type shard[K comparable, V any] struct {
 	m     map[K]V
 }
 
-// index is a map of which a change copies only one of its shards.
+// index is a sharded map: a change copies only one of its shards.
 type index[K comparable, V any] struct {
 	owner  *edit
 	seed   maphash.Seed // only decides in which shard an entry is

@@ -8,7 +8,7 @@ type Webhook struct {
 	// Events lists names of events, or prefixes of names that end in .*; none means all.
 	Events   []string `json:"events,omitempty"`
 	Disabled bool     `json:"disabled,omitempty"`
-	// Salt and a key that is stored elsewhere make up the signing secret.
+	// The signing secret is derived from Salt and a key that is stored elsewhere.
 	Salt      string `json:"salt"`
 	CreatedAt Time   `json:"createdAt"`
 	UpdatedAt Time   `json:"updatedAt"`
@@ -19,8 +19,8 @@ type Webhook struct {
 
 // WebhookProgress is how far events were delivered, and by which replica.
 type WebhookProgress struct {
-	// Rev and Index are the position in the history of the last event that was
-	// delivered or given up.
+	// Rev and Index are the position in the history of the last event that was delivered
+	// or given up on.
 	Rev   Revision `json:"rev"`
 	Index int      `json:"index" column:"idx"`
 	// Replica is the only replica that may deliver, until Until.
@@ -88,7 +88,7 @@ type DeadLetter struct {
 	Event    string   `json:"event"`
 	Attempts int      `json:"attempts"`
 	Answer   string   `json:"answer,omitempty"`
-	At       Time     `json:"at"` // when it was given up
+	At       Time     `json:"at"` // when delivery was given up
 }
 
 // DeadLetterPut adds an event that could not be delivered in time.

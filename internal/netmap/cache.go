@@ -72,7 +72,7 @@ func (c *Cache) Scene(w *policy.World) *Scene {
 	return s
 }
 
-// KeepAlive returns the message that keeps a silent stream open.
+// KeepAlive returns the message that keeps an idle stream open.
 func (c *Cache) KeepAlive(v Viewer) []byte {
 	if v.Compress {
 		return c.keepAlive
@@ -223,7 +223,7 @@ func (c *Cache) common(s *Scene, v Viewpoint) (*part, error) {
 	return p, p.err
 }
 
-// filter returns the filters of viewers that are not routers.
+// filter returns a frame with the filters of viewers that are not routers.
 func (c *Cache) filter(s *Scene, viewer *mesh.Node, v Viewpoint) ([]byte, error) {
 	p := c.part(c.filters, s, v, func(p *part) bool { return s.Basis().SameInbound(p.basis, v.Class, v.Old, v.Owner != 0) })
 	p.once.Do(func() {

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// deletedResponse tells a deleted node that its key has expired. A client that is merely
-// disconnected would keep using the last map that it got.
+// deletedResponse returns a response that tells a deleted node that its key has expired.
+// A client that is merely disconnected would keep using the last map that it got.
 func deletedResponse(s *Scene, n *mesh.Node, now mesh.Time) *Response {
 	gone := *n
 	// Clients compare the expiry with their own clock, which may be behind.

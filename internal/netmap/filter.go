@@ -100,9 +100,9 @@ func changedFilters(from, to map[string][]Rule) map[string][]Rule {
 	return changed
 }
 
-// dropped removes the parts of a viewer's filters that no longer exist; nil if there
-// are none. A full map cannot do that: a client that is sent another full map on
-// the same stream keeps the parts that the map does not name.
+// dropped returns a response that removes the parts of a viewer's filters that no longer
+// exist, or nil if there are none. A full map cannot do that: a client that is sent
+// another full map on the same stream keeps the parts that the map does not name.
 func dropped(from, to *Scene, before, after *mesh.Node) *Response {
 	gone := changedFilters(viewerFilters(from, before), viewerFilters(to, after))
 	maps.DeleteFunc(gone, func(name string, rules []Rule) bool { return len(rules) > 0 || name == filterBase })
@@ -112,7 +112,7 @@ func dropped(from, to *Scene, before, after *mesh.Node) *Response {
 	return &Response{PacketFilters: gone}
 }
 
-// sources writes the sources of a rule in the syntax of clients.
+// sources returns the sources of a rule in the syntax of clients.
 func sources(s *Scene, srcs []policy.Source, list bool) []string {
 	var words []string
 	var listed []netip.Addr
@@ -138,7 +138,7 @@ func sources(s *Scene, srcs []policy.Source, list bool) []string {
 	return append(words, ranges(slices.Compact(listed))...)
 }
 
-// prefixText writes a prefix in the syntax of clients.
+// prefixText returns a prefix in the syntax of clients.
 func prefixText(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()
@@ -146,7 +146,7 @@ func prefixText(p netip.Prefix) string {
 	return p.String()
 }
 
-// ranges writes sorted addresses, consecutive ones as a range.
+// ranges returns sorted addresses in the syntax of clients, consecutive ones as a range.
 func ranges(addrs []netip.Addr) (words []string) {
 	for len(addrs) > 0 {
 		n := 1

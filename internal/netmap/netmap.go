@@ -31,7 +31,7 @@ func SceneOf(w *policy.World, before *Scene) *Scene {
 // comparable only if the worlds have the same rules.
 type Viewpoint struct {
 	Class policy.Class
-	// Owner is set only if rules let the nodes of one user reach each other.
+	// Owner is set only if access rules or SSH rules depend on the owner.
 	Owner mesh.UserID
 	// Old is set for clients that do not support marks.
 	Old bool
@@ -94,7 +94,7 @@ func viewerFilters(s *Scene, n *mesh.Node) map[string][]Rule {
 	return filtersOf(s, s.Viewpoint(n), nil)
 }
 
-// profiles returns the users whose nodes a viewpoint shows.
+// profiles returns the profiles of the users whose nodes a viewpoint shows.
 func profiles(s *Scene, v Viewpoint) []Profile {
 	r := Response{UserProfiles: []Profile{}}
 	if v.Class == policy.Nobody {

@@ -143,8 +143,8 @@ func sameSelf(a, b *mesh.Node) bool {
 	return a == b || sameName(a, b) && a.NodeKey == b.NodeKey && a.Expiry == b.Expiry && a.MachineKey == b.MachineKey && a.OS == b.OS
 }
 
-// sameName compares the fields that are sent both to a node and to its peers, and that a
-// patch cannot change.
+// sameName reports whether two values of a node agree in the fields that are sent both to
+// the node and to its peers, and that a patch cannot change.
 func sameName(a, b *mesh.Node) bool {
 	return a.ID == b.ID && a.Name == b.Name && a.Hostname == b.Hostname && a.Owner == b.Owner && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 &&
 		a.CreatedAt == b.CreatedAt && slices.Equal(a.Tags, b.Tags) && slices.Equal(a.Routes, b.Routes) && slices.Equal(a.Primary, b.Primary)

@@ -92,7 +92,7 @@ func renderRelays(s *mesh.Snapshot) json.RawMessage {
 	return encode(whole)
 }
 
-// encode encodes values for which this cannot fail.
+// encode encodes v, whose type must be one that can always be encoded.
 func encode(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

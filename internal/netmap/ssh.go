@@ -107,7 +107,7 @@ func principals(s policy.Shell) (list []Principal) {
 	return list
 }
 
-// users maps the users of a rule. Root is allowed only by name: clients disagree on
+// users returns the SSHUsers of a rule. Root is allowed only by name: clients disagree on
 // whether "=" includes root.
 func users(names []string) map[string]string {
 	m := map[string]string{"root": ""}

@@ -7,7 +7,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Update is what takes a viewer from the map of one scene to that of another.
+// Update holds what to send to a viewer that has the map of one scene, so that it has the
+// map of another.
 type Update struct {
 	// Messages are sent in this order; none if nothing changed for the viewer.
 	// Other viewers may be sent the same bytes.

@@ -233,8 +233,8 @@ func (c *Rules) newClass(t traits) *classInfo {
 	return i
 }
 
-// familiesOf returns the families in which a selector applies: for a selector of
-// addresses their family, for others the given ones.
+// familiesOf returns the families in which a selector applies: the family of its
+// addresses if it is a selector of addresses, and otherwise the given ones.
 func (t *traits) familiesOf(s *selector, otherwise families) families {
 	if s.target.Kind == lang.Addresses {
 		return families{!s.six, s.six}

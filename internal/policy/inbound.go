@@ -36,7 +36,8 @@ type Reach struct {
 	Own, Behind bool
 }
 
-// On returns the addresses of a node that a destination matches.
+// On returns the addresses of a node, and the prefixes behind it, that a destination
+// matches.
 func (r *Reach) On(n *mesh.Node) (list []netip.Prefix) {
 	for _, a := range n.Addrs() {
 		if r.Own && (r.Kind != lang.Addresses || slices.ContainsFunc(r.Prefixes, func(p netip.Prefix) bool { return p.Contains(a) })) {

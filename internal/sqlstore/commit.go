@@ -15,8 +15,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// commit commits the transaction of conn. The caller cannot cancel it, because that would only hide the
-// outcome. It distinguishes a refused commit from one whose result is unknown.
+// commit commits the transaction of conn. The caller cannot cancel it, because that would
+// only hide the outcome. It distinguishes a refused commit from one whose result is
+// unknown.
 //
 // With a synchronous standby, PostgreSQL responds when the standby has the commit. A
 // cancel request ends that wait and makes the commit visible without the standby, so none

@@ -2,5 +2,6 @@
 
 package sqlstore
 
-// faultSkipHeadLock is true only in binaries that prove that the chaos test detects the fault.
+// faultSkipHeadLock returns true only in binaries that are built to prove that the chaos test detects this
+// fault.
 func faultSkipHeadLock() bool { return false }

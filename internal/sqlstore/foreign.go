@@ -36,7 +36,8 @@ func mustBeOurs(name string, tables []string, setting string) error {
 	return unavailable("failed to open database: %s has tables %s (%s); nothing was changed. Set %s to a new database", name, whose, list, setting)
 }
 
-// mustBeOurFile inspects a file without changing it or creating others.
+// mustBeOurFile fails if a file contains the tables of another program. It neither changes the file nor
+// creates others.
 func mustBeOurFile(ctx context.Context, path string) error {
 	exists := func(path string) bool {
 		info, err := os.Stat(path)
@@ -67,8 +68,8 @@ func mustBeOurSQLite(ctx context.Context, db *sql.DB, path string) error {
 	return mustBeOurs(path, tables, "database.sqlite.path")
 }
 
-// mustBeOurPostgres inspects the schema in which the tables would be created. Tables of extensions are
-// ignored.
+// mustBeOurPostgres fails if the schema in which the tables would be created contains those of another
+// program. Tables of extensions are ignored.
 func mustBeOurPostgres(ctx context.Context, db *sql.DB) error {
 	var name string
 	if err := db.QueryRowContext(ctx, "SELECT current_database()").Scan(&name); err != nil {

@@ -26,7 +26,7 @@ type engine interface {
 	affect(ctx context.Context, statement string, args ...any) (int64, error)
 	// nodeList returns a table expression for the ids that are passed as the fifth argument.
 	nodeList(ids []mesh.NodeID) (table string, arg any)
-	// cutoff returns an expression for the time an age ago; arg is its first argument.
+	// cutoff returns an expression for the current time minus age; arg is its first argument.
 	cutoff(age time.Duration) (moment string, arg any)
 }
 
@@ -258,7 +258,8 @@ func (h historyTables) Leaders(ctx context.Context, prefix netip.Prefix, limit i
 	return found, explain(err)
 }
 
-// forgetLetters deletes old dead letters in one statement, because their number is bounded.
+// forgetLetters deletes dead letters that are too old, exceed the limit of their webhook or belong to a
+// deleted webhook. It needs only one statement, because their number is bounded.
 func (h historyTables) forgetLetters(ctx context.Context) (int64, error) {
 	moment, arg := h.engine.cutoff(history.DeadLetterAge)
 	n, err := h.engine.affect(ctx, fmt.Sprintf("DELETE FROM dead_letters WHERE at < %s OR webhook NOT IN (SELECT id FROM webhooks) OR id <= "+

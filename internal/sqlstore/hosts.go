@@ -59,8 +59,8 @@ func (h *hosts) connect(ctx context.Context) (*pgx.Conn, error) {
 	return h.race(ctx, order)
 }
 
-// race tries hosts in order: each as soon as the previous one has failed or has
-// been silent for hostStagger.
+// race returns a connection to the first host that accepts one. It tries the hosts in order: each as soon as
+// the previous one has failed or has been silent for hostStagger.
 func (h *hosts) race(ctx context.Context, order []int) (won *pgx.Conn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// migratePostgres uses a connection without time limits and takes an advisory
-// lock, so that replicas which start together migrate once.
+// migratePostgres migrates the tables. It uses a connection without time limits and takes an advisory lock,
+// so that replicas that start together migrate once.
 func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 	db := openDB(patient(config))
 	defer db.Close()
@@ -36,8 +36,9 @@ func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 	return migrate(ctx, goose.DialectPostgres, db, goose.WithSessionLocker(locker))
 }
 
-// migrate passes each file to goose as a function. Its parser allocates 4 MiB for every statement of a file,
-// and no file needs it, because each can be executed as one text.
+// migrate migrates the tables with goose. It passes each file as a function to avoid goose's parser, which
+// allocates 4 MiB for every statement of a file. No file needs parsing, because each can be executed as one
+// text.
 func migrate(ctx context.Context, dialect goose.Dialect, db *sql.DB, opts ...goose.ProviderOption) error {
 	files, err := migrationFiles(dialect)
 	if err != nil {

@@ -262,8 +262,8 @@ func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.Ba
 	})
 }
 
-// rollback releases the head row at once. If it fails, the pool closes the connection, which also releases
-// it.
+// rollback rolls back the transaction, which releases the head row at once. If it fails, the pool closes the
+// connection, which also releases it.
 func rollback(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

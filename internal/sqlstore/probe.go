@@ -17,8 +17,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// A probe writes a row beside the heartbeats and removes it. The row is large,
-// because even a full disk may have room for a small one.
+// A probe writes a row to the table of heartbeats and removes it. The row is large, because even a full disk
+// may have room for a small one.
 const (
 	putProbe = `INSERT INTO replicas (id, at, report) VALUES ($1, 0, $2)
 		ON CONFLICT (id) DO UPDATE SET report = excluded.report`

@@ -131,8 +131,8 @@ func patient(config *pgx.ConnConfig) *pgx.ConnConfig {
 }
 
 const (
-	// fresh is the age up to which a heartbeat may be of a running replica; beatsAgain is how long to wait
-	// for its next heartbeat.
+	// fresh is the maximum age of the last heartbeat of a replica that may be running; beatsAgain is how long
+	// to wait for its next heartbeat.
 	fresh      = 10 * time.Second
 	beatsAgain = 5 * time.Second
 )
@@ -305,7 +305,8 @@ func (v *View) Rows(ctx context.Context, t Table) iter.Seq2[[]any, error] {
 	}
 }
 
-// selectOrdered sorts text by its bytes, whatever the collation of the database.
+// selectOrdered returns a query for all rows of a table, in the order of its key. Text is sorted by its
+// bytes, whatever the collation of the database.
 func (v *View) selectOrdered(t Table) string {
 	names := make([]string, len(t.Columns))
 	types := map[string]string{}
@@ -323,7 +324,7 @@ func (v *View) selectOrdered(t Table) string {
 }
 
 // check verifies that the values of a row have the types of its columns, which SQLite itself does not
-// enforce.
+// enforce. It also omits the batch in the head row; see Rows.
 func (v *View) check(t Table, row []any) error {
 	for i, c := range t.Columns {
 		ok := false
@@ -440,7 +441,8 @@ func (r *Raw) clear(ctx context.Context, tx *sql.Tx) (head, error) {
 	return before, nil
 }
 
-// create runs all migrations in one transaction, where migrate uses one for each.
+// create runs the migrations up to a version in one transaction. Unlike this, migrate uses one transaction
+// for each.
 func (r *Raw) create(ctx context.Context, tx *sql.Tx, version int64) error {
 	files, err := migrationFiles(r.dialect)
 	if err != nil {
@@ -516,7 +518,7 @@ func (b *Rebuilding) Insert(ctx context.Context, t Table, rows [][]any) error {
 // maxArguments is below the maximum number of arguments of one statement.
 const maxArguments = 32000
 
-// exec prepares a statement and reuses it as long as its text stays the same.
+// exec executes a statement. It keeps the prepared statement as long as the text stays the same.
 func (b *Rebuilding) exec(ctx context.Context, statement string, args []any) error {
 	if b.prepared == nil || b.statement != statement {
 		if b.prepared != nil {

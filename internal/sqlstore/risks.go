@@ -3,7 +3,7 @@ package sqlstore
 import "context"
 
 // Risks returns the server settings with which a crash can lose acknowledged changes or damage the database,
-// each with what to do.
+// each with a remedy.
 func (p *Postgres) Risks(ctx context.Context) (risks []string, err error) {
 	const query = "SELECT current_setting('fsync') = 'off', current_setting('full_page_writes') = 'off', current_setting('synchronous_commit') = 'off'"
 	var fsync, pages, commits bool

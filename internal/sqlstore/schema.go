@@ -41,7 +41,8 @@ func (in *insert) names() string {
 	return strings.Join(names, ", ")
 }
 
-// onConflict returns a clause that both engines understand.
+// onConflict returns the clause that overwrites existing rows, in a form that both engines understand. It is
+// empty if rows are not replaced.
 func (in *insert) onConflict() string {
 	if !in.replace {
 		return ""

@@ -326,7 +326,7 @@ func (l *SQLite) Clock() store.Clock { return store.LocalClock() }
 
 // Prune deletes in chunks, so that writers get a turn in between.
 func (l *SQLite) Prune(ctx context.Context, keep mesh.Revision, age time.Duration) (total int64, err error) {
-	if l.dirty.Swap(false) { // so that a copy of the database file alone is at most this old
+	if l.dirty.Swap(false) { // limits how old a copy of the database file alone can be
 		if _, err := l.db.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
 			l.dirty.Store(true)
 			return 0, explain(err)

@@ -20,7 +20,7 @@ import (
 // revision. If the log is deleted, acknowledged changes are lost and SQLite does
 // not notice, but the recorded revision shows it.
 type sqliteFiles struct {
-	path string      // without links, as SQLite names its log
+	path string      // with symbolic links resolved, as in the name of SQLite's log
 	file os.FileInfo // the database that is open
 	lock *os.File    // held while this process owns the database
 	log  os.FileInfo // the log in use; nil before watchLog

@@ -13,7 +13,7 @@ type tx struct {
 	head    head
 	after   mesh.Revision
 	found   mesh.Revision // the head when it was locked
-	last    store.BatchID // its batch
+	last    store.BatchID // the batch of the head
 	missed  []logRow
 	batch   store.BatchID
 	confirm bool

@@ -106,12 +106,12 @@ type Tx interface {
 	// Missed returns the entries after the revision given to Lock. If there are more than TailLimit, it
 	// returns the first of them and Append must not be called: catch up with Tail first.
 	Missed() ([]Entry, error)
-	// Head is the newest revision and Last the batch that wrote it. Now is the time of this batch, which is
-	// never before that of an earlier batch.
+	// Head returns the newest revision and Last the batch that wrote it. Now returns the time of the batch
+	// given to Lock, which is never before that of an earlier batch.
 	Head() mesh.Revision
 	Last() BatchID
 	Now() mesh.Time
-	// Clock is the database's clock, read under the lock.
+	// Clock returns the database's clock, read under the lock.
 	Clock() Clock
 	// Rewind sets Now to the database's clock even if earlier entries have a later time. Call it before
 	// Append.

@@ -31,8 +31,8 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// ServerURL is the URL by which clients know the server.
 	ServerURL string
-	// KeepAlive is how long a stream may be silent; 55 s by default. Clients
-	// give up after 120 s.
+	// KeepAlive is how long a stream may be idle; 55 s by default. Clients give up after
+	// 120 s.
 	KeepAlive time.Duration
 }
 
@@ -42,16 +42,17 @@ const (
 	writeLimit   = 10 * time.Second
 	inspectEvery = 2 * time.Second
 	// maxUpdates is how many streams send updates at a time, and updateLimit how long one
-	// of them counts. A commit wakes all streams at once. If all of them ran at once, the
-	// ledger would have to wait for thousands of them in the middle of a transaction.
+	// of them counts toward that limit. A commit wakes all streams at once. If all of
+	// them ran at once, the ledger would have to wait for thousands of them in the middle
+	// of a transaction.
 	maxUpdates  = 32
 	updateLimit = 200 * time.Millisecond
 	// maxFulls and fullLimit are the same limits for full maps.
 	maxFulls  = 16
 	fullLimit = time.Second
-	// Two devices with the same state keep taking their node from each other. A
-	// takeover within rivalry of the last one counts; after maxRivals of them the
-	// next device waits that long.
+	// Two devices with the same state keep taking their node from each other. A takeover
+	// within rivalry of the last one counts; after maxRivals of them, the next device
+	// waits for about rivalry.
 	rivalry    = 3 * time.Second
 	maxRivals  = 5
 	checkEvery = time.Minute

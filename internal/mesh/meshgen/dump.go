@@ -7,8 +7,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Dump returns the content of a snapshot as JSON, one object per line, so that two
-// snapshots can be compared and their differences read.
+// Dump returns the content of a snapshot as JSON, one object per line, so that the
+// differences between two snapshots are readable.
 func Dump(s *mesh.Snapshot) string {
 	var out strings.Builder
 	line := func(of map[string]any) {

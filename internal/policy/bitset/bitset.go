@@ -54,7 +54,7 @@ func (s Set) Meets(t Set) bool {
 }
 
 // Few returns the elements if there are so few that looking each of them up in another set
-// is faster than comparing the sets.
+// is faster than comparing the sets. Otherwise it returns nil.
 func (s Set) Few() []int {
 	const limit = 16
 	n := 0

@@ -130,7 +130,7 @@ func (a access) tcpPort(port uint16) bool {
 	return portsMeet(a.tcp, []lang.PortRange{{First: port, Last: port}})
 }
 
-// full reports whether every port is open.
+// full reports whether all TCP and UDP ports are open.
 func (a access) full() bool {
 	return slices.Contains(a.tcp, lang.AllPorts()) && slices.Contains(a.udp, lang.AllPorts())
 }
@@ -142,7 +142,7 @@ const nothing = 0
 // accesses have equal numbers.
 type accessTable struct {
 	all     []access
-	full    []bool // by number: whether all ports are open
+	full    []bool // by number: whether all TCP and UDP ports are open
 	port22  []bool // by number: whether port 22 is open
 	numbers map[string]int
 	sums    [][]int32 // by two numbers, the smaller one first; 0 means not computed yet

@@ -48,10 +48,10 @@ type comparison struct {
 type bucket struct {
 	index               int
 	srcBefore, srcAfter *classRules // rules for the nodes as sources
-	dstBefore, dstAfter *classRules // rules for the nodes as destinations; empty if their keys have expired, because nobody reaches them
+	dstBefore, dstAfter *classRules // rules for the nodes as destinations; empty for expired nodes
 	nodes               int
 	subsets             []*subset
-	sshBefore, sshAfter bool      // whether port 22 was reachable
+	sshBefore, sshAfter bool      // whether port 22 is reachable in each world
 	lost                bool      // whether every node reaches less
 	lostTo              []*bucket // buckets in which its nodes reach less, except on nodes with the same owner
 }
@@ -66,7 +66,7 @@ type subset struct {
 	nodes                   []*mesh.Node
 	names                   []string // names of their principals, set by principalsIn
 	online                  int
-	sshBefore, sshAfter     bool // whether nodes of the same user reached port 22
+	sshBefore, sshAfter     bool // whether nodes of the same user reach port 22 in each world
 	lost                    bool
 }
 

@@ -21,15 +21,16 @@ var ErrNoSuchEnd = errors.New("unknown source or destination")
 // End is one end of a connection. One of Node, User, Group and Tag is set, or Addr
 // alone.
 type End struct {
-	// Node is a node. If Addr is set, only this address of it is meant, otherwise any.
+	// Node is a node: only its address Addr if that is set, otherwise any of its
+	// addresses.
 	Node mesh.NodeID
 	Addr netip.Addr
 	// User is a user, in the form of lang.UserName, on any node without tags. The
 	// user need not exist.
 	User string
-	// Group is any member of a group.
+	// Group is a group and stands for any of its members.
 	Group string
-	// Tag is any node with a tag.
+	// Tag is a tag and stands for any node with it.
 	Tag string
 }
 
@@ -159,7 +160,7 @@ func (w *world) endpointsOf(n *mesh.Node, only netip.Addr) (list []endpoint) {
 	return list
 }
 
-// imagine returns a hypothetical node in each address family.
+// imagine returns the endpoints of a hypothetical node, one for each address family.
 func imagine(p endpoint) (list []endpoint) {
 	p.own = true
 	for _, p.span = range policy.MeshPrefixes() {

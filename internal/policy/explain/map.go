@@ -46,11 +46,12 @@ type AccessCell struct {
 	// what these pairs lose and gain.
 	LostPairs, GainedPairs, ChangedPairs int
 	Lost, Gained                         []lang.Service
-	// Rules holds the rules that allow it, up to a limit.
+	// Rules holds the rules that allow these services, up to a limit.
 	Rules []RuleShare
 }
 
-// RuleShare is the number of pairs of nodes for which a rule allows something.
+// RuleShare holds the numbers of pairs of nodes for which a rule allows something, before
+// and after.
 type RuleShare struct {
 	Rule          int // index in AccessMap.Rules
 	Before, After int
@@ -119,7 +120,7 @@ type mapBuilder struct {
 	row           []tally // tallies of one bucket, by principals of to
 }
 
-// mapBucket is a set of nodes that neither world distinguishes, or what is behind
+// mapBucket is a set of nodes that neither world distinguishes, or networks behind
 // routers.
 type mapBucket struct {
 	srcBefore, srcAfter, dstBefore, dstAfter *classRules
@@ -328,8 +329,8 @@ func (s *evaluator) eachRule(a, b *classRules, own bool, yield func(rule int)) {
 
 // tally is a cell under construction.
 type tally struct {
-	unchanged, lost, gained, changed, own int // pairs
-	has, less, more                       int // accesses
+	unchanged, lost, gained, changed, own int // numbers of pairs
+	has, less, more                       int // accesses, as numbered by accessTable
 	rules                                 []RuleShare
 }
 

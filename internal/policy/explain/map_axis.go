@@ -55,8 +55,8 @@ const (
 type Principal struct {
 	Kind                   PrincipalKind
 	Name                   string
-	User                   mesh.UserID // of a user
-	Node                   mesh.NodeID // of a node
+	User                   mesh.UserID // set if Kind is KindUser and the user exists
+	Node                   mesh.NodeID // set if Kind is KindNode
 	Nodes, Online, Expired int
 }
 
@@ -357,7 +357,7 @@ func (s *mapBuilder) membersOf(a *axis, n *mesh.Node) (list []int) {
 	return list
 }
 
-// sortRoutes adds what is behind routers to the buckets.
+// sortRoutes adds buckets for the networks behind routers.
 func (s *mapBuilder) sortRoutes() {
 	for n := range s.after.Nodes.All() {
 		for _, a := range []*axis{s.from, s.to} {

@@ -361,7 +361,7 @@ func (w *world) opensFrom(r *lang.SSHRule, s *endpoint) bool {
 	return slices.ContainsFunc(r.Src, func(t lang.Target) bool { return t.Kind == lang.Any || w.means(&t, s) })
 }
 
-// opensAt reports whether an SSH rule applies to d, without autogroup:self.
+// opensAt reports whether an SSH rule applies to d other than through autogroup:self.
 func (w *world) opensAt(r *lang.SSHRule, d *endpoint) bool {
 	return slices.ContainsFunc(r.Dst, func(t lang.Target) bool { return t.Kind == lang.Any || w.means(&t, d) })
 }

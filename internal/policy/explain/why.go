@@ -155,7 +155,8 @@ func (w *world) closest(r *lang.Rule, e candidates, six bool, ask portQuery) (p 
 	return pair{*s, *d}, v, true
 }
 
-// closestOwn tries all pairs of the same user.
+// closestOwn returns the first pair of the same user that a rule allows, or p and v if
+// there is none.
 func (w *world) closestOwn(r *lang.Rule, e candidates, p pair, v verdict, ask portQuery) (pair, verdict, bool) {
 	for i := range e.src {
 		for k := range e.dst {
@@ -315,8 +316,8 @@ type nearMiss struct {
 	order  int // breaks ties; the most obvious first
 }
 
-// misses counts what would have to be different for a rule to allow a packet. If the
-// destination does not match, its services are not compared.
+// misses counts what would have to be different for a rule to allow a packet. If no
+// destination matches, it counts one more if none of them has the service.
 func misses(r *lang.Rule, v verdict, p pair, ask portQuery) nearMiss {
 	m := nearMiss{rule: r, pair: p, far: v}
 	if v.src < 0 {

@@ -16,14 +16,14 @@ import (
 // hostile text can take.
 const (
 	maxDoc = 1 << 20
-	// maxBrackets limits how deeply values can be nested, and thereby how much stack
-	// parsing uses.
+	// maxBrackets limits the number of lists and objects, and thereby how deeply values
+	// can be nested and how much stack parsing uses.
 	maxBrackets = 100_000
 	// maxDepth limits the nesting of values that are passed on to clients.
 	maxDepth    = 32
 	maxRules    = 10_000 // maximum length of each list
 	maxTargets  = 100_000
-	maxSetSteps = 100_000 // ranges that ipsets add or remove
+	maxSetSteps = 100_000 // maximum cost of building ipsets; see buildSteps
 	maxProblems = 20
 )
 

@@ -149,7 +149,7 @@ func (r *reader) resolve(s *ipset) {
 		}
 		steps := len(ranges)
 		if size += len(ranges); step.remove != removing {
-			steps += size // the builder is empty again
+			steps += size // after a switch between adding and removing, the builder processes all ranges again
 		}
 		if !r.buildSteps(steps, step.at) {
 			return

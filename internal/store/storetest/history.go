@@ -152,7 +152,7 @@ func auditQueries(t *testing.T, e Engine) {
 	}
 }
 
-// search implements the meaning of q with a linear search.
+// search returns the rows that match q, by a linear search.
 func search(all []history.AuditRow, q history.AuditQuery) (out []history.AuditRow) {
 	kind, who, one := strings.Cut(q.Actor, ":")
 	for _, row := range all {

@@ -132,7 +132,7 @@ func nextCommand(rev mesh.Revision) store.Command {
 	}
 }
 
-// appendNext commits commands of nextCommand.
+// appendNext commits n commands of nextCommand as one batch.
 func appendNext(ctx context.Context, s store.Store, after mesh.Revision, n int) (revs []mesh.Revision, err error) {
 	err = s.Lock(ctx, after, Batch(), func(tx store.Tx) error {
 		for range n {
