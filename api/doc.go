@@ -2,8 +2,8 @@
 // hand, from which the server's interface, the Go client and the TypeScript types are
 // generated. It contains no logic.
 //
-// An API change begins in openapi.yaml. Then "go generate ./api" writes
-// internal/api/openapi, apiclient and the tables of operations of internal/api and
+// An API change starts in openapi.yaml. Then "go generate ./api" writes
+// internal/api/openapi, apiclient and the operation tables of internal/api and
 // console/bff, and "npm --prefix api run generate" (after "npm --prefix api ci") writes
 // types.d.ts. Generated files are checked in.
 //

@@ -40,18 +40,20 @@ type Response[T any] struct {
 	Body         []byte
 	// JSON200 is the body of a response with status 200.
 	JSON200 *T
-	// Problem is the body of an error; nil if the response did not come from Fairlead.
+	// Problem is the body of an error response. It is nil after a success, and if the
+	// error did not come from Fairlead.
 	Problem *Problem
 }
 
-// Status returns the status of the response as text.
+// Status returns the status line of the response, such as "200 OK".
 func (r *Response[T]) Status() string { return r.HTTPResponse.Status }
 
-// StatusCode returns the status of the response.
+// StatusCode returns the status code of the response.
 func (r *Response[T]) StatusCode() int { return r.HTTPResponse.StatusCode }
 
-// Parse reads the response to a call of [Client] and closes it. It returns the error of
-// the call, or its own if the response is truncated or is not valid JSON.
+// Parse takes the results of a [Client] method, decodes the response and closes its
+// body. It returns err if that is not nil, and an error if the response is truncated or
+// is not valid JSON.
 func Parse[T any](resp *http.Response, err error) (*Response[T], error) {
 	if err != nil {
 		return nil, err

@@ -2,7 +2,8 @@
 // console from openapi.yaml, and aliases for the client's models in the server. It runs in the directory of
 // openapi.yaml, as part of "go generate ./api".
 //
-// It fails if an operation lacks an attribute that the head of openapi.yaml describes, or has an unknown one.
+// It fails if an operation lacks an attribute that the comment at the top of openapi.yaml describes, or has
+// an unknown one.
 package main
 
 import (

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// watch waits until every observer has been sent one node.
+// watch waits until every observer has been notified about one node.
 type watch struct {
 	index   int
 	start   time.Time
@@ -35,7 +35,7 @@ func (w *watch) seen(n *node, at time.Time) {
 	}
 }
 
-// wait returns how long it took until all observers had received it.
+// wait returns how long it took to notify all observers; ok is false if that took longer than limit.
 func (w *watch) wait(ctx context.Context, limit time.Duration) (took time.Duration, ok bool) {
 	if !closes(ctx, w.allTold, limit) {
 		return 0, false
@@ -43,7 +43,7 @@ func (w *watch) wait(ctx context.Context, limit time.Duration) (took time.Durati
 	return time.Unix(0, w.last.Load()).Sub(w.start), true
 }
 
-// closes waits until a channel is closed, at most limit.
+// closes waits for at most limit and reports whether the channel was closed.
 func closes(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -68,7 +68,7 @@ type changeLog struct {
 	delivered atomic.Int64
 
 	mu       sync.Mutex
-	all      []*change         // guarded by mu, like all below
+	all      []*change         // guarded by mu, like all fields below
 	bySource map[int][]*change // by index of the node that changed
 	received []map[int]int     // per receiver: source to count of its changes already seen
 }

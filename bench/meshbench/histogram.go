@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// histogram counts durations in buckets that are about 1.6 % wide, for many
-// writers at once.
+// histogram counts durations in buckets that are about 1.6 % wide. It is safe
+// for concurrent use.
 type histogram struct {
 	buckets [64 * 64]atomic.Int64 // by bucketOf
 	count   atomic.Int64
@@ -51,7 +51,7 @@ func (h *histogram) quantile(q float64) float64 {
 	return 0
 }
 
-// put writes p50, p99 and max under the given prefix.
+// put adds p50, p99 and max to r, with the given prefix.
 func (h *histogram) put(r result, prefix string) {
 	r[prefix+"_p50_ms"] = h.quantile(.5)
 	r[prefix+"_p99_ms"] = h.quantile(.99)

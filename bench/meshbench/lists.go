@@ -61,7 +61,7 @@ func (b *bench) lists(ctx context.Context, c *cluster) error {
 	return nil
 }
 
-// window is what the server did in all windows of one kind.
+// window holds the totals of all windows of one kind.
 type window struct {
 	changes, lists bool
 

@@ -192,10 +192,10 @@ func (c *config) choose(command string) error {
 
 func (c *config) wants(scenario string) bool { return slices.Contains(c.scenarios, scenario) }
 
-// needsNodes is false if only the admin API is put under load.
+// needsNodes reports whether any scenario other than api runs.
 func (c *config) needsNodes() bool { return !slices.Equal(c.scenarios, []string{"api"}) }
 
-// bench is one run of the generator.
+// bench is one run of meshbench.
 type bench struct {
 	config
 	out, log io.Writer

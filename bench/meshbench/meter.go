@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-const ticksPerSecond = 100 // unit of the CPU times in /proc, the same on every Linux
+const ticksPerSecond = 100 // USER_HZ, the unit of CPU times in /proc
 
-// meter measures what the server, its database and the generator use between start and stop. Figures of
-// processes that are not given are omitted.
+// meter measures the resources that the server, its database and meshbench itself use between start and stop.
+// It omits processes whose PID is not set.
 type meter struct {
 	serverPID, dbPID int
 	traffic          *traffic
@@ -27,7 +27,7 @@ type meter struct {
 // start begins an interval and resets the server's peak memory.
 func (m *meter) start() {
 	if m.serverPID > 0 {
-		// If the kernel does not allow it, the peak is that of the whole lifetime.
+		// If the kernel does not allow this, the peak covers the whole lifetime of the process.
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", m.serverPID), []byte("5"), 0)
 	}
 	m.began = time.Now()
@@ -80,8 +80,7 @@ func ownCPU() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// processStat returns the fields of /proc/PID/stat after the command name, or nothing if the process has
-// ended.
+// processStat returns the fields of /proc/PID/stat after the command name, or nil if the process has ended.
 func processStat(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -90,7 +89,7 @@ func processStat(pid int) []string {
 	return strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 }
 
-// ticks sums CPU times of /proc/PID/stat.
+// ticks returns the sum of the given fields, which are CPU times of /proc/PID/stat or /proc/stat.
 func ticks(stat []string, fields ...int) (seconds float64) {
 	for _, i := range fields {
 		if i < len(stat) {
@@ -134,7 +133,7 @@ func treeWritten(pid int) (total int64) {
 	return total
 }
 
-// residentKiB returns the memory of a process and its peak.
+// residentKiB returns the current and the peak resident memory of a process.
 func residentKiB(pid int) (now, peak int64) {
 	status := fmt.Sprintf("/proc/%d/status", pid)
 	return member(status, "VmRSS:"), member(status, "VmHWM:")
@@ -156,5 +155,5 @@ func member(file, name string) int64 {
 func machineCPU() float64 {
 	text, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(text), "\n")
-	return ticks(strings.Fields(line), 1, 2, 3, 6, 7, 8) // everything except idle time and waiting for disks
+	return ticks(strings.Fields(line), 1, 2, 3, 6, 7, 8) // everything except idle and iowait
 }

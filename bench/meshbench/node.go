@@ -21,7 +21,7 @@ import (
 
 const (
 	maxMessage = 256 << 20
-	maxText    = 1 << 30 // a message decompressed
+	maxText    = 1 << 30 // a decompressed message
 	homeRegion = 999
 )
 
@@ -226,9 +226,9 @@ func (n *node) update(ctx context.Context) error {
 	return nil
 }
 
-// run starts to keep a stream open until cut is called, and returns immediately. If the server ends the
-// stream, it reconnects after a short while. The first stream after a registration follows an update. A node
-// must be cut and waited for before it runs again.
+// run keeps a stream open in the background until cut is called. If the server ends the stream, the node
+// reconnects after a short pause. The node sends an update before its first stream after a registration. Before
+// another run, it must be cut and waited for.
 func (n *node) run(ctx context.Context) {
 	ctx, n.stop = context.WithCancel(ctx)
 	n.picture = picture{peers: n.peers, wanted: n.cluster.expected(n)}
@@ -302,7 +302,7 @@ func (n *node) stream(ctx context.Context) error {
 			n.cluster.firstMap.Load().add(n.arrived.Sub(start))
 		}
 		if cap(message) > 64<<10 {
-			message = nil // a full map per node would be most of the memory
+			message = nil // keeping a full map per node would use most of the memory
 		}
 	}
 }

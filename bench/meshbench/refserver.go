@@ -34,7 +34,7 @@ type reference struct {
 	wake          chan struct{}
 
 	mu      sync.Mutex
-	nodes   []*refNode // guarded by mu, like all below
+	nodes   []*refNode // guarded by mu, like all fields below
 	byKey   map[key.NodePublic]*refNode
 	streams map[chan []byte]struct{}
 	joined  []*refNode // not yet announced

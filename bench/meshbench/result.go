@@ -33,10 +33,11 @@ func (b *bench) emit(r result, first ...string) {
 	}
 }
 
-// perUnit divides a count from the measurement by a number of units.
+// perUnit sets r[name] to r[of] divided by units.
 func (r result) perUnit(name, of string, units int) { r[name] = r[of].(int64) / int64(units) }
 
-// cpuPerUnit divides the server's CPU time, if it was measured, by a number of units.
+// cpuPerUnit sets r[name] to the server's CPU time per unit in milliseconds, if it was
+// measured.
 func (r result) cpuPerUnit(name string, units int) {
 	if cpu, ok := r["server_cpu_s"].(float64); ok {
 		r[name] = round(1000*cpu/float64(units), 3)

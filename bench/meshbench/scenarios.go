@@ -92,7 +92,7 @@ func (b *bench) openStreams(ctx context.Context, c *cluster, start time.Time) {
 	}
 }
 
-// awaitConvergence returns an error when it gives up.
+// awaitConvergence waits until all nodes have converged. It fails if that takes longer than stepLimit.
 func (b *bench) awaitConvergence(ctx context.Context, c *cluster, r result, all <-chan struct{}, start time.Time) error {
 	tick := time.NewTicker(15 * time.Second)
 	defer tick.Stop()

@@ -125,7 +125,7 @@ type link struct {
 // close drops the TCP connection without a closing handshake, as a lost network does.
 func (l *link) close() { l.conn.Close() }
 
-// dial opens a connection as the given machine, with the client's HTTP upgrade but without its race between
+// dial opens a connection as the given machine, with the client's HTTP upgrade, but without racing several
 // ports.
 func (t *target) dial(ctx context.Context, machine key.MachinePrivate) (_ *link, err error) {
 	hello, finish, err := controlbase.ClientDeferred(machine, t.key, uint16(version))

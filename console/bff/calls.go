@@ -103,7 +103,7 @@ type upstreamRequest struct {
 	repeatable   bool
 }
 
-// send makes a request to the server with the person's own API key. Only what is named here is copied from
+// send makes a request to the server with the person's own API key. It copies only the headers listed here from
 // the browser's request.
 func (s *Server) send(ctx context.Context, from *http.Request, held session, q upstreamRequest, requestID string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, q.method, s.upstream.base+"/api/v1/"+q.path, bytes.NewReader(q.body))
@@ -178,7 +178,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, answer *http.Respo
 // unreachable reports that the server gave no response to pass on.
 func (s *Server) unreachable(w http.ResponseWriter, err error) {
 	if errors.Is(err, context.Canceled) {
-		return // the browser has gone
+		return // the browser has disconnected
 	}
 	s.log.Warn("server not responding", "req", requestID(w), "err", err)
 	w.Header().Set("Retry-After", "2")

@@ -20,8 +20,8 @@ import (
 
 const (
 	cookieSecretLength = 32
-	// fewestCharacters is the number of different characters that a randomly generated secret has, except for
-	// one in a million.
+	// fewestCharacters is the minimum number of distinct characters in a cookie secret. Only about one in a
+	// million random secrets has fewer.
 	fewestCharacters = 6
 	maxConfigFile    = 64 << 10
 	privateMode      = fs.FileMode(0o640)
@@ -68,7 +68,7 @@ func LoadConfig(path string, environ []string) (Config, error) {
 	return c, nil
 }
 
-// value is the text of a key, and where it was set.
+// value is the value of a key, and where it was set.
 type value struct{ text, at string }
 
 type loader struct {
@@ -243,7 +243,7 @@ func (l *loader) coordinatorURL() string {
 	return strings.TrimRight(text, "/")
 }
 
-// trustedProxies defaults to loopback, from which no stranger can connect.
+// trustedProxies returns the trusted proxies. The default is loopback, from which no stranger can connect.
 func (l *loader) trustedProxies() []netip.Prefix {
 	v, set := l.values[trustedProxies]
 	if !set {

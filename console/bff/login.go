@@ -21,8 +21,8 @@ const (
 	maxPath      = 2 << 10
 	formTime     = time.Hour // how long a login form can be submitted
 	formPurpose  = "login form"
-	// refusalTime is the minimum time of every refusal, so that timing does not reveal whether the text has
-	// the form of a key and was looked up by the server.
+	// refusalTime is the minimum time of every refusal, so that timing does not reveal whether the text looked
+	// like a key and was therefore sent to the server.
 	refusalTime = 300 * time.Millisecond
 
 	textRefused = "Authentication failed: invalid API key"
@@ -115,7 +115,7 @@ func (s *Server) sourceOf(r *http.Request, v visitor, now time.Time) source {
 	return source(v.network().String())
 }
 
-// knownBrowser returns whether somebody signed in with this browser before.
+// knownBrowser reports whether somebody signed in with this browser before.
 func (s *Server) knownBrowser(r *http.Request, v visitor, now time.Time) (known knownBrowser, ok bool) {
 	name := cookieFor(knownName, v.secure)
 	cookie, err := r.Cookie(name)
@@ -234,13 +234,13 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// publicHost is the host name at which devices reach the server, with its port unless that is 443. It is empty if the
-// server does not report it.
+// publicHost returns the host name at which devices reach the server, with its port unless that is 443. It is empty if
+// the server does not report it.
 func publicHost(serverURL string) string {
 	return strings.TrimSuffix(hostOf(serverURL), ":443")
 }
 
-// host is the server's host and port as the console reaches it.
+// host returns the host and port at which the console reaches the server.
 func (s *Server) host() string { return hostOf(s.config.CoordinatorURL) }
 
 // hostOf returns the host and port of a URL, or "" if text is not a URL.

@@ -11,14 +11,15 @@ import (
 
 const (
 	bodyLimit   = 256 << 10
-	policyLimit = 2 << 20 // a policy of 1 MB with its escapes
+	policyLimit = 2 << 20 // a policy of 1 MB, escaped as JSON
 	maxName     = 255     // maximum length of a name in a path, in bytes
 	maxQuery    = 1 << 10 // maximum length of one query value, in bytes
 )
 
 var (
 	number = regexp.MustCompile(`^[0-9]{1,19}$`)
-	// keyPrefix names an API key. A whole key does not match, because URLs end up in logs.
+	// keyPrefix matches the number, id or masked form of an API key. It does not match a whole key, because
+	// URLs end up in logs.
 	keyPrefix = regexp.MustCompile(`^([0-9]{1,19}|[A-Za-z0-9]{12}|flk_[A-Za-z0-9]{12}_\*\*\*)$`)
 )
 
@@ -46,8 +47,8 @@ func takes(parameter, text string) bool {
 	}
 }
 
-// isName accepts more than the rules for names allow, so that the server can explain what is wrong with one,
-// but rejects text that would change the path.
+// isName reports whether text may be sent as a name. It accepts more than the rules for names allow, so that
+// the server can explain what is wrong, but no text that would change the path.
 func isName(text string) bool {
 	return text != "" && len(text) <= maxName && utf8.ValidString(text) && strings.Trim(text, ".") != "" &&
 		!strings.ContainsFunc(text, func(c rune) bool { return strings.ContainsRune(`/\%?#;`, c) || !unicode.IsPrint(c) })

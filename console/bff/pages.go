@@ -45,7 +45,7 @@ type asset struct {
 	plain, gzip, br []byte
 }
 
-// readBundle reads all files. They are embedded in the binary, so this copies no content.
+// readBundle reads all files of the bundle into memory.
 func readBundle(files fs.FS) (*bundle, error) {
 	b := &bundle{assets: map[string]asset{}}
 	if index, err := fs.ReadFile(files, bundleIndex); err == nil {
@@ -74,7 +74,8 @@ func readBundle(files fs.FS) (*bundle, error) {
 	return b, err
 }
 
-// contentType does not depend on the MIME types installed on the machine.
+// contentType returns the content type for a file name. Unlike mime.TypeByExtension, it does not depend on
+// the MIME types installed on the machine.
 func contentType(name string) string {
 	known := map[string]string{
 		".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".woff2": "font/woff2",

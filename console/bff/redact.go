@@ -9,14 +9,14 @@ import (
 )
 
 var (
-	// apiKeyForm matches the form of an API key.
+	// apiKeyForm matches text in the format of an API key.
 	apiKeyForm = regexp.MustCompile(`^flk_[A-Za-z0-9]{12}_[A-Za-z0-9_-]{20,200}$`)
 	// secretPart matches any key with its secret part within a text.
 	secretPart = regexp.MustCompile(`(fl[kp]_[A-Za-z0-9]{1,12})_[A-Za-z0-9_-]+`)
 )
 
-// NewLogger returns a logger that redacts secrets: those of the configuration by their value, and keys of
-// other people by their form.
+// NewLogger returns a logger that redacts secrets: those in the configuration by their value, and other
+// people's keys by their format.
 func NewLogger(w io.Writer, config Config) *slog.Logger {
 	clean := redactor(config)
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{

@@ -43,8 +43,8 @@ func newSeals(secret string) (*seals, error) {
 	return &seals{aead, csrf}, err
 }
 
-// seal encrypts a value for a purpose, such as the name of the cookie that will hold it. It cannot be opened
-// for another purpose.
+// seal encrypts a value for a purpose, such as the name of the cookie that will hold it. The result cannot be
+// opened for another purpose.
 func (s *seals) seal(purpose string, v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

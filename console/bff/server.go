@@ -37,11 +37,11 @@ type Server struct {
 	bundle     *bundle
 	templates  *template.Template
 	operations []operation
-	own        map[string]http.HandlerFunc // Routes
+	own        map[string]http.HandlerFunc // the result of Routes
 	stopping   chan struct{}               // closed when event streams must end
 	now        func() time.Time
 
-	warnOfProxy sync.Once // warns of a proxy that is not in TrustedProxies
+	warnOfProxy sync.Once // warns about a proxy that is not in TrustedProxies
 
 	throttle  throttle
 	keyChecks keyChecks
@@ -168,8 +168,9 @@ type Health struct {
 	Coordinator string `json:"coordinator"` // reachable or unreachable
 }
 
-// health is as cheap as serving a file, because the state of the server is requested at most once per
-// factsAge, whoever asks. It has no rate limit, because strangers could exhaust one and make monitoring fail.
+// health handles /health. It is as cheap as serving a file, because the console requests the state of the
+// server at most once per factsAge. It has no rate limit, because strangers could exhaust one and make
+// monitoring fail.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		notAllowed(w, "GET, HEAD")
@@ -191,7 +192,7 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// noCall is noRoute for requests of a page's script.
+// noCall is noRoute for requests from a page's script.
 func (s *Server) noCall(w http.ResponseWriter, r *http.Request) {
 	s.logNoRoute(r)
 	writeProblem(w, http.StatusNotFound, typeRefused, "the console does not support this operation")

@@ -25,7 +25,7 @@ const (
 	knownName    = "fairlead_known"
 	securePrefix = "__Secure-"
 	// endedKeptTime is how long a browser keeps the cookie of a session that has expired, so that the login
-	// page can say why, for example after a weekend. The cookie gives no access any more.
+	// page can say why, for example after a weekend. The cookie no longer gives access.
 	endedKeptTime = 3 * 24 * time.Hour
 	endedMarkTime = time.Hour
 	toldMarkTime  = time.Minute
@@ -134,7 +134,7 @@ func (s *Server) keepSession(w http.ResponseWriter, v visitor, held session, now
 	return err
 }
 
-// endSession removes a session whose key was refused from the browser.
+// endSession removes a session from the browser after the server has refused its key.
 func (s *Server) endSession(w http.ResponseWriter, v visitor, held session) {
 	s.keyChecks.put(held.ID, keyCheck{err: errEnded})
 	s.setCookie(w, v, cookieName, string(revokedMark), endedMarkTime)
@@ -186,7 +186,7 @@ func (s *Server) renew(w http.ResponseWriter, v visitor, held session, now time.
 	}
 }
 
-// keyCheck is what the server says about the key of a session.
+// keyCheck is the result of checking the key of a session with the server.
 type keyCheck struct {
 	caller *apiclient.Caller
 	err    error // errEnded, or why the server could not be asked

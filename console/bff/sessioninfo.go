@@ -22,7 +22,7 @@ type sessionInfo struct {
 }
 
 type keyInfo struct {
-	ID         string         `json:"id"`     // the 12 characters that name the key
+	ID         string         `json:"id"`     // the 12 characters that identify the key
 	Prefix     string         `json:"prefix"` // as in the list of keys
 	Role       apiclient.Role `json:"role"`
 	Scopes     []string       `json:"scopes"`
@@ -39,7 +39,7 @@ type consoleInfo struct {
 	Version string `json:"version"`
 }
 
-// session tells a page who is signed in, and changes the key of a session.
+// session handles /admin/api/session: it tells a page who is signed in, or changes the key of the session.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	v, now := s.visitor(r), s.now()
 	held, ok, _ := s.heldSession(r, v, now)

@@ -15,8 +15,8 @@ const (
 	maxSources = 4096
 )
 
-// source is what failed logins count against: a network, or a browser that was
-// logged in before.
+// source is what failed logins count against: a network, or a browser in which
+// somebody signed in before.
 type source string
 
 // throttle limits failed logins per source, to protect the server from load. It has

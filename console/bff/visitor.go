@@ -16,8 +16,8 @@ type visitor struct {
 	local  bool       // the browser is on this machine, judging by the host name it uses for us
 }
 
-// trusted reports whether browsers treat pages as a secure context. Elsewhere they ignore some headers and
-// print warnings about them.
+// trusted reports whether browsers treat pages as a secure context. In other contexts they ignore some headers
+// and log warnings about them.
 func (v visitor) trusted() bool { return v.secure || v.local }
 
 // visitor returns who sent a request. X-Forwarded-* headers are accepted only from
@@ -71,7 +71,8 @@ func isLocalName(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && addr.IsLoopback()
 }
 
-// network is the unit for throttling: an IPv4 address, or an IPv6 /64, which is what one subscriber has.
+// network returns the unit for throttling: an IPv4 address, or an IPv6 /64, the usual allocation of one
+// subscriber.
 func (v visitor) network() netip.Prefix {
 	bits := 32
 	if v.addr.Is6() {

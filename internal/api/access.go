@@ -85,7 +85,7 @@ func withAccess(ctx context.Context, a mesh.Access) context.Context {
 	return context.WithValue(ctx, accessKey{}, a)
 }
 
-// access is what the caller may do; nothing by default.
+// access returns what the caller may do. The default is nothing.
 func access(r *http.Request) mesh.Access {
 	a, _ := r.Context().Value(accessKey{}).(mesh.Access)
 	return a

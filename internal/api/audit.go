@@ -56,7 +56,7 @@ func changeShape(row history.AuditRow) openapi.Change {
 	}
 }
 
-// kept returns an object as it was encoded when the change was recorded.
+// kept returns an object as recorded with a change, without decoding it.
 func kept(shape []byte) any {
 	if shape == nil {
 		return nil
@@ -80,7 +80,7 @@ func momentOf(t *time.Time) mesh.Time {
 	return mesh.TimeOf(*t)
 }
 
-// words splits a list at its commas.
+// words splits a comma-separated list.
 func words(text *string) []string {
 	if or(text) == "" {
 		return nil

@@ -20,7 +20,7 @@ const apiPath = "/api/"
 func open(r *http.Request) bool {
 	method := r.Method
 	if method == http.MethodHead {
-		method = http.MethodGet // the router treats them the same way
+		method = http.MethodGet // the router also uses GET handlers for HEAD
 	}
 	return !strings.HasPrefix(r.URL.Path, apiPath) || isPublic(method, r.URL.Path)
 }
@@ -68,8 +68,9 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 	})
 }
 
-// unauthorized refuses an API key. The body is the bare word, because tools written for
-// Headscale's API compare it.
+// unauthorized responds to a request without a valid API key. Tools written for
+// Headscale's API compare the body with the bare word Unauthorized, so they get just
+// that.
 func unauthorized(w http.ResponseWriter, r *http.Request, detail string) {
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	if readsOnlyJSON(r) {

@@ -81,7 +81,8 @@ func (*users) replayUsersChange(c replayed) (any, error) {
 	return usersBulkShape(c.snap, c.r, results), err
 }
 
-// bulkIDs parses the ids of a request, and passes on the error of reading its body.
+// bulkIDs parses the ids of a request. err is the error of reading its body, which
+// takes precedence.
 func bulkIDs(err error, texts []string) (ids []int64, _ error) {
 	for i, text := range texts {
 		id, bad := strconv.ParseInt(text, 10, 64)

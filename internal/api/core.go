@@ -29,10 +29,11 @@ type core struct {
 	log        *slog.Logger
 	refusals   *identity.RefusalLog
 	operations map[string]operation // by pattern
-	current    map[string]current   // by the path of a stale refusal
+	current    map[string]current   // by the Path of a refusal for a stale If-Match
 }
 
-// current returns an object as it is now, and its ETag; nil if it is gone.
+// current returns an object as it is now, and its ETag. The object is nil if it no longer
+// exists.
 type current func(snap *mesh.Snapshot, object string) (shape any, revision string)
 
 var errAbsent = errors.New("object not found")
@@ -68,7 +69,7 @@ func search[T any](r *http.Request, l reader, find func(*mesh.Snapshot) (T, erro
 	return v, snap, err
 }
 
-// done responds to a request that has no result.
+// done responds to a request whose operation returns only an error.
 func (s *core) done(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
 		s.fail(w, r, err)

@@ -95,7 +95,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if open(r) {
 		limit, timeout = maxStrangersBody, strangersBodyTimeout
 	}
-	// If it cannot be set, there is no real connection that could be held open.
+	// If the deadline cannot be set, there is no real connection that could be held open.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout))
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var tooLarge *http.MaxBytesError
@@ -238,7 +238,8 @@ func decodeList(raw json.RawMessage, v reflect.Value) (where, problem string) {
 	return "", ""
 }
 
-// decodeTime takes RFC 3339; an empty text means unset, as older tools send.
+// decodeTime parses a time in RFC 3339 format. An empty string, which older tools send, means not
+// set.
 func decodeTime(raw json.RawMessage, at **time.Time) (problem string) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && text == "" {

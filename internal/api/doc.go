@@ -2,10 +2,10 @@
 // reads one snapshot, and encodes the response. Paths, schemas and the handler interface
 // come from api/openapi.yaml.
 //
-// The operations of a noun are the methods of one type, such as users. The type handlers
-// embeds all of them, and Server is the HTTP server around it: authentication, permissions,
-// idempotency keys and metrics.
+// The operations on one kind of object are the methods of one type, such as users. The type
+// handlers embeds all of them, and Server is the HTTP server around it: authentication,
+// permissions, idempotency keys and metrics.
 //
-// It never sees the store. It imports control, identity, ledger (to read) and mesh, and
-// starts no goroutine.
+// It has no access to the store: it changes state only through control, and reads it
+// from ledger. It starts no goroutine.
 package api

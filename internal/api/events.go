@@ -24,8 +24,8 @@ const (
 	// localStreams are reserved for the local socket, where administrators diagnose problems.
 	localStreams   = 8
 	heartbeatEvery = 15 * time.Second
-	// admitEvery is how often a stream checks whether its key is still valid. A revoked key
-	// must stop working within 5 seconds, and other replicas need some of them to learn of it.
+	// admitEvery is how often a stream checks whether its key is still valid. A revoked key must
+	// stop working within 5 seconds, and other replicas need part of that time to learn of it.
 	admitEvery   = time.Second
 	writeTimeout = 10 * time.Second
 	// readGap is the minimum time between two reads of the history: most commits have no
@@ -80,7 +80,7 @@ func (s *events) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.
 type streams struct {
 	mu   sync.Mutex
 	all  int            // guarded by mu
-	used int            // guarded by mu; the streams of API keys among all
+	used int            // guarded by mu; how many of them use an API key
 	keys map[string]int // guarded by mu; by key id, without zeros
 }
 
@@ -159,7 +159,7 @@ type eventStream struct {
 	rc     *http.ResponseController
 	actor  mesh.Actor
 	after  history.Position // everything up to here was sent, or is not an event
-	told   history.Position // the last id that the consumer has
+	told   history.Position // the last id that the consumer was sent
 	lost   bool             // after comes from another database
 }
 
@@ -268,7 +268,8 @@ func (st *eventStream) advance(ctx context.Context) (err error) {
 }
 
 // mark returns a new id to resume from, without an event, if changes that are not events
-// followed the last one. The history may be pruned up to the old id some day.
+// followed the last one. Otherwise the consumer would keep the old id, which the history
+// may no longer contain when it resumes.
 func (st *eventStream) mark() string {
 	if st.told == st.after {
 		return ""

@@ -10,7 +10,7 @@ import (
 )
 
 // handlers implements the generated interface. Each type that it embeds handles the
-// operations of one noun, and depends only on the use cases that it calls.
+// operations on one kind of object, and depends only on the use cases that it calls.
 type handlers struct {
 	users
 	preAuthKeys

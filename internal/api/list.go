@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// page is the part of a list that is asked for: elements with ids after the given one, at most
-// limit of them; zero means all. Ids are never reused, so additions and removals do not move
+// page is the requested part of a list: elements with ids after the given one, at most limit of
+// them. A limit of zero means all. Ids are never reused, so additions and removals do not move
 // elements from one page to another.
 type page struct {
 	after int64
@@ -37,8 +37,9 @@ func pageOf(limit *openapi.Limit, cursor *openapi.Cursor) (p page, err error) {
 	return p, nil
 }
 
-// rowLimit reads the limit of a list of past changes. The use cases treat zero as the default
-// and refuse negative numbers. An explicit zero in the request is refused too.
+// rowLimit returns the limit of a list of past changes for the use cases, which treat zero as the
+// default and refuse negative numbers. It turns an explicit zero in the request into -1, so that
+// this is refused too.
 func rowLimit(limit *int) int {
 	if limit != nil && *limit == 0 {
 		return -1

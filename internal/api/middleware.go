@@ -61,9 +61,9 @@ func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handle
 	return s.verified(authenticate(s.once(s.wellFormed(s.revised(s.permitted(mux))))))
 }
 
-// verified makes the first requests after a pause of this process wait until it has caught up
-// with changes on other replicas, such as revoked keys. During a database outage it lets them
-// pass.
+// verified makes the first requests after a pause of this process wait until it has caught up with
+// changes on other replicas, such as revoked keys. If the database is unavailable, the requests
+// proceed anyway.
 func (s *Server) verified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, apiPath) {

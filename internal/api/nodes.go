@@ -93,8 +93,8 @@ func (*nodes) replayNodesExpiry(c replayed) (any, error) {
 	return out, err
 }
 
-// BackfillNodeIPs implements POST /api/v1/node/backfillips. Every node has both
-// addresses from the moment it joins.
+// BackfillNodeIPs implements POST /api/v1/node/backfillips. There is never
+// anything to do, because every node gets both addresses when it joins.
 func (s *nodes) BackfillNodeIPs(w http.ResponseWriter, r *http.Request, p openapi.BackfillNodeIPsParams) {
 	if !or(p.Confirmed) {
 		s.fail(w, r, &badRequest{"confirmed", "not confirmed: send confirmed=true"})

@@ -25,7 +25,7 @@ const (
 )
 
 // keyedRequest is a request with an Idempotency-Key. content hashes the method, the
-// address, If-Match and as much of the body as the handler has read.
+// request URI, If-Match and as much of the body as the handler has read.
 type keyedRequest struct {
 	key     mesh.Secret
 	content hash.Hash
@@ -138,7 +138,8 @@ type replayed struct {
 // attribute x-replay in api/openapi.yaml selects one of the replay… methods.
 type replay func(replayed) (any, error)
 
-// shownOnce refuses to show a secret a second time, because it is not stored.
+// shownOnce is the error for a repeated request whose response contained a secret: the
+// secret is not stored, so it cannot be shown again.
 type shownOnce struct {
 	what   string
 	id     string

@@ -50,7 +50,8 @@ func ifMatch(header *string) (*mesh.PolicyVersion, error) {
 	return &version, nil
 }
 
-// policyDraft reads what both operations that save a policy have in common.
+// policyDraft parses the parameters that both operations that save a policy have in
+// common.
 func policyDraft(header, reason, within *string) (in control.PolicyDraft, err error) {
 	if in.IfVersion, err = ifMatch(header); err != nil {
 		return in, err

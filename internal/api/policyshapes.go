@@ -21,8 +21,8 @@ func policyVersionShape(p *mesh.Policy) openapi.PolicyVersion {
 	return shape
 }
 
-// policyShape omits updatedAt if the policy comes from a file: tools take this to mean that they
-// cannot save it.
+// policyShape returns a policy as the API shows it. If the policy comes from a file, it omits
+// updatedAt, from which tools conclude that they cannot save the policy.
 func (s *policies) policyShape(p *mesh.Policy) openapi.Policy {
 	v := policyVersionShape(p)
 	shape := openapi.Policy{
@@ -35,7 +35,7 @@ func (s *policies) policyShape(p *mesh.Policy) openapi.Policy {
 	return shape
 }
 
-// savedShape adds the warnings, unless another policy is already in force.
+// savedShape is policyShape with warnings, unless another policy is already in force.
 func (s *policies) savedShape(p *mesh.Policy) openapi.Policy {
 	shape, world := s.policyShape(p), s.ledger.World()
 	if now, ok := world.Policy(); ok && now.Version == p.Version {
@@ -121,7 +121,8 @@ func serviceTexts(all []lang.Service) []string {
 	return shapes(all, func(s lang.Service) string { return s.String() })
 }
 
-// lineNumbers omits the implicit rule of a policy without rules, which has no line.
+// lineNumbers converts lines to numbers. It omits the implicit rule of a policy without rules,
+// which has no line.
 func lineNumbers(all []lang.Line) []int {
 	numbers := []int{}
 	for _, l := range all {

@@ -204,7 +204,8 @@ func replyEncoded(w http.ResponseWriter, snap *mesh.Snapshot, body []byte) {
 
 func revision(r mesh.Revision) string { return strconv.FormatInt(int64(r), 10) }
 
-// encoded panics if body cannot be encoded, which is a bug in our own types.
+// encoded returns body as JSON. It panics if body cannot be encoded, which would be a bug
+// in our own types.
 func encoded(body any) []byte {
 	data, err := json.Marshal(body)
 	if err != nil {

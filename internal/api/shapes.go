@@ -67,7 +67,7 @@ func loginShape(s *mesh.Snapshot, l *mesh.Login) openapi.Login {
 	}
 }
 
-// discoKey is empty until the node has connected once.
+// discoKey returns the disco key of a node. It is empty until the node has connected once.
 func discoKey(n *mesh.Node) string {
 	if n.Net.DiscoKey.IsZero() {
 		return ""
@@ -91,10 +91,10 @@ func texts[T fmt.Stringer](values []T) []string {
 	return out
 }
 
-// Describe returns the object of an event for the audit log, in the form of the API. It
-// implements ledger.Describe. The audit log has no entries for presence, endpoints,
-// measurements, uses of keys, counters, settings other than DNS, and the deletion of a login
-// when its device receives the decision.
+// Describe returns the object of an event for the audit log, as the API shows it. It implements
+// ledger.Describe. The audit log has no entries for presence, endpoints, measurements, uses of
+// keys, counters, deliveries of webhooks, idempotency receipts, settings other than DNS, and the
+// deletion of a login when its device receives the decision.
 func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	user := func(id mesh.UserID) (string, string, []byte) {
 		u, ok := s.Users.Get(id)

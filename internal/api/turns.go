@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// maxKeyDrafts is how many drafts of one caller may be evaluated or waiting.
+// maxKeyDrafts is how many drafts one caller may have, including those that wait.
 const maxKeyDrafts = 16
 
 // turns limits how many drafts of a policy are evaluated at once. A large draft takes seconds
@@ -22,7 +22,7 @@ type turns struct {
 
 type caller struct {
 	own  chan struct{}
-	here int // guarded by turns.mu; drafts that are evaluated or wait
+	here int // guarded by turns.mu; drafts being evaluated or waiting
 }
 
 func newTurns() *turns {

@@ -223,8 +223,8 @@ func webhookShape(w *mesh.Webhook) openapi.Webhook {
 	}
 }
 
-// webhookFor shows read-only callers only the host of the URL: paths of receivers contain
-// secrets.
+// webhookFor shows read-only callers only the host of the URL, because the path of a
+// receiver may contain secrets.
 func webhookFor(r *http.Request, w *mesh.Webhook) openapi.Webhook {
 	shape := webhookShape(w)
 	if !access(r).Allows(mesh.NounWebhooks, mesh.RoleOperator) {
@@ -241,8 +241,8 @@ func hostOf(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
-// describeWebhook also omits the receiver's response, because the audit log is sent to other
-// receivers.
+// describeWebhook returns a webhook for the audit log, which is sent to other receivers. It
+// therefore omits the receiver's response and all of the URL but the host.
 func describeWebhook(s *mesh.Snapshot, id mesh.WebhookID) (kind, name string, shape []byte) {
 	w, ok := s.Webhooks.Get(id)
 	return "webhook", id.String(), shapeOf(ok, func() any {
@@ -252,7 +252,7 @@ func describeWebhook(s *mesh.Snapshot, id mesh.WebhookID) (kind, name string, sh
 	})
 }
 
-// webhookEvent is the body of a delivery: a change and its names.
+// webhookEvent is the body of a delivery: a change, its event name and its event type.
 type webhookEvent struct {
 	openapi.Change
 	Event string `json:"event"`

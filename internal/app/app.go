@@ -1,8 +1,8 @@
 // Package app is the composition root: it builds every part from the configuration, starts them, and stops
 // them in order. Only the command and tests import it, and it makes no decisions of its own.
 //
-// It owns all goroutines of the server: each is the Run method of some part, started in one group and waited
-// for.
+// It starts the Run methods of all parts in one group and waits for them. Goroutines that a part starts itself
+// end before its Run method, or its Close method, returns.
 package app
 
 import (
@@ -311,7 +311,7 @@ const (
 	checkCert     = "certificate"
 )
 
-// Statuses that probes receive.
+// Texts that explain to probes why this replica is not ready.
 const (
 	stopping = "the server is shutting down"
 	fenced   = "this replica has lost its database, which another replica can still use; it rejects devices and API keys"
@@ -387,7 +387,7 @@ func (s *service) health() openapi.Health {
 	return h
 }
 
-// oneLine joins the lines of an error, because it is shown to a person at a terminal.
+// oneLine joins the lines of an error, so that it fits on one line of a terminal or log.
 func oneLine(err error) error {
 	if err == nil || !strings.Contains(err.Error(), "\n") {
 		return err

@@ -206,7 +206,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// peer returns the process at the other end of the local socket.
+// peer returns the user of the process at the other end of the local socket.
 func peer(ctx context.Context) mesh.Actor {
 	a := mesh.Actor{Kind: mesh.ActorLocal}
 	c, ok := ctx.Value(connKey{}).(*net.UnixConn)

@@ -11,7 +11,7 @@ import (
 )
 
 // riskLook is how often the settings of the database are read again, so that a warning disappears after they
-// were corrected.
+// are corrected.
 const riskLook = 5 * time.Minute
 
 // risks tracks the unsafe settings of the database.

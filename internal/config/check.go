@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// Check looks at what Load does not, because all commands call Load: the files that only the server reads,
-// and whether there is a relay. It adds warnings, and returns an error if the server would not start.
+// Check checks what only the server needs and Load therefore skips, because all commands call Load: the key and
+// certificate files, and whether there is a relay. It adds warnings, and returns an error if the server would
+// not start.
 func (c *Config) Check() error {
 	if c.TLSCertPath != "" {
 		if err := c.checkCertificate(); err != nil {
-			return fmt.Errorf("cannot load certificate: check tls_cert_path and tls_key_path: %w", err) // as the server says
+			return fmt.Errorf("cannot load certificate: check tls_cert_path and tls_key_path: %w", err) // the same text as when the server starts
 		}
 	}
 	const group, others = 0o070, 0o007
@@ -42,8 +43,8 @@ func (c *Config) checkCertificate() error {
 	return nil
 }
 
-// checkKeyMode warns about a key file that users can read who should not. A file that is missing is created by
-// the server.
+// checkKeyMode warns about a key file that is readable by users who should not read it. A missing file is not a
+// problem, because the server creates it.
 func (c *Config) checkKeyMode(key, path string, forbidden fs.FileMode) {
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&forbidden != 0 {
 		c.warn(key, fmt.Sprintf("other users can read the private key (mode %04o); run: chmod %04o %s", info.Mode().Perm(), info.Mode().Perm()&^forbidden, path))

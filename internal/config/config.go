@@ -233,7 +233,7 @@ func (c *Config) Hash() string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// Report is what a check prints for a configuration without problems.
+// Report returns what a check prints for a configuration without problems.
 func (c *Config) Report() string {
 	var b strings.Builder
 	if c.File == "" {

@@ -14,7 +14,7 @@ import (
 type foreignKey struct {
 	path   string
 	same   []string                // values that match what the server does anyway
-	refuse func(value string) bool // reports whether to reject another value; nil ignores all
+	refuse func(value string) bool // reports whether to reject a value not in same; nil ignores all values
 	doc    string                  // what Fairlead does instead
 	moved  string                  // the key with the same meaning, which is set instead
 }
@@ -29,7 +29,8 @@ func foreignKeys() []foreignKey {
 	return slices.Concat(ignoredKeys(), formerKeys())
 }
 
-// ignoredKeys returns the keys of Headscale 0.23 and later.
+// ignoredKeys returns the keys of Headscale 0.23 and later that Fairlead does not have. Some values are
+// rejected instead of ignored.
 func ignoredKeys() []foreignKey {
 	const (
 		noGRPC      = "gRPC is not supported"
@@ -73,7 +74,7 @@ func ignoredKeys() []foreignKey {
 }
 
 // formerKeys returns the keys that Headscale 0.23 replaced. They are rejected: most set locations or access
-// rules, and a server that ignored them would behave differently.
+// rules, and a server that ignored those would not behave as configured.
 func formerKeys() []foreignKey {
 	former := func(path, doc string) foreignKey { return foreignKey{path: path, refuse: always, doc: doc} }
 	replaced := func(path, by string) foreignKey { return former(path, "was replaced in Headscale 0.23; use "+by) }
@@ -95,7 +96,7 @@ func formerKeys() []foreignKey {
 
 func always(string) bool { return true }
 
-// withoutGroup reports whether a file mode denies access to the group.
+// withoutGroup reports whether a file mode gives the group less than full access, or is invalid.
 func withoutGroup(mode string) bool {
 	bits, err := strconv.ParseUint(strings.TrimPrefix(mode, "0o"), 8, 32)
 	return err != nil || bits&0o070 != 0o070

@@ -9,8 +9,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// A key is one setting. This table is the only place that defines it: reading, environment names,
-// nearest-name search, hash and reference are derived from it.
+// A key is one setting. The table that keysOf returns is the only place that defines it: parsing,
+// environment names, suggestions for misspelled names, the hash and the reference are derived from
+// it.
 type key struct {
 	path     string
 	value           // its field and the accepted values

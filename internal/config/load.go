@@ -117,7 +117,7 @@ func scalarNode(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 }
 
-// readFile reads the keys of the file and reports whether it could read all of them.
+// readFile reads the keys of the file. It returns false if the file cannot be read or is not valid YAML.
 func (l *loader) readFile(named bool) bool {
 	data, err := readLimited(l.file)
 	switch {
@@ -151,8 +151,8 @@ func (l *loader) readFile(named bool) bool {
 	return true
 }
 
-// checkMode warns about a file with a secret that everyone on the machine can read. Its group may read it,
-// because in packages that is the server's own group.
+// checkMode warns if the file contains a secret and everyone on the machine can read it. Its group may read it,
+// because our packages set that to the server's own group.
 func (l *loader) checkMode() {
 	const everyone = 0o004
 	info, err := os.Stat(l.file)
@@ -255,7 +255,7 @@ func (l *loader) readSection(n *yaml.Node, under string) {
 	}
 }
 
-// set reads n into its key. An empty text leaves a key without a default unchanged, because that is how files
+// set reads n into its key. An empty string leaves a key without a default unchanged, because that is how files
 // express "not set".
 func (l *loader) set(k key, n *yaml.Node, at place) {
 	if n.Style&yaml.TaggedStyle != 0 {

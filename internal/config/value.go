@@ -37,7 +37,7 @@ type unquotable string
 
 func (e unquotable) Error() string { return string(e) }
 
-// scalar is a single-line value. The errors of parse complete "must …".
+// scalar returns a single-line value. The errors of parse complete "must …".
 func scalar[T any](dst *T, takes string, parse func(string) (T, error)) value {
 	return value{
 		takes: takes,
@@ -50,7 +50,7 @@ func scalar[T any](dst *T, takes string, parse func(string) (T, error)) value {
 	}
 }
 
-// list is a YAML list, or one text with comma-separated elements.
+// list returns a value that is a YAML list, or one string with comma-separated elements.
 func list[T any](dst *[]T, takes string, parse func(string) (T, error)) value {
 	return value{
 		takes: "a list of " + takes,
@@ -148,7 +148,7 @@ func seconds(dst *time.Duration, least, most int) value {
 	return v
 }
 
-// duration is a duration up to most; 0 means no upper limit.
+// duration returns a value that is a duration from least to most. If most is 0, there is no upper limit.
 func duration(dst *time.Duration, least, most time.Duration) value {
 	v := scalar(dst, "a duration", parseLimited(least, most))
 	v.show = func() any { return dst.String() }
@@ -175,7 +175,7 @@ func level(dst *slog.Level) value {
 	return v
 }
 
-// perDomain is a section that maps domains to lists of nameservers.
+// perDomain returns a value that is a section, which maps domains to lists of nameservers.
 func perDomain(dst *map[string][]string) value {
 	const takes = "a section of domains, each with a list of nameservers"
 	read := func(n *yaml.Node, fail failFunc) {
@@ -198,7 +198,7 @@ func perDomain(dst *map[string][]string) value {
 	return value{takes: takes, structured: true, read: read, show: func() any { return *dst }}
 }
 
-// records is a list of sections, each with a name, a type and an address.
+// records returns a value that is a list of sections, each with a name, a type and an address.
 func records(dst *[]Record) value {
 	const takes = "a list of {name, type, value}"
 	read := func(n *yaml.Node, fail failFunc) {

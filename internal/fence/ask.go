@@ -79,10 +79,10 @@ func newAsker(limit time.Duration) asker {
 	}}
 }
 
-// ask returns the answer of the replica at the URL of a peer. The question is bound to
-// the URL, not to the ID: a peer that has restarted has a new ID, which a replica without
-// the database cannot learn. The nonce prevents the replay of old answers. The caller
-// must check whose answer it is, because somebody between the replicas could forward the
+// ask returns the answer of the replica at the URL of a peer. It identifies the peer by its
+// URL, not by its ID: a peer that has restarted has a new ID, which a replica without the
+// database cannot learn. The nonce prevents the replay of old answers. The caller must
+// check whose answer it is, because somebody between the replicas could forward the
 // question to another replica, or back.
 func (a asker) ask(ctx context.Context, key *identity.ReplicaKey, p Peer) (*answer, error) {
 	if p.URL == "" {

@@ -51,19 +51,19 @@ type Config struct {
 
 // Times are the intervals of a fence. Zero values mean the defaults.
 type Times struct {
-	AskAfter   time.Duration // time without the database before others are asked; 8s
-	CloseAfter time.Duration // time without the database before the fence may close; 10s
-	AskEvery   time.Duration // time between two rounds of questions; 2s
-	AnswerIn   time.Duration // time for a peer to answer; 1.5s
+	AskAfter   time.Duration // time without the database before others are asked; default 8s
+	CloseAfter time.Duration // time without the database before the fence may close; default 10s
+	AskEvery   time.Duration // time between two rounds of questions; default 2s
+	AnswerIn   time.Duration // time for a peer to answer; default 1.5s
 	// SteadyFor is how long another replica must have had the database before it
-	// counts; 6s. After an outage, a replica that reconnects a moment later than
-	// the others therefore keeps its clients.
+	// counts; the default is 6s. After an outage, a replica that reconnects a moment
+	// later than the others therefore keeps its clients.
 	SteadyFor time.Duration
 	// HoldFor is how long the fence stays closed when a replica that had the database stops
-	// answering; 30s. A restart takes less time.
+	// answering; the default is 30s. A restart takes less time.
 	HoldFor time.Duration
 	// VerifyEvery is how often a healthy replica checks that it reaches the others, so that
-	// people learn of problems before an outage; 30s.
+	// administrators learn of problems before an outage; the default is 30s.
 	VerifyEvery time.Duration
 }
 
@@ -108,9 +108,10 @@ func number(b bool) float64 {
 	return 0
 }
 
-// Closed reports whether this replica must not serve its state because others may
-// have changed it. It is cheap, and correct as soon as a paused process resumes:
-// from then on the fence is closed until the log was read or the others were asked.
+// Closed reports whether this replica must not serve its state because others may have
+// changed it. It is cheap, and correct as soon as a paused process resumes: from then
+// on the fence is closed until the log has been read or the other replicas have been
+// asked.
 func (f *Fence) Closed() bool {
 	now, fresh := time.Now(), f.config.Fresh()
 	if fresh.Paused.IsZero() && now.Sub(fresh.Last) < f.times.CloseAfter || len(f.config.Peers()) == 0 {

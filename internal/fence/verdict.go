@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 )
 
-// where is which replicas have the database, as far as this one knows.
+// where says whether other replicas have the database, as far as this one knows.
 type where int
 
 const (
@@ -20,12 +20,12 @@ type verdict struct {
 	at time.Time
 	where
 	// rounds counts the rounds in which another replica had the database while
-	// this one had not. Rounds without an answer neither count nor reset it.
+	// this one did not. Rounds without an answer neither increase nor reset it.
 	rounds int
 }
 
-// sureAfter is how many rounds it takes before clients are sent away: a process
-// that was stopped for a while has the database again a moment later.
+// sureAfter is how many rounds it takes before clients are sent away. After one
+// round, a process that was only paused usually has the database again.
 const sureAfter = 2
 
 // claims holds when each peer last answered that it has the database while this replica
@@ -35,8 +35,8 @@ const sureAfter = 2
 // Times.HoldFor: otherwise a single lost answer would open the fence.
 type claims map[string]time.Time
 
-// judge concludes from the answers of one round, which are nil for peers that did
-// not answer. fresh is how up to date this replica was when it asked.
+// judge derives a verdict from the answers of one round, which are nil for peers that
+// did not answer. fresh is how up to date this replica was when it asked.
 func (f *Fence) judge(at time.Time, fresh ledger.Freshness, peers []Peer, answers []*answer) *verdict {
 	v, before, lost := &verdict{at: at, where: nowhere}, f.verdict.Load(), f.lost(fresh)
 	standing, confirmed := claims{}, false
@@ -50,7 +50,7 @@ func (f *Fence) judge(at time.Time, fresh ledger.Freshness, peers []Peer, answer
 			if v.where == nowhere {
 				v.where = unknown
 			}
-		// A peer that made the claim and has had the database only for a moment has
+		// A peer with a valid claim that has had the database only for a moment has
 		// restarted.
 		case a.Database >= f.times.SteadyFor, a.Database > 0 && stands:
 			standing[p.ID], confirmed = at, true

@@ -46,7 +46,7 @@ type Guard struct {
 	open      int                   // guarded by mu, as are the fields below
 	unproven  list.List             // elements are *Conn; the one idle longest is first
 	networks  map[string]*list.List // the same connections, by network
-	exhausted time.Time             // when descriptors last ran out
+	exhausted time.Time             // when running out of descriptors was last logged
 	dropped   time.Time             // when a connection was last closed for a limit
 	told      time.Time             // when the last such close was logged
 }

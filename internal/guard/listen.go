@@ -47,7 +47,7 @@ func (l listener) Accept() (net.Conn, error) {
 	return l.guard.enter(c), nil
 }
 
-// outOfFiles reports that file descriptors ran out, and frees one.
+// outOfFiles records that file descriptors have run out, and frees one.
 func (g *Guard) outOfFiles(err error) {
 	g.failures.Inc()
 	g.mu.Lock()
@@ -114,7 +114,7 @@ func PerNetwork(asked, unproven int) int {
 	return max(min(asked, unproven-min(unproven/2, others)), 1)
 }
 
-// Files returns how many file descriptors this process may have.
+// Files returns how many file descriptors this process may have open.
 func Files() (int, error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -119,7 +119,7 @@ type AuditRow struct {
 	At       mesh.Time
 	Actor    mesh.Actor
 	Verb     string // created, changed, deleted, …
-	Kind     string // user, node, preauthkey, apikey
+	Kind     string // user, node, preauthkey, apikey, …
 	Object   string // the object's id
 	Before   []byte // JSON, nil if it was created
 	After    []byte // JSON, nil if it was deleted

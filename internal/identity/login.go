@@ -20,7 +20,7 @@ const (
 	LoginLifetime = time.Hour
 	// maxToken limits how much is decoded for a stranger.
 	maxToken = 1024
-	// maxLoginText limits the texts about a device in a link.
+	// maxLoginText limits the length of each text about a device in a link, in bytes.
 	maxLoginText = 64
 	// codeAlphabet has no letter that could be mistaken for another or for a digit.
 	codeAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -141,7 +141,7 @@ func foldCode(text string) string {
 	return text
 }
 
-// shorten truncates a text between characters.
+// shorten truncates a text to at most maxLoginText bytes, at a character boundary.
 func shorten(text string) string {
 	if len(text) <= maxLoginText {
 		return text

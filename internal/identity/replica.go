@@ -18,7 +18,8 @@ func NewReplicaKey(service key.MachinePrivate) *ReplicaKey {
 	return &ReplicaKey{derive(keyText(service), nil, "replicas")}
 }
 
-// Sign returns a proof that a replica sent these words for this purpose.
+// Sign returns a proof that a replica sent these words. The first should be the
+// purpose of the proof.
 func (k *ReplicaKey) Sign(words ...string) string {
 	return base64.RawURLEncoding.EncodeToString(k.mac(words))
 }
@@ -29,7 +30,7 @@ func (k *ReplicaKey) Signed(proof string, words ...string) bool {
 	return err == nil && hmac.Equal(given, k.mac(words))
 }
 
-// mac also covers the boundaries between words.
+// mac returns the MAC of words, which also covers the boundaries between them.
 func (k *ReplicaKey) mac(words []string) []byte {
 	h := hmac.New(sha256.New, k.key)
 	for _, w := range words {

@@ -194,7 +194,8 @@ func (p *Tracker) commit(ctx context.Context, updates []update) error {
 
 // compare returns the updates that the world lacks: nodes that connected and nodes that
 // disconnected. Nodes that the world shows correctly are no longer dirty. After an outage,
-// nodes that disconnected wait until other replicas had time to announce theirs.
+// nodes that disconnected wait until other replicas have had time to announce their
+// streams.
 func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, wait time.Duration) {
 	steady := p.ledger.Cluster().Heartbeats().Steady(now)
 	p.mu.Lock()

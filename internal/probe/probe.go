@@ -179,7 +179,7 @@ func (p *Prober) judge(ctx context.Context, id mesh.NodeID, healthy bool) {
 			return nil, nil
 		}
 		c := *n
-		c.Unhealthy, changed = !healthy, true // nobody sees this field, so UpdatedAt stays
+		c.Unhealthy, changed = !healthy, true // clients of the API do not see this field, so UpdatedAt is unchanged
 		return []mesh.Event{mesh.NodePut{Node: &c}}, nil
 	})
 	switch {

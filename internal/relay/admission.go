@@ -9,11 +9,12 @@ import (
 	"tailscale.com/types/key"
 )
 
-// admission reads from a client and fails before its first frame if verify refuses the key in that frame.
+// admission reads from a client. It fails without passing on anything if verify refuses the key in the first
+// frame.
 //
-// The DERP server can check a key only through HTTP and the default client of the process. So the key is read
-// here, on its way to the DERP server, which then verifies that the client holds the key. A client is served
-// only if both succeed.
+// The DERP server can check a key only over HTTP, with the default HTTP client of the process. So the key is
+// read here, on its way to the DERP server, which then verifies that the client holds the key. A client is
+// served only if both succeed.
 type admission struct {
 	from   io.Reader
 	verify func(key.NodePublic) error // nil after the key was admitted

@@ -1,9 +1,9 @@
 // Package relay implements the embedded relay, and loads relay maps from URLs and files.
 //
-// The protocol and the forwarding of packets are the client's own DERP server; this package admits clients,
-// responds to STUN requests, exports metrics and shuts down cleanly. It knows nothing about nodes: a
-// function in its configuration decides who may connect. It stores only the relay's key, and callers decide
-// what to do with a map.
+// Tailscale's own DERP server implements the protocol and forwards packets; this package admits clients,
+// responds to STUN requests, exports metrics and shuts down cleanly. It knows nothing about nodes: a function
+// in its configuration decides who may connect. It stores only the relay's key, and callers decide what to do
+// with a map.
 //
 // Terms:
 //
@@ -13,6 +13,6 @@
 //     tells clients which regions there are.
 //   - A source is a URL or a file that contains a relay map.
 //
-// The package imports no other package of this module. Connections are served on the goroutines of the HTTP
-// server; Run belongs to its caller, starts one more for STUN, and waits for all of them.
+// From this module the package imports only guard and identity. Connections are served on the goroutines of the
+// HTTP server. Run starts one more goroutine for STUN, and waits for all of them.
 package relay

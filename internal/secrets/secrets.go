@@ -36,7 +36,7 @@ type Config struct {
 	GiveUpLost bool
 }
 
-// lostKey is the error for a start without the key that clients know.
+// lostKey means that the server would start without the key that clients know.
 type lostKey struct{ error }
 
 const (
@@ -51,8 +51,8 @@ type noiseRecord struct {
 }
 
 // NoiseKey returns the key by which clients recognize the server. It is the same on every
-// replica. The first replica creates it. It never replaces a key by itself: running clients
-// would not find the server again until they are restarted.
+// replica. The first replica creates it. Unless GiveUpLost is set, an existing key is never
+// replaced: running clients would not reach the server again until they are restarted.
 func NoiseKey(ctx context.Context, c Config) (key.MachinePrivate, error) {
 	seal, err := sealingKey(c.KeyFile)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []b
 	case err != nil:
 		return private, err
 	case kept.Public == private.Public() && seal != nil:
-		return c.open(kept, seal) // detects now, rather than when this replica is alone, that the file of another replica differs
+		return c.open(kept, seal) // fails now, rather than when this replica runs alone, if the key files of the replicas differ
 	case kept.Public == private.Public():
 		return private, nil
 	case made && seal != nil:
@@ -285,8 +285,9 @@ func cutShort(text string) bool {
 	return len(digits) < 2*secretBytes && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// writeNoise writes the whole file or none, even if the power fails. It never replaces a
-// file: another replica may have been faster. The file system must support hard links.
+// writeNoise creates the file atomically, even if the power fails. It never replaces an
+// existing file, which another replica may have just created. The file system must support
+// hard links.
 func writeNoise(path string, private key.MachinePrivate) error {
 	text, err := private.MarshalText()
 	if err != nil {
@@ -311,7 +312,7 @@ func writeNoise(path string, private key.MachinePrivate) error {
 	return nil
 }
 
-// syncDir makes the names in a directory durable.
+// syncDir flushes the entries of a directory to disk.
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package spelling finds the name that was probably meant. It is not a search: it only compares the letters
-// of names.
+// Package spelling finds the known name that a misspelled one probably stands for. It compares only the
+// spelling of names, not their meaning.
 package spelling

@@ -2,8 +2,8 @@ package spelling
 
 import "strings"
 
-// Nearest returns the known name with the fewest edits from name, ignoring case, or "" if all need more than
-// most.
+// Nearest returns the known name with the smallest edit distance to name, ignoring case, or "" if all distances
+// are greater than most.
 func Nearest(name string, known []string, most int) string {
 	name = strings.ToLower(name)
 	best := ""
@@ -18,7 +18,7 @@ func Nearest(name string, known []string, most int) string {
 	return best
 }
 
-// edits returns the number of inserted, deleted or replaced bytes between a and b.
+// edits returns the Levenshtein distance between a and b, in bytes.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

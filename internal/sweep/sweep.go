@@ -345,7 +345,7 @@ func regionCount(text string) int {
 // replicaWatch remembers when each replica was last seen alive.
 type replicaWatch struct {
 	self  string
-	since time.Time            // silence is measured from this time, since which this replica has been steady
+	since time.Time            // when this replica became steady; silence is measured from then
 	last  time.Time            // time of the last check
 	seen  map[string]time.Time // when each replica was last alive
 }

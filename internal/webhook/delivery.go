@@ -79,7 +79,7 @@ func (c *Sender) deliver(ctx context.Context, id mesh.WebhookID) time.Duration {
 }
 
 // takeLease takes the lease. If another replica holds it, wait is the time until it
-// ends.
+// expires.
 func (r *delivery) takeLease(ctx context.Context) (wait time.Duration, err error) {
 	self := string(r.ledger.Cluster().Self().ID)
 	_, err = r.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: self}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
@@ -100,8 +100,8 @@ func (r *delivery) takeLease(ctx context.Context) (wait time.Duration, err error
 }
 
 // holdLease saves the position and renews the lease until ctx ends or the lease is
-// lost. The lease counts from when its renewal was requested: the database may have
-// counted from that moment.
+// lost. The lease is considered valid from the time at which its renewal was requested,
+// because the database may count from then.
 func (r *delivery) holdLease(ctx context.Context, renewed time.Time) {
 	tick := time.NewTicker(saveEvery)
 	defer tick.Stop()
@@ -221,8 +221,8 @@ func (r *delivery) move(to history.Position) {
 	r.at.Rev, r.at.Index = to.Rev, to.Index
 }
 
-// send retries until the receiver accepts an event or the event is given up. It
-// returns false if delivery must end.
+// send sends an event, with retries, until the receiver accepts it or it
+// expires. It returns false if delivery must end.
 func (r *delivery) send(ctx context.Context, w *mesh.Webhook, row history.AuditRow) bool {
 	r.metrics.waiting(r.id, row.At)
 	for tries := 1; ; tries++ {
@@ -259,21 +259,22 @@ func (r *delivery) send(ctx context.Context, w *mesh.Webhook, row history.AuditR
 	}
 }
 
-// expired reports whether to give up an event that was just rejected. Its age alone is
-// not enough: it may have waited for the server or for earlier events.
+// expired reports whether to give up on an event that was just rejected. Its age alone
+// is not enough: it may have waited for the server or for earlier events.
 func (r *delivery) expired(row history.AuditRow) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Since(r.since) > r.patience && time.Since(row.At.Time()) > r.patience
 }
 
-// retryAfter returns about how long to wait after so many failures in a row.
+// retryAfter returns approximately how long to wait after this many failures in a row.
 func (c *Sender) retryAfter(failures int) time.Duration {
 	return min(longestRetry, c.retry<<min(failures-1, 20))
 }
 
-// timeSpent returns about how long it took a receiver to fail so many times in a row.
-// Progress stores only the number; time in which no replica ran does not count.
+// timeSpent returns approximately how long it took a receiver to fail this many times
+// in a row. Progress stores only the number; time in which no replica ran does not
+// count.
 func (c *Sender) timeSpent(failures int) (d time.Duration) {
 	for i := range failures {
 		d += c.retryAfter(i + 1)
@@ -320,7 +321,7 @@ func (r *delivery) delivered(row history.AuditRow) {
 	r.unsaved = true
 }
 
-// failed returns how many attempts in a row have failed.
+// failed records a failed attempt and returns how many in a row have failed.
 func (r *delivery) failed(w *mesh.Webhook, answer control.WebhookAnswer) int {
 	r.metrics.deliveries.WithLabelValues(outcomeFailed).Inc()
 	r.mu.Lock()

@@ -18,7 +18,7 @@ import (
 
 const (
 	// readGap is the minimum time between two reads of the history, because most commits
-	// are of no interest to receivers.
+	// contain no events for receivers.
 	readGap   = 100 * time.Millisecond
 	readAgain = time.Second // after the database failed
 	// markEvery is how often the position of a webhook is saved while it skips every event.
@@ -167,7 +167,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// position returns the last event that a webhook is done with.
+// position returns the position up to which events were delivered to a webhook, skipped or
+// given up.
 func position(w *mesh.Webhook) history.Position {
 	return history.Position{Rev: w.Progress.Rev, Index: w.Progress.Index}
 }

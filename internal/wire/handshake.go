@@ -23,8 +23,8 @@ const (
 	// turnTimeout bounds how long a request waits for its turn. Clients give up
 	// after 15 s.
 	turnTimeout = 10 * time.Second
-	// handshakesAtOnce keeps all processors busy, as a handshake is pure computation. One
-	// network gets at most half of the turns, which is still enough to keep them busy.
+	// handshakesAtOnce is enough to keep all processors busy, because a handshake is pure
+	// computation. One network gets at most half of the turns, which is still enough.
 	handshakesAtOnce  = 16
 	handshakesOfOne   = handshakesAtOnce / 2
 	maxInitiationText = 512 // the text of an initiation has 136 bytes
@@ -146,8 +146,8 @@ func (c *lazyConn) openWebSocket(w *hijacker, r *http.Request) error {
 	return nil
 }
 
-// webSocket closes without the closing handshake, because the peer could make the
-// server wait for that forever.
+// webSocket closes without the closing handshake, because a peer could make the server
+// wait for it forever.
 type webSocket struct {
 	net.Conn
 	ws *websocket.Conn
@@ -176,9 +176,9 @@ func (t *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buf, nil
 }
 
-// handshakeLimiter limits how many handshakes are computed at once, in total and per network.
-// When all clients reconnect at once, those that got a turn must be served within
-// two seconds, or HTTP/2 gives up on them, so the others wait.
+// handshakeLimiter limits how many handshakes are computed at once, in total and per network. When
+// all clients reconnect at once, those that got a turn must be served within two seconds, or they
+// time out in HTTP/2. So the others wait.
 type handshakeLimiter struct {
 	all chan struct{}
 

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxPriority is what all clients can decode: some use 32 bits.
+	// maxPriority is small enough for all clients to decode: some use 32 bits.
 	maxPriority = 1 << 20
 	maxLatency  = 60 // seconds; anything above is not a measurement
 )
@@ -29,7 +29,7 @@ type hostDescription struct {
 
 // parseHost reads a tailcfg.Hostinfo. The result is sent to all peers, so it must hold nothing that a client
 // could fail to decode. Fields that this binary does not know are dropped, because a newer client may define
-// them differently. A description with an invalid field is reduced to its plain text fields.
+// them differently. A description with an invalid field is reduced to its main text fields.
 func parseHost(raw json.RawMessage) (h hostDescription) {
 	var host tailcfg.Hostinfo
 	if json.Unmarshal(raw, &host) != nil {
@@ -55,7 +55,7 @@ func parseHost(raw json.RawMessage) (h hostDescription) {
 	return h
 }
 
-// plainTexts returns the text fields of a description that is invalid or too large.
+// plainTexts returns only the main text fields of a description that is invalid or too large.
 func plainTexts(raw json.RawMessage) (host tailcfg.Hostinfo) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &members) // members stays empty on an error

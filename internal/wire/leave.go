@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// leaveEvery and leaveChunk make a hundred connections a second, as many as
-	// another replica can take without slowing down others. With more than five
-	// hundred connections, the rate is whatever finishes within leaveWithin,
-	// because the other replicas mark the nodes offline soon after.
+	// With leaveEvery and leaveChunk, a hundred connections are closed a
+	// second, as many as another replica can accept without slowing down its
+	// own clients. With more than five hundred connections, the rate is high
+	// enough to finish within leaveWithin, because the other replicas mark the
+	// nodes offline soon after.
 	leaveEvery  = 100 * time.Millisecond
 	leaveChunk  = 10
 	leaveWithin = 5 * time.Second

@@ -77,8 +77,8 @@ func (s *Server) machineHandler() http.Handler {
 
 const pingPath = "/machine/ping/"
 
-// PingURL is the URL that a node is asked to request, which passes a token to Answered. It uses the host name
-// by which the node knows the server, because the node would open another connection for any other.
+// PingURL returns the URL that a node is asked to request, which passes a token to Answered. It uses the host
+// name by which the node knows the server, because the node would open a new connection for any other name.
 func PingURL(serverURL, token string) string {
 	return "https://" + netmap.HomeOf(serverURL) + pingPath + token
 }
@@ -164,7 +164,7 @@ const (
 	tooOld   = "this client is too old for the server; install version 1.74 or newer"
 )
 
-// rejection returns a message that the client shows. With any other status than 200, the client would show no
+// rejection returns a message that the client shows. With a status other than 200, the client would show no
 // message and keep people waiting.
 func rejection(r *control.Refusal) string {
 	if r.Reason == control.BadKey {
@@ -208,8 +208,8 @@ type mapRequest struct {
 	DebugFlags []string
 }
 
-// netmap serves both kinds of map request: one that streams the map and reports nothing, and one that only
-// reports.
+// netmap handles map requests: those that only report the state of the node, and those that request the map,
+// once or as a stream.
 func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 	var in mapRequest
 	if !decode(w, r, &in) {

@@ -15,7 +15,7 @@ import (
 //go:embed pages
 var files embed.FS
 
-// helpPages are the pages that explain how to point a client at this server.
+// helpPages returns the names of the pages that explain how to point a client at this server.
 func helpPages() []string { return []string{"apple", "windows", "android"} }
 
 // pages are shown to people. They load no other resources and run no scripts.

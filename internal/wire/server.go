@@ -62,10 +62,11 @@ type Config struct {
 	// within PingTimeout (default 5s). Beyond the first five hundred connections, a connection may be silent
 	// for twice as long, and beyond fifteen hundred for three times as long.
 	ReadIdleTimeout, PingTimeout time.Duration
-	// WriteByteTimeout is how long a client may accept no data that is sent to it; it defaults to 10s.
+	// WriteByteTimeout is how long a client may take to accept any of the data sent to it; it defaults to
+	// 10s.
 	WriteByteTimeout time.Duration
-	// RequestTimeout limits how long it takes to read a request and to write its response; it defaults to
-	// 15s. It does not apply to streams and to logins that wait.
+	// RequestTimeout limits how long it takes to read a request and to write its response; it defaults to 15s.
+	// It does not apply to streams or to logins that wait.
 	RequestTimeout time.Duration
 	// HandshakeTimeout limits how long the server waits for a client between its
 	// upgrade request and the first byte inside Noise; it defaults to 5s.
@@ -78,14 +79,15 @@ const (
 	writeByteTimeout = 10 * time.Second
 	requestTimeout   = 15 * time.Second
 	handshakeTimeout = 5 * time.Second
-	// idleTimeout closes connections without requests.
+	// idleTimeout is how long a connection without requests is kept open.
 	idleTimeout = 3 * time.Minute
 	// maxRequests is how many concurrent requests a client may have: its map, its reports and its login.
 	maxRequests = 32
 	// maxMachineConns is how many connections one machine may have. A client has one, and another while it
 	// reconnects.
 	maxMachineConns = 16
-	// frameBytes is the minimum that HTTP/2 allows. It bounds the buffer of a connection.
+	// frameBytes is the maximum frame size, the smallest that HTTP/2 allows. It bounds the buffer of a
+	// connection.
 	frameBytes = 16 << 10
 	// uploadBytes is how much of a body a client may send before it is read.
 	uploadBytes = 64 << 10
@@ -108,7 +110,7 @@ type Server struct {
 	bodies bodies
 
 	mu   sync.Mutex
-	open map[*controlbase.Conn]time.Time // guarded by mu; by when it was opened
+	open map[*controlbase.Conn]time.Time // guarded by mu; when each connection was opened
 	// proven lists the connections on which known machines have made a request, by machine and oldest first.
 	// It is guarded by mu.
 	proven map[key.MachinePublic][]*controlbase.Conn
@@ -152,8 +154,8 @@ func New(c Config) *Server {
 	return s
 }
 
-// earlyPayload is what a client is sent before its first request: a challenge whose response the server never
-// requests.
+// earlyPayload returns what a client is sent before its first request: a challenge that the server never
+// requires a response to.
 func earlyPayload() []byte {
 	text, err := json.Marshal(tailcfg.EarlyNoise{NodeKeyChallenge: key.NewChallenge().Public()})
 	if err != nil {

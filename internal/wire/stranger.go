@@ -19,8 +19,7 @@ const (
 	// strangerRequests is how many concurrent requests a connection may have: a
 	// client registers, and waits for approval.
 	strangerRequests = 4
-	// strangersMemory limits the memory for bodies that are being read, for all of
-	// them together.
+	// strangersMemory limits the total memory for bodies that are being read.
 	strangersMemory = 32 << 20
 	// strangersShare determines how much of the unused memory one network may hold: a
 	// ninth of the total if it is the only one, and less as more networks take their
@@ -31,7 +30,7 @@ const (
 // bodies counts the memory held for the bodies of unknown machines.
 type bodies struct {
 	mu   sync.Mutex
-	held int            // guarded by mu, like of
+	held int            // guarded by mu, as is of
 	of   map[string]int // bytes held by each network, without zeros
 }
 

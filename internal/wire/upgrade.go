@@ -19,8 +19,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
-// key returns the server's public key. The second key of the response belongs to an older protocol; a client
-// that does not find it requests it again at every login.
+// key responds with the server's public key. The second key of the response belongs to an older protocol; a
+// client that does not find it requests it again at every login.
 func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, tailcfg.OverTLSPublicKeyResponse{PublicKey: s.config.Noise.Public()})
 }

@@ -32,6 +32,6 @@ func (s *Server) verify(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, tailcfg.DERPAdmitClientResponse{Allow: err == nil})
 }
 
-// bootstrapDNS responds to clients that cannot resolve names by other means. It always returns none: relays
-// have an address or a name that the client resolves itself.
+// bootstrapDNS responds to clients that cannot resolve names by other means. It always returns an empty result:
+// relays have an address, or a name that the client resolves itself.
 func bootstrapDNS(w http.ResponseWriter, _ *http.Request) { writeJSON(w, struct{}{}) }

@@ -176,7 +176,7 @@ keys.`,
 			if selection.At != nil {
 				when = "from " + timeText(*selection.At)
 			}
-			many := prefix != "" && len(keyID(prefix)) < keyIDLength // it may match more than intended
+			many := prefix != "" && len(keyID(prefix)) < keyIDLength // a partial id may match more keys than intended
 			if err := t.confirmIf(many, *force, fmt.Sprintf("Expire %s? Requests that use %s are rejected %s.", which, it, when)); err != nil {
 				return err
 			}

@@ -92,7 +92,7 @@ func actorText(a apiclient.Actor) string {
 	return a.Kind
 }
 
-// nameIn returns the name of an object for people.
+// nameIn returns the name by which people know an object, or "" if it has none.
 func nameIn(shape any) string {
 	members, _ := shape.(map[string]any)
 	for _, name := range []string{"givenName", "name", "prefix", "key"} {
@@ -103,7 +103,8 @@ func nameIn(shape any) string {
 	return ""
 }
 
-// past parses a time, or how long ago it was; it returns nil for an empty text.
+// past parses an absolute time, or a duration before now. It returns nil for an
+// empty string.
 func (t *tool) past(flag, text string) (*time.Time, error) {
 	if text == "" {
 		return nil, nil

@@ -37,7 +37,7 @@ func (s *nodeSet) flags(t *tool, cmd *cobra.Command) {
 
 func (s *nodeSet) filtered() bool { return s.user != "" || s.tag != "" }
 
-// name adds the nodes that are given by name.
+// name sets the nodes that the arguments and --identifier name.
 func (s *nodeSet) name(args []string) {
 	s.refs = slices.Clone(args)
 	for _, id := range s.identifiers {

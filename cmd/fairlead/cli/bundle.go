@@ -124,7 +124,7 @@ func (t *tool) mask() *mask {
 	return m
 }
 
-// collect adds all parts. It fails if the log was asked for by name but is missing.
+// collect adds all parts to the archive. It fails if the log file that was asked for cannot be read.
 func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive, b bundleOptions) error {
 	if t.overSocket() {
 		c, err := config.Load(t.configFile, t.Environ)
@@ -170,7 +170,7 @@ func (t *tool) collect(ctx context.Context, client *apiclient.Client, a *archive
 	return err
 }
 
-// collectNetwork adds nodes and routes, and the number of all other objects.
+// collectNetwork adds nodes and routes, and the numbers of other objects.
 func (t *tool) collectNetwork(ctx context.Context, client *apiclient.Client, a *archive) {
 	counts := map[string]int{}
 	nodes, err := decode[apiclient.NodeList](answer(client.ListNodes(ctx, &apiclient.ListNodesParams{})))
@@ -194,7 +194,7 @@ func (t *tool) collectNetwork(ctx context.Context, client *apiclient.Client, a *
 	a.addValue("counts.json", counts, cmp.Or(err, routesErr, usersErr, keysErr, apiKeysErr))
 }
 
-// hostOf returns a URL without its path.
+// hostOf returns only the scheme and the host of a URL.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -247,7 +247,7 @@ func host() string {
 	return b.String()
 }
 
-// tail returns the end of a log, starting at a line.
+// tail returns the end of a log, starting with a whole line.
 func (t *tool) tail(file string) ([]byte, error) {
 	from := t.Stdin
 	if file != "-" {
@@ -282,7 +282,7 @@ type archive struct {
 	failed  error // the first write error
 }
 
-// absence is why some parts could not be obtained.
+// absence names parts that could not be obtained for the same reason.
 type absence struct {
 	names []string
 	why   string
@@ -322,7 +322,7 @@ func (a *archive) add(name string, text []byte, err error) {
 	a.names = append(a.names, name)
 }
 
-// addValue adds an API value without the fields that hold secrets.
+// addValue adds an API value and masks the fields that hold secrets.
 func (a *archive) addValue(name string, value any, err error) {
 	text := ""
 	if err == nil {

@@ -21,7 +21,7 @@ import (
 
 const (
 	answerLimit = 30 * time.Second
-	// maxAnswer is larger than a list of a hundred thousand nodes.
+	// maxAnswer is the maximum size of a response, larger than a list of a hundred thousand nodes.
 	maxAnswer = 512 << 20
 )
 

@@ -311,7 +311,7 @@ func (t *tool) dnsSplitRemove() *cobra.Command {
 	}
 }
 
-// domainOf normalizes a domain like the server.
+// domainOf normalizes a domain the way the server does.
 func domainOf(text string) string { return strings.ToLower(strings.TrimSuffix(text, ".")) }
 
 // editDNS changes settings based on their current value. It retries if somebody else changed them in the

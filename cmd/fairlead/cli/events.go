@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxSilence is three times the longest interval between two lines of the server.
+	// maxSilence is three times the longest interval between two lines that the server sends.
 	maxSilence = 45 * time.Second
 	maxEvent   = 16 << 20
 	maxRetry   = 10 * time.Second
@@ -59,15 +59,15 @@ type follower struct {
 	broke func()                                     // called after each message that a connection was lost; may be nil
 }
 
-// streamedEvent is the form in which events are printed for programs.
+// streamedEvent is an event as it is printed for programs.
 type streamedEvent struct {
 	ID    string          `json:"id"`
 	Event string          `json:"event"`
 	Data  json.RawMessage `json:"data"`
 }
 
-// follow handles events until ctx ends. A server that was never reached is an error; one that disappears
-// later may come back.
+// follow handles events until ctx ends. It fails if the server was never reached, and reconnects if the
+// connection is lost later.
 func (f *follower) follow(ctx context.Context) error {
 	client, err := f.dial()
 	if err != nil {

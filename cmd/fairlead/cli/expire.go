@@ -44,8 +44,8 @@ func (e *expiration) check(args []string) error {
 	return nil
 }
 
-// change returns the change of each node. Without --at and --never, it is empty, which means
-// now.
+// change returns the change to make to each node. Without --at and --never it is empty, which means
+// that the node expires now.
 func (e *expiration) change(now time.Time) (c apiclient.NodeExpiryChange, err error) {
 	if e.never {
 		c.DisableExpiry = new(true)
@@ -66,7 +66,7 @@ func (e *expiration) change(now time.Time) (c apiclient.NodeExpiryChange, err er
 
 const expireQuestion = "Expire %s? Expired nodes have no access until they sign in again."
 
-// work returns the change of many nodes. ends means that they lose access.
+// work describes the change for many nodes. ends means that they lose access.
 func (e *expiration) work(c apiclient.NodeExpiryChange, ends bool) nodesWork {
 	w := nodesWork{
 		change:   apiclient.NodesChange{Action: apiclient.NodesChangeActionExpire, Expiry: c.Expiry, DisableExpiry: c.DisableExpiry},

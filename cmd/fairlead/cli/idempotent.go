@@ -42,7 +42,7 @@ func (o idempotent) RoundTrip(req *http.Request) (*http.Response, error) {
 	return again, nil
 }
 
-// whole returns a response after its whole body was read.
+// whole returns a response whose body has been read completely.
 func (o idempotent) whole(req *http.Request) (*http.Response, error) {
 	resp, err := o.RoundTripper.RoundTrip(req)
 	if err != nil {

@@ -92,7 +92,7 @@ func keyFlag(cmd *cobra.Command, key *string, completion cobra.CompletionFunc) {
 	complete(cmd, "key", completion)
 }
 
-// selectKey connects for a command about one key.
+// selectKey returns the id of the key that a command names, and a client.
 func (t *tool) selectKey(key string) (client *apiclient.Client, id string, err error) {
 	id = keyID(key)
 	if id == "" {

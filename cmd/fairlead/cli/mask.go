@@ -25,17 +25,17 @@ var (
 	secretMember   = regexp.MustCompile(`(?i)(secret|password|passphrase|^pass$|token|private_?key)`)
 )
 
-// minSecret is the minimum length of a secret to search for: a shorter one may be part of words that support
-// needs to see.
+// minSecret is the minimum length of a secret to search for. A shorter one may also be part of an ordinary
+// word, which support needs to see.
 const minSecret = 8
 
-// mask removes secrets from texts that leave the machine.
+// mask hides secrets in texts that leave the machine.
 type mask struct {
-	known []string // secrets, literally
+	known []string // secrets to hide, verbatim
 }
 
-// know adds secrets that are hidden wherever they occur, except for words that also occur in the settings:
-// values of secret settings are hidden by their name.
+// know adds secrets to hide wherever they occur. It skips those that are also words in the names of settings,
+// because hiding them would garble the output; the value of a secret setting is hidden anyway.
 func (m *mask) know(secrets ...string) {
 	words := strings.FieldsFunc((&config.Config{}).String(), func(r rune) bool { return !unicode.IsLetter(r) })
 	for _, s := range secrets {
@@ -48,7 +48,7 @@ func (m *mask) know(secrets ...string) {
 // hosts shortens URLs to their hosts, because some contain a token in their path or query.
 func hosts(text string) string { return webAddress.ReplaceAllString(text, "$1$2") }
 
-// text hides the known secrets and everything with the form of a secret.
+// text masks the known secrets and anything that looks like one.
 func (m *mask) text(text string) string {
 	for _, secret := range m.known {
 		text = strings.ReplaceAll(text, secret, masked)
@@ -62,7 +62,7 @@ func (m *mask) text(text string) string {
 	return publicKey.ReplaceAllString(text, "$1…")
 }
 
-// members formats JSON for people, without the fields whose names suggest a secret.
+// members formats JSON for people and masks the fields whose names suggest a secret.
 func (m *mask) members(text string) (string, error) {
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {

@@ -130,7 +130,8 @@ func (t *tool) showNodes(nodes []apiclient.Node) error {
 	})
 }
 
-// nodeState returns the state of a node in one word. An expired node cannot, connected or not.
+// nodeState returns the state of a node in one word. A node whose key has expired is "expired",
+// whether it is connected or not.
 func nodeState(n apiclient.Node) string {
 	switch {
 	case n.Expired:

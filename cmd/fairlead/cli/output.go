@@ -124,7 +124,7 @@ func encodeJSON(value any, oneLine bool) (string, error) {
 	return b.String(), err
 }
 
-// encodeYAML converts through JSON, so that both formats have the same fields in the same order. JSON is
+// encodeYAML encodes value as JSON first, so that both formats have the same fields in the same order. JSON is
 // valid YAML; only its style is changed.
 func encodeYAML(value any) (string, error) {
 	text, err := encodeJSON(value, false)
@@ -166,7 +166,7 @@ func plain(n *yaml.Node) {
 	}
 }
 
-// cell formats text for a table.
+// cell returns text as a table cell: on one line, and "-" if it is empty.
 func cell(text string) string {
 	if text == "" {
 		return "-"
@@ -175,7 +175,7 @@ func cell(text string) string {
 }
 
 // printable makes text safe to show. Nodes choose their own hostnames and servers their responses, and a
-// terminal would execute control characters in them.
+// terminal would interpret control characters in them.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' {

@@ -51,7 +51,7 @@ func (t *tool) readPolicy(file string) (string, error) {
 	return string(text), err
 }
 
-// readGoodPolicy reads a file and reports everything that is wrong with it.
+// readGoodPolicy reads a policy. If the policy has problems, it prints them and returns an error.
 func (t *tool) readGoodPolicy(file string) (string, error) {
 	text, err := t.readPolicy(file)
 	if err != nil {
@@ -192,7 +192,7 @@ func withoutRules(doc *lang.Doc, rules int) string {
 	}
 }
 
-// policyCheckResult is the content of a policy file, or its problems.
+// policyCheckResult is the output of policy check for one file.
 type policyCheckResult struct {
 	File     string                    `json:"file"`
 	Problems []apiclient.PolicyProblem `json:"problems"`

@@ -105,8 +105,8 @@ func effectSummary(e apiclient.PolicyEffect) string {
 	return b.String()
 }
 
-// everythingLost reports whether all access is lost. The server's own safeguards do not cover nodes without
-// tags and routes.
+// everythingLost reports whether a change removes all access. The server's guards do not cover nodes that have
+// neither tags nor routes.
 func everythingLost(e apiclient.PolicyEffect) bool {
 	return e.Lost > 0 && e.Gained+e.Changed+e.Unchanged == 0
 }

@@ -100,7 +100,8 @@ func (t *tool) showTransitions(ctx context.Context, client *apiclient.Client, no
 	return showList(t, columns{names: "SINCE, STATE, DURATION"}, rows, func(row []string) []string { return row })
 }
 
-// showPresence makes as many requests as all nodes need. All of them cover the period of the first one.
+// showPresence prints the presence of nodes. It makes as many requests as necessary, all for the period
+// of the first.
 func (t *tool) showPresence(ctx context.Context, client *apiclient.Client, params *apiclient.ListPresenceParams) error {
 	nodes := []apiclient.NodeBuckets{}
 	var from, to time.Time

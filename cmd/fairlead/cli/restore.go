@@ -140,8 +140,8 @@ a password on the command line while the command runs.`,
 	return cmd
 }
 
-// otherDatabase parses the value of --to. The environment is ignored, because it describes the database that
-// is moved.
+// otherDatabase parses the value of --to. The environment is ignored, because it describes the database to move
+// from.
 func (t *tool) otherDatabase(where string) (backup.Database, error) {
 	if path, ok := strings.CutPrefix(where, "sqlite:"); ok {
 		return backup.Database{SQLite: strings.TrimPrefix(path, "//")}, nil

@@ -20,7 +20,7 @@ type Env struct {
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer
-	Terminal bool                       // both stdin and stdout are a terminal
+	Terminal bool                       // both stdin and stdout are terminals
 	Size     func() (width, height int) // size of the terminal on stdout; nil or zeros if it is not a terminal
 	Environ  []string                   // in the form of os.Environ
 	Now      func() time.Time

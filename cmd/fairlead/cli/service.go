@@ -112,7 +112,7 @@ func decodeHealth(body []byte, err error) (apiclient.Health, error) {
 	return decode[apiclient.Health](body, err)
 }
 
-// findings lists the failed checks, one line each.
+// findings lists the checks that did not pass, one line each.
 func findings(health apiclient.Health) []string {
 	var lines []string
 	for _, part := range slices.Sorted(maps.Keys(health.Checks)) {
@@ -252,7 +252,8 @@ newest revision; under continuous change, it reports every 1024th.`,
 	}
 }
 
-// compared returns the revision for which most replicas reported a digest, and how many did.
+// compared returns a sentence with the revision for which most replicas reported a digest, and how many
+// did.
 func compared(d apiclient.Digest) string {
 	all, most, revision := map[string]bool{d.Replica: true}, 1, d.Revision
 	at := map[string]map[string]bool{d.Revision: {d.Replica: true}}
@@ -272,7 +273,7 @@ func compared(d apiclient.Digest) string {
 	return fmt.Sprintf("Compared %d of %s, at revision %s", most, count(len(all), "replica"), revision)
 }
 
-// compareDigests fails if two replicas disagree about a revision.
+// compareDigests fails if two replicas report different digests of the same revision.
 func compareDigests(d apiclient.Digest) error {
 	seen := map[string]string{d.Revision: d.Digest}
 	for _, r := range d.Replicas {

@@ -128,8 +128,8 @@ func (g *grid) leaveOut(names ...string) {
 }
 
 // fit reduces the width of the grid to limit, unless that is 0, and returns the columns that were left out.
-// Spare columns are cut first, then the others, starting with the widest. Columns are left out from the right
-// only if nothing else helps. Times are never cut.
+// Spare columns are cut or left out first. Then the other columns are cut, starting with the widest, and left
+// out from the right only if nothing else helps. Times are never cut.
 func (g *grid) fit(spare []string, limit int) (left []string) {
 	if limit == 0 {
 		return nil

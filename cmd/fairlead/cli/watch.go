@@ -49,8 +49,8 @@ func (t *tool) watchable(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// ask polls the list. It treats errors like follow: a server that was never reached is an error; one that
-// disappears later may come back.
+// ask polls the list. It treats errors like follow: it fails if the server was never reached, and retries if
+// the connection is lost later.
 func (w *watch) ask(ctx context.Context) error {
 	for reached := false; ; {
 		err := w.take(ctx, streamedEvent{})
@@ -74,8 +74,8 @@ func (w *watch) ask(ctx context.Context) error {
 	}
 }
 
-// watch shows a list again when it has changed. Everything on the event stream, even a heartbeat, makes it
-// read the list again, because some values change just with time.
+// watch shows a list again when it has changed. Everything on the event stream, even a heartbeat, makes it read
+// the list again: some values change merely because time passes.
 type watch struct {
 	*tool
 	client *apiclient.Client
@@ -84,7 +84,7 @@ type watch struct {
 	shown  string          // the last picture
 	rows   int             // its height on a terminal
 	lines  map[string]bool // its lines, including those that did not fit
-	first  int             // how many rows are above those that were shown
+	first  int             // number of rows above the first one shown
 	seen   string          // the revision of the last read
 	next   time.Time
 }
@@ -111,7 +111,8 @@ func (w *watch) take(ctx context.Context, e streamedEvent) error {
 	return w.draw(picture)
 }
 
-// beginBelow keeps the last picture and the notes below it on the terminal, and starts a new one below.
+// beginBelow keeps the last picture and the notes below it on the terminal, and makes the next picture start
+// below them.
 func (w *watch) beginBelow() {
 	if _, height := w.tool.screen(); height > 0 {
 		w.shown, w.rows = "", 0
@@ -192,7 +193,7 @@ func (w *watch) window(lines []string, fits int) []string {
 	return append(append(slices.Clone(header), rows[w.first:last]...), fmt.Sprintf("lines %d to %d of %d", w.first+1, last, len(rows)))
 }
 
-// laterRevision compares revisions as the server formats them.
+// laterRevision reports whether revision a is later than b, or either is not a number.
 func laterRevision(a, b string) bool {
 	x, errA := strconv.ParseUint(a, 10, 64)
 	y, errB := strconv.ParseUint(b, 10, 64)

@@ -1,7 +1,8 @@
-// Command sbom lists what a Go binary is made of: its modules, in CycloneDX format, and
-// the texts of their licences. It reads what the linker wrote into the binary, so it lists
-// what was linked, not what go.mod allows. For pages embedded in the binary, it lists the
-// runtime packages in their lock file. It does not check for known vulnerabilities.
+// Command sbom lists the components of a Go binary: its modules, in CycloneDX format, and
+// the texts of their licences. It reads the build information that the linker wrote into
+// the binary, so it lists what was linked, not what go.mod allows. For pages embedded in
+// the binary, it lists the runtime packages in their lock file. It does not check for known
+// vulnerabilities.
 package main
 
 import (
@@ -120,7 +121,7 @@ func describe(info *buildinfo.BuildInfo, version, timestamp string) document {
 	return d
 }
 
-// linked returns the module whose code is in the binary.
+// linked returns the module whose code is in the binary: m or its replacement.
 func linked(m *debug.Module) *debug.Module {
 	if m.Replace != nil {
 		return m.Replace

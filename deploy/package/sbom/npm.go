@@ -25,7 +25,8 @@ func (p npmPackage) name() string {
 	return p.Path[strings.LastIndex(p.Path, modules)+len(modules):]
 }
 
-// lockedPackages returns the packages that are not needed only for development.
+// lockedPackages returns the packages in the lock file, without development
+// dependencies.
 func lockedPackages(dir string) (found []npmPackage, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
 	if err != nil {

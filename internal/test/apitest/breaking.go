@@ -9,8 +9,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Break is a difference between two documents because of which a client of the older one may fail with the
-// newer one.
+// Break is a difference between two documents that may break clients of the older one.
 type Break struct {
 	// Where is an operation, as "GET /api/v1/user", or the name of a schema.
 	Where string
@@ -125,7 +124,7 @@ func (c *comparison) operation(old, now *openapi3.Operation) {
 	for _, status := range slices.Sorted(maps.Keys(old.Responses.Map())) {
 		was, is := old.Responses.Value(status).Value, now.Responses.Value(status)
 		if is == nil {
-			// Any other is covered by the default.
+			// Any other status is covered by the default response.
 			if status[0] == '2' || status == "default" {
 				c.breaks("the status %s is gone", status)
 			}

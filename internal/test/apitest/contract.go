@@ -21,7 +21,7 @@ import (
 // Contract checks responses against openapi.yaml.
 type Contract struct {
 	Document *openapi3.T
-	// operations by the pattern under which mux finds them
+	// operations holds the operations by the pattern under which mux finds them.
 	operations map[string]*openapi3.Operation
 	mux        *http.ServeMux
 }
@@ -169,8 +169,8 @@ func (c *Contract) head(r *http.Request, status int, header http.Header) (*opena
 	return content.Schema.Value, found
 }
 
-// onlyJSON requests get errors as application/json, and 401 as text. The document
-// describes this for all operations at once, in its introduction.
+// onlyJSON reports whether a request gets errors as application/json, and 401 as text.
+// The document describes this for all operations at once, in its introduction.
 func onlyJSON(r *http.Request) bool {
 	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
 	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "application/problem+json")

@@ -19,7 +19,7 @@ const (
 	Trace    Sort = "trace"    // a command was refused or failed and is in the log
 	Order    Sort = "order"    // a caller's commands are in the log twice or out of order
 	Content  Sort = "content"  // the log differs from what the caller was told
-	Log      Sort = "log"      // revisions or times are not consecutive
+	Log      Sort = "log"      // revisions are not consecutive, or times go backwards
 	Shared   Sort = "shared"   // two live objects have the same name, address or key
 	Reused   Sort = "reused"   // an id means two things, or was reused
 	Admitted Sort = "admitted" // a node joined with a key that is not valid
@@ -99,10 +99,10 @@ func NewChecker() *Checker {
 	}
 }
 
-// Rev returns how far the log was followed.
+// Rev returns the revision of the last entry that was handled.
 func (c *Checker) Rev() mesh.Revision { return c.replay.Rev }
 
-// Findings returns what was found so far.
+// Findings returns the findings so far.
 func (c *Checker) Findings() []Finding { return slices.Clone(c.findings) }
 
 // Report adds a finding.

@@ -1,4 +1,4 @@
-// Package chaos proves that replicas with one PostgreSQL keep their guarantees while processes and the
+// Package chaos checks that replicas that share one PostgreSQL keep their guarantees while processes and the
 // database are killed. Its test starts real processes (package replica), kills them under load, and passes
 // their output and the log to a Checker, which must find nothing. It also seeds faults, each of which the
 // Checker must find.

@@ -51,8 +51,8 @@ type Daemon struct {
 	since int64              // length of the log when the daemon started
 }
 
-// Start builds the client if necessary and starts its daemon, which is logged out and is stopped with the
-// test. A test that fails shows its log.
+// Start builds the client if necessary and starts its daemon, which is not logged in yet. The daemon is stopped
+// at the end of the test. If the test fails, its log is shown.
 //
 // The client uses plain HTTP for the relay, because a server without TLS needs that. For one with TLS, set
 // TS_DEBUG_USE_DERP_HTTP=0 and its certificate authority in SSL_CERT_FILE.
@@ -158,7 +158,7 @@ func (d *Daemon) Stop() error {
 	return nil
 }
 
-// Kill ends the daemon like a crash and keeps its state.
+// Kill kills the daemon, as in a crash, and keeps its state.
 func (d *Daemon) Kill() error {
 	err := d.cmd.Process.Kill()
 	_ = d.cmd.Wait() // reports that it was killed
@@ -173,7 +173,7 @@ func (d *Daemon) Restart() error { return errors.Join(d.Stop(), d.Resume()) }
 // Process returns the process of the running daemon.
 func (d *Daemon) Process() *os.Process { return d.cmd.Process }
 
-// Log returns everything the daemon wrote, over its restarts.
+// Log returns everything the daemon wrote, across restarts.
 func (d *Daemon) Log() string {
 	text, err := os.ReadFile(d.logFile())
 	if err != nil {
@@ -196,8 +196,8 @@ func (d *Daemon) command(ctx context.Context, program string, args ...string) *e
 	return cmd
 }
 
-// CLI runs the client's command line. If a command could not be run, or was cut off by ctx, the code is -1
-// and stderr says why.
+// CLI runs the client's command line. If a command could not be run, or ctx ended first, the code is -1 and
+// stderr says why.
 func (d *Daemon) CLI(ctx context.Context, args ...string) (stdout, stderr string, code int) {
 	cmd := d.command(ctx, "tailscale", append([]string{"--socket=" + d.socket()}, args...)...)
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+d.Dir) // where "tailscale ssh" keeps host keys

@@ -6,5 +6,5 @@
 // that would look for other servers, and under a group that the firewall confines to loopback (seal.sh). With
 // a device it runs in a namespace without a route to the outside and with its own /etc and /run.
 //
-// Everything it starts is stopped with the test, and also when the test's process dies.
+// Everything it starts is stopped at the end of the test, or when the test's process dies.
 package clienttest

@@ -42,7 +42,7 @@ type Namespace struct {
 //go:embed hold.sh
 var holdScript string
 
-// NewLab creates a private network until the test ends. It needs root.
+// NewLab creates a private network that exists until the test ends. It needs root.
 func NewLab(t testing.TB) *Lab {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -1,4 +1,4 @@
-// Package disktest provides tests with a disk that can be full. It is not for production code, and needs
+// Package disktest provides small file systems that tests can fill. It is not for production code, and needs
 // root.
 package disktest
 
@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Small mounts a file system of this size, such as "1m", until the test ends. Every user may read it.
+// Small mounts a file system of this size, such as "1m", until the test ends, and returns its path.
+// Every user may read it.
 func Small(t testing.TB, size string) string {
 	t.Helper()
 	if os.Getuid() != 0 {

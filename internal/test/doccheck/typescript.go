@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// label matches texts such as "Hostname", which are one word.
+// label matches texts that start with a capitalized word. They count even if they are a single word, such as
+// "Hostname".
 var label = regexp.MustCompile(`^\p{Lu}\p{Ll}+`)
 
 // addTypeScript adds the comments of a file of the console and, if it is one of src/text, its strings.

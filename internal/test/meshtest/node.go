@@ -215,8 +215,8 @@ func (n *Node) Report(ctx context.Context, endpoints ...netip.AddrPort) error {
 	return err
 }
 
-// Connect starts to keep a stream open until Disconnect, and returns immediately. A stream that ends is
-// reopened as clients do: immediately, then with growing pauses until a map arrives.
+// Connect keeps a stream open in the background until Disconnect is called. A stream that ends is reopened as
+// clients do: immediately, then with growing pauses until a map arrives.
 func (n *Node) Connect() {
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop

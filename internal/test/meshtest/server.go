@@ -65,8 +65,8 @@ type Config struct {
 	Namespace *clienttest.Namespace
 }
 
-// Server is a fairlead on loopback or in a namespace, with all its files in a new directory. It keeps its
-// ports and its data over restarts.
+// Server is a fairlead process on loopback or in a namespace, with all its files in a new directory. It keeps
+// its ports and its data across restarts.
 type Server struct {
 	Addr    string // address of the listener for clients and the API
 	URL     string // URL for clients and the API
@@ -85,8 +85,8 @@ type Server struct {
 	wait     sync.WaitGroup
 }
 
-// Start starts a server and returns when it is ready. A test that fails shows
-// the end of its log.
+// Start starts a server and returns when it is ready. If the test fails, the
+// end of its log is shown.
 func Start(t testing.TB, c Config) *Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fl") // short: the path of a socket has 107 bytes at most
@@ -160,7 +160,7 @@ func FreeAddr(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// listen listens on such an address.
+// listen listens on an address like those that FreeAddr returns.
 func listen(t testing.TB) net.Listener {
 	t.Helper()
 	var err error
@@ -227,7 +227,7 @@ func (s *Server) end(signal syscall.Signal) {
 	s.wait.Wait()
 }
 
-// Kill ends the process like a crash.
+// Kill kills the process, as in a crash.
 func (s *Server) Kill() { s.end(syscall.SIGKILL) }
 
 // Stop stops the process gracefully.
@@ -253,7 +253,7 @@ func (s *Server) PID() int { return s.cmd.Process.Pid }
 // Log returns what the process wrote since its last start.
 func (s *Server) Log() string { return s.log.String()[s.began:] }
 
-// Says counts the lines of Log with this message.
+// Says returns how many lines of Log have this message.
 func (s *Server) Says(message string) int {
 	return strings.Count(s.Log(), fmt.Sprintf("\"msg\":%q", message))
 }

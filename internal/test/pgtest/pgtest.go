@@ -1,5 +1,5 @@
-// Package pgtest starts real PostgreSQL servers for tests. It is not for production code. A server ends with
-// Stop, and also when the process that started it dies.
+// Package pgtest starts real PostgreSQL servers for tests. It is not for production code. A server runs until
+// Stop is called, or until the process that started it dies.
 package pgtest
 
 import (
@@ -33,7 +33,7 @@ type Options struct {
 
 // Server is a running PostgreSQL.
 type Server struct {
-	Host string // an address of loopback
+	Host string // a loopback address
 	Port int
 	User string
 	Pass string

@@ -18,11 +18,12 @@ import (
 // StandbyName is the name of standbys in synchronous_standby_names.
 const StandbyName = "standby"
 
-// standbyHost is another address of loopback, so that a standby can have the port
-// of its primary: clients are configured with one port for all hosts.
+// standbyHost is another loopback address, so that a standby can have the port of its
+// primary: clients are configured with one port for all hosts.
 const standbyHost = "127.0.0.2"
 
-// settleLimit is the timeout for what takes a moment unless the machine is busy.
+// settleLimit is the timeout for steps that take only a moment unless the machine is
+// busy.
 const settleLimit = 30 * time.Second
 
 // cloneLimit is the timeout for a checkpoint and a copy of the whole data directory.

@@ -1,4 +1,4 @@
 // Package waittest is for tests that wait for goroutines, processes or containers.
 //
-// It knows nothing about what is waited for.
+// It does not depend on what they wait for.
 package waittest

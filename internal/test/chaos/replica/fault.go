@@ -50,7 +50,8 @@ func (t faultyTx) Missed() ([]store.Entry, error) {
 	return t.bend(entries), err
 }
 
-// bend does not change the revisions, because a follower would notice a gap.
+// bend applies the fault to entries. It does not change their revisions, because a follower would notice
+// a gap.
 func (f faulty) bend(entries []store.Entry) []store.Entry {
 	switch {
 	case f.fault == chaos.FaultDropEntry && len(entries) > 0 && rand.IntN(20) == 0:

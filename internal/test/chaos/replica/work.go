@@ -119,8 +119,8 @@ func (w *worker) draw() verb {
 	return w.verbs[0]
 }
 
-// step issues one command and reports its outcome. The command is not cancelled with the workers, because an
-// answer that was given counts.
+// step issues one command and reports its outcome. The command is not cancelled when the workers stop, so that
+// its outcome is known.
 func (w *worker) step(v verb) chaos.Outcome {
 	patience := 30 * time.Second
 	if rand.IntN(50) == 0 {
@@ -212,8 +212,8 @@ func (w *worker) deleteUser(ctx context.Context, a mesh.Actor) (mesh.Event, erro
 	return mesh.UserGone{ID: u.ID}, err
 }
 
-// createPreAuthKey shares the key with all replicas. Some keys are for one node, some for many, and some
-// expire during the run.
+// createPreAuthKey creates a key and shares it with all replicas. Some keys are for one node, some for many,
+// and some expire during the run.
 func (w *worker) createPreAuthKey(ctx context.Context, a mesh.Actor) (mesh.Event, error) {
 	u, err := w.anyUser()
 	if err != nil {
