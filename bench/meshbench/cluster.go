@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// cluster is the set of virtual nodes and what they have received in total.
+// cluster is the set of virtual nodes, with the state that they share.
 type cluster struct {
 	target         *target
 	authKeys       []string
@@ -186,8 +186,8 @@ func (c *cluster) noteMessage(at time.Time) {
 	}
 }
 
-// settle waits until no message other than a keep-alive has arrived for the duration quiet, but at most
-// limit, and returns the time of the last one.
+// settle waits until no message other than a keep-alive has arrived for the duration quiet, but for at most
+// limit, and returns when the last one arrived.
 func (c *cluster) settle(ctx context.Context, quiet, limit time.Duration) (last time.Time, settled bool) {
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
 		unread := c.unread.Load()

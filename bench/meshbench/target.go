@@ -44,7 +44,7 @@ type target struct {
 	traffic *traffic
 }
 
-// newTarget fetches the server's Noise key.
+// newTarget returns the server at a URL. It fetches the server's Noise key.
 func newTarget(ctx context.Context, rawURL string, seen *traffic) (*target, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {

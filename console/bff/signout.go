@@ -30,7 +30,7 @@ type signOuts struct {
 	ended map[string]time.Time // guarded by mu; by session, when it was signed out; at most maxSignOuts
 }
 
-// prepare creates the directory.
+// prepare creates the directory, if one is configured.
 func (o *signOuts) prepare() error {
 	if o.dir == "" {
 		return nil
@@ -39,7 +39,8 @@ func (o *signOuts) prepare() error {
 }
 
 // add signs a session out. An error means that it could not be stored in the
-// directory; this process knows about it anyway.
+// directory. This process still remembers it, unless it already remembers too
+// many.
 func (o *signOuts) add(session string, now time.Time) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,7 +65,7 @@ func (o *signOuts) add(session string, now time.Time) error {
 	return err
 }
 
-// store must be called with mu held.
+// store stores a sign-out in the directory. It must be called with mu held.
 func (o *signOuts) store(session string, now time.Time) error {
 	if err := o.sweep(now); err != nil {
 		return err
@@ -103,8 +104,8 @@ func (o *signOuts) sweep(now time.Time) error {
 	return nil
 }
 
-// has reports whether a session was signed out. If the directory cannot be read,
-// it uses what this process knows.
+// has reports whether a session was signed out. If the directory cannot be read, only
+// this process's own sign-outs count.
 func (o *signOuts) has(session string) bool {
 	o.mu.Lock()
 	_, ended := o.ended[session]

@@ -134,8 +134,9 @@ type replayed struct {
 	now     mesh.Time
 }
 
-// replay rebuilds the response of an operation. An error means that its object is gone. The
-// attribute x-replay in api/openapi.yaml selects one of the replay… methods.
+// replay rebuilds the response of an operation. An error other than shownOnce means that
+// its object is gone. The attribute x-replay in api/openapi.yaml selects one of the replay…
+// methods.
 type replay func(replayed) (any, error)
 
 // shownOnce is the error for a repeated request whose response contained a secret: the

@@ -119,7 +119,8 @@ func (o *ordered[T]) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// at resolves a reference; only references to components exist.
+// at returns the value that a reference such as #/components/schemas/User refers
+// to.
 func (o ordered[T]) at(ref string) (v T) {
 	name := ref[strings.LastIndexByte(ref, '/')+1:]
 	for _, e := range o {
@@ -180,7 +181,7 @@ func (d *docs) Objects() (objects ordered[schema]) {
 	return objects
 }
 
-// parts returns the schemas of the parts of a value.
+// parts returns the schemas of the properties or elements of a value.
 func (s schema) parts() (parts []schema) {
 	for _, p := range s.Properties {
 		parts = append(parts, p.Value)
@@ -275,7 +276,7 @@ func (d *docs) typeOf(v schema) template.HTML {
 	return template.HTML(text) // escaped above
 }
 
-// example returns the body of a request or a response as JSON.
+// example returns an example of the body of a request or a response, as JSON.
 func (d *docs) example(m media) (string, error) {
 	n := &m.Example
 	if n.IsZero() {

@@ -153,8 +153,8 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 	return verdicts
 }
 
-// replaceable returns the nodes that have their stream on a replica and a route
-// that another node has too.
+// replaceable returns the nodes that have their stream on a replica and a
+// route, other than an exit route, that another node has too.
 func replaceable(s *mesh.Snapshot, replica string) (list []mesh.NodeID) {
 	for n := range s.Nodes.All() {
 		if !n.Presence.Online || n.Presence.Replica != replica || n.KeyExpired {

@@ -60,7 +60,7 @@ func Region(c RegionConfig) *tailcfg.DERPRegion {
 // of an address.
 const maxRegion = 65535
 
-// Underscores are allowed, because some names in private networks have them.
+// hostName matches a host name. Underscores are allowed, because some names in private networks have them.
 var hostName = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,251}[0-9A-Za-z])?$`)
 
 // Check returns an error that lists everything in m that clients could not use, one problem per line.

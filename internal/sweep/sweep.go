@@ -247,7 +247,7 @@ func forbiddenRoutes(reserved mesh.Reserved) finding {
 func none(*mesh.Snapshot, mesh.Time) []mesh.Event { return nil }
 
 // idle finds ephemeral nodes that have been offline for the timeout. The timeout starts
-// when the node was last online or registered.
+// when the node was last online or last changed, which includes its registration.
 func idle(timeout time.Duration) finding {
 	return func(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
 		return eachNode(s, func(n *mesh.Node) mesh.Event {

@@ -124,7 +124,8 @@ func editsOf(from, to []string) []edit {
 	return out
 }
 
-// script returns the shortest list of edits from one list of lines to the other, with Myers' algorithm.
+// script returns the shortest list of edits from one list of lines to the other, with Myers' algorithm. If
+// that has more than maxEdits differences, it returns one that replaces all lines.
 func script(from, to []string) []byte {
 	n, m := len(from), len(to)
 	// reached[d][k+d] is the furthest line of from that d differences reach on
@@ -151,8 +152,8 @@ func script(from, to []string) []byte {
 	return append([]byte(strings.Repeat("-", n)), strings.Repeat("+", m)...)
 }
 
-// furthest returns where the d-th difference ends on diagonal k: one line further than the better neighbour
-// in the previous row.
+// furthest returns the line of from that the d-th difference reaches on diagonal k, coming from the better
+// neighbour in the previous row.
 func furthest(before []int32, k, d int) int {
 	if insertsAt(before, k, d) {
 		return int(before[k+1+d-1])

@@ -188,7 +188,7 @@ type handshakeLimiter struct {
 
 type networkTurns struct {
 	taken chan struct{}
-	users int // guarded by turns.mu
+	users int // guarded by handshakeLimiter.mu
 }
 
 func newHandshakeLimiter() *handshakeLimiter {

@@ -18,7 +18,7 @@ var files embed.FS
 // helpPages returns the names of the pages that explain how to point a client at this server.
 func helpPages() []string { return []string{"apple", "windows", "android"} }
 
-// pages are shown to people. They load no other resources and run no scripts.
+// pages renders the pages for people. They load no other resources and run no scripts.
 type pages struct {
 	serverURL string
 	style     template.CSS

@@ -46,7 +46,7 @@ func Load(document []byte) (*Contract, error) {
 	return c, nil
 }
 
-// closeObjects closes a schema and the unnamed schemas inside it.
+// closeObjects makes a schema, and the unnamed schemas inside it, reject fields that they do not describe.
 func closeObjects(s *openapi3.Schema) {
 	if s.Type.Is("object") && s.AdditionalProperties.Has == nil && s.AdditionalProperties.Schema == nil {
 		s.AdditionalProperties.Has = new(bool)

@@ -13,7 +13,7 @@ type claims struct {
 	held   map[string][]string // object → claims
 }
 
-// put replaces the claims of an object and returns which others hold some of them.
+// put replaces the claims of an object and describes the conflicts with claims of other objects.
 func (c *claims) put(object string, wants ...string) (clashes []string) {
 	c.drop(object)
 	for _, w := range wants {

@@ -122,8 +122,8 @@ func (d *Daemon) flags() []string {
 	return append(flags, "--tun=userspace-networking", "--socks5-server=127.0.0.1:0")
 }
 
-// quietEnv keeps a client from contacting any server other than the given one. A client that would still
-// contact the vendor's server panics instead.
+// quietEnv returns the environment that keeps a client from contacting any server other than the given one. A
+// client that would still contact the vendor's server panics instead.
 func (d *Daemon) quietEnv() []string {
 	return append(os.Environ(), "TS_NO_LOGS_NO_SUPPORT=true", "TS_LOGS_DIR="+d.Dir, "TS_DISABLE_PORTMAPPER=1", "TS_DISABLE_UPNP=1",
 		"TS_PANIC_IF_HIT_MAIN_CONTROL=1", "TS_DEBUG_DISABLE_PORTLIST=1", "TS_DEBUG_USE_DERP_HTTP=1")

@@ -34,7 +34,7 @@ type Crowd struct {
 	Blind bool
 
 	t     testing.TB
-	host  string // and port
+	host  string // host and port
 	key   key.MachinePublic
 	http2 *http2.Transport
 	// turns limits how many nodes decode a map at once: hundreds at once would keep each other from
@@ -42,7 +42,7 @@ type Crowd struct {
 	turns chan struct{}
 }
 
-// NewCrowd fetches the server's key.
+// NewCrowd returns a crowd without nodes. It fetches the server's key.
 func NewCrowd(t testing.TB, serverURL string) *Crowd {
 	t.Helper()
 	u, err := url.Parse(serverURL)

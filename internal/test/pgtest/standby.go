@@ -29,10 +29,9 @@ const settleLimit = 30 * time.Second
 // cloneLimit is the timeout for a checkpoint and a copy of the whole data directory.
 const cloneLimit = 2 * time.Minute
 
-// Standby copies a running server and starts the copy as its streaming standby.
-// It listens on another address, and on the port of the primary by default. It is
-// asynchronous, unless synchronous_standby_names of the primary contains
-// StandbyName.
+// Standby copies a running server and starts the copy as its streaming standby. It
+// listens on another address. If port is 0, it uses the port of the primary. It is
+// asynchronous, unless synchronous_standby_names of the primary contains StandbyName.
 func (s *Server) Standby(port int) (*Server, error) {
 	dir, err := os.MkdirTemp("/dev/shm", "fairlead-pg-")
 	if err != nil {
@@ -87,7 +86,7 @@ func (s *Server) clone() error {
 	})
 }
 
-// write adds text to a file in the data directory, as the server's user.
+// write appends text to a file in the data directory, as the server's user.
 func (s *Server) write(name, text string) error {
 	cmd := exec.CommandContext(context.Background(), "bash", "-c", `umask 077; cat >>"$1"`, "bash", filepath.Join(s.Dir, "data", name))
 	cmd.Stdin = strings.NewReader(text)
@@ -119,8 +118,8 @@ func (s *Server) receives(want bool) error {
 	return s.until("SELECT count(*) > 0 FROM pg_stat_wal_receiver WHERE status = 'streaming'", want)
 }
 
-// Freeze stops the process of a standby that receives changes, so that it stays connected
-// and does not respond. The returned function lets it continue.
+// Freeze suspends the process of a standby that receives the write-ahead log, so that the
+// standby stays connected but does not respond. The returned function resumes it.
 func (s *Server) Freeze() (thaw func() error, err error) {
 	var pid int
 	if err := s.ask(&pid, "SELECT pid FROM pg_stat_wal_receiver"); err != nil {

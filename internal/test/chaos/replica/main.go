@@ -156,8 +156,8 @@ func describe(s *mesh.Snapshot, _ mesh.Time, e mesh.Event) (kind, id string, sha
 	return string(e.Kind()), fmt.Sprintf("%x", sha256.Sum256(text)), fmt.Append(nil, s.Rev)
 }
 
-// settle waits until the heartbeats of all replicas have a digest of the same revision, then reports the
-// state of this one. If they never do, the reader of the report finds that.
+// settle waits until the heartbeats of all replicas have a digest of the same revision, then reports the state
+// of this one. If that takes too long, it reports anyway, and the report shows how many replicas have one.
 func (r *replica) settle(ctx context.Context, order string) error {
 	var rev mesh.Revision
 	var replicas int

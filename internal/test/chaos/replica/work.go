@@ -170,7 +170,7 @@ func userName() string { return fmt.Sprintf("User%d", rand.IntN(24)) }
 
 func hostname() string { return []string{"laptop", "phone", "build server"}[rand.IntN(3)] }
 
-// pick returns a random one of count values.
+// pick returns one of the first count values at random.
 func pick[T any](values iter.Seq[T], count int) (v T, err error) {
 	if count == 0 {
 		return v, errNothing
