@@ -27,7 +27,7 @@ var (
 	rounds = flag.Int("rounds", 1, "how often fairlead and the reference are measured in turn; the medians count")
 )
 
-// binaries holds the programs of a test.
+// binaries holds the paths of the programs that a test runs.
 type binaries struct{ fairlead, meshbench string }
 
 func build(t *testing.T) (b binaries) {
@@ -45,11 +45,11 @@ func build(t *testing.T) (b binaries) {
 	return b
 }
 
-// target is a running server, with what the generator needs to load and measure it.
+// target is a running server and everything that the generator needs to load and measure it.
 type target struct {
 	meshbench    string
 	url, authKey string
-	apiKey       string // of fairlead
+	apiKey       string // empty for the reference server
 	pid, dbPID   int
 }
 

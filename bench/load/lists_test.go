@@ -17,14 +17,14 @@ var (
 	listsChanges = flag.Int("changes", 20, "changes per second beside lists")
 )
 
-// TestFigureLists limits the cost of reading the list of nodes a hundred times a second, half of the time
-// completely, half of the time in pages of a hundred: how long a page takes while all nodes are connected and
-// idle, and how much more CPU time the server needs to send a change to a node. The scenario of meshbench
-// describes how the latter is measured.
+// TestFigureLists limits the cost of a hundred list requests per second, half of them for all nodes and half
+// for pages of a hundred: how long a page takes while all nodes are connected and idle, and how much more CPU
+// time the server needs to send a change to a node. The scenario in meshbench describes how the CPU time is
+// measured.
 //
 // The time of a page is checked only if other programs leave half of the machine free. Its time during
-// changes is printed but not checked: a change wakes all nodes at once, also in the generator, so on a small
-// machine the figure mostly shows how long both of them need for that.
+// changes is printed but not checked: a change wakes all nodes at once, including those in the generator, so
+// on a small machine the figure mostly shows how long the server and the generator take for that.
 func TestFigureLists(t *testing.T) {
 	s, _ := build(t).startFairlead(t)
 	o := s.load(t, "lists", nil, "--api-key="+s.apiKey, "--register-first", "--quiet=1s",

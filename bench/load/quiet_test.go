@@ -18,8 +18,9 @@ const (
 	many  = 1000 // nodes for which the specification sets targets
 )
 
-// TestFigureQuietNodes limits the cost of nodes that are connected, know each other and are idle: for up to a
-// thousand the targets of the specification, and beyond that no traffic except keep-alives, and less CPU.
+// TestFigureQuietNodes limits the cost of nodes that are connected, know each other and are idle. The targets
+// of the specification apply to up to a thousand nodes; with more nodes, memory is not limited, but the CPU
+// limit is lower. In both cases there must be no messages except keep-alives.
 func TestFigureQuietNodes(t *testing.T) {
 	s, pg := build(t).startFairlead(t)
 	flags := []string{"--idle-for=" + idle.String()}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestRatioToReference limits how much more CPU time and memory fairlead may use than a server that has no
-// database and no policy and builds every message once.
+// TestRatioToReference limits how much more CPU time and memory fairlead may use than the reference
+// server, which has no database and no policy and encodes every message only once.
 func TestRatioToReference(t *testing.T) {
 	figures := []struct {
 		name  string
@@ -25,7 +25,7 @@ func TestRatioToReference(t *testing.T) {
 	b := build(t)
 	var ours, reference []map[string]outcome
 	for range *rounds {
-		// A subtest stops its servers, so that each is measured alone.
+		// Each server runs in its own subtest, which stops it at the end, so that it is measured alone.
 		t.Run("fairlead", func(t *testing.T) {
 			s, _ := b.startFairlead(t)
 			ours = append(ours, s.scenarios(t))
@@ -51,7 +51,7 @@ func TestRatioToReference(t *testing.T) {
 	t.Log(table.String())
 }
 
-// scenarios runs the scenarios to compare. Steps are cheap in a small mesh, so its scenarios are shorter.
+// scenarios runs the scenarios to compare. They are shorter for a small mesh, in which each step is cheap.
 func (s target) scenarios(t *testing.T) map[string]outcome {
 	t.Helper()
 	flags := []string{"--changes=30", "--idle-for=10s", "--quiet=3s"}

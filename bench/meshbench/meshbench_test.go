@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// startReference serves the reference until the test ends.
+// startReference runs the reference server until the test ends.
 func startReference(t *testing.T, batch, keepAlive time.Duration) (s *reference, url string) {
 	s = newReference(batch, keepAlive)
 	server := httptest.NewServer(s.handler())

@@ -63,7 +63,7 @@ func TestUpdateBecomesAPatchOnlyAfterTheAnnouncement(t *testing.T) {
 	if n.json != nil || s.patched != nil {
 		t.Error("a node without a stream was published")
 	}
-	n.json = []byte("{}") // streaming, announcement under way
+	n.json = []byte("{}") // the node has a stream but has not been announced yet
 	s.update(n, req)
 	if s.patched != nil || !bytes.Contains(n.json, []byte("192.0.2.1:1")) {
 		t.Errorf("before the announcement: %d patches, node %s", len(s.patched), n.json)

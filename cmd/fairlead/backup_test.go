@@ -31,7 +31,7 @@ func other(t *testing.T, s settings) settings {
 	return o.with("noise.private_key_path", s["noise.private_key_path"])
 }
 
-// configFile writes s to a file that --to can read.
+// configFile writes s to a file for --to and returns its path.
 func (s settings) configFile(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -62,7 +62,7 @@ func (s settings) configFile(t *testing.T) string {
 	return file
 }
 
-// populate creates a few objects of each kind.
+// populate creates users, a pre-auth key, an API key and a DNS record.
 func populate(t *testing.T, s settings, users int) {
 	t.Helper()
 	for i := range users {
@@ -274,7 +274,7 @@ func TestBackupEndedInTheMiddleHasNoName(t *testing.T) {
 			if err == nil && waiting == 0 {
 				err = errors.New("it does not wait yet")
 			}
-			if err == nil { // the blocked query may still be the previous one's
+			if err == nil { // the blocked query may still be that of the previous backup
 				_, err = os.Stat(name + ".partial")
 			}
 			return err
@@ -309,7 +309,7 @@ func pgQuery(t *testing.T, s settings, query string, into ...any) error {
 	return conn.QueryRow(t.Context(), query).Scan(into...)
 }
 
-// The server could not open files that root creates in its directory.
+// Files that root creates in the server's directory would be unreadable for the server.
 func TestRootRestoresNothingForOthers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: it runs as another user")

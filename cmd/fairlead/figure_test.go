@@ -158,7 +158,7 @@ func TestFigureRegistration(t *testing.T) {
 	})
 }
 
-// TestFigureIdleMemory measures the memory of a server that has been idle for a minute.
+// TestFigureIdleMemory measures the memory of a server that has been idle for 20 seconds.
 func TestFigureIdleMemory(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const idle, limit = 20 * time.Second, 64 << 10

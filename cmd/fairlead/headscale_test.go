@@ -106,8 +106,8 @@ func offline(t *testing.T) func(*exec.Cmd) {
 
 const noPolicyFile = "policy.path: no policy file: all nodes can reach each other"
 
-// Headscale's chapter on ACLs contains complete policies and single rules. Newer versions
-// have another chapter, whose examples omit definitions that they refer to.
+// Headscale's chapter on ACLs contains complete policies and single rules. Newer versions have a different
+// chapter, whose examples omit definitions that they refer to.
 func TestExamplePoliciesOfHeadscalePassTheCheck(t *testing.T) {
 	t.Parallel()
 	block := regexp.MustCompile("(?ms)^```json[^\n]*\n(\\{.*?)^```")
@@ -193,7 +193,8 @@ func TestStockConfigurationsOfHeadscaleStartWithoutAWayOut(t *testing.T) {
 			})
 			says(t, p.log.String(), noPolicyFile)
 			says(t, p.client("").must(t, 200, "GET", "/health", ""), "no relay map loaded from derp.urls or derp.paths")
-			// The policy is stored in the database in that case. This one uses what Headscale's examples use.
+			// Without a policy file, the policy is stored in the database. This one uses the same features as
+			// Headscale's examples.
 			p.client("").must(t, 200, "PUT", "/api/v1/policy", `{"policy": "{\"hosts\": {\"web\": \"10.9.8.1/29\"}, \"acls\": [{\"action\": \"accept\", \"src\": [\"*\"], \"dst\": [\"web:443\"]}]}"}`)
 			p.stop(t)
 		})
@@ -227,7 +228,7 @@ func TestStockConfigurationLeavesTheDatabaseOfHeadscaleAlone(t *testing.T) {
 	}
 }
 
-// contents returns the files of a directory.
+// contents returns the files of a directory, by name.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -37,7 +37,7 @@ func beginUser(t *testing.T, p *process, key, name string) *slowRequest {
 		key, len(body)); err != nil {
 		t.Fatal(err)
 	}
-	// The handler asks for the body, so it is running.
+	// The handler has asked for the body, so it is running.
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
 		t.Fatalf("got %q (%v)", line, err)
 	}
@@ -75,7 +75,7 @@ func TestStopFinishesWhatWasBegun(t *testing.T) {
 			}
 			return nil
 		})
-		public.must(t, 200, "POST", "/api/v1/user", `{"name": "bob"}`) // as sent by a load balancer that has not noticed yet
+		public.must(t, 200, "POST", "/api/v1/user", `{"name": "bob"}`) // as from a load balancer that has not noticed the shutdown yet
 		eventually(t, func() error {
 			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.api)
 			if err == nil {

@@ -132,7 +132,8 @@ func stored(t *testing.T, s settings) string {
 	return all.String()
 }
 
-// serveUnread starts a server without reading from its log where it listens.
+// serveUnread starts a server on a known port and waits until it responds, without
+// reading its log.
 func serveUnread(t *testing.T, s settings) *process {
 	t.Helper()
 	address := "127.0.0.1:" + freePort(t)

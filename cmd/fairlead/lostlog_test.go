@@ -35,7 +35,8 @@ func TestDeletedLogTurnsHealthRed(t *testing.T) {
 	}
 }
 
-// A server that was killed and has lost its WAL does not start with what is left.
+// A server that was killed and has lost its WAL refuses to start from the remaining
+// files.
 func TestKilledWithoutItsLogDoesNotStart(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)

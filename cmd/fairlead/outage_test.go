@@ -83,7 +83,7 @@ func (o *outage) during(t *testing.T, reason string, logged ...string) {
 	}
 }
 
-// after waits until the server is healthy and checks that it stays so.
+// after waits until the server is healthy, checks that it stays so, and stops it.
 func (o *outage) after(t *testing.T) {
 	t.Helper()
 	eventually(t, func() error {
@@ -193,7 +193,8 @@ func TestServiceOutlivesFullDiskOfSQLite(t *testing.T) {
 	o.fillDisk(t, dir)
 }
 
-// fillDisk fills the disk, and then frees it again.
+// fillDisk fills the disk, checks the outage, frees the disk again and checks the
+// recovery.
 func (o *outage) fillDisk(t *testing.T, dir string) {
 	t.Helper()
 	filler := disktest.Fill(t, dir)

@@ -139,7 +139,7 @@ func onPostgres(t *testing.T, server *pgtest.Server) settings {
 		"database.postgres.name", server.Database(t), "database.postgres.user", server.User, "database.postgres.pass", server.Pass)
 }
 
-// startPostgres starts a server that the test may break.
+// startPostgres starts a PostgreSQL server that the test may break.
 func startPostgres(t *testing.T, o pgtest.Options) *pgtest.Server {
 	t.Helper()
 	server, err := pgtest.Start(o)
@@ -267,15 +267,15 @@ func (p *process) kill(t *testing.T) {
 	<-p.ended
 }
 
-// client uses the API with a key or, without one, over the local socket. It checks that every
-// response conforms to the contract.
+// client returns a client that uses the API with a key or, without one, over the local
+// socket. It checks that every response conforms to the contract.
 func (p *process) client(key string) *client {
 	c := p.fastClient(key)
 	c.http.Transport = contract().Transport(p.t, c.http.Transport)
 	return c
 }
 
-// fastClient does not check responses, for tests that measure time.
+// fastClient returns a client that does not check responses, for tests that measure time.
 func (p *process) fastClient(key string) *client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	if key == "" {
@@ -310,7 +310,7 @@ func (c *client) do(method, path, body string) (int, string, error) {
 	return resp.StatusCode, string(answer), err
 }
 
-// must sends a request and fails the test if the response has another status.
+// must sends a request and fails the test if the response has a different status.
 func (c *client) must(t *testing.T, status int, method, path, body string) string {
 	t.Helper()
 	got, answer, err := c.do(method, path, body)
@@ -357,7 +357,7 @@ func (w *transcript) tail(n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "")
 }
 
-// records returns the log lines, which are JSON.
+// records returns the decoded log lines. It skips lines that are not JSON.
 func (w *transcript) records() []map[string]any {
 	var all []map[string]any
 	for line := range strings.Lines(w.String()) {

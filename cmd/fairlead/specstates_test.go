@@ -144,7 +144,7 @@ func fields() map[string]row {
 		"fields-preauthkey": func(w *world) {
 			key := w.preAuthKey("--tags tag:web")
 			w.registers(key)
-			k := w.listed("/api/v1/preauthkey", "preAuthKeys", "key", key[:17]+"***") // the part of it that lists show
+			k := w.listed("/api/v1/preauthkey", "preAuthKeys", "key", key[:17]+"***") // the part that lists show
 			w.has(k, "key", "user", "createdAt", "expiration", "reusable", "ephemeral", "aclTags", "used")
 			w.demand(k["used"] == true && k["reusable"] == false && k["ephemeral"] == false && fmt.Sprint(k["aclTags"]) == "[tag:web]", "%v", k)
 			unused := w.preAuthKey("--reusable --ephemeral")

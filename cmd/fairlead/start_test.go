@@ -55,7 +55,8 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// listen listens on an address and, if keep is set, holds it until the test ends.
+// listen listens on an address until the test ends or, if keep is not set, closes the
+// listener at once.
 func listen(t *testing.T, network, address string, keep bool) net.Listener {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), network, address)
@@ -119,7 +120,7 @@ func TestStartNamesDamagedPageOfPostgres(t *testing.T) {
 	refuses(t, s, nil, "invalid page header", "restore a backup")
 }
 
-// overwrite writes garbage to the start of a file.
+// overwrite overwrites the first n bytes of a file with garbage.
 func overwrite(t *testing.T, path string, n int) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)

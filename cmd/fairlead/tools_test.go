@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What existing tools and clients request outside the API, without a key.
+// Existing tools and clients request these paths outside the API, without a key.
 func TestToolsFindWhatIsBesideTheAPI(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
@@ -43,7 +43,8 @@ func TestToolsFindWhatIsBesideTheAPI(t *testing.T) {
 			t.Errorf("%s %s: %d (%v) %.300s", c.method, c.path, status, err, body)
 		}
 	}
-	// Headscale has these and we do not: the names of 0.22, nodes that exist only for tests, OAuth clients.
+	// Headscale has these operations and we do not: the path names of 0.22, nodes that exist only for
+	// tests, and OAuth clients.
 	for _, call := range []string{"GET /api/v1/machine", "POST /api/v1/debug/node", "GET /api/v2/tailnet/-/keys"} {
 		method, path, _ := strings.Cut(call, " ")
 		status, body, err := p.client("").do(method, path, "")

@@ -320,7 +320,7 @@ func (b *browser) get(path string, headers ...string) answer {
 	return b.do(http.MethodGet, path, "", headers...)
 }
 
-// must sends a request and fails the test if the response has another status.
+// must sends a request and fails the test if the response has a different status.
 func (b *browser) must(status int, method, path, body string, headers ...string) answer {
 	b.t.Helper()
 	a := b.do(method, path, body, headers...)

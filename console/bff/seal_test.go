@@ -65,7 +65,8 @@ func TestASessionEndsWhenIdleWhenOldAndWithItsKey(t *testing.T) {
 	}
 }
 
-// TestASessionIsRenewedNotMoreOftenThanNeeded checks the cookie that a page sets.
+// TestASessionIsRenewedNotMoreOftenThanNeeded checks at which age a response renews the
+// session cookie.
 func TestASessionIsRenewedNotMoreOftenThanNeeded(t *testing.T) {
 	t.Parallel()
 	c := start(t, service().url, nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// limited creates an API key with this role and these scopes.
+// limited creates an API key with this role and these scopes, and returns its Authorization header.
 func (s *service) limited(role mesh.Role, scopes ...string) string {
 	s.t.Helper()
 	_, key, err := s.control.APIKeys.Create(s.t.Context(), mesh.Actor{Kind: mesh.ActorServer}, control.NewAPIKey{Access: mesh.Access{Role: role, Scopes: scopes}})
@@ -61,9 +61,8 @@ func TestEveryOperationAsksForItsRole(t *testing.T) {
 	}
 }
 
-// unreadable calls an operation with malformed parameters and body, which are rejected
-// only after the role and scope were checked. With valid ones, an event stream would never
-// end.
+// unreadable calls an operation with malformed parameters and body, which are rejected only after
+// the role and scope have been checked. With valid ones, an event stream would never end.
 func (s *service) unreadable(operation, key string) *answer {
 	method, path, _ := strings.Cut(operation, " ")
 	return s.call(method, filled(path)+"?limit=x&kinds=x&after=x", `{"no such": "member"`, key, "Last-Event-ID: x")
@@ -121,7 +120,8 @@ func all(pattern, text string) (found []string) {
 	return found
 }
 
-// The page lists paths for each noun. A path covers everything below it that has no path of its own.
+// The page lists the paths that each scope opens. A path covers everything below it that has no
+// entry of its own.
 func TestPageOfTheAPITellsWhichScopeOpensWhat(t *testing.T) {
 	page, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
@@ -151,8 +151,8 @@ func TestPageOfTheAPITellsWhichScopeOpensWhat(t *testing.T) {
 	}
 }
 
-// Every operation is called so that it would succeed for an administrator, who also
-// prepares what it needs.
+// Every operation is called with a request that would succeed for an administrator, who also
+// prepares what the request needs.
 func TestReadKeyChangesNothing(t *testing.T) {
 	s := sqlite(t)
 	doc := readDocument(t)
@@ -243,8 +243,8 @@ func TestDeletingAUserNeedsTheScopesOfWhatGoesToo(t *testing.T) {
 	s.call("DELETE", "/api/v1/user/alice", nil, s.limited(mesh.RoleOperator)).ok()
 }
 
-// Who the policy applies to is part of the policy. A key that cannot change the policy must not be
-// able to give a name in the policy to another user, or to make it unused.
+// The policy names users. A key that cannot change the policy must therefore not be able to give a
+// name in the policy to another user, or to leave it without a user.
 func TestUserWhomThePolicyMentionsNeedsThePolicyScope(t *testing.T) {
 	s := sqlite(t)
 	user := func(name, email string) object { return object{"name": name, "email": email} }

@@ -20,7 +20,7 @@ const (
 	invalid = "Authentication failed: invalid API key"
 )
 
-// newKey creates an API key and returns its id and text.
+// newKey creates an API key and returns its ID and text.
 func (s *service) newKey() (id, text string) {
 	s.t.Helper()
 	made := s.call("POST", "/api/v1/apikey", nil).ok()

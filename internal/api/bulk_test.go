@@ -11,7 +11,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// several changes many nodes and returns, for each, its tags or why the change failed.
+// several changes nodes with one bulk request. For each it returns its tags, "gone" if
+// it was deleted, or why the change failed.
 func (s *service) several(action string, tags []string, ids ...string) (became []string) {
 	s.t.Helper()
 	body := object{"ids": ids, "action": action}

@@ -61,7 +61,7 @@ func (d document) operations() map[string]object {
 // fixture is a service with one object of each kind.
 type fixture struct {
 	*service
-	user, preAuth, apiKey, node string // ids
+	user, preAuth, apiKey, node string // IDs
 }
 
 func populated(t testing.TB, s *service) fixture {
@@ -82,7 +82,7 @@ func machine(n uint64, preAuthKey string) object {
 	}
 }
 
-// tagged returns the policy with a declared tag added.
+// tagged returns a policy with a declared tag added.
 func tagged(text string) string { return `{"tagOwners": {"tag:web": []}, ` + text[1:] }
 
 // examples returns, for each operation, a request that succeeds on a fixture. A GET

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzEnrolment checks that no body makes POST /api/v1/machine fail: it is the only write
-// operation that needs no credentials.
+// FuzzEnrolment checks that no body causes a server error at POST /api/v1/machine, the
+// only write operation that needs no credentials.
 func FuzzEnrolment(f *testing.F) {
 	s := sqlite(f)
 	made := func(body object) string {

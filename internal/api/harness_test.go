@@ -173,7 +173,7 @@ type service struct {
 	local   http.Handler
 	client  *http.Client
 	key     string              // an API key, sent by default
-	dressed func(*http.Request) // if set, may change each request last
+	dressed func(*http.Request) // if set, called last to change each request
 	ledger  *ledger.Ledger
 	control *control.Service
 	courier *webhook.Sender
@@ -298,8 +298,8 @@ type answer struct {
 // noKey is a header that makes call omit the API key.
 const noKey = "Authorization: "
 
-// call sends a request. body is sent as is if it is text, and encoded otherwise; headers
-// are lines.
+// call sends a request. body is sent as is if it is text, and encoded as JSON otherwise.
+// headers are lines such as "Name: value".
 func (s *service) call(method, path string, body any, headers ...string) *answer {
 	s.t.Helper()
 	if s.url == "" {

@@ -98,7 +98,7 @@ func TestUsesOfKeysAreToldAndLeaveNoTrace(t *testing.T) {
 		rows, rev := len(s.audit()), s.ledger.World().Rev
 		s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+made).ok()
 		k := s.call("GET", "/api/v1/apikey", nil).ok()["apiKeys"].([]any)[1].(object)
-		// The time is the database's clock, as of its last response.
+		// The time comes from the database's clock, as of its last response.
 		if at := moment(t, k["lastSeen"]); time.Since(at).Abs() > time.Minute || k["lastUsedFrom"] != "127.0.0.1" {
 			t.Errorf("last used at %v from %v", k["lastSeen"], k["lastUsedFrom"])
 		}

@@ -282,7 +282,7 @@ func TestAPIKeysExpireByIDKeyOrPrefix(t *testing.T) {
 		func(_, key string) object { return object{"prefix": prefixOf(key)[:8]} },
 	} {
 		id, key := s.newKey()
-		for range 2 { // repeating it changes nothing and gives the same response
+		for range 2 { // expiring a key again changes nothing and gives the same response
 			if diff := cmp.Diff([]any{masked(key)}, expire(body(id, key)).ok()["expired"]); diff != "" {
 				t.Errorf("%v (-want +got):\n%s", body(id, key), diff)
 			}

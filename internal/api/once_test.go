@@ -43,7 +43,8 @@ func (c *naming) again(s *service, more string) *answer {
 		"Authorization: "+c.last.Header.Get("Authorization"), "Idempotency-Key: "+c.last.Header.Get("Idempotency-Key"))
 }
 
-// secret reports whether an operation returns a secret, which is not stored anywhere.
+// secret reports whether an operation returns a secret. Secrets are not stored, so a replay
+// cannot return them.
 func secret(operation object) bool {
 	return slices.Contains([]any{"PreAuthKey", "APIKey", "WebhookSecret"}, operation["x-replay"])
 }

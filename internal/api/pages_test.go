@@ -88,7 +88,7 @@ func TestPagesTogetherAreTheWholeList(t *testing.T) {
 
 func TestPagesLeaveNothingOutWhileObjectsComeAndGo(t *testing.T) {
 	s := furnished(t)
-	gone := []string{"2", "6", "7"} // the last one of a page, one on a later page, and the last one again
+	gone := []string{"2", "6", "7"} // the last node of a page, a node of a later page, and again the last node of a page
 	joined := uint64(100)
 	got := s.pages("/api/v1/node", "", 2, func() {
 		if len(gone) > 0 {

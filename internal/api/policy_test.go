@@ -48,7 +48,7 @@ func TestPolicyIsReadAsItWasSaved(t *testing.T) {
 	})
 }
 
-// Tools written for Headscale look for this text.
+// Tools written for Headscale look for the text "acl policy not found".
 func TestToolsAreToldInTheirWordsThatThereIsNoPolicy(t *testing.T) {
 	s := sqlite(t)
 	a := s.call("GET", "/api/v1/policy", nil)
@@ -61,7 +61,7 @@ func TestToolsAreToldInTheirWordsThatThereIsNoPolicy(t *testing.T) {
 	s.setPolicy(allowNone, `If-Match: "0"`).ok()
 }
 
-// Terraform's own tests save such a rule.
+// Terraform's own tests save a rule without sources and destinations.
 func TestRuleWithoutSourcesOrDestinationsAllowsNothing(t *testing.T) {
 	s := sqlite(t)
 	s.newUser("alice")
@@ -205,7 +205,8 @@ func TestOfTwoSavesFromOneVersionOneWins(t *testing.T) {
 	oneWins(t, func(i int) int { return s.setPolicy(allowAll+strings.Repeat("\n", i), "If-Match: "+etag).status })
 }
 
-// oneWins makes concurrent changes that all start from the same version.
+// oneWins makes concurrent changes that all start from the same version, and checks that exactly
+// one succeeds.
 func oneWins(t *testing.T, change func(i int) (status int)) {
 	t.Helper()
 	var wins, stale atomic.Int64
@@ -305,7 +306,8 @@ func TestDiffOfPoliciesTellsTheirEffectOnTheNodesThereAre(t *testing.T) {
 	}
 }
 
-// TestAllThatLooksAtADraftTakesATurn calls each such operation with a key that has no turns left.
+// TestAllThatLooksAtADraftTakesATurn calls each operation that evaluates a draft, with a key that
+// has no turns left.
 func TestAllThatLooksAtADraftTakesATurn(t *testing.T) {
 	s := sqlite(t)
 	s.setPolicy(allowAll).ok()

@@ -27,7 +27,7 @@ type toolCall struct {
 	reads     string // fields and their kinds; see kinds
 }
 
-// What the tools read from each object.
+// These are the fields that the tools read from each object, with their kinds.
 const (
 	userMembers       = "id=id name=text createdAt=time displayName=any email=any providerId=any provider=any profilePicUrl=any"
 	nodeMembers       = "id=id machineKey=mkey nodeKey=nodekey discoKey=any ipAddresses=texts name=text givenName=text user=owner lastSeen=time? expiry=time? preAuthKey=key? createdAt=time registerMethod=method online=bool approvedRoutes=texts availableRoutes=texts subnetRoutes=texts tags=texts forcedTags=texts validTags=texts invalidTags=texts"
@@ -87,8 +87,8 @@ func kinds() map[string]func(v any) bool {
 	return known
 }
 
-// unread lists the fields of v, as "name=kind", that are not what the tools expect.
-// "name[]=kind" is a list with at least one item.
+// unread checks the fields of v against members, a list of "name=kind", and returns what
+// is wrong. "name[]=kind" means a list with at least one item.
 func unread(v any, members string) (wrong []string) {
 	o, ok := v.(object)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// newUser creates a user and returns its id.
+// newUser creates a user and returns its ID.
 func (s *service) newUser(name string) string {
 	s.t.Helper()
 	return s.call("POST", "/api/v1/user", object{"name": name}).ok()["user"].(object)["id"].(string)

@@ -71,7 +71,7 @@ func TestPageShowsTheWholeDocument(t *testing.T) {
 	}
 }
 
-// isShown reports what is missing about an operation in its section of the page.
+// isShown checks that a section of the page shows everything about an operation.
 func (d document) isShown(t *testing.T, page, method, path string, op object) {
 	t.Helper()
 	name := method + " " + path
@@ -126,7 +126,7 @@ func TestPageLeadsNowhereElse(t *testing.T) {
 			t.Errorf("the link %q leads nowhere", link)
 		}
 	}
-	// What the page's Content-Security-Policy would block.
+	// The page's Content-Security-Policy would block these.
 	for _, pattern := range []string{`(?i)(<script)`, `(?i)(<link)`, `(?i)(<img)`, `(?i)(<iframe)`, `(?i)(\ssrc=)`, `(?i)(@import)`, `(?i)(url\()`, `(?i)\s(on\w+=)`, `(?i)\s(style=)`, `(?i)(javascript:)`} {
 		if found := all(pattern, page); found != nil {
 			t.Errorf("the page holds %q", found)

@@ -341,8 +341,8 @@ func TestRestoredHistoryIsAnother(t *testing.T) {
 	}
 }
 
-// IDs assigned after the backup was taken are not assigned to something else after
-// that backup was restored in the same place.
+// IDs assigned after a backup was taken are not assigned to something else after that
+// backup is restored in the same place.
 func TestRestoreGivesNothingAgain(t *testing.T) {
 	for name, fresh := range engines {
 		t.Run(name, func(t *testing.T) {

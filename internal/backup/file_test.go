@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 )
 
-// lines returns a backup that ends after its header.
+// lines returns the uncompressed lines of a backup with only a header.
 func lines(t testing.TB, h Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -84,7 +84,7 @@ func TestDamagedBackupIsRecognised(t *testing.T) {
 			}
 		}
 	}
-	// Lines that someone changed and then recompressed.
+	// The lines are changed and compressed again.
 	var b bytes.Buffer
 	z, err := zstd.NewReader(bytes.NewReader(small(t, Options{})))
 	if err != nil {
@@ -340,8 +340,8 @@ func TestPartialFileOfAnotherIsNotWritten(t *testing.T) {
 	}
 }
 
-// FuzzRead: no input makes the reader panic, and whatever it accepts as a backup reads
-// the same after it is written again.
+// FuzzRead: no input makes the reader panic, and whatever it accepts as a backup can be
+// read again after it is rewritten.
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
 	w := newWriter(&b)

@@ -72,7 +72,7 @@ func TestCheckReportsWhatTheServerWould(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Test(t, func(t *testing.T) {
-				<-time.After(c.at) // it begins in the year 2000
+				<-time.After(c.at) // the bubble's clock starts in the year 2000
 				config, err := Load(file, nil)
 				if err != nil {
 					t.Fatal(err)

@@ -26,10 +26,11 @@ type device struct {
 	s    service
 	ask  control.Joining
 	link string
-	done chan control.Joined // its answer
+	done chan control.Joined // receives the result of the join
 }
 
-// arrive starts a device that asks to join and waits at its link until the test ends.
+// arrive returns a device that has asked to join and has received its link. It does not
+// wait for approval yet; see wait.
 func arrive(t *testing.T, s service, n uint64) *device {
 	t.Helper()
 	d := &device{t: t, s: s, done: make(chan control.Joined, 1), ask: control.Joining{
@@ -146,7 +147,7 @@ func TestAnswerWaitsForADeviceThatIsAway(t *testing.T) {
 	s := open(t)
 	put(t, s)
 	d := arrive(t, s, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // the approval is stored; nobody joins
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Approve stores the decision, and no device waits for it
 	defer cancel()
 	login, node, err := s.Logins.Approve(ctx, admin, "alice", d.link)
 	if err != nil || node != nil {
@@ -179,7 +180,7 @@ func TestRejectedDeviceIsToldWhy(t *testing.T) {
 		t.Errorf("still pending: %v", pending)
 	}
 	// A decision can be changed: the link is valid for an hour.
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // the approval is stored; nobody joins
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Approve stores the decision, and no device waits for it
 	defer cancel()
 	if login, _, err := s.Logins.Approve(ctx, admin, "alice", d.link); err != nil || login.ID != 1 || login.Rejected != "" {
 		t.Errorf("%+v, %v", login, err)
@@ -267,7 +268,7 @@ func TestStrangersKeepNobodyFromApprovingByCode(t *testing.T) {
 		stranger := arrive(t, s, 1000+i)
 		wg.Go(func() { _, _ = s.Joins.Join(ctx, mesh.Actor{Addr: fmt.Sprintf("2001:db8:0:%x::1", i)}, stranger.ask) })
 	}
-	until(t, func() bool { // the list is limited
+	until(t, func() bool { // the strangers push the device off the list, which is limited
 		return !slices.ContainsFunc(s.Logins.Pending(), func(l control.WaitingLogin) bool { return l.Code == d.code() })
 	})
 	if _, node, err := s.Logins.Approve(t.Context(), admin, "alice", d.code()); err != nil || node == nil {

@@ -28,8 +28,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/sweep"
 )
 
-// cluster is one database for several replicas in one synctest bubble. SQLite supports one
-// replica, so heartbeats are kept here.
+// cluster is one database for several replicas in one synctest bubble. SQLite supports
+// only one replica, so the heartbeats are kept in memory.
 type cluster struct {
 	store.Store
 
@@ -250,7 +250,7 @@ func (r *replica) metric(t *testing.T, name, label string) float64 {
 	return 0
 }
 
-// count returns how many events of a kind were ever committed.
+// count returns how many events of a kind have been committed, and by how many commands.
 func (c *cluster) count(t *testing.T, kind mesh.Kind) (events, commands int) {
 	t.Helper()
 	var after mesh.Revision

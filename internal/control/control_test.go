@@ -31,7 +31,7 @@ var admin = mesh.Actor{Kind: mesh.ActorServer}
 // sealer creates and opens the login links of all tests.
 var sealer = identity.NewLoginSealer(key.NewMachine())
 
-// service is a Service and its ledger.
+// service is a Service with its ledger and history.
 type service struct {
 	*control.Service
 	ledger  *ledger.Ledger

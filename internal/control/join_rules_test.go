@@ -84,7 +84,7 @@ func (d door) decideAt(now mesh.Time, j Joining) (verdict, []mesh.Event, error) 
 	return s.decideJoin(d.world, now, j, s.addresses(0))
 }
 
-// kinds returns events in a short form.
+// kinds returns the kinds of events, separated by spaces.
 func kinds(evs []mesh.Event) string {
 	var list []string
 	for _, e := range evs {
@@ -206,7 +206,8 @@ func checkAdmitted(t *testing.T, w *policy.World, j Joining, n *mesh.Node) {
 }
 
 // A client that registers twice with a single-use key, as "tailscale up --force-reauth"
-// may, gets one node. Nobody else can use the key, and the minute is not extended.
+// may, gets one node. Nobody else can use the key, and registering again does not extend
+// the minute.
 func TestSingleUseKeyIsAcceptedAgainFromItsMachineForAMinute(t *testing.T) {
 	d := newDoor()
 	key := issue(&d, mesh.PreAuthKey{ID: 20, User: 1, Expiry: joinNow.Add(time.Hour)})

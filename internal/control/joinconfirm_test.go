@@ -12,9 +12,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// A commit of another replica may be visible and not durable. A client that retries must
-// not be told that its registration or logout has succeeded until a commit of this replica
-// shows that it is durable.
+// A commit of another replica may be visible but not yet durable. A client that retries
+// must not be told that its registration or logout has succeeded until a commit of this
+// replica shows that it is durable.
 func TestKnownClientIsAcknowledgedOnlyWhenItsChangeIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -72,7 +72,8 @@ func TestMachineThatRegistersAllTheTimeIsSlowedDown(t *testing.T) {
 	}
 }
 
-// inAndOut logs in with a new key in even rounds and logs out in odd ones.
+// inAndOut returns a request that logs in with a new key in even rounds and logs out in
+// odd ones.
 func inAndOut(i int, j control.Joining, ephemeral bool) control.Joining {
 	j.NodeKey, j.Ephemeral = meshgen.NodeKey(uint64(1000+i/2)), ephemeral
 	if i%2 == 1 {

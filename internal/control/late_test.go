@@ -68,7 +68,8 @@ func TestNodeThatReportsAllTheTimeCommitsAtItsPace(t *testing.T) {
 	})
 }
 
-// Waiting reports are committed before the server stops, but not what the node withdrew.
+// Waiting reports are committed before the server stops, unless the node has withdrawn
+// them.
 func TestReportsThatWaitAreCommittedAtTheEnd(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{})
@@ -155,7 +156,7 @@ func TestCommitTakesTheNewestReport(t *testing.T) {
 		c.mu.Lock()
 		c.while = func() {
 			newer.Go(func() { report(32) })
-			<-time.After(time.Millisecond) // until it is reported
+			<-time.After(time.Millisecond) // gives the newer report time to arrive
 		}
 		c.mu.Unlock()
 		report(31)

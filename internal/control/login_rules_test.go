@@ -79,7 +79,7 @@ func TestOneSubscriberCannotFillTheWaitingRoom(t *testing.T) {
 			t.Errorf("%s: it loses a place to itself", name)
 		default:
 		}
-		for i := range maxWaiting/2 - 1 { // until no neighbourhood has more than the others
+		for i := range maxWaiting/2 - 1 { // until both networks have the same number
 			if !enters(&room, &WaitingLogin{Addr: fmt.Sprintf("192.0.2.%d", 2+i%250)}) {
 				t.Fatalf("%s: number %d of others is sent away", name, i)
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// put commits nodes. Ids, keys, names and addresses are derived from their order unless
-// they are set.
+// put commits nodes. Their IDs, keys and addresses are derived from their order, and so
+// are their names unless they are set.
 func put(t *testing.T, s service, nodes ...mesh.Node) {
 	t.Helper()
 	evs := []mesh.Event{mesh.UserPut{User: &mesh.User{ID: 1, Name: "alice"}}}
@@ -76,7 +76,7 @@ func TestNodesAreFoundByIDNameAndAddress(t *testing.T) {
 	put(t, s, mesh.Node{Name: "laptop"}, mesh.Node{Name: "7"}, mesh.Node{Name: "1"})
 	for ref, want := range map[string]mesh.NodeID{
 		"1": 1, "2": 2, "laptop": 1, "LapTop": 1, v4(2).String(): 2, v6(3).String(): 3, "::ffff:" + v4(1).String(): 1,
-		"7": 0, // a number is an id, even if it is the name of a node
+		"7": 0, // a number is an ID, even if it is the name of a node
 		"":  0, "lap": 0, "-1": 0, "100.64.9.9": 0, "laptop.example.com": 0,
 	} {
 		n, err := control.FindNode(s.ledger.World().Snapshot, ref)

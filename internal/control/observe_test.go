@@ -32,7 +32,7 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 		}
 		pass(3 * time.Second)
 		start, before := mesh.TimeOf(time.Now()), a.ledger.World().Rev
-		for i := range 60 { // after half an hour
+		for i := range 60 { // for half an hour
 			from := fmt.Sprintf("192.0.2.%d", i)
 			a.Observations.Observe(1, measured(10+i))
 			a.Observations.APIKeyUsed(created.ID, from)
@@ -66,7 +66,8 @@ func TestWhatOneReplicaObservesAllKnowAfterItsNextBeat(t *testing.T) {
 	})
 }
 
-// A node that moved has reported more to its new replica than the old one knows.
+// A node that moved has reported newer measurements to its new replica than the old one
+// has.
 func TestOlderObservationReplacesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -126,7 +127,7 @@ func TestWarningsFollowWhatTheClientSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check() // it was restarted
+		check() // a new disco key means that the client was restarted
 		if saved, _ := r.ledger.World().Facts.Get(1); saved == nil || len(saved.Warnings) > 0 {
 			t.Errorf("committed with the disco key: %+v", saved)
 		}
@@ -182,7 +183,7 @@ func TestANodeThatSaysMuchKeepsNobodyQuiet(t *testing.T) {
 		for id := mesh.NodeID(1); id <= 20; id++ {
 			a.Observations.Observe(id, measured(1))
 		}
-		pass(6 * time.Second) // from here on only the heartbeat has it
+		pass(6 * time.Second) // from now on, only the heartbeat contains the observations
 		for id := mesh.NodeID(3); id <= 20; id++ {
 			a.Observations.Observe(id, measured(2))
 		}

@@ -242,7 +242,7 @@ func TestUnconfirmedPolicyIsReverted(t *testing.T) {
 		pass(59 * time.Second)
 		wantPolicy(t, a.ledger, nobody, 1)
 		pass(3 * time.Second)
-		wantPolicy(t, a.ledger, "", 2) // there was none before
+		wantPolicy(t, a.ledger, "", 2) // there was no policy before
 		if _, err := a.Policies.Save(t.Context(), ada, draft(everyone)); err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestAnyReplicaRevertsOnce(t *testing.T) {
 			}
 		}
 		pass(30 * time.Second)
-		a.kill() // its author is gone
+		a.kill() // the replica that saved the policy dies
 		pass(33 * time.Second)
 		for _, r := range []*replica{b, third} {
 			wantPolicy(t, r.ledger, everyone, 3)
@@ -343,7 +343,7 @@ func TestStoredPolicyThatCannotBeReadIsNotInForce(t *testing.T) {
 		}
 		a.commit(t, mesh.PolicyPut{Policy: &mesh.Policy{Version: 2, Text: `{"tomorrow": true}`, Source: "api"}})
 		for _, id := range []store.ReplicaID{"a", "b"} {
-			if id == "b" { // it never saw the version that was in force before
+			if id == "b" { // b never saw the version that was active before
 				a.kill()
 				a = c.start(t, id, "")
 			}

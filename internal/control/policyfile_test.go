@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 )
 
-// policyAt writes a policy file. Each has a different size, because file times do not
-// follow the test's clock.
+// policyAt writes a policy file. Its size must differ from that of the previous one,
+// because file times do not follow the test's clock.
 func policyAt(t *testing.T, path, text string) string {
 	t.Helper()
 	if path == "" {

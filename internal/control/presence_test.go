@@ -131,7 +131,7 @@ func TestPresenceSurvivesAnOutageAndSharesCommands(t *testing.T) {
 				t.Fatalf("node %d is still offline", id)
 			}
 		}
-		pass(8 * time.Second) // it might have connected to another replica in the meantime
+		pass(8 * time.Second) // the node might have connected to another replica in the meantime
 		r.want(t, nodes+1, "offline")
 		if n, _ := r.ledger.World().Nodes.Get(nodes + 1); time.Since(n.Presence.LastSeen.Time()) < 10*time.Minute {
 			t.Errorf("a node that left during the outage was last seen at %v", n.Presence.LastSeen.Time())
@@ -252,8 +252,8 @@ func TestStopLeavesNodesOnline(t *testing.T) {
 	})
 }
 
-// Whatever happens, in the end a node is online if the newest stream that it opened on some
-// replica is open, and it is shown on such a replica.
+// Whatever happens, a node ends up online if the newest stream that it opened on any
+// replica is still open, and it is shown on such a replica.
 func TestWorldShowsTheStreamsThatAreThere(t *testing.T) {
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {

@@ -62,8 +62,8 @@ func TestRouteToANodeOutsideThePrefixIsRefused(t *testing.T) {
 	}
 }
 
-// Nodes that were stored with such routes lose them at the first sweep, and they cannot be
-// enabled again.
+// Nodes that were stored with routes over the mesh lose them at the first sweep, and
+// nobody can enable these routes again.
 func TestStoredRoutesOverTheMeshAreDisabled(t *testing.T) {
 	s := open(t)
 	routes := nets("10.1.0.0/16", "100.64.0.1/32")

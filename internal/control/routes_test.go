@@ -65,7 +65,7 @@ func (s service) routeID(t *testing.T, node mesh.NodeID, prefix string) mesh.Rou
 	return r.ID
 }
 
-// A route waits for approval, is used while it is announced, and keeps its id and approval
+// A route waits for approval, is used while it is announced, and keeps its ID and approval
 // while it is not.
 func TestRouteFromAnnouncementToDeletion(t *testing.T) {
 	s := open(t)
@@ -119,7 +119,7 @@ func TestRoutesToTheInternetGoTogether(t *testing.T) {
 	s.wantRoutes(t, "approved before they are announced", "1 0.0.0.0/0 a, 1 ::/0 a, 2 0.0.0.0/0 e, 2 ::/0 e")
 }
 
-// The whole list of a node's routes is replaced.
+// Approving routes replaces the whole list of a node's approved routes.
 func TestApprovedRoutesAreExactlyThese(t *testing.T) {
 	s := open(t)
 	put(t, s, mesh.Node{Presence: mesh.Presence{Online: true}})

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/secrets"
 )
 
-// startedAt is a directory in which the server is started. Several share a database.
+// startedAt is a replica with its own directory. Several replicas share a database.
 type startedAt struct {
 	t *testing.T
 	c secrets.Config
@@ -123,7 +123,7 @@ func TestNoiseKeyThatWasCutShortIsMadeAgainWhileNobodyKnowsIt(t *testing.T) {
 
 func TestSealedNoiseKeyIsSharedByAllReplicas(t *testing.T) {
 	s := open(t)
-	first, second := startAt(t, s, sealKey), startAt(t, s, otherSealKey) // the same bytes
+	first, second := startAt(t, s, sealKey), startAt(t, s, otherSealKey) // two encodings of the same key
 	k := first.starts()
 	if !second.starts().Equal(k) || !first.starts().Equal(k) {
 		t.Error("the replicas have different keys")

@@ -15,7 +15,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// The nodes of all tests about sessions. The users are user1 and user2.
+// These are the nodes of all tests about sessions. The users are user1 and user2.
 const (
 	laptop1 mesh.NodeID = iota + 1 // of user1
 	laptop2                        // of user2
@@ -24,7 +24,7 @@ const (
 	second1                        // of user1
 )
 
-// sessions fills a mesh with a policy that has these SSH rules.
+// sessions commits the nodes and a policy with these SSH rules.
 func sessions(t *testing.T, commit func(*testing.T, ...mesh.Event), rules string) {
 	t.Helper()
 	tagged := func(id mesh.NodeID, tag string) mesh.Event {
@@ -129,7 +129,7 @@ func TestFirstRuleOfSSHThatFitsDecides(t *testing.T) {
 		{server, builder, "build", control.SSHReject},
 		{laptop1, second1, "ana", control.SSHAskAgain},
 		{laptop1, laptop2, "ana", control.SSHReject},
-		{laptop1, second1, "a\x1b[2Jb", control.SSHReject}, // administrators would see it
+		{laptop1, second1, "a\x1b[2Jb", control.SSHReject}, // the user name is shown to administrators
 		{99, server, "deploy", control.SSHReject},
 	} {
 		if got := asks(t, s.Service, question(c.src, c.dst, c.user)); got.Verdict != c.want || (got.Message == "") != (c.want == control.SSHAccept) {
@@ -170,7 +170,7 @@ func TestApprovalHoldsForItsPeriodWhereItWasGiven(t *testing.T) {
 		if len(list) != 1 || list[0].Code != q.Code() || list[0].Src != laptop1 || list[0].Dst != server || list[0].User != "root" {
 			t.Fatalf("pending: %+v", list)
 		}
-		<-time.After(150 * time.Second) // held more than once
+		<-time.After(150 * time.Second) // long enough for the server to hold several requests
 		g, err := s.SSH.Approve(t.Context(), mesh.Actor{Kind: mesh.ActorUser, Name: "carla"}, strings.ToLower(q.Code()))
 		if err != nil || g.By != "user:carla" || g.Until.Sub(g.GrantedAt) != 20*time.Minute {
 			t.Fatalf("%+v, %v", g, err)

@@ -21,11 +21,11 @@ func TestNodesOfAKilledReplicaAreOfflineSixteenSecondsLater(t *testing.T) {
 		pass(time.Minute)
 		a.kill()
 		pass(time.Second)
-		b.presence.Opened(1, 1) // one connects at once, one late
+		b.presence.Opened(1, 1) // node 1 reconnects at once, node 2 late
 		pass(13 * time.Second)
 		b.want(t, 2, "a2")
 		b.presence.Opened(2, 2)
-		pass(5 * time.Second) // sixteen seconds and one heartbeat interval
+		pass(5 * time.Second) // 19 seconds after the kill: more than 16 seconds and a heartbeat interval
 		b.want(t, 1, "b1")
 		b.want(t, 2, "b2")
 		b.want(t, 3, "offline")

@@ -34,7 +34,7 @@ type twins struct {
 	steps          []string // since the last comparison
 	onTrial        bool
 	keys           uint64 // number of issued keys
-	granted        int    // joins with requested tags
+	granted        int    // number of joins that were granted the requested tags
 }
 
 // both performs an operation on both servers, which must agree on whether it is refused.
@@ -103,8 +103,8 @@ func (w *twins) policy() string {
 	return string(text)
 }
 
-// networks returns networks of a single router. With several, the primary would depend on
-// which came first.
+// networks returns the networks that a node may announce. No two nodes share a subnet:
+// the primary would depend on which node came first.
 func networks(id mesh.NodeID) []string {
 	return []string{fmt.Sprintf("10.%d.0.0/16", id), fmt.Sprintf("10.%d.7.0/24", id), fmt.Sprintf("192.168.%d.0/24", id), "0.0.0.0/0", "::/0"}
 }

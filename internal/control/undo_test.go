@@ -22,7 +22,7 @@ func TestRevertWithdrawsRoutesApprovedOnTrial(t *testing.T) {
 
 	save(t, s, temporary(`{"acls": [], "autoApprovers": {"routes": {"10.0.0.0/8": ["alice"]}, "exitNode": ["alice"]}}`))
 	announce(t, s, 2, "10.1.0.0/16", "0.0.0.0/0", "::/0")
-	announce(t, s, 2) // it stays approved while it is not announced
+	announce(t, s, 2) // the routes of node 2 stay approved while it does not announce them
 	enable(t, s, 1, "10.2.0.0/16", true)
 	enable(t, s, 1, "10.3.0.0/16", false)
 	s.wantRoutes(t, "on trial", "1 10.1.0.0/16 a e p, 1 10.2.0.0/16 a e p, 1 10.3.0.0/16 a, 1 192.168.1.0/24 a e p, "+

@@ -6,7 +6,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 )
 
-// Devices identify users by e-mail address, or by name if they have none.
+// Devices identify a user by e-mail address or, if there is none, by name.
 func TestNobodyIsKnownAsSomebodyElse(t *testing.T) {
 	s := open(t)
 	for _, u := range []control.NewUser{{Name: "ann", Email: "ann@example.com"}, {Name: "bob"}, {Name: "carl@example.com", Email: "Carl@example.com"}} {

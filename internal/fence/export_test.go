@@ -9,8 +9,8 @@ import (
 // Via makes a fence send its requests through a transport of the test.
 func (f *Fence) Via(t http.RoundTripper) { f.http.client.Transport = t }
 
-// Asked asks the first peer. It returns why the peer is not considered to have the
-// database, or nil if it is.
+// Asked asks the first peer. It returns nil if the peer counts as having the database,
+// and otherwise the reason why not.
 func (f *Fence) Asked(ctx context.Context) error {
 	peers := f.config.Peers()
 	a, err := f.http.ask(ctx, f.config.Key, peers[0])

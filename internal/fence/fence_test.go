@@ -108,7 +108,7 @@ func (r *replica) outage(ago time.Duration) {
 	r.fresh.Last = r.fresh.Last.Add(-ago)
 }
 
-// freshness is updated on every call while the database is reachable.
+// freshness returns the freshness of the replica, after updating it if the database is reachable.
 func (r *replica) freshness() ledger.Freshness {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,8 +161,8 @@ func (c *cluster) after(d time.Duration, closed, leave bool) {
 func TestReplicaThatWasPausedIsClosedUntilItKnowsThatNobodyChangedAnything(t *testing.T) {
 	for name, c := range map[string]struct {
 		others func(b *replica)
-		opens  bool // after the others have answered
-		hides  bool // the others stop answering
+		opens  bool // whether the fence opens after the others have answered
+		hides  bool // whether the others stop answering later
 	}{
 		"another has the database":              {others: func(*replica) {}},
 		"another has it since a moment ago":     {others: func(b *replica) { b.outage(10 * time.Second) }},
@@ -176,7 +176,7 @@ func TestReplicaThatWasPausedIsClosedUntilItKnowsThatNobodyChangedAnything(t *te
 				cluster := newCluster(t, "a", "b")
 				a, b := cluster.replicas[0], cluster.replicas[1]
 				cluster.after(time.Minute, false, false)
-				a.away.Store(true) // the time of its last read of the log
+				a.away.Store(true) // a has read the log for the last time
 				cluster.after(100*time.Millisecond, false, false)
 				c.others(b)
 				b.freshness()
@@ -336,7 +336,7 @@ func TestReplicaThatRestartsIsStillAsked(t *testing.T) {
 		c.after(10*time.Second, true, true)
 		c.restart(b)
 		b.hidden.Store(false)
-		for range 600 { // also while b has not had the database for long
+		for range 600 { // even at first, when b has had the database only for a short time
 			c.after(100*time.Millisecond, true, true)
 		}
 		if got := a.Unreachable(); len(got) > 0 {

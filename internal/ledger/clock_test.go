@@ -19,8 +19,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
-// shiftable gives a role of a database a clock that shift moves. PostgreSQL finds that
-// function before its own, but only for this role.
+// shiftable creates a database role with its own clock, which shift moves. The role's
+// search path makes PostgreSQL use a different clock_timestamp function.
 func shiftable(t *testing.T, database string) (role string, shift func(by string)) {
 	t.Helper()
 	role = database + "_shifted"

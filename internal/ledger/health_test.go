@@ -99,8 +99,8 @@ func (l *lines) count(phrase string) int {
 
 func logTo(l *lines) *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// recovers checks that l becomes healthy, stays so for the next heartbeats, and logs that
-// once.
+// recovers checks that l becomes healthy and accepts a commit, and that the log reports
+// one recovery and at most a few failures.
 func recovers(t *testing.T, l *ledger.Ledger, log *lines) {
 	t.Helper()
 	eventually(t, "health returns", func() bool { return l.Status().Health() == nil })

@@ -20,7 +20,7 @@ import (
 type weak struct {
 	store.Store
 	others int          // number of other replicas with heartbeats
-	ahead  atomic.Int64 // their revision
+	ahead  atomic.Int64 // revision of the other replicas
 	mute   atomic.Bool
 	unread atomic.Bool
 }

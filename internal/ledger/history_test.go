@@ -60,7 +60,7 @@ func TestReplacedHistoryIsNoticed(t *testing.T) {
 	}
 }
 
-// asleep is the store of a replica that was paused.
+// asleep is a store whose log can be made unreadable, as if the replica were paused.
 type asleep struct {
 	store.Store
 	sleeping atomic.Bool
@@ -107,8 +107,8 @@ func (g *gone) Lock(ctx context.Context, after mesh.Revision, id store.BatchID, 
 	return store.ErrUnavailable
 }
 
-// A name that only another command of the same batch takes is not taken if the batch cannot
-// be written.
+// If a batch cannot be written, all of its commands fail as unavailable. None is refused
+// because of a name that only another command of the batch takes.
 func TestRefusalOfALostBatchIsNotBelieved(t *testing.T) {
 	st := &full{Store: openSQLite(t)}
 	l := run(t, ledger.Config{Store: st})

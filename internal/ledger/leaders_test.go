@@ -13,8 +13,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// A change of the primary router is recorded in the same revision, but no other change of a
-// router.
+// A change of the primary router is recorded in the revision that causes it. Other changes
+// to routers are not recorded.
 func TestEveryLeaderIsRecordedOnce(t *testing.T) {
 	st := openSQLite(t)
 	l := run(t, ledger.Config{Store: st, History: st.(history.Store)})

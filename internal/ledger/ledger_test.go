@@ -63,7 +63,7 @@ func openSQLite(t testing.TB) store.Store {
 	return st
 }
 
-// durable starts a separate server with fsync on.
+// durable starts a separate PostgreSQL server with fsync on.
 func durable(t testing.TB) *pgtest.Server {
 	t.Helper()
 	s, err := pgtest.Start(pgtest.Options{Durable: true})
@@ -132,7 +132,7 @@ func addUser(name string) ledger.Decide {
 	}
 }
 
-// newNode returns a node with the next address and a free name.
+// newNode returns a command that creates a node with the next address and a free name.
 func newNode(seed uint64) ledger.Decide {
 	return func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		id := w.Counters.Node + 1

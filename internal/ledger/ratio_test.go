@@ -88,7 +88,8 @@ func rate(t *testing.T, l *ledger.Ledger) float64 {
 	return float64(sum) / time.Since(start).Seconds()
 }
 
-// bareRate writes the same rows with pgx and nothing else.
+// bareRate writes the same rows with pgx alone and returns how many changes it writes per
+// second.
 func bareRate(t *testing.T, own *pgtest.Server, name string) float64 {
 	t.Helper()
 	ctx := t.Context()

@@ -55,7 +55,8 @@ func (s *stalled) stall(names string) {
 	if names == "" {
 		return
 	}
-	// Commits start to wait when another process of the server has read it too.
+	// Commits wait for the standby only after another server process has also read the
+	// setting.
 	eventually(s.t, "commits wait for the standby", s.holdsCommits)
 }
 
@@ -96,7 +97,7 @@ func (s *stalled) waits() bool {
 	return s.ask("SELECT count(*)::text FROM (SELECT "+waiting+") w") != "0"
 }
 
-// replica starts a ledger that gives up soon.
+// replica starts a ledger with short timeouts.
 func (s *stalled) replica() *ledger.Ledger {
 	s.t.Helper()
 	st, err := sqlstore.OpenPostgres(s.t.Context(), sqlstore.PostgresConfig{

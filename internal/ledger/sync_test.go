@@ -59,7 +59,7 @@ func TestReplicaThatMustLoadIsUnavailableMeanwhile(t *testing.T) {
 	wg.Go(func() { _ = late.Run(ctx) })
 	defer wg.Wait()
 	defer cancel()
-	// It has just reloaded its state and may not do so again yet.
+	// The replica has just reloaded its state and may not do so again yet.
 	if _, err := late.Commit(t.Context(), server, addUser("late")); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, store.ErrPruned) {
 		t.Fatalf("answered %v", err)
 	}

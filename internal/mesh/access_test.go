@@ -33,7 +33,8 @@ func TestAccessAllowsWhatRoleAndScopesOpen(t *testing.T) {
 	}
 }
 
-// One access covers another if and only if it allows everything that the other does.
+// An access covers another only if it allows everything that the other does. Every access
+// covers itself.
 func TestAccessCoversWhatItAllows(t *testing.T) {
 	var all []mesh.Access
 	for _, role := range mesh.Roles() {

@@ -69,7 +69,7 @@ func TestNextAddrTakesTheFirstFreeAfterStart(t *testing.T) {
 		{"fd7a:115c:a1e0::/48", "fd7a:115c:a1e0:ab11:ffff:ffff:ffff:ffff", nil, "fd7a:115c:a1e0:ab13::"},
 		{"fd7a:115c:a1e0::/48", "fd7a:115c:a1e0:ffff:ffff:ffff:ffff:fffe", nil, "fd7a:115c:a1e0::1"},
 		{"10.0.0.0/30", "10.0.0.2", taken("10.0.0.2"), "10.0.0.1"},
-		{"10.0.0.0/30", "10.0.0.2", taken("10.0.0.1"), "10.0.0.2"}, // the start itself is the last that is left
+		{"10.0.0.0/30", "10.0.0.2", taken("10.0.0.1"), "10.0.0.2"}, // only the start itself is free
 		{"10.0.0.0/30", "", taken("10.0.0.1", "10.0.0.2"), ""},
 		{"10.0.0.0/30", "10.0.0.1", taken("10.0.0.1", "10.0.0.2"), ""},
 		{"10.0.0.0/31", "", nil, ""},
@@ -77,7 +77,7 @@ func TestNextAddrTakesTheFirstFreeAfterStart(t *testing.T) {
 		{"fd00::/128", "", nil, ""},
 		{"100.100.100.0/24", "", nil, ""}, // only ranges that clients use themselves
 		{"100.115.92.0/24", "100.115.92.9", nil, ""},
-		{"255.255.255.248/29", "255.255.255.254", nil, "255.255.255.249"}, // at the end of all addresses
+		{"255.255.255.248/29", "255.255.255.254", nil, "255.255.255.249"}, // the last IPv4 addresses
 		{"ffff:ffff:ffff:ffff:ffff:ffff:ffff:fff8/125", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe", nil, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fff9"},
 		{"0.0.0.0/0", "255.255.255.255", nil, "0.0.0.1"},
 	} {

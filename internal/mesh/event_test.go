@@ -48,12 +48,12 @@ func TestEventsListsEveryEvent(t *testing.T) {
 	}
 }
 
-// An id that no counter covers would be reused for another object.
+// An ID that no counter covers would be reused for another object.
 func TestEveryObjectRaisesACounter(t *testing.T) {
 	objects := 0
 	for _, e := range mesh.Events() {
 		if _, ok := e.(mesh.NodeFacts); ok || !strings.HasSuffix(string(e.Kind()), ".put") {
-			continue // the id is the node's
+			continue // the ID is the node's
 		}
 		var c mesh.Counters
 		if c.Count(meshgen.Fill(e)); c == (mesh.Counters{}) {

@@ -20,7 +20,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
-// model is the simplest structure that can hold the same facts.
+// model is the simplest structure that can hold the same data.
 type model struct {
 	users map[mesh.UserID]mesh.User
 	nodes map[mesh.NodeID]mesh.Node

@@ -12,13 +12,13 @@ func TestRoutesMayNotOverlapTheMesh(t *testing.T) {
 	narrow := mesh.ReservedFor(netip.MustParsePrefix("100.64.0.0/16"), netip.MustParsePrefix("fd7a:115c:a1e0:1::/64"))
 	for _, c := range []struct {
 		route        string
-		wide, narrow bool // whether it is refused
+		wide, narrow bool // whether it is refused in a wide and in a narrow mesh
 	}{
 		{"100.64.0.1/32", true, true},
 		{"100.64.0.0/24", true, true},
 		{"100.64.0.0/10", true, true},
 		{"100.64.0.0/16", true, true},
-		{"100.65.0.0/16", true, false}, // a network of the provider beside a smaller mesh
+		{"100.65.0.0/16", true, false}, // outside a smaller mesh, it may be a network of the internet provider
 		{"100.0.0.0/8", true, true},
 		{"64.0.0.0/2", true, true},
 		{"0.0.0.0/1", true, true},
@@ -33,7 +33,7 @@ func TestRoutesMayNotOverlapTheMesh(t *testing.T) {
 		{"192.168.7.0/24", false, false},
 		{"fd7a:115c:a1e0::1/128", true, false},
 		{"fd7a:115c:a1e0:1::1/128", true, true},
-		{"fd7a:115c:a1e0::53/128", true, true}, // the resolver again
+		{"fd7a:115c:a1e0::53/128", true, true}, // the clients' resolver over IPv6
 		{"fd7a:115c:a1e0::/48", true, true},
 		{"fd00::/8", true, true},
 		{"fc00::/7", true, true},

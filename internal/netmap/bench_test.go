@@ -24,7 +24,8 @@ func large() (from, to *netmap.Scene) {
 	return from, scene(after, from)
 }
 
-// An endpoint change, for all viewers of a class.
+// BenchmarkShared measures the update for an endpoint change, which all viewers of a
+// class share.
 func BenchmarkShared(b *testing.B) {
 	from, to := large()
 	viewer, _ := to.Nodes.Get(1)
@@ -35,7 +36,7 @@ func BenchmarkShared(b *testing.B) {
 	}
 }
 
-// The same without knowing which node changed.
+// BenchmarkSharedWithoutHint measures the same without knowing which node changed.
 func BenchmarkSharedWithoutHint(b *testing.B) {
 	from, to := large()
 	viewer, _ := to.Nodes.Get(1)
@@ -53,7 +54,8 @@ func BenchmarkFull(b *testing.B) {
 	}
 }
 
-// A running server does this once a minute if something changes.
+// BenchmarkVerifyUpdate measures what a running server does once a minute if something
+// changes.
 func BenchmarkVerifyUpdate(b *testing.B) {
 	from, to := large()
 	v := netmap.Viewer{Node: 1, Compress: true}
@@ -68,7 +70,8 @@ func BenchmarkVerifyUpdate(b *testing.B) {
 	}
 }
 
-// A running server does this once a minute if nodes connect.
+// BenchmarkVerifyFull measures what a running server does once a minute if nodes
+// connect.
 func BenchmarkVerifyFull(b *testing.B) {
 	_, to := large()
 	v := netmap.Viewer{Node: 1, Compress: true}

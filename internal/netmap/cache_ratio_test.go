@@ -40,8 +40,8 @@ func household(id mesh.NodeID, users int) *mesh.Node {
 	return n
 }
 
-// round measures the cost of sending every viewer a change, and of sending every viewer a
-// full map.
+// round measures the cost of sending every viewer a change, and of sending every tenth
+// viewer a full map.
 func round(t *testing.T, from *netmap.Scene) (change, full time.Duration) {
 	t.Helper()
 	cache := netmap.NewCache("")

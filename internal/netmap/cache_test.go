@@ -46,7 +46,8 @@ func TestSharedUpdatesMakeTheFullMap(t *testing.T) {
 	}
 }
 
-// checkShared returns 1 if a viewer is sent a shared message.
+// checkShared checks that a shared message gives a viewer the same map as a full map
+// would. It returns 1 if the viewer is sent a shared message, and 0 otherwise.
 func checkShared(t *testing.T, c *Cache, from, to *Scene, before, after *mesh.Node, touched []mesh.NodeID) int {
 	t.Helper()
 	d := c.delta(from, to, from.Viewpoint(before), to.Viewpoint(after), touched)

@@ -114,7 +114,8 @@ func (c *client) local() (*netipx.IPSet, error) {
 	return b.IPSet()
 }
 
-// hasCap looks up the address among the peers that the client was sent.
+// hasCap reports whether the peer with this address has a capability, according to what
+// the client was sent.
 func (c *client) hasCap(src netip.Addr, name tailcfg.NodeCapability) bool {
 	for _, peer := range c.sent.Peers {
 		if slices.Contains(peer.Addresses, netip.PrefixFrom(src, src.BitLen())) {
@@ -388,7 +389,7 @@ func TestClientsAllowWhatThePolicyAllows(t *testing.T) {
 	}
 }
 
-// nodes returns a world with each node replaced.
+// nodes returns a world in which each node is changed by replace.
 func (w world) nodes(replace func(*mesh.Node)) world {
 	s := w.snapshot
 	for n := range w.snapshot.Nodes.All() {
@@ -417,7 +418,8 @@ func eachRange(sent *tailcfg.MapResponse, change func(*tailcfg.NetPortRange)) {
 	}
 }
 
-// wider returns an address, prefix or range that includes one more.
+// wider returns a range that includes one more address than text. Any address ("*") stays
+// as it is.
 func wider(text string) string {
 	if text == "*" {
 		return text

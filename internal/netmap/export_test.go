@@ -7,7 +7,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// Names for tests outside the package.
+// These are exported for tests outside the package.
 var (
 	Shared       = shared
 	SharedServes = sharedServes

@@ -136,7 +136,7 @@ func TestClassesAreBoundedByTheDocument(t *testing.T) {
 	for n := range w.Nodes.All() {
 		classes[w.Class(n)] = true
 	}
-	// The groups, nodes with tag:t0, nodes with other tags.
+	// One class for each group, one for tag:t0 and one for the other tags.
 	if len(classes) > groups+2 || len(classes) < groups {
 		t.Errorf("5,000 users and %d selectors make %d classes", groups+1, len(classes))
 	}

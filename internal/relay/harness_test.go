@@ -66,7 +66,7 @@ func start(t testing.TB, c relay.ServerConfig) *running {
 	return r
 }
 
-// newServer returns a relay that has no clients.
+// newServer returns a relay that does not listen yet.
 func newServer(t *testing.T, stunAddr string) *relay.Server {
 	t.Helper()
 	s, err := relay.NewServer(relay.ServerConfig{
@@ -78,7 +78,7 @@ func newServer(t *testing.T, stunAddr string) *relay.Server {
 	return s
 }
 
-// value returns the sum of a metric over all labels.
+// value returns the value of a gauge or counter without labels.
 func (r *running) value(t *testing.T, name string) float64 {
 	t.Helper()
 	families, err := r.metrics.Gather()

@@ -299,8 +299,8 @@ func serverKey(r *running) []byte {
 	return r.key.Public().AppendTo(append(frame, derp.Magic...))
 }
 
-// upgrade sends a client's upgrade request, followed by the early bytes, and reads the
-// response, if there is one.
+// upgrade sends a client's upgrade request, followed by the early bytes. It reads the
+// response only if there are no early bytes.
 func upgrade(t *testing.T, r *running, header string, early ...byte) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.web.Listener.Addr().String())

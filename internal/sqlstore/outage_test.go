@@ -232,7 +232,7 @@ func TestExhaustedPoolIsNamed(t *testing.T) {
 		t.Errorf("a busy pool stopped the heartbeats: %v", err)
 	}
 	close(done)
-	says(t, <-ended) // it held the head row for too long
+	says(t, <-ended) // the transaction held the head row for too long
 	heals(t, s)
 }
 

@@ -74,7 +74,8 @@ func TestUnknownTypesAreNotStored(t *testing.T) {
 	bind("x", struct{ Share float64 }{})
 }
 
-// In rows older than a migration, a new column holds the migration's default, the empty text.
+// In rows older than a migration, a new column holds the migration's default, the empty
+// string.
 func TestUnsetStructsAreStoredAsEmptyText(t *testing.T) {
 	type remark struct {
 		Text string `json:"text"`

@@ -168,7 +168,7 @@ func (r *reader) next() (m tailcfg.MapResponse, text string) {
 func TestSplicedMapIsTheFullMap(t *testing.T) {
 	b := newBench(t, 700)
 	b.commit(mesh.NodeGone{ID: 65}, mesh.NodeGone{ID: 64})
-	for id := range 62 { // a whole block is missing, so that a comma is left out
+	for id := range 62 { // a whole block is empty, so it must not leave a comma behind
 		b.commit(mesh.NodeGone{ID: mesh.NodeID(130 + id)})
 	}
 	b.commit(mesh.NodeGone{ID: 128}, mesh.NodeGone{ID: 129})
@@ -211,7 +211,7 @@ func TestChangesReachViewersAsPatches(t *testing.T) {
 	b.commit(mesh.NodePut{Node: meshgen.Node(4, 1)})
 	for name, r := range map[string]*reader{"one": one, "two": two} {
 		if m, text := r.next(); len(m.PeersChanged) != 1 || m.PeersChanged[0].ID != 4 || len(m.UserProfiles) != 1 {
-			t.Fatalf("%s hears %s", name, text) // viewers are not sent their own endpoints
+			t.Fatalf("%s hears %s", name, text) // a viewer is not sent its own endpoints, so this is the next message for both
 		}
 	}
 	b.commit(mesh.NodeGone{ID: 4})
@@ -259,7 +259,7 @@ func TestStreamEndsWhenAnotherReplicaHoldsTheNode(t *testing.T) {
 	conn := b.hub.Conn(1)
 	b.commit(mesh.Online{ID: 1, Replica: "other", Conn: 5, At: meshgen.Start}) // an older claim, from before this stream
 	b.commit(mesh.Online{ID: 1, Replica: string(b.ledger.Cluster().Self().ID), Conn: conn, At: meshgen.Start})
-	for b.hub.Rev(1) < b.ledger.World().Rev { // a stream that skipped the world with its own claim is ended when it falls silent
+	for b.hub.Rev(1) < b.ledger.World().Rev { // a stream that skipped the world with its own claim would end
 		runtime.Gosched()
 	}
 	b.commit(mesh.Offline{ID: 1, At: meshgen.Start}) // a mistake that presence corrects

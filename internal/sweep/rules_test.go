@@ -19,7 +19,7 @@ func world(evs ...mesh.Event) *mesh.Snapshot {
 	return s
 }
 
-// nodeOf returns the event of a node with a change.
+// nodeOf returns the event that creates a node, after applying change to the node.
 func nodeOf(id mesh.NodeID, change func(*mesh.Node)) mesh.Event {
 	n := meshgen.Node(id, 1)
 	change(n)

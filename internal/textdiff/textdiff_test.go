@@ -34,7 +34,7 @@ func TestDiffReadsAsDiffOfTheSystem(t *testing.T) {
 	}
 }
 
-// For any texts, patch turns the first into the second.
+// For any two texts, the program patch turns the first into the second.
 func TestDiffIsWhatPatchUnderstands(t *testing.T) {
 	patch, err := exec.LookPath("patch")
 	if err != nil {
@@ -67,7 +67,7 @@ func TestDiffIsWhatPatchUnderstands(t *testing.T) {
 			t.Fatalf("patch: %v\n%s\n%s", err, out, diff)
 		}
 		got, err := os.ReadFile(file)
-		if err != nil && to != "" { // patch removes empty texts
+		if err != nil && to != "" { // patch deletes files that become empty
 			t.Fatal(err)
 		}
 		if string(got) != to {

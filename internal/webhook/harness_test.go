@@ -165,7 +165,8 @@ func (r *replica) webhook(id mesh.WebhookID) *mesh.Webhook {
 	return w
 }
 
-// wanted returns the ids of all events since a webhook was created.
+// wanted returns the IDs of all events since a webhook was created that the webhook
+// selects.
 func (r *replica) wanted(w *mesh.Webhook) (ids []string) {
 	r.t.Helper()
 	rows, err := r.History.Changes(r.t.Context(), history.Position{Rev: w.Progress.Rev, Index: w.Progress.Index}, r.ledger.World().Rev, 100_000)
@@ -236,8 +237,8 @@ type receiver struct {
 	header map[string]string // header of its responses
 	slow   time.Duration
 	held   chan struct{} // if set, responses wait until it is closed
-	asked  int           // how often
-	taken  []string      // ids of events, in the order of arrival
+	asked  int           // number of requests
+	taken  []string      // IDs of events, in the order of arrival
 	names  []string      // names of these events
 	types  []string
 }
@@ -311,10 +312,10 @@ func (r *receiver) requests() int {
 	return r.asked
 }
 
-// eventually polls until a condition becomes true. patience is the timeout for what takes
-// an instant unless the machine is busy.
+// patience is the timeout for operations that take an instant unless the machine is busy.
 const patience = time.Minute
 
+// eventually polls until ok returns true.
 func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !ok(); {

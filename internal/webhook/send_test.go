@@ -120,7 +120,7 @@ func TestReceiverIsTestedOnceAtATime(t *testing.T) {
 	if _, err := r.Webhooks.Change(t.Context(), admin, w.ID, control.WebhookChange{URL: &rec.URL, Events: &[]string{"policy.*"}}); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // another is possible after the first
+	for range 2 { // a second test is possible once the first has ended
 		var first sync.WaitGroup
 		first.Go(func() {
 			if a, err := r.Webhooks.Test(t.Context(), admin, w.ID); err != nil || !a.Delivered {

@@ -100,7 +100,7 @@ func TestReplayedHandshakeGivesNoAccess(t *testing.T) {
 	if status != http.StatusSwitchingProtocols {
 		t.Fatal(status)
 	}
-	frame := make([]byte, 3+64) // has the form of an encrypted record
+	frame := make([]byte, 3+64) // looks like an encrypted record
 	frame[0] = 4
 	binary.BigEndian.PutUint16(frame[1:], 64)
 	_, _ = replay.Write(frame)

@@ -420,7 +420,7 @@ func (c *client) joins(changes object) tailcfg.RegisterResponse {
 	return out
 }
 
-// until polls until another goroutine has done something.
+// until polls until done returns true.
 func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)

@@ -43,7 +43,7 @@ func TestNothingThatANodeSaysCostsOthersTheirMap(t *testing.T) {
 	victim := s.client()
 	victim.joins(withKey(text))
 	for peers, changes := range []object{
-		{"Expiry": "9999-12-31T23:59:59-12:00"}, // the year 10000 in UTC, which has no text form
+		{"Expiry": "9999-12-31T23:59:59-12:00"}, // the year 10000 in UTC, which RFC 3339 cannot express
 		{"Version": int64(1) << 40},
 		{"Hostinfo": object{"Hostname": "x", "Location": object{"Priority": int64(1) << 40}}},
 		{"Hostinfo": object{"Hostname": strings.Repeat("x", 10_000), "Services": "none"}},

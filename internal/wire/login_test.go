@@ -213,7 +213,7 @@ func TestLinkOfAnotherDeviceIsNotFollowed(t *testing.T) {
 
 func TestCrowdOfStrangersDoesNotFillTheList(t *testing.T) {
 	s, _ := open(t, options{})
-	const ofOne, requests = 64, 4 // per address; concurrent ones per connection
+	const ofOne, requests = 64, 4 // logins per address, and concurrent requests per connection
 	c, sealer := s.client(), identity.NewLoginSealer(s.noise)
 	link := func() string {
 		c.node = key.NewNode()

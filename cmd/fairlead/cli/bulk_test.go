@@ -12,8 +12,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 )
 
-// crowd has n nodes. It responds to the first bulk changes, as many as answers says, and fails the
-// rest.
+// crowd is a server with n nodes. It responds to the first bulk changes, as many as answers, and
+// fails all later ones.
 func crowd(n, answers int, sizes *[]int) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/node", func(w http.ResponseWriter, _ *http.Request) {

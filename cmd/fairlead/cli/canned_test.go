@@ -224,7 +224,7 @@ func (canned) ListPendingLogins(w http.ResponseWriter, _ *http.Request) {
 
 func (canned) ApproveLogin(w http.ResponseWriter, r *http.Request) {
 	approval := openapi.LoginApproval{Login: login()}
-	if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), "https://") { // given a link, its device is not connected
+	if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), "https://") { // a device identified by its link is not connected, so there is no node yet
 		approval.Node = &nodes()[0]
 	}
 	reply(w, approval)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// dropping drops the responses to the first requests. If there is more than one, half of each
-// response is sent.
+// dropping drops the responses to the first requests, as many as times. If times is more than
+// one, it sends the first part of each response before it drops the connection.
 func dropping(times int, next http.Handler, keys *[]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*keys = append(*keys, r.Header.Get("Idempotency-Key"))

@@ -48,7 +48,7 @@ func TestPolicyCheckSaysWhatATextWithoutRulesMeans(t *testing.T) {
 	}
 }
 
-// Headscale's documentation has a policy with such a host.
+// Headscale's documentation has a policy in which a host has host bits.
 func TestChecksWarnOfAHostWithHostBits(t *testing.T) {
 	file := policyFile(t, `{"hosts": {"web": "10.9.8.1/29"}, "acls": []}`)
 	warning := file + `:1:19: warning: host web is "10.9.8.1/29", which means the network 10.9.8.0/29: use that, or the address alone` + "\n"

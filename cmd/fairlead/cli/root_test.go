@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-// docs/cli.md has the texts of all commands, and generation checks that it is current. This is about their layout.
+// TestHelp checks the layout of the help. Its text is in docs/cli.md, which is generated and checked separately.
 func TestHelp(t *testing.T) {
 	var all strings.Builder
 	for _, command := range []string{"--help", "users --help", "backup --help", "nodes expire --help"} {

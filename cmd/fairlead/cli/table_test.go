@@ -20,7 +20,7 @@ func TestListsFitTheTerminal(t *testing.T) {
 	eachCommand(New(Env{}), func(cmd *cobra.Command) {
 		if cmd.Flags().Lookup("watch") != nil {
 			line := strings.TrimPrefix(cmd.CommandPath(), "fairlead ")
-			if strings.Contains(cmd.Use, " <") { // it takes the ID of an object
+			if strings.Contains(cmd.Use, " <") { // the command takes the ID of an object
 				line += " 1"
 			}
 			lists = append(lists, line)

@@ -30,7 +30,8 @@ import (
 
 const (
 	chart = "../fairlead"
-	// oldest is the kubeVersion of Chart.yaml.
+	// oldest is the oldest supported Kubernetes version, as in the kubeVersion of
+	// Chart.yaml.
 	oldest = "1.30.0"
 )
 
@@ -88,7 +89,8 @@ func object(apiVersion, kind string) meta.Object {
 	return nil
 }
 
-// render decodes strictly: unknown and duplicate fields fail the test.
+// render renders the chart with a values file. It decodes the objects strictly: unknown
+// and duplicate fields fail the test.
 func render(t *testing.T, values string, more ...string) release {
 	t.Helper()
 	out, problems, err := helm(t, append([]string{"template", "mesh", chart, "--namespace=net", "--kube-version=" + oldest, "--values=" + values}, more...)...)
@@ -289,7 +291,7 @@ func TestPartsFindEachOther(t *testing.T) {
 	})
 }
 
-// leads checks that a port leads to exactly one kind of pod.
+// leads checks that a Service port leads to exactly one workload.
 func (r release) leads(t *testing.T, name string, selector map[string]string, port core.ServicePort) {
 	t.Helper()
 	found := 0
@@ -397,7 +399,7 @@ func TestSecretsKeyIsMadeOnceAndForEver(t *testing.T) {
 	}
 }
 
-// A relay knows only the devices that are connected to it.
+// A relay knows only the devices that are connected to it, so there must be at most one.
 func TestThereIsOneRelay(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
 		var relays []string
@@ -412,7 +414,7 @@ func TestThereIsOneRelay(t *testing.T) {
 	})
 }
 
-// STUN tells a device its public address.
+// STUN tells a device its public address, so the Service must preserve the source address.
 func TestSTUNSeesTheAddressOfTheDevice(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
 		for name, o := range r.objects {

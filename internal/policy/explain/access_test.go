@@ -35,7 +35,7 @@ func TestAccessIsWhatItsCorpusSays(t *testing.T) {
 	})
 }
 
-// after splits a file after a mark.
+// after returns a function that splits a file after a mark.
 func after(mark string) func(file string) (given, want string) {
 	return func(file string) (given, want string) {
 		given, want, _ = strings.Cut(file, mark)

@@ -35,7 +35,8 @@ func staff(nodes int) *mesh.Snapshot {
 	return s
 }
 
-// staffPolicy has rules for groups, users, tags, routes and single nodes.
+// staffPolicy returns a policy with rules for groups, users, tags, routes and single
+// nodes.
 func staffPolicy(nodes, rules int, seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var b strings.Builder

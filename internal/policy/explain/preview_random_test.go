@@ -158,7 +158,8 @@ func (d dice) world(t *testing.T, s *mesh.Snapshot, text string) *policy.World {
 	return policy.WorldOf(s, doc)
 }
 
-// openings returns all relevant connections that one address may open to another.
+// openings returns, for all relevant protocols and ports, whether one address may open a
+// connection to another.
 func openings(w *policy.World, src, dst netip.Addr, at *mesh.Node) string {
 	var b strings.Builder
 	for _, protocol := range []int{6, 17, 132} {
@@ -188,7 +189,7 @@ func nodeOpenings(w *policy.World, a, b *mesh.Node) (text string) {
 	return text
 }
 
-// shells returns the results of SSH logins as the users of the operating system.
+// shells returns the results of SSH logins from a to b, one for each user.
 func shells(w *policy.World, a, b *mesh.Node) (text string) {
 	for _, user := range []string{"root", "deploy", "other"} {
 		does := "deny"
@@ -209,7 +210,7 @@ func shells(w *policy.World, a, b *mesh.Node) (text string) {
 
 type totals struct{ Lost, Gained, Changed, Unchanged, Losing, Gaining, Losers, LosersOnline, Shells int }
 
-// compareAll compares each pair of nodes.
+// compareAll compares the access between each pair of nodes and counts the changes.
 func compareAll(from, to *policy.World) (n totals) {
 	for a := range to.Nodes.All() {
 		loser := false
@@ -299,7 +300,7 @@ func TestPreviewCountsWhatAllowsSaysOfEachPair(t *testing.T) {
 	}
 }
 
-// The tags of nodes change, the documents are the same.
+// The tags of nodes change, but the policy stays the same.
 func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
 	for seed := range uint64(100) {
 		d := dice{rand.New(rand.NewPCG(seed, 5))}
@@ -315,7 +316,7 @@ func TestPreviewOfOtherTagsCountsWhatAllowsSays(t *testing.T) {
 				edited, _ = mesh.Apply(edited, edited.Rev+1, mesh.NodePut{Node: &other})
 			}
 		}
-		// Addresses do not change.
+		// Restore the addresses, which must not change.
 		for n := range s.Nodes.All() {
 			other, _ := edited.Nodes.Get(n.ID)
 			same := *other

@@ -167,7 +167,7 @@ func withoutLines(text string) string {
 	return b.String()
 }
 
-// normal checks what the compiler of documents relies on.
+// normal checks that a document has the normal form that its compiler relies on.
 func normal(t *testing.T, d *lang.Doc) {
 	target := func(ts ...lang.Target) {
 		for _, x := range ts {

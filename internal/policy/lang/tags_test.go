@@ -108,7 +108,7 @@ func TestOneAtSignAtTheEndIsNoPartOfAName(t *testing.T) {
 	}
 }
 
-// Headscale accepts such tags. A destination must still have one meaning.
+// Headscale accepts tags with colons. A destination must still have only one meaning.
 func TestTagWithColonsIsNeverTakenForPorts(t *testing.T) {
 	for _, tag := range []string{"tag:a", "tag:terra_form", "tag:terraform:tests", "tag:a:b:c-1", "tag:a.b;c", "tag:a:x80"} {
 		if err := lang.CheckTag(tag); err != nil {

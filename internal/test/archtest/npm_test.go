@@ -37,8 +37,8 @@ type npmEntry struct {
 	Dev                                   bool
 }
 
-// Licences that allow code to become part of what we distribute, and those that are allowed for tools as
-// well: MPL-2.0 matters only to those who change the tool.
+// distributable lists the licences that allow code to become part of what we distribute, and forTools
+// those that are acceptable for tools. MPL-2.0, for example, matters only to those who change the tool.
 const (
 	distributable = "MIT ISC 0BSD BSD-2-Clause BSD-3-Clause Apache-2.0 OFL-1.1 Unlicense"
 	forTools      = distributable + " MIT-0 CC0-1.0 BlueOak-1.0.0 MPL-2.0 Python-2.0"

@@ -24,8 +24,8 @@ type plan struct {
 	restartEvery time.Duration // interval between restarts of PostgreSQL; zero means never
 }
 
-// carryOut runs a plan to its end, passes everything to the checker, and returns how often something was
-// killed.
+// carryOut runs a plan to its end and passes everything to the checker. It returns the number of replicas
+// killed and of database restarts.
 func (c *cluster) carryOut(p plan) (kills, restarts int) {
 	c.t.Helper()
 	following, stop := context.WithCancel(context.Background())
@@ -46,7 +46,7 @@ func (c *cluster) carryOut(p plan) (kills, restarts int) {
 	return kills, restarts
 }
 
-// repeat does something until ctx ends, and returns how often.
+// repeat calls do at an interval until ctx ends, and returns the number of calls.
 func repeat(ctx context.Context, every time.Duration, do func(n int)) (n int) {
 	if every == 0 {
 		<-ctx.Done()

@@ -81,7 +81,8 @@ func (h *history) done(caller string, evs ...mesh.Event) {
 	h.answer(caller, h.seqs[caller], chaos.Done, evs[0])
 }
 
-// end reports two replicas that agree with the tables, each after change.
+// end reports two replicas that agree with the tables, after applying change to the
+// second. It returns the sorts of all findings.
 func (h *history) end(change func(*chaos.Final)) []chaos.Sort {
 	f := chaos.Final{View: chaos.View{Replica: "r", Rev: h.tables.Rev, Digest: h.tables.Digest()}, Compared: 2}
 	finals := []chaos.Final{f, f}

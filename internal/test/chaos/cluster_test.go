@@ -47,8 +47,8 @@ type process struct {
 	name    string
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
-	stderr  bytes.Buffer // may be read after gone
-	leaving atomic.Bool  // it was asked to stop, or killed
+	stderr  bytes.Buffer // may be read once gone is closed
+	leaving atomic.Bool  // whether it was killed or asked to stop
 	quiet   chan struct{}
 	final   chan chaos.Final
 	gone    chan struct{} // closed after its last line was read
@@ -173,12 +173,12 @@ func (c *cluster) take(p *process, m chaos.Message) {
 	}
 }
 
-// order writes to a process. It has no effect on one that has exited.
+// order writes a line to the standard input of a process. It has no effect on a process that has exited.
 func (p *process) order(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.stdin, format+"\n", args...)
 }
 
-// kill kills a process and waits until all of its output was handled.
+// kill kills a process and waits until all of its output has been handled.
 func (c *cluster) kill(p *process) {
 	p.leaving.Store(true)
 	_ = p.cmd.Process.Kill() // fails only if it has exited

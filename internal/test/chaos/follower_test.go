@@ -13,7 +13,7 @@ import (
 )
 
 // follower passes the log to the checker while it grows, because old entries are pruned in a long run. It has
-// its own statements, so that a fault in the store's reading cannot hide.
+// its own statements, so that a bug in how the store reads cannot hide from it.
 type follower struct {
 	cluster *cluster
 	conn    *pgx.Conn
@@ -23,7 +23,7 @@ type follower struct {
 
 const followEvery = 50 * time.Millisecond
 
-// follow starts a follower that stops with ctx. The tables must exist soon.
+// follow starts a follower that stops with ctx. The tables need not exist yet.
 func follow(ctx context.Context, c *cluster) *follower {
 	f := &follower{cluster: c, gone: make(chan struct{})}
 	go f.run(ctx)

@@ -26,7 +26,7 @@ type device struct {
 	routes    []netip.Prefix
 	approved  bool // whether its routes, if any, are approved
 	expired   bool
-	expiresIn time.Duration // if the key expires later
+	expiresIn time.Duration // time until the key expires, or zero
 	away      bool          // offline for a while now
 	flaps     bool          // connects and disconnects repeatedly
 	host      tailcfg.Hostinfo

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver of PostgreSQL
+	_ "github.com/jackc/pgx/v5/stdlib" // PostgreSQL driver
 	_ "modernc.org/sqlite"             // SQLite driver
 )
 
@@ -127,7 +127,7 @@ func (p *rewriting) revisionAt(at int64) int64 {
 }
 
 // presence generates the times at which each device was online: servers always except for an
-// outage, people's devices during the day. The keys of people's devices get an expiry.
+// outage, people's devices during the day. It also sets the expiry of the keys that expire later.
 func (p *rewriting) presence(devices []*device) {
 	insert := p.prepared("INSERT INTO presence (node, minute, online, at, rev, idx) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING")
 	seen := p.prepared("UPDATE node_net SET last_seen = $1 WHERE id = $2")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// scope is a part of a test that ends before the test does. Whatever is started for it is stopped
-// with it, and a failure is reported to the caller instead of ending the test.
+// scope is a part of a test that ends before the test does. Everything that was started for it is
+// stopped with it, and a failure is reported to the caller instead of ending the test.
 type scope struct {
 	testing.TB
 

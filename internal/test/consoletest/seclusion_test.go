@@ -64,7 +64,7 @@ func (s *seclusion) bring(t testing.TB, base string) {
 	})
 }
 
-// join copies data in both directions until one side closes.
+// join connects to addr and copies data in both directions until one side closes.
 func join(ctx context.Context, here net.Conn, addr string) {
 	defer here.Close()
 	there, err := new(net.Dialer).DialContext(ctx, "tcp", addr)

@@ -169,8 +169,8 @@ func (k *joinKeys) of(d *device) string {
 	return k.known[name]
 }
 
-// join registers devices and records their IDs. Devices that are away report once, so that the
-// server knows their measurements.
+// join registers devices and records their IDs. Each device reports once, so that the server knows the
+// measurements even of those that stay away.
 func (s *stage) join(list []*device, keys *joinKeys) {
 	s.t.Helper()
 	for _, d := range list {
@@ -240,7 +240,7 @@ func (s *stage) decide(list []*device) {
 	}
 }
 
-// makeKeys creates pre-auth keys of the kinds that nodes have not used.
+// makeKeys creates API keys, and pre-auth keys that no node uses.
 func (s *stage) makeKeys() {
 	s.t.Helper()
 	for _, request := range []object{
@@ -266,7 +266,7 @@ func (s *stage) connect() {
 	}
 }
 
-// online returns how many devices should be online, not counting those that flap.
+// online returns how many devices should be online, counting those that flap.
 func (s *stage) online() (count int) {
 	for _, d := range s.devices {
 		if !d.away {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestDemo starts the demo, and does what it suggests. Its client is the one of the tests, because they have no access
-// to a registry.
+// TestDemo starts the demo and does what it suggests. It uses the tests' own client, because tests have no access to a
+// registry.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	console := freePort(t)

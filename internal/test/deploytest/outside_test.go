@@ -19,7 +19,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
-// Hosts outside know the deployment by this name.
+// Hosts outside reach the deployment by this name and URL.
 const (
 	publicName = "fairlead.example"
 	publicURL  = "https://" + publicName + ":443"
@@ -112,7 +112,7 @@ func (o *outside) published() map[string]string {
 	return map[string]string{"PROXY_HTTP_PUBLISH": o.Addr.String() + ":80", "PROXY_HTTPS_PUBLISH": o.Addr.String() + ":443"}
 }
 
-// joinKey creates a reusable pre-auth key.
+// joinKey creates the user alice and a reusable pre-auth key.
 func joinKey(s *Stack) string {
 	s.t.Helper()
 	s.Exec("fairlead", "fairlead", "users", "create", "alice")

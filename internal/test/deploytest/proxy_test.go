@@ -23,7 +23,7 @@ import (
 	"testing"
 )
 
-// These are the proxy's public name and the ports inside its container.
+// proxyHost is the proxy's public name.
 const proxyHost = "mesh.example"
 
 // proxy is the proxy container with stand-ins for server and console behind it.
@@ -183,7 +183,8 @@ func (p *proxy) trusting() *tls.Config {
 	return &tls.Config{ServerName: proxyHost, RootCAs: pool}
 }
 
-// client returns an HTTP client that speaks HTTP/1.1, or HTTP/2 where TLS offers it, and follows no redirects.
+// client returns an HTTP client that follows no redirects. If http2 is set, it speaks HTTP/2 where TLS offers
+// it, otherwise HTTP/1.1.
 func (p *proxy) client(http2 bool) *http.Client {
 	p.t.Helper()
 	transport := &http.Transport{
@@ -237,7 +238,7 @@ func fetch(t *testing.T, c *http.Client, method, url string, headers ...string) 
 		return answer{}, err
 	}
 	a := answer{Status: res.StatusCode, Header: res.Header, Proto: res.Proto, Text: string(text)}
-	// Only responses from the stand-ins have this form.
+	// Only responses from the stand-ins have this format.
 	_ = json.Unmarshal(text, &a.Seen)
 	return a, nil
 }

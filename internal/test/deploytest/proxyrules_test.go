@@ -437,8 +437,8 @@ func TestProxyLetsSlowClientsGo(t *testing.T) {
 	}
 }
 
-// nginx would resolve such paths and so apply the limits and protection of a different path from
-// the one the server handles.
+// nginx would resolve ".." in a path, and so apply the limits and protection of a different path
+// from the one the server handles.
 func TestProxyRefusesPathsThatClimb(t *testing.T) {
 	t.Parallel()
 	p := startProxy(t, "", "PROXY_MODE=prod")

@@ -107,7 +107,7 @@ func testSecretFiles(t *testing.T, s *Stack) {
 		}
 	}
 	s.run(s.Dir, "git", "init", "--quiet")
-	// An interrupted run leaves such files behind.
+	// An interrupted run leaves .new files behind.
 	for name := range secretFiles() {
 		s.WriteFile(name+".new", "", 0o600)
 	}
@@ -120,7 +120,7 @@ func testSecretFiles(t *testing.T, s *Stack) {
 	}
 }
 
-// testSetupAgain checks that a second run keeps the secrets and the key, and restarts nothing.
+// testSetupAgain checks that a second run keeps the secrets, creates no API key and restarts nothing.
 func testSetupAgain(t *testing.T, s *Stack) {
 	s = s.In(t)
 	state := func() map[string]string {

@@ -259,7 +259,7 @@ func (s *Stack) Run(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// try runs docker-compose and ignores failures. It also works after the test has ended.
+// try runs docker-compose and only logs a failure. It also works after the test has ended.
 func (s *Stack) try(args ...string) string {
 	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), "docker-compose", args...)
 	cmd.Dir = s.Dir

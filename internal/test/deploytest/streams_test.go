@@ -83,7 +83,7 @@ func mustCount(ctx context.Context, t *testing.T, s *Stack, d *clienttest.Daemon
 	}
 }
 
-// settle waits until a new client has settled on its paths, and returns its counts.
+// settle waits until the counts of a new client stop changing, and returns them.
 func settle(ctx context.Context, t *testing.T, s *Stack, d *clienttest.Daemon) (n streams) {
 	t.Helper()
 	same := 0

@@ -59,7 +59,7 @@ func anchors(text string) (found []string) {
 	return found
 }
 
-// deadLinks returns the broken links of one document; exists reports whether there is such a file.
+// deadLinks returns the broken links of one document. exists reports whether a file exists.
 func deadLinks(name string, texts map[string]string, exists func(string) bool) (dead []string) {
 	plain := span.ReplaceAllStringFunc(fence.ReplaceAllString(texts[name], ""), func(s string) string { return strings.Repeat("x", len(s)) })
 	for _, m := range link.FindAllStringSubmatch(plain, -1) {
@@ -124,8 +124,8 @@ var (
 	global = []string{"--api-key", "--config", "--output", "--server", "--help"}
 )
 
-// ours returns the part of a line that calls our command line. Elsewhere, fairlead is the name of a release,
-// a namespace, a user or a file.
+// ours returns the part of a line that may call our CLI. Elsewhere, fairlead is the name of a release, a
+// namespace, a user or a file.
 func ours(line string) string {
 	switch {
 	case strings.Contains(line, "kubectl "):
@@ -138,7 +138,7 @@ func ours(line string) string {
 	return line
 }
 
-// unknownCalls returns commands and flags in code blocks that do not exist.
+// unknownCalls returns the commands and flags in code blocks and code spans that do not exist.
 func unknownCalls(text string, known map[string]string) (unknown []string) {
 	code := strings.Join(fence.FindAllString(text, -1), "\n") + "\n" + strings.Join(span.FindAllString(fence.ReplaceAllString(text, ""), -1), "\n")
 	for _, line := range strings.Split(strings.ReplaceAll(code, "\\\n", " "), "\n") {

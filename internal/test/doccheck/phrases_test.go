@@ -84,7 +84,8 @@ func parsePhrases(text []byte) (rows []*phrase, err error) {
 	return rows, nil
 }
 
-// loose lets a space match several, because flatten turns line breaks and indentation into spaces.
+// loose lets each space match one or more spaces, because flatten turns line breaks and indentation into
+// spaces.
 func loose(expression string) string { return strings.ReplaceAll(expression, " ", " +") }
 
 // search returns the phrases in one file, except where an exception applies.

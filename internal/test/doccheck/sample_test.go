@@ -53,8 +53,8 @@ func TestSameSeedGivesTheSameSample(t *testing.T) {
 	}
 }
 
-// seededTree is a small repository with texts of each kind, and strings that are not
-// texts.
+// seededTree returns a small repository with texts of each kind, and strings that are
+// not texts.
 func seededTree() fstest.MapFS {
 	tree := fstest.MapFS{}
 	for name, src := range map[string]string{

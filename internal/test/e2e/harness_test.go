@@ -135,7 +135,7 @@ func (n network) key(flags ...string) string {
 	return n.PreAuthKey("alice", flags...)
 }
 
-// join starts one or more clients and joins them with a key.
+// join starts a client and joins it with a key.
 func (n network) join(ctx context.Context, o clienttest.Options, key, name string, args ...string) *clienttest.Daemon {
 	n.t.Helper()
 	d := clienttest.Start(n.t, o)

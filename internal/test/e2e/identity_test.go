@@ -57,7 +57,7 @@ func TestNodeKeepsItsIdentityWhateverTheClientDoes(t *testing.T) {
 			step.do()
 			awaitState(ctx, t, d, "Running")
 			nodes := n.nodes(ctx)
-			if step.newKey { // a client still runs with its old key for a moment
+			if step.newKey { // a client keeps its old key for a moment
 				eventually(ctx, t, func() error {
 					if nodes = n.nodes(ctx); nodes["same"].NodeKey == before.NodeKey {
 						return fmt.Errorf("%s: the node key is still %s", step.name, before.NodeKey)

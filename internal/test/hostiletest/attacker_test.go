@@ -38,8 +38,8 @@ type orders struct {
 
 // tally is the result of an attack.
 type tally struct {
-	Units    int64            // started
-	Held     int64            // maximum number at the same time
+	Units    int64            // number of units started
+	Held     int64            // maximum number of concurrent units
 	Outcomes map[string]int64 // how many units ended in which way
 	// Longest is the longest time for which the server kept a silent connection open.
 	Longest time.Duration
@@ -51,7 +51,7 @@ const ordersVariable = "HOSTILE_ORDERS"
 type attacker struct {
 	orders
 
-	next, now atomic.Int64 // sources handed out, units in progress
+	next, now atomic.Int64 // next counts sources handed out, now counts units in progress
 
 	mu    sync.Mutex
 	tally tally // guarded by mu

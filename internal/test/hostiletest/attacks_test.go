@@ -32,7 +32,7 @@ func attacks() []attack {
 	const (
 		refused = 2 * time.Second  // immediately, plus time for a busy machine
 		slow    = 35 * time.Second // the limit for a body is thirty seconds
-		noise   = 35 * time.Second // two pings, or a request, which has fifteen seconds
+		noise   = 35 * time.Second // long enough for two pings, or for a request, which has fifteen seconds
 		header  = 13 * time.Second // the limit is ten seconds
 	)
 	return []attack{

@@ -100,7 +100,7 @@ type figures struct {
 	lag    []time.Duration // guarded by mu; time from a change through the API until a node receives it
 	back   []time.Duration // guarded by mu; time from a new connection until its map
 	join   []time.Duration // guarded by mu; time until a new node is registered
-	health []time.Duration // guarded by mu
+	health []time.Duration // guarded by mu; response times of /health
 	faults []string        // guarded by mu; what went wrong
 	state  []state         // guarded by mu; of the server's process
 }

@@ -153,7 +153,7 @@ func (r row) headers(more ...string) []byte {
 const requestsAtOnce = 32
 
 // halfRequests starts a request on every machine route, and more up to the limit of a known client.
-// It sends 16 KiB of each body and then nothing.
+// It sends 2 kB of each body and then nothing.
 func halfRequests(ctx context.Context, a *attacker) string {
 	s, err := a.enter(ctx)
 	if err != nil {

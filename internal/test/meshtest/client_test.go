@@ -31,7 +31,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
-// joinClients lets real clients without a network device join.
+// joinClients starts real clients without a network device and joins them with a key.
 func joinClients(t *testing.T, serverURL, authKey string, count int) []*clienttest.Daemon {
 	t.Helper()
 	ctx := within(t, 2*patience)
@@ -58,7 +58,7 @@ func picture(ctx context.Context, d *clienttest.Daemon) (map[string][]netip.Addr
 	return nodes, nil
 }
 
-// seesPeers reports whether a client sees this number of peers online.
+// seesPeers returns a condition: the client sees this number of peers online.
 func seesPeers(count int) func(*ipnstate.Status) bool {
 	return func(s *ipnstate.Status) bool {
 		online := 0

@@ -36,7 +36,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// failOver kills a primary and promotes its standby. It returns when the standby started to accept writes.
+// failOver kills a primary and promotes its standby. It returns the time at which the standby started to
+// accept writes.
 func failOver(t *testing.T, primary, standby *pgtest.Server) time.Time {
 	t.Helper()
 	must(t, primary.Pause("immediate"))
@@ -88,7 +89,7 @@ func TestPromotedStandbyThatLacksCommitsIsReportedByEveryReplica(t *testing.T) {
 	r.servers[0].CLI("users", "create", "kept")
 	must(t, standby.Detach())
 	r.servers[1].CLI("users", "create", "lost")
-	key := r.servers[2].APIKey() // lost as well
+	key := r.servers[2].APIKey() // the failover loses it too
 	for _, s := range r.servers {
 		eventually(t, patience, func() error { return wantStatus(t, s, usersPath, key, http.StatusOK) })
 	}
@@ -113,7 +114,7 @@ func TestPromotedStandbyThatLacksCommitsIsReportedByEveryReplica(t *testing.T) {
 			t.Errorf("an API key of the old history: %v", err)
 		}
 	}
-	r.servers[0].CLI("users", "create", "lost") // its name is free, and its revision was used before
+	r.servers[0].CLI("users", "create", "lost") // the name is free again, and the revision was used before
 	for _, s := range r.servers {
 		eventually(t, patience, func() error { return wantUsers(s, "kept", "lost") })
 	}

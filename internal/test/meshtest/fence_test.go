@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// One replica loses the database and the other has it. Keys that are revoked on the latter must soon be
-// refused by the former, and its nodes must move before they are shown as offline to anyone.
+// One replica loses the database while the other keeps it. The first must soon refuse keys that are
+// revoked on the second, and its nodes must move before they are shown as offline to anyone.
 func TestReplicaThatLosesTheDatabaseHandsItsNodesOverAndRefusesWhatOthersRevoked(t *testing.T) {
 	t.Parallel()
-	const nodes, handedOver = 20, patience // it takes about 12 s
+	const nodes, handedOver = 20, patience // the handover takes about 12 s
 	way := NewBalancer(t, fmt.Sprintf("%s:%d", pg.Host, pg.Port))
 	_, port, err := net.SplitHostPort(way.Addr)
 	if err != nil {

@@ -41,7 +41,7 @@ func mainStatus(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// The tests mostly wait, so more of them than processors may run at once.
+	// The tests mostly wait, so run more of them in parallel than there are CPUs.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -51,7 +51,7 @@ func mainStatus(m *testing.M) int {
 }
 
 const (
-	// patience is the timeout for what takes an instant unless the machine is busy.
+	// patience is the timeout for operations that take an instant unless the machine is busy.
 	patience = 2 * time.Minute
 	// absence is the longest time that a node may be shown offline while it moves to another server.
 	absence = 30 * time.Second
@@ -70,7 +70,7 @@ func eventually(t *testing.T, limit time.Duration, try func() error) {
 	waittest.Eventually(t, limit, pollEvery, try)
 }
 
-// startPostgres starts a server that the test may damage.
+// startPostgres starts a PostgreSQL server that the test may damage.
 func startPostgres(t *testing.T, o pgtest.Options) *pgtest.Server {
 	t.Helper()
 	server, err := pgtest.Start(o)
@@ -85,13 +85,13 @@ func startPostgres(t *testing.T, o pgtest.Options) *pgtest.Server {
 	return server
 }
 
-// replicas are servers with one database behind a balancer.
+// replicas are servers that share a database, behind a balancer.
 type replicas struct {
 	*Balancer
 	servers []*Server
 }
 
-// startReplicas starts them one after the other: the first creates the key that all of them share.
+// startReplicas starts replicas one after the other: the first creates the key that all of them share.
 func startReplicas(t *testing.T, server *pgtest.Server, count int, set map[string]string) replicas {
 	t.Helper()
 	r := replicas{Balancer: NewBalancer(t)}

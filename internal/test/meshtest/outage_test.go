@@ -121,7 +121,8 @@ func mustBeReady(t *testing.T, servers ...*Server) {
 	}
 }
 
-// The network is down until the server has given up all clients, which do not notice.
+// The network is down until the server has given up on all clients, which do not
+// notice.
 func TestNodesAreBackAfterTheNetworkWasAway(t *testing.T) {
 	t.Parallel()
 	const nodes, lasting = 50, 2 * time.Minute

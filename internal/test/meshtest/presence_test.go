@@ -24,7 +24,7 @@ func testTakeover(t *testing.T, from, to *Server) {
 	nodes := join(t, NewCrowd(t, from.URL), from.PreAuthKey("alice", "--reusable"), 2)
 	first, watcher := nodes[0], nodes[1]
 
-	first.Freeze() // it does not notice that it is replaced, and does not reconnect
+	first.Freeze() // the first client does not notice that it is replaced, and does not reconnect
 	second := NewCrowd(t, to.URL).Twin(first)
 	second.Connect()
 	ctx := within(t, patience)

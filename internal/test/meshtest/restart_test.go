@@ -17,7 +17,8 @@ import (
 
 var restartNodes = flag.Int("restart-nodes", 500, "virtual nodes that see the server restart")
 
-// addresses returns what must not change for a virtual node.
+// addresses returns the addresses of a virtual node and its peers, which must not
+// change.
 func addresses(n *Node) map[tailcfg.NodeID][]netip.Prefix {
 	all := map[tailcfg.NodeID][]netip.Prefix{}
 	n.Look(func(v *View) {

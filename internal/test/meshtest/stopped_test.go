@@ -82,7 +82,7 @@ func (f *failover) probes() map[string]func(context.Context) (old bool, err erro
 		}
 		return strings.Contains(text, what), err
 	}
-	relay, _ := json.Marshal(tailcfg.DERPAdmitClientRequest{NodePublic: f.late.key.Public()}) // always works
+	relay, _ := json.Marshal(tailcfg.DERPAdmitClientRequest{NodePublic: f.late.key.Public()}) // cannot fail
 	return map[string]func(context.Context) (bool, error){
 		"API": func(ctx context.Context) (bool, error) {
 			return shows(ctx, http.MethodGet, usersPath, "", http.StatusOK, `"lost"`)

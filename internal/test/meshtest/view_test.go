@@ -17,7 +17,7 @@ func TestViewFollowsTheRulesOfClients(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	for i, c := range []struct {
 		message tailcfg.MapResponse
-		want    map[tailcfg.NodeID]bool // who is a peer, and online
+		want    map[tailcfg.NodeID]bool // the peers, and whether each is online
 	}{
 		{tailcfg.MapResponse{Node: node(9, &yes), Peers: []*tailcfg.Node{node(1, &yes), node(2, &no)}}, map[tailcfg.NodeID]bool{1: true, 2: false}},
 		{tailcfg.MapResponse{Peers: []*tailcfg.Node{}}, map[tailcfg.NodeID]bool{1: true, 2: false}},

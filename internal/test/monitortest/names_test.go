@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	// Parts of an expression that cannot contain the name of a metric: strings, matchers, ranges, lists of
-	// labels, numbers.
+	// noName matches the parts of an expression that cannot contain the name of a metric: strings, matchers,
+	// ranges, lists of labels, and numbers.
 	noName   = regexp.MustCompile(`"[^"]*"|\{[^}]*\}|\[[^]]*\]|\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)|\b[0-9][0-9a-zA-Z.]*`)
 	word     = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*\s*\(?`)
 	keywords = strings.Fields("and or unless by without on ignoring group_left group_right offset bool")

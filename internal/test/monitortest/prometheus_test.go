@@ -125,7 +125,7 @@ func serve(t *testing.T) string {
 	})
 	select {
 	case a := <-ready:
-		get(t, "http://"+a.API+"/health") // a label exists after it was counted once
+		get(t, "http://"+a.API+"/health") // a label exists only after something was counted for it
 		return a.Metrics
 	case err := <-ended:
 		t.Fatal(err)
@@ -243,7 +243,7 @@ func TestPrometheusFindsWhatIsSpecifiedAndWhatDashboardsAskFor(t *testing.T) {
 	t.Run("the service describes its metrics as promtool likes it", func(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), lookup(t, "prometheus", "promtool"), "check", "metrics")
 		cmd.Stdin = strings.NewReader(get(t, "http://"+w.metrics+"/metrics"))
-		out, _ := cmd.CombinedOutput() // fails for what is listed
+		out, _ := cmd.CombinedOutput() // promtool fails if it lists anything
 		for line := range strings.Lines(string(out)) {
 			if !allowed(line) {
 				t.Error(line)
@@ -252,7 +252,8 @@ func TestPrometheusFindsWhatIsSpecifiedAndWhatDashboardsAskFor(t *testing.T) {
 	})
 }
 
-// allowed reports whether a line contains a name from the specification.
+// allowed reports whether a complaint of promtool is about mesh_nodes_total, a name that the specification
+// fixes.
 func allowed(line string) bool {
 	return strings.HasPrefix(line, `mesh_nodes_total non-counter metrics should not have "_total" suffix`)
 }

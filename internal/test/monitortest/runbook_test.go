@@ -45,13 +45,13 @@ func TestEachAlertHasItsPageOfTheRunbookAndEachPageItsAlert(t *testing.T) {
 }
 
 var (
-	// A command is at the start of a line in a code block, or in backquotes.
+	// command matches a command at the start of a line in a code block, or in backquotes.
 	command = regexp.MustCompile("(?m)(?:^|`)(fairlead(?: [a-z-]+)+)")
 	link    = regexp.MustCompile(`\]\(([^):]+)\)`)
 	noSlug  = regexp.MustCompile(`[^a-z0-9 -]`)
 )
 
-// Somebody who follows a runbook during an incident has no time for ambiguous instructions.
+// A runbook that names a missing command or page costs time during an incident.
 func TestRunbookNamesOnlyCommandsAndPagesThatExist(t *testing.T) {
 	manual := read(t, "../../../docs/cli.md")
 	found := 0
@@ -59,7 +59,7 @@ func TestRunbookNamesOnlyCommandsAndPagesThatExist(t *testing.T) {
 		text := read(t, name)
 		for _, m := range command.FindAllStringSubmatch(text, -1) {
 			found++
-			words, _, _ := strings.Cut(m[1], " -") // flags
+			words, _, _ := strings.Cut(m[1], " -") // without flags
 			if !strings.Contains(manual, "| [`"+words+"`]") {
 				t.Errorf("%s: there is no command %q", name, words)
 			}
@@ -78,7 +78,7 @@ func TestRunbookNamesOnlyCommandsAndPagesThatExist(t *testing.T) {
 	}
 }
 
-// anchors of a document's headings.
+// anchors returns the anchors of a document's headings.
 func anchors(text string) (found []string) {
 	for line := range strings.Lines(text) {
 		if title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); ok && line[0] == '#' {

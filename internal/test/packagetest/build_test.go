@@ -26,8 +26,8 @@ const (
 var (
 	enabled = flag.Bool("packages", false, "build a release and try its packages in containers")
 	arm64   = flag.Bool("arm64", true, "build for arm64 too, which takes minutes; nothing of it can run here")
-	// built holds the files of the newer release in new, the same release built again under different
-	// conditions in again, and the packages of the older release, for this machine, in old.
+	// built is a directory: new holds the files of the newer release, again the same release built under
+	// different conditions, and old the packages of the older release for this machine.
 	built string
 )
 

@@ -26,8 +26,8 @@ func start(t *testing.T, image string) machine {
 	return run(t, image, []string{"--init"}, "sleep", "infinity")
 }
 
-// startSystemd starts a machine and waits until its systemd is up. It may mount, which systemd needs for the
-// sandbox of a service, but has no network.
+// startSystemd starts a machine and waits until its systemd is up. The machine may mount file systems, which
+// systemd needs for the sandbox of a service, but has no network.
 func startSystemd(t *testing.T) machine {
 	t.Helper()
 	m := run(t, image, []string{

@@ -137,7 +137,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestEverythingRan also finds tests that no CI target runs.
+// TestEverythingRan checks that all tests in the list passed, and that CI ran every test of the module.
 func TestEverythingRan(t *testing.T) {
 	ran := ranTests(t)
 	if ran == nil {
