@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	small = 500  // nodes of a short run
-	many  = 1000 // nodes for which the specification sets targets
+	small = 500  // number of nodes in a short run
+	many  = 1000 // number of nodes for which the specification sets targets
 )
 
 // TestFigureQuietNodes limits the cost of nodes that are connected, know each other and are idle. The targets

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver
+	_ "modernc.org/sqlite" // SQLite driver
 )
 
 // setTime sets the time of the newest change in a database.
@@ -50,7 +50,7 @@ func TestClockThatWasAheadIsRepaired(t *testing.T) {
 			t.Errorf("a user was created, or the refusal does not help: %+v", r)
 		}
 		second := p
-		if s["database.type"] == "postgres" { // with a second replica; both keep running
+		if s["database.type"] == "postgres" { // on PostgreSQL, two replicas keep running during the repair
 			second = serve(t, s.with("unix_socket", s["unix_socket"]+"2"))
 		} else {
 			if r := command(t, s, "db", "repair-clock", "--force"); r.status == 0 || !strings.Contains(r.stderr, "in use by another") {

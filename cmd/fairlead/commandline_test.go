@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	_ "modernc.org/sqlite" // the driver
+	_ "modernc.org/sqlite" // SQLite driver
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs in testdata")

@@ -30,10 +30,10 @@ func onBothDisks(t *testing.T, figure func(*testing.T, settings)) {
 }
 
 // TestFigureHealthUnderLoad checks that /health takes less than 10 ms at the 99th
-// percentile while 64 callers make 1,000 commits per second, ten times the promised rate.
-// The callers pause between requests; otherwise the test would measure how the system
-// shares the CPU between them and the server. The best of three runs counts, because
-// other load on the machine can only make the result worse.
+// percentile while 64 callers make up to 1,000 commits per second, ten times the promised
+// rate. The callers pause between requests; otherwise the test would measure how the
+// system shares the CPU between them and the server. The best of three runs counts,
+// because other load on the machine can only make the result worse.
 func TestFigureHealthUnderLoad(t *testing.T) {
 	const runs, limit, perSecond = 3, 10 * time.Millisecond, 100
 	onBothDisks(t, func(t *testing.T, s settings) {

@@ -48,7 +48,7 @@ var headscaleSources = sync.OnceValues(func() (map[string]string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out, failure := cmd.Output() // fails if any download does; the output says which
+	out, failure := cmd.Output() // fails if any download fails; the output says which
 	found := map[string]string{}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
 		var module struct{ Version, Dir, Error string }

@@ -59,14 +59,14 @@ func mainStatus(m *testing.M) int {
 	binary = filepath.Join(dir, "fairlead")
 	args := []string{"build", "-o", binary}
 	if raceDetector {
-		args = append(args, "-race", "-gcflags=modernc.org/...=-race=false") // the same as the tests
+		args = append(args, "-race", "-gcflags=modernc.org/...=-race=false") // the tests use the same flags
 	}
 	build := exec.CommandContext(context.Background(), "go", append(args, ".")...)
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building fairlead: %v\n%s", err, out)
 		return 1
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { // tests also run it as other users
+	if err := os.Chmod(dir, 0o755); err != nil { // tests also run the binary as other users
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -97,7 +97,7 @@ func TestTLSIsModernOnly(t *testing.T) {
 		t.Errorf("a stranger's certificate: exit status %d", r.status)
 	}
 
-	newCertificate(t, filepath.Dir(certFile)) // replaces the first one, without a restart
+	newCertificate(t, filepath.Dir(certFile)) // replaces the first certificate without a restart
 	if authority, err = os.ReadFile(certFile); err != nil {
 		t.Fatal(err)
 	}

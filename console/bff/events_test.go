@@ -179,7 +179,7 @@ func TestAStreamBeatsOnlyWhileTheServerAnswers(t *testing.T) {
 		})
 	}
 	hang(1)
-	for len(s.lines) > 0 { // a beat that was due before the fault
+	for len(s.lines) > 0 { // discard beats that were due before the fault
 		<-s.lines
 	}
 	hang(3)

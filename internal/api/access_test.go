@@ -94,7 +94,7 @@ func TestEveryOperationAsksForItsScope(t *testing.T) {
 // The console relies on these rules to hide from operators what they may not do.
 func TestOnlyAdministratorsChangeWhoMayDoWhat(t *testing.T) {
 	guarded := []string{"preauthkeys", "apikeys", "policy", "webhooks"}
-	// These only resend an event to a receiver that an administrator chose.
+	// These only send an event to a receiver that an administrator chose.
 	harmless := []string{"testWebhook", "redeliverEvent"}
 	for name, op := range readDocument(t).operations() {
 		id, role, scope := op["operationId"].(string), op["x-role"].(string), op["x-scope"]

@@ -111,7 +111,7 @@ func TestPinnedDNSIsRefusedWithTheReason(t *testing.T) {
 	}
 	s.setDNS(object{"nameservers": []string{}}).fails(http.StatusConflict, "Conflict",
 		"the DNS settings are pinned in the configuration; change them there, or remove dns.pinned and restart", "")
-	s.call("DELETE", "/api/v1/dns", nil).ok() // allowed, as they already equal the configuration
+	s.call("DELETE", "/api/v1/dns", nil).ok() // allowed, because the settings already equal the configuration
 }
 
 func TestStaleDNSIsAnsweredWithTheCurrentOne(t *testing.T) {

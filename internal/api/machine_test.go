@@ -98,9 +98,9 @@ func TestSameEnrolmentAgainIsTheSameAnswer(t *testing.T) {
 			t.Error("something changed")
 		}
 	}
-	again() // although the key is single-use and was used
+	again() // works although the key is single-use and has been used
 	s.call("POST", "/api/v1/preauthkey/expire", object{"id": made["id"]}).ok()
-	again() // although the key has also expired
+	again() // works although the key has also expired
 
 	s.rejected(s.register(with(request, object{"nodeKey": nodeKey(2)})), keyExpired)
 	valid := s.preAuthKey(object{"user": "alice", "reusable": true})

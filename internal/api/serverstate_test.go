@@ -28,7 +28,7 @@ func TestTheServerSaysWhatOnlineNodesMeasureOfRelays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n < 4 { // the last one is offline, so it no longer counts
+		if n < 4 { // the last node is offline, so it does not count
 			s.commit(mesh.Online{ID: mesh.NodeID(n), Replica: "a"})
 		}
 	}

@@ -245,7 +245,7 @@ func TestTaggedNodesGoWithTheirUserWhenAsked(t *testing.T) {
 		t.Fatalf("nodes that stay (-want +got):\n%s", diff)
 	}
 
-	// A key that cannot see nodes learns that one remains, but cannot delete it.
+	// A key that cannot see nodes learns that a node remains, but cannot delete it.
 	users := s.limited(mesh.RoleOperator, "users", "preauthkeys")
 	s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"2"}, "action": "delete", "deleteTagged": true}, users).
 		fails(403, "Forbidden", "Forbidden: user bob has nodes, which are deleted with the user; this also requires the scope nodes; the API key has [users preauthkeys]", "")

@@ -410,7 +410,7 @@ func TestDatabaseInUseIsNotFilledOrMoved(t *testing.T) {
 			rest()
 			heartbeats.Wait()
 			s.Close()
-			restore(t, backup, Target{Database: d, Replace: replace}) // works immediately after the server stopped
+			restore(t, backup, Target{Database: d, Replace: replace}) // works immediately after the server has stopped
 		})
 	}
 }

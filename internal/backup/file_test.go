@@ -223,7 +223,7 @@ func TestFileIsWholeOrNotThere(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("left: %v (%v)", entries, err)
 	}
-	// The partial file that a killed process leaves, readable by others.
+	// A killed process has left a partial file that others can read.
 	if err := os.WriteFile(name+partial, []byte("much longer than what comes"), 0o644); err != nil {
 		t.Fatal(err)
 	}

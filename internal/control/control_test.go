@@ -184,7 +184,7 @@ func TestPrefixOfFourCharactersExpiresAllThatMatch(t *testing.T) {
 		{"abcf", true, nil, control.NotFound},
 		{"9", false, nil, control.NotFound},
 		{"1234", true, []string{"123400000000"}, -1}, // a prefix, not key number 1234
-		{"4", false, []string{"123400000000"}, -1},   // a number
+		{"4", false, []string{"123400000000"}, -1},   // key number 4
 		{"abcd", true, []string{"abcd00000000", "abcd11111111"}, -1},
 		{"abcd0", true, []string{"abcd00000000"}, -1},
 		{"flk_ABCD_***", true, []string{"ABCD00000000"}, -1},

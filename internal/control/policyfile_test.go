@@ -15,8 +15,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 )
 
-// policyAt writes a policy file. Its size must differ from that of the previous one,
-// because file times do not follow the test's clock.
+// policyAt writes a policy file. A watching replica notices a new text only if its size
+// differs, because file times do not follow the test's clock.
 func policyAt(t *testing.T, path, text string) string {
 	t.Helper()
 	if path == "" {
@@ -105,7 +105,7 @@ func TestBadPolicyFileChangesNothing(t *testing.T) {
 		a.kill()
 		a = c.startWith(t, "a2", "", file)
 		pass(3 * time.Second)
-		wantPolicy(t, a.ledger, nobody, 1) // the last valid one stays
+		wantPolicy(t, a.ledger, nobody, 1) // the last valid policy stays active
 		wantWarnings(t, a, "no such file")
 		policyAt(t, file, everyone)
 		pass(10 * time.Second) // the previous run counts as alive for a while

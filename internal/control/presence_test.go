@@ -51,7 +51,7 @@ func TestNewestStreamWins(t *testing.T) {
 		r.presence.Opened(1, 3) // back within the grace period
 		pass(time.Minute)
 		r.want(t, 1, "a3")
-		r.presence.Opened(1, 2) // arrived late
+		r.presence.Opened(1, 2) // an older stream is reported late
 		r.presence.Closed(1, 2)
 		pass(time.Minute)
 		r.want(t, 1, "a3")

@@ -79,7 +79,7 @@ func TestOutageOfTheDatabaseShowsNobodyOffline(t *testing.T) {
 				t.Errorf("after %v streams should move: %v", outage, !moves)
 			}
 			c.setAway(false, a)
-			pass(1500 * time.Millisecond) // not all reach the database at the same time
+			pass(1500 * time.Millisecond) // the replicas do not reach the database again at the same time
 			c.setAway(false, b)
 			pass(time.Minute)
 			a.want(t, 1, "a1")

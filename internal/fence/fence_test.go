@@ -28,7 +28,7 @@ type replica struct {
 	*fence.Fence
 	id     string      // its ID and address, as published to the others
 	old    atomic.Bool // publishes no URL
-	away   atomic.Bool // it cannot reach the database
+	away   atomic.Bool // cannot reach the database
 	hidden atomic.Bool // other replicas cannot reach it
 	cutOff atomic.Bool
 	state  atomic.Pointer[string]
@@ -229,7 +229,7 @@ func TestOutageForAllClosesNobody(t *testing.T) {
 		for range 5 {
 			c.after(time.Second, false, false)
 		}
-		c.after(5*time.Second, true, true) // and a does not recover it at all
+		c.after(5*time.Second, true, true) // a does not recover the database at all
 		b.away.Store(true)
 		c.after(10*time.Second, false, false)
 	})

@@ -73,7 +73,7 @@ func blockedSQLite(t *testing.T) *blocked {
 			t.Fatal(err)
 		}
 		return func() {
-			_ = tx.Rollback() // fails the second time
+			_ = tx.Rollback() // fails if the transaction was already rolled back
 			db.Close()
 		}
 	}}

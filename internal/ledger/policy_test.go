@@ -49,7 +49,7 @@ func TestPolicyIsReadOnceForABatch(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(read) < 10 || most > 2 { // once in the batch, and once when it is published
+	if len(read) < 10 || most > 2 { // a version is parsed once in the batch, and once when it is published
 		t.Errorf("%d versions, one was read %d times", len(read), most)
 	}
 }

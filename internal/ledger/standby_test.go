@@ -173,7 +173,7 @@ func TestNothingIsAcknowledgedThatTheSynchronousStandbyLacks(t *testing.T) {
 			}
 			mustNotAcknowledge(t, writer)
 
-			s.release(function) // an administrator does what the server itself must not
+			s.release(function) // as an administrator might; the server itself must never do this
 			eventually(t, "the change is visible", func() bool { return hasUser(writer, "bob") && hasUser(reader, "bob") })
 			mustNotAcknowledge(t, reader)
 			mustNotAcknowledge(t, writer)

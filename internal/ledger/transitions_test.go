@@ -25,7 +25,7 @@ func TestOnlyTransitionsBecomePresence(t *testing.T) {
 	commit(t, l, mesh.Offline{ID: 1, At: start + 3*minute})
 	commit(t, l, mesh.Offline{ID: 1, At: start + 4*minute})
 	commit(t, l, mesh.NodePut{Node: meshgen.Node(2, 1)}, mesh.Online{ID: 2, Replica: "a", Conn: 3, At: start + 5*minute})
-	commit(t, l, mesh.Online{ID: 9, Replica: "a", Conn: 4, At: start + 6*minute}) // does not exist
+	commit(t, l, mesh.Online{ID: 9, Replica: "a", Conn: 4, At: start + 6*minute}) // node 9 does not exist
 	commit(t, l, mesh.Offline{ID: 2, At: start + 7*minute}, mesh.Online{ID: 2, Replica: "b", Conn: 5, At: start + 8*minute})
 	commit(t, l, mesh.NodePut{Node: meshgen.Node(2, 1)})
 	deleted := commit(t, l, mesh.NodeGone{ID: 1}, mesh.NodeGone{ID: 2})

@@ -58,9 +58,9 @@ func TestNextAddrTakesTheFirstFreeAfterStart(t *testing.T) {
 		{"100.64.0.0/10", "", taken("100.64.0.1", "100.64.0.2"), "100.64.0.3"},
 		{"100.64.0.0/10", "100.64.0.5", taken("100.64.0.1", "100.64.0.6"), "100.64.0.7"},
 		{"100.64.0.0/10", "100.64.0.255", nil, "100.64.1.0"},
-		{"100.64.0.0/10", "100.127.255.254", nil, "100.64.0.1"}, // wraps around, without the last address
+		{"100.64.0.0/10", "100.127.255.254", nil, "100.64.0.1"}, // wraps around and skips the last address
 		{"100.64.0.0/10", "100.127.255.255", taken("100.64.0.1"), "100.64.0.2"},
-		{"100.64.0.0/10", "100.99.255.255", nil, "100.100.1.0"}, // ranges that clients use themselves
+		{"100.64.0.0/10", "100.99.255.255", nil, "100.100.1.0"}, // skips ranges that clients use themselves
 		{"100.64.0.0/10", "100.100.99.255", nil, "100.100.101.0"},
 		{"100.64.0.0/10", "100.115.91.255", nil, "100.115.94.0"},
 		{"100.64.0.0/10", "100.100.100.100", nil, "100.100.101.0"}, // a start within such a range
@@ -209,7 +209,7 @@ func TestUniqueNameCountsUpThenTakesTheID(t *testing.T) {
 		{all, "a", 1000, "a-1000"},
 		{all, "a", 4, "a-3"}, // a node may keep its name
 		{all, "b", 1000, "b"},
-		{named(append(names, "a-1000")...), "a", 1000, "a-1000-1"}, // this name is taken
+		{named(append(names, "a-1000")...), "a", 1000, "a-1000-1"}, // a-1000 is taken too
 		{named(append(names, "a-1000", "a-1000-1")...), "a", 1000, "a-1000-2"},
 		{named(strings.Repeat("a", 63)), strings.Repeat("a", 63), 7, strings.Repeat("a", 61) + "-1"},
 		{named(strings.Repeat("a", 60) + "-bc"), strings.Repeat("a", 60) + "-bc", 7, strings.Repeat("a", 60) + "-1"}, // no two hyphens at the cut

@@ -283,7 +283,7 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 	base := func() (evs []mesh.Event) {
 		for _, e := range mesh.Events() {
 			switch e.(type) {
-			case mesh.Offline, mesh.DeadLetterPut, mesh.ClockSet: // undoes Online; never in a snapshot
+			case mesh.Offline, mesh.DeadLetterPut, mesh.ClockSet: // Offline undoes Online; the others are never in a snapshot
 			default:
 				if !strings.HasSuffix(string(e.Kind()), ".gone") {
 					evs = append(evs, meshgen.Fill(e))

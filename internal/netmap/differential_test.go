@@ -296,7 +296,7 @@ func (n *tally) trial(w world, b bug) (string, error) {
 	for range packetsPerWorld {
 		c := clients[pick(tr.Rand, f.nodes).ID]
 		p := tr.packet(c.Node)
-		for range tr.IntN(6) { // most random packets are refused
+		for range tr.IntN(6) { // retry, because most random packets are refused
 			if !f.allowed(p.src, p.dst, c.Node, p.protocol, p.port) {
 				p = tr.packet(c.Node)
 			}

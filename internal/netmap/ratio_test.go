@@ -23,7 +23,7 @@ func TestRatioFilterGrowsWithItsPorts(t *testing.T) {
 	scene := func(ports int) *netmap.Scene {
 		var b strings.Builder
 		for i := range ports {
-			fmt.Fprintf(&b, ",%d", 3+2*i) // not adjacent: those would become one range
+			fmt.Fprintf(&b, ",%d", 3+2*i) // not adjacent: adjacent ports would become one range
 		}
 		doc, problems := lang.Parse([]byte(`{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:1` + b.String() + `"]}]}`))
 		if len(problems) > 0 {

@@ -56,7 +56,7 @@ func TestFigureThroughput(t *testing.T) {
 // 32 is full; the sender stays below that, as TCP would.
 func throughput(t *testing.T, url string) float64 {
 	t.Helper()
-	const size, during = 1400, time.Second // a full-size packet of the mesh
+	const size, during = 1400, time.Second // size is that of a full-size packet in the mesh
 	target := key.NewNode()
 	from, to := connected(t, url, key.NewNode()), connected(t, url, target)
 	defer from.Close()
@@ -67,7 +67,7 @@ func throughput(t *testing.T, url string) float64 {
 		for {
 			m, err := to.Recv()
 			if err != nil {
-				return // the connection was closed below
+				return // the connection is closed below
 			}
 			if p, ok := m.(derp.ReceivedPacket); ok {
 				received += len(p.Data)

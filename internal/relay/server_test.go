@@ -132,7 +132,7 @@ func TestKnownKeyMustBeProved(t *testing.T) {
 			t.Errorf("%s: the relay sends %q", name, got)
 		}
 	}
-	// The correct frame for the same key is served.
+	// A client that sends the correct frame for the same key is served.
 	conn, buf := upgrade(t, r, "")
 	if _, err := conn.Write(clientInfo(known.Public(), known.SealTo(r.key.Public(), []byte(`{"version":2}`)))); err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func TestStopLeavesNobodyBehind(t *testing.T) {
 	if _, err := web.Recv(); err != nil {
 		t.Fatal(err)
 	}
-	_, silent := upgrade(t, r, "") // sends nothing
+	_, silent := upgrade(t, r, "") // this client sends nothing
 	waiting, _ := upgrade(t, r, "")
 	if _, err := waiting.Write(clientInfo(undecided.Public(), undecided.SealTo(r.key.Public(), []byte("{}")))); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 // last one. A text that is not JSON is returned as a transport error.
 type script struct {
 	answers []string
-	asked   []time.Duration // since start
+	asked   []time.Duration // time of each request since start
 	start   time.Time
 }
 

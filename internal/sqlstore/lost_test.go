@@ -135,7 +135,7 @@ func TestServerCrashInsideLockWritesNothingAndHeals(t *testing.T) {
 	})
 	defer wg.Wait()
 	defer stop()
-	<-s.Changed() // listening now
+	<-s.Changed() // the store is listening now
 	storetest.Append(t, s, user(1))
 	if _, err := s.Beat(ctx, store.Report{ID: "a"}); err != nil {
 		t.Fatal(err)

@@ -242,7 +242,7 @@ func TestFullDiskOfPostgresIsNamed(t *testing.T) {
 	server := startPostgres(t, pgtest.Options{Dir: dir})
 	s := openPostgres(t, configOf(server, server.Database(t)))
 	storetest.Append(t, s, user(1))
-	if err := s.Probe(t.Context(), "a"); err != nil { // takes up space each time
+	if err := s.Probe(t.Context(), "a"); err != nil { // each probe takes up space
 		t.Fatal(err)
 	}
 	filler := disktest.Fill(t, dir)

@@ -19,7 +19,7 @@ type verdict int
 
 const (
 	forward verdict = iota
-	cut             // the server never receives it
+	cut             // the server never receives the message
 	swallow         // the server responds, but the client never receives the response
 	silence         // no more data in either direction, and neither side is notified
 )

@@ -108,7 +108,7 @@ func (b *bench) commit(evs ...mesh.Event) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for b.ledger.Cursor().World().Rev < rev { // not announced yet
+	for b.ledger.Cursor().World().Rev < rev { // the revision has not been announced yet
 		runtime.Gosched()
 	}
 }

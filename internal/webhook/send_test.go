@@ -97,7 +97,7 @@ func TestProblemsRepeatNothingOfTheReceiver(t *testing.T) {
 				return
 			}
 			defer conn.Close()
-			_, _ = conn.Write([]byte(reply)) // the sender shows what it received
+			_, _ = conn.Write([]byte(reply)) // Deliver reports a failure
 		}))
 		to := *w
 		to.URL = rec.URL + "/path-with-token"
@@ -148,7 +148,7 @@ func TestSecretsAreShownOnce(t *testing.T) {
 	rec.mu.Lock()
 	rec.secret = ""
 	rec.mu.Unlock()
-	rec.server.Close() // errors of the client contain the address
+	rec.server.Close() // connection errors contain the address
 	if answer, err := r.Webhooks.Test(t.Context(), admin, w.ID); err != nil || answer.Problem == "" || strings.Contains(answer.Problem, "path-with-token") {
 		t.Errorf("%+v (%v)", answer, err)
 	}

@@ -408,7 +408,7 @@ func TestReplicaThatIsCutOffSendsEachClientAwayOnce(t *testing.T) {
 	until(t, "all are there", func() bool { return connected() == many }) // a client that connects later counts as a returning one
 	cutOff.Store(true)
 	until(t, "all are sent away", func() bool { return connected() == 0 })
-	back := s.client() // it must be served: all replicas may be cut off
+	back := s.client() // a returning client must be served: all replicas may be cut off
 	<-time.After(300 * time.Millisecond)
 	if status, _, _ := back.post("/machine/audit-log", "{}"); status != 200 {
 		t.Errorf("a client that came back is sent away again: %d", status)

@@ -64,10 +64,10 @@ func TestTagsGoToTheirOwnersAndToKeysThatCarryThem(t *testing.T) {
 		{example, "", nil, "tag:lab", false},
 		{example, "alice", nil, "tag:ci", false},
 		{example, "alice", nil, "tag:unknown", false},
-		{example, "alice", &mesh.PreAuthKey{Tags: []string{"tag:unknown"}}, "tag:unknown", true}, // its own tag
+		{example, "alice", &mesh.PreAuthKey{Tags: []string{"tag:unknown"}}, "tag:unknown", true}, // the key's own tag
 		{example, "", &mesh.PreAuthKey{Tags: []string{"tag:ci"}}, "tag:ci", true},
 		{example, "", &mesh.PreAuthKey{Tags: []string{"tag:ci"}}, "tag:preview", true},
-		{example, "", &mesh.PreAuthKey{Tags: []string{"tag:ci"}}, "tag:branch", true}, // owned by a tag that it owns
+		{example, "", &mesh.PreAuthKey{Tags: []string{"tag:ci"}}, "tag:branch", true}, // owned by a tag that the key's tag owns
 		{example, "", &mesh.PreAuthKey{Tags: []string{"tag:preview"}}, "tag:ci", false},
 		{example, "", &mesh.PreAuthKey{Tags: []string{"tag:branch"}}, "tag:preview", false},
 		{example, "", &mesh.PreAuthKey{}, "tag:web", false},
@@ -116,7 +116,8 @@ func TestTagWithColonsIsNeverTakenForPorts(t *testing.T) {
 			continue
 		}
 		for ports, want := range map[string]lang.PortRange{"80": {First: 80, Last: 80}, "*": {First: 0, Last: 65535}, "8000-8100": {First: 8000, Last: 8100}} {
-			// Tags with one part less are declared too, so both readings would be valid.
+			// Tags with one part fewer are declared too, so both readings would be
+			// valid.
 			owners, _ := json.Marshal(map[string][]string{"tag:a": {}, "tag:terraform": {}, "tag:a:b": {}, tag: {}})
 			doc, problems := lang.Parse(fmt.Appendf(nil, `{"tagOwners": %s, "acls": [{"action": "accept", "src": ["*"], "dst": ["%s:%s"]}]}`, owners, tag, ports))
 			if len(problems) > 0 {

@@ -87,7 +87,7 @@ func npmProblems(manifest npmManifest, lock npmLock) (found []string) {
 		if !strings.HasPrefix(p.Integrity, "sha512-") {
 			found = append(found, name+" has no checksum")
 		}
-		if p.Resolved != "" { // otherwise from any configured registry, verified by the checksum
+		if p.Resolved != "" { // empty means any configured registry; the checksum verifies the package
 			found = append(found, name+" comes from "+p.Resolved)
 		}
 		allowed := distributable

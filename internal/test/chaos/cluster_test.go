@@ -51,7 +51,7 @@ type process struct {
 	leaving atomic.Bool  // whether it was killed or asked to stop
 	quiet   chan struct{}
 	final   chan chaos.Final
-	gone    chan struct{} // closed after its last line was read
+	gone    chan struct{} // closed after its last line has been read
 }
 
 func newCluster(t *testing.T, pg *pgtest.Server, program, fault string, replicas int) *cluster {

@@ -72,7 +72,7 @@ func newStage(t testing.TB, fairlead string, pg *pgtest.Server, count int) *stag
 	}
 	s.Server = meshtest.Start(t, config)
 	s.crowd = meshtest.NewCrowd(t, s.URL)
-	s.crowd.Blind = count > 20 // maps are cheap for a few nodes
+	s.crowd.Blind = count > 20 // decoding maps is cheap for a few nodes
 	s.admin = s.CLI("apikeys", "create", "--expiration", "365d")
 	if count > 0 {
 		s.populate()

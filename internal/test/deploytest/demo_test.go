@@ -21,7 +21,7 @@ func TestDemo(t *testing.T) {
 	start := func() {
 		t.Helper()
 		s.Up()
-		// The console starts after the guide was printed.
+		// The console starts after the guide is printed.
 		eventually(t, time.Minute, func() error {
 			a, err := fetch(t, client, http.MethodGet, "http://127.0.0.1:"+console+"/admin/")
 			if err == nil && a.Status != http.StatusOK {

@@ -25,7 +25,7 @@ var (
 
 // built describes the images under test, which all tests of a run share.
 type built struct {
-	tag    string // tag of fairlead/server, console, proxy and certbot
+	tag    string // tag of all images
 	commit string // the commit they were built from
 }
 

@@ -302,7 +302,7 @@ func upgrade(conn net.Conn, method, path, protocol string) (*upgraded, error) {
 	if err != nil {
 		return nil, err
 	}
-	res.Body.Close() // there is none: what follows is the other protocol
+	res.Body.Close() // there is no body: the new protocol follows
 	if res.StatusCode != http.StatusSwitchingProtocols || !strings.EqualFold(res.Header.Get("Upgrade"), protocol) {
 		return nil, fmt.Errorf("%s is answered with %s, Upgrade: %s", protocol, res.Status, res.Header.Get("Upgrade"))
 	}

@@ -44,7 +44,8 @@ func TestDocumentedProxiesPassUpgradesAndStreams(t *testing.T) {
 			p.write(filepath.Join(recipe, "config"), strings.ReplaceAll(block(t, string(text), name), "mesh.example.com", proxyHost), 0o644)
 			p.docker("network", "create", p.Name)
 			t.Cleanup(p.end)
-			// Both run in one network namespace, so the server is at the address that the recipe expects.
+			// The server and the proxy share a network namespace, so the server is at the address that
+			// the recipe expects.
 			p.startUpstream("fairlead", "127.0.0.1:8080", "--publish=127.0.0.1::443", "--publish=127.0.0.1::80")
 			p.docker("run", "--detach", "--name="+p.Name, "--network=container:"+p.Name+"-fairlead", "--volume="+recipe+":/recipe:ro",
 				"--volume="+p.TLS+":/etc/ssl/mesh", "--entrypoint=sh", image, "-c", start)

@@ -79,7 +79,7 @@ func startControl104(t *testing.T, args ...string) *control104 {
 	var wait sync.WaitGroup
 	wait.Go(func() { c.read(bufio.NewScanner(stdout)) })
 	t.Cleanup(func() {
-		stdin.Close() // this makes it exit
+		stdin.Close() // makes the client exit
 		wait.Wait()
 		if err := cmd.Wait(); err != nil || t.Failed() {
 			t.Errorf("the control client ended: %v\n%s", err, log.Bytes())

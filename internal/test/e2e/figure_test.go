@@ -162,7 +162,7 @@ func TestFigurePolicyIsFeltSoon(t *testing.T) {
 	const (
 		changes = 20
 		soon    = 2 * time.Second
-		attempt = 100 * time.Millisecond // time for an accepted connection; a refused one takes the constant silence
+		attempt = 100 * time.Millisecond // timeout for a connection that is accepted; for a refused one it is silence
 	)
 	ctx := within(t, 2*patience)
 	w := startTown(ctx, t, clienttest.Oldest)

@@ -55,7 +55,7 @@ func mainStatus(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// This is for the client that is linked into this process.
+	// Seal this process too, because one of the clients is linked into it.
 	if err := clienttest.SealProcess(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -19,8 +19,8 @@ func TestNodeKeepsItsIdentityWhateverTheClientDoes(t *testing.T) {
 		n := startNetwork(t, meshtest.Config{})
 		once, key := n.key(), n.key("--reusable")
 		d := n.join(ctx, clienttest.Options{Version: version}, once, "same")
-		// --reset is needed because a client whose settings change this often and this quickly may
-		// have stored fewer of them than "up" expects to be repeated.
+		// Without --reset, "up" requires all changed settings to be repeated. A client whose
+		// settings change this quickly may not have stored the latest ones yet.
 		again := func(key string, args ...string) {
 			t.Helper()
 			n.up(ctx, d, key, "same", append(args, "--reset")...)

@@ -31,7 +31,7 @@ var (
 	loginCode = regexp.MustCompile(`\b[0-9A-Z]{4}-[0-9A-Z]{4}\b`)
 )
 
-// beginLogin runs "tailscale up" and opens the page whose URL it prints.
+// beginLogin runs "tailscale up", waits for the client's login link and opens the page.
 func beginLogin(ctx context.Context, t *testing.T, n network, d *clienttest.Daemon, args ...string) *login {
 	t.Helper()
 	l := new(login)
@@ -56,7 +56,7 @@ func beginLogin(ctx context.Context, t *testing.T, n network, d *clienttest.Daem
 	if status != http.StatusOK || l.Code == "" {
 		t.Fatalf("the page answers with %d and shows no code: %s", status, page)
 	}
-	// After it has the link, the client sends another request to wait.
+	// After the client has received the link, it sends another request and waits.
 	eventually(ctx, t, func() error {
 		list, err := n.TryCLI(ctx, "auth", "list")
 		if err == nil && !strings.Contains(list, l.Code) {

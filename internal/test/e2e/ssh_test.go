@@ -17,7 +17,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
-const visitor = "visitor" // a user of the operating system of the host that shells are opened on
+const visitor = "visitor" // an operating system user on the host that accepts SSH sessions
 
 // These are the messages of refused sessions. Those of older clients are shorter.
 var (

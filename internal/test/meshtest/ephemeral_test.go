@@ -55,7 +55,7 @@ func TestEphemeralNodeIsDeletedAfterItsAbsenceAndNotBefore(t *testing.T) {
 	}
 	nodes["gone"].Disconnect()
 	left := time.Now()
-	// This one opens its first stream just in time.
+	// The node slow opens its first stream just in time.
 	if _, err := watcher.Await(within(t, patience), named("slow")); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 
 const usersPath = "/api/v1/user"
 
-// startStandby starts a streaming standby that is stopped with the test.
+// startStandby starts a streaming standby and stops it when the test ends.
 func startStandby(t *testing.T, primary *pgtest.Server) *pgtest.Server {
 	t.Helper()
 	standby, err := primary.Standby(0)

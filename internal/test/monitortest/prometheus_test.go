@@ -99,7 +99,7 @@ func write(t *testing.T, name, text string) {
 // serve runs a server that has handled a request, and returns the address of its metrics.
 func serve(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fl") // short enough for a socket
+	dir, err := os.MkdirTemp("", "fl") // short enough for a socket path
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestDebOfTheConsoleRunsAsItsUnitSays(t *testing.T) {
 	}
 	m.says("stat -c %U /proc/$(systemctl show --property=MainPID --value fairlead-console)", "fairlead-console")
 	m.says("stat -c '%U %a' /var/lib/fairlead-console/signed-out", "fairlead-console 700")
-	// It reaches the server next to it, and has pages.
+	// The console reaches the server on the same machine, and has its pages.
 	m.eventually("journalctl --unit=fairlead-console | grep listening")
 	m.says("journalctl --unit=fairlead-console | grep -e 'bundle is missing' -e 'not responding' || echo fine", "fine")
 
