@@ -7,6 +7,11 @@ const no = {
   peer: "The peer hasn't reported its NAT.",
   both: "Neither device has reported its NAT.",
 };
+const mapped = {
+  this: "This device's router has opened a port.",
+  peer: "The peer's router has opened a port.",
+  both: "The routers of both devices have opened a port.",
+};
 type Who = keyof typeof on;
 
 /** The connectivity of one node: its network, and its connections to peers. */
@@ -97,8 +102,7 @@ export const connectivity = {
       udp: (who: Who) => `UDP is blocked ${on[who]}, so traffic is relayed except in a shared local network.`,
       lan: (_: Who) => "Both seem to be in the same local network.",
       ipv6: (_: Who) => "IPv6 works on both devices.",
-      portMapped: (who: Who) =>
-        who === "both" ? "The routers of both devices have opened a port." : `A router port is open ${on[who]}.`,
+      portMapped: (who: Who) => mapped[who],
       hardBoth: (_: Who) => "Both devices are behind a hard NAT, so traffic goes through a relay.",
       hardOne: (who: Who) => `${of[who]} behind a hard NAT. It depends on what the other router allows through.`,
       easy: (_: Who) => "Neither device is behind a hard NAT.",

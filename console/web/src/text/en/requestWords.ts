@@ -48,7 +48,7 @@ export const requestWords = {
   },
   reject: {
     title: (name: string) => `Reject ${name}?`,
-    body: "The device doesn't join the network. It can request approval again at any time.",
+    body: "The device won't join the network. It can request approval again at any time.",
     reason: "Reason (optional)",
     reasonHint: "Shown on the device.",
     submit: (name: string) => `Reject ${name}`,
