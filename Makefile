@@ -87,8 +87,8 @@ test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
 
 .PHONY: race
 # SQLite (translated from C) and zstd are large loops over unshared memory: the race detector would make them ten times
-# slower. Do not add code that uses generic types such as sync.Map: its unwatched copies replace the watched ones when a
-# test is linked, and the race detector then reports races that do not exist.
+# slower. Do not add packages that use generic types such as sync.Map: when a test is linked, their instantiations without
+# the race detector replace those with it, and it then reports races that do not exist.
 UNWATCHED = $(foreach code,modernc.org github.com/klauspost/compress,-gcflags='$(code)/...=-race=false')
 # One more than CPUs: tests spend a third of their time waiting for databases and timers.
 RACE_PACKAGES = $(shell echo $$(($$(nproc) + 1)))

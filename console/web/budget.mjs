@@ -1,4 +1,4 @@
-// Fails when a part of the bundle is larger, compressed with gzip, than was promised.
+// Fails if a part of the bundle, compressed with gzip, is larger than its budget.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 
 const kilobyte = 1000;
@@ -7,7 +7,7 @@ const promised = { first: 200 * kilobyte, editor: 145 * kilobyte, other: 25 * ki
 const assets = new URL("dist/assets/", import.meta.url);
 const size = (name) => statSync(new URL(`${name}.gz`, assets)).size;
 
-// The page names its entry and all that the entry imports at once.
+// index.html references the entry chunk and everything that it imports statically.
 const index = readFileSync(new URL("dist/index.html", import.meta.url), "utf8");
 const first = Array.from(index.matchAll(/assets\/([\w.-]+\.js)"/g), ([, name]) => name);
 const lazy = readdirSync(assets).filter((name) => name.endsWith(".js") && !first.includes(name));

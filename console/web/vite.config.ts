@@ -31,7 +31,7 @@ function compressedCopies(): Plugin {
   };
 }
 
-/** Keeps dist/.keep, with which the Go package builds even without the bundle. */
+/** Keeps dist/.keep, so that the Go package builds even without the bundle. */
 function keepFile(): Plugin {
   return {
     name: "keep-file",

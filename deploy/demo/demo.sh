@@ -6,7 +6,7 @@
 set -eu
 
 keys=${KEYS:-/demo}                        # the directory of the keys
-state=${STATE:-/var/lib/tailscale}         # of the device
+state=${STATE:-/var/lib/tailscale}         # the state directory of the device
 socket=${SOCKET:-/var/run/tailscale/tailscaled.sock}
 on=${ON:-docker compose exec}              # runs a command on a device
 remove=${REMOVE:-docker compose --file compose.yaml down --volumes}
@@ -22,7 +22,7 @@ await() {
   exit 1
 }
 
-# keep FILE stores stdin. Others see all of the file or nothing.
+# keep FILE writes stdin to a file atomically, because other processes wait for it.
 keep() { cat >"$keys/$1.new" && mv "$keys/$1.new" "$keys/$1"; }
 
 online() { fairlead nodes show "$1" --output json | grep -q '"online": true'; }

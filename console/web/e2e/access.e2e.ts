@@ -42,7 +42,7 @@ describe("the access map", () => {
     await page.locator("[role=gridcell][tabindex='0']").focus();
     for (const key of ["ArrowDown", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
     const focused = () => page.evaluate(() => document.activeElement?.id);
-    // The focus moves with the next animation frame.
+    // The focus moves in the next animation frame.
     await eventually(async () => expect(await focused()).toBe("cell-1-2"));
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Nodes", exact: true }).waitFor();

@@ -38,7 +38,7 @@ const focused = () =>
 
 describe.each(windows)("in a $name window, everyone can use", ({ name, width, height }) => {
   beforeAll(() => page.setViewportSize({ width, height }));
-  /** The page that is loaded and has nothing open, if there is one. */
+  /** The path of the loaded page if the next test can reuse it; otherwise empty. */
   let ready = "";
 
   const here = Object.entries(layers).filter(([, { only = name }]) => only === name);
@@ -58,7 +58,7 @@ describe.each(windows)("in a $name window, everyone can use", ({ name, width, he
     if (layer.close) await layer.close(page);
     else await page.keyboard.press("Escape");
     await open().waitFor({ state: "detached" });
-    // A layer returns the focus a moment after it is gone.
+    // A layer returns the focus a moment after it closes.
     await eventually(async () => expect(await focused()).not.toMatch(layer.uncalled ? /^$/ : /^$|^MAIN/));
     if (!layer.spoils && !layer.uncalled) ready = layer.path;
   });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, test } from "vitest";
 import { closeWindow, newWindow, Stage, signIn, withBrowser } from "./rig";
 import { settled } from "./screens";
 
-/** Takes the pictures of docs/images. */
+/** Takes the screenshots in docs/images. */
 withBrowser();
 const folder = resolve(import.meta.dirname, "../../../docs/images");
 const server = "https://mesh.example.com";
@@ -29,7 +29,7 @@ test.each<{ name: string; path: string; width?: number; height?: number; theme?:
   { name: "timeline", path: "/timeline" },
 ])("$name", async ({ name, path, width = 1280, height = 800, theme, edit }) => {
   page = await newWindow(stage, { width, height, theme });
-  // The server of the tests has no name.
+  // The test server has no domain name, so the pages get the URL of an example.
   await page.route(/\/api\/session$/, async (route) => {
     const response = await route.fetch();
     await route.fulfill({ response, body: (await response.text()).replaceAll(stage.server, server) });

@@ -6,7 +6,7 @@ withBrowser();
 asStory();
 let stage: Stage;
 let page: Page;
-/** The policy of the company, and the same with SSH to the web servers for developers. */
+/** The example policy, and a copy in which developers can also reach web servers by SSH. */
 let saved = { version: "", policy: "" };
 let granted = "";
 
@@ -32,7 +32,7 @@ afterAll(async () => {
   await stage.close();
 });
 
-/** Opens the editor with a text that is not saved. */
+/** Opens the editor with an unsaved draft. */
 async function edit(base: string, text: string) {
   await page.evaluate((draft) => sessionStorage.setItem("policy-draft", draft), JSON.stringify({ base, text }));
   await page.goto(`${stage.url}/admin/policy`);

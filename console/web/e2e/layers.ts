@@ -3,18 +3,21 @@ import { settled } from "./screens";
 
 /** Something that opens on top of a page or beside it: a dialog, a menu, a panel or a list of suggestions. */
 export interface Layer {
-  /** The component that renders it: its file below src, and its name. A unit test checks that every one is here. */
+  /**
+   * The component that renders it: its file below src, and its name. A unit test checks that every such component is
+   * listed.
+   */
   of: string;
   /** Where it is opened, below /admin. */
   path: string;
   open(page: Page): Promise<unknown>;
-  /** Closes it, if Esc does not. */
+  /** Closes it; needed only if Esc does not. */
   close?(page: Page): Promise<unknown>;
-  /** It leaves something behind, so the page has to be loaded again. */
+  /** Whether it leaves something behind, so that the page has to be reloaded. */
   spoils?: true;
-  /** No control on the page opens it, so the focus is on the page itself afterwards. */
+  /** Whether no control on the page opens it, so that closing it leaves the focus on the page itself. */
   uncalled?: true;
-  /** The only window that has it; both do by default. */
+  /** The only window size in which it exists; both by default. */
   only?: "wide" | "phone";
 }
 
@@ -40,7 +43,7 @@ const withSelected = async (page: Page, count: number, name: string | RegExp) =>
   await page.getByRole("toolbar").getByRole("button", { name }).click();
 };
 
-/** Opens the first row of a list, beside it. */
+/** Opens the details of the first row of a list. */
 const openRow = (page: Page) =>
   isPhone(page)
     ? page.locator("main li a, main li button").first().click()
@@ -49,7 +52,7 @@ const openRow = (page: Page) =>
         .nth(1)
         .click({ position: { x: 4, y: 4 } });
 
-/** Loads the page again with an unsaved policy, which is based on a version. */
+/** Reloads the page with an unsaved policy that is based on the given version. */
 const withDraft = async (page: Page, base: "current" | "1") => {
   await page.evaluate(
     async ([base, from, to]) => {
@@ -63,7 +66,7 @@ const withDraft = async (page: Page, base: "current" | "1") => {
   await settled(page);
 };
 
-/** Shows a waiting SSH session, which takes a device and a user to start. */
+/** Shows a mocked SSH session that waits for approval, because a real one needs a device and a user. */
 const withSession = async (page: Page, verb: string) => {
   const session = {
     sourceId: "1",
@@ -404,7 +407,7 @@ export const layers: Record<string, Layer> = {
   "delete API keys": {
     of: "pages/api-keys/dialogs Remove",
     path: "/settings/api-keys?tab=all&q=-is:expired",
-    // Two, because the first may be the session's own, which bulk deletion leaves out.
+    // Two rows, because the first may be the session's own key, which bulk deletion skips.
     open: (page) => withSelected(page, 2, /^Delete/),
   },
 

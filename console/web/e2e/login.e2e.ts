@@ -23,7 +23,7 @@ afterAll(() => stage.close());
 
 const refused = /the server responded with a status of/;
 
-/** Sends a request as a program would, with the cookies of a window. */
+/** Sends a request as a script would, with the cookies of a window. */
 async function call(
   page: Page,
   path: string,

@@ -45,7 +45,7 @@ const open = () => new URL(page.url()).searchParams.get("node");
 describe("the list of nodes", () => {
   test("shows every node, in groups whose counts add up and whose rows say why", async () => {
     const all = await nodes();
-    // Leave out nodes that flap: the next test looks at how often they did.
+    // Skip nodes that flap: the next test checks how often they did.
     const steady = new Set((await presence()).filter(({ changes }) => changes === 0).map(({ nodeId }) => nodeId));
     const servers = all
       .filter((node) => node.tags.length > 0 && node.online && !node.ephemeral && steady.has(node.id))
@@ -57,7 +57,7 @@ describe("the list of nodes", () => {
     await page.getByRole("toolbar").getByText(`${all.length} selected`).waitFor();
     await page.getByRole("button", { name: "Clear selection" }).click();
 
-    // All rows of the first group and the next heading are on the screen, whatever columns there is room for.
+    // All rows of the first group and the next heading are on the screen, whichever columns fit.
     const reasons = /Key expired|Route pending|Tag without owner|Offline|Flapping/;
     for (const width of [1440, 820]) {
       await page.setViewportSize({ width, height: 2400 });
@@ -211,7 +211,7 @@ describe("the list of nodes", () => {
 
   test("undoes new tags of several nodes, and exports them", async () => {
     const some = (await nodes()).filter((node) => node.tags.length > 0 && node.online && !node.expired);
-    // Pick one node of each of three kinds, which differ in their tags.
+    // Pick three nodes with different tags.
     const three = [...new Map(some.map((node) => [node.tags.join(), node])).values()].slice(0, 3);
     expect(three.length).toBe(3);
     const names = three.map((node) => node.givenName);
@@ -344,7 +344,7 @@ describe("the list of nodes", () => {
     await field.fill(other.ipAddresses[0] ?? "");
     await dialog.getByText(`${other.givenName} already has this address.`).waitFor();
     expect(await submit.isDisabled()).toBe(true);
-    // The server knows the address ranges; what it says does not close the dialog.
+    // Only the server checks the address range. Its error message does not close the dialog.
     allow(page, /status of 400/);
     await field.fill("192.0.2.1");
     await submit.click();

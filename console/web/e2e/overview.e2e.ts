@@ -160,7 +160,7 @@ describe("the next steps", () => {
   });
 
   test("disappear when all are done, but not from under the pointer", async () => {
-    // The stage has no certificate for devices.
+    // The stage has no certificate for devices, so pretend that its URL uses HTTPS.
     await page.route("**/admin/api/session", async (route) => {
       const session = await (await route.fetch()).json();
       session.coordinator.url = "https://mesh.example.com";

@@ -78,7 +78,7 @@ describe("the policy", () => {
     const loads = new Promise<void>((done) => {
       load = done;
     });
-    // All that the first page does not name itself.
+    // Delay all chunks that the HTML of the page does not reference.
     const first = await (await slow.request.get(`${stage.url}/admin/policy`)).text();
     await slow.route("**/assets/*.js", async (route) => {
       if (!first.includes(route.request().url().split("/").at(-1) ?? "?")) await loads;

@@ -28,7 +28,7 @@ export interface Fault {
   wait?: number;
   status?: number;
   refuse?: boolean;
-  /** The server processes the request, but its response is lost. */
+  /** Whether the response is lost after the server has processed the request. */
   lose?: boolean;
   times?: number;
 }
@@ -43,7 +43,7 @@ export class Stage {
     readonly direct: string,
     readonly server: string,
     readonly admin: string,
-    /** The port on which real clients are checked for reachability. */
+    /** The port of a test service that real clients connect to, to check what they can reach. */
     readonly port: string,
     readonly online: number,
   ) {}
@@ -74,7 +74,7 @@ export class Stage {
   cut = () => this.on("cut");
   serverIs = (on: boolean) => this.on("server", on);
   device = (name: string, online: boolean) => this.on("device", { name, online });
-  /** Makes a device ask to join. */
+  /** Makes a device request approval to join. */
   knock = (name: string) => this.on("knock", name);
   /** Starts an SSH session between two devices of the stage. Resolves when somebody has approved or rejected it. */
   session = (from: string, to: string, user: string) => this.on<{ begins: boolean }>("session", { from, to, user });
@@ -237,7 +237,7 @@ export async function eventually(check: () => unknown, limit = 20_000) {
     .toBe("");
 }
 
-/** Prints a measured figure next to the results. */
+/** Prints a measurement among the test results. */
 export const tell = (figure: string) => process.stdout.write(`${figure}\n`);
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -246,12 +246,15 @@ const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-prac
 const colours = ["color-contrast", "link-in-text-block"];
 const axeRules = {
   all: { runOnly: tags },
-  /** What depends on the theme, which takes axe the longest. */
+  /** The rules whose result depends on the theme. They take axe the longest. */
   colours: { runOnly: { type: "rule", values: colours } },
   structure: { runOnly: tags, rules: Object.fromEntries(colours.map((rule) => [rule, { enabled: false }])) },
 };
 
-/** Returns what axe finds on a page, or in its parts with a selector: violations of WCAG 2.2 AA and of its best practices. */
+/**
+ * Returns what axe finds in the parts of a page that match a selector: violations of WCAG 2.2 AA and of axe's best
+ * practices.
+ */
 export async function axe(page: Page, within = "html", check: keyof typeof axeRules = "all"): Promise<string[]> {
   if (!(await page.evaluate(() => "axe" in window))) {
     const session = await page.context().newCDPSession(page);
@@ -283,7 +286,7 @@ export async function axe(page: Page, within = "html", check: keyof typeof axeRu
   );
 }
 
-/** Returns what axe finds on a page in both themes. It checks the colours of parts with a selector only. */
+/** Returns what axe finds on a page in both themes. It checks colours only in the parts that match a selector. */
 export async function axeInBothThemes(page: Page, coloursOf = "html"): Promise<string[]> {
   const found = [...(await axe(page, "html", "structure")), ...(await axe(page, coloursOf, "colours"))];
   await follow(page, "dark");
@@ -329,7 +332,8 @@ export async function everything(page: Page): Promise<string> {
 }
 
 /**
- * Holds POST requests to an address in the browser until the returned function is called, however slow the machine is.
+ * Holds POST requests to a URL in the browser until the returned function is called, so that a test does not depend on
+ * timing.
  */
 export async function hold(page: Page, address: string): Promise<() => Promise<void>> {
   let pass = () => {};

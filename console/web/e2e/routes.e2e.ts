@@ -27,7 +27,7 @@ afterAll(async () => {
 const approve = (what: string) => page.getByRole("switch", { name: `Approve ${what} through gate` });
 const row = (of: string) => page.locator("tr[data-row]", { hasText: of });
 
-/** The routes that the client itself was told to serve. */
+/** The routes that the server told the client to serve. */
 const serves = async () => {
   const status = JSON.parse((await stage.client("gate", "status", "--json")).stdout) as {
     Self: { AllowedIPs: string[] };

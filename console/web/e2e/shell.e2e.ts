@@ -400,7 +400,7 @@ describe("on a touch screen", () => {
   });
   afterAll(() => closeWindow(phone));
 
-  /** Moves the pointer to the centre of an element. */
+  /** Holds a finger on the centre of an element. */
   const rest = async (on: Locator) => {
     const box = await on.boundingBox();
     if (!box) throw new Error("it is not there");
@@ -460,7 +460,7 @@ describe("on a touch screen", () => {
     await eventually(() => expect(phone.url()).toContain("sort=-node"));
     const rows = phone.getByRole("list", { name: "Node list" }).getByRole("listitem");
     const names = async () => (await rows.getByRole("button", { name: /^Actions for / }).all()).slice(0, 3);
-    // The rows follow the address a moment later.
+    // The rows follow the URL a moment later.
     await eventually(async () => {
       const first = await Promise.all((await names()).map((each) => each.getAttribute("aria-label")));
       expect(first).toEqual([...first].sort().reverse());

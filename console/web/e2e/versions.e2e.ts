@@ -86,7 +86,7 @@ describe("a version", () => {
     await panel.getByRole("link", { name: `version ${first + 1}`, exact: true }).waitFor();
     await panel.getByText("builds too").waitFor();
     expect(await axe(page)).toEqual([]);
-    // The matrix, which has no drawing, leads to the rule through a cell.
+    // The matrix does not draw rules: the panel of a cell links to them.
     await go(page, stage, "/admin/access?cell=tag:ci>tag:db");
     await page
       .getByRole("complementary", { name: "tag:ci → tag:db" })

@@ -146,7 +146,7 @@ describe("a webhook", () => {
   test("lists failed deliveries, which can be sent again", async () => {
     await card().getByRole("button", { name: "Failed deliveries" }).click();
     await card().getByText("No failed deliveries.").waitFor();
-    // The server gives up after a day, so what it would list then is put in its place here.
+    // The server gives up only after a day, so the failed events are mocked.
     const event = (id: number) => ({
       id: String(id),
       eventId: `${id}-0`,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Selects the configuration according to the environment and then becomes nginx. A loop beside it loads changed
+# Selects the configuration according to the environment and then executes nginx. A loop beside it loads changed
 # certificates and rotates the logs.
 set -eu
 

@@ -15,7 +15,7 @@ const t = accessMap;
 /** What a node can reach and who can reach it, grouped by the other end. */
 export function NodeAccess({ node }: { node: Node }) {
   if (node.expired) return <p className="text-13 text-ink-2">{t.node.expired}</p>;
-  // The map shows it on wide screens; phones show the table.
+  // The search parameters for the drawing of this node; phones show the table instead.
   const drawn = { view: "flow", node: node.givenName, by: "nodes" };
   return (
     <BothWays
@@ -27,9 +27,11 @@ export function NodeAccess({ node }: { node: Node }) {
   );
 }
 
-/** The same for all untagged nodes of a user, or for a user without nodes, for the first node that they might add. */
+/**
+ * Like NodeAccess, for all untagged nodes of a user. For a user without nodes, the access that a first node would have.
+ */
 export function UserAccess({ user }: { user: User }) {
-  // The trailing @ keeps it from being taken for the name of a node.
+  // The trailing @ keeps it from being mistaken for the name of a node.
   const asked = user.name.includes("@") ? user.name : `${user.name}@`;
   const { data } = useQuery({ ...accessQuery({ from: [asked] }), enabled: useCan()("policy:read") });
   const principal = data?.from[0];
@@ -46,7 +48,7 @@ export function UserAccess({ user }: { user: User }) {
           {note}
         </p>
       )}
-      {/* The map shows existing nodes, so it has nothing about a user without any. */}
+      {/* The map shows existing nodes, so it does not contain a user without nodes. */}
       <BothWays
         name={asked}
         words={principal?.nodes === 0 ? accessView.user.first : t.user}

@@ -66,7 +66,8 @@ const signs = {
 };
 
 /**
- * Plus for what a draft adds, minus for what it removes, both for a change. The words are next to it or in its label.
+ * Plus for what a draft adds, minus for what it removes, both for a change. Screen readers skip it, so the text next to
+ * it must say the same.
  */
 export function ChangeSign({ change, className }: { change: Change; className?: string }) {
   if (!change) return null;

@@ -43,7 +43,7 @@ export function ActivityList({
   more?: boolean;
 }) {
   const enabled = useCan()("history:read");
-  // A line can hold many changes, so more of them are loaded.
+  // A line can stand for many changes, so load more changes than lines.
   const query = useInfiniteQuery({ ...auditQuery(filter, Math.min(1000, limit * 5)), enabled });
   const [pages, setPages] = useState(1);
   const groups = useMemo(() => groupEvents(query.data?.pages.flatMap((page) => page.entries) ?? []), [query.data]);

@@ -44,7 +44,10 @@ export function PresenceBand({
   );
 }
 
-/** A range start that moves with the current time causes a refetch no more often than this. */
+/**
+ * The start of a range is rounded to this, so that it does not cause constant refetches as it moves with the current
+ * time.
+ */
 const step = 5 * 60_000;
 
 /** The spans of a node. The end may move with the current time without a refetch. */

@@ -34,7 +34,8 @@ const noise = new Set([
 ]);
 
 /**
- * The differences between before and after, with times in a time zone. For a created or deleted object, all its fields.
+ * The differences between before and after, with times in the given time zone. For a created or deleted object, all its
+ * fields.
  */
 export function differences(
   { before, after }: Pick<Change, "before" | "after">,
@@ -63,7 +64,7 @@ function spoken(name: string): string {
 /** A time as the API writes it. */
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
-/** A value in words; no lines for an empty value. */
+/** A value as lines of text; none for an empty value. */
 function valueWords(value: unknown, zone: Preferences["timeZone"]): string[] {
   if (value === null || value === undefined || value === "" || value === false) return [];
   if (value === true) return [text.activity.yes];

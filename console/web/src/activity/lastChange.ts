@@ -4,7 +4,7 @@ import { text } from "@/text";
 import { relative } from "@/ui/time";
 import { actorWords } from "./words";
 
-/** What to look for: changes of an object, or of the only one of its kind, in one of these fields. */
+/** Which changes to look for: those of an object, or of the only one of its kind, that changed one of these fields. */
 export interface Changed {
   kind: "node" | "user" | "dns";
   object?: string;
@@ -31,7 +31,7 @@ function concerns({ before, after }: Change, members: readonly string[]): boolea
   return members.some((name) => JSON.stringify(was?.[name]) !== JSON.stringify(is?.[name]));
 }
 
-/** For something that has just happened, the seconds matter. */
+/** How long ago something happened; to the second within the first minute. */
 export function agoWords(at: string, now: number): string {
   const seconds = Math.max(1, Math.round((now - Date.parse(at)) / 1000));
   return seconds < 60 ? text.activity.secondsAgo(seconds) : relative(at, now);

@@ -1,10 +1,10 @@
-/** A time in which a node was online or offline, in milliseconds. */
+/** A period in which a node was online or offline, in milliseconds. */
 export interface Span {
   from: number;
   to: number;
   online: boolean;
   /**
-   * Offline between two online times, or until now: an outage if it is a server, just a closed lid if it is a laptop.
+   * Whether the node was offline after it had been online: an outage for a server, but just a closed lid for a laptop.
    */
   gap: boolean;
 }

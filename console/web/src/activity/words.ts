@@ -12,7 +12,7 @@ export interface EventWords {
   lane: Lane;
   /** Equal for changes that can be described together: "12 ci nodes joined". */
   sort: keyof typeof text.activity.many;
-  /** Something ended: it was deleted, rejected or expired. */
+  /** Whether something ended: it was deleted, rejected or expired. */
   ended: boolean;
   actor: string;
 }

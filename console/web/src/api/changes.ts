@@ -35,7 +35,7 @@ export async function undone<T>(
   }
 }
 
-/** An ETag, or a promise of one. Without it, a change is applied whatever happened before. */
+/** An ETag, or a promise of one. Without it, a write is unconditional. */
 export type IfMatch = string | null | Promise<string | null>;
 
 /**

@@ -49,11 +49,11 @@ export class ApiError extends Error {
   get sessionEnded(): boolean {
     return this.status === 401;
   }
-  /** Somebody else changed it in the meantime; problem.current is the current state. */
+  /** Whether somebody else changed the object in the meantime; problem.current is its current state. */
   get stale(): boolean {
     return this.status === 412;
   }
-  /** The console no longer accepts this page's CSRF token: another tab may have started another session. */
+  /** Whether the console no longer accepts this page's CSRF token: another tab may have started another session. */
   get notFromHere(): boolean {
     return this.status === 403 && this.problem.type === "request_refused";
   }
@@ -205,12 +205,12 @@ async function errorOf(response: Response): Promise<ApiError> {
   return new ApiError(response.status, title, detail, requestId, problem, response.headers.get("ETag"));
 }
 
-/** A random idempotency key. It also works without a secure context. */
+/** A random idempotency key. Unlike crypto.randomUUID, it also works outside a secure context. */
 export function newRequestName(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-/** The client of this tab. Without a session, the same address shows the login form, so the page is reloaded. */
+/** The client of this tab. Without a session, the same URL shows the login form, so the page is reloaded. */
 export const api = new Client({
   fetch: (input, init) => fetch(input, init),
   isAttended,

@@ -21,7 +21,7 @@ interface Named {
   id: string;
 }
 
-/** Adds a page that shows the state at a revision. The first page of a read starts without a collection. */
+/** Adds a page that shows the state at a revision. For the first page of a list, there is no collection yet. */
 export function addPage<T extends Named>(
   to: Collection<T> | undefined,
   page: readonly T[],
@@ -53,7 +53,8 @@ export function applyChanges<T extends Named>(
 ): Collection<T> {
   const fresh = changes.filter((change) => {
     const told = to.told[change.object] ?? to.gone[change.object];
-    // A list includes all of its revision, but the stream may report several changes of an object in one revision.
+    // A list includes all changes of its revision, but the stream may report several changes of an object in one
+    // revision.
     return compareRevisions(revisionOf(change.id), told ?? to.revision) >= (told === undefined ? 1 : 0);
   });
   if (fresh.length === 0) return to;

@@ -2,8 +2,8 @@ import { QueryClient } from "@tanstack/react-query";
 import { ApiError } from "./client";
 
 /**
- * The cache of this tab. The event stream keeps it up to date, so nothing is refetched after some time or when the
- * window gets the focus.
+ * The cache of this tab. The event stream keeps it up to date, so nothing is refetched on a timer or when the window
+ * gets the focus.
  */
 export const queryClient = new QueryClient({
   defaultOptions: {

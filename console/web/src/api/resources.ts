@@ -6,7 +6,7 @@ import { useCan } from "./session";
 import { mergeNode } from "./stream/reduce";
 import type { ApiKey, Change, Node, NodeBuckets, NodeHost, Policy, PreAuthKey, User } from "./types";
 
-/** The keys of the query cache. The event stream patches or invalidates by them. */
+/** The keys of the query cache. The event stream uses them to patch or invalidate data. */
 export const keys = {
   nodes: ["nodes"],
   node: (id: string) => ["node", id],
@@ -76,7 +76,7 @@ interface Held {
 
 const lacksPages = ({ state }: Held) => (state.data as Partial<Collection<unknown>> | undefined)?.complete === false;
 
-/** Whether only the first pages of a list are loaded and nothing is loading the rest: it was cancelled or failed. */
+/** Whether a list is incomplete and nothing is loading its other pages, because loading was cancelled or failed. */
 export const isPart = (query: Held) => query.state.fetchStatus === "idle" && lacksPages(query);
 
 /** The stream keeps a list up to date. A list that lacks pages is refetched when it is used. */
@@ -200,7 +200,7 @@ export const withPlainLines = <P extends { policy: string }>(policy: P): P => ({
 const newestVersion = async (signal: AbortSignal) =>
   (await api.get("/api/v1/policy/versions", { query: { limit: "1" }, signal })).versions[0] ?? null;
 
-/** The ETag for saving the first policy, so that a second "first" one is a conflict. */
+/** The ETag for saving the first policy: the save fails if somebody else has saved one in the meantime. */
 const noneYet = '"0"';
 
 /** The policy in force, or null if none has been saved. */
@@ -215,7 +215,7 @@ export const policyQuery = queryOptions({
       const { data, etag } = await api.call("get", "/api/v1/policy", { signal });
       return { policy: withPlainLines(data), etag };
     } catch (error) {
-      // A first policy that was reverted after its trial leaves no policy, but an ETag.
+      // After a first policy was reverted, there is no policy, but there is an ETag.
       if (error instanceof ApiError && error.status === 404) return { policy: null, etag: error.etag };
       throw error;
     }

@@ -34,8 +34,8 @@ export type Right = `${Noun}:${"read" | "write"}`;
 const adminNouns: readonly string[] = ["preauthkeys", "apikeys", "policy", "webhooks"];
 
 /**
- * Whether a key with this role and these scopes has a permission. It is used to hide what the server, which decides,
- * would refuse.
+ * Whether a key with this role and these scopes has a permission. It decides only what is shown; the server enforces
+ * permissions.
  */
 export function allows(role: Role, scopes: readonly string[], right: Right): boolean {
   const [noun = "", act] = right.split(":");
@@ -49,7 +49,7 @@ function taken(session: Session): Session {
   return { ...session, key: { ...session.key, scopes: session.key.scopes ?? [] } };
 }
 
-/** Continues with another key and keeps what is shown. */
+/** Continues the session with another API key, and keeps the cached data. */
 export async function continueWith(client: QueryClient, key: string) {
   client.setQueryData(sessionQuery.queryKey, taken((await api.changeKey(key)) as Session));
 }
@@ -58,7 +58,7 @@ export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: async ({ signal }): Promise<Session> =>
     taken(await (await api.send("/admin/api/session", { signal })).json()),
-  // There is no stream yet that would notice the recovery.
+  // Without a session there is no stream that would notice when the server is back.
   retry: 1,
   refetchInterval: ({ state }) => (state.status === "error" && !state.data ? 5000 : false),
 });

@@ -19,7 +19,7 @@ export function LifeField({
   const end = endOf(value, now);
   const id = useId();
   const words = (at: number | null) => (at === null ? t.bad : t.ends(momentWords(at, now, timeZone)));
-  // Not a live region: it changes every minute.
+  // Announce changes here instead of using a live region, because the text also changes every minute.
   const change = (life: Life) => {
     onChange(life);
     announce(words(endOf(life, now)));

@@ -3,20 +3,20 @@ import type { Node, PreAuthKey } from "@/api";
 export type KeyState = "usable" | "used" | "expired";
 
 /**
- * Whether a node can still join with the key. A single-use key that was used counts as used, even if it has expired.
+ * Whether a key is usable, used or expired. A single-use key that was used counts as used, even if it has also expired.
  */
 export function keyState(key: PreAuthKey, now: number): KeyState {
   if (key.used && !key.reusable) return "used";
   return key.expired || Date.parse(key.expiration) <= now ? "expired" : "usable";
 }
 
-/** The part of a key that identifies it to people. */
+/** The part of a key by which people identify it. */
 export const keyName = (key: PreAuthKey) => key.key.replace(/^flp_|_\*\*\*$/g, "");
 
 export const keyOwnerWords = (key: PreAuthKey) =>
   key.aclTags.length > 0 ? key.aclTags.join(" ") : (key.user?.name ?? "");
 
-/** Whether a description is longer than the server accepts, which counts bytes. */
+/** Whether a description has more bytes than the server accepts. */
 export const isTooLong = (description: string) => new TextEncoder().encode(description).length > 200;
 
 /** The number of existing nodes that joined with each key, by its ID. */
@@ -28,7 +28,7 @@ export function nodesByKey(nodes: readonly Node[]): ReadonlyMap<string, number> 
 
 const day = 864e5;
 
-/** A key that anybody who finds it can use for a long time. */
+/** Whether anybody who finds the key could use it for a long time: it is reusable and valid for more than a day. */
 export const isLongLived = (reusable: boolean, ends: number, now: number) => reusable && ends - now > day;
 
 /** Parses typed tags. */

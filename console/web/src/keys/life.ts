@@ -34,13 +34,13 @@ export function momentWords(at: number, now: number, zone: Preferences["timeZone
   return words.replaceAll(",", "") + (zone === "utc" ? " UTC" : "");
 }
 
-/** A moment as an input of type datetime-local holds it. */
+/** A time in the format of a datetime-local input. */
 export function localTime(at: number, zone: Preferences["timeZone"]): string {
   const offset = zone === "utc" ? 0 : new Date(at).getTimezoneOffset() * 60e3;
   return new Date(at - offset).toISOString().slice(0, 16);
 }
 
-/** The moment that such an input holds; null if it is not complete. */
+/** The time in a datetime-local input; null if it is incomplete. */
 export function momentOf(typed: string, zone: Preferences["timeZone"]): number | null {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(typed)) return null;
   const at = Date.parse(zone === "utc" ? `${typed}Z` : typed);

@@ -2,11 +2,11 @@ import { parse } from "jsonc-parser";
 import { useMemo } from "react";
 import { usePolicy } from "@/api";
 
-/** What a policy contains about tags. */
+/** What a policy says about tags. */
 export interface PolicyTags {
   /** Tags that have owners, sorted. */
   known: string[];
-  /** There is no policy: administrators may assign any tag. */
+  /** Whether any tag may be assigned, because there is no policy. */
   anyTag?: boolean;
   /** Tags with which a node can reach everything, or has its routes approved automatically. */
   powerful: string[];
@@ -45,7 +45,7 @@ export function policyTags(policy: string): PolicyTags {
   };
 }
 
-/** The tag that the source or destination of a rule names, with or without ports. */
+/** The tag that a source or destination of a rule names, without its ports; "*" if it includes nodes with any tag. */
 function ruledTag(end: string): string[] {
   if (end === "*" || end.startsWith("*:") || /^autogroup:(tagged|danger-all)(:|$)/.test(end)) return ["*"];
   // Ports never start with a letter; the parts of a tag always do.

@@ -32,9 +32,9 @@ export function ListToolbar<T, V extends string>({
   segmented,
   children,
 }: ToolbarProps<T, V> & {
-  /** For a list whose tabs need less space. */
+  /** Whether the tabs need less space than usual. */
   small?: boolean;
-  /** For a list below other tabs. */
+  /** Whether the list is below other tabs. */
   segmented?: boolean;
   children?: ReactNode;
 }) {
@@ -96,7 +96,7 @@ export function ListPage<T, V extends string>({
   title: string;
   /** Actions on the list as a whole. */
   actions: ReactNode;
-  /** Shown above the table, about the filter. */
+  /** Shown above the table, such as help about the filter. */
   above?: ReactNode;
   /** The query for the rows: its error replaces the table if there are none. */
   query?: { data: unknown; error: unknown; refetch(): unknown };

@@ -1,4 +1,4 @@
-/** What pages with a single list share: their state in the address (useListPage) and their layout (ListPage). */
+/** What pages with a single list share: their state in the URL (useListPage) and their layout (ListPage). */
 export { ListPage, ListPanel, ListToolbar } from "./ListPage";
 export { useCreate } from "./useCreate";
 export { type Selection, tabsOf, useChosen, useListPage } from "./useListPage";

@@ -14,7 +14,7 @@ interface Create {
   run(): void;
 }
 
-/** Offers to create what a page lists, with the key c and in the palette, if the user may. */
+/** Offers to create what a page lists, with the key c and in the palette, if the user has permission. */
 export function useCreate(may: boolean, { id, label, title = label, words, run }: Create) {
   useShortcuts(may ? [{ keys: "c", label, group: text.shell.groups.page, run }] : []);
   useActions(may ? [{ id, title, icon: Plus, keys: "c", words, run }] : []);

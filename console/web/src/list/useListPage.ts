@@ -3,7 +3,7 @@ import { type Term, useFilter } from "@/filter";
 import { oneOf, type Search, useSearchState } from "@/router/search";
 import type { Tab } from "@/ui";
 
-/** What every list keeps in the address. Pages add their own names, such as the open row. */
+/** The search parameters of every list. Pages add their own, such as the open row. */
 interface ListSearch {
   tab: string;
   /** The filter line. */
@@ -34,8 +34,8 @@ export interface List<V extends string> extends Selection {
 const rowId = (row: { id: string }) => row.id;
 
 /**
- * The tab, filter, order and columns of a list, which are in the address, and the selected rows. `usual` holds the
- * defaults of the address; `tabs` and `fields` must not change. `table` is for the DataTable.
+ * The tab, filter, order and columns of a list, which are in the URL, and the selected rows. `usual` holds the default
+ * search parameters; `tabs` and `fields` must not change. `table` is for the DataTable.
  */
 export function useListPage<S extends Search & ListSearch, V extends string>({
   id,

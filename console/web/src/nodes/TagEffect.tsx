@@ -31,7 +31,7 @@ export function TagEffect({ nodeId, tags }: { nodeId: string; tags: readonly str
     gcTime: 0,
     retry: false,
   });
-  // Show now what the server would refuse.
+  // Show why the server would refuse the tags.
   if (error instanceof ApiError && !error.unreachable)
     return <p className="text-12 text-warn">{printable(error.detail, 400)}</p>;
   if (!data || !known) return null;

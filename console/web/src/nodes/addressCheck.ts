@@ -15,7 +15,7 @@ export function addressFamily(text: string): Family | undefined {
 const sameAddress = (a: string, b: string) => prefixContains(a, b);
 
 /**
- * What is wrong with a typed address, before the server is asked. An address of this family can be changed, but not
+ * What is wrong with a typed address, before the server is asked. If `required`, the address can be changed, but not
  * removed.
  */
 export function addressProblem(

@@ -8,7 +8,7 @@ interface Told {
   /** The message for a single node, instead of how many succeeded. */
   done?: string;
   failed?: string;
-  /** Undoes it, where that is possible. */
+  /** Undoes the action, if that is possible. */
   undo?(): void;
 }
 

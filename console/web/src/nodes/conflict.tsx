@@ -4,8 +4,9 @@ import { Button } from "@/ui";
 
 /** A write that found a different value from the one the person saw. */
 export interface Conflict {
-  /** The ID of the node, and the changed field. */
+  /** The ID of the node. */
   of: string;
+  /** The changed field. */
   member: string;
   mine: string;
   theirs: string;

@@ -12,7 +12,7 @@ import { RenameDialog } from "./rename";
 import { routesLostWith } from "./routes";
 import { AddTagsDialog, TagsDialog } from "./tags";
 
-/** An action on nodes that a person starts; a dialog asks for the rest. */
+/** An action on nodes that a person starts; a dialog asks for further input. */
 export type NodeAction =
   | { name: "rename"; node: Node }
   | { name: "tags" | "neverExpire" | "setExpiry" | "owner" | "addresses"; node: Node }

@@ -6,7 +6,7 @@ const mostNames = 3;
 
 type Shift = PolicyEffect["shifts"][number];
 
-/** The effect of other tags on a node's access in both directions: one sentence per change, most pairs first. */
+/** How new tags would change a node's access, in both directions: one sentence per change. */
 export function effectWords(effect: PolicyEffect, nodeId: string): { words: string; loss: boolean }[] {
   return effect.shifts.flatMap((shift) => [
     ...(shift.gained.length > 0 ? [{ words: sentence(shift, nodeId, "gained"), loss: false }] : []),

@@ -5,7 +5,7 @@ import { printable, text } from "@/text";
 import { ApiCall, Button, Choices, Confirm, Dialog, Field, Input, relative, usePreferences, useStatus } from "@/ui";
 import { useNodeWrites } from "./writes";
 
-/** Changes when the key of a node expires, regardless of other changes to the node in the meantime. */
+/** Sets when the key of a node expires, regardless of other changes to the node in the meantime. */
 function useExpiry(node: Node, onClose: () => void) {
   const writes = useNodeWrites();
   const status = useStatus();

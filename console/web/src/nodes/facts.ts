@@ -54,7 +54,8 @@ export const byName = (a: Node, b: Node) => compareText(a.givenName, b.givenName
 export const isServer = (node: Node) => node.tags.length > 0 && !node.ephemeral;
 
 /**
- * How often a node went offline within a presence summary. The current state shows in which state the period started.
+ * How often a node went offline within a presence summary. If the number of changes is odd, the current state tells
+ * whether the last one was an outage.
  */
 export function outages(node: Node, presence: NodeBuckets | undefined): number {
   const pairs = (presence?.changes ?? 0) / 2;

@@ -12,9 +12,9 @@ interface Saving<M extends keyof Node> {
   /** Whether it can be saved. */
   ready: boolean;
   call(value: Node[M], ifMatch: string | null | undefined): Promise<Answer<{ node: Node }>>;
-  /** Equal values have equal texts. A conflict shows them. */
+  /** The text of a value, to compare values and to show them in a conflict. */
   textOf(value: Node[M]): string;
-  /** Status messages about the value before or now. Without `undone` there is no undo. */
+  /** Status messages, given the previous or the typed value. Without `undone` there is no undo. */
   words: { done(before: Node[M]): string; undone?(before: Node[M]): string; failed(shown: Node[M]): string };
   onClose(): void;
   /** Whether the editor stays open after a failure, so that what was typed is not lost. */

@@ -12,7 +12,7 @@ import { useNodeWrites } from "./writes";
 export const moveCall = (node: Node, user: string) =>
   ({ method: "post", path: `/api/v1/node/${node.id}/user`, body: { user } }) as const;
 
-/** Selects the future owner of nodes from all users except some. The value is an ID. */
+/** Selects the future owner of nodes. `except` lists users who are not offered. The value is an ID. */
 export function OwnerField({
   label = t.label,
   value,
@@ -153,7 +153,7 @@ export function OwnersDialog({ nodes, onClose }: { nodes: readonly Node[]; onClo
         <>
           <p>{t.bodyMany}</p>
           <NameList names={owned.map((node) => printable(node.givenName))} />
-          {/* The owner of all of them can't be the new one. */}
+          {/* If all nodes have the same owner, that user cannot be the new one. */}
           <OwnerField value={id} onChange={setId} except={owners.size === 1 ? [...owners] : []} autoFocus />
         </>
       )}

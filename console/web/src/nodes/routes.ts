@@ -53,7 +53,7 @@ export function withRoute(approved: readonly string[], prefixes: readonly string
   return on ? [...others, ...prefixes] : others;
 }
 
-/** A route that is lost with deleted nodes, and the node through which it is still reachable. */
+/** A route that deleted nodes served, and another node through which its network stays reachable, if there is one. */
 export interface LostRoute {
   prefix: string;
   exit: boolean;

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { ApiError, type Node, nodeQuery, useNodes } from "@/api";
 
-/** What a device reports about itself causes no event, so it is refetched. */
+/** What a device reports about itself causes no event, so it is refetched at this interval. */
 const askAgain = 60_000;
 
 /**

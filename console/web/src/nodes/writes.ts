@@ -23,7 +23,7 @@ export function useNodeWrites() {
   return useMemo(() => writesOf(client), [client]);
 }
 
-/** How many nodes are moved at the same time: there is no call for many. */
+/** How many nodes are moved at the same time, because the API moves only one per call. */
 const movesAtOnce = 4;
 
 type BulkAction = "expire" | "delete" | "addTags" | "removeTags" | "setTags";
@@ -60,7 +60,7 @@ export function writesOf(client: QueryClient) {
     }
   };
 
-  /** The same for many nodes; the response has a result for each. */
+  /** Applies an action to many nodes. Returns which ones failed and why. */
   const bulk = async (nodes: readonly Node[], action: BulkAction, tags?: string[]) => {
     const failed: { node: Node; why: string }[] = [];
     for (let from = 0; from < nodes.length; from += 1000) {
@@ -120,7 +120,7 @@ export function writesOf(client: QueryClient) {
       return { done: ours.length - failed.length, failed };
     },
 
-    /** Restores the tags that nodes had before a change, and returns how many and which ones failed. */
+    /** Restores the tags that nodes had before a change. Returns how many succeeded and which ones failed. */
     takeTagsBack: async (changed: readonly TagChange[]) => {
       const together = takenBackBy(changed, cached);
       const failed = [];

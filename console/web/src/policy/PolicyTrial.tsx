@@ -4,7 +4,10 @@ import { policyTrialQuery, useCan } from "@/api";
 
 const TrialBar = lazy(() => import("./TrialBar"));
 
-/** The bar on every page while a policy version waits for confirmation. Otherwise it costs one small request. */
+/**
+ * The bar on every page while a policy version waits for confirmation. Otherwise it shows nothing and costs one small
+ * request.
+ */
 export function PolicyTrial() {
   const { data } = useQuery({ ...policyTrialQuery, enabled: useCan()("policy:read") });
   if (!data?.confirmBy) return null;

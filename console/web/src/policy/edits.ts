@@ -6,7 +6,7 @@ export interface RuleEntry {
   src: string[];
   dst: string[];
   proto?: string;
-  /** A line of comment above the rule. */
+  /** A comment line above the rule. */
   comment?: string;
 }
 

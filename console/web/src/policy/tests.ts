@@ -1,6 +1,9 @@
 /** Conversion of the server's access descriptions to the entries of policy tests. */
 
-/** The first port in descriptions such as "UDP ports 53, 60000-61000"; 22 for SSH if all ports are included. */
+/**
+ * The first port in descriptions such as "UDP ports 53, 60000-61000". If all ports are allowed, the usual one, by
+ * default that of SSH.
+ */
 export function firstPort(access: readonly string[], usual = 22): { proto: string; number: number } | null {
   for (const said of access) {
     if (/^all ports$/i.test(said)) return { proto: "tcp", number: usual };
@@ -15,7 +18,7 @@ export const isInternet = (prefix: string) => prefix === "0.0.0.0/0" || prefix =
 /** Well-known addresses outside all private networks. */
 const internet: Record<string, string> = { "0.0.0.0/0": "1.1.1.1", "::/0": "2606:4700:4700::1111" };
 
-/** One address of a network, because a test is about one connection: the first that a device may have. */
+/** A host address in a network, usually the first one, because a test is about a single connection. */
 export function addressIn(prefix: string): string {
   const [base = "", length] = prefix.split("/");
   if (internet[prefix]) return internet[prefix];

@@ -1,2 +1,2 @@
-/** The mapping of addresses to pages. Pages import from ./search instead, because this module imports all of them. */
+/** The mapping of URLs to pages. Pages import from ./search instead, because this module imports all of them. */
 export { router } from "./tree";

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 export type Search = Record<string, string>;
 
-/** Parses search parameters as plain strings, so that the address stays readable. */
+/** Parses search parameters as plain strings, so that the URL stays readable. */
 export function readSearch(text: string): Search {
   return Object.fromEntries(new URLSearchParams(text));
 }
@@ -18,8 +18,8 @@ export function writeSearch(search: Record<string, unknown>): string {
 }
 
 /**
- * The state of a page, kept in its address. Default values are omitted. By default a change replaces the history entry,
- * as for typing; with `push` the back button undoes it, as for opening a panel.
+ * The state of a page, kept in its URL. Default values are omitted. By default a change replaces the history entry, as
+ * for typing; with `push` the back button undoes it, as for opening a panel.
  */
 export function useSearchState<S extends Search>(
   defaults: S,
@@ -50,8 +50,8 @@ export function useSearchState<S extends Search>(
 }
 
 /**
- * Starts an action that the address asks for, such as `/keys?create=1`, once. The parameter is removed from the address
- * first, so that neither Back nor a reload starts it again.
+ * Starts an action that the URL requests, such as `/keys?create=1`, once. The parameter is removed from the URL first,
+ * so that neither Back nor a reload starts it again.
  */
 export function useBegun(name: string, begin: () => void) {
   const [search, setSearch] = useSearchState<Search>({ [name]: "" });
@@ -64,12 +64,12 @@ export function useBegun(name: string, begin: () => void) {
   }, [asked]);
 }
 
-/** A word from the address if it is one of these, otherwise the default. Anything can be in an address. */
+/** A word from the URL if it is one of these, otherwise the default. A URL can contain anything. */
 export function oneOf<W extends string>(word: string, among: Readonly<Record<W, unknown>>, usual: W): W {
   return Object.hasOwn(among, word) ? (word as W) : usual;
 }
 
-/** The typed text, immediately; the address follows when typing pauses. A change of the address takes precedence. */
+/** The typed text, immediately; the URL follows when typing pauses. A change of the URL takes precedence. */
 export function useTyped(value: string, commit: (value: string) => void): [string, (typed: string) => void] {
   const [typed, setTyped] = useState(value);
   const sent = useRef(value);

@@ -159,7 +159,7 @@ export const router = createRouter({
   parseSearch: readSearch,
   stringifySearch: writeSearch,
   defaultPreload: "intent",
-  // Without this, the whole console stays blank until the code of the first page is there.
+  // Without this, the whole console stays blank until the code of the first page has loaded.
   defaultPendingComponent: PageWaiting,
   defaultPendingMs: 150,
   defaultPendingMinMs: 0,

@@ -44,7 +44,7 @@ export function RouteActionsProvider({ children }: { children: ReactNode }) {
       {children}
       {asked && (
         <Suspense fallback={<span data-layer hidden />}>
-          {/* Keep a question that was asked since: a call may end late. */}
+          {/* Do not close a question that was opened in the meantime: the call for this one may end late. */}
           <Question asked={asked} onClose={() => setAsked((now) => (now === asked ? null : now))} />
         </Suspense>
       )}
@@ -62,7 +62,8 @@ export function asks({ on, rows, all, own }: Asked): boolean {
 }
 
 /**
- * The address from which this session's key was last used; empty, and so without a warning, if keys may not be read.
+ * The IP address from which this session's key was last used. Empty if the key may not read API keys; then there is no
+ * warning.
  */
 function useOwnAddress(): () => Promise<string> {
   const { key } = useSession();

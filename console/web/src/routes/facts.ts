@@ -19,7 +19,7 @@ export interface Asked {
   on: boolean;
   rows: readonly RouteRow[];
   all: readonly RouteRow[];
-  /** The address this session's key was last used from, or empty if unknown. */
+  /** The IP address from which this session's key was last used, or empty if unknown. */
   own: string;
 }
 
@@ -53,7 +53,7 @@ export const byNetwork = (a: RouteRow, b: RouteRow) =>
 export interface Dangers {
   /** Networks that share addresses with it, and are in use now or being approved together with it. */
   inUse: string[];
-  /** Whether it contains the person's own address. */
+  /** Whether it contains the person's own IP address. */
   own: boolean;
 }
 
@@ -78,7 +78,7 @@ export interface Loss {
   cuts: boolean;
 }
 
-/** The consequences of disabling routes together; null if no traffic uses the route now. */
+/** The consequences for a route if several are disabled together; null if no traffic uses it now. */
 export function lossOf(row: RouteRow, all: readonly RouteRow[], going: readonly RouteRow[]): Loss | null {
   if (!isServing(row)) return null;
   const gone = new Set(going.map(({ id }) => id));

@@ -112,7 +112,7 @@ export default function Palette({ onClose }: { onClose(): void }) {
   );
 }
 
-/** A unique mark, because an entry may be in two groups. */
+/** A unique ID: the entry's own is not enough, because an entry may be in two groups. */
 const markOf = (group: string, entry: Entry | undefined) => `${group} ${entry?.id ?? ""}`.toLowerCase();
 
 function useEntries(): Entry[] {

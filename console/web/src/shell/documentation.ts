@@ -26,7 +26,7 @@ export type GuideName = keyof typeof guides;
 
 export const guideTo = (name: GuideName) => base + guides[name];
 
-/** The address of the documentation for a page of the console, with or without the prefix /admin. */
+/** The URL of the documentation for a page of the console, with or without the prefix /admin. */
 export function documentationOf(path: string): string {
   const page = path.replace(/^\/admin(?=\/|$)/, "");
   const found = topics.find(([start]) => page === start || page.startsWith(`${start}/`));

@@ -11,7 +11,7 @@ export interface Entry {
   icon: LucideIcon;
   keys?: string;
   group: string;
-  /** Not remembered as recently used. */
+  /** Set if it is not remembered as recently used. */
   passing?: true;
   run(): void;
 }

@@ -3,8 +3,9 @@ import { useEffect, useRef } from "react";
 import { announce } from "@/ui";
 import { focusOn, landmark } from "@/ui/focus";
 
-/** How often, in milliseconds, and how many times to look for the title of a page that is still loading. */
+/** How often to look for the title of a page that is still loading, in milliseconds. */
 const interval = 100;
+/** How many times to look for it. */
 const most = 20;
 
 /**

@@ -37,7 +37,7 @@ const verbs: Verb[] = [
   { name: "delete", icon: Trash2, fits: () => true, action: (node) => ({ name: "delete", nodes: [node] }) },
 ];
 
-/** Fewer letters could just as well be the start of a name. */
+/** The minimum number of letters of a verb: fewer could just as well be the start of a name. */
 const leastOfVerb = 3;
 const most = 8;
 

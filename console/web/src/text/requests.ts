@@ -1,2 +1,2 @@
-/** Texts of a part of the console that only its pages load. */
+/** Texts that only the requests page loads. */
 export { requestWords } from "./en/requestWords";

@@ -1,2 +1,2 @@
-/** Texts of a part of the console that only its pages load. */
+/** Texts that only the user pages load. */
 export { userWords } from "./en/userWords";

@@ -10,7 +10,7 @@ interface Call {
   /** With its parameters filled in, from /api/ on. */
   path: string;
   body?: unknown;
-  /** The ETag of the object that it may change. */
+  /** The ETag that the object must still have when it is changed. */
   ifMatch?: string;
 }
 

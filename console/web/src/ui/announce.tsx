@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 const listeners = new Set<() => void>();
 let said = { polite: "", assertive: "", page: "" };
 
-/** Announces something to screen readers: counts and the title of a new page politely, failures at once. */
+/** Announces something to screen readers: counts and page titles politely, failures assertively. */
 export function announce(words: string, how: keyof typeof said = "polite") {
   // The same words again are announced only if the text of the region changes.
   said = { ...said, [how]: said[how] === words ? `${words}\u00a0` : words };
@@ -15,7 +15,7 @@ function subscribe(tell: () => void) {
   return () => listeners.delete(tell);
 }
 
-/** The live regions of the page for announcements. The title of a new page does not replace what led to it. */
+/** The live regions for announcements. Page titles have their own, so that they do not replace another announcement. */
 export function LiveRegions() {
   const { polite, assertive, page } = useSyncExternalStore(subscribe, () => said);
   return (

@@ -73,7 +73,8 @@ export function Avatar({ name }: { name: string }) {
 }
 
 /**
- * A state without text next to it needs a label: a filled disc means on, a ring means off, a red ring means a problem.
+ * A mark for a state: a filled disc for on or for a warning, a ring for off, a red ring for a problem. It needs a label
+ * if there is no text next to it.
  */
 export function Mark({ state, label }: { state: "on" | "off" | "bad" | "warn"; label?: string }) {
   return (

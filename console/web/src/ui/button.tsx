@@ -48,7 +48,7 @@ export function Button({
   );
 }
 
-/** The properties that disable a control and give the reason. */
+/** The properties that disable a control, if there is a reason to. */
 const idle = (why: string | undefined) => (why ? { "aria-disabled": true, onClick: undefined } : undefined);
 
 /** The style of a button, for a link. */

@@ -9,7 +9,7 @@ export function Command({
 }: {
   value: string;
   what: string;
-  /** There is nothing to copy yet. */
+  /** Whether there is nothing to copy yet. */
   incomplete?: boolean;
   onCopied?(): void;
 }) {

@@ -14,7 +14,7 @@ interface DialogProps {
   /** The buttons, with the primary one last. */
   footer?: ReactNode;
   onClose(): void;
-  /** Clicks outside and Esc do nothing; only its own buttons close the dialog. */
+  /** Whether clicks outside and Esc do nothing, so that only its own buttons close the dialog. */
   sticky?: boolean;
   wide?: boolean;
   /** Makes it a form: Enter submits. */
@@ -111,7 +111,7 @@ export function Confirm({
   /** Whether something required is still missing. */
   disabled?: boolean;
   error?: ReactNode;
-  /** An ApiCall with what it sends. */
+  /** The ApiCall that shows the request. */
   call?: ReactNode;
   onSubmit(): void;
   onClose(): void;

@@ -10,7 +10,7 @@ if (typeof document !== "undefined") {
   });
 }
 
-/** Lets the focus return to a control that a pointer opened a layer from, without giving it the focus. */
+/** Records the control from which a pointer opened a layer, so that the focus returns to it when the layer closes. */
 export function openedFrom(control: HTMLElement | null) {
   last = control;
 }
@@ -31,7 +31,7 @@ export function returnFocus(event: Event) {
   focusBack();
 }
 
-/** Moves the focus to the first field of a form that turns out to be wrong when somebody submits it. */
+/** Moves the focus to the first invalid field of a form that was submitted. */
 export function focusOnMistake(form: HTMLElement | null) {
   requestAnimationFrame(() => form?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
 }

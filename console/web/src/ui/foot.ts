@@ -10,7 +10,7 @@ function changed() {
   for (const tell of listeners) tell();
 }
 
-/** For a bar at the bottom of the page, which messages must not cover. */
+/** Registers a bar at the bottom of the page, which messages must not cover. Returns the ref for it. */
 export function useFoot<T extends HTMLElement>(): RefObject<T | null> {
   const bar = useRef<T>(null);
   useLayoutEffect(() => {

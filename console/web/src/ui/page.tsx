@@ -33,7 +33,7 @@ export function PageHead({
   /** A link back. */
   above?: ReactNode;
   below?: ReactNode;
-  /** As wide as the content below it, unlike the head of a list. */
+  /** Whether it is as wide as the content below it, unlike the head of a list. */
   narrow?: boolean;
 }) {
   return (

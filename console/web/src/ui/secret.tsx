@@ -11,8 +11,8 @@ import { SecretGuard } from "./leave";
 
 /**
  * Shows a secret once. The value exists only in the props of this component: pass it on from the response, never
- * through the query cache, the address or storage. It closes when the person confirms that it is stored or need not be;
- * until then, anything else that would discard it asks first.
+ * through the query cache, the URL or storage. It closes when the person confirms that the secret is stored or not
+ * needed; until then, anything else that would discard it asks first.
  */
 export function SecretReveal({
   title,

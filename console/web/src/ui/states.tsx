@@ -32,7 +32,7 @@ export const LoadingLines = ({ widths, className }: { widths: readonly string[];
   </Delayed>
 );
 
-/** An empty state: that nothing is here, what would be, and how to add it. */
+/** An empty state: says that there is nothing here, what would be, and how to add it. */
 export function Empty({
   icon: Icon,
   title,

@@ -38,12 +38,12 @@ export function kept<M extends Pick<Message, "failure">>(all: readonly M[]): M[]
 }
 
 const status = {
-  /** Something succeeded; with undo, it can be undone for 6 seconds. */
+  /** Reports a success; with `undo`, it can be undone for 6 seconds. */
   done(words: string, undo?: () => void) {
     add({ words, action: undo && { label: text.common.undo, run: undo } });
     announce(undo && readPreferences().singleKeys ? `${words}. ${text.common.undoByKey}` : words);
   },
-  /** Something failed. */
+  /** Reports a failure. */
   failed(words: string, error: unknown, action?: Message["action"]) {
     const why = error instanceof Error ? error.message : typeof error === "string" ? error : "";
     if (error instanceof ApiError && error.sessionEnded) return;
@@ -89,7 +89,7 @@ export function StatusLine() {
   );
 }
 
-/** Does what a message offers. */
+/** Runs the action of a message. */
 function act({ id, action }: Message) {
   dismiss(id);
   action?.run();
@@ -100,14 +100,14 @@ function Line({ message }: { message: Message }) {
   const [held, setHeld] = useState(false);
   const line = useRef<HTMLDivElement>(null);
   const about = useId();
-  // A message that somebody reads or is about to use stays.
+  // A message stays while somebody reads it or is about to use it.
   const stays = failure !== undefined || held;
   useEffect(() => {
     if (stays) return;
     const timer = setTimeout(() => dismiss(id), undoTime);
     return () => clearTimeout(timer);
   }, [stays, id]);
-  // The focus does not get lost with the message.
+  // Return the focus to where it was if the message disappears with it.
   useEffect(() => {
     const own = line.current;
     return () => {

@@ -23,7 +23,7 @@ export function Tabs<V extends string>({
   value: V;
   onChange(value: V): void;
   panel: string;
-  /** Looks like a switch, below other tabs. */
+  /** Whether they look like a switch, for tabs below other tabs. */
   segmented?: boolean;
 }) {
   const list = useRef<HTMLDivElement>(null);

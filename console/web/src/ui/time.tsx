@@ -52,7 +52,7 @@ export function absolute(at: string, zone: Preferences["timeZone"]): string {
   return `${local} (${utc})`;
 }
 
-/** The date and time to the second, in the person's chosen time zone, where two do not fit. */
+/** The date and time to the second, in the person's chosen time zone, for places that have no room for UTC too. */
 export function dateTime(at: string, zone: Preferences["timeZone"]): string {
   const moment = new Date(at);
   if (zone === "utc") return `${moment.toISOString().slice(0, 19).replace("T", " ")} UTC`;

@@ -20,7 +20,7 @@ export function Tip({
   children,
 }: {
   label: ReactNode;
-  /** It only repeats the name of the control, so screen readers skip it. */
+  /** Whether it only repeats the name of the control, so that screen readers skip it. */
   repeats?: boolean;
   children: ReactNode;
 }) {

@@ -41,7 +41,7 @@ import { MentionList } from "./MentionList";
 import { usePolicyMentions } from "./usePolicyMentions";
 import { removal, useUserWrites } from "./writes";
 
-/** An action on users that a person starts; a dialog asks for the rest. */
+/** An action on users that a person starts; a dialog asks for further input. */
 export type UserAction =
   | { name: "create" }
   | { name: "rename" | "key" | "move"; user: User }
@@ -221,7 +221,7 @@ function useRemoval(users: readonly User[], onClose: () => void, onDone?: () => 
     if (failed.length < which.length) onDone?.();
   };
 
-  /** Whether the users no longer own anything, and can be deleted without losing a node. */
+  /** Moves the nodes to their new owner. Returns whether the users can now be deleted without losing a node. */
   const emptied = async (nodes: readonly Node[], to: string): Promise<boolean> => {
     const failed = await nodeWrites.move(nodes, to);
     if (failed.length > 0) {

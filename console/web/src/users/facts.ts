@@ -1,6 +1,6 @@
 import type { Node, User } from "@/api";
 
-/** Whether a user was created by hand. Others come from a sign-in provider, which decides their name. */
+/** Whether a user was created by an administrator. Others come from a sign-in provider, which decides their name. */
 export const isLocal = (user: User) => user.provider === "";
 
 /** A summary of a user's nodes. Tagged nodes belong to their tags. */

@@ -1,7 +1,7 @@
 -- +goose Up
 
--- The single row that every writer locks, which puts the log in order. Its batch is
--- that of the newest entry.
+-- The single row that every writer locks, so that log entries are written one after
+-- another. Its batch is that of the newest entry.
 CREATE TABLE head (
     id       BIGINT PRIMARY KEY,
     rev      BIGINT NOT NULL,
@@ -103,7 +103,7 @@ CREATE TABLE audit (
     PRIMARY KEY (rev, idx)
 );
 
--- Heartbeats. They are not in the log, so that they wake nobody.
+-- Heartbeats of replicas. They are not in the log, so that they do not wake other replicas.
 CREATE TABLE replicas (
     id     TEXT   PRIMARY KEY,
     at     BIGINT NOT NULL,

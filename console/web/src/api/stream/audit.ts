@@ -17,7 +17,7 @@ export interface AuditFilter {
 export interface AuditPage {
   entries: Change[];
   next: string;
-  /** The revision up to which the server had read at least. The stream may have added more. */
+  /** The server had read at least up to this revision. The stream may have added later changes. */
   revision: string;
 }
 

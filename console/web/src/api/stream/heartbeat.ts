@@ -1,10 +1,13 @@
 import { ApiError } from "../client";
 import type { LiveState } from "./stream";
 
-/** How often a tab without a stream checks that the server responds, and how often while it does not. */
+/** How often a tab without a stream checks that the server responds, in milliseconds. */
 export const beatEvery = 5000;
+/** How often it checks while the server does not respond. */
 export const beatAway = 3000;
-/** A single missing response is reported as a short break; only a longer one is an outage. */
+/**
+ * A first missing response is reported as a break of at most this length, so that it does not count as an outage yet.
+ */
 const shortBreak = 3000;
 
 interface Heart {

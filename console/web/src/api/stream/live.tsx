@@ -96,11 +96,11 @@ export function outdate(client: QueryClient, queryKey?: QueryKey) {
   void client.invalidateQueries({ queryKey }, { cancelRefetch: false });
 }
 
-/** During frequent changes, data that the stream does not report completely is refetched once per this interval. */
+/** Data that the stream does not report completely is refetched at most once per this interval, in milliseconds. */
 export const calm = 1000;
 const resting = new WeakMap<QueryClient, Map<string, { again: boolean }>>();
 
-/** Refetches data at once. Changes soon after that are combined into one later refetch. */
+/** Refetches data immediately. Changes soon after that are combined into one later refetch. */
 function readAnew(client: QueryClient, part: string) {
   const parts = resting.get(client) ?? new Map<string, { again: boolean }>();
   resting.set(client, parts);
@@ -128,7 +128,7 @@ function patchAudit(client: QueryClient, changes: Change[]) {
   }
 }
 
-/** Refetches what was read before the stream started, or is being read since. */
+/** Refetches lists that show a state from before the stream started, including those that are still loading. */
 export function refreshOlder(client: QueryClient, revision: string) {
   const older = (told: string | undefined) => told !== undefined && compareRevisions(told, revision) < 0;
   for (const { key } of collections) {
@@ -146,7 +146,7 @@ export function refreshOlder(client: QueryClient, revision: string) {
 
 export const pollEvery = 30_000;
 
-/** Refetches what is shown periodically while the page is visible. Returns a function that stops it. */
+/** Periodically refetches what is shown, while the page is visible. Returns a function that stops it. */
 export function poll(client: QueryClient): () => void {
   const timer = setInterval(() => {
     if (!document.hidden) void client.invalidateQueries();
@@ -182,7 +182,7 @@ function withoutStream(client: QueryClient, setState: (state: LiveState) => void
 
 const Context = createContext<LiveState>({ name: "connecting", since: 0 });
 
-/** Whether what is shown is up to date. */
+/** How the data on the page is kept up to date, and whether that works now. */
 export const useLive = () => useContext(Context);
 
 /** Keeps the cache up to date with the event stream while the page is visible. Returns a function that stops it. */
@@ -233,8 +233,9 @@ export function LiveProvider({ children }: { children: ReactNode }) {
 
 export type Connection = { name: "live" | "reconnecting" | "asleep" | "polled" } | { name: "offline"; since: number };
 
-/** A short break is not reported. A longer one is, and after that writing is disabled. */
+/** A break of less than this time is not reported. */
 const quietFor = 3000;
+/** After a break of this length, writing is disabled. */
 const offlineAfter = 10_000;
 
 export function useConnection(): Connection {

@@ -5,7 +5,9 @@ export interface StreamEvent {
   data: string;
 }
 
-/** Splits the text of a stream into events, however it is cut. Feed it each chunk; it returns the complete events. */
+/**
+ * Splits a stream into events, wherever its chunks begin and end. Feed it each chunk; it returns the complete events.
+ */
 export class EventParser {
   #rest = "";
   #block: { id?: string; event: string; data: string[] } = { event: "", data: [] };

@@ -4,7 +4,7 @@ import { EventParser } from "./sse";
 
 export type LiveState =
   | { name: "live" }
-  /** Not connected; since is when it last was. Also before the first connection. */
+  /** Not connected. `since` is when it last was, or when the page was loaded. */
   | { name: "connecting"; since: number }
   /** Closed because the page is hidden. */
   | { name: "asleep" }
@@ -12,23 +12,26 @@ export type LiveState =
   | { name: "polled" };
 
 export interface StreamHooks {
-  /** Opens the stream after an event, or from now on. */
+  /** Opens the stream after the given event; without one, from now on. */
   open(after: string | null, signal: AbortSignal): Promise<Response>;
   onState(state: LiveState): void;
   onChanges(changes: Change[]): void;
-  /** The stream starts at this revision and does not cover anything before it. */
+  /** Called when the stream starts at this revision; it does not cover anything before it. */
   onBegin(revision: string): void;
-  /** Some events are no longer available: refetch everything. */
+  /** Called when some events are no longer available, so that everything must be refetched. */
   onReset(): void;
   onSessionEnded(): void;
 }
 
-/** A hidden tab closes its stream after this time. */
+/** A hidden tab closes its stream after this time, in milliseconds. */
 export const hiddenAfter = 60_000;
-/** Events that arrive together are shown together. */
+/** Events that arrive within this time, in milliseconds, are shown together. */
 const gather = 80;
 const longestWait = 10_000;
-/** The console sends something every 4 seconds while the server responds. */
+/**
+ * A stream that is silent for this long is broken: the console sends something every 4 seconds while the server
+ * responds.
+ */
 const silence = 12_000;
 
 /** Follows the server's event stream: reconnects, resumes, and sleeps while the tab is hidden. */
@@ -42,7 +45,7 @@ export class EventFollower {
   #failures = 0;
   #lastLive = Date.now();
   #stopped = false;
-  /** Whether what is shown was read some time before the first stream. */
+  /** Whether the first stream starts so late that everything read before it must be refetched. */
   #late = false;
 
   constructor(private readonly hooks: StreamHooks) {}

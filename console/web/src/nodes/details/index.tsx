@@ -26,7 +26,7 @@ const parts: Record<Tab, ComponentType<{ node: Node; deleted: boolean }>> = {
   activity: Activity,
   raw: Raw,
 };
-/** Tabs are hidden if the key lacks the right to see their content. */
+/** Tabs are hidden if the key lacks the permission to see their content. */
 const needs: Partial<Record<Tab, Right>> = { access: "policy:read", activity: "history:read" };
 
 function useTabs(name: string): { tabs: Tab[]; value: Tab } {

@@ -36,7 +36,7 @@ export function AskForm({
 }: {
   asked: Asked;
   onAsk(asked: Asked): void;
-  /** What can be asked about by name. */
+  /** Everything that can be named in a question. */
   all: readonly Suggestion[];
   /** Why the question has no answer. */
   problem: AskProblem | null;
@@ -135,7 +135,7 @@ function End({
   value: string;
   onChange(value: string): void;
   all: readonly Suggestion[];
-  /** The ID of what is wrong with it, if something is. */
+  /** The ID of the error message, if there is one. */
   describedBy: string | undefined;
 }) {
   const id = useId();
@@ -157,7 +157,7 @@ function End({
   );
 }
 
-/** Why the question in the address has no answer; null if it has one, or if none was asked. */
+/** Why the question in the URL has no answer; null if it has one, or if none was asked. */
 export function useAskProblem(asked: Asked, draft: string | undefined, all: readonly Suggestion[]): AskProblem | null {
   const { data, error } = useQuery({ ...whyQuery(asked, draft), enabled: asked.from !== "" && asked.to !== "" });
   return error && !data ? askProblem(asked, error, all) : null;
@@ -240,7 +240,7 @@ function Head({
   );
 }
 
-/** The policy says nothing about whether the nodes are online, so this does. */
+/** Says which of the nodes are offline, because the policy's answer does not take that into account. */
 function Offline({ asked }: { asked: Asked }) {
   const { data } = useNodes();
   const now = useNow();

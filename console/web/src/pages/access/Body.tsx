@@ -37,9 +37,9 @@ export function Body({
   onOpen(from: AccessPrincipal, to: AccessPrincipal): void;
   columns: ReturnType<typeof accessColumns>;
   clear(): void;
-  /** The map has each node. */
+  /** Whether the map lists each node. */
   byNodes: boolean;
-  /** The map shows what a draft changes. */
+  /** Whether the map shows what a draft changes. */
   draft: boolean;
 }) {
   const openRow = useCallback((row: AccessRow) => onOpen(row.from, row.to), [onOpen]);
@@ -72,7 +72,7 @@ export function Body({
     return (
       <>
         <Flow
-          // The paths of one node are not part of the map.
+          // The rows of a selected node come from a separate query, not from the map.
           rows={search.node ? rows : drawnRows}
           chooser={<NodeChooser value={search.node} onChange={(node) => setSearch({ node, focus: "" }, "push")} />}
           chosen={search.node !== ""}

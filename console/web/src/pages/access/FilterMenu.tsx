@@ -37,7 +37,7 @@ export function MapFilterMenu({
 /** Only groups and tags: there may be thousands of users and nodes, whose names can be typed. */
 const nameOf = ({ kind, name }: AccessPrincipal) => (kind === "group" || kind === "tag" ? [name] : []);
 
-/** The single ports that most rows open, sorted. */
+/** The single ports that are open in the most rows, sorted. */
 export function usualPorts(rows: readonly AccessRow[]): number[] {
   const count = new Map<number, number>();
   for (const row of rows) {

@@ -31,10 +31,11 @@ export function Flow({
   /** Whether to draw more than just the largest paths. */
   all: boolean;
   onAll(all: boolean): void;
-  /** Shows each network that is combined with others. */
+  /** Shows combined networks separately. */
   onExpand(): void;
-  /** A chooser for a node, and whether one is selected. */
+  /** The field that selects a node. */
   chooser: ReactNode;
+  /** Whether a node is selected. */
   chosen: boolean;
   /** The ID of the name whose paths stay visible; empty for all. */
   focus: string;
@@ -160,7 +161,7 @@ function Item({
   );
 }
 
-/** A rule is shown by its comment if it has one. */
+/** The label of an item. A rule is labelled with its comment if it has one. */
 function itemName(item: FlowItem): string {
   if (item.principal) return printable(item.principal.name);
   const rule = item.rule;

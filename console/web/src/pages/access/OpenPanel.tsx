@@ -3,7 +3,7 @@ import { ruleId } from "./flow";
 import { CellPanel, RulePanel } from "./panels";
 import type { Search, SetSearch } from "./search";
 
-/** The details of the cell or rule in the address. */
+/** The details of the cell or rule in the URL. */
 export function OpenPanel({
   search,
   setSearch,

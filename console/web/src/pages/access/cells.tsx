@@ -156,13 +156,13 @@ function Found({ row, open }: { row: AccessRow; open: boolean }) {
 
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-/** The share of a cell as a text that fits into it. */
+/** The percentage of pairs with access, short enough for a cell. */
 export function shareOf({ pairs, of }: Pick<AccessCell, "pairs" | "of">): string {
   const part = (pairs / Math.max(of, 1)) * 100;
   return part > 0 && part < 1 ? accessView.cell.little : `${Math.min(99, Math.round(part))}%`;
 }
 
-/** How many pairs have access: their number if all do, else their share. Screen readers get the numbers. */
+/** How many pairs have access: their number if all do, otherwise a percentage. Screen readers get the numbers. */
 function Amount({ cell }: { cell: AccessCell }) {
   const whole = cell.pairs === cell.of;
   if (whole && cell.pairs < 10_000) return t.pairs(cell.pairs);

@@ -28,8 +28,9 @@ export interface FlowLayout {
   items: FlowItem[];
   edges: FlowEdge[];
   height: number;
-  /** How many paths there are from a source through a rule to a destination, and how many are drawn. */
+  /** How many paths there are from a source through a rule to a destination. */
   paths: number;
+  /** How many of these paths are drawn. */
   drawn: number;
 }
 
@@ -52,7 +53,10 @@ interface Sum {
 const changeOfSum = ({ before, after }: Sum): Change =>
   before === after ? "" : before === 0 ? "gained" : after === 0 ? "lost" : "changed";
 
-/** Lays out three columns, the largest first. Only the largest paths are drawn, and those that a draft changes. */
+/**
+ * Lays out three columns of names, those with the most pairs first. Only the largest paths are drawn, and those that a
+ * draft changes.
+ */
 export function layOutFlow(rows: readonly AccessRow[], focus: string, most = mostPaths.usual): FlowLayout {
   const sums = new Map<string, Sum & { rule: AccessRule; from?: AccessPrincipal; to?: AccessPrincipal }>();
   const rules = new Map<string, AccessRule & Sum>();

@@ -141,7 +141,7 @@ export function AccessPage() {
   );
 }
 
-/** Everything that can be asked about by name. */
+/** Everything that can be named in a question. */
 function useAskable(map: AccessMap | undefined): Suggestion[] {
   const nodes = useNodes().data?.items;
   const users = useUsers().data?.items;

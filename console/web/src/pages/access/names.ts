@@ -5,7 +5,7 @@ import { addressIn, destinationOf, firstPort } from "@/policy/tests";
 import { accessMap, accessView } from "@/text/access";
 import type { Option } from "@/ui/combobox";
 
-/** The node that was asked about, if it was one. */
+/** The node that a name, ID or address in a question refers to, if any. */
 export function nodeAsked(end: string, nodes: readonly Node[]): Node | undefined {
   const wanted = end.toLowerCase();
   return nodes.find(
@@ -13,7 +13,7 @@ export function nodeAsked(end: string, nodes: readonly Node[]): Node | undefined
   );
 }
 
-/** The name that policy rules use for what was asked about: they use tags and owners, not the names of nodes. */
+/** The name that policy rules use for one end of a question: they use tags and owners, not the names of nodes. */
 export function policyName(end: string, nodes: readonly Node[]): string {
   const node = nodeAsked(end, nodes);
   return node ? (node.tags[0] ?? node.user?.name ?? node.ipAddresses[0] ?? end) : end;
@@ -70,7 +70,7 @@ export interface Suggestion {
   kind: "group" | "tag" | "user" | "node";
 }
 
-/** Everything that a question can be about by name. */
+/** Everything that can be named in a question. */
 export function askable(
   principals: readonly AccessPrincipal[],
   nodes: readonly Node[],
@@ -149,7 +149,7 @@ export function nearest(name: string, all: readonly Suggestion[]): string[] {
     .map((one) => one.name);
 }
 
-/** The number of letters to add, remove or replace, or a number above the limit. */
+/** The Levenshtein distance between two names, or a number above the limit. */
 function editsBetween(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) > limit) return limit + 1;
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);

@@ -177,7 +177,7 @@ function CellNodes({
   from: string;
   to: string;
   draft: string | undefined;
-  /** Offers a test for each pair, because there is none for all of them. */
+  /** Whether to offer a test for each pair, because a single test cannot cover all of them. */
   each: boolean;
 }) {
   const { data, error, refetch, isPlaceholderData } = useQuery(

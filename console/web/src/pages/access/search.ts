@@ -1,6 +1,6 @@
 import type { accessMap } from "@/text/access";
 
-/** The defaults of the address. */
+/** The default search parameters. */
 export const usual = {
   view: "matrix",
   by: "groups",
@@ -16,8 +16,9 @@ export const usual = {
   sort: "",
   cols: "",
   draft: "",
-  /** "all" shows each network, and every path. */
+  /** "all" shows each network separately. */
   routes: "",
+  /** "all" draws every path. */
   paths: "",
 };
 export type Search = typeof usual;

@@ -2,7 +2,7 @@ import type { AccessRow, RuleUse } from "@/access";
 import type { AccessCell, AccessMap, AccessPrincipal } from "@/api";
 import { accessView } from "@/text/access";
 
-/** Networks behind routers that are shown as one column. */
+/** The kind of the principal that stands for all networks of a side. */
 export const combined = "routes";
 /** Above this number, networks are combined. */
 const mostRoutes = 12;
@@ -57,7 +57,7 @@ function sum(known: AccessCell | undefined, cell: AccessCell, networks: number):
   };
 }
 
-/** A map sorted by access, the most first: sorted by name, the first cells might all be empty. */
+/** A map with the most connected principals first: sorted by name, the first cells might all be empty. */
 export function connectedFirst(map: AccessMap): AccessMap {
   const order = (list: readonly AccessPrincipal[], side: "from" | "to") => {
     const cells = new Array<number>(list.length).fill(0);
@@ -84,8 +84,8 @@ export function connectedFirst(map: AccessMap): AccessMap {
 const people = ["group", "user", "others"];
 
 /**
- * Rows whose rules are only those that name both ends. A node with two tags belongs to two principals, so a rule about
- * one of its tags also applies to the other, and would count its nodes twice.
+ * Rows with only those rules that name both of their ends. A node with two tags belongs to two principals, so a rule
+ * about one of its tags also applies to the other, and would count its nodes twice.
  */
 export function withoutSecondNames(rows: readonly AccessRow[]): AccessRow[] {
   const known = new Set(rows.flatMap((row) => [row.from.name, row.to.name]));
@@ -130,7 +130,7 @@ const anyPerson = (name: string, known: ReadonlySet<string>) =>
   !["autogroup:tagged", "autogroup:internet"].includes(name) &&
   !outsideMesh(name);
 
-/** Whether a name is an address or a prefix that no node has. */
+/** Whether a name is an address or a prefix outside the address ranges of nodes. */
 const outsideMesh = (name: string) =>
   /^[\d.]+(\/\d+)?$|^[\da-f:]*::?[\da-f:]*(\/\d+)?$/i.test(name) &&
   !name.endsWith("/0") &&

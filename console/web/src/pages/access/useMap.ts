@@ -54,7 +54,9 @@ export function useNodeRows(node: string, draft: string | undefined): AccessRow[
   }, [out, back, inForce, draft]);
 }
 
-/** A map without the routes that have no access to anything: routes are rarely sources. */
+/**
+ * A map without the networks among its sources that have no access to anything: most networks are only destinations.
+ */
 export function withoutIdle(map: AccessMap): AccessMap {
   const busy = new Set(map.cells.map((cell) => cell.from));
   const places = new Map<number, number>();

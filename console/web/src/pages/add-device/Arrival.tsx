@@ -13,7 +13,7 @@ import { arrivals } from "./join";
 
 const t = text.device.waiting;
 const mostShown = 5;
-/** Somebody is at the device now, so its request should show up at once. */
+/** How often to look for the device: somebody is at it now, so its request should show up quickly. */
 const askEvery = 3000;
 
 /** Waits until the device has joined. */
@@ -105,7 +105,7 @@ function Arrived({ node }: { node: Node }) {
   );
 }
 
-/** Why a node neither sees other nodes nor is seen by them; empty if it does, or if there are no other nodes. */
+/** Why a node can reach no other node and none can reach it; empty if any can, or if there are no other nodes. */
 function useUnseen(node: Node): string {
   const policy = usePolicyTags();
   const others = useNodes().data?.items.some((other) => other.id !== node.id && !other.expired);

@@ -18,7 +18,7 @@ export function KeyStep({
   kind: Exclude<Kind, "person">;
   made: PreAuthKey | null;
   onMade(key: PreAuthKey): void;
-  /** The key was copied. */
+  /** Called when the key has been copied. */
   onTaken(): void;
 }) {
   const [typed, setTyped] = useState("");
@@ -86,7 +86,7 @@ const unruledTagsOf = (policy: ReturnType<typeof usePolicyTags>, key: PreAuthKey
 
 function Made({ made, unruled, onTaken }: { made: PreAuthKey; unruled: string[]; onTaken(): void }) {
   const place = useRef<HTMLParagraphElement>(null);
-  // The button that created the key is gone.
+  // Move the focus, because the button that created the key is gone.
   useEffect(() => place.current?.focus({ preventScroll: true }), []);
   return (
     <div className="space-y-3">

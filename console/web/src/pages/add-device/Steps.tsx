@@ -23,7 +23,7 @@ export function Steps({
   /** Empty until the key exists. */
   keyValue: string;
   withKey: boolean;
-  /** The command, which contains the key, was copied. */
+  /** Called when the command, which contains the key, has been copied. */
   onTaken(): void;
 }) {
   const panel = useId();

@@ -77,7 +77,7 @@ export function AddDevicePage() {
   );
 }
 
-/** Kind and system are in the address; changing them keeps the page and its key. */
+/** Only leaving the page discards the key: kind and system are search parameters, so changing them keeps the path. */
 const isElsewhere = (from: string, to: string) => from !== to;
 
 function Step({ number, title, children }: { number: number; title: string; children: ReactNode }) {

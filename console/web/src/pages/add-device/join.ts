@@ -24,7 +24,7 @@ const prefix =
 export const prefixesOf = (typed: string) => typed.split(/[\s,]+/).filter(Boolean);
 export const notAPrefix = (typed: string) => prefixesOf(typed).find((each) => !prefix.test(each));
 
-/** The command with which a computer joins. Values that cannot be part of it are omitted. */
+/** The command with which a computer joins. Invalid values are omitted. */
 export function joinLine(system: Computer, server: string, key: string, options: JoinOptions): string {
   const name = dnsName(options.hostname);
   const routes = prefixesOf(options.routes).filter((each) => prefix.test(each));
@@ -41,7 +41,7 @@ export function joinLine(system: Computer, server: string, key: string, options:
   return system === "linux" ? `sudo ${line}` : line;
 }
 
-/** The nodes that joined since: with the key if there is one, otherwise without any key. */
+/** The nodes that are not in `before`: those that joined with the key, or without any key if there is none. */
 export function arrivals(nodes: readonly Node[], before: ReadonlySet<string>, keyId: string | null): Node[] {
   return nodes.filter(
     (node) => !before.has(node.id) && (keyId ? node.preAuthKey?.id === keyId : node.preAuthKey === null),

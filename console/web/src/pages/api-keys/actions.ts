@@ -1,7 +1,7 @@
 import { createContext, useContext } from "react";
 import type { ApiKey } from "@/api";
 
-/** An action on API keys that a person starts; a dialog asks for the rest. */
+/** An action on API keys that a person starts; a dialog asks for further input. */
 export type Action =
   | { name: "create" }
   | { name: "rotate" | "revoke"; key: ApiKey }

@@ -7,7 +7,7 @@ export type ApiKeyState = "usable" | "expired";
 export const apiKeyState = (key: ApiKey, now: number): ApiKeyState =>
   key.expired || Date.parse(key.expiration) <= now ? "expired" : "usable";
 
-/** The part of a key that identifies it to people. */
+/** The part of a key by which people identify it. */
 export const apiKeyName = (prefix: string) => prefix.replace(/^flk_|_\*\*\*$/g, "");
 
 export const nouns = Object.keys(apiKeys.create.nouns) as (keyof typeof apiKeys.create.nouns)[];
@@ -21,7 +21,7 @@ export type Grants = Partial<Record<Noun, Grant>>;
 export const scopesOf = (grants: Grants): string[] =>
   nouns.flatMap((noun) => (grants[noun] === "full" ? [noun] : grants[noun] === "read" ? [`${noun}:read`] : []));
 
-/** The most that a key with these scopes can grant for a resource. A read-only role can grant no more than that. */
+/** The most that a key with these scopes and this role can grant for a resource. */
 export function mostOf(noun: Noun, own: readonly string[], role: Role): Grant {
   if (own.length > 0 && !own.includes(noun)) return own.includes(`${noun}:read`) ? "read" : "";
   return role === "read" ? "read" : "full";

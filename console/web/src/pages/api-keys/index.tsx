@@ -1,4 +1,4 @@
-/** API keys, which also sign in to this console. */
+/** API keys, with which people also sign in to this console. */
 import { useQuery } from "@tanstack/react-query";
 import { KeySquare, Plus, Trash2 } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
@@ -50,7 +50,8 @@ export function ApiKeysPage() {
   const all = data?.items ?? none;
   const asked = search.rotate ? all.find((key) => key.id === search.rotate) : undefined;
   const action: Action | null = begun ?? (asked && can("apikeys:write") ? { name: "rotate", key: asked } : null);
-  // Keep whatever was opened since, such as a key that is shown once: a call from an earlier dialog may end late.
+  // Do not close what was opened in the meantime, such as a key that is shown once: the call for this dialog may end
+  // late.
   const close = useCallback(() => {
     setBegun((now) => (now === begun ? null : now));
     if (!begun) setSearch({ rotate: "" });

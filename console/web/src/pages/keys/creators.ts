@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { actorWords } from "@/activity/words";
 import { api, type PreAuthKey, useCan } from "@/api";
 
-/** The creator of each key, by its ID, as far back as the history goes. Refetched when there is a newer key. */
+/** The creator of each key, by its ID, for the last 1000 keys in the history. Refetched when there is a newer key. */
 export function useCreators(all: readonly PreAuthKey[] | undefined): ReadonlyMap<string, string> | undefined {
   const can = useCan();
   const newest = all?.reduce((most, key) => Math.max(most, Number(key.id)), 0);

@@ -49,7 +49,7 @@ export function NodeLink({ node, onOpen, className }: { node: Node; onOpen(node:
     onOpen(node);
   };
   return (
-    // A router link would render again on every change of the address: here, every row at every keystroke.
+    // A router link would render again on every change of the URL: here, every row at every keystroke.
     <a href={`/admin/nodes/${node.id}`} onClick={open} className={className}>
       {printable(node.givenName)}
     </a>

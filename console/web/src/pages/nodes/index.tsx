@@ -1,4 +1,4 @@
-/** The list of nodes: the reference for every list of the console. */
+/** The list of nodes. Other lists of the console follow its design. */
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Plus, Server, Trash2 } from "lucide-react";
 import { lazy, Suspense, useCallback, useMemo } from "react";
@@ -176,7 +176,7 @@ function useNodeKeys() {
   return { keys, start };
 }
 
-/** The details of the node in the address. */
+/** The details of the node in the URL. */
 function Panel({ search, setSearch }: { search: typeof usual; setSearch(change: Partial<typeof usual>): void }) {
   if (!search.node) return null;
   return (

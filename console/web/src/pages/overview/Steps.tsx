@@ -31,7 +31,7 @@ export function Steps() {
   if (!seen.current || steps.length === 0) return null;
   const hide = () => {
     setPreference("nextSteps", false);
-    // The button is gone, so the focus goes where the page begins.
+    // The button is gone, so move the focus to the content of the page.
     document.getElementById("main")?.focus({ preventScroll: true });
     status.done(t.hidden, () => setPreference("nextSteps", true));
   };
@@ -91,7 +91,7 @@ function Line({ step: { name, done } }: { step: Step }) {
   );
 }
 
-/** Reads only what the overview reads anyway. */
+/** The steps, computed from data that the overview loads anyway. */
 function useSteps(): Step[] {
   const may = useCan();
   const now = useNow();

@@ -117,7 +117,7 @@ function* ofPolicy({ policy, server }: Known): Generator<AttentionLine> {
   }
 }
 
-/** More than this many of the same sort are combined into one line. */
+/** More than this many lines of the same kind are combined into one. */
 const apart = 3;
 /** The number of nodes that the timeline shows by default. */
 const mostStrips = 8;

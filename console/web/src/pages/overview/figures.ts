@@ -2,7 +2,7 @@ import type { Node, NodeBuckets, PreAuthKey, ServerRelay } from "@/api";
 import { keyState } from "@/keys/facts";
 import { isExitRoute } from "@/nodes";
 
-/** How many nodes were online in each interval of the last day, and the number of users they belong to. */
+/** For each interval of the last day, how many nodes were online, and how many users they belong to. */
 export function courseOf(nodes: readonly Node[], presence: ReadonlyMap<string, NodeBuckets>) {
   const parts = presence.values().next().value?.online.length ?? 0;
   const online = new Array<number>(parts).fill(0);
@@ -18,7 +18,10 @@ export function courseOf(nodes: readonly Node[], presence: ReadonlyMap<string, N
   return { online: online.map(Math.round), users: users.map((set) => set.size) };
 }
 
-/** The line through values in a box: from zero if that is close, otherwise from slightly below the minimum. */
+/**
+ * The SVG path of a sparkline. Its scale starts at zero, or slightly below the minimum if that is more than half the
+ * maximum.
+ */
 export function outline(values: readonly number[], width: number, height: number): string {
   if (values.length < 2) return "";
   const most = Math.max(...values, 1);
@@ -29,7 +32,7 @@ export function outline(values: readonly number[], width: number, height: number
   return values.map((value, i) => `${i === 0 ? "M" : "L"}${(i * step).toFixed(1)} ${y(value).toFixed(1)}`).join(" ");
 }
 
-/** Networks that peers use now. The two prefixes of an exit node count as one. */
+/** The number of networks that peers use now. The two prefixes of an exit node count as one. */
 export function routesInService(nodes: readonly Node[]): number {
   const networks = new Set(nodes.flatMap((node) => node.subnetRoutes.filter((route) => !isExitRoute(route))));
   return networks.size + nodes.filter((node) => node.subnetRoutes.some(isExitRoute)).length;

@@ -10,14 +10,14 @@ export interface Step {
   done: boolean;
 }
 
-/** What the steps are derived from. Undefined is data that has not arrived, or that a key may not see. */
+/** What the steps are derived from. Fields are undefined until their data has loaded, or if a key may not see it. */
 export interface StepFacts {
   now: number;
   /** The URL that devices use. */
   server: string;
   /** Whether this page was loaded over HTTPS, or from the same machine. */
   secure: boolean;
-  /** What the person has ticked: the server does not know whether there are backups. */
+  /** Whether the person has ticked that backups are set up, which the server does not know. */
   backups: boolean;
   nodes: readonly Node[] | undefined;
   policy: Policy | null | undefined;
@@ -27,8 +27,8 @@ export interface StepFacts {
 
 /**
  * The steps that the session may take, and whether each is done. The list is empty until that is known. HTTPS and
- * backups are set up on the server itself, for which the API has no right: they are shown to those who may create API
- * keys.
+ * backups are set up on the server itself, for which the API has no permission: they are shown to those who may create
+ * API keys.
  */
 export function stepsOf({ now, server, secure, backups, nodes, policy, apiKeys, may }: StepFacts): Step[] {
   const runsServer = may("apikeys:write");

@@ -8,7 +8,7 @@ import { Button, Dialog, Skeleton } from "@/ui";
 import { type Choice, mergedText, mergeLines, outdented, type Part } from "./changes";
 import { DiffView } from "./DiffView";
 
-/** Merges a draft with what somebody else saved in the meantime. Nothing is discarded unless the user chooses so. */
+/** Merges a draft with what somebody else saved in the meantime. Nothing is discarded unless the user decides to. */
 export function MergeDialog({ draft, policy, onClose }: { draft: Draft; policy: Policy; onClose(): void }) {
   const t = words.moved;
   const fromNothing = draft.base === "0";

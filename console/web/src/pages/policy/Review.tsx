@@ -132,8 +132,8 @@ function useSave(policy: string, etag: string | null, onClose: () => void) {
   const status = useStatus();
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiError | null>(null);
-  // However often the button is pressed and the response lost, the policy is saved once: the same request has the same
-  // idempotency key, and its If-Match is what was reviewed, even if the page has since reloaded what it saved.
+  // However often the button is pressed and the response is lost, the policy is saved once: the same request has the
+  // same idempotency key, and its If-Match is what was reviewed, even if the page has since reloaded what it saved.
   const [base] = useState(etag);
   const names = useRef(new Map<string, string>());
   const save = async (reason: string, confirmWithin?: string) => {

@@ -22,11 +22,11 @@ export default function RuleForm({
   onClose,
 }: {
   text: string;
-  /** The text has mistakes, so nothing can be inserted. */
+  /** Whether the text has mistakes, so that nothing can be inserted. */
   broken: boolean;
   document: Document;
   network: Network;
-  /** Gets the text with the rule, and the line of the rule. */
+  /** Called with the text that contains the rule, and the line of the rule. */
   onInsert(text: string, line: number): void;
   onClose(): void;
 }) {
@@ -34,7 +34,7 @@ export default function RuleForm({
   const [sent, setSent] = useState(false);
   const title = useId();
   const place = useRef<HTMLFormElement>(null);
-  // The form is far from the button that opens it.
+  // Move the focus, because the form is far from the button that opens it.
   useBorrowedFocus(() => place.current?.querySelector("input"));
   const { rule, errors } = ruleOf(form);
   const shown = sent ? errors : {};

@@ -62,7 +62,7 @@ export default function Workbench({ policy, etag }: { policy: Policy | null; eta
         network={{ nodes: nodes ?? [], users: users ?? [] }}
         onInsert={(next, line) => {
           doneWithUndo(policyForms.rule.inserted, bench.replace(next));
-          // The editor gets the text first.
+          // Wait until the editor has received the text.
           requestAnimationFrame(() => editor.current?.show(line));
         }}
         onClose={() => setSearch({ panel: "" })}
@@ -190,7 +190,7 @@ function useEffectActions(bench: Bench, editor: RefObject<EditorHandle | null>, 
     lineNow: (line) => lineAfter(changes, line),
     goTo(line) {
       close();
-      // A closing drawer returns the focus first.
+      // Wait until the closing drawer has returned the focus.
       requestAnimationFrame(() => editor.current?.goTo(line));
     },
     rulesAt: (before, after) =>

@@ -22,9 +22,7 @@ export function lineChanges(before: string, after: string): LineChange[] {
   }));
 }
 
-/**
- * The position in the new text of a line of the old one: the line itself, or the position where it was. Counted from 1.
- */
+/** Maps a line of the old text to the new one: to the same line, or to the place where it was. Lines count from 1. */
 export function lineAfter(changes: readonly LineChange[], line: number): number {
   const at = line - 1;
   let moved = 0;

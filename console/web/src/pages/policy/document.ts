@@ -110,7 +110,7 @@ export function rulesChanged(before: Document, after: Document): number {
   return Math.max(gone, come);
 }
 
-/** The tests of the text with the server's result for each. A test fails once, however many of its lines do. */
+/** The tests of the text, each with the failures that the server reports for it. */
 export function testResults(tests: readonly TestLine[], failures: readonly PolicyTestFailure[]) {
   return tests.map((test) => ({ ...test, failures: failures.filter((failure) => failure.line === test.line) }));
 }

@@ -22,11 +22,11 @@ export function principalWords({ names, count }: Principals, most = 2): string {
 export const failureWords = (said: string) => printable(said.replace(/^(ssh )?test on line \d+: /i, ""), 600);
 
 export interface Removal {
-  /** Something that was allowed no longer is. */
+  /** Whether anything that was allowed no longer is. */
   any: boolean;
-  /** Pairs that lose something; 0 if only SSH or routes are affected. */
+  /** The number of pairs that lose access; 0 if only SSH or routes are affected. */
   pairs: number;
-  /** There are more pairs than were counted. */
+  /** Whether there are more pairs than were counted. */
   more: boolean;
 }
 
@@ -40,7 +40,7 @@ export function removalOf(effect: PolicyEffect): Removal {
   };
 }
 
-/** Whether an effect changes anything for anybody. */
+/** Whether an effect changes nothing. */
 export const changesNothing = (effect: PolicyEffect) =>
   effect.lost + effect.gained + effect.changed === 0 && effect.shells.length + effect.routes.length === 0;
 
@@ -95,7 +95,7 @@ export function shellTestOf(
   const source = from && endOf(from, rules);
   const target = shift.own ? "autogroup:self" : to && endOf(to, rules);
   if (!source || !target) return null;
-  // A test names single users, and every non-root user stands for autogroup:nonroot.
+  // A test can only name single users, so any non-root user represents autogroup:nonroot.
   const names = (users: ShellShift["lost"]) =>
     users.map(({ name }) => (name === "autogroup:nonroot" ? "nobody" : name));
   const accept = names(shift.gained.filter(({ check }) => !check));

@@ -18,7 +18,10 @@ const box = "h-8 rounded-md border border-control bg-surface px-2.5 text-13 text
 const button =
   "inline-flex h-8 items-center rounded-md border border-line-strong bg-surface px-2.5 text-13 font-medium text-ink hover:bg-sunken";
 
-/** The bar for finding and replacing text, in place of CodeMirror's own. It is not React, as the editor owns it. */
+/**
+ * The bar for finding and replacing text, in place of CodeMirror's own. It does not use React, because the editor owns
+ * it.
+ */
 export function findBar(view: EditorView): Panel {
   const query = getSearchQuery(view.state);
   const find = input(t.find, query.search, "min-w-40 flex-1");
@@ -86,7 +89,7 @@ export function findBar(view: EditorView): Panel {
   };
 }
 
-/** "2 of 7": which of the places found is selected, and how many there are. */
+/** "2 of 7": which match is selected, and how many there are. */
 function places(view: EditorView): string {
   const query = getSearchQuery(view.state);
   if (!query.search) return "";

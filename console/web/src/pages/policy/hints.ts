@@ -39,7 +39,7 @@ function covers(one: Rule, other: Rule): boolean {
   if (![one, other].every((rule) => rule.src.length > 0 && rule.dst.length > 0)) return false;
   const wide = one.list === "grants" ? one.proto === "*" : one.proto === "";
   if (!wide && one.proto !== other.proto) return false;
-  // What autogroup:self means depends on the source, so the names alone do not compare.
+  // What autogroup:self means depends on the source, so comparing the names is not enough.
   if (
     one.dst.some((name) => name.startsWith("autogroup:self")) !==
     other.dst.some((name) => name.startsWith("autogroup:self"))

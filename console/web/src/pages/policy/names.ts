@@ -70,7 +70,7 @@ export function meaningOf(
 export interface Suggestion {
   label: string;
   detail?: string;
-  /** Field names are inserted with their colon. */
+  /** Whether it is a field name, which is inserted with its colon. */
   member?: boolean;
 }
 

@@ -47,7 +47,7 @@ export const nodesNamed = (typed: string, { nodes }: Network) =>
         .filter((node) => node.givenName.toLowerCase().includes(typed))
         .map((node) => ({ value: node.givenName, note: ipv4Of(node) }));
 
-/** What a rule uses for a name. It can't use the names of nodes, so it gets all addresses of the node. */
+/** What a rule uses for a typed name. Rules cannot name nodes, so a node is represented by all its addresses. */
 export function inPolicy(name: string, document: Document, { nodes, users }: Network): string[] {
   if (document.hosts.has(name) || users.some((user) => fits(user, name))) return [name];
   return nodes.find((node) => node.givenName.toLowerCase() === name.toLowerCase())?.ipAddresses ?? [name];

@@ -7,7 +7,7 @@ export const templateNames: readonly TemplateName[] = ["home", "team", "company"
 interface People {
   /** Who becomes an administrator, in the syntax of a policy. */
   admins: readonly string[];
-  /** All others. */
+  /** All other users. */
   others: readonly string[];
 }
 
@@ -16,7 +16,7 @@ export const templateText = (name: TemplateName, people: People): string => text
 
 const list = (names: readonly string[]) => `[${names.map((name) => JSON.stringify(name)).join(", ")}]`;
 
-/** Tests of what administrators need, if there are any. */
+/** A test that the first administrator keeps the necessary access; empty if there are no administrators. */
 const adminTest = (admins: readonly string[], ...accept: string[]) =>
   admins[0] ? `\n    { "src": ${JSON.stringify(admins[0])}, "accept": ${list(accept)} },` : "";
 

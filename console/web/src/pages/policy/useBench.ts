@@ -10,11 +10,11 @@ export interface Bench {
   text: string;
   saved: string;
   draft: Draft | null;
-  /** The text differs from the policy in force. */
+  /** Whether the text differs from the policy in force. */
   dirty: boolean;
-  /** The text is the suggested first policy, and nobody has edited it. */
+  /** Whether the text is the suggested first policy, and nobody has edited it. */
   starter: boolean;
-  /** Somebody saved another version since the draft was started. */
+  /** Whether somebody has saved another version since the draft was started. */
   moved: boolean;
   document: Document;
   change(text: string): void;

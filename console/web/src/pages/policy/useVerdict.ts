@@ -9,7 +9,7 @@ export interface Verdict {
   effect: PolicyEffect | null;
   /** Whether all of it is about the current text. */
   settled: boolean;
-  /** The effect was not requested automatically: there are many nodes, and it takes a while. */
+  /** Whether the effect has not been requested: with many nodes it takes a while, so it is computed only on request. */
   onRequest: boolean;
   error: unknown;
   /** Asks the server again, including for the effect. */

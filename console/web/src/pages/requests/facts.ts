@@ -6,7 +6,7 @@ import { requestWords } from "@/text/requests";
 export const deviceName = (login: Pick<PendingLogin, "hostname">) =>
   printable(login.hostname, 60) || requestWords.devices.unnamed;
 
-/** New ones are added at the end, so that nothing moves under the pointer. */
+/** Sorts requests by age. New ones are added at the end, so that nothing moves under the pointer. */
 export function oldestFirst<T extends { since: string }>(all: readonly T[] | undefined): T[] {
   return [...(all ?? [])].sort((a, b) => Date.parse(a.since) - Date.parse(b.since));
 }

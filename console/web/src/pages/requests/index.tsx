@@ -28,7 +28,7 @@ import { type RequestAction, RequestDialogs } from "./dialogs";
 import { deviceName, oldestFirst } from "./facts";
 
 const t = requestWords;
-/** Somebody is at the device and waiting. */
+/** Refetches often, because somebody is at the device and waiting. */
 const often = { refetchInterval: 3000 };
 
 export function RequestsPage() {

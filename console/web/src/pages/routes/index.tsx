@@ -1,6 +1,5 @@
 /**
- * Networks behind nodes, and exit nodes: their routers, which ones are waiting for approval, and which ones were in
- * use.
+ * Networks behind nodes, and exit nodes: their routers, which routes are waiting for approval, and which are in use.
  */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";

@@ -22,7 +22,7 @@ export function SettingsPage({
   title: string;
   actions?: ReactNode;
   children: ReactNode;
-  /** The content takes all the space, as a list does. */
+  /** Whether the content takes all the space, as a list does. */
   fill?: boolean;
   /** Stays at the bottom while the rest scrolls. */
   footer?: ReactNode;

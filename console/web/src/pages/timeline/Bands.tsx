@@ -17,10 +17,10 @@ const t = text.timeline;
 interface BandsProps {
   from: number;
   to: number;
-  /** Follows the current time: the right edge is now. */
+  /** Whether the period follows the current time: the right edge is now. */
   live: boolean;
   told: readonly Told[];
-  /** Earlier events exist, but are not loaded. */
+  /** Events before this time exist, but are not loaded. */
   knownFrom: number;
   lanes: readonly Lane[];
   onlyLane: Lane | null;
@@ -32,7 +32,7 @@ interface BandsProps {
   onMarker(at: number | null): void;
   onMark(mark: EventMark): void;
   onPeriod(from: number, to: number): void;
-  /** For a narrow screen: one lane for all events, and names above the strips. */
+  /** Whether the screen is narrow: then there is one lane for all events, and names are above the strips. */
   compact: boolean;
 }
 

@@ -8,7 +8,7 @@ import type { useTimelineEvents } from "./state";
 
 const t = text.timeline;
 
-/** Many rows make a page slow, and nobody reads them all. */
+/** How many rows are shown at first, and added on request, because many rows make the page slow. */
 const rowStep = 100;
 
 /** The events as a table, or the reason why there are none. */

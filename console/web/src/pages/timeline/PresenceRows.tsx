@@ -214,7 +214,7 @@ export const PresenceRows = memo(function PresenceRows({
   to: number;
   live: boolean;
   width: number;
-  /** Without labels at the side: each strip has its label above it. */
+  /** Whether each strip has its label above it, instead of at the side. */
   compact: boolean;
   onNodes(ids: string[] | null): void;
 }) {

@@ -33,7 +33,7 @@ const kinds: Record<Lane, string> = {
   signins: "login,sshgrant",
 };
 
-/** The lanes named in the address; all if it names none. */
+/** The lanes named in the URL; all if it names none. */
 export function lanesOf(word: string): readonly Lane[] {
   const named = word.split(",");
   const found = lanes.filter((lane) => named.includes(lane));

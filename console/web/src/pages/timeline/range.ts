@@ -23,7 +23,7 @@ const moment = (word: string) => {
   return at >= 0 && at < 253_402_300_800_000 ? at : null;
 };
 
-/** The period in the address: two times, a time until now, or one of the ranges until now. */
+/** The period in the URL: two times, a time until now, or one of the ranges until now. */
 export function periodOf(search: { range: string; from: string; to: string }, now: number): Period {
   const from = moment(search.from);
   const to = moment(search.to);

@@ -7,7 +7,7 @@ import { useNow } from "@/ui";
 import { kindsOf, lanesOf, type Told, tell } from "./marks";
 import { type Period, periodOf, type RangeName, rangeNames } from "./range";
 
-/** The state of the page, which is in the address. */
+/** The state of the page, which is in the URL. */
 export function useTimelineSearch() {
   return useSearchState({
     range: "24h",
@@ -26,7 +26,7 @@ export function useTimelineSearch() {
 }
 export type TimelineSearch = ReturnType<typeof useTimelineSearch>[0];
 
-/** The period in the address, as of when it was requested: the current time moves on without a refetch. */
+/** The period in the URL, as of when it was requested: the current time moves on without a refetch. */
 export function useAsked({ range, from, to }: TimelineSearch): Period {
   return useMemo(() => periodOf({ range, from, to }, Date.now()), [range, from, to]);
 }
@@ -72,7 +72,7 @@ export function useTimelineEvents(search: TimelineSearch, asked: Period) {
   return { ...query, told, lanes, filter };
 }
 
-/** The event in the address, even if it is older than the loaded events. */
+/** The event in the URL, even if it is older than the loaded events. */
 export function useOpenEvent(id: string, told: readonly Told[]): Told | null {
   const can = useCan()("history:read");
   const here = useMemo(() => told.find((each) => each.entry.id === id) ?? null, [told, id]);
@@ -81,7 +81,7 @@ export function useOpenEvent(id: string, told: readonly Told[]): Told | null {
   const { data } = useQuery({
     queryKey: ["event", id],
     queryFn: async ({ signal }) => {
-      // The last entry before the next position is the one in the address, if it is still stored.
+      // The last entry before the next position is the one in the URL, if it is still stored.
       const cursor = `${revision}-${Number(index) + 1}`;
       const page = await api.get("/api/v1/audit", { query: { cursor, limit: 1 }, signal });
       return page.entries.find((entry) => entry.id === id) ?? null;

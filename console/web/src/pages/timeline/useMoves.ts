@@ -3,7 +3,7 @@ import type { EventMark, Told } from "./marks";
 import { around, lengths, type Period, shifted } from "./range";
 import type { TimelineSearch } from "./state";
 
-/** Navigation to another time or to an event. It changes the address, so Back undoes it. */
+/** Navigation to another time or to an event. It changes the URL, so Back undoes it. */
 export function useMoves(
   search: TimelineSearch,
   setSearch: (change: Partial<TimelineSearch>, how?: "replace" | "push") => void,

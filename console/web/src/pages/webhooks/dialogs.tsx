@@ -76,7 +76,7 @@ function Edit({ webhook, onClose }: { webhook: Webhook; onClose(): void }) {
     description: webhook.description,
     events: webhook.events.join(" "),
   });
-  /** Only what was changed is sent, so that what somebody else changes in the meantime is kept. */
+  /** The changed fields. The others are not sent, so that what somebody else changes in the meantime is kept. */
   const changeOf = (body: ReturnType<typeof bodyOf>) => {
     const old = bodyOf(before);
     return {

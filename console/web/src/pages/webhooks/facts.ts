@@ -23,7 +23,7 @@ export function hostOf(url: string): string {
   }
 }
 
-/** Whether a URL is worth sending to the server, which decides. */
+/** Whether a URL looks valid. Only the server can decide whether it accepts it. */
 export function isReceiver(url: string): boolean {
   try {
     const { protocol, hostname } = new URL(url);

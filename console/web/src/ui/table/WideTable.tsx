@@ -170,7 +170,7 @@ const Row = memo(function Row<T>({
   const onClick = (event: MouseEvent) => {
     if (onOpen && !open && isForRow(event)) onOpen(row);
   };
-  // Screen readers say its content before that of other cells in the row.
+  // The column of the row header, which screen readers read before other cells of the row.
   const heading = columns.find((column) => column.fixed)?.id;
   const tint = selected || open ? "bg-picked" : "group-hover/row:bg-canvas";
   return (

@@ -14,21 +14,22 @@ export interface Column<T> {
   least?: number;
   /** If the columns do not fit, the one with the highest value is hidden first. */
   yields?: number;
-  /** Cannot be hidden. */
+  /** Whether the user cannot hide it. */
   fixed?: boolean;
-  /** Hidden by default. */
+  /** Whether it is hidden by default. */
   extra?: boolean;
 }
 
-/** The columns to show: the ones in the address, or the default ones. */
+/** The columns to show: the ones in the URL, or the default ones. */
 export function columnsShown<T>(columns: readonly Column<T>[], chosen: string): Column<T>[] {
   if (!chosen) return columns.filter((column) => !column.extra);
   const names = chosen.split(",");
   return columns.filter((column) => column.fixed || names.includes(column.id));
 }
 
-/** The usual minimum width of the column without a width, and the widths of the checkboxes and menus at the sides. */
+/** The default minimum width of the column without a width. */
 export const leastWidth = 148;
+/** The widths of the checkboxes and menus at the sides. */
 export const sideWidths = { select: 48, menu: 56 };
 
 /** The columns that fit. Columns that the user selected are all kept, and the list scrolls. */

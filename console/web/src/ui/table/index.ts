@@ -1,4 +1,4 @@
-/** Lists with many rows that can be sorted, selected, filtered and exported. Their state is in the address. */
+/** Lists with many rows that can be sorted, selected, filtered and exported. Their state is in the URL. */
 export { BulkBar } from "./BulkBar";
 export { ColumnHead } from "./ColumnHead";
 export { textColumn, timeColumn } from "./columnKinds";

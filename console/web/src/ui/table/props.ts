@@ -6,11 +6,11 @@ export interface DataTableProps<T> {
   /** The accessible name of the list. */
   label: string;
   columns: readonly Column<T>[];
-  /** The columns in the address; empty for the default ones. */
+  /** The columns in the URL; empty for the default ones. */
   chosen?: string;
   /** The rows that match the filter, in any order. */
   rows: readonly T[];
-  /** No data is loaded yet. */
+  /** Whether no data has been loaded yet. */
   loading?: boolean;
   /** Shown if there are no rows. */
   empty: ReactNode;

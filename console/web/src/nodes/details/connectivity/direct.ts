@@ -22,8 +22,8 @@ function whoOf(mine: boolean, theirs: boolean): Who | null {
 }
 
 /**
- * How likely two devices connect directly, from what both report. It is a guess: devices report how their router maps
- * ports, but not which packets it accepts, and the server is not told which connections they use.
+ * How likely a direct connection between two devices is, judging from what both report. It is a guess: devices report
+ * how their router maps ports, but neither which packets it accepts nor which connections they use.
  */
 export function directBetween(mine: NodeHost | undefined, theirs: NodeHost | undefined): Direct {
   const [a, b] = [mine?.nat, theirs?.nat];
@@ -36,7 +36,7 @@ export function directBetween(mine: NodeHost | undefined, theirs: NodeHost | und
     const silent = whoOf((a?.udp ?? null) === null, (b?.udp ?? null) === null) ?? "both";
     return { chance: "unknown", why: "unreported", who: silent };
   }
-  // A mapped port can be reached from anywhere, also by a device behind a hard NAT.
+  // A mapped port can be reached from anywhere, even by a device behind a hard NAT.
   const mapped = whoOf(a.portMapped, b.portMapped);
   if (mapped) return { chance: "likely", why: "portMapped", who: mapped };
   const silent = whoOf(a.mappingVaries === null, b.mappingVaries === null);

@@ -17,7 +17,7 @@ export type FindingKind =
 export interface Finding {
   kind: FindingKind;
   level: "bad" | "warn" | "info" | "ok";
-  /** For farRelay. */
+  /** The latency to the home relay; set only for farRelay. */
   milliseconds?: number;
 }
 

@@ -64,7 +64,7 @@ function FindingLine({ finding: { kind, level, milliseconds } }: { finding: Find
   );
 }
 
-/** What the server is never told, and the commands that say it. */
+/** What devices never report to the server, and the commands that show it on the device. */
 function Unknowable() {
   const words = t.unknowable;
   return (

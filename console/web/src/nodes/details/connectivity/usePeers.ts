@@ -4,14 +4,15 @@ import { accessQuery } from "@/access";
 import { type AccessMap, type Node, useAllNodes } from "@/api";
 import { type Maps, type VisiblePeer, visiblePeers } from "./visible";
 
-/** How many nodes the server answers about at once, and how many are asked about at most. */
+/** The maximum number of nodes that the server accepts in one request. */
 const atOnce = 100;
+/** The maximum number of nodes to check in total. */
 const most = 500;
 
 export interface Peers {
   /** Undefined while they load. */
   found: { peers: VisiblePeer[]; maps: Maps } | undefined;
-  /** How many nodes may be visible too, but were not asked about. */
+  /** How many more nodes may be visible, but were not checked. */
   unchecked: number;
   error: unknown;
   retry(): void;
@@ -45,7 +46,7 @@ export function usePeers(node: Node): Peers {
   };
 }
 
-/** These peers with all rules that make them visible, as soon as they are known. */
+/** The given peers, with all rules that make them visible once these have loaded. */
 export function useAllReasons<P extends VisiblePeer>(node: Node, peers: readonly P[], maps: Maps): P[] {
   const exact = useExact(
     node,
@@ -57,7 +58,7 @@ export function useAllReasons<P extends VisiblePeer>(node: Node, peers: readonly
   return peers.map((peer) => ({ ...peer, reasons: complete.get(peer.node.id)?.reasons ?? peer.reasons }));
 }
 
-/** What the access map says about a node and each of these others. The maps are undefined until all are there. */
+/** Queries the access maps between a node and each of the given nodes. `maps` is undefined until all have loaded. */
 function useExact(node: Node, ids: readonly string[]) {
   const parts: string[][] = [];
   for (let at = 0; at < ids.length; at += atOnce) parts.push(ids.slice(at, at + atOnce));
@@ -76,7 +77,7 @@ function useExact(node: Node, ids: readonly string[]) {
   });
 }
 
-/** The answers in pairs, or undefined while one is missing. */
+/** The maps of both directions in pairs; undefined while one is missing. */
 function pairsOf(answers: readonly (AccessMap | undefined)[]): Maps[] | undefined {
   const pairs: Maps[] = [];
   for (let at = 0; at < answers.length; at += 2) {

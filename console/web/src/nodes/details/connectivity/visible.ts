@@ -9,14 +9,14 @@ export interface Reason {
   way: Way;
   /** Lines of the rules. Empty if no policy restricts access. */
   lines: number[];
-  /** Set if the rule is about a network that one of the two routes, or "" for the internet. */
+  /** Set if the rule is about a network behind one of the two nodes: its prefix, or "" for the internet. */
   route?: string;
 }
 
 export interface VisiblePeer {
   node: Node;
   reasons: Reason[];
-  /** Whether other rules may apply too, about which the peer itself has to be asked. */
+  /** Whether further rules may apply, which only an access map of the peer itself shows. */
   partial: boolean;
 }
 
@@ -45,7 +45,7 @@ function sideOf(map: AccessMap, way: Way): Side {
   };
 }
 
-/** The user or the tags that a node counts under. */
+/** The keys of the principals that a node belongs to: its tags, or its user if it has no tags. */
 const ownersOf = (node: Node) => (node.tags.length > 0 ? node.tags : [`user${node.user?.id ?? ""}`]);
 
 /** Combines the lines of reasons that are otherwise the same. */
@@ -56,8 +56,8 @@ function add(reasons: Reason[], reason: Reason) {
 }
 
 /**
- * The reasons why a node sees a peer, from a map by users and tags. `sure` is false if a rule applies only to some of
- * the nodes that the peer is counted with, so that the peer itself has to be asked about.
+ * The reasons why a node sees a peer, from a map by users and tags. `sure` is false if a rule applies only to some
+ * nodes of the peer's user or tag, so that only a map by nodes shows whether it applies to the peer.
  */
 function reasonsFor(peer: Node, { way, rows, listed, complete }: Side): { reasons: Reason[]; sure: boolean } {
   const reasons: Reason[] = [];
@@ -90,8 +90,8 @@ function routerReasons(peer: Node, { way, rows }: Side): Reason[] {
 }
 
 /**
- * The peers that a node sees, and why. `maps` are by users and tags. The IDs of nodes for which these do not tell whether
- * they are visible are in `open`. `exact` has maps by nodes about some peers. Nodes with an expired key are left out.
+ * The peers that a node sees, and why. `maps` are by users and tags. `open` lists the IDs of nodes whose visibility
+ * these maps do not show. `exact` are maps by nodes for some of the peers. Nodes with an expired key are left out.
  */
 export function visiblePeers(
   node: Node,

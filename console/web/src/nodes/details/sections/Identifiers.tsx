@@ -3,7 +3,7 @@ import { identifiers as t } from "@/text/ownership";
 import { CopyButton } from "@/ui";
 import { Fact, Facts, Section, type SummarySection } from "../parts";
 
-/** The ID of a node and its public keys, for scripts and for comparing with what a device says. */
+/** The ID of a node and its public keys, for scripts and for comparing with what the device shows. */
 export default { column: "right", order: 2, Show: Identifiers } satisfies SummarySection;
 
 function Identifiers({ node }: { node: Node }) {
