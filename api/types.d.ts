@@ -451,7 +451,7 @@ export interface paths {
          * Set or disable the expiry of a node
          * @description Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
          *     addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
-         *     expired node without signing in again.
+         *     expired node, which does not need to sign in again.
          *
          *     You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
          *     field would otherwise expire the node immediately.
@@ -655,7 +655,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Set the note of a node
+         * Set the note on a node
          * @description Replaces the note and records the caller as its author. An empty text removes the note. If the text is the same
          *     as before, nothing changes. Devices do not receive notes. Unknown fields in the body are rejected, because a
          *     misspelled field would otherwise remove the note.
@@ -810,7 +810,7 @@ export interface paths {
         /**
          * Assign missing addresses to nodes
          * @description For tools written for the Headscale API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
-         *     this operation never changes anything and `changes` is always empty. A change of `prefixes` does not affect the
+         *     this operation never changes anything and `changes` is always empty. Changing `prefixes` does not affect the
          *     addresses of existing nodes. Use `PUT /api/v1/node/{nodeId}/addresses` to change the addresses of a node.
          */
         post: operations["backfillNodeIPs"];
@@ -1779,7 +1779,7 @@ export interface paths {
          *     to detect duplicates.
          *
          *     The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
-         *     event stream, such as `node.created`. `type` is the name that similar products use: `nodeCreated`,
+         *     event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
          *     `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
          *     events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
          *     that some earlier events are no longer stored; reload the data that you need.
@@ -2023,7 +2023,7 @@ export interface paths {
         };
         /**
          * Check whether the database is reachable
-         * @description Returns the result of the last background check, as `/health` does, in the form that tools for this API expect.
+         * @description Returns the result of the last background check, as `/health` does, in the form that Headscale tools expect.
          */
         get: operations["databaseHealth"];
         put?: never;
@@ -2350,7 +2350,7 @@ export interface components {
              * @example 198.51.100.7
              */
             lastUsedFrom: string;
-            /** @description Whether the key has expired, either by time or manually. */
+            /** @description Whether the key has expired, either at its expiration time or because someone expired it. */
             expired: boolean;
             /**
              * Format: date-time
@@ -2443,7 +2443,7 @@ export interface components {
              * @example nightly backup
              */
             comment: string;
-            /** @description Whether the key has expired, either by time or manually. */
+            /** @description Whether the key has expired, either at its expiration time or because someone expired it. */
             expired: boolean;
             /**
              * Format: date-time
@@ -3002,7 +3002,7 @@ export interface components {
             createdAt: string;
             /**
              * Format: date-time
-             * @description Last change of the approval or the preference.
+             * @description When the approval or the preference last changed.
              * @example 2026-03-01T09:31:00Z
              */
             updatedAt: string;
@@ -3214,7 +3214,7 @@ export interface components {
             grantedAt: string;
             /**
              * Format: date-time
-             * @description When the decision expires. An approval for a single session ends when it is used.
+             * @description When the decision expires. An approval for a single session expires when it is used.
              * @example 2026-03-01T21:31:00Z
              */
             until: string;
@@ -3346,7 +3346,7 @@ export interface components {
              */
             nodes: number;
             /**
-             * @description Milliseconds since the report, by the clock of the database.
+             * @description Milliseconds since the report, according to the database clock.
              * @example 840
              */
             ageMillis: number;
@@ -3400,7 +3400,7 @@ export interface components {
             /** @example 1f3870be274f6c49b3e31a0c6728957f */
             digest: string;
             /**
-             * @description Milliseconds since the report, by the clock of the database.
+             * @description Milliseconds since the report, according to the database clock.
              * @example 840
              */
             ageMillis: number;
@@ -3877,7 +3877,7 @@ export interface components {
              */
             list: string;
             /**
-             * @description Comment of the rule in the policy.
+             * @description Comment on the rule in the policy.
              * @example
              */
             comment: string;
@@ -4043,7 +4043,7 @@ export interface components {
              */
             list: string;
             /**
-             * @description Comment of the rule in the policy.
+             * @description Comment on the rule in the policy.
              * @example Operators maintain the databases.
              */
             comment: string;
@@ -4142,11 +4142,11 @@ export interface components {
              * @example 2
              */
             losersOnline: number;
-            /** @description Changes of access, those with the most pairs first. */
+            /** @description Changes in access, those with the most pairs first. */
             shifts: components["schemas"]["PolicyShift"][];
             /** @description Changes in who can open SSH sessions. */
             shells: components["schemas"]["PolicyShellShift"][];
-            /** @description Changes of access to networks behind routers and exit nodes. */
+            /** @description Changes in access to networks behind routers and exit nodes. */
             routes: components["schemas"]["PolicyRouteShift"][];
             /**
              * @description Number of changes that are not listed in `shifts`.
@@ -4406,7 +4406,7 @@ export interface components {
         };
         WebhookCreation: {
             /**
-             * @description An http or https URL without a password. It must not point to the server itself unless
+             * @description An http or https URL without a password. Local addresses and addresses of the mesh are rejected unless
              *     `webhooks.allow_local` is set.
              * @example https://receiver.example.com/mesh
              */

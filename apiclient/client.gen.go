@@ -312,7 +312,7 @@ type ClientInterface interface {
 
 	// DatabaseHealth Check whether the database is reachable
 	//
-	// Returns the result of the last background check, as `/health` does, in the form that tools for this API expect.
+	// Returns the result of the last background check, as `/health` does, in the form that Headscale tools expect.
 	//
 	// Corresponds with GET /api/v1/health (the `DatabaseHealth` operationId).
 	DatabaseHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -355,7 +355,7 @@ type ClientInterface interface {
 	// BackfillNodeIPs Assign missing addresses to nodes
 	//
 	// For tools written for the Headscale API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
-	// this operation never changes anything and `changes` is always empty. A change of `prefixes` does not affect the
+	// this operation never changes anything and `changes` is always empty. Changing `prefixes` does not affect the
 	// addresses of existing nodes. Use `PUT /api/v1/node/{nodeId}/addresses` to change the addresses of a node.
 	//
 	// Corresponds with POST /api/v1/node/backfillips (the `BackfillNodeIPs` operationId).
@@ -496,7 +496,7 @@ type ClientInterface interface {
 	//
 	// Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
 	// addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
-	// expired node without signing in again.
+	// expired node, which does not need to sign in again.
 	//
 	// You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
 	// field would otherwise expire the node immediately.
@@ -510,7 +510,7 @@ type ClientInterface interface {
 	//
 	// Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
 	// addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
-	// expired node without signing in again.
+	// expired node, which does not need to sign in again.
 	//
 	// You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
 	// field would otherwise expire the node immediately.
@@ -520,7 +520,7 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/node/{nodeId}/expire (the `ExpireNode` operationId).
 	ExpireNode(ctx context.Context, nodeID NodeRef, params *ExpireNodeParams, body ExpireNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SetNodeNoteWithBody Set the note of a node
+	// SetNodeNoteWithBody Set the note on a node
 	//
 	// Replaces the note and records the caller as its author. An empty text removes the note. If the text is the same
 	// as before, nothing changes. Devices do not receive notes. Unknown fields in the body are rejected, because a
@@ -531,7 +531,7 @@ type ClientInterface interface {
 	// Corresponds with PUT /api/v1/node/{nodeId}/note (the `SetNodeNote` operationId).
 	SetNodeNoteWithBody(ctx context.Context, nodeID NodeRef, params *SetNodeNoteParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SetNodeNote Set the note of a node
+	// SetNodeNote Set the note on a node
 	//
 	// Replaces the note and records the caller as its author. An empty text removes the note. If the text is the same
 	// as before, nothing changes. Devices do not receive notes. Unknown fields in the body are rejected, because a
@@ -1150,7 +1150,7 @@ type ClientInterface interface {
 	// to detect duplicates.
 	//
 	// The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
-	// event stream, such as `node.created`. `type` is the name that similar products use: `nodeCreated`,
+	// event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
 	// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
 	// events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
 	// that some earlier events are no longer stored; reload the data that you need.
@@ -1180,7 +1180,7 @@ type ClientInterface interface {
 	// to detect duplicates.
 	//
 	// The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
-	// event stream, such as `node.created`. `type` is the name that similar products use: `nodeCreated`,
+	// event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
 	// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
 	// events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
 	// that some earlier events are no longer stored; reload the data that you need.
@@ -1729,7 +1729,7 @@ func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, r
 
 // DatabaseHealth Check whether the database is reachable
 //
-// Returns the result of the last background check, as `/health` does, in the form that tools for this API expect.
+// Returns the result of the last background check, as `/health` does, in the form that Headscale tools expect.
 //
 // Corresponds with GET /api/v1/health (the `DatabaseHealth` operationId).
 func (c *Client) DatabaseHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1812,7 +1812,7 @@ func (c *Client) ListNodes(ctx context.Context, params *ListNodesParams, reqEdit
 // BackfillNodeIPs Assign missing addresses to nodes
 //
 // For tools written for the Headscale API. Every node has an IPv4 and an IPv6 address from the moment it joins, so
-// this operation never changes anything and `changes` is always empty. A change of `prefixes` does not affect the
+// this operation never changes anything and `changes` is always empty. Changing `prefixes` does not affect the
 // addresses of existing nodes. Use `PUT /api/v1/node/{nodeId}/addresses` to change the addresses of a node.
 //
 // Corresponds with POST /api/v1/node/backfillips (the `BackfillNodeIPs` operationId).
@@ -2083,7 +2083,7 @@ func (c *Client) ApproveRoutes(ctx context.Context, nodeID NodeRef, params *Appr
 //
 // Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
 // addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
-// expired node without signing in again.
+// expired node, which does not need to sign in again.
 //
 // You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
 // field would otherwise expire the node immediately.
@@ -2107,7 +2107,7 @@ func (c *Client) ExpireNodeWithBody(ctx context.Context, nodeID NodeRef, params 
 //
 // Without a time, or with a time in the past, the node expires immediately. An expired node keeps its name and
 // addresses but has no access until it signs in again. A time in the future, or `disableExpiry`, reactivates an
-// expired node without signing in again.
+// expired node, which does not need to sign in again.
 //
 // You can also send the fields as query parameters. Unknown fields in the body are rejected, because a misspelled
 // field would otherwise expire the node immediately.
@@ -2127,7 +2127,7 @@ func (c *Client) ExpireNode(ctx context.Context, nodeID NodeRef, params *ExpireN
 	return c.Client.Do(req)
 }
 
-// SetNodeNoteWithBody Set the note of a node
+// SetNodeNoteWithBody Set the note on a node
 //
 // Replaces the note and records the caller as its author. An empty text removes the note. If the text is the same
 // as before, nothing changes. Devices do not receive notes. Unknown fields in the body are rejected, because a
@@ -2148,7 +2148,7 @@ func (c *Client) SetNodeNoteWithBody(ctx context.Context, nodeID NodeRef, params
 	return c.Client.Do(req)
 }
 
-// SetNodeNote Set the note of a node
+// SetNodeNote Set the note on a node
 //
 // Replaces the note and records the caller as its author. An empty text removes the note. If the text is the same
 // as before, nothing changes. Devices do not receive notes. Unknown fields in the body are rejected, because a
@@ -3387,7 +3387,7 @@ func (c *Client) ListWebhooks(ctx context.Context, reqEditors ...RequestEditorFn
 // to detect duplicates.
 //
 // The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
-// event stream, such as `node.created`. `type` is the name that similar products use: `nodeCreated`,
+// event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
 // `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
 // events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
 // that some earlier events are no longer stored; reload the data that you need.
@@ -3427,7 +3427,7 @@ func (c *Client) CreateWebhookWithBody(ctx context.Context, contentType string, 
 // to detect duplicates.
 //
 // The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
-// event stream, such as `node.created`. `type` is the name that similar products use: `nodeCreated`,
+// event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
 // `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
 // events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
 // that some earlier events are no longer stored; reload the data that you need.

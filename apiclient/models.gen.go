@@ -465,7 +465,7 @@ type AccessRule struct {
 	// Example:
 	Change string `json:"change"`
 
-	// Comment Comment of the rule in the policy.
+	// Comment Comment on the rule in the policy.
 	//
 	// Example: Operators maintain the databases.
 	Comment string `json:"comment"`
@@ -562,7 +562,7 @@ type APIKey struct {
 	// Expiration Example: 2026-05-30T09:30:00Z
 	Expiration time.Time `json:"expiration"`
 
-	// Expired Whether the key has expired, either by time or manually.
+	// Expired Whether the key has expired, either at its expiration time or because someone expired it.
 	Expired bool `json:"expired"`
 
 	// ID Example: 1
@@ -1827,13 +1827,13 @@ type PolicyEffect struct {
 	// Example: ["unknown user cem"]
 	Notes []string `json:"notes"`
 
-	// Routes Changes of access to networks behind routers and exit nodes.
+	// Routes Changes in access to networks behind routers and exit nodes.
 	Routes []PolicyRouteShift `json:"routes"`
 
 	// Shells Changes in who can open SSH sessions.
 	Shells []PolicyShellShift `json:"shells"`
 
-	// Shifts Changes of access, those with the most pairs first.
+	// Shifts Changes in access, those with the most pairs first.
 	Shifts []PolicyShift `json:"shifts"`
 
 	// Tests Tests of the policy that fail.
@@ -1854,7 +1854,7 @@ type PolicyEffect struct {
 
 // PolicyFinding defines model for PolicyFinding.
 type PolicyFinding struct {
-	// Comment Comment of the rule in the policy.
+	// Comment Comment on the rule in the policy.
 	//
 	// Example:
 	Comment string `json:"comment"`
@@ -2185,7 +2185,7 @@ type PreAuthKey struct {
 	// Expiration Example: 2026-03-01T10:30:00Z
 	Expiration time.Time `json:"expiration"`
 
-	// Expired Whether the key has expired, either by time or manually.
+	// Expired Whether the key has expired, either at its expiration time or because someone expired it.
 	Expired bool `json:"expired"`
 
 	// ID Example: 1
@@ -2413,7 +2413,7 @@ type RelayRegion struct {
 
 // ReplicaDigest defines model for ReplicaDigest.
 type ReplicaDigest struct {
-	// AgeMillis Milliseconds since the report, by the clock of the database.
+	// AgeMillis Milliseconds since the report, according to the database clock.
 	//
 	// Example: 840
 	AgeMillis int `json:"ageMillis"`
@@ -2500,7 +2500,7 @@ type Route struct {
 	// Example: 192.168.7.0/24
 	Prefix string `json:"prefix"`
 
-	// UpdatedAt Last change of the approval or the preference.
+	// UpdatedAt When the approval or the preference last changed.
 	//
 	// Example: 2026-03-01T09:31:00Z
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -2592,7 +2592,7 @@ type SSHGrant struct {
 	Rejected bool       `json:"rejected"`
 	Session  SSHSession `json:"session"`
 
-	// Until When the decision expires. An approval for a single session ends when it is used.
+	// Until When the decision expires. An approval for a single session expires when it is used.
 	//
 	// Example: 2026-03-01T21:31:00Z
 	Until time.Time `json:"until"`
@@ -2694,7 +2694,7 @@ type ServerRelay struct {
 
 // ServerReplica defines model for ServerReplica.
 type ServerReplica struct {
-	// AgeMillis Milliseconds since the report, by the clock of the database.
+	// AgeMillis Milliseconds since the report, according to the database clock.
 	//
 	// Example: 840
 	AgeMillis int `json:"ageMillis"`
@@ -2995,7 +2995,7 @@ type WebhookCreation struct {
 	// Example: ["node.*","policyUpdate"]
 	Events []string `json:"events,omitempty"`
 
-	// URL An http or https URL without a password. It must not point to the server itself unless
+	// URL An http or https URL without a password. Local addresses and addresses of the mesh are rejected unless
 	// `webhooks.allow_local` is set.
 	//
 	//

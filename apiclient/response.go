@@ -77,7 +77,7 @@ func Parse[T any](resp *http.Response, err error) (*Response[T], error) {
 		return r, nil
 	}
 	if err := json.Unmarshal(body, dest); err != nil {
-		return nil, fmt.Errorf("the body of the answer, status %s: %w", resp.Status, err)
+		return nil, fmt.Errorf("parsing the response body (status %s): %w", resp.Status, err)
 	}
 	return r, nil
 }

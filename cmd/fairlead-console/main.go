@@ -21,7 +21,7 @@ var version = "dev"
 const usage = `Usage: fairlead-console [--config FILE] [serve|health|version]
 
   serve    serve the console (default)
-  health   exit with status 0 if a running console reports that it is healthy
+  health   exit with status 0 if the running console is healthy
   version  print the version
 
 The configuration is read from FILE, or from the file that FAIRLEAD_CONSOLE_CONFIG names, or from

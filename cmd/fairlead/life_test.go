@@ -173,7 +173,7 @@ func TestSocketIsForOwnerAndGroup(t *testing.T) {
 	if status := p.status(t, patience); status != 1 {
 		t.Errorf("another user: exit status %d, want 1", status)
 	}
-	says(t, p.log.String(), "cannot use the socket "+s["unix_socket"], "permission denied", "run this command as root or as the user of the server")
+	says(t, p.log.String(), "cannot use the socket "+s["unix_socket"], "permission denied", "run this command as root or as the user that runs the server")
 }
 
 func TestSystemdIsTold(t *testing.T) {

@@ -279,7 +279,7 @@ policy: {mode: database, path: /etc/fairlead/policy.json}
 	if r.status != 0 {
 		t.Fatalf("exit status %d: %s", r.status, r.stderr)
 	}
-	const readable = "a secret in a file that all users can read (mode 0644); run: chmod o= "
+	const readable = "this is a secret, but all users can read the file (mode 0644); run: chmod o= "
 	says(t, r.stdout, "configuration ok: "+file, readable+file)
 
 	own := settings{}

@@ -42,7 +42,7 @@ var (
 	errOver     = errors.New("the server closed the stream")
 	// errStale means that the idle timeout, as known when the stream began, has passed. Other requests may have
 	// renewed the session since: the browser then reconnects with its new cookie.
-	errStale = errors.New("the session was idle when the stream began")
+	errStale = errors.New("the idle timeout known when the stream began has passed")
 )
 
 // streams counts open event streams, in total and per session.

@@ -224,7 +224,7 @@ func TestDeletingAUserNeedsTheScopesOfWhatGoesToo(t *testing.T) {
 	f := populated(t, s)
 	eve := s.call("POST", "/api/v1/user", object{"name": "eve"}).ok()["user"].(object)["id"].(string)
 	users, nodes := s.limited(mesh.RoleOperator, "users"), s.limited(mesh.RoleOperator, "nodes", "users")
-	const words = "Forbidden: user alice has %s, which are deleted with the user; this also requires the scope %s; the API key has %s"
+	const words = "Forbidden: deleting user alice also deletes their %s, which requires the scope %s; the API key has %s"
 	many := object{"ids": []string{eve, f.user}, "action": "delete"}
 	for key, detail := range map[string]string{
 		users: fmt.Sprintf(words, "nodes", "nodes", "[users]"),

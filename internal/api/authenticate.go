@@ -44,7 +44,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			return
 		}
 		if s.closed() {
-			unavailable(w, r, "this replica has lost its database and cannot verify API keys; use another replica")
+			unavailable(w, r, "this replica cannot reach the database and cannot verify API keys; use another replica")
 			return
 		}
 		k, _, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.APIKey, bool) {

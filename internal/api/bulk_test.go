@@ -104,7 +104,7 @@ func TestMisspeltExpiryExpiresNobody(t *testing.T) {
 	}
 	bulk("expire", object{"disableExpiri": true}).fails(400, "Bad Request", unknown+"action, disableExpiry, expiry, ids, tags", "disableExpiri")
 	bulk("expire", object{"disableExpiry": true, "expiry": "2090-01-01T00:00:00Z"}).fails(400, "Bad Request", "specify only one of expiry and disableExpiry", "disableExpiry")
-	bulk("delete", object{"disableExpiry": true}).fails(400, "Bad Request", "expiry and disableExpiry are valid only with the action expire", "action")
+	bulk("delete", object{"disableExpiry": true}).fails(400, "Bad Request", `expiry and disableExpiry are valid only with "action": "expire"`, "action")
 	if now := s.ledger.World().Rev; now != rev {
 		t.Errorf("revision %d, was %d", now, rev)
 	}

@@ -313,7 +313,7 @@ func TestReplicaThatMustNotServeRefusesKeysButNotPeopleOnTheMachine(t *testing.T
 	var closed atomic.Bool
 	s := sqlite(t, config{api: func(c *api.Config) { c.Closed = closed.Load }})
 	closed.Store(true)
-	const detail = "this replica has lost its database and cannot verify API keys; use another replica"
+	const detail = "this replica cannot reach the database and cannot verify API keys; use another replica"
 	s.call("GET", "/api/v1/user", nil).fails(503, "Service Unavailable", detail, "")
 	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer flk_a_b").fails(503, "Service Unavailable", detail, "") // even for wrong keys
 	s.call("GET", "/api/v1/events", nil).fails(503, "Service Unavailable", detail, "")

@@ -45,7 +45,7 @@ func TestUserIsCreatedAsAsked(t *testing.T) {
 	if diff := cmp.Diff([]string{"alice", "Bob"}, s.names("")); diff != "" {
 		t.Errorf("list after another creation (-want +got):\n%s", diff)
 	}
-	if lines := s.log.lines(t, "user name has capital letters; lower case is recommended"); len(lines) != 1 || lines[0]["user"] != "Bob" {
+	if lines := s.log.lines(t, "user name has uppercase letters; lowercase is recommended"); len(lines) != 1 || lines[0]["user"] != "Bob" {
 		t.Errorf("warnings of capitals: %v", lines)
 	}
 }
@@ -248,7 +248,7 @@ func TestTaggedNodesGoWithTheirUserWhenAsked(t *testing.T) {
 	// A key that cannot see nodes learns that a node remains, but cannot delete it.
 	users := s.limited(mesh.RoleOperator, "users", "preauthkeys")
 	s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"2"}, "action": "delete", "deleteTagged": true}, users).
-		fails(403, "Forbidden", "Forbidden: user bob has nodes, which are deleted with the user; this also requires the scope nodes; the API key has [users preauthkeys]", "")
+		fails(403, "Forbidden", "Forbidden: deleting user bob also deletes their nodes, which requires the scope nodes; the API key has [users preauthkeys]", "")
 	for range 2 {
 		got := s.call("POST", "/api/v1/user/bulk", object{"ids": []string{"2", "2"}, "action": "delete"}, users, "Idempotency-Key: bob").ok()
 		if diff := cmp.Diff([]any{object{"id": "2", "name": "", "tags": []any{}}}, got["taggedNodes"]); diff != "" {

@@ -291,7 +291,7 @@ func (s *service) shutdown(servers []*http.Server, p *parts) {
 	defer cancel()
 	for _, server := range servers {
 		if err := server.Shutdown(ctx); err != nil {
-			s.log.Warn("closing requests that did not finish in time", "error", err)
+			s.log.Warn("aborting requests that did not finish in time", "error", err)
 			_ = server.Close()
 		}
 	}
@@ -314,7 +314,7 @@ const (
 // Texts that explain to probes why this replica is not ready.
 const (
 	stopping = "the server is shutting down"
-	fenced   = "this replica has lost its database, which another replica can still use; it rejects devices and API keys"
+	fenced   = "this replica cannot reach the database, but another replica can; it rejects devices and API keys"
 )
 
 // health returns the health of the server. It is called often, also by strangers, so it does no I/O.

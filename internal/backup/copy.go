@@ -155,7 +155,7 @@ func Restore(ctx context.Context, in io.Reader, identities []age.Identity, to Ta
 		return nil, ErrDamaged
 	}
 	if r.header.Schema > newest {
-		return nil, fmt.Errorf("%w: it has schema version %d, and this binary supports up to %d: install fairlead %s or later",
+		return nil, fmt.Errorf("%w: it has schema version %d, but this binary supports only versions up to %d: install fairlead %s or later",
 			ErrNewer, r.header.Schema, newest, r.header.Product)
 	}
 	var s *Summary

@@ -26,7 +26,7 @@ var (
 	// ErrNotBackup means that a file is not a backup at all.
 	ErrNotBackup = errors.New("not a Fairlead backup")
 	// ErrEncrypted means that no identity can decrypt a backup.
-	ErrEncrypted = errors.New("the backup is encrypted: pass the file with the matching identity with --identity. " +
+	ErrEncrypted = errors.New("the backup is encrypted: use --identity to specify the file with the matching identity. " +
 		"If it needs a passphrase or a plugin, decrypt it with age: age --decrypt FILE | fairlead restore -")
 	// ErrNewer means that a newer version created a backup.
 	ErrNewer = errors.New("the backup was made by a newer version of fairlead")

@@ -34,7 +34,7 @@ func foreignKeys() []foreignKey {
 func ignoredKeys() []foreignKey {
 	const (
 		noGRPC      = "gRPC is not supported"
-		noACME      = "built-in Let's Encrypt is not supported; set tls_cert_path and tls_key_path, or let a proxy in front terminate TLS"
+		noACME      = "built-in Let's Encrypt is not supported; set tls_cert_path and tls_key_path, or use a reverse proxy that terminates TLS"
 		ownDatabase = "the server tunes its database automatically; log.level controls logging"
 	)
 	off, on := []string{"", "false"}, []string{"true"}
@@ -60,7 +60,7 @@ func ignoredKeys() []foreignKey {
 		{path: "node.routes", doc: "redundant routers are probed every 5s, with a timeout of 3s"},
 		{path: "oidc", same: off, doc: "OpenID Connect is not supported; devices that join without a pre-auth key wait for administrator approval"},
 		{path: "randomize_client_port", same: off, doc: "set randomizeClientPort in the access policy"},
-		{path: "taildrop.enabled", same: on, refuse: always, doc: "sending files between nodes cannot be disabled; remove the key to allow it"},
+		{path: "taildrop.enabled", same: on, refuse: always, doc: "sending files between nodes (Taildrop) cannot be disabled; remove the key"},
 		{path: "tls_letsencrypt_cache_dir", doc: noACME},
 		{path: "tls_letsencrypt_challenge_type", doc: noACME},
 		{path: "tls_letsencrypt_hostname", same: off, refuse: always, doc: noACME},

@@ -161,7 +161,7 @@ func (l *loader) checkMode() {
 	}
 	for _, k := range keysOf(l.config) {
 		if secret, ok := k.show().(Secret); ok && secret != "" {
-			l.warn(l.at(k.path), k.path, fmt.Sprintf("a secret in a file that all users can read (mode %04o); run: chmod o= %s", info.Mode().Perm(), l.file))
+			l.warn(l.at(k.path), k.path, fmt.Sprintf("this is a secret, but all users can read the file (mode %04o); run: chmod o= %s", info.Mode().Perm(), l.file))
 			return
 		}
 	}
@@ -239,7 +239,7 @@ func (l *loader) readSection(n *yaml.Node, under string) {
 		k, isKey := l.keys[path]
 		switch f, isForeign := l.foreign[path]; {
 		case strings.Contains(name.Value, "."):
-			l.problem(at, path, errors.New("write the key nested in its sections, not with dots"))
+			l.problem(at, path, errors.New("nest the key under its sections instead of using dots"))
 		case isForeign:
 			l.readForeign(f, v, at)
 		case v.Kind == yaml.ScalarNode && v.Tag == "!!null" && (isKey || l.sections[path]):

@@ -310,7 +310,7 @@ func TestUnknownKeyNamesTheNearest(t *testing.T) {
 		"base_domain: example.com":            "base_domain: unknown key; did you mean dns.base_domain?",
 		"dns: {nameserver: {}}":               "dns.nameserver: unknown key; did you mean dns.nameservers?",
 		"zzzzzzzzzzzzzzzz: 1":                 "unknown key; all are listed at https://github.com/fairlead-mesh/fairlead/blob/main/docs/configuration.md",
-		"log.level: info":                     "log.level: write the key nested in its sections, not with dots",
+		"log.level: info":                     "log.level: nest the key under its sections instead of using dots",
 		"x: &a {level: info}\nlog:\n  <<: *a": "log: keys must be plain names; YAML merge keys are not supported",
 		"{[a]: b}":                            "keys must be plain names",
 	} {

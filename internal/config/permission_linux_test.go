@@ -58,7 +58,7 @@ func TestSecretInAFileThatEveryoneCanReadIsWarnedOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := path + ":2: database.postgres.pass: a secret in a file that all users can read (mode "
+		want := path + ":2: database.postgres.pass: this is a secret, but all users can read the file (mode "
 		if got := config.Report(); strings.Contains(got, want) != c.warns || strings.Contains(got, "hunter2") {
 			t.Errorf("mode %04o, %q: %s", c.mode, c.text, got)
 		}

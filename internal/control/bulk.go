@@ -123,7 +123,7 @@ func rememberedRefusal(word, id string, absent func(ref string) error) error {
 	case refusedManyTags:
 		return errManyTags(tagsMember)
 	}
-	return fmt.Errorf("unknown refusal %q in a receipt", word)
+	return fmt.Errorf("unknown error code %q in the stored result of an idempotent request", word)
 }
 
 // doneOf counts the objects that were changed.
@@ -156,7 +156,7 @@ type NodesChange struct {
 
 func (c *NodesChange) check() (err error) {
 	if c.Action != BulkExpire && c.Expiration != (Expiration{}) {
-		return refuse(Invalid, "action", "expiry and disableExpiry are valid only with the action expire")
+		return refuse(Invalid, "action", `expiry and disableExpiry are valid only with "action": "expire"`)
 	}
 	if err := c.Expiration.check(); err != nil {
 		return err

@@ -61,7 +61,7 @@ func newJoins(shared *core, logins *Logins, c Config) *Joins {
 	s := &Joins{
 		core: shared, logins: logins, randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, quotas: c.Quotas,
 		registrations: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mesh_node_registrations_total", Help: "Node registrations on this replica: nodes created, or authorised with a new node key.",
+			Name: "mesh_node_registrations_total", Help: "Node registrations on this replica: new nodes, and existing nodes that registered a new node key.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_node_registrations_refused_total", Help: "Node registrations that this replica rejected because of their key or the policy.",

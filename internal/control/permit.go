@@ -51,7 +51,7 @@ func mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.N
 }
 
 func errDeletedWithUser(key *mesh.APIKey, u *mesh.User, what string, n mesh.Noun) error {
-	return refuse(Forbidden, "", "user %s has %s, which are deleted with the user; this also requires the scope %s; the API key has %v", u.Name, what, n, key.Scopes)
+	return refuse(Forbidden, "", "deleting user %s also deletes their %s, which requires the scope %s; the API key has %v", u.Name, what, n, key.Scopes)
 }
 
 // mayRevokeKey refuses to expire or delete a key that has more permissions than the caller.

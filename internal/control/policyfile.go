@@ -55,7 +55,7 @@ func (f *PolicyFile) warnings(p *mesh.Policy) (lines []string) {
 		}
 	}
 	if f.disagrees != "" {
-		lines = append(lines, fmt.Sprintf("replica %s has a different policy file, so neither is loaded; make them identical", f.disagrees))
+		lines = append(lines, fmt.Sprintf("replica %s has a different policy file, so neither is loaded; make the files identical", f.disagrees))
 	}
 	return lines
 }
@@ -166,7 +166,7 @@ func (f *PolicyFile) apply(ctx context.Context) {
 	f.mu.Lock()
 	text, hash := f.text, f.hash
 	if other != "" && f.disagrees != other {
-		f.log.Warn("policy file not loaded: another replica has a different one; make them identical", "replica", other)
+		f.log.Warn("policy file not loaded: another replica has a different one; make the files identical", "replica", other)
 	}
 	f.disagrees = other
 	f.mu.Unlock()

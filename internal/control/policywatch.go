@@ -125,7 +125,7 @@ func (s *PolicyWatch) logTests(failures []explain.TestFailure, last string) stri
 	case "":
 		s.log.Info("policy tests pass again")
 	default:
-		s.log.Warn("policy tests fail after a change of tags or users", "failing", len(failures), "tests", (&BadPolicy{Failures: failures}).Error())
+		s.log.Warn("policy tests fail after tags or users changed", "failing", len(failures), "tests", (&BadPolicy{Failures: failures}).Error())
 	}
 	return text
 }

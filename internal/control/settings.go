@@ -38,7 +38,7 @@ func (s *DNS) Configure(ctx context.Context, dns mesh.DNS, pinned bool) error {
 	text := string(value)
 	s.configured.Store(&text)
 	if old, ok := s.ledger.World().Settings.ByKey(mesh.SettingDNS); ok && old.Source == sourceAPI && old.Value != text && !pinned {
-		s.log.Info("DNS settings of the configuration ignored, because they were changed through the API; to apply them, run fairlead dns reset")
+		s.log.Info("DNS settings in the configuration ignored, because DNS settings were changed through the API; to use the configuration again, run fairlead dns reset")
 	}
 	s.commitConfigured(ctx, mesh.SettingDNS, func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event {
 		return decideDNS(w, dns.BaseDomain, text, pinned, agreed, now)
@@ -77,7 +77,7 @@ func (s *core) commitConfigured(ctx context.Context, setting string, decide func
 		}
 		if other != "" && !warned {
 			warned = true
-			s.log.Warn("setting not applied: another replica has a different configuration; make them identical and restart it", "setting", setting, "replica", other)
+			s.log.Warn("setting not applied: another replica has a different configuration; make both identical and restart the replica that you changed", "setting", setting, "replica", other)
 		}
 		pause(ctx, settingsRetry)
 	}

@@ -217,7 +217,7 @@ func (s *SSH) answer(ctx context.Context, a mesh.Actor, code string, rejected bo
 	return commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.SSHGrant, []mesh.Event, error) {
 		rule := shellRule(w, q)
 		if rule == nil || !rule.Check {
-			return nil, nil, refuse(Conflict, "code", "the policy has changed: no rule with the action check applies to this session any more")
+			return nil, nil, refuse(Conflict, "code", `the policy has changed: no rule with "action": "check" applies to this session any more`)
 		}
 		g := &mesh.SSHGrant{
 			ID: w.Counters.SSHGrant + 1, Src: q.Src, Dst: q.Dst, User: q.User, Rejected: rejected, By: a.String(),

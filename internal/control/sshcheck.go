@@ -139,7 +139,7 @@ func (s *SSH) wait(ctx context.Context, a mesh.Actor, q SSHSession) (SSHAnswer, 
 		select {
 		case <-at.More():
 		case <-enough.C:
-			return SSHAnswer{Message: sshLine("still waiting for approval of %s", q.Code())}, nil
+			return SSHAnswer{Message: sshLine("still waiting for approval; the code is %s", q.Code())}, nil
 		case <-ctx.Done():
 			return SSHAnswer{}, ctx.Err()
 		}

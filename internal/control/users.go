@@ -163,7 +163,7 @@ func (s *Users) Create(ctx context.Context, a mesh.Actor, in NewUser) (*mesh.Use
 
 func (s *Users) warnOfCapitals(u *mesh.User) {
 	if u.Name != mesh.FoldName(u.Name) {
-		s.log.Warn("user name has capital letters; lower case is recommended", "user", u.Name)
+		s.log.Warn("user name has uppercase letters; lowercase is recommended", "user", u.Name)
 	}
 }
 

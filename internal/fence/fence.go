@@ -92,10 +92,10 @@ func New(c Config) *Fence {
 	f.http = newAsker(f.times.AnswerIn)
 	c.Registerer.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mesh_replica_fenced", Help: "1 while this replica rejects API keys and clients because it lost its database, which another replica can still use.",
+			Name: "mesh_replica_fenced", Help: "1 while this replica rejects API keys and clients because it cannot reach the database but another replica can.",
 		}, func() float64 { return number(f.Closed()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mesh_replica_unreachable_peers", Help: "Replicas that did not answer this one twice in a row, or whose release is too old to answer.",
+			Name: "mesh_replica_unreachable_peers", Help: "Replicas that failed to respond to this one at least twice in a row, or whose release is too old to respond.",
 		}, func() float64 { return float64(len(f.Unreachable())) }),
 	)
 	return f
@@ -167,7 +167,7 @@ func (f *Fence) Run(ctx context.Context) error {
 // logState logs that the fence closed or opened.
 func (f *Fence) logState(closed bool) {
 	if closed {
-		f.config.Log.Error("replica fenced: rejecting API keys and clients, because it lost its database and another replica can still use it",
+		f.config.Log.Error("replica fenced: rejecting API keys and clients, because it cannot reach the database but another replica can",
 			"last", time.Since(f.config.Fresh().Last).Round(time.Second).String())
 		return
 	}
@@ -192,7 +192,7 @@ func (f *Fence) ask(ctx context.Context) *verdict {
 	wait.Wait()
 	f.dropMisdirected(peers, answers)
 	for _, p := range f.silences.note(peers, answers) {
-		f.config.Log.Warn("cannot reach another replica; if this one loses its database, it cannot tell whether to fence itself",
+		f.config.Log.Warn("cannot reach another replica; if this one loses its database connection, it cannot tell whether to fence itself",
 			"replica", p.ID, "url", p.URL, "reason", p.problem())
 	}
 	return f.judge(at, fresh, peers, answers)

@@ -259,6 +259,6 @@ func (g *Guard) drop(c *Conn, reason string) {
 	}
 	g.mu.Unlock()
 	if tell {
-		g.config.Log.Warn("too many unauthenticated connections, closing the longest idle one", "limit", reason, "addr", c.RemoteAddr())
+		g.config.Log.Warn("too many unauthenticated connections, closing the one that has been idle longest", "limit", reason, "addr", c.RemoteAddr())
 	}
 }

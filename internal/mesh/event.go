@@ -201,7 +201,7 @@ func (env envelope) event(known []Event) (Event, error) {
 	}
 	e := v.Elem().Interface().(Event)
 	if !e.valid() {
-		return nil, fmt.Errorf("%s refers to no valid object", env.Kind)
+		return nil, fmt.Errorf("%s does not refer to a valid object", env.Kind)
 	}
 	return e, nil
 }

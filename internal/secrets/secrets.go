@@ -69,7 +69,7 @@ func NoiseKey(ctx context.Context, c Config) (key.MachinePrivate, error) {
 	case errors.As(err, &lost):
 		return private, fmt.Errorf("%w; if it is lost for good, start once with --new-key", err)
 	case err == nil && c.GiveUpLost:
-		c.Log.Warn("--new-key ignored: the existing server key is not lost")
+		c.Log.Warn("--new-key ignored: the server still has its key")
 	}
 	return private, err
 }
@@ -85,7 +85,7 @@ func (c Config) knownKey(ctx context.Context, seal []byte) (key.MachinePrivate, 
 	made := false
 	switch {
 	case errors.Is(err, errCutShort) && !recorded: // no client has seen the key that the file should have contained
-		c.Log.Warn("the file at noise.private_key_path is truncated; creating a new key, because no client knows one yet", "path", c.NoisePath)
+		c.Log.Warn("the file at noise.private_key_path is truncated; creating a new key, because no client has used one yet", "path", c.NoisePath)
 		if err := os.Remove(c.NoisePath); err != nil {
 			return none, fmt.Errorf("noise.private_key_path: %w", err)
 		}

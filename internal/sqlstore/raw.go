@@ -214,7 +214,7 @@ func (r *Raw) keepOut(ctx context.Context, tx *sql.Tx) error {
 	var alone bool
 	err := tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1)", lock.DefaultLockID).Scan(&alone)
 	if err == nil && !alone {
-		err = fmt.Errorf("%s is in use by a server that is starting, or is being copied: stop that first", r.where)
+		err = fmt.Errorf("%s is in use by a server that is starting, or by another fairlead command: stop it first", r.where)
 	}
 	return err
 }
@@ -230,7 +230,7 @@ func (r *Raw) view(ctx context.Context, tx *sql.Tx) (*View, error) {
 		return v, err
 	}
 	if version > newest {
-		return v, fmt.Errorf("%s has schema version %d, and this binary supports up to %d: use the version of fairlead that used it last", r.where, version, newest)
+		return v, fmt.Errorf("%s has schema version %d, but this binary supports only versions up to %d: use the version of fairlead that used it last", r.where, version, newest)
 	}
 	v.Schema = version
 	if v.Tables, err = Tables(ctx, version); err != nil {

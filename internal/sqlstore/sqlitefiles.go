@@ -126,7 +126,7 @@ func (f *sqliteFiles) complete(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if found < noted {
-		return unavailable("failed to open database file: %s ends at revision %d, and revision %d was saved: the file %s-wal was removed, "+
+		return unavailable("failed to open database file: %s ends at revision %d, but revision %d was saved: the file %s-wal was removed, "+
 			"or the database was replaced with an older copy. Restore the missing file or a backup; to continue without these changes, delete %s.lock",
 			f.path, found, noted, f.path, f.path)
 	}

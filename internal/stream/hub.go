@@ -236,7 +236,7 @@ func (h *Hub) breakBlocked(now time.Time) {
 	for _, s := range stuck {
 		s.mu.Lock()
 		if s.abort != nil {
-			h.log.Info("closing a stream that the client does not read", "node", s.node)
+			h.log.Info("closing a stream that the client is not reading", "node", s.node)
 			s.abort()
 		}
 		s.mu.Unlock()

@@ -19,7 +19,7 @@ func newMetrics(reg prometheus.Registerer, h *Hub) *metrics {
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{Name: "mesh_stream_sent_bytes_total", Help: "Bytes of messages sent to nodes."}),
 		checks: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_stream_checks_total",
-			Help: "Messages sent to nodes that were checked against a newly rendered map.",
+			Help: "Sent messages that were checked against a newly rendered map.",
 		}),
 		violations: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_stream_check_failures_total", Help: "Checked messages that differed from a newly rendered map. Must stay zero.",

@@ -44,7 +44,7 @@ type delivery struct {
 	letters []mesh.DeadLetter    // guarded by mu; to be saved
 }
 
-var errLost = errors.New("another replica delivers to this webhook")
+var errLost = errors.New("webhook lease lost")
 
 // deliver takes the lease of a webhook and delivers as long as there is something to
 // deliver. It returns how long to wait before the next try.

@@ -36,7 +36,7 @@ func (s *Server) mustRefuse(ctx context.Context) bool {
 // sends them to another replica.
 func refuseClosed(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "2")
-	http.Error(w, "this replica has lost its database; connect to another replica", http.StatusServiceUnavailable)
+	http.Error(w, "this replica cannot reach the database; connect to another replica", http.StatusServiceUnavailable)
 }
 
 // Run sends clients to other replicas when Config.Leave returns true, gradually and once, until ctx ends.

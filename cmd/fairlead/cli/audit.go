@@ -72,7 +72,7 @@ includes the object before and after the change.
 	flags.StringVar(&from, "from", "", "only changes at this `time` or later")
 	flags.StringVar(&to, "to", "", "only changes before this `time`")
 	flags.IntVar(&limit, "limit", 100, "maximum `number` of changes, up to 1000")
-	flags.StringVar(&cursor, "cursor", "", "continue a list at this `position`")
+	flags.StringVar(&cursor, "cursor", "", "continue a previous list from this `position`")
 	for _, name := range []string{"object", "actor", "from", "to", "limit", "cursor"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}

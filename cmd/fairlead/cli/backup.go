@@ -36,7 +36,8 @@ func (t *tool) backup() *cobra.Command {
 		Short: "Back up the database to a file",
 		Long: `Back up the whole database, SQLite or PostgreSQL, to one file. The backup is a
 consistent snapshot, and the server can keep running. The command reads the
-configured database, so run it on the server's machine and as its user.
+configured database, so run it on the server's machine as the user that runs
+the server.
 
 Without --file, the backup is written to standard output. A file is written
 under a temporary name, verified, and then renamed: a file with the final name

@@ -43,10 +43,10 @@ func (t *tool) configCheck() *cobra.Command {
 		Short: "Check the configuration without a server",
 		Long: `Check the configuration, the certificate, and the policy file if there is one,
 without a running server. Every problem is reported with its file and line. The
-exit status is 0 if the server would start. Warnings name what would not work
-or is unsafe, such as a key file that other users can read. If a server is
-reachable, the command also warns about users in the policy file that do not
-exist there.`,
+exit status is 0 if the server would start. Warnings point out settings that
+will not work or are unsafe, such as a key file that other users can read. If a
+server is reachable, the command also warns about users in the policy file that
+do not exist there.`,
 		Example: `  fairlead config check
   fairlead config check --config ./config.yaml`,
 		Args: takes(),

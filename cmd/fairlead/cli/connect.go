@@ -74,7 +74,7 @@ func (t *tool) dial() (*apiclient.Client, error) {
 		return nil, wrongUsage("invalid server URL: use one such as https://mesh.example.com")
 	}
 	if address.User != nil {
-		return nil, wrongUsage("the server URL must not contain a user or password; set FAIRLEAD_CLI_API_KEY to an API key instead")
+		return nil, wrongUsage("the server URL must not contain a user name or password; set FAIRLEAD_CLI_API_KEY to an API key instead")
 	}
 	key := cmp.Or(t.apiKey, t.getenv("FAIRLEAD_CLI_API_KEY"))
 	return apiclient.NewClient(server,
@@ -144,7 +144,7 @@ func overSocket(path string) *connection {
 		var opErr *net.OpError
 		switch {
 		case errors.Is(err, fs.ErrPermission):
-			return fmt.Errorf("cannot use the socket %s: permission denied; run this command as root or as the user of the server, join its group, or use --server", path)
+			return fmt.Errorf("cannot use the socket %s: permission denied; run this command as root or as the user that runs the server, join its group, or use --server", path)
 		case errors.As(err, &opErr) && opErr.Op == "dial":
 			return fmt.Errorf("no server is listening on the socket %s (%w); start one with fairlead serve, or use --server", path, opErr.Err)
 		default:

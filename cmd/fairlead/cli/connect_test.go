@@ -225,7 +225,7 @@ func TestPlainServerBehindAnHTTPSAddressIsNamed(t *testing.T) {
 
 func TestForbiddenSocketSaysWhoMayUseIt(t *testing.T) {
 	err := overSocket("/s").explain(&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)})
-	want := "cannot use the socket /s: permission denied; run this command as root or as the user of the server, join its group, or use --server"
+	want := "cannot use the socket /s: permission denied; run this command as root or as the user that runs the server, join its group, or use --server"
 	if err.Error() != want {
 		t.Errorf("got %q", err)
 	}

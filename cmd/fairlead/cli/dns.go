@@ -135,7 +135,7 @@ func (t *tool) dnsReset() *cobra.Command {
 		Example: "  fairlead dns reset",
 		Args:    takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := t.confirm(*force, "Discard all DNS settings made at run time, including records, and return to those in the configuration?"); err != nil {
+			if err := t.confirm(*force, "Discard all DNS changes made at run time, including records, and restore the settings in the configuration?"); err != nil {
 				return err
 			}
 			client, err := t.connect()
@@ -199,7 +199,7 @@ inside or outside the base domain, and can have several addresses.`,
 func (t *tool) dnsRecordRemove() *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove <name> [<address>]",
-		Short: "Remove all records of a name, or one of them",
+		Short: "Remove one or all records for a name",
 		Example: `  fairlead dns record remove grafana.mesh.example.net
   fairlead dns record remove printer.example.com fd00:7::9`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -231,7 +231,7 @@ func (t *tool) dnsRecordRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(d, fmt.Sprintf("Removed %s of %s\n", count(removed, "record"), domainOf(args[0])))
+			return t.show(d, fmt.Sprintf("Removed %s for %s\n", count(removed, "record"), domainOf(args[0])))
 		},
 	}
 }
@@ -249,9 +249,10 @@ func (t *tool) dnsSplitSet() *cobra.Command {
 	var recordsOnly bool
 	cmd := &cobra.Command{
 		Use:   "set <domain> (<nameserver>... | --records-only)",
-		Short: "Set the nameservers of a domain and its subdomains",
-		Long: `Set the nameservers of a domain and its subdomains. With --records-only, devices
-query no nameserver for the domain, and names without a record do not exist.`,
+		Short: "Set the nameservers for a domain and its subdomains",
+		Long: `Set the nameservers for a domain and its subdomains. With --records-only,
+devices query no nameserver for the domain, and names without a record do not
+exist.`,
 		Example: `  fairlead dns split set corp.example.com 10.1.0.53 10.2.0.53
   fairlead dns split set 168.192.in-addr.arpa 192.168.7.1
   fairlead dns split set lab.example.com --records-only`,
@@ -275,7 +276,7 @@ query no nameserver for the domain, and names without a record do not exist.`,
 			if err != nil {
 				return err
 			}
-			text := fmt.Sprintf("Set the nameservers of %s to %s\n", domain, strings.Join(servers, ", "))
+			text := fmt.Sprintf("Set the nameservers for %s to %s\n", domain, strings.Join(servers, ", "))
 			if recordsOnly {
 				text = fmt.Sprintf("Devices now answer queries for %s from records only\n", domain)
 			}
@@ -289,7 +290,7 @@ query no nameserver for the domain, and names without a record do not exist.`,
 func (t *tool) dnsSplitRemove() *cobra.Command {
 	return &cobra.Command{
 		Use:               "remove <domain>",
-		Short:             "Remove the nameservers of a domain",
+		Short:             "Remove the nameservers for a domain",
 		Example:           "  fairlead dns split remove corp.example.com",
 		Args:              takes("domain"),
 		ValidArgsFunction: t.completeSplit,
@@ -306,7 +307,7 @@ func (t *tool) dnsSplitRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.show(d, fmt.Sprintf("Removed the nameservers of %s\n", domain))
+			return t.show(d, fmt.Sprintf("Removed the nameservers for %s\n", domain))
 		},
 	}
 }

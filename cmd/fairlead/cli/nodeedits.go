@@ -35,7 +35,7 @@ func (t *tool) nodeEdits() []nodeEdit {
 		{
 			use:   "rename <node> (<new-name> | --reset)",
 			short: "Rename a node",
-			long: `Rename a node. The new name is its name in DNS, and it stays the same when the
+			long: `Rename a node. The new name becomes its DNS name and stays the same when the
 device changes its hostname. A name has at most 63 letters, digits and hyphens.`,
 			example: `  fairlead nodes rename localhost-3 web-1
   fairlead nodes rename 100.64.0.7 printer

@@ -388,7 +388,7 @@ func lockedOut(effect apiclient.PolicyEffect) error {
 }
 
 func noPolicyText(p apiclient.Policy) string {
-	return fmt.Sprintf("Policy version %s is now active: no policy, so everyone can reach everyone\n", p.Version)
+	return fmt.Sprintf("Policy removed (version %s): everyone can reach everyone\n", p.Version)
 }
 
 func (t *tool) showSaved(p apiclient.Policy, s *policySaveFlags) error {
@@ -414,7 +414,7 @@ func (t *tool) policyConfirm() *cobra.Command {
 		Use:   "confirm [version]",
 		Short: "Confirm a policy that was saved with --confirm-within",
 		Long: `Confirm the policy version that was saved with --confirm-within, so that it is
-not reverted. If its time is over, it has already been reverted: see fairlead
+not reverted. If the time has passed, it has already been reverted: see fairlead
 policy history. To confirm a version that someone else saved, specify it.`,
 		Example: `  fairlead policy confirm
   fairlead policy confirm 7`,
@@ -469,7 +469,7 @@ specify it.`,
 			if p.Policy == "" {
 				return t.show(p, noPolicyText(p))
 			}
-			return t.show(p, fmt.Sprintf("Reverted: policy version %s, with the previous text, is now active\n", p.Version))
+			return t.show(p, fmt.Sprintf("Reverted: the previous policy is active again, as version %s\n", p.Version))
 		}),
 	}
 }
@@ -479,8 +479,8 @@ func (t *tool) policyRollback() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback <version>",
 		Short: "Restore an earlier version of the policy",
-		Long: `Save the text of an earlier version as a new version. The checks and flags are
-those of fairlead policy set.`,
+		Long: `Save the text of an earlier version as a new version. The same checks and flags
+apply as for fairlead policy set.`,
 		Example: `  fairlead policy rollback 6
   fairlead policy rollback 6 --reason "the databases were unreachable"`,
 		Args:              takes("version"),

@@ -145,7 +145,7 @@ func TestGoingBackToNoPolicyIsSaid(t *testing.T) {
 	socket, _ := listen(t, answering(200, "application/json", `{"policy": "", "version": "4"}`))
 	for _, command := range [][]string{{"policy", "rollback", "2", "--force"}, {"policy", "revert"}} {
 		r := fairlead(t, socket, command)
-		if r.status != 0 || r.stdout.String() != "Policy version 4 is now active: no policy, so everyone can reach everyone\n" {
+		if r.status != 0 || r.stdout.String() != "Policy removed (version 4): everyone can reach everyone\n" {
 			t.Errorf("%v: status %d, %s%s", command, r.status, &r.stdout, &r.stderr)
 		}
 	}

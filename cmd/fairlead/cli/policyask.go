@@ -193,9 +193,9 @@ func (t *tool) policyWhy() *cobra.Command {
 rules that come closest and what they lack.
 
 <from> and <to> are each a node (name, ID or address), a user (name or email), a
-tag, a group, a host defined in the policy, or any address. Without a port, one
-open port is enough. With --policy, a file is used instead of the current
-policy; nothing is saved.
+tag, a group, a host defined in the policy, or any address. If you omit the
+port, access counts as allowed when any port is reachable. With --policy, a file
+is used instead of the current policy; nothing is saved.
 
 The exit status is 0 whether or not access is allowed; scripts can read
 "allowed" in --output json.`,

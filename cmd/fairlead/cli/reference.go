@@ -17,8 +17,8 @@ func (t *tool) man() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "man",
 		Short: "Generate man pages or Markdown documentation",
-		Long: `Generate the manual: a man page for each command in a directory, or one Markdown
-file.`,
+		Long: `Generate the manual as a directory of man pages, one for each command, or as a
+single Markdown file.`,
 		Example: `  fairlead man --dir /usr/local/share/man/man1
   fairlead man --markdown cli.md`,
 		Args: takes(),

@@ -34,9 +34,9 @@ Check the clocks of this machine and of the database first: if one is behind,
 keys and nodes that have really expired become valid again. The command shows
 both times and asks for confirmation.
 
-Run it on the server's machine and as its user. With SQLite, stop the server
-first. With PostgreSQL, servers can keep running; they adopt the new time
-immediately.
+Run it on the server's machine as the user that runs the server. With SQLite,
+stop the server first. With PostgreSQL, servers can keep running; they adopt the
+new time immediately.
 
 Nodes and keys that expired only because of the wrong clock become valid again.
 Those that were expired manually stay expired. Nodes that were deleted and
@@ -76,7 +76,7 @@ is recorded there.`,
 // clockRepairText returns what the command prints.
 func clockRepairText(r ClockRepair) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Set the time back from %s to %s\n", r.Was.Format(time.RFC3339), r.Now.Format(time.RFC3339))
+	fmt.Fprintf(&text, "Set the database time back from %s to %s\n", r.Was.Format(time.RFC3339), r.Now.Format(time.RFC3339))
 	for _, part := range []struct {
 		names []string
 		means string

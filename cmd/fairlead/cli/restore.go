@@ -132,7 +132,7 @@ a password on the command line while the command runs.`,
 				return err
 			}
 			s.Product, s.Time = t.Build.Version, t.Now().UTC()
-			return t.show(s, fmt.Sprintf("Copied %s to %s: %s. Both databases are identical\nBefore you start the server, change database in the configuration to the new one\n", from, other, holds(s)))
+			return t.show(s, fmt.Sprintf("Copied %s to %s: %s. Both databases are identical\nBefore you start the server, change the database section of the configuration to the new one\n", from, other, holds(s)))
 		},
 	}
 	cmd.Flags().StringVar(&where, "to", "", "target `database`: a configuration file, sqlite:PATH or a postgres:// URL")

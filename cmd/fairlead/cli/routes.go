@@ -235,8 +235,8 @@ func (t *tool) routesDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete <route-id>",
 		Short: "Delete a route that is no longer advertised",
-		Long: `Delete a route that its node no longer advertises, and its approval. If the node
-advertises the prefix again, it becomes a new route.`,
+		Long: `Delete a route that its node no longer advertises, along with its approval. If
+the node advertises the prefix again, it becomes a new route.`,
 		Example: `  fairlead routes delete 7
   fairlead routes delete --route-id 7`,
 		Args: route.takes,

@@ -142,7 +142,7 @@ func (t *tool) version() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of this binary and the server",
-		Long: `Print the version of this binary and, if it responds, of the server. No API key
+		Long: `Print the version of this binary, and of the server if it responds. No API key
 is needed.`,
 		Example: `  fairlead version
   fairlead version --output json`,
@@ -174,8 +174,8 @@ func (t *tool) openapi() *cobra.Command {
 		Use:   "openapi",
 		Short: "Print the OpenAPI document of the server",
 		Long: `Print the OpenAPI 3.0 document of the server's API in YAML, or in JSON with
---output json. No API key is needed. The server shows a readable version at
-/api/v1/docs.`,
+--output json. No API key is needed. The server also shows it as an HTML page
+at /api/v1/docs.`,
 		Example: `  fairlead openapi > openapi.yaml
   fairlead openapi --output json`,
 		Args: takes(),
@@ -228,7 +228,7 @@ each live replica last reported.
 
 Only digests of the same revision can be compared. If two of them differ, the
 exit status is 1. A few seconds after the last change, every replica reports its
-newest revision; under continuous change, it reports every 1024th.`,
+newest revision. While changes continue, it reports only every 1024th.`,
 		Example: `  fairlead debug digest
   fairlead debug digest --output json`,
 		Args: takes(),

@@ -14,7 +14,7 @@ func (t *tool) ssh() *cobra.Command {
 		Use:   "ssh",
 		Short: "Approve or reject SSH sessions",
 		Long: `Approve or reject SSH sessions that wait for approval because of a policy rule
-with the action check. The terminal of such a session shows a code that
+with "action": "check". The terminal of such a session shows a code that
 identifies it.`,
 		Example: `  fairlead ssh list
   fairlead ssh approve 7K3M-9QXD`,
@@ -47,8 +47,9 @@ func (t *tool) sshApprove() *cobra.Command {
 		Use:   "approve <code>",
 		Short: "Approve an SSH session",
 		Long: `Approve an SSH session by the code that its terminal shows. Further sessions
-from the same node to the same node as the same user need no approval during the
-checkPeriod of the rule. If that is "always", only this session is approved.`,
+with the same source node, target node and SSH user need no approval during the
+checkPeriod of the rule. If checkPeriod is "always", only this session is
+approved.`,
 		Example:           `  fairlead ssh approve 7K3M-9QXD`,
 		Args:              takes("code"),
 		ValidArgsFunction: t.completeSSH,
@@ -69,8 +70,8 @@ func (t *tool) sshReject() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reject <code>",
 		Short: "Reject an SSH session, or revoke an approval",
-		Long: `Reject an SSH session by the code that its terminal shows. It can ask again
-after a minute.
+		Long: `Reject an SSH session by the code that its terminal shows. The session can
+ask for approval again after a minute.
 
 The same code revokes an approval that is still valid. Open sessions are not
 closed.`,

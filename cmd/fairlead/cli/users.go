@@ -33,7 +33,7 @@ func (t *tool) usersCreate() *cobra.Command {
 		Long: `Create a user.
 
 A name starts with a letter and may contain letters, digits, ".", "_", "-" and
-"@". Lower case is recommended. Names that differ only in case are the same
+"@". Lowercase is recommended. Names that differ only in case are the same
 name.`,
 		Example: `  fairlead users create alice
   fairlead users create bob --display-name "Bob Example" --email bob@example.com`,
@@ -52,7 +52,7 @@ name.`,
 				return err
 			}
 			if name != strings.ToLower(name) {
-				t.note("Warning: the user name %s contains upper-case letters; lower case is recommended", name)
+				t.note("Warning: the user name %s contains uppercase letters; lowercase is recommended", name)
 			}
 			return t.show(created.User, fmt.Sprintf("Created user %s (ID %s)\n", created.User.Name, created.User.ID))
 		},

@@ -41,7 +41,7 @@ func (t *tool) watchable(cmd *cobra.Command) *cobra.Command {
 		err = f.follow(cmd.Context())
 		var forbidden forbiddenError
 		if errors.As(err, &forbidden) && w.next.IsZero() { // the key may read the list, but not the events
-			t.note("This API key cannot read events, which needs the scope history; polling every %s instead", askGap)
+			t.note("This API key lacks the scope history and cannot read events; polling every %s instead", askGap)
 			return w.ask(cmd.Context())
 		}
 		return err

@@ -155,7 +155,7 @@ func TestWatchAsksWhereTheKeyOpensNoEvents(t *testing.T) {
 		}
 	}))
 	r := fairlead(t, socket, strings.Fields("users list --watch"))
-	const want = "This API key cannot read events, which needs the scope history; polling every 2s instead\nError: Forbidden: this needs the scope users\n"
+	const want = "This API key lacks the scope history and cannot read events; polling every 2s instead\nError: Forbidden: this needs the scope users\n"
 	if out := r.stdout.String(); !strings.Contains(out, "alice") || r.stderr.String() != want || r.status != 1 {
 		t.Errorf("status %d, %s%s", r.status, out, &r.stderr)
 	}

@@ -99,7 +99,7 @@ type ServerInterface interface {
 	// ExpireNode Set or disable the expiry of a node
 	// (POST /api/v1/node/{nodeId}/expire)
 	ExpireNode(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ExpireNodeParams)
-	// SetNodeNote Set the note of a node
+	// SetNodeNote Set the note on a node
 	// (PUT /api/v1/node/{nodeId}/note)
 	SetNodeNote(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params SetNodeNoteParams)
 	// ShowNodePresence List the online and offline transitions of a node

@@ -251,7 +251,7 @@ func (s *mapBuilder) addInternet(a *axis) {
 func (s *mapBuilder) choose(a *axis, name string, by Detail) error {
 	if p, err := netip.ParsePrefix(name); err == nil {
 		if !slices.Contains(s.after.Routes(), p) {
-			return fmt.Errorf("%w %q: there is no such approved route", ErrNoSuchEnd, name)
+			return fmt.Errorf("%w %q: no approved route has this prefix", ErrNoSuchEnd, name)
 		}
 		s.addRoute(a, p)
 		return nil

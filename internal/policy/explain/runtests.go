@@ -274,7 +274,7 @@ func (f Finding) where() string {
 	if f.Line == 0 {
 		return ": " + f.Text
 	}
-	return ", by the rule on " + f.String()
+	return ", because of the rule on " + f.String()
 }
 
 func (run *testRun) fail(t *lang.Test, d *lang.TestDestination, want, text string) {

@@ -33,7 +33,7 @@ func (r *reader) ssh(v hujson.Value) {
 		case action != "accept":
 			r.problem(m["action"].StartOffset, "unsupported action %q: use accept or check", action)
 		case hasPeriod:
-			r.problem(period.StartOffset, "checkPeriod is valid only with the action check")
+			r.problem(period.StartOffset, `checkPeriod requires "action": "check"`)
 		}
 		rule.Src = r.targetsOf(m["src"], "src", asShellSource)
 		r.names(m["dst"], "dst", func(text string, at int) {
@@ -50,7 +50,7 @@ func (r *reader) ssh(v hujson.Value) {
 		if env, ok := m["acceptEnv"]; ok {
 			r.names(env, "acceptEnv", func(name string, at int) {
 				if name == "" || strings.ContainsAny(name, " \t\r\n=") {
-					r.problem(at, "invalid environment variable name %q; * and ? match any characters", name)
+					r.problem(at, "invalid environment variable name %q: it must not be empty or contain spaces or =; * and ? are wildcards", name)
 					return
 				}
 				rule.AcceptEnv = append(rule.AcceptEnv, name)

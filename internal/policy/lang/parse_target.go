@@ -92,7 +92,7 @@ func (r *reader) name(text string) (Target, error) {
 		}
 		return Target{}, r.noSet(text)
 	case strings.HasPrefix(text, prefixService):
-		return Target{}, fmt.Errorf("%s is not supported: this server has no services", text)
+		return Target{}, fmt.Errorf("%s is not supported: this server does not offer Tailscale Services", text)
 	case isHost:
 		return Target{Kind: Addresses, Name: text, Prefixes: host}, nil
 	case looksLikeAddress(text):
