@@ -59,7 +59,7 @@ func TestClockThatWasAheadIsRepaired(t *testing.T) {
 			p.stop(t)
 		}
 		out := mustCommand(t, s, "db", "repair-clock", "--force")
-		says(t, out, "Set the time back", "Valid again", "API key")
+		says(t, out, "Set the database time back", "Valid again", "API key")
 		if s["database.type"] != "postgres" {
 			p = serve(t, s)
 			second = p

@@ -52,8 +52,8 @@ func TestForeignKeyIsIgnoredWithAWarning(t *testing.T) {
 func TestForeignKeyThatProtectsSomethingIsRefused(t *testing.T) {
 	refused(t, map[string]string{
 		"tls_letsencrypt_hostname: mesh.example.org": "tls_letsencrypt_hostname: built-in Let's Encrypt is not supported; set tls_cert_path and tls_key_path",
-		"taildrop: {enabled: false}":                 "taildrop.enabled: sending files between nodes cannot be disabled",
-		"taildrop: {enabled: {a: b}}":                "taildrop.enabled: sending files between nodes cannot be disabled",
+		"taildrop: {enabled: false}":                 "taildrop.enabled: sending files between nodes (Taildrop) cannot be disabled",
+		"taildrop: {enabled: {a: b}}":                "taildrop.enabled: sending files between nodes (Taildrop) cannot be disabled",
 		"taildrop: off":                              "taildrop: must be a section of keys, got text",
 		"unix_socket_permission: '0700'":             "unix_socket_permission: the socket has mode 0770, so every member of its group is an administrator",
 		"unix_socket_permission: 0o600":              "unix_socket_permission: the socket has mode 0770",
