@@ -117,7 +117,7 @@ func TestLoginsThatCannotBeAnswered(t *testing.T) {
 	link := s.arrive(1)
 	const (
 		unknown   = "no device is waiting with the code ABCD-EFGH: it has already joined, or has stopped waiting. Check fairlead nodes list and fairlead auth list, or use the full login link"
-		malformed = "not a code such as ABCD-EFGH or a login link of this server; copy one from the login page of the device"
+		malformed = "invalid code or login link; copy the code, such as ABCD-EFGH, or the link from the login page of the device"
 	)
 	s.call("POST", "/api/v1/auth/approve", object{"user": "alice", "authId": "abcdefgh"}).fails(404, "Not Found", unknown, "")
 	s.call("POST", "/api/v1/auth/reject", object{"authId": "ABCD-EFGH"}).fails(404, "Not Found", unknown, "")

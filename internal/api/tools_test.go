@@ -160,7 +160,7 @@ func calls() []toolCall {
 		{"POST /api/v1/preauthkey/expire", "", `{"user":OWNER_ID,"key":"MASKED_KEY"}`, 200, ""},                     // 0.26, 0.27
 		{"POST /api/v1/preauthkey/expire", "", `{"id":"KEY_ID"}`, 200, ""},                                          // from 0.28
 		{"POST /api/v1/preauthkey/expire", "", `{"id":KEY_ID}`, 200, ""},                                            //
-		{"POST /api/v1/preauthkey/expire", "", `{"id":"999999"}`, 404, problemMembers},                              // a key that was not revoked is not reported as revoked
+		{"POST /api/v1/preauthkey/expire", "", `{"id":"999999"}`, 404, problemMembers},                              // an unknown ID must not report success
 		{"DELETE /api/v1/preauthkey", "id=KEY_ID", "", 200, ""},                                                     // Terraform
 		{"DELETE /api/v1/preauthkey", "id=999999", "", 404, problemMembers},                                         //
 

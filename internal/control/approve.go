@@ -62,7 +62,7 @@ func (s *Logins) find(auth string) (WaitingLogin, error) {
 	l, ok := s.sealer.OpenLogin(auth)
 	switch {
 	case !ok:
-		return WaitingLogin{}, refuse(Invalid, "authId", "not a code such as ABCD-EFGH or a login link of this server; copy one from the login page of the device")
+		return WaitingLogin{}, refuse(Invalid, "authId", "invalid code or login link; copy the code, such as ABCD-EFGH, or the link from the login page of the device")
 	case l.Expired(s.ledger.Now()):
 		return WaitingLogin{}, refuse(NotFound, "authId", "the login link has expired; start the login on the device again")
 	}

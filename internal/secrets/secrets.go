@@ -227,8 +227,8 @@ func newNoiseRecord(private key.MachinePrivate, seal []byte) (string, error) {
 	return string(value), err
 }
 
-// sealingKey reads the key in secrets_key_file, or returns nil if there is none. It never
-// creates one: all replicas need the same key, and there has to be a backup of it.
+// sealingKey reads the key in secrets_key_file, or returns nil if that is not set. It never
+// creates a key: all replicas need the same one, and it has to be backed up.
 func sealingKey(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil

@@ -77,7 +77,7 @@ func holds(whole, part netip.Prefix) bool {
 // routeShift is a RouteShift under construction.
 type routeShift struct {
 	RouteShift
-	from map[int]bool // sets of principals
+	from map[int]bool // indexes of sets of principals
 }
 
 // compareRoutes determines for whom access to networks behind routers changes. Routers of one

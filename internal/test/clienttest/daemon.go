@@ -30,11 +30,11 @@ const (
 
 var socksLine = regexp.MustCompile(`SOCKS5 listening on (\S+)`)
 
-// Options configures a daemon. The default is the newest client on this host, without a network device.
+// Options configures a daemon. The default is the newest client on this host, with userspace networking.
 type Options struct {
 	Version   string     // defaults to Newest
 	Namespace *Namespace // where it runs; defaults to this host
-	Userspace bool       // without a network device; always the case on this host
+	Userspace bool       // use userspace networking; always the case on this host
 	Dir       string     // for state, socket and log; defaults to a new directory
 	Env       []string   // further environment of the daemon, as "NAME=value"
 }

@@ -44,7 +44,7 @@ func TestClientsOfAllVersionsFormOneMesh(t *testing.T) {
 		daemons[nameOf(v)] = n.join(ctx, clienttest.Options{Version: v}, key, nameOf(v))
 	}
 
-	// A client without a network device forwards incoming connections to this host.
+	// With userspace networking, a client forwards incoming connections to this host.
 	here, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -87,8 +87,8 @@ func (b *Balancer) Remove(addr string) {
 	b.backends = slices.DeleteFunc(b.backends, func(a string) bool { return a == addr })
 }
 
-// Freeze stops forwarding data and connection closes until Thaw is called, as if the network in between were
-// down.
+// Freeze stops forwarding data until Thaw is called, as if the network in between were down. It does not
+// forward the end of connections either.
 func (b *Balancer) Freeze() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

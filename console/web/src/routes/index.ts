@@ -1,3 +1,3 @@
-/** Routes wherever they are approved or disabled: facts about them, and the questions before a switch is toggled. */
+/** Approving and disabling routes, on any page: facts about routes, and the confirmation dialogs. */
 export { RouteActionsProvider, useTurnRoutes } from "./actions";
 export * from "./facts";

@@ -1,6 +1,6 @@
 /**
- * Keys typed between requesting a layer with a text field and that field getting the focus. They are meant for the
- * field, so they must not run shortcuts of the page or change a field below.
+ * Keys typed after a layer with a text field was requested, and before that field has the focus. They are meant for
+ * the field, so they must not trigger shortcuts of the page or edit a field underneath the layer.
  */
 let held: { text: string; cancel(): void } | null = null;
 

@@ -54,7 +54,7 @@ export const webhooksPage = {
   },
   rotate: {
     title: (host: string) => `Rotate the secret for ${host}?`,
-    body: "Events are signed with the new secret immediately. Your receiver rejects them until you give it the new secret. Rejected events are retried, so none are lost.",
+    body: "Events are signed with the new secret immediately. Your receiver rejects them until you give it the new secret. Rejected events are retried for 24 hours.",
     submit: "Rotate secret",
     failed: "Couldn't rotate the secret",
   },
