@@ -233,8 +233,8 @@ gen: $(BIN)/oapi-codegen ## regenerate the Go code and docs/cli.md
 	go generate ./...
 
 .PHONY: text-sample
-text-sample: ## print texts drawn at random, for a review of the language (SEED=commit: another draw; COMMENTS=yes: code comments too)
-	@go run ./internal/test/doccheck/textsample -seed=$(or $(SEED),$(COMMIT)) $(if $(COMMENTS),-comments)
+text-sample: ## print texts drawn at random, for a review of the language (SEED=commit: another draw; COMMENTS=yes: code comments too; DOCS=yes: 100 sentences of README and docs instead, DOCS=docs/x.md: of this document)
+	@go run ./internal/test/doccheck/textsample -seed=$(or $(SEED),$(COMMIT)) $(if $(COMMENTS),-comments) $(if $(DOCS),-docs) $(filter-out yes,$(DOCS))
 
 .PHONY: man
 man: build ## write the man pages into dist/man/man1

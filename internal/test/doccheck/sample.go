@@ -73,7 +73,7 @@ func Markdown(seed string, sections []Section) string {
 
 // Texts holds all texts to draw from.
 type Texts struct {
-	console, messages, logs, api, comments []Text
+	console, messages, logs, api, comments, sentences []Text
 }
 
 // Collect returns the texts of a repository.
@@ -109,6 +109,8 @@ func (t *Texts) reader(name string) func(string, []byte) error {
 		return t.addGo
 	case (ext == ".ts" || ext == ".tsx") && strings.HasPrefix(name, "console/web/src/"):
 		return t.addTypeScript
+	case isDocument(name):
+		return t.addDocument
 	}
 	return nil
 }

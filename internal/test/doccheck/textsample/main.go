@@ -14,14 +14,15 @@ import (
 func main() {
 	seed := flag.String("seed", "", "commit `hash` that selects the texts")
 	comments := flag.Bool("comments", false, "also draw code comments")
+	docs := flag.Bool("docs", false, "draw 100 sentences from README.md and docs, or from the documents that the arguments name")
 	flag.Parse()
-	if err := run(*seed, *comments); err != nil {
+	if err := run(*seed, *comments, *docs, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "textsample:", err)
 		os.Exit(1)
 	}
 }
 
-func run(seed string, comments bool) error {
+func run(seed string, comments, docs bool, only []string) error {
 	if seed == "" {
 		return errors.New("missing -seed: use a commit hash")
 	}
@@ -29,6 +30,10 @@ func run(seed string, comments bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = os.Stdout.WriteString(doccheck.Markdown(seed, all.Sample(seed, comments)))
+	sections := all.Sample(seed, comments)
+	if docs {
+		sections = all.SampleDocuments(seed, only)
+	}
+	_, err = os.Stdout.WriteString(doccheck.Markdown(seed, sections))
 	return err
 }
