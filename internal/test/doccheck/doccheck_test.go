@@ -267,25 +267,35 @@ func TestEveryErrorIsAnswered(t *testing.T) {
 // namedTest matches the name of a test in a document: package and function.
 var namedTest = regexp.MustCompile("`([a-z0-9/-]+) (Test[A-Za-z0-9]+)`")
 
-func TestFindingsNameTestsThatExist(t *testing.T) {
-	text := documents(t)["docs/security-findings.md"]
-	found := namedTest.FindAllStringSubmatch(text, -1)
-	if len(found) < 50 {
-		t.Fatalf("only %d tests were found", len(found))
-	}
-	for _, m := range found {
-		files, err := fs.Glob(os.DirFS(root), m[1]+"/*_test.go")
-		if err != nil {
-			t.Fatal(err)
+// TestDocumentsNameTestsThatExist checks the documents that support their statements with tests. The numbers are
+// how many tests each must name at least.
+func TestDocumentsNameTestsThatExist(t *testing.T) {
+	texts := documents(t)
+	for name, least := range map[string]int{"docs/security-findings.md": 50, "docs/comparison.md": 15} {
+		found := namedTest.FindAllStringSubmatch(texts[name], -1)
+		if len(found) < least {
+			t.Errorf("%s: only %d tests were found", name, len(found))
 		}
-		if !slices.ContainsFunc(files, func(file string) bool {
-			code, err := os.ReadFile(path.Join(root, file))
-			return err == nil && strings.Contains(string(code), "\nfunc "+m[2]+"(")
-		}) {
-			t.Errorf("%s has no %s", m[1], m[2])
+		for _, m := range found {
+			if !hasTest(t, m[1], m[2]) {
+				t.Errorf("%s: %s has no %s", name, m[1], m[2])
+			}
+		}
+		if names := strings.Count(texts[name], " Test"); names != len(found) {
+			t.Errorf("%s: %d tests are named, %d of them as a package and a function", name, names, len(found))
 		}
 	}
-	if names := strings.Count(text, " Test"); names != len(found) {
-		t.Errorf("%d tests are named, %d of them as a package and a function", names, len(found))
+}
+
+// hasTest reports whether a package has a test function.
+func hasTest(t *testing.T, pkg, function string) bool {
+	t.Helper()
+	files, err := fs.Glob(os.DirFS(root), pkg+"/*_test.go")
+	if err != nil {
+		t.Fatal(err)
 	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		code, err := os.ReadFile(path.Join(root, file))
+		return err == nil && strings.Contains(string(code), "\nfunc "+function+"(")
+	})
 }
