@@ -21,23 +21,23 @@ const referenceIntro = `<!-- Generated from internal/config by "go test ./intern
 
 # Configuration
 
-The server reads one YAML file: the one given by ` + "`--config`" + `, otherwise by ` + "`FAIRLEAD_CONFIG`" + `, otherwise
-` + "`/etc/fairlead/config.yaml`" + `. Only the last may be missing: the server can also be configured with environment
-variables alone. [config.example.yaml](../deploy/config.example.yaml) is a file to start from. After a change, run
-` + "`fairlead config check`" + ` and restart the server.
+The server reads one YAML file: the file given by ` + "`--config`, " + `or else by ` + "`FAIRLEAD_CONFIG`, " + `or else
+` + "`/etc/fairlead/config.yaml`" + `. Start from [config.example.yaml](../deploy/config.example.yaml). After a change, run
+` + "`fairlead config check`" + ` and restart the server. Without ` + "`/etc/fairlead/config.yaml`, " + `the server reads only environment variables.
 
-**Nesting.** A key such as ` + "`log.level`" + ` is written as ` + "`level`" + ` inside the section ` + "`log`" + `. ` + "`null`" + `
-counts as not set. So does an empty value, unless the key has a default: then it is an error.
+**Nesting.** Write a key such as ` + "`log.level`" + ` as ` + "`level`" + ` inside the section ` + "`log`" + `. ` + "`null`" + ` means that the key is not set. So does
+an empty value, unless the key has a default. In that case, an empty value is an error.
 
-**Environment.** Every key has a variable that overrides the file: ` + "`FAIRLEAD_`" + ` and the key in upper case,
-with ` + "`_`" + ` for ` + "`.`" + `. ` + "`log.level`" + ` is ` + "`FAIRLEAD_LOG_LEVEL`" + `. A variable with the suffix ` + "`_FILE`" + ` names a file that
-contains the value; line breaks at its end are ignored: ` + "`FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=/run/secrets/pass`" + `. Separate the
-elements of a list with commas; write ` + "`dns.nameservers.split`" + ` and ` + "`dns.extra_records`" + ` as one line of YAML. An empty
-variable counts as not set.
+**Environment variables.** Every key has a variable that overrides the file: ` + "`FAIRLEAD_`" + ` and the key in upper case, with ` + "`_`" + `
+for ` + "`.`" + `. For example, ` + "`FAIRLEAD_LOG_LEVEL`" + ` overrides ` + "`log.level`" + `. To read a value from a file, add the suffix ` + "`_FILE`" + `:
+` + "`FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=/run/secrets/pass`" + `. Line breaks at the end of the file are ignored. Separate the
+elements of a list with commas. Write ` + "`dns.nameservers.split`" + ` and ` + "`dns.extra_records`" + ` as one line of YAML. An empty variable
+means that the key is not set.
 
-**Durations** are a number and a unit, or several: ` + "`30s`, `1h30m`, `90d`, `2w`, `1y`" + `. A day has 24 hours, a year 365 days.
+**Durations** consist of one or more numbers with units: ` + "`30s`, `1h30m`, `90d`, `2w`, `1y`" + `. A day has 24 hours, and a year has
+365 days.
 
-**Errors.** The server does not start with an unknown key, an invalid value or an unknown variable that begins with
+**Errors.** The server does not start if there is an unknown key, an invalid value or an unknown variable that begins with
 ` + "`FAIRLEAD_`" + `. It reports all errors at once, with their lines:
 
 ` + "```" + `
@@ -53,13 +53,13 @@ failed to parse configuration: yaml: unmarshal errors
 const referenceForeign = `
 ## Keys of Headscale
 
-The server starts with the example configuration of every Headscale version from 0.23 to 0.29, unchanged, and warns about what
-it ignores. It uses the paths in the file. If ` + "`database.sqlite.path`" + ` names Headscale's database, the server refuses to start and does
-not touch it. Users, nodes and keys are not imported.
+You can start the server with the example configuration of any Headscale version from 0.23 to 0.29. It warns about keys that it
+ignores, and uses the paths in the file. If ` + "`database.sqlite.path`" + ` names Headscale's database, the server refuses to start and
+does not change the database. It does not import users, nodes and keys.
 
-Fairlead accepts these Headscale keys with a warning and ignores them. If the table lists accepted values, any other value is an error,
-because ignoring it would make the mesh less secure. Keys that accept none come from versions before 0.23; use the keys named instead.
-Warnings about keys that make no difference come first, those that matter last.
+The server accepts these Headscale keys with a warning and ignores them. If the table lists accepted values, any other value is an
+error, because ignoring it would make the network less secure. Keys that accept no value come from versions before 0.23. Use the
+keys named instead. The server prints the most important warnings last.
 
 | Key | Accepted | Instead |
 |---|---|---|
@@ -76,7 +76,7 @@ func reference() string {
 		keys         []key
 	}{
 		{"Server", "", serviceKeys(c)},
-		{"Nodes and addresses", "A node is a device of the mesh. An ephemeral node is deleted when it stays offline.", nodeKeys(c)},
+		{"Nodes and addresses", "A node is a device in your network. The server deletes an ephemeral node when it stays offline.", nodeKeys(c)},
 		{"Database", "", databaseKeys(&c.Database)},
 		{"Name resolution", "With MagicDNS, clients resolve node names themselves. Split DNS uses other nameservers for specific domains.", dnsKeys(&c.DNS)},
 		{"Relays", "A DERP relay forwards traffic between nodes that cannot reach each other directly. With STUN, a client discovers its public address.", derpKeys(&c.DERP)},
