@@ -21,9 +21,9 @@ const referenceIntro = `<!-- Generated from internal/config by "go test ./intern
 
 # Configuration
 
-The server reads one YAML file: the file given by ` + "`--config`, " + `or else by ` + "`FAIRLEAD_CONFIG`, " + `or else
-` + "`/etc/fairlead/config.yaml`" + `. Start from [config.example.yaml](../deploy/config.example.yaml). After a change, run
-` + "`fairlead config check`" + ` and restart the server. Without ` + "`/etc/fairlead/config.yaml`, " + `the server reads only environment variables.
+The server reads one YAML file: the file given by ` + "`--config`" + `, or else by ` + "`FAIRLEAD_CONFIG`" + `, or else
+` + "`/etc/fairlead/config.yaml`" + `. Only the last of these may be missing: the server then uses environment variables alone. Start from
+[config.example.yaml](../deploy/config.example.yaml). After a change, run ` + "`fairlead config check`" + ` and restart the server.
 
 **Nesting.** Write a key such as ` + "`log.level`" + ` as ` + "`level`" + ` inside the section ` + "`log`" + `. ` + "`null`" + ` means that the key is not set. So does
 an empty value, unless the key has a default. In that case, an empty value is an error.
