@@ -68,6 +68,19 @@ console/web/dist/index.html: console/web/node_modules/.package-lock.json api/typ
 	cd console/web && npm run build
 	@touch $@
 
+.PHONY: site site-dev site-check
+site: site/node_modules/.package-lock.json ## build the documentation site into dist/site (SITE_BASE=/fairlead/ if it is not at the root of its host)
+	cd site && npm run --silent build
+site-dev: site/node_modules/.package-lock.json ## serve the documentation site, with live updates, until Ctrl-C
+	cd site && npm run --silent dev
+# The style checker and the compiler are those of the console.
+site-check: site console/web/node_modules/.package-lock.json $(BIN)/gotestsum ## check links, anchors and requests of the site, and its code
+	cd site && ../console/web/node_modules/.bin/tsc && ../console/web/node_modules/.bin/biome check --config-path=../console/web .
+	$(call GOTEST) -count=1 ./internal/test/sitecheck -site=$(CURDIR)/dist/site
+site/node_modules/.package-lock.json: site/package-lock.json
+	cd site && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
 .PHONY: console-demo
 NODES ?= 200
 PORT  ?= 3000
@@ -97,7 +110,7 @@ PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/
 	./internal/spelling ./internal/textdiff ./internal/apidocs ./internal/test/archtest ./internal/test/doccheck/... ./internal/test/speccheck ./internal/test/apitest \
 	./internal/test/monitortest ./internal/test/packagetest ./api/... ./deploy/package/...)
 # These test processes, containers or browsers, which the race detector does not cover. They have their own targets.
-SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest) %/bench/load
+SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest sitecheck) %/bench/load
 RACED = $(filter-out $(PURE) $(SUITES),$(shell go list ./...))
 race: $(BIN)/gotestsum ## run the product's tests, with the race detector except for pure functions (PKG=./internal/ledger for one package)
 	@status=0; \

@@ -16,7 +16,7 @@ import (
 
 // npmProjects are the directories with a package.json.
 func npmProjects() []string {
-	return []string{"api", "console/web", "internal/test/monitortest/schema"}
+	return []string{"api", "console/web", "internal/test/monitortest/schema", "site"}
 }
 
 // npmManifest is the part of a package.json that is used here.
@@ -131,22 +131,26 @@ func TestNPMPackagesThatAreLooseOrForbiddenAreFound(t *testing.T) {
 	}
 }
 
-func TestEveryPackageOfTheConsoleIsExplained(t *testing.T) {
+func TestEveryPackageOfAPageIsExplained(t *testing.T) {
 	text, err := os.ReadFile(path.Join(root, "docs/dependencies.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, pages, _ := strings.Cut(string(text), consoleHeading)
-	var explained []string
-	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|").FindAllStringSubmatch(pages, -1) {
-		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
-			explained = append(explained, name[1])
+	for dir, heading := range map[string]string{"console/web": consoleHeading, "site": "\n## The documentation site\n"} {
+		_, section, _ := strings.Cut(string(text), heading)
+		section, _, _ = strings.Cut(section, "\n## ")
+		var explained []string
+		for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|").FindAllStringSubmatch(section, -1) {
+			for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+				explained = append(explained, name[1])
+			}
 		}
-	}
-	slices.Sort(explained)
-	manifest := readNPM[npmManifest](t, "console/web/package.json")
-	maps.Copy(manifest.Dependencies, manifest.DevDependencies)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(manifest.Dependencies)), explained); diff != "" {
-		t.Errorf("docs/dependencies.md (-package.json +document):\n%s", diff)
+		slices.Sort(explained)
+		manifest := readNPM[npmManifest](t, dir+"/package.json")
+		used := maps.Clone(manifest.DevDependencies)
+		maps.Copy(used, manifest.Dependencies)
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(used)), explained); diff != "" {
+			t.Errorf("docs/dependencies.md, %s (-package.json +document):\n%s", dir, diff)
+		}
 	}
 }

@@ -86,6 +86,7 @@ var table = map[string]row{
 	"test/e2e":          {"", ""},
 	"test/hostiletest":  {"", ""},
 	"test/packagetest":  {"", ""},
+	"test/sitecheck":    {"", ""},
 	"test/waittest":     {"", "testing"},
 	"policy/policytest": {"", "testing"},
 }

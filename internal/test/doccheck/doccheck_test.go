@@ -1,6 +1,7 @@
 package doccheck
 
 import (
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -47,6 +48,7 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
 	outside = regexp.MustCompile(`^(https?|mailto):`)
 	linked  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	caption = regexp.MustCompile(`(?m)^\*\*([^*]+)\*\*$`)
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
@@ -105,6 +107,64 @@ func TestDeadLinksAreFound(t *testing.T) {
 	want := []string{"a.md: c.md leads to b.md", "a.md: b.md has no heading #gone", "a.md: there is no c.md", "a.md: a.md has no heading #no-heading"}
 	if diff := cmp.Diff(want, deadLinks("a.md", texts, func(string) bool { return false })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// badTabs returns groups of tabs that the documentation site cannot build, or that do not read well elsewhere.
+// CONTRIBUTING.md describes the convention.
+func badTabs(text string) (found []string) {
+	installations := []string{"Package", "Docker Compose", "Kubernetes"}
+	parts := strings.Split(fence.ReplaceAllString(text, ""), "\n<!-- tabs -->\n")
+	if strings.Contains(parts[0], "\n<!-- /tabs -->") {
+		found = append(found, "tabs end that did not begin")
+	}
+	for _, part := range parts[1:] {
+		group, rest, ended := strings.Cut(part, "\n<!-- /tabs -->\n")
+		if !ended || strings.Contains(rest, "\n<!-- /tabs -->\n") {
+			found = append(found, "tabs without an end, or with two")
+			continue
+		}
+		var captions []string
+		for _, m := range caption.FindAllStringSubmatch(group, -1) {
+			captions = append(captions, m[1])
+		}
+		known := slices.DeleteFunc(slices.Clone(captions), func(c string) bool { return !slices.Contains(installations, c) })
+		switch {
+		case !caption.MatchString(strings.SplitN(strings.TrimLeft(group, "\n"), "\n", 2)[0]):
+			found = append(found, "tabs begin with a caption: a line that is only bold text")
+		case len(captions) < 2:
+			found = append(found, "tabs need two captions")
+		case len(known) > 0 && (len(known) < len(captions) || !slices.IsSortedFunc(known, func(a, b string) int {
+			return slices.Index(installations, a) - slices.Index(installations, b)
+		})):
+			found = append(found, fmt.Sprintf("tabs for installations are %q, in this order, not %q", installations, captions))
+		}
+	}
+	return found
+}
+
+func TestTabsCanBeBuilt(t *testing.T) {
+	for name, text := range documents(t) {
+		for _, b := range badTabs(text) {
+			t.Errorf("%s: %s", name, b)
+		}
+	}
+}
+
+func TestBadTabsAreFound(t *testing.T) {
+	for text, want := range map[string]string{
+		"\n<!-- tabs -->\n\n**Package**\n\na\n\n**Kubernetes**\n\nb\n\n<!-- /tabs -->\n": "",
+		"\n<!-- tabs -->\n\n**A**\n\na\n\n**B**\n\nb\n\n<!-- /tabs -->\n":                "",
+		"\n<!-- tabs -->\n\n**A**\n\na\n\n**B**\n":                                       "without an end",
+		"\n<!-- /tabs -->\n": "did not begin",
+		"\n<!-- tabs -->\n\na\n\n**A**\n\na\n\n**B**\n\n<!-- /tabs -->\n":                "begin with a caption",
+		"\n<!-- tabs -->\n\n**A**\n\na\n\n<!-- /tabs -->\n":                              "need two",
+		"\n<!-- tabs -->\n\n**Kubernetes**\n\na\n\n**Package**\n\nb\n\n<!-- /tabs -->\n": "in this order",
+		"\n<!-- tabs -->\n\n**Package**\n\na\n\n**Compose**\n\nb\n\n<!-- /tabs -->\n":    "in this order",
+	} {
+		if got := strings.Join(badTabs(text), "\n"); !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }
 
