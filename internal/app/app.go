@@ -381,7 +381,7 @@ func (s *service) health() openapi.Health {
 	}
 	for _, r := range s.ledger.Cluster().Replicas() {
 		if r.ConfigHash != s.ledger.Cluster().Self().ConfigHash {
-			report(checkReplicas, openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s has a different configuration; some keys must be the same on all replicas, see docs/configuration.md", r.ID))
+			report(checkReplicas, openapi.HealthCheckStatusWarn, fmt.Sprintf("replica %s has a different configuration; some keys must be the same on all replicas; https://github.com/fairlead-mesh/fairlead/blob/main/docs/configuration.md marks them", r.ID))
 		}
 	}
 	return h

@@ -76,7 +76,7 @@ func (g *Guard) Problem() (text string, failed bool) {
 		return "out of file descriptors: connections could not be accepted. Raise LimitNOFILE or ulimit -n, or add a replica", true
 	}
 	if !g.dropped.IsZero() && time.Since(g.dropped) < problemFor {
-		return fmt.Sprintf("%d unauthenticated connections are open and a limit was reached: those that have been idle longest are closed to make room for new ones; see docs/troubleshooting.md", g.unproven.Len()), false
+		return fmt.Sprintf("%d unauthenticated connections are open and a limit was reached: those that have been idle longest are closed to make room for new ones; see https://github.com/fairlead-mesh/fairlead/blob/main/docs/troubleshooting.md", g.unproven.Len()), false
 	}
 	return "", false
 }
