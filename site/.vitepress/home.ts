@@ -37,6 +37,7 @@ export function home(): { tagline: string; markdown: string } {
       actions: [
         { theme: "brand", text: "Install", link: "/install" },
         { theme: "alt", text: "Try the demo", link: "#demo" },
+        { theme: "alt", text: "How it works", link: "/how-it-works" },
       ],
     },
     features,

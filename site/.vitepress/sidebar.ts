@@ -21,6 +21,7 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
   {
     text: "Get started",
     items: [
+      to("How it works", "how-it-works.md"),
       to("Demo and quick start", "../README.md#demo"),
       to("Install", "install.md"),
       to("Join devices", "join.md"),
