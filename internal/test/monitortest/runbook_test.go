@@ -31,7 +31,7 @@ func TestEachAlertHasItsPageOfTheRunbookAndEachPageItsAlert(t *testing.T) {
 		}
 		written = append(written, alert)
 		text := read(t, name)
-		for _, part := range []string{"# " + alert + "\n", "\n## How bad is it\n", "\n## Look\n\n```sh\n", "\n## Do\n\n- "} {
+		for _, part := range []string{"# " + alert + "\n", "\n## Impact\n", "\n## Diagnose\n\n```sh\n", "\n## Fix\n\n- "} {
 			if !strings.Contains(text, part) {
 				t.Errorf("%s has no %q", name, part)
 			}
