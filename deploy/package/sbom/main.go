@@ -41,7 +41,12 @@ type component struct {
 	Name       string     `json:"name"`
 	Version    string     `json:"version"`
 	PURL       string     `json:"purl"`
+	Licences   []licence  `json:"licenses,omitempty"`
 	Properties []property `json:"properties,omitempty"`
+}
+
+type licence struct {
+	Expression string `json:"expression"`
 }
 
 type property struct {
@@ -76,7 +81,7 @@ func write(binary, npm, version, timestamp, sbom, licences string) error {
 		return err
 	}
 	d := describe(info, version, timestamp)
-	texts, err := licenceTexts(info)
+	texts, err := licenceTexts(info, d.Components)
 	if err != nil {
 		return err
 	}
@@ -134,9 +139,10 @@ func library(path, version string) component {
 	return component{Type: "library", Ref: purl, Name: path, Version: version, PURL: purl}
 }
 
-// licenceTexts returns the licences of Go and of every module in the binary. A module
-// without a licence is an error: we may not distribute it.
-func licenceTexts(info *buildinfo.BuildInfo) (string, error) {
+// licenceTexts returns the licences of Go and of every module in the binary, and adds their
+// identifiers to the components, which are in the same order. A module without a licence is
+// an error: we may not distribute it.
+func licenceTexts(info *buildinfo.BuildInfo, components []component) (string, error) {
 	root, err := goCommand("env", "GOROOT")
 	if err != nil {
 		return "", err
@@ -153,22 +159,30 @@ func licenceTexts(info *buildinfo.BuildInfo) (string, error) {
 		return "", fmt.Errorf("go list knows %d of %d modules: run it where the binary was built", len(dirs), len(info.Deps))
 	}
 	var b strings.Builder
-	if err := appendTexts(&b, "Go "+info.GoVersion, root[0]); err != nil {
+	add := func(c *component, title, dir string) error {
+		ids, err := appendTexts(&b, title, dir)
+		if e := expression(ids); e != "" {
+			c.Licences = []licence{{e}}
+		}
+		return err
+	}
+	if err := add(&components[0], "Go "+info.GoVersion, root[0]); err != nil {
 		return "", err
 	}
 	for i, m := range info.Deps {
 		m = linked(m)
-		if err := appendTexts(&b, m.Path+" "+m.Version, dirs[i]); err != nil {
+		if err := add(&components[i+1], m.Path+" "+m.Version, dirs[i]); err != nil {
 			return "", err
 		}
 	}
 	return b.String(), nil
 }
 
-func appendTexts(b *strings.Builder, title, dir string) error {
+// appendTexts appends the licence files in a directory, and returns their identifiers.
+func appendTexts(b *strings.Builder, title, dir string) (ids []string, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found := false
 	for _, f := range files {
@@ -177,15 +191,16 @@ func appendTexts(b *strings.Builder, title, dir string) error {
 		}
 		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
 		if err != nil {
-			return err
+			return nil, err
 		}
+		ids = append(ids, identify(string(text)))
 		fmt.Fprintf(b, "==== %s: %s ====\n\n%s\n\n", title, f.Name(), strings.TrimSpace(string(text)))
 		found = true
 	}
 	if !found {
-		return fmt.Errorf("%s: %w in %s", title, errNoLicence, dir)
+		return nil, fmt.Errorf("%s: %w in %s", title, errNoLicence, dir)
 	}
-	return nil
+	return ids, nil
 }
 
 // goCommand returns the output lines of the go command.

@@ -49,10 +49,14 @@ func lockedPackages(dir string) (found []npmPackage, err error) {
 func components(packages []npmPackage) (list []component) {
 	for _, p := range packages {
 		purl := "pkg:npm/" + strings.Replace(p.name(), "@", "%40", 1) + "@" + p.Version
-		list = append(list, component{
+		c := component{
 			Type: "library", Ref: purl, Name: p.name(), Version: p.Version, PURL: purl,
 			Properties: []property{{"npm:integrity", p.Integrity}, {"npm:license", p.Licence}},
-		})
+		}
+		if p.Licence != "" {
+			c.Licences = []licence{{p.Licence}}
+		}
+		list = append(list, c)
 	}
 	return list
 }
@@ -63,7 +67,7 @@ func packageLicences(dir string, packages []npmPackage) (string, error) {
 	var b strings.Builder
 	for _, p := range packages {
 		title := p.name() + " " + p.Version
-		err := appendTexts(&b, title, filepath.Join(dir, p.Path))
+		_, err := appendTexts(&b, title, filepath.Join(dir, p.Path))
 		if err == nil {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +106,9 @@ func modules(t *testing.T, binary []byte, machine elf.Machine) []string {
 	return found
 }
 
+// redistributable matches the licences that allow us to distribute binaries with the licence texts.
+var redistributable = regexp.MustCompile(`^(((0BSD|Apache-2\.0|BSD-2-Clause|BSD-3-Clause|ISC|MIT|OFL-1\.1|Unlicense)( AND )?)+)$`)
+
 // listed returns the components of a kind in a software bill of materials.
 func listed(t *testing.T, name, kind string) []string {
 	t.Helper()
@@ -114,7 +118,10 @@ func listed(t *testing.T, name, kind string) []string {
 	}
 	var d struct {
 		BOMFormat  string
-		Components []struct{ Name, Version, PURL string }
+		Components []struct {
+			Name, Version, PURL string
+			Licenses            []struct{ Expression string }
+		}
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
 		t.Fatal(err)
@@ -128,6 +135,9 @@ func listed(t *testing.T, name, kind string) []string {
 			continue
 		}
 		found = append(found, c.Name+" "+c.Version)
+		if len(c.Licenses) != 1 || !redistributable.MatchString(c.Licenses[0].Expression) {
+			t.Errorf("%s has the licence %v, which nobody has checked yet", c.Name, c.Licenses)
+		}
 		if c.PURL != "pkg:"+kind+"/"+strings.Replace(c.Name, "@", "%40", 1)+"@"+strings.ReplaceAll(c.Version, "+", "%2B") {
 			t.Errorf("%s has the package URL %q", c.Name, c.PURL)
 		}
