@@ -255,13 +255,16 @@ man: build ## write the man pages into dist/man/man1
 
 .PHONY: packages release packages-test
 packages: ## build .deb and .rpm of server and console for amd64 and arm64 into dist/packages
-release: ## build archives, packages, SBOMs and checksums into dist/release; at the tag of a version also write api/released.yaml
+release: ## build all files of a release into dist/release and package repositories into dist/repository, signed if there are keys (docs/release.md)
 packages release: export VERSION := $(VERSION)
+packages release: export COMMIT := $(COMMIT)
 packages release: export BUILD_TIME := $(BUILD_TIME)
 packages release: export LDFLAGS := $(LDFLAGS)
 packages release: export NFPM := $(BIN)/nfpm
 packages release: $(BIN)/nfpm web
 	deploy/package/build.sh $@ dist/$@
+	@[ $@ = packages ] || deploy/package/repository.sh dist/release dist/repository $(EARLIER)
+	@[ $@ = packages ] || deploy/package/sign.sh dist/release dist/repository
 	@if [[ $@ = release && "$$VERSION" =~ ^v[0-9]+\.[0-9]+\.[0-9]+$$ ]]; then \
 		sed "1i# openapi.yaml of $$VERSION, the last release. Only make release writes this file." api/openapi.yaml >api/released.yaml; \
 		echo "commit api/released.yaml: from now on the API is compared with that of $$VERSION"; \

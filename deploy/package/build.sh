@@ -3,15 +3,16 @@
 # pages were built. Builds are reproducible: the same commit, Go and Node.js give the same bytes.
 #
 #   build.sh packages DIR     .deb and .rpm
-#   build.sh release DIR      the same, and archives, SBOMs and checksums
+#   build.sh release DIR      the same, and archives, images, the Helm chart, SBOMs, checksums and provenance
+#   build.sh chart DIR        only the Helm chart
 #   build.sh version VERSION  print VERSION in the form that packages use
 #
-# Environment: VERSION (as printed by git describe), BUILD_TIME, LDFLAGS, NFPM, and ARCHITECTURES (default amd64 and
-# arm64).
+# Environment: VERSION (as printed by git describe), COMMIT, BUILD_TIME, LDFLAGS, NFPM, and ARCHITECTURES (default amd64
+# and arm64). The provenance also names BUILDER, INVOCATION and BASE_IMAGES, if they are set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 umask 022
-export LC_ALL=C TZ=UTC
+export LC_ALL=C TZ=UTC VERSION
 
 # v1.2.0-rc.1 sorts before 1.2.0, and the 14th commit after a tag sorts after it: dpkg and rpm use ~ and + for that.
 # Without a tag, versions can only be ordered by time.
@@ -23,6 +24,13 @@ package_version() {
     version=0~$(date -d "$BUILD_TIME" +%Y%m%d%H%M%S).$version
   fi
   echo "${version/-/\~}$after$dirty"
+}
+
+# Tags of images and versions of charts follow Semantic Versioning, which knows neither ~ nor a version without numbers.
+semantic_version() {
+  local version=${1#v}
+  [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || version=0.0.0-g$version
+  echo "$version"
 }
 
 # stage ARCH prepares the files for archives and packages.
@@ -64,6 +72,11 @@ pack() {
   done
 }
 
+# packed DIR NAME prints the archive of DIR/NAME.
+packed() {
+  tar --create --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mtime="$BUILD_TIME" --directory="$1" "$2" | gzip -9n
+}
+
 archive() {
   local name=fairlead-$PACKAGE_VERSION-linux-$1 root
   root=$STAGE/$name
@@ -71,10 +84,34 @@ archive() {
   cp -r LICENSE README.md CHANGELOG.md deploy/{config,console}.example.yaml deploy/{fairlead,fairlead-console}.service \
     "$STAGE"/{fairlead,fairlead-console,man,completions} "$STAGE"/*.licences.txt.gz "$root"
   chmod -R u=rwX,go=rX "$root"
-  tar --create --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mtime="$BUILD_TIME" \
-    --directory="$STAGE" "$name" | gzip -9n >"$out/$name.tar.gz"
+  packed "$STAGE" "$name" >"$out/$name.tar.gz"
   cp "$STAGE/fairlead.cdx.json" "$out/$name.cdx.json"
   cp "$STAGE/fairlead-console.cdx.json" "$out/fairlead-console-${name#fairlead-}.cdx.json"
+}
+
+# images writes an archive for each image, and the list of their digests.
+images() {
+  local image arch programs
+  declare -A program=([server]=fairlead [console]=fairlead-console)
+  for image in server console; do
+    programs=()
+    for arch in $architectures; do programs+=("$arch=dist/stage/$arch/${program[$image]}"); done
+    go run ./deploy/package/image -image $image -name "$registry/$image" -tag "$SEMANTIC_VERSION" -version "$VERSION" \
+      -revision "$COMMIT" -created "$BUILD_TIME" -out "$out/fairlead-$image-$SEMANTIC_VERSION.oci.tar" "${programs[@]}"
+  done >"$out/fairlead-$SEMANTIC_VERSION-images.txt"
+}
+
+# chart packs the Helm chart with the version and with the names of the published images.
+chart() {
+  local stage=dist/stage/chart
+  rm -rf $stage
+  mkdir -p $stage
+  cp --recursive --dereference deploy/helm/fairlead $stage/
+  rm -r $stage/fairlead/.helmignore $stage/fairlead/examples
+  sed -i "s/^version: .*/version: $SEMANTIC_VERSION/; s/^appVersion: .*/appVersion: $SEMANTIC_VERSION/" $stage/fairlead/Chart.yaml
+  sed -i "s|repository: fairlead/|repository: $registry/|" $stage/fairlead/values.yaml
+  chmod -R u=rwX,go=rX $stage
+  packed $stage fairlead >"$out/fairlead-chart-$SEMANTIC_VERSION.tgz"
 }
 
 if [ "${1-}" = version ]; then
@@ -82,7 +119,17 @@ if [ "${1-}" = version ]; then
   exit
 fi
 
-: "${VERSION:?}" "${BUILD_TIME:?}" "${LDFLAGS:?}" "${NFPM:?}"
+: "${VERSION:?}" "${BUILD_TIME:?}"
+registry=ghcr.io/fairlead-mesh
+out=$2
+SEMANTIC_VERSION=$(semantic_version "$VERSION")
+if [ "$1" = chart ]; then
+  mkdir -p "$out"
+  chart
+  exit
+fi
+
+: "${LDFLAGS:?}" "${COMMIT:?}" "${NFPM:?}"
 # The caller's own build settings must not affect these builds.
 unset GOFLAGS GOEXPERIMENT GOAMD64 GOARM64
 export CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
@@ -90,17 +137,26 @@ export CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
 PACKAGE_VERSION=$(package_version "$VERSION")
 SOURCE_DATE_EPOCH=$(date -d "$BUILD_TIME" +%s)
 export PACKAGE_VERSION SOURCE_DATE_EPOCH
-out=$2
 rm -rf "$out"
 mkdir -p "$out"
 # Generates man pages and completions, which are the same for all architectures.
 native=dist/stage/native
 go build -ldflags "$LDFLAGS" -o $native ./cmd/fairlead
-for arch in ${ARCHITECTURES:-amd64 arm64}; do
+architectures=${ARCHITECTURES:-amd64 arm64}
+for arch in $architectures; do
   export STAGE=dist/stage/$arch
   stage "$arch"
   pack "$arch"
   if [ "$1" = release ]; then archive "$arch"; fi
 done
-if [ "$1" = release ]; then (cd "$out" && sha256sum -- * >SHA256SUMS); fi
+if [ "$1" = release ]; then
+  images
+  chart
+  (cd "$out" && sha256sum -- * >SHA256SUMS)
+  # Not in SHA256SUMS, because it says who built the files, and they are the same whoever did.
+  go run ./deploy/package/provenance -version "$VERSION" -commit "$COMMIT" -architectures "$architectures" \
+    -builder "${BUILDER:-https://github.com/fairlead-mesh/fairlead/blob/main/docs/release.md#make-release}" \
+    -invocation "${INVOCATION:-}" -bases "${BASE_IMAGES:-}" -images "$out/fairlead-$SEMANTIC_VERSION-images.txt" \
+    "$out/SHA256SUMS" >"$out/fairlead-$SEMANTIC_VERSION.provenance.json"
+fi
 ls "$out"

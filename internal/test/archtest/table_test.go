@@ -61,8 +61,10 @@ var table = map[string]row{
 	"test/deploytest/upstream":     {"", "http"},
 	"test/deploytest/composecheck": {"", ""}, // a separate module
 
-	"./deploy/helm/charttest": {"", ""}, // a separate module
-	"./deploy/package/sbom":   {"", ""},
+	"./deploy/helm/charttest":     {"", ""}, // a separate module
+	"./deploy/package/image":      {"", ""},
+	"./deploy/package/provenance": {"", ""},
+	"./deploy/package/sbom":       {"", ""},
 
 	"./bench/load":      {"", ""},
 	"./bench/meshbench": {"", "keys tailcfg tailscale zstd http"},

@@ -27,7 +27,8 @@ var (
 	enabled = flag.Bool("packages", false, "build a release and try its packages in containers")
 	arm64   = flag.Bool("arm64", true, "build for arm64 too, which takes minutes; nothing of it can run here")
 	// built is a directory: new holds the files of the newer release, again the same release built under
-	// different conditions, and old the packages of the older release for this machine.
+	// different conditions, and old the packages of the older release for this machine. The newer release is signed
+	// with the keys in keys, its package repositories are in repository, and its binaries for this machine in binaries.
 	built string
 )
 
@@ -79,7 +80,17 @@ func build(dir string) error {
 		"$ROOT/internal/test/deploytest/images.sh" debian
 		docker build --quiet --tag "$IMAGE" "$ROOT/internal/test/packagetest/testdata"
 		copy "$DIR/a"
-		make_in "$DIR/a" release VERSION=v$NEWER
+		mkdir "$DIR/keys"
+		minisign -G -W -p "$DIR/keys/minisign.pub" -s "$DIR/keys/minisign.key"
+		export GNUPGHOME=$DIR/gnupg
+		install -d -m 700 "$GNUPGHOME"
+		gpg --batch --quiet --passphrase '' --quick-generate-key 'Package test' ed25519 sign never
+		gpg --batch --armor --export-secret-keys >"$DIR/keys/openpgp.key"
+		gpgconf --kill gpg-agent
+		export MINISIGN_KEY_FILE=$DIR/keys/minisign.key OPENPGP_KEY_FILE=$DIR/keys/openpgp.key
+		make_in "$DIR/a" release VERSION=v$NEWER SIGNED=required
+		unset MINISIGN_KEY_FILE OPENPGP_KEY_FILE
+		cp --recursive "$DIR/a/dist/stage/$ARCH" "$DIR/stage"
 		ARCHITECTURES=$ARCH make_in "$DIR/a" packages VERSION=v$OLDER &
 		(
 			umask 077
@@ -89,7 +100,10 @@ func build(dir string) error {
 			make_in "$DIR/another/place" release VERSION=v$NEWER
 		)
 		wait $!
+		mkdir "$DIR/binaries"
+		mv "$DIR/stage/fairlead" "$DIR/stage/fairlead-console" "$DIR/binaries/"
 		mv "$DIR/a/dist/release" "$DIR/new"
+		mv "$DIR/a/dist/repository" "$DIR/repository"
 		mv "$DIR/a/dist/packages" "$DIR/old"
 		mv "$DIR/another/place/dist/release" "$DIR/again"
 		chmod -R a+rX "$DIR"
@@ -117,12 +131,13 @@ func TestReleaseHasEveryPartAndItsSum(t *testing.T) {
 		files = append(files, strings.Fields(line)[1])
 	}
 	want := []string{
-		"fairlead-0.2.0-1.aarch64.rpm", "fairlead-0.2.0-1.x86_64.rpm",
+		"fairlead-0.2.0-1.aarch64.rpm", "fairlead-0.2.0-1.x86_64.rpm", "fairlead-0.2.0-images.txt",
 		"fairlead-0.2.0-linux-amd64.cdx.json", "fairlead-0.2.0-linux-amd64.tar.gz",
 		"fairlead-0.2.0-linux-arm64.cdx.json", "fairlead-0.2.0-linux-arm64.tar.gz",
+		"fairlead-chart-0.2.0.tgz",
 		"fairlead-console-0.2.0-1.aarch64.rpm", "fairlead-console-0.2.0-1.x86_64.rpm",
-		"fairlead-console-0.2.0-linux-amd64.cdx.json", "fairlead-console-0.2.0-linux-arm64.cdx.json",
-		"fairlead-console_0.2.0-1_amd64.deb", "fairlead-console_0.2.0-1_arm64.deb",
+		"fairlead-console-0.2.0-linux-amd64.cdx.json", "fairlead-console-0.2.0-linux-arm64.cdx.json", "fairlead-console-0.2.0.oci.tar",
+		"fairlead-console_0.2.0-1_amd64.deb", "fairlead-console_0.2.0-1_arm64.deb", "fairlead-server-0.2.0.oci.tar",
 		"fairlead_0.2.0-1_amd64.deb", "fairlead_0.2.0-1_arm64.deb",
 	}
 	want = slices.DeleteFunc(want, leftOut)
