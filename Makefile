@@ -219,9 +219,17 @@ chart: build $(BIN)/helm $(BIN)/gotestsum ## check the Helm chart: what it rende
 	mkdir -p $(RESULTS) && cd deploy/helm/charttest && \
 		$(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(CURDIR)/$(RESULTS)/$@.json -- -count=1 ./...
 
-.PHONY: lint
-lint: $(BIN)/golangci-lint ## check style and common mistakes
+.PHONY: lint workflows
+lint: $(BIN)/golangci-lint workflows ## check style and common mistakes
 	$(BIN)/golangci-lint run $(PKG)
+workflows: $(BIN)/actionlint ## check the GitHub workflows, with shellcheck if it is installed
+	$(BIN)/actionlint
+
+.PHONY: vulnerabilities
+vulnerabilities: $(BIN)/govulncheck ## check the code that both programs call for known vulnerabilities, with data from vuln.go.dev (GOVULNDB=file:///dir: a copy)
+	@status=0; $(BIN)/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./cmd/fairlead ./cmd/fairlead-console || status=$$?; \
+		[ $$status = 0 ] || [ $$status = 3 ] || echo "no vulnerability report: the data of vuln.go.dev is not available, or the code does not build" >&2; \
+		exit $$status
 
 .PHONY: fmt
 fmt: $(BIN)/golangci-lint ## format the code
@@ -293,13 +301,15 @@ ci: ## run what CI runs, on this machine
 	.ci/run
 
 .PHONY: tools
-tools: $(BIN)/gotestsum $(BIN)/oapi-codegen $(BIN)/golangci-lint $(BIN)/nfpm $(BIN)/helm ## install the pinned tools into .bin
+tools: $(BIN)/gotestsum $(BIN)/oapi-codegen $(BIN)/golangci-lint $(BIN)/nfpm $(BIN)/helm $(BIN)/actionlint ## install the pinned tools into .bin
 
 $(BIN)/gotestsum:     tool = gotest.tools/gotestsum@v1.13.0
 $(BIN)/oapi-codegen:  tool = github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.1
 $(BIN)/helm:          tool = helm.sh/helm/v3/cmd/helm@v3.22.0
 $(BIN)/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.14.0
 $(BIN)/nfpm:          tool = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
+$(BIN)/actionlint:    tool = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+$(BIN)/govulncheck:   tool = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 # A tool is installed if it is missing or has another version.
 $(BIN)/%: FORCE
