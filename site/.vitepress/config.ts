@@ -41,7 +41,14 @@ export default defineConfig({
     logo: `data:image/svg+xml,${encodeURIComponent(mark)}`,
     sidebar,
     outline: [2, 3],
-    search: { provider: "local" },
+    search: {
+      provider: "local",
+      options: {
+        // These list tests and former mistakes, which hide the pages that explain something.
+        _render: (source, env, md) =>
+          /(^|\/)(spec-coverage|[a-z]+-findings)\.md$/.test(env.relativePath) ? "" : md.render(source, env),
+      },
+    },
     socialLinks: [{ icon: "github", link: "https://github.com/fairlead-mesh/fairlead" }],
   },
   vite: {
@@ -60,6 +67,6 @@ export default defineConfig({
         resolveId: (id, _, { ssr }) => (ssr && /^vue(\/server-renderer)?$/.test(id) ? { id, external: true } : null),
       },
     ],
-    build: { chunkSizeWarningLimit: 2000 },
+    build: { chunkSizeWarningLimit: 2000, assetsInlineLimit: 0 },
   },
 });
