@@ -309,7 +309,7 @@ $(BIN)/helm:          tool = helm.sh/helm/v3/cmd/helm@v3.22.0
 $(BIN)/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.14.0
 $(BIN)/nfpm:          tool = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
 $(BIN)/actionlint:    tool = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
-$(BIN)/govulncheck:   tool = golang.org/x/vuln/cmd/govulncheck@v1.9.0
+$(BIN)/govulncheck:   tool = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 # A tool is installed if it is missing or has another version.
 $(BIN)/%: FORCE

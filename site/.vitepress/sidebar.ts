@@ -24,6 +24,7 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
       to("How it works", "how-it-works.md"),
       to("Demo and quick start", "../README.md#demo"),
       to("Install", "install.md"),
+      to("Verify a download", "verify.md"),
       to("Join devices", "join.md"),
     ],
   },
