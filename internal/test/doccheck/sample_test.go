@@ -111,7 +111,7 @@ func f() error {
 		"README.md":                "# Not a heading at all\n\n> [!NOTE]\n> This is quoted. It has\n> two sentences.\n",
 		"docs/adr/x.md": "One sentence, e.g. This one, in\ntwo lines. Another one with `code. Not two`!\n**Is this bold?** \"Yes, it is\" (1.2 is\nthe last).\n\n" +
 			"<!-- a comment\nof two lines -->\n```sh\n# no comment is drawn\n```\n<div>not drawn at all</div>\n" +
-			"1. First, do this:\n   ~~~\n   and not this one\n   ~~~\n2. Then do\n   that. See [this page](x.md).\n- [ ] A task to do.\n\n" +
+			"1. First, do this:\n   ~~~\n   and not this one\n   ~~~\n2. Then do\n   that. See [this page](x.md).\n- [ ] A task to do.\n- [A link to this page](x.md)\n\n" +
 			"| A head of a table | `only code in here` |\n|---|---|\n| One cell here. It has two \\| three. | Run `this code span`. |\n",
 		"console/web/src/ui/A.tsx":   "// One line and\n// another one here.\nconst a = \"this is not drawn\"; const b = <p>don't</p>;\n/** A block of\n * two lines. */\nconst c = /it's \\/\\/ no comment here/;\n",
 		"console/web/src/text/en.ts": "export const x = \"Only texts below en are drawn\";\n",
@@ -151,8 +151,8 @@ func TestTextsAreFoundByTheirMeaning(t *testing.T) {
 			"docs/adr/x.md:1 One sentence, e.g. This one, in two lines.", "docs/adr/x.md:2 Another one with `code. Not two`!",
 			`docs/adr/x.md:3 "Yes, it is" (1.2 is the last).`, "docs/adr/x.md:3 **Is this bold?**",
 			"docs/adr/x.md:12 First, do this:", "docs/adr/x.md:16 Then do that.", "docs/adr/x.md:17 See [this page](x.md).",
-			"docs/adr/x.md:18 A task to do.", "docs/adr/x.md:20 A head of a table",
-			`docs/adr/x.md:22 It has two \| three.`, "docs/adr/x.md:22 One cell here.",
+			"docs/adr/x.md:18 A task to do.", "docs/adr/x.md:21 A head of a table",
+			`docs/adr/x.md:23 It has two \| three.`, "docs/adr/x.md:23 One cell here.",
 		}},
 	} {
 		var found []string

@@ -32,6 +32,8 @@ var (
 	tableRow  = regexp.MustCompile(`^ *\|`)
 	cellEnd   = regexp.MustCompile(`(^|[^\\])\|`)
 	codeSpan  = regexp.MustCompile("`[^`]+`")
+	// onlyLink matches an entry of a table of contents.
+	onlyLink = regexp.MustCompile(`^\[[^\]]*\]\([^)]*\)$`)
 	// sentenceEnd matches the end of a sentence and the start of the next one.
 	sentenceEnd = regexp.MustCompile(`[.!?…]["')\]*_]*(\s+)["'(\[*_` + "`" + `\p{Lu}\p{N}]`)
 	// notAnEnd matches text whose last period does not end a sentence.
@@ -88,14 +90,14 @@ func (t *Texts) addDocument(name string, src []byte) error {
 }
 
 // addSentences adds the sentences of a paragraph that starts at a line. Fragments of fewer than three words
-// are not sentences; words in code do not count.
+// and links alone are not sentences; words in code do not count.
 func (t *Texts) addSentences(name string, line int, paragraph string) {
 	// The same text with X for code, because a period in code does not end a sentence.
 	plain := codeSpan.ReplaceAllStringFunc(paragraph, func(code string) string {
 		return "`" + strings.Repeat("X", len(code)-2) + "`"
 	})
 	add := func(from, to int) {
-		if text := strings.Join(strings.Fields(paragraph[from:to]), " "); isProse(codeSpan.ReplaceAllString(text, "`1`")) {
+		if text := strings.Join(strings.Fields(paragraph[from:to]), " "); !onlyLink.MatchString(text) && isProse(codeSpan.ReplaceAllString(text, "`1`")) {
 			t.sentences = append(t.sentences, Text{name, line + strings.Count(paragraph[:from], "\n"), text})
 		}
 	}
