@@ -29,13 +29,18 @@ import (
 // newCertificate writes a self-signed certificate for 127.0.0.1 and its key.
 func newCertificate(t *testing.T, dir string) (certFile, keyFile string) {
 	t.Helper()
+	return newCertificateFor(t, dir, net.IPv4(127, 0, 0, 1))
+}
+
+func newCertificateFor(t *testing.T, dir string, ip net.IP) (certFile, keyFile string) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		IPAddresses: []net.IP{ip}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

@@ -77,7 +77,8 @@ type service struct {
 	history  history.Reader
 	guard    *guard.Guard
 	// certificate is nil if a proxy terminates TLS.
-	certificate *certificate
+	certificate certificate
+	issued      *issued // the same if an ACME authority issues it, otherwise nil
 	draining    atomic.Bool
 	checks      checks
 	risks       *risks // nil with SQLite
@@ -199,11 +200,16 @@ func (s *service) version() openapi.Version {
 // serve runs the listeners and the loops of the parts until ctx ends or one of
 // them fails.
 func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.Context, ls *listeners, p *parts) error {
-	var servers []*http.Server
-	for _, l := range []struct {
+	type serving struct {
 		net.Listener
 		http.Handler
-	}{{ls.api, p.public}, {ls.socket, p.local}, {ls.metrics, s.metricsHandler()}} {
+	}
+	all := []serving{{ls.api, p.public}, {ls.socket, p.local}, {ls.metrics, s.metricsHandler()}}
+	if ls.redirect != nil {
+		all = append(all, serving{ls.redirect, s.issued.issuer})
+	}
+	var servers []*http.Server
+	for _, l := range all {
 		server := newServer(l.Handler, s.log)
 		servers = append(servers, server)
 		g.Go(func() error {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/acme"
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
@@ -102,13 +103,13 @@ func TestCertificateIsReloadedWhenItsFilesChange(t *testing.T) {
 	if n := strings.Count(log.String(), "certificate reloaded"); n != 2 {
 		t.Errorf("reloaded %d times: %s", n, log)
 	}
-	if days := time.Until(time.Unix(int64(c.expiry()), 0)).Hours() / 24; days < 9 || days > 10 {
+	if days := time.Until(c.inUse().until).Hours() / 24; days < 9 || days > 10 {
 		t.Errorf("it expires in %v days", days)
 	}
 }
 
 // servedSerial returns the serial number of the certificate that a client receives.
-func servedSerial(t *testing.T, c *certificate) int64 {
+func servedSerial(t *testing.T, c certificate) int64 {
 	t.Helper()
 	near, far := net.Pipe()
 	defer near.Close()
@@ -146,4 +147,50 @@ func TestCertificateThatExpiresSoonIsAWarning(t *testing.T) {
 			t.Errorf("%v of %v left: %q, want %q", c.left, c.lifetime, got, c.want)
 		}
 	}
+}
+
+func TestIssuedCertificateIsRenewedWhenAThirdOfItsLifetimeIsLeft(t *testing.T) {
+	const day = 24 * time.Hour
+	now := time.Now()
+	for _, test := range []struct {
+		lifetime, left, since time.Duration // since the last attempt
+		due                   bool
+	}{
+		{90 * day, 31 * day, day, false},
+		{90 * day, 29 * day, day, true},
+		{90 * day, 29 * day, 10 * time.Minute, false},
+		{90 * day, 29 * day, 16 * time.Minute, true},
+		{6 * day, 3 * day, day, false},
+		{6 * day, day, day, true},
+		{90 * day, -day, day, true},
+	} {
+		c := &issued{next: now.Add(obtainRetry - test.since)}
+		until := now.Add(test.left)
+		c.current.Store(&loaded{begins: until.Add(-test.lifetime), until: until})
+		if c.due(now) != test.due {
+			t.Errorf("%+v: due is %t", test, !test.due)
+		}
+	}
+	if !(&issued{}).due(now) {
+		t.Error("a missing certificate is not requested")
+	}
+}
+
+func TestHealthSaysWhyThereIsNoCertificate(t *testing.T) {
+	now := time.Now()
+	c := &issued{issuer: acme.New(acme.Config{Host: "mesh.example.org"})}
+	want := func(text string) {
+		t.Helper()
+		if got := strings.Join(c.warnings(now), "\n"); !strings.HasPrefix(got, text) || (text == "") != (got == "") {
+			t.Errorf("got %q, want %q", got, text)
+		}
+	}
+	want("waiting for a TLS certificate for mesh.example.org")
+	reason := "port 80 is closed"
+	c.failed.Store(&reason)
+	want("no TLS certificate for mesh.example.org: port 80 is closed")
+	c.current.Store(&loaded{begins: now.Add(-80 * 24 * time.Hour), until: now.Add(10 * 24 * time.Hour)})
+	want("the TLS certificate expires at " + now.Add(10*24*time.Hour).UTC().Format(time.RFC3339) + " and was not renewed: port 80 is closed")
+	c.current.Store(&loaded{begins: now, until: now.Add(90 * 24 * time.Hour)})
+	want("")
 }

@@ -14,7 +14,7 @@ func (s *service) limit() error {
 	if err != nil {
 		return fmt.Errorf("cannot read the file descriptor limit: %w", err)
 	}
-	open, unproven := guard.Limits(files, guard.Memory(os.DirFS("/")), s.Config.TLSCertPath != "")
+	open, unproven := guard.Limits(files, guard.Memory(os.DirFS("/")), s.Config.ServesTLS())
 	unproven = cmp.Or(s.Config.Limits.Connections, unproven)
 	s.guard = guard.New(guard.Config{
 		Open: open, Unproven: unproven, UnprovenOfOne: guard.PerNetwork(s.Config.Limits.ConnectionsPerNetwork, min(unproven, open)),

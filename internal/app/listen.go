@@ -19,14 +19,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fairlead-mesh/fairlead/internal/acme"
+	"github.com/fairlead-mesh/fairlead/internal/config"
 	"github.com/fairlead-mesh/fairlead/internal/guard"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
-type listeners struct{ api, metrics, socket net.Listener }
+// listeners are the sockets of the server. redirect is nil unless a certificate authority checks the hostname on port 80.
+type listeners struct{ api, metrics, socket, redirect net.Listener }
 
 func (ls *listeners) close() {
-	for _, l := range []net.Listener{ls.api, ls.metrics, ls.socket} {
+	for _, l := range []net.Listener{ls.api, ls.metrics, ls.socket, ls.redirect} {
 		if l != nil {
 			_ = l.Close() // usually already closed by the servers
 		}
@@ -49,11 +52,17 @@ func (s *service) listen() (_ *listeners, err error) {
 		return nil, err
 	}
 	ls.api = s.guard.Listener(ls.api)
-	if s.Config.TLSCertPath != "" {
-		if s.certificate, err = openCertificate(s.Config.TLSCertPath, s.Config.TLSKeyPath, s.log); err != nil {
+	if s.certificate, err = s.openCertificate(); err != nil {
+		return nil, err
+	}
+	if s.certificate != nil {
+		ls.api = tls.NewListener(ls.api, s.certificate.config())
+	}
+	if a := s.Config.ACME; a.Hostname != "" && a.Challenge == config.ChallengeHTTP {
+		if ls.redirect, err = listenTCP("tls_letsencrypt_listen", a.Listen); err != nil {
 			return nil, err
 		}
-		ls.api = tls.NewListener(ls.api, s.certificate.config())
+		ls.redirect = s.guard.Listener(ls.redirect)
 	}
 	if ls.metrics, err = listenTCP("metrics_listen_addr", s.Config.MetricsListenAddr); err != nil {
 		return nil, err
@@ -63,6 +72,21 @@ func (s *service) listen() (_ *listeners, err error) {
 	}
 	ls.metrics, ls.socket = s.guard.Watch(ls.metrics), s.guard.Watch(ls.socket)
 	return ls, nil
+}
+
+// openCertificate returns nil if a proxy terminates TLS.
+func (s *service) openCertificate() (certificate, error) {
+	switch c := s.Config; {
+	case c.TLSCertPath != "":
+		return openCertificate(c.TLSCertPath, c.TLSKeyPath, s.log)
+	case c.ACME.Hostname != "":
+		s.issued = newIssued(acme.New(acme.Config{
+			Directory: c.ACME.URL, Email: c.ACME.Email, Host: c.ACME.Hostname, Dir: c.ACME.CacheDir,
+			HTTP: c.ACME.Challenge == config.ChallengeHTTP, UserAgent: "fairlead/" + s.Build.Version,
+		}), s.log)
+		return s.issued, nil
+	}
+	return nil, nil
 }
 
 func listenTCP(key, addr string) (net.Listener, error) {

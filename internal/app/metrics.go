@@ -17,7 +17,7 @@ func (s *service) metricsHandler() http.Handler {
 		}, func() float64 { return 1 }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "mesh_tls_certificate_expiry_timestamp_seconds", Help: "Expiry of the TLS certificate in use, as a Unix time in seconds; 0 without a certificate.",
-		}, s.certificate.expiry),
+		}, s.certificateExpiry),
 		&healthMetrics{
 			health:   s.health,
 			ready:    s.ready,

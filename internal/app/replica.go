@@ -50,7 +50,7 @@ func replicaURL(ctx context.Context, c *config.Config, listener net.Addr) string
 		ip = ownAddr(ctx, c.Database.Postgres)
 	}
 	scheme := "http"
-	if c.TLSCertPath != "" {
+	if c.ServesTLS() {
 		scheme = "https"
 	}
 	return scheme + "://" + net.JoinHostPort(ip.String(), strconv.Itoa(int(at.Port())))

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -19,6 +20,9 @@ func (c *Config) Check() error {
 		}
 	}
 	const group, others = 0o070, 0o007
+	if a := c.ACME; a.Hostname != "" {
+		c.checkKeyMode("tls_letsencrypt_cache_dir", filepath.Join(a.CacheDir, a.Hostname), others)
+	}
 	c.checkKeyMode("tls_key_path", c.TLSKeyPath, others) // its group may be the one that manages certificates
 	c.checkKeyMode("noise.private_key_path", c.Noise.PrivateKeyPath, group|others)
 	if d := c.DERP; d.Server.Enabled {

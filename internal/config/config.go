@@ -28,6 +28,7 @@ type Config struct {
 	UnixSocket              string
 	TLSCertPath             string // empty to serve plain HTTP
 	TLSKeyPath              string
+	ACME                    ACME
 	TrustedProxies          []netip.Prefix
 	APICompatVersion        string
 	SecretsKeyFile          string
@@ -56,6 +57,25 @@ type Limits struct {
 	NodesPerUser          int // 0 means no limit
 	NodesPerKey           int // 0 means no limit
 }
+
+// The values of ACME.Challenge: how an authority checks that the server has its hostname.
+const (
+	ChallengeHTTP = "HTTP-01"     // on port 80
+	ChallengeTLS  = "TLS-ALPN-01" // on port 443
+)
+
+// ACME configures the certificate authority that issues the server's certificate, if Hostname is set.
+type ACME struct {
+	URL       string // of the authority's directory
+	Email     string
+	Hostname  string
+	CacheDir  string
+	Challenge string // HTTP-01 or TLS-ALPN-01
+	Listen    string // for HTTP-01
+}
+
+// ServesTLS reports whether the server terminates TLS itself, so that no proxy needs to.
+func (c *Config) ServesTLS() bool { return c.TLSCertPath != "" || c.ACME.Hostname != "" }
 
 // Noise is the server's identity towards clients.
 type Noise struct {

@@ -34,13 +34,10 @@ func foreignKeys() []foreignKey {
 func ignoredKeys() []foreignKey {
 	const (
 		noGRPC      = "gRPC is not supported"
-		noACME      = "built-in Let's Encrypt is not supported; set tls_cert_path and tls_key_path, or use a reverse proxy that terminates TLS"
 		ownDatabase = "the server tunes its database automatically; log.level controls logging"
 	)
 	off, on := []string{"", "false"}, []string{"true"}
 	return []foreignKey{
-		{path: "acme_email", doc: noACME},
-		{path: "acme_url", doc: noACME},
 		{path: "auto_update.enabled", same: off, doc: "clients decide when they update"},
 		{path: "cli", doc: "set FAIRLEAD_CLI_SERVER and FAIRLEAD_CLI_API_KEY for the command line"},
 		{path: "database.debug", doc: ownDatabase},
@@ -61,10 +58,6 @@ func ignoredKeys() []foreignKey {
 		{path: "oidc", same: off, doc: "OpenID Connect is not supported; devices that join without a pre-auth key wait for administrator approval"},
 		{path: "randomize_client_port", same: off, doc: "set randomizeClientPort in the access policy"},
 		{path: "taildrop.enabled", same: on, refuse: always, doc: "sending files between nodes (Taildrop) cannot be disabled; remove the key"},
-		{path: "tls_letsencrypt_cache_dir", doc: noACME},
-		{path: "tls_letsencrypt_challenge_type", doc: noACME},
-		{path: "tls_letsencrypt_hostname", same: off, refuse: always, doc: noACME},
-		{path: "tls_letsencrypt_listen", doc: noACME},
 		{path: "tuning", doc: "there are no tuning settings"},
 		{
 			path: "unix_socket_permission", same: []string{"0770", "0o770"}, refuse: withoutGroup,

@@ -16,7 +16,6 @@ func TestForeignKeyIsIgnoredWithAWarning(t *testing.T) {
 		"logtail: {enabled: false}":                                           {"logtail.enabled: " + alreadySo, true},
 		"logtail: {enabled: true}":                                            {"logtail.enabled: ignored: the server never makes clients upload logs", false},
 		"database: {gorm: {prepare_stmt: 1}}":                                 {"database.gorm: ignored: the server tunes its database automatically", true},
-		"tls_letsencrypt_hostname: ''":                                        {"tls_letsencrypt_hostname: " + alreadySo, true},
 		"ephemeral_node_inactivity_timeout: 5m":                               {"ephemeral_node_inactivity_timeout: is now called node.ephemeral.inactivity_timeout", true},
 		"node: {routes: {ha: {probe_interval: 10s}}}":                         {"node.routes: ignored: redundant routers are probed every 5s", true},
 		"cli: {address: a.example, api_key: " + password + "}":                {"cli: ignored: set FAIRLEAD_CLI_SERVER", true},
@@ -44,21 +43,20 @@ func TestForeignKeyIsIgnoredWithAWarning(t *testing.T) {
 			t.Errorf("%q: %q shows the secret", text, w)
 		}
 	}
-	if c := mustLoad(t, minimal+"oidc:\ntls_letsencrypt_hostname: ~\nlogtail:\ndns: {override_local_dns: false}"); len(c.Warnings) > 0 {
+	if c := mustLoad(t, minimal+"oidc:\nlogtail:\ndns: {override_local_dns: false}"); len(c.Warnings) > 0 {
 		t.Errorf("got %v about keys that are not set or change nothing", c.Warnings)
 	}
 }
 
 func TestForeignKeyThatProtectsSomethingIsRefused(t *testing.T) {
 	refused(t, map[string]string{
-		"tls_letsencrypt_hostname: mesh.example.org": "tls_letsencrypt_hostname: built-in Let's Encrypt is not supported; set tls_cert_path and tls_key_path",
-		"taildrop: {enabled: false}":                 "taildrop.enabled: sending files between nodes (Taildrop) cannot be disabled",
-		"taildrop: {enabled: {a: b}}":                "taildrop.enabled: sending files between nodes (Taildrop) cannot be disabled",
-		"taildrop: off":                              "taildrop: must be a section of keys, got text",
-		"unix_socket_permission: '0700'":             "unix_socket_permission: the socket has mode 0770, so every member of its group is an administrator",
-		"unix_socket_permission: 0o600":              "unix_socket_permission: the socket has mode 0770",
-		"unix_socket_permission: rwx":                "unix_socket_permission: the socket has mode 0770",
-		"ephemeral_node_inactivity_timeout: 5":       "config.yaml:1: node.ephemeral.inactivity_timeout: must be a duration",
+		"taildrop: {enabled: false}":           "taildrop.enabled: sending files between nodes (Taildrop) cannot be disabled",
+		"taildrop: {enabled: {a: b}}":          "taildrop.enabled: sending files between nodes (Taildrop) cannot be disabled",
+		"taildrop: off":                        "taildrop: must be a section of keys, got text",
+		"unix_socket_permission: '0700'":       "unix_socket_permission: the socket has mode 0770, so every member of its group is an administrator",
+		"unix_socket_permission: 0o600":        "unix_socket_permission: the socket has mode 0770",
+		"unix_socket_permission: rwx":          "unix_socket_permission: the socket has mode 0770",
+		"ephemeral_node_inactivity_timeout: 5": "config.yaml:1: node.ephemeral.inactivity_timeout: must be a duration",
 	})
 }
 
@@ -78,13 +76,13 @@ func TestFormerKeyNamesItsReplacement(t *testing.T) {
 func TestWarningsAboutIgnoredKeysAreFoldedAndComeFirst(t *testing.T) {
 	c := mustLoad(t, `server_url: https://mesh.example.org
 policy: {mode: file, path: ""}
-acme_url: https://acme.example
+disable_check_updates: true
 database:
   debug: false
   gorm: {prepare_stmt: true}
   sqlite: {write_ahead_log: true, wal_autocheckpoint: 1000}
-acme_email: ""
-tls_letsencrypt_cache_dir: /c
+grpc_listen_addr: :50443
+grpc_allow_insecure: false
 logtail: {enabled: false}
 taildrop: {enabled: true}
 `)
@@ -94,8 +92,9 @@ taildrop: {enabled: true}
 		got = append(got, line)
 	}
 	want := []string{
-		"config.yaml:3: acme_url, acme_email, tls_letsencrypt_cache_dir",
+		"config.yaml:3: disable_check_updates",
 		"config.yaml:5: database.debug, database.gorm, database.sqlite.write_ahead_log, database.sqlite.wal_autocheckpoint",
+		"config.yaml:8: grpc_listen_addr, grpc_allow_insecure",
 		"config.yaml:10: logtail.enabled, taildrop.enabled",
 		"config.yaml:2: policy.path: no policy file: all nodes can reach each other unless the database has a policy. Set policy.path, or remove policy.mode to store the policy in the database",
 	}

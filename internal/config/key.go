@@ -37,7 +37,7 @@ func (k key) variable() string {
 
 // keysOf returns all keys, bound to the fields of c.
 func keysOf(c *Config) []key {
-	return slices.Concat(serviceKeys(c), nodeKeys(c), databaseKeys(&c.Database), dnsKeys(&c.DNS), derpKeys(&c.DERP))
+	return slices.Concat(serviceKeys(c), acmeKeys(&c.ACME), nodeKeys(c), databaseKeys(&c.Database), dnsKeys(&c.DNS), derpKeys(&c.DERP))
 }
 
 func serviceKeys(c *Config) []key {
@@ -226,6 +226,36 @@ func dnsKeys(d *DNS) []key {
 		{
 			"dns.pinned", boolean(&d.Pinned), "false", shared,
 			"Whether DNS settings are read-only in the API. If `false`, this section sets only their initial values.",
+		},
+	}
+}
+
+// acmeKeys have the names that Headscale gave them.
+func acmeKeys(a *ACME) []key {
+	return []key{
+		{
+			"tls_letsencrypt_hostname", scalar(&a.Hostname, "a domain", mesh.ParseDomain), "", none,
+			"Hostname for which the server obtains and renews a certificate from Let's Encrypt or another ACME authority, instead of `tls_cert_path`. Several replicas behind one name need a proxy that terminates TLS.",
+		},
+		{
+			"tls_letsencrypt_challenge_type", oneOf(&a.Challenge, ChallengeHTTP, ChallengeTLS), ChallengeHTTP, none,
+			"How the authority checks that this server has the hostname: `HTTP-01` connects to port 80, which must lead to `tls_letsencrypt_listen`; `TLS-ALPN-01` connects to port 443, which must lead to `listen_addr`.",
+		},
+		{
+			"tls_letsencrypt_listen", scalar(&a.Listen, "host:port", parseHTTPListener), "0.0.0.0:80", none,
+			"Listener for `HTTP-01`. It redirects other requests to HTTPS.",
+		},
+		{
+			"tls_letsencrypt_cache_dir", filePath(&a.CacheDir), "", none,
+			"Directory for the certificate and the key of the account with the authority. Default: `acme` in the directory of `noise.private_key_path`.",
+		},
+		{
+			"acme_url", scalar(&a.URL, "a URL", parseURL("https")), "https://acme-v02.api.letsencrypt.org/directory", none,
+			"Directory of the ACME authority.",
+		},
+		{
+			"acme_email", text(&a.Email), "", none,
+			"Contact address for the authority.",
 		},
 	}
 }

@@ -53,6 +53,7 @@ func TestDefaultsOfEmptyFile(t *testing.T) {
 		ListenAddr:              "0.0.0.0:8080",
 		MetricsListenAddr:       "127.0.0.1:9090",
 		UnixSocket:              "/run/fairlead/fairlead.sock",
+		ACME:                    ACME{URL: "https://acme-v02.api.letsencrypt.org/directory", CacheDir: "/var/lib/fairlead/acme", Challenge: ChallengeHTTP, Listen: "0.0.0.0:80"},
 		APICompatVersion:        "0.28.0",
 		NodeUpdateCheckInterval: 10 * time.Second,
 		Noise:                   Noise{PrivateKeyPath: "/var/lib/fairlead/noise_private.key"},
@@ -116,6 +117,11 @@ metrics_listen_addr: localhost:9091
 unix_socket: /tmp/f.sock
 tls_cert_path: /c.pem
 tls_key_path: /k.pem
+tls_letsencrypt_challenge_type: TLS-ALPN-01
+tls_letsencrypt_listen: ":http"
+tls_letsencrypt_cache_dir: /cache
+acme_url: https://ca.example/directory
+acme_email: admin@example.org
 trusted_proxies: [127.0.0.1, 10.1.2.3/8, "::1"]
 api_compat_version: 0.29.0
 secrets_key_file: /s.key
@@ -177,6 +183,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 	want := &Config{
 		ServerURL: "https://mesh.example.org:443", ReplicaURL: "http://10.0.0.11:8443", ListenAddr: "[::]:8443", MetricsListenAddr: "localhost:9091", UnixSocket: "/tmp/f.sock",
 		TLSCertPath: "/c.pem", TLSKeyPath: "/k.pem", APICompatVersion: "0.29.0", SecretsKeyFile: "/s.key",
+		ACME:                    ACME{URL: "https://ca.example/directory", Email: "admin@example.org", CacheDir: "/cache", Challenge: ChallengeTLS, Listen: ":80"},
 		TrustedProxies:          []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		NodeUpdateCheckInterval: 30 * time.Second,
 		Noise:                   Noise{PrivateKeyPath: "/n.key"},
@@ -215,9 +222,29 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 	}
 	plain := keysOf(withDefaults())
 	for i, k := range keysOf(got) {
-		if k.text() == plain[i].text() {
+		// The hostname and a certificate of one's own exclude each other.
+		if k.text() == plain[i].text() && k.path != "tls_letsencrypt_hostname" {
 			t.Errorf("%s still has its default %s; this test must set it", k.path, k.text())
 		}
+	}
+}
+
+func TestServerCanObtainItsOwnCertificate(t *testing.T) {
+	c := mustLoad(t, "server_url: https://Mesh.example.org\nlisten_addr: :443\ntls_letsencrypt_hostname: mesh.example.org\ntls_letsencrypt_challenge_type: TLS-ALPN-01\nnoise: {private_key_path: /d/noise.key}")
+	if a := c.ACME; a.Hostname != "mesh.example.org" || a.CacheDir != "/d/acme" || !c.ServesTLS() || len(c.Warnings) > 0 {
+		t.Errorf("got %+v with warnings %v", a, c.Warnings)
+	}
+	c = mustLoad(t, "server_url: https://vpn.example.org\ntls_letsencrypt_hostname: mesh.example.org\ntls_letsencrypt_challenge_type: TLS-ALPN-01")
+	var got []string
+	for _, w := range c.Warnings {
+		got = append(got, w.Key+": "+w.Text)
+	}
+	want := []string{
+		"tls_letsencrypt_hostname: the certificate will not be valid for vpn.example.org, the host of server_url",
+		"tls_letsencrypt_challenge_type: the authority connects to port 443; make sure that it leads to listen_addr 0.0.0.0:8080",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

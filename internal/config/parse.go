@@ -108,6 +108,14 @@ func parseHostPort(s string) (string, error) {
 	return s, nil
 }
 
+// parseHTTPListener also accepts Headscale's default, ":http".
+func parseHTTPListener(s string) (string, error) {
+	if host, ok := strings.CutSuffix(s, ":http"); ok {
+		s = host + ":80"
+	}
+	return parseHostPort(s)
+}
+
 // parsePostgresHost never quotes an invalid value, because a connection string put here by mistake contains
 // the password.
 func parsePostgresHost(s string) (string, error) {

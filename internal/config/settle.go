@@ -57,6 +57,7 @@ func (l *loader) settleListeners() {
 			l.problem(l.at(set), set, fmt.Errorf("requires %s; set both or neither", missing))
 		}
 	}
+	l.settleACME()
 	if !l.sound("listen_addr", "metrics_listen_addr") {
 		return
 	}
@@ -71,13 +72,33 @@ func (l *loader) settleListeners() {
 	}
 	if c.ServerURL == "" && l.sound("server_url") {
 		c.ServerURL = "http://localhost:" + port
-		if c.TLSCertPath != "" {
+		if c.ServesTLS() {
 			c.ServerURL = "https://localhost:" + port
 		}
 		l.warn(l.at("server_url"), "server_url", "not set; "+c.ServerURL+" only works on this machine: set the URL that clients use")
 	}
 	if u, err := url.Parse(c.ServerURL); err == nil && u.Hostname() == "mesh.example.com" {
 		l.warn(l.at("server_url"), "server_url", "mesh.example.com is the placeholder from the example: set the URL that clients use")
+	}
+}
+
+func (l *loader) settleACME() {
+	const hostname, challenge, listener = "tls_letsencrypt_hostname", "tls_letsencrypt_challenge_type", "listen_addr"
+	c, a := l.config, &l.config.ACME
+	if a.CacheDir == "" {
+		a.CacheDir = filepath.Join(filepath.Dir(c.Noise.PrivateKeyPath), "acme")
+	}
+	if a.Hostname == "" {
+		return
+	}
+	if c.TLSCertPath != "" && l.sound("tls_cert_path") {
+		l.problem(l.at(hostname), hostname, errors.New("tls_cert_path is also set; remove one of them"))
+	}
+	if u, err := url.Parse(c.ServerURL); err == nil && c.ServerURL != "" && !strings.EqualFold(u.Hostname(), a.Hostname) && l.sound("server_url") {
+		l.warn(l.at(hostname), hostname, fmt.Sprintf("the certificate will not be valid for %s, the host of server_url", u.Hostname()))
+	}
+	if _, port, _ := net.SplitHostPort(c.ListenAddr); a.Challenge == ChallengeTLS && port != "443" && l.sound(listener, challenge) {
+		l.warn(l.at(challenge), challenge, fmt.Sprintf("the authority connects to port 443; make sure that it leads to listen_addr %s", c.ListenAddr))
 	}
 }
 

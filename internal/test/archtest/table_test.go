@@ -42,8 +42,9 @@ var table = map[string]row{
 	"spelling":        {"", ""},
 	"textdiff":        {"", ""},
 	"periodic":        {"", ""},
+	"acme":            {"", "http"},
 	"app": {
-		"mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api fence webhook relay config periodic",
+		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api fence webhook relay config periodic",
 		"keys http slog prometheus",
 	},
 
@@ -51,7 +52,7 @@ var table = map[string]row{
 	"./api/gen":              {"mesh", ""},
 	"./apiclient":            {"", "http"},
 	"./cmd/fairlead":         {"app config ./cmd/fairlead/cli", "slog"},
-	"./cmd/fairlead/cli":     {"config policy/lang policy/explain backup spelling textdiff ./apiclient", "http"},
+	"./cmd/fairlead/cli":     {"config policy/lang policy/explain backup spelling textdiff ./apiclient ./deploy", "http"},
 	"./cmd/fairlead-console": {"./console/bff ./console/web", ""},
 	"./console/bff":          {"./apiclient", "http slog"},
 	"./console/web":          {"", ""},
@@ -61,6 +62,7 @@ var table = map[string]row{
 	"test/deploytest/upstream":     {"", "http"},
 	"test/deploytest/composecheck": {"", ""}, // a separate module
 
+	"./deploy":                    {"", ""},
 	"./deploy/helm/charttest":     {"", ""}, // a separate module
 	"./deploy/package/image":      {"", ""},
 	"./deploy/package/provenance": {"", ""},
