@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"os"
+	"runtime/debug"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -18,7 +20,7 @@ var (
 )
 
 func main() {
-	build := cli.Build{Version: version, Commit: commit, Time: buildTime}
+	build := cli.Build{Version: installedVersion(version), Commit: commit, Time: buildTime}
 	root := cli.New(cli.Env{
 		Stdin:    os.Stdin,
 		Stdout:   os.Stdout,
@@ -33,6 +35,14 @@ func main() {
 	})
 	root.AddCommand(serve(build))
 	os.Exit(cli.Execute(context.Background(), root, os.Args[1:]))
+}
+
+// installedVersion returns the version of the module if the linker set none, as with go install.
+func installedVersion(linked string) string {
+	if info, ok := debug.ReadBuildInfo(); ok && linked == "dev" && strings.HasPrefix(info.Main.Version, "v") {
+		return info.Main.Version
+	}
+	return linked
 }
 
 // screen returns the size of the terminal on stdout, or zeros if stdout is not a terminal.
