@@ -14,11 +14,12 @@ Usage: scripts/setup.sh [--domain NAME --email ADDRESS | --dev] [options]
 
   --domain NAME       public name of the server, such as mesh.example.com; prompted for if not given
   --email ADDRESS     contact address for the certificate authority; prompted for if not given
-  --dev               development: plain HTTP on http://localhost:8000, no domain
+  --dev               development, for this machine only: plain HTTP on http://localhost:8000, no domain
   --sqlite            store the data in an SQLite file instead of PostgreSQL
   --cert FILE --key FILE
                       use this certificate chain and private key instead of a Let's Encrypt certificate
   --base-domain NAME  domain of the node names (default mesh.internal)
+  --user NAME         name of the first user (default admin)
   --check             check files, passwords and services without changing anything
   -h, --help          show this help
 
@@ -35,13 +36,13 @@ readonly patience=120 # seconds for a service to become healthy
 # shellcheck source=scripts/check.sh
 . scripts/check.sh
 
-domain='' email='' mode='' sqlite='' cert='' key='' base_domain='' check=''
+domain='' email='' mode='' sqlite='' cert='' key='' base_domain='' user='' check=''
 acme='' # set if certificates come from an ACME authority
 parse() {
   local name
   while [ $# -gt 0 ]; do
     case $1 in
-      --domain | --email | --cert | --key | --base-domain)
+      --domain | --email | --cert | --key | --base-domain | --user)
         [ -n "${2:-}" ] || wrong_usage "missing value for $1"
         name=${1#--}
         printf -v "${name//-/_}" %s "$2"
@@ -534,18 +535,46 @@ check_all() {
 
 # --- main
 
+# The first run creates a user, an API key and a pre-auth key, so that a device can join at once. Later runs only say how.
 say_what_next() {
-  local fairlead="${compose[*]} exec fairlead fairlead" publish port host=$domain scheme=https away=''
+  local fairlead=("${compose[@]}" exec -T fairlead fairlead) publish port url console tunnel='' api_key key
   publish=$(setting CONSOLE_PUBLISH 127.0.0.1:3001)
-  port=${publish##*:}
-  [ "$mode" = prod ] || scheme=http
-  if [[ $mode == dev || $publish == 127.* ]]; then
-    host=localhost away=" (from another machine: ssh -L $port:127.0.0.1:$port HOST)"
+  port=${publish##*:} url=$(server_url)
+  url=${url%:443}
+  console=https://$domain:$port/admin/
+  if [ "$mode" = dev ]; then
+    console=http://localhost:$port/admin/
+  elif [[ $publish == 127.* ]]; then
+    console=https://localhost:$port/admin/
+    tunnel=" (first run on your computer: ssh -L $port:127.0.0.1:$port $domain)"
   fi
-  info "Fairlead is running at $(server_url)"
-  info "the console is at $scheme://$host:$port/admin/$away; sign in with an API key: $fairlead apikeys create --expiration 90d"
-  docker exec "$(container_of fairlead)" fairlead users list --output=json | grep '"name"' >/dev/null ||
-    info "next: $fairlead users create alice"
+  [ "$mode" = prod ] || url+=", for this machine only"
+  if "${fairlead[@]}" users list --output=json </dev/null | grep '"name"' >/dev/null; then
+    info "Fairlead is running at $url"
+    info "console: $console$tunnel"
+    info "to sign in to the console, create an API key: ${fairlead[*]} apikeys create --expiration 90d"
+    info "to add a device, create a pre-auth key: ${fairlead[*]} preauthkeys create --user NAME"
+    return
+  fi
+  "${fairlead[@]}" users create "${user:=admin}" </dev/null >/dev/null
+  api_key=$("${fairlead[@]}" apikeys create --expiration 90d </dev/null)
+  key=$("${fairlead[@]}" preauthkeys create --user "$user" --reusable --expiration 24h 2>/dev/null </dev/null)
+  cat <<END
+
+Fairlead is running at $url
+
+Console: $console$tunnel
+Sign in with this API key, which is valid for 90 days:
+
+  $api_key
+
+Install Tailscale on your devices, and join with this command. It works for any
+number of devices for 24 hours. They belong to the user $user:
+
+  sudo tailscale up --login-server ${url%%,*} --auth-key $key
+
+These keys are not shown again.
+END
 }
 
 main() {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,7 +56,19 @@ func TestSetupOfDevelopment(t *testing.T) {
 	t.Parallel()
 	s := NewStack(t, nil)
 	_, console, _ := strings.Cut(s.Env("CONSOLE_PUBLISH"), ":")
-	wantText(t, s.Setup("--dev"), "the console is at http://localhost:"+console+"/admin/", "fairlead apikeys create", "next: docker-compose exec fairlead fairlead users create")
+	_, api, _ := strings.Cut(s.Env("PROXY_DEV_PUBLISH"), ":")
+	first := s.Setup("--dev")
+	wantText(t, first, "Fairlead is running at http://localhost:"+api+", for this machine only\n", "Console: http://localhost:"+console+"/admin/\n")
+	// The keys in its output must work.
+	key := regexp.MustCompile(`(?m)^  (flk_\S+)$`).FindStringSubmatch(first)
+	if key == nil {
+		t.Fatalf("no API key in:\n%s", first)
+	}
+	wantText(t, s.Exec("fairlead", "fairlead", "--server", "http://127.0.0.1:8080", "--api-key", key[1], "whoami"), "admin")
+	if !regexp.MustCompile(`(?m)^  sudo tailscale up --login-server http://localhost:` + api + ` --auth-key flp_\S+$`).MatchString(first) {
+		t.Errorf("no command for a device in:\n%s", first)
+	}
+	wantText(t, s.Exec("fairlead", "fairlead", "preauthkeys", "list", "--valid"), "admin", "yes")
 	// Check immediately, before Docker knows whether the containers are healthy.
 	if out, err := s.Run("scripts/setup.sh", "--check"); err != nil || strings.Contains(out, "WARN") {
 		t.Errorf("right after the setup: %v\n%s", err, out)
