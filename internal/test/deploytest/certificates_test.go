@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -25,6 +26,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
+	"github.com/fairlead-mesh/fairlead/internal/test/doccheck"
 )
 
 // served returns the serial number of the certificate that is served on port 443.
@@ -162,7 +164,7 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 	roots := authority.roots(t)
 	first := o.awaitServed(ctx, place, roots, nil)
 	mustBeCertificateFiles(t, s)
-	client := o.join(ctx, o.host("first"), publicURL, joinKey(s), roots)
+	client := installAsDocumented(ctx, t, s, o, roots)
 	before := settle(ctx, t, s, client)
 
 	stop := o.load(ctx, place, roots)
@@ -175,6 +177,38 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 	s.WaitHealthy("certbot")
 	rename(ctx, t, s, client, "first", "renamed")
 	mustCount(ctx, t, s, client, before, "after two renewals")
+}
+
+// installAsDocumented follows docs/install.md, in a stack whose authority is running, until two devices ping each other. It returns the
+// first of them.
+func installAsDocumented(ctx context.Context, t *testing.T, s *Stack, o *outside, roots string) *clienttest.Daemon {
+	t.Helper()
+	document := filepath.Join(root, "docs", "install.md")
+	commands, err := doccheck.Commands(document, "Docker Compose")
+	if err != nil || len(commands) != 2 || !strings.HasPrefix(commands[0], "git clone ") {
+		t.Fatalf("the commands for Docker Compose are %q, %v", commands, err)
+	}
+	setup := strings.NewReplacer("fairlead/scripts/", "scripts/", "mesh.example.com", publicName, "example.com", publicName).Replace(commands[1])
+	out, err := s.Run("sh", "-c", setup)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", setup, err, out)
+	}
+	wantText(t, out, "Console: https://localhost:", "ssh -L ", "Sign in with this API key")
+	device, err := doccheck.Commands(document, "Join two devices")
+	if err != nil || len(device) != 3 {
+		t.Fatalf("the commands for devices are %q, %v", device, err)
+	}
+	// The script prints the second command of the document, with the values of this server.
+	form := regexp.QuoteMeta(device[1])
+	form = strings.NewReplacer(regexp.QuoteMeta("https://mesh.example.com"), `(\S+)`, regexp.QuoteMeta(`"$KEY"`), `(\S+)`).Replace(form)
+	join := regexp.MustCompile(form).FindStringSubmatch(out)
+	if len(join) != 3 {
+		t.Fatalf("%q is missing in:\n%s", form, out)
+	}
+	first := o.join(ctx, o.host("first"), join[1], join[2], roots)
+	o.join(ctx, o.host("second"), join[1], join[2], roots)
+	ping(ctx, t, first, strings.TrimPrefix(device[2], "tailscale ping "), "via ")
+	return first
 }
 
 // wantNoCertificate runs setup.sh while the authority does not respond. setup.sh starts everything,
