@@ -25,8 +25,8 @@ The server reads one YAML file: the file given by ` + "`--config`" + `, or else 
 ` + "`/etc/fairlead/config.yaml`" + `. Only the last of these may be missing: the server then uses environment variables alone. Start from
 [config.example.yaml](../deploy/config.example.yaml). After a change, run ` + "`fairlead config check`" + ` and restart the server.
 
-**Nesting.** Write a key such as ` + "`log.level`" + ` as ` + "`level`" + ` inside the section ` + "`log`" + `. ` + "`null`" + ` means that the key is not set. So does
-an empty value, unless the key has a default. In that case, an empty value is an error.
+**Nesting.** Write a key such as ` + "`log.level`" + ` as ` + "`level`" + ` inside the section ` + "`log`" + `. ` + "`null`" + ` means that the key is not set. An empty value
+means the same if the key has no default. If it has one, an empty value is an error.
 
 **Environment variables.** Every key has a variable that overrides the file: ` + "`FAIRLEAD_`" + ` and the key in upper case, with ` + "`_`" + `
 for ` + "`.`" + `. For example, ` + "`FAIRLEAD_LOG_LEVEL`" + ` overrides ` + "`log.level`" + `. To read a value from a file, add the suffix ` + "`_FILE`" + `:
