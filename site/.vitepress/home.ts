@@ -20,7 +20,8 @@ export function home(): { tagline: string; markdown: string } {
   const tagline = oneLine(part(readme, "a first paragraph", /^# Fairlead\n\n([\s\S]+?)\n\n/));
   const picture = part(readme, "a picture", /^(!\[[^\]]+\]\(docs\/images\/[^)]+\))$/m);
   const demo = part(readme, "a section Demo", /^(## Demo\n[\s\S]+?)(?=^## )/m);
-  const features = [...readme.matchAll(/^- \*\*([^*]+)\*\*([\s\S]+?)(?=\n- |\n\n)/gm)].map(
+  const introduction = part(readme, "an introduction", /^([\s\S]+?)^## /m);
+  const features = [...introduction.matchAll(/^- \*\*([^*]+)\*\*([\s\S]+?)(?=\n- |\n\n)/gm)].map(
     ([, title = "", rest = ""]) => ({
       title: oneLine(title).replace(/\.$/, ""),
       details: oneLine(rest)

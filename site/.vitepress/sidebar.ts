@@ -22,8 +22,9 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
     text: "Get started",
     items: [
       to("How it works", "how-it-works.md"),
-      to("Demo and quick start", "../README.md#demo"),
+      to("Demo", "../README.md#demo"),
       to("Install", "install.md"),
+      to("Quick start without Docker", "quickstart.md"),
       to("Verify a download", "verify.md"),
       to("Join devices", "join.md"),
     ],
@@ -57,7 +58,12 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
   },
   {
     text: "Reference",
-    items: [to("Configuration", "configuration.md"), to("Command line", "cli.md"), to("Metrics", "metrics.md")],
+    items: [
+      to("Configuration", "configuration.md"),
+      to("Command line", "cli.md"),
+      to("Metrics", "metrics.md"),
+      to("Glossary", "glossary.md"),
+    ],
   },
   {
     text: "Background",
@@ -77,6 +83,7 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
   {
     text: "About",
     items: [
+      to("FAQ", "faq.md"),
       to("Comparison", "comparison.md"),
       to("Limitations", "limitations.md"),
       to("Support policy", "support.md"),
