@@ -96,7 +96,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"limits.connections", whole(&c.Limits.Connections, 0, 1_000_000), "0", none,
-			"Maximum number of open unauthenticated connections: those on which neither the machine key of a registered node nor an API key was used. Above the limit, the connection that has been idle longest is closed. `0` allows 20,000, or fewer if the process has few file descriptors or little memory: these connections may use half of the memory, at 32 KiB each, or 64 KiB if the server terminates TLS itself (`tls_cert_path`), but at least 1,000 are allowed. The memory is the smallest of `GOMEMLIMIT`, the cgroup limit and the machine's memory. With a `GOMEMLIMIT` of 450 MiB, as in the Compose stack, the limit is 7,200.",
+			"Maximum number of open unauthenticated connections: those on which neither the machine key of a registered node nor an API key was used. Above the limit, the connection that has been idle longest is closed. `0` allows 20,000, or fewer if the process has few file descriptors or little memory, but at least 1,000. These connections may use half of the memory. Each counts as 32 KiB, or 64 KiB if the server terminates TLS itself (`tls_cert_path`). The memory is the smallest of `GOMEMLIMIT`, the cgroup limit and the machine's memory. With a `GOMEMLIMIT` of 450 MiB, as in the Compose stack, the limit is 7,200.",
 		},
 		{
 			"limits.connections_per_network", whole(&c.Limits.ConnectionsPerNetwork, 1, 1_000_000), "6000", none,
