@@ -76,6 +76,7 @@ func reference() string {
 		keys         []key
 	}{
 		{"Server", "", serviceKeys(c)},
+		{"Certificate", "With these keys, the server obtains its certificate itself: see [operating.md](operating.md#tls).", acmeKeys(&c.ACME)},
 		{"Nodes and addresses", "A node is a device in your network. The server deletes an ephemeral node when it stays offline.", nodeKeys(c)},
 		{"Database", "", databaseKeys(&c.Database)},
 		{"Name resolution", "With MagicDNS, clients resolve node names themselves. Split DNS uses other nameservers for specific domains.", dnsKeys(&c.DNS)},
@@ -128,6 +129,11 @@ func code(s string) string {
 
 func TestReferenceIsUpToDate(t *testing.T) {
 	want := reference()
+	for _, k := range keysOf(&Config{}) {
+		if !strings.Contains(want, "\n| `"+k.path+"`") {
+			t.Errorf("the reference has no row for %s", k.path)
+		}
+	}
 	if *update {
 		if err := os.WriteFile(referenceFile, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
