@@ -34,7 +34,7 @@ func main() {
 // an architecture and a file, as in amd64=dist/fairlead.
 func run(kind, name, tag, version, revision, created, out string, programs []string) error {
 	if name == "" || tag == "" || out == "" || len(programs) == 0 {
-		return errors.New("usage: image -image server|console -name NAME -tag TAG -version V -revision COMMIT -created TIME -out FILE ARCH=BINARY...")
+		return errors.New("set -name, -tag, -out and at least one ARCH=BINARY; -help lists all flags")
 	}
 	when, err := time.Parse(time.RFC3339, created)
 	if err != nil {
