@@ -121,7 +121,8 @@ func TestImagesAreThoseOfTheDockerfile(t *testing.T) {
 			err := bash(`
 				# Debian's own client has BuildKit built in.
 				docker() { if [ -x /usr/bin/docker ]; then /usr/bin/docker "$@"; else command docker "$@"; fi; }
-				trap 'docker image rm --force "$OURS" "$THEIRS"' EXIT
+				# docker load creates a tag for each architecture.
+				trap 'docker image rm --force "${OURS%-*}-amd64" "${OURS%-*}-arm64" "$THEIRS" || true' EXIT
 				docker load --quiet --input "$DIR/new/fairlead-$IMAGE-$VERSION.oci.tar"
 				docker run --rm --network=none "$OURS" version | grep "v$VERSION"
 				mkdir "$OUT/context"
