@@ -39,6 +39,12 @@ export default defineConfig({
   },
   themeConfig: {
     logo: `data:image/svg+xml,${encodeURIComponent(mark)}`,
+    nav: [
+      { text: "Get started", link: "/how-it-works" },
+      { text: "Guides", link: "/policy" },
+      { text: "Operate", link: "/operating" },
+      { text: "Reference", link: "/configuration" },
+    ],
     sidebar,
     outline: [2, 3],
     search: {

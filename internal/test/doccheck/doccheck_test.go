@@ -110,6 +110,21 @@ func TestDeadLinksAreFound(t *testing.T) {
 	}
 }
 
+// TestEveryPageIsInTheNavigation covers docs/ itself: the pages of docs/adr and docs/runbook are listed by
+// the site.
+func TestEveryPageIsInTheNavigation(t *testing.T) {
+	const sidebar = "site/.vitepress/sidebar.ts"
+	entries, err := os.ReadFile(path.Join(root, sidebar))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range documents(t) {
+		if path.Dir(name) == "docs" && !strings.Contains(string(entries), `"`+path.Base(name)+`"`) {
+			t.Errorf("%s has no entry in %s", name, sidebar)
+		}
+	}
+}
+
 // badTabs returns groups of tabs that the documentation site cannot build, or that do not read well elsewhere.
 // CONTRIBUTING.md describes the convention.
 func badTabs(text string) (found []string) {

@@ -27,18 +27,40 @@ type reference struct {
 	loads bool
 }
 
-// page is what a page contains and refers to.
+// page is what a page contains and refers to. Wrong are headings whose anchor is not the one on GitHub.
 type page struct {
-	ids        []string
+	ids, wrong []string
 	references []reference
 	policy     string
 }
 
 var (
+	heading = regexp.MustCompile(`^h[1-6]$`)
+	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	counted = regexp.MustCompile(`-\d+$`) // of headings with the same text
 	inStyle = regexp.MustCompile(`url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)`)
 	// policyNames are directives that must be in a page's content policy, so that the browser itself refuses other hosts.
 	policyNames = []string{"default-src 'none'", "connect-src 'self'", "font-src 'self'"}
 )
+
+// headingText returns the text of a heading, without the link to itself that the site adds.
+func headingText(n *html.Node) (text string) {
+	for c := range n.ChildNodes() {
+		switch {
+		case c.Type == html.TextNode:
+			text += c.Data
+		case slices.Contains(c.Attr, html.Attribute{Key: "class", Val: "header-anchor"}):
+		default:
+			text += headingText(c)
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+// slug returns the anchor that GitHub gives to a heading, as doccheck does.
+func slug(title string) string {
+	return strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
+}
 
 func readPage(text string) (page, error) {
 	top, err := html.Parse(strings.NewReader(text))
@@ -56,6 +78,9 @@ func readPage(text string) (page, error) {
 		}
 		if id := attributes["id"]; id != "" {
 			p.ids = append(p.ids, id)
+			if want := slug(headingText(n)); heading.MatchString(n.Data) && counted.ReplaceAllString(id, "") != counted.ReplaceAllString(want, "") {
+				p.wrong = append(p.wrong, fmt.Sprintf("the heading %s is %s on GitHub", id, want))
+			}
 		}
 		if strings.EqualFold(attributes["http-equiv"], "Content-Security-Policy") {
 			p.policy = attributes["content"]
@@ -102,6 +127,9 @@ func problems(files fs.FS) (found []string, pages map[string]page, err error) {
 		}
 		if strings.Contains(p.policy, "//") || strings.Contains(p.policy, "*") {
 			found = append(found, name+": its content policy allows other hosts")
+		}
+		for _, w := range p.wrong {
+			found = append(found, name+": "+w)
 		}
 		for _, r := range p.references {
 			if problem := check(files, pages, name, r); problem != "" {
@@ -185,15 +213,16 @@ func TestSite(t *testing.T) {
 func TestProblemsAreFound(t *testing.T) {
 	const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; connect-src 'self'; font-src 'self'">`
 	files := fstest.MapFS{
-		"index.html": {Data: []byte(policy + `<h1 id="top">x</h1><a href="#top">x</a><a href="#gone">x</a><a href="/d/">x</a><a href="/d/b.html#é">x</a>
+		"index.html": {Data: []byte(policy + `<h1 id="top">Top</h1><a href="#top">x</a><a href="#gone">x</a><a href="/d/">x</a><a href="/d/b.html#é">x</a>
 			<a href="d/c.html">x</a><a href="https://example.com">x</a><img src="https://example.com/x.png"><img src="data:,"><img style="background: url('//example.com/y')">`)},
 		"d/index.html": {Data: []byte(policy + `<a href="b.html#here">x</a><a href="../index.html#top">x</a><script src="/gone.js"></script>`)},
-		"d/b.html":     {Data: []byte(`<meta http-equiv="Content-Security-Policy" content="default-src 'none' https://example.com; connect-src 'self'"><p id="here">`)},
+		"d/b.html":     {Data: []byte(`<meta http-equiv="Content-Security-Policy" content="default-src 'none' https://example.com; connect-src 'self'"><p id="here"><h2 id="a-b">A: B <a class="header-anchor">#</a></h2><h3 id="a-b-1">A b</h3><h3 id="a_b">A <code>b</code></h3>`)},
 		"style.css":    {Data: []byte(`a { background: url(d/b.html) } @import "https://example.com/z.css"`)},
 	}
 	want := []string{
 		`d/b.html: its content policy allows other hosts`,
 		`d/b.html: its content policy lacks "font-src 'self'"`,
+		"d/b.html: the heading a_b is a-b on GitHub",
 		"d/index.html: there is no /gone.js",
 		"index.html: loads //example.com/y",
 		"index.html: loads https://example.com/x.png",
