@@ -34,6 +34,7 @@ export default defineConfig({
   markdown: {
     anchor: { slugify: slug },
     config: extend,
+    theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
     // Nearest relatives of languages that the highlighter does not know.
     languageAlias: { caddyfile: "nginx", haproxy: "nginx", hujson: "jsonc" },
   },

@@ -67,7 +67,6 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
   },
   {
     text: "Background",
-    collapsed: true,
     items: [
       to("Architecture", "ARCHITECTURE.md"),
       to("Client protocol", "protocol.md"),
