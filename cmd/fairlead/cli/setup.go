@@ -28,6 +28,7 @@ const (
 	installedFile = "/usr/bin/fairlead"
 	packagedUnit  = "/usr/lib/systemd/system/fairlead.service"
 	ownUnit       = "/etc/systemd/system/fairlead.service"
+	portDropIn    = ownUnit + ".d/port.conf"
 
 	startLimit       = time.Minute
 	certificateLimit = 150 * time.Second // longer than one attempt of the server
@@ -124,7 +125,7 @@ func (t *tool) install(ctx context.Context, i installation) error {
 	}
 	if write {
 		t.note("Writing %s", config.DefaultFile)
-		if err := i.writeConfig(); err != nil {
+		if err := errors.Join(i.writeConfig(), allowPort443()); err != nil {
 			return err
 		}
 	} else {
@@ -245,6 +246,15 @@ func (i *installation) writeConfig() error {
 		return errors.Join(err, os.Remove(draft))
 	}
 	return os.Rename(draft, config.DefaultFile)
+}
+
+// allowPort443 changes the sandbox of the service, which by default has no capabilities.
+func allowPort443() error {
+	if err := os.MkdirAll(filepath.Dir(portDropIn), 0o755); err != nil {
+		return err
+	}
+	const text = "# Created by fairlead setup, for port 443.\n[Service]\nCapabilityBoundingSet=CAP_NET_BIND_SERVICE\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n"
+	return replaceFile(portDropIn, []byte(text), 0o644, 0)
 }
 
 // awaitServer waits until the server is healthy and has a certificate.
