@@ -6,7 +6,8 @@ import { root } from "./markdown";
 const oneLine = (text: string) =>
   text
     .replace(/\s+/g, " ")
-    .replace(/\*([^*]+)\*/g, "$1")
+    .replace(/\[([^\]]+)\]\([^)]*\)/g, "$1")
+    .replace(/[*`]([^*`]+)[*`]/g, "$1")
     .trim();
 
 function part(readme: string, what: string, pattern: RegExp): string {
