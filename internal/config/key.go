@@ -154,7 +154,7 @@ func nodeKeys(c *Config) []key {
 		},
 		{
 			"node_update_check_interval", duration(&c.NodeUpdateCheckInterval, time.Second, time.Hour), "10s", none,
-			"How often the server checks for expired nodes, inactive ephemeral nodes and lost connections; 1s to 1h.",
+			"Interval between checks for expired nodes, inactive ephemeral nodes and lost connections, from 1s to 1h.",
 		},
 	}
 }
@@ -277,7 +277,7 @@ func derpKeys(d *DERP) []key {
 		},
 		{
 			"derp.update_frequency", duration(&d.UpdateFrequency, time.Minute, 0), "24h", none,
-			"How often relay maps are reloaded; at least a minute.",
+			"Interval between reloads of relay maps, at least one minute.",
 		},
 		{
 			server + "enabled", boolean(&d.Server.Enabled), "", none,
