@@ -192,6 +192,24 @@ func TestCertificateIsIssuedByAnAuthority(t *testing.T) {
 			again.stop(t)
 		})
 	}
+	// The file cannot be replaced, as if the disk were full. Authorities issue only a few certificates for one name.
+	t.Run("not stored", func(t *testing.T) {
+		cache := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(cache, acmeHost, "directory"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, onSQLite(t).with("server_url", "https://"+acmeHost, "listen_addr", a.ip+":8443", "acme_url", a.directory,
+			"tls_letsencrypt_hostname", acmeHost, "tls_letsencrypt_challenge_type", "TLS-ALPN-01", "tls_letsencrypt_cache_dir", cache), trusting, "serve")
+		p.awaitReady(t)
+		eventually(t, func() error { return p.logged("certificate issued") })
+		if err := p.logged("certificate not stored, the next start will request another"); err != nil {
+			t.Error(err)
+		}
+		if _, err := getTrusting(t, roots, "https://"+acmeHost+"/health", p.api); err != nil {
+			t.Error(err)
+		}
+		p.stop(t)
+	})
 }
 
 // A server must start, and say what is wrong, while the authority cannot reach it.

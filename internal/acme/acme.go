@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,20 +64,27 @@ func New(c Config) *Issuer {
 	return &Issuer{Config: c, tokens: map[string]string{}}
 }
 
-// Load returns the stored certificate. The error is fs.ErrNotExist if there is none.
+// ErrNotStored means that a certificate was issued, but could not be written to the disk.
+var ErrNotStored = errors.New("cannot store the certificate")
+
+// Load returns the stored certificate, even an expired one. The error is fs.ErrNotExist if there is none.
 func (i *Issuer) Load() (*tls.Certificate, error) {
 	text, err := os.ReadFile(i.certificateFile())
 	if err != nil {
 		return nil, err
 	}
 	pair, err := tls.X509KeyPair(text, text)
+	if err == nil {
+		err = pair.Leaf.VerifyHostname(i.Host)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", i.certificateFile(), err)
 	}
 	return &pair, nil
 }
 
-// Obtain requests a certificate and stores it.
+// Obtain requests a certificate and stores it. With ErrNotStored, it also returns the certificate: authorities issue only
+// a few for one name, so it must not be wasted.
 func (i *Issuer) Obtain(ctx context.Context) (*tls.Certificate, error) {
 	if err := os.MkdirAll(i.Dir, 0o700); err != nil {
 		return nil, err
@@ -97,8 +105,8 @@ func (i *Issuer) Obtain(ctx context.Context) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot order a certificate: %w", err)
 	}
-	for _, url := range order.AuthzURLs {
-		if err := i.prove(ctx, client, url); err != nil {
+	for _, authorization := range order.AuthzURLs {
+		if err := i.prove(ctx, client, authorization); err != nil {
 			return nil, err
 		}
 	}
@@ -121,8 +129,8 @@ func (i *Issuer) register(ctx context.Context, client *acme.Client) error {
 }
 
 // prove lets the authority check that this server has the name.
-func (i *Issuer) prove(ctx context.Context, client *acme.Client, url string) error {
-	auth, err := client.GetAuthorization(ctx, url)
+func (i *Issuer) prove(ctx context.Context, client *acme.Client, authorization string) error {
+	auth, err := client.GetAuthorization(ctx, authorization)
 	if err != nil {
 		return fmt.Errorf("cannot read the authority's challenges: %w", err)
 	}
@@ -133,10 +141,10 @@ func (i *Issuer) prove(ctx context.Context, client *acme.Client, url string) err
 	if challenge == nil {
 		return errors.New("the certificate authority offers neither tls-alpn-01 nor http-01 challenges, and no others are supported")
 	}
+	defer i.forget()
 	if err := i.respond(client, challenge); err != nil {
 		return err
 	}
-	defer i.forget()
 	if _, err := client.Accept(ctx, challenge); err != nil {
 		return fmt.Errorf("cannot accept the challenge: %w", err)
 	}
@@ -219,7 +227,10 @@ func (i *Issuer) finish(ctx context.Context, client *acme.Client, order *acme.Or
 	if err := pair.Leaf.VerifyHostname(i.Host); err != nil {
 		return nil, err
 	}
-	return &pair, write(i.certificateFile(), text)
+	if err := write(i.certificateFile(), text); err != nil {
+		return &pair, fmt.Errorf("%w: %w", ErrNotStored, err)
+	}
+	return &pair, nil
 }
 
 // fetch sends the request and waits for the certificate. CreateOrderCert cannot wait by itself if the response does not
@@ -265,8 +276,9 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "use HTTPS", http.StatusBadRequest)
 		return
 	}
-	// Not the Host header, which a stranger chooses.
-	http.Redirect(w, r, "https://"+i.Host+r.URL.RequestURI(), http.StatusFound)
+	// Not the Host header, which a stranger chooses. Not the URL as a whole: after "GET http:@other", it would change the host.
+	to := url.URL{Scheme: "https", Host: i.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
+	http.Redirect(w, r, to.String(), http.StatusFound)
 }
 
 func (i *Issuer) certificateFile() string { return filepath.Join(i.Dir, i.Host) }
@@ -319,5 +331,12 @@ func write(file string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	return os.Rename(temporary, file)
+	if err := os.Rename(temporary, file); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -18,6 +18,9 @@ const (
 	// obtainTimeout limits one attempt, and obtainRetry is the time between two. Let's Encrypt allows five failures an hour.
 	obtainTimeout = 2 * time.Minute
 	obtainRetry   = 15 * time.Minute
+	// renewalPause is the part of its lifetime for which a new certificate is not renewed, even if it seems to expire soon, for
+	// example because the clock is wrong: one thirtieth. Let's Encrypt issues five certificates a week for the same name.
+	renewalPause = 30
 )
 
 // issued is a certificate that an ACME authority issues. It is renewed when a third of its lifetime is left.
@@ -92,8 +95,12 @@ func (c *issued) obtain(ctx context.Context, now time.Time) {
 	c.next = now.Add(obtainRetry)
 	c.log.Info("requesting a certificate", "hostname", c.issuer.Host, "authority", c.issuer.Directory)
 	pair, err := c.issuer.Obtain(ctx)
+	if errors.Is(err, acme.ErrNotStored) {
+		c.log.Error("certificate not stored, the next start will request another", "error", oneLine(err))
+		err = nil
+	}
 	if err == nil {
-		err = c.use(pair)
+		err = c.accept(pair, now)
 	}
 	if err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) {
@@ -104,8 +111,17 @@ func (c *issued) obtain(ctx context.Context, now time.Time) {
 		c.log.Error("no certificate was issued", "hostname", c.issuer.Host, "error", reason, "retry", c.next)
 		return
 	}
-	c.failed.Store(nil)
 	c.log.Info("certificate issued", "hostname", c.issuer.Host, "expires", c.current.Load().until)
+}
+
+// accept puts a new certificate to use.
+func (c *issued) accept(pair *tls.Certificate, now time.Time) error {
+	if err := c.use(pair); err != nil {
+		return err
+	}
+	c.failed.Store(nil)
+	c.next = now.Add(max(obtainRetry, pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)/renewalPause))
+	return nil
 }
 
 func (c *issued) warnings(now time.Time) []string {

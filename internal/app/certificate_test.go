@@ -194,3 +194,25 @@ func TestHealthSaysWhyThereIsNoCertificate(t *testing.T) {
 	c.current.Store(&loaded{begins: now, until: now.Add(90 * 24 * time.Hour)})
 	want("")
 }
+
+// A clock that is wrong, or an issuer that expires soon, must not use up the certificates that an authority issues in a week.
+func TestNewCertificateIsNotRenewedAtOnce(t *testing.T) {
+	for lifetime, pause := range map[time.Duration]time.Duration{90 * 24 * time.Hour: 3 * 24 * time.Hour, time.Hour: 15 * time.Minute} {
+		certPath, keyPath := writeCertificate(t, t.TempDir(), 1, lifetime)
+		pair, err := tls.LoadX509KeyPair(certPath, keyPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newIssued(acme.New(acme.Config{Dir: t.TempDir(), Host: "mesh.example.org"}), slog.New(slog.DiscardHandler))
+		now := pair.Leaf.NotAfter
+		if !c.due(now) {
+			t.Error("a missing certificate is not requested")
+		}
+		if err := c.accept(&pair, now); err != nil {
+			t.Fatal(err)
+		}
+		if early, late := c.due(now.Add(pause-time.Second)), c.due(now.Add(pause)); early || !late {
+			t.Errorf("lifetime %v: due before %v is %v, then %v", lifetime, pause, early, late)
+		}
+	}
+}
