@@ -239,7 +239,7 @@ func acmeKeys(a *ACME) []key {
 		},
 		{
 			"tls_letsencrypt_challenge_type", oneOf(&a.Challenge, ChallengeHTTP, ChallengeTLS), ChallengeHTTP, none,
-			"How the authority checks that this server has the hostname: `HTTP-01` connects to port 80, which must lead to `tls_letsencrypt_listen`; `TLS-ALPN-01` connects to port 443, which must lead to `listen_addr`.",
+			"How the authority checks that this server has the hostname. With `HTTP-01`, connections to port 80 must reach `tls_letsencrypt_listen`. With `TLS-ALPN-01`, connections to port 443 must reach `listen_addr`.",
 		},
 		{
 			"tls_letsencrypt_listen", scalar(&a.Listen, "host:port", parseHTTPListener), "0.0.0.0:80", none,
