@@ -37,8 +37,10 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  \033[1m%-11s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: dev demo
-demo: build clients ## run the demo of compose.yaml without Docker: server, console and three Tailscale clients, until Ctrl-C
-	PATH="$(CURDIR)/dist:$${XDG_CACHE_HOME:-$$HOME/.cache}/fairlead-clients/v1.102.5:$$PATH" deploy/demo/local.sh
+demo: build ## run the demo of compose.yaml without Docker: server, console and three Tailscale clients, until Ctrl-C
+	@echo "Building the Tailscale clients, which takes some minutes the first time"
+	@$(MAKE) --no-print-directory --silent clients
+	@PATH="$(CURDIR)/dist:$${XDG_CACHE_HOME:-$$HOME/.cache}/fairlead-clients/v1.102.5:$$PATH" deploy/demo/local.sh
 
 dev: build ## run a server on SQLite, with all its files in dist/dev
 	@mkdir -p dist/dev

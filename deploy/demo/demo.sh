@@ -50,10 +50,10 @@ laptop (alice), website (tag:web) and database (tag:db).
 The policy lets alice reach the website, but not the database:
 
   $on laptop tailscale ping website
-  $on laptop tailscale ping database    # fails: laptop does not even see it
+  $on laptop tailscale ping database    # fails with "no such host": laptop cannot even see it
 
-Sign in to the console, open Policy, uncomment the last rule, look at its effect and save it.
-Then ping the database again: the change is there at once.
+Sign in to the console, open Policy, uncomment the last rule and look at its effect. Save it, or
+choose "Try for 5 minutes". Then ping the database again: the change applies immediately.
 
 To remove the demo:
 
@@ -71,7 +71,7 @@ device() {
   TS_NO_LOGS_NO_SUPPORT=true TS_DEBUG_USE_DERP_HTTP=1 tailscaled --tun=userspace-networking --port=0 \
     --statedir="$state" --socket="$socket" >"$state/log" 2>&1 &
   daemon=$!
-  trap 'kill "$daemon"' TERM INT
+  trap 'kill "$daemon" 2>/dev/null' TERM INT
   await test -S "$socket"
   if [ ! -e "$state/joined" ]; then
     tailscale --socket="$socket" up --login-server="$SERVER_URL" --auth-key="file:$keys/$1.key" --hostname="$1" --timeout=2m

@@ -205,7 +205,21 @@ func (t *tool) ownConfig() (*config.Config, error) {
 	if t.server != "" {
 		return nil, wrongUsage("this command opens the database directly; run it on the server's machine, without --server")
 	}
+	t.warnOfOverrides()
 	return config.Load(t.configFile, t.Environ)
+}
+
+// warnOfOverrides names the variables that select another database than the file in --config. They are easily forgotten
+// in a shell, and the database that they select may be the one in production.
+func (t *tool) warnOfOverrides() {
+	if t.configFile == "" {
+		return
+	}
+	for _, entry := range t.Environ {
+		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "FAIRLEAD_DATABASE_") && value != "" {
+			t.note("Warning: %s in the environment overrides %s", name, t.configFile)
+		}
+	}
 }
 
 func databaseOf(c *config.Config) backup.Database {

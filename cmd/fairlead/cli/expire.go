@@ -95,8 +95,9 @@ func (t *tool) nodesExpire() *cobra.Command {
 and addresses. Nodes that have already expired are skipped and counted.
 
 --at and --never change when nodes expire. An expired node whose new expiry is
-in the future regains access immediately. "--all --never" therefore reactivates
-all expired nodes and disables expiry for every node.
+in the future regains access immediately, unless somebody has started to log in
+on it again: then approve that login. "--all --never" therefore reactivates all
+expired nodes and disables expiry for every node.
 
 ` + nodeForms,
 		Example: `  fairlead nodes expire alices-laptop 100.64.0.7

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,6 +56,9 @@ existing key file is kept with ".replaced" appended to its name.`,
 			done()
 			if err != nil {
 				return err
+			}
+			if _, err := os.Stat(c.Noise.PrivateKeyPath); errors.Is(err, fs.ErrNotExist) && c.SecretsKeyFile == "" {
+				t.note("Warning: the backup contains no keys. Before you start the server, copy the old server's noise.private_key_path to %s", c.Noise.PrivateKeyPath)
 			}
 			return t.show(backupResult{args[0], s}, fmt.Sprintf("Restored into %s: %s\n", to.Database, holds(s)))
 		},
