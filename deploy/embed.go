@@ -7,3 +7,8 @@ import _ "embed"
 //
 //go:embed fairlead.service
 var ServerUnit []byte
+
+// ExampleConfig is the configuration that packages install. A server that uses it has not been configured yet.
+//
+//go:embed config.example.yaml
+var ExampleConfig []byte

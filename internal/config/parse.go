@@ -108,6 +108,9 @@ func parseHostPort(s string) (string, error) {
 	return s, nil
 }
 
+// ParseDomain returns a domain in the form that the configuration has.
+func ParseDomain(s string) (string, error) { return mesh.ParseDomain(s) }
+
 // parseHTTPListener also accepts Headscale's default, ":http".
 func parseHTTPListener(s string) (string, error) {
 	if host, ok := strings.CutSuffix(s, ":http"); ok {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/template"
 	"time"
 
@@ -63,9 +64,15 @@ installs the service. You can run it again: it keeps an existing configuration.`
   sudo fairlead setup --domain mesh.example.com --cert mesh.pem --key mesh.key`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// The service does not see this environment, which may name another server or configuration.
+			t.Environ = nil
+			if err := i.normalise(); err != nil {
+				return err
+			}
 			if err := i.check(t); err != nil {
 				return err
 			}
+			syscall.Umask(0o022) // the service must be able to enter directories
 			if err := t.install(cmd.Context(), i); err != nil {
 				return err
 			}
@@ -85,19 +92,20 @@ installs the service. You can run it again: it keeps an existing configuration.`
 	return cmd
 }
 
-func (i *installation) check(t *tool) error {
+// normalise checks the flags, and changes them to the form that the configuration has.
+func (i *installation) normalise() error {
 	switch {
 	case i.Domain == "":
 		return wrongUsage("missing flag: use --domain")
 	case (i.Cert == "") != (i.Key == ""):
 		return wrongUsage("--cert and --key must be used together")
-	case t.configFile != "" || t.server != "":
-		return wrongUsage("setup always uses %s and the local server: remove --config and --server", config.DefaultFile)
-	case os.Geteuid() != 0:
-		return errors.New("permission denied: run this command as root, with sudo")
 	}
-	if _, err := os.Stat("/run/systemd/system"); err != nil {
-		return errors.New("systemd is not running on this machine: write a configuration, and start the server with fairlead serve")
+	for flag, domain := range map[string]*string{"--domain": &i.Domain, "--base-domain": &i.BaseDomain} {
+		parsed, err := config.ParseDomain(*domain)
+		if err != nil {
+			return wrongUsage("invalid %s %q: %w", flag, *domain, err)
+		}
+		*domain = parsed
 	}
 	for _, file := range []*string{&i.Cert, &i.Key} {
 		if *file == "" {
@@ -112,9 +120,23 @@ func (i *installation) check(t *tool) error {
 	return nil
 }
 
+// check checks that setup can run here.
+func (i *installation) check(t *tool) error {
+	switch {
+	case t.configFile != "" || t.server != "" || t.apiKey != "":
+		return wrongUsage("setup always uses %s and the local server: remove --config, --server and --api-key", config.DefaultFile)
+	case os.Geteuid() != 0:
+		return errors.New("permission denied: run this command as root, with sudo")
+	}
+	if _, err := os.Stat("/run/systemd/system"); err != nil {
+		return errors.New("systemd is not running on this machine: write a configuration, and start the server with fairlead serve")
+	}
+	return nil
+}
+
 // install writes what is missing, and starts the service.
 func (t *tool) install(ctx context.Context, i installation) error {
-	write, err := i.needsConfig(t.Environ)
+	write, err := i.needsConfig(config.DefaultFile)
 	if err != nil {
 		return err
 	}
@@ -125,7 +147,11 @@ func (t *tool) install(ctx context.Context, i installation) error {
 	}
 	if write {
 		t.note("Writing %s", config.DefaultFile)
-		if err := errors.Join(i.writeConfig(), allowPort443()); err != nil {
+		// The configuration comes last: if this is interrupted, the next run writes both.
+		if err := allowPort443(); err != nil {
+			return err
+		}
+		if err := i.writeConfig(); err != nil {
 			return err
 		}
 	} else {
@@ -141,12 +167,17 @@ func (t *tool) install(ctx context.Context, i installation) error {
 	return t.awaitServer(ctx, i)
 }
 
-// needsConfig reports whether the configuration is missing or still the example from the package.
-func (i *installation) needsConfig(environ []string) (bool, error) {
-	if _, err := os.Stat(config.DefaultFile); errors.Is(err, fs.ErrNotExist) {
+// needsConfig reports whether the configuration is missing or still the example from the package. It returns an error if an
+// existing configuration contradicts the flags.
+func (i *installation) needsConfig(file string) (bool, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(text, deploy.ExampleConfig) {
 		return true, nil
 	}
-	c, err := config.Load(config.DefaultFile, environ)
+	if err != nil {
+		return false, err
+	}
+	c, err := config.Load(file, nil)
 	if err != nil {
 		return false, err
 	}
@@ -155,10 +186,10 @@ func (i *installation) needsConfig(environ []string) (bool, error) {
 		return false, err
 	}
 	switch {
-	case u.Hostname() == "mesh.example.com" && !c.ServesTLS():
-		return true, nil
 	case !strings.EqualFold(u.Hostname(), i.Domain):
-		return false, fmt.Errorf("%s is the configuration of %s: edit it, or remove it to start over", config.DefaultFile, u.Hostname())
+		return false, fmt.Errorf("%s is the configuration of %s: edit it, or remove it to start over", file, u.Hostname())
+	case i.Cert != "" && (c.TLSCertPath != i.Cert || c.TLSKeyPath != i.Key):
+		return false, fmt.Errorf("%s does not use this certificate: set tls_cert_path and tls_key_path there, or remove it to start over", file)
 	}
 	return false, nil
 }
@@ -176,7 +207,7 @@ func (t *tool) installBinary(ctx context.Context) error {
 		return err
 	}
 	if own != installedFile {
-		text, err := os.ReadFile(own)
+		text, err := os.ReadFile("/proc/self/exe") // even if the file was replaced meanwhile
 		if err != nil {
 			return err
 		}
@@ -192,13 +223,13 @@ const newConfig = `# Configuration of the Fairlead server, created by fairlead s
 server_url: https://{{.Domain}}
 listen_addr: :443
 {{- if .Cert}}
-tls_cert_path: {{.Cert}}
-tls_key_path: {{.Key}}
+tls_cert_path: {{printf "%q" .Cert}}
+tls_key_path: {{printf "%q" .Key}}
 {{- else}}
 tls_letsencrypt_hostname: {{.Domain}}
 tls_letsencrypt_challenge_type: TLS-ALPN-01
 {{- if .Email}}
-acme_email: {{.Email}}
+acme_email: {{printf "%q" .Email}}
 {{- end}}
 {{- end}}
 
@@ -217,6 +248,12 @@ derp:
     enabled: true
 `
 
+func (i *installation) render() ([]byte, error) {
+	var text bytes.Buffer
+	err := template.Must(template.New("").Parse(newConfig)).Execute(&text, i)
+	return text.Bytes(), err
+}
+
 // writeConfig checks the configuration before it replaces a file.
 func (i *installation) writeConfig() error {
 	group, err := user.LookupGroup(serviceUser)
@@ -227,15 +264,15 @@ func (i *installation) writeConfig() error {
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	if err := template.Must(template.New("").Parse(newConfig)).Execute(&text, i); err != nil {
+	text, err := i.render()
+	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(config.DefaultFile), 0o755); err != nil {
 		return err
 	}
 	draft := config.DefaultFile + ".draft"
-	if err := replaceFile(draft, text.Bytes(), 0o640, gid); err != nil {
+	if err := replaceFile(draft, text, 0o640, gid); err != nil {
 		return err
 	}
 	c, err := config.Load(draft, nil)
@@ -309,7 +346,7 @@ func (t *tool) firstAccess(ctx context.Context, i installation) error {
 		return err
 	}
 	if len(users.Users) > 0 {
-		_, err = fmt.Fprintf(t.Stdout, "Fairlead is running at https://%s\nAdd a device: fairlead preauthkeys create --user %s\n", i.Domain, users.Users[0].Name)
+		_, err = fmt.Fprintf(t.Stdout, "Fairlead is running at https://%s\nCreate a key for the console: fairlead apikeys create --expiration 90d\nAdd a device: fairlead preauthkeys create --user %s\n", i.Domain, users.Users[0].Name)
 		return err
 	}
 	if _, err := decode[apiclient.UserResult](answer(client.CreateUser(ctx, apiclient.UserCreation{Name: i.user}))); err != nil {

@@ -34,7 +34,7 @@ func TestSetupStartsTheServerOfAPackage(t *testing.T) {
 	t.Parallel()
 	m := startSystemd(t)
 	m.sh(newCertificate + "; dpkg --install " + newDeb)
-	checkSetup(t, m, setupOf(t, "Package"))
+	checkSetup(t, m, "", setupOf(t, "Package"))
 	m.says("ls /etc/systemd/system/fairlead.service 2>/dev/null || echo none", "none")
 }
 
@@ -42,15 +42,17 @@ func TestSetupInstallsABinary(t *testing.T) {
 	t.Parallel()
 	m := startSystemd(t)
 	m.sh(newCertificate + "; mkdir -p ~/go/bin; tar -xzf /packages/new/fairlead-" + newer + "-linux-*64.tar.gz -C ~/go/bin --strip-components=1")
-	checkSetup(t, m, setupOf(t, "Binary"))
+	// The settings of a careful administrator, who also uses another server.
+	checkSetup(t, m, "umask 077; export FAIRLEAD_CLI_SERVER=http://127.0.0.1:1 FAIRLEAD_CONFIG=/etc/other.yaml; ", setupOf(t, "Binary"))
+	m.says("stat -c '%U:%G %a' /etc/fairlead", "root:root 755")
 	m.says("stat -c '%U:%G %a' /usr/bin/fairlead /etc/systemd/system/fairlead.service", "root:root 755\nroot:root 644")
 	m.says("getent passwd fairlead | cut -d: -f6,7", "/var/lib/fairlead:/usr/sbin/nologin")
 }
 
-// checkSetup runs setup, and checks the server and what setup printed.
-func checkSetup(t *testing.T, m machine, setup string) {
+// checkSetup runs setup in a shell with these settings, and checks the server and what setup printed.
+func checkSetup(t *testing.T, m machine, settings, setup string) {
 	t.Helper()
-	first := m.sh(setup)
+	first := m.sh(settings + setup)
 	m.says("systemctl is-enabled fairlead; systemctl is-active fairlead", "enabled\nactive")
 	m.says("stat -c '%U:%G %a' /etc/fairlead/config.yaml", "root:fairlead 640")
 	const url = "https://mesh.test"
@@ -63,7 +65,7 @@ func checkSetup(t *testing.T, m machine, setup string) {
 		t.Errorf("the pre-auth keys are %s", got)
 	}
 
-	again := m.sh(setup)
+	again := m.sh(settings + setup)
 	if !strings.Contains(again, "Keeping /etc/fairlead/config.yaml") || !strings.Contains(again, "fairlead preauthkeys create --user alice") || strings.Contains(again, "API key") {
 		t.Errorf("setup prints, the second time:\n%s", again)
 	}
