@@ -137,7 +137,8 @@ func (c *issued) warnings(now time.Time) []string {
 	case text == "":
 		return nil
 	case failed != nil:
-		return []string{text + " and was not renewed: " + *failed}
+		// Strangers can read this, and the reason may contain addresses and paths. Without a certificate, only local callers can.
+		return []string{text + " and was not renewed; see the server log"}
 	}
 	return []string{text}
 }
