@@ -537,7 +537,7 @@ check_all() {
 
 # The first run creates a user, an API key and a pre-auth key, so that a device can join at once. Later runs only say how.
 say_what_next() {
-  local fairlead=("${compose[@]}" exec -T fairlead fairlead) publish port url console tunnel='' api_key key
+  local fairlead=("${compose[@]}" exec -T fairlead fairlead) publish port url console tunnel='' users api_key key
   publish=$(setting CONSOLE_PUBLISH 127.0.0.1:3001)
   port=${publish##*:} url=$(server_url)
   url=${url%:443}
@@ -549,7 +549,8 @@ say_what_next() {
     tunnel=" (first run on your computer: ssh -L $port:127.0.0.1:$port $domain)"
   fi
   [ "$mode" = prod ] || url+=", for this machine only"
-  if "${fairlead[@]}" users list --output=json </dev/null | grep '"name"' >/dev/null; then
+  users=$("${fairlead[@]}" users list --output=json </dev/null) # if this fails, there may be users: create nothing
+  if [[ $users == *'"name"'* ]]; then
     info "Fairlead is running at $url"
     info "console: $console$tunnel"
     info "to sign in to the console, create an API key: ${fairlead[*]} apikeys create --expiration 90d"
@@ -558,7 +559,8 @@ say_what_next() {
   fi
   "${fairlead[@]}" users create "${user:=admin}" </dev/null >/dev/null
   api_key=$("${fairlead[@]}" apikeys create --expiration 90d </dev/null)
-  key=$("${fairlead[@]}" preauthkeys create --user "$user" --reusable --expiration 24h 2>/dev/null </dev/null)
+  key=$("${fairlead[@]}" preauthkeys create --user "$user" --reusable --expiration 24h 2>/dev/null </dev/null) ||
+    die "no pre-auth key was created: run this script again, and follow its instructions"
   cat <<END
 
 Fairlead is running at $url
