@@ -6,6 +6,7 @@
 #   build.sh release DIR      the same, and archives, images, the Helm chart, SBOMs, checksums and provenance
 #   build.sh chart DIR        only the Helm chart
 #   build.sh version VERSION  print VERSION in the form that packages use
+#   build.sh rename DIR       rename the files in DIR as those of a release
 #
 # Environment: VERSION (as printed by git describe), COMMIT, BUILD_TIME, LDFLAGS, NFPM, and ARCHITECTURES (default amd64
 # and arm64). The provenance also names BUILDER, INVOCATION and BASE_IMAGES, if they are set.
@@ -114,10 +115,18 @@ chart() {
   packed $stage fairlead >"$out/fairlead-chart-$SEMANTIC_VERSION.tgz"
 }
 
-if [ "${1-}" = version ]; then
-  package_version "$2"
-  exit
-fi
+# rename DIR removes ~ from the names of files. GitHub would replace it, and the names would differ from those in SHA256SUMS.
+rename() {
+  local file
+  for file in "$1"/*; do
+    [[ ${file##*/} != *~* ]] || mv "$file" "$1/$(basename "$file" | tr '~' -)"
+  done
+}
+
+case ${1-} in
+  version) package_version "$2"; exit ;;
+  rename) rename "$2"; exit ;;
+esac
 
 : "${VERSION:?}" "${BUILD_TIME:?}"
 registry=ghcr.io/fairlead-mesh
@@ -152,6 +161,7 @@ done
 if [ "$1" = release ]; then
   images
   chart
+  rename "$out"
   (cd "$out" && sha256sum -- * >SHA256SUMS)
   # Not in SHA256SUMS, because it says who built the files, and they are the same whoever did.
   go run ./deploy/package/provenance -version "$VERSION" -commit "$COMMIT" -architectures "$architectures" \

@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
 # Prints the release notes of a tag: its section of CHANGELOG.md, with links that work outside the repository. Fails if the
-# first section is about another version. A release candidate has the notes of its release.
+# first section is about another version, or the tag has a form that build.sh does not expect. A release candidate has the
+# notes of its release.
 set -euo pipefail
 tag=${1:?usage: notes.sh TAG}
+if [[ ! $tag =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$ ]]; then
+  echo "notes.sh: $tag is not a version such as v1.2.3 or v1.2.3-rc.1" >&2
+  exit 1
+fi
 cd "$(dirname "$0")/../.."
 version=${tag#v}
 version=${version%%-*}

@@ -27,7 +27,7 @@ minisigned() {
 openpgp() {
   GNUPGHOME=$(mktemp -d)
   export GNUPGHOME
-  trap 'gpgconf --kill gpg-agent; rm -rf "$GNUPGHOME"' RETURN
+  trap 'gpgconf --kill gpg-agent || true; rm -rf "$GNUPGHOME"' EXIT # even if a command fails: it contains the key
   local gpg=(gpg --batch --quiet --yes --pinentry-mode loopback --passphrase-fd 0 --digest-algo SHA512) lists=$repository/apt/dists/stable
   "${gpg[@]}" --import "$OPENPGP_KEY_FILE" <<<"${OPENPGP_PASSWORD-}"
   "${gpg[@]}" --armor --detach-sign --output "$lists/Release.gpg" "$lists/Release" <<<"${OPENPGP_PASSWORD-}"

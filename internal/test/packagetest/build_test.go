@@ -163,6 +163,16 @@ func sums(t *testing.T, release string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
+// GitHub would replace ~, and SHA256SUMS would list files that nobody can download.
+func TestFilesOfAReleaseCandidateHaveNamesThatGitHubKeeps(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a~b")
+	err := bash(`mkdir "$TO"; touch "$TO"/fairlead_1.2.0~rc.1-1_amd64.deb "$TO"/SHA256SUMS; "$ROOT/deploy/package/build.sh" rename "$TO"
+		[ "$(cd "$TO" && echo *)" = "SHA256SUMS fairlead_1.2.0-rc.1-1_amd64.deb" ]`, "ROOT="+root, "TO="+dir, "LC_ALL=C")
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPackagesOrderVersionsAsWeDo(t *testing.T) {
 	versions := []string{"3f2a1b9", "v1.1.0", "v1.2.0-rc.1", "v1.2.0-rc.1-3-g0123abc", "v1.2.0-rc.2", "v1.2.0", "v1.2.0-14-g0123abc", "v1.2.0-14-g0123abc-dirty", "v1.2.1"}
 	var spelt []string

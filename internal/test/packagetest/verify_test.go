@@ -136,6 +136,40 @@ func TestReleaseWithoutKeysIsUnsigned(t *testing.T) {
 	}
 }
 
+// TestKeyIsRemovedWhenSigningFails signs a repository that does not exist.
+func TestKeyIsRemovedWhenSigningFails(t *testing.T) {
+	t.Parallel()
+	temporary := t.TempDir()
+	err := bash(`"$ROOT/deploy/package/sign.sh" "$DIR/new" /nonexistent`,
+		"ROOT="+root, "DIR="+built, "TMPDIR="+temporary, "OPENPGP_KEY_FILE="+built+"/keys/openpgp.key")
+	if err == nil {
+		t.Error("signed a repository that does not exist")
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestOnlySignedPackagesOfEarlierReleasesStay adds a file to a release, and then changes a package.
+func TestOnlySignedPackagesOfEarlierReleasesStay(t *testing.T) {
+	t.Parallel()
+	dir := copied(t)
+	earlier := `"$ROOT/deploy/package/earlier.sh" "$TO/new" "$TO/minisign.pub" "$TO/earlier"`
+	err := bash(`
+		echo other >"$TO/new/fairlead_9.9.9-1_amd64.deb"
+		`+earlier+`
+		[ "$(ls "$TO/earlier")" = "$(sed -nE 's/.*  (.*\.(deb|rpm))$/\1/p' "$TO/new/SHA256SUMS" | sort)" ]
+	`, "ROOT="+root, "TO="+dir, "LC_ALL=C")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, change := range []string{`for f in "$TO"/new/fairlead_*.deb; do echo more >>"$f"; done`, `rm "$TO/new/SHA256SUMS.minisig"`} {
+		if err := bash(change+"; "+earlier, "ROOT="+root, "TO="+dir); err == nil {
+			t.Errorf("accepted after %s", change)
+		}
+	}
+}
+
 func TestProvenanceNamesEveryFileAndTheBuild(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(built, "new", "fairlead-"+newer+".provenance.json"))
