@@ -127,7 +127,7 @@ func TestPageOfTheAPITellsWhichScopeOpensWhat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(page), "\n| scope | opens, below `/api/v1` |\n|---|---|\n")
+	_, table, _ := strings.Cut(string(page), "\n| scope | gives access to these paths below `/api/v1` |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	nouns := map[string]string{}
 	for line := range strings.Lines(table) {
