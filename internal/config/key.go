@@ -44,7 +44,7 @@ func serviceKeys(c *Config) []key {
 	return []key{
 		{
 			"server_url", scalar(&c.ServerURL, "a URL", parseServerURL), "", none,
-			"Public URL of the server, for clients; with TLS `https://<domain>:443`. Default: `http://localhost:<port of listen_addr>`, with a warning.",
+			"Public URL at which clients reach the server; with TLS, `https://<domain>:443`. Default: `http://localhost:<port of listen_addr>`, with a warning.",
 		},
 		{
 			"listen_addr", hostPort(&c.ListenAddr), "0.0.0.0:8080", none,
@@ -52,7 +52,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"replica_url", scalar(&c.ReplicaURL, "a URL", parseServerURL), "", none,
-			"URL at which other replicas reach this one, such as `http://10.0.0.11:8080`, if several replicas share a PostgreSQL database. Default: the address in `listen_addr`, or, if that means all addresses, the address from which this machine connects to the database.",
+			"URL at which other replicas reach this one, such as `http://10.0.0.11:8080`, if several replicas share a PostgreSQL database. Default: the address in `listen_addr`. If that means all addresses, such as `0.0.0.0`, the default is the address from which this machine connects to the database.",
 		},
 		{
 			"metrics_listen_addr", hostPort(&c.MetricsListenAddr), "127.0.0.1:9090", none,
@@ -64,7 +64,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"tls_cert_path", filePath(&c.TLSCertPath), "", none,
-			"Certificate chain for `listen_addr`, in PEM format; requires `tls_key_path`. Without both, the server speaks plain HTTP and a proxy terminates TLS.",
+			"Certificate chain for `listen_addr`, in PEM format; requires `tls_key_path`. Without both, the server uses plain HTTP, and a proxy must terminate TLS.",
 		},
 		{
 			"tls_key_path", filePath(&c.TLSKeyPath), "", none,
@@ -72,7 +72,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"trusted_proxies", list(&c.TrustedProxies, "addresses or ranges", parseProxy), "", none,
-			"Proxies whose `X-Forwarded-For` and `X-Real-IP` headers are trusted. From anyone else these headers are ignored, because they could be forged.",
+			"Proxies whose `X-Forwarded-For` and `X-Real-IP` headers are trusted. The server ignores these headers from other addresses, because they could be forged.",
 		},
 		{
 			"api_compat_version", scalar(&c.APICompatVersion, "a version", parseVersion), "0.28.0", shared,
@@ -84,23 +84,23 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"secrets_key_file", filePath(&c.SecretsKeyFile), "", none,
-			"File with the key that encrypts secrets stored in PostgreSQL; the same on every replica. Not used with SQLite.",
+			"File with the key that encrypts secrets stored in PostgreSQL. The key must be the same on every replica. Not used with SQLite.",
 		},
 		{
 			"policy.mode", oneOf(&c.Policy.Mode, "database", "file"), "", shared,
-			"Where the access policy is stored. Default: `file` if `policy.path` is set, otherwise `database`. `file` without a path means `database`, with a warning: without a policy all nodes can reach each other.",
+			"Where the access policy is stored. Default: `file` if `policy.path` is set, otherwise `database`. `file` without a path means `database`, with a warning, because all nodes can reach each other without a policy.",
 		},
 		{
 			"policy.path", filePath(&c.Policy.Path), "", none,
-			"Access policy file, for mode `file`. It is reloaded when it changes and on SIGHUP; an invalid policy is not applied.",
+			"Access policy file, for mode `file`. The server reloads the file when it changes and on SIGHUP. It does not apply an invalid policy.",
 		},
 		{
 			"limits.connections", whole(&c.Limits.Connections, 0, 1_000_000), "0", none,
-			"Maximum number of open unauthenticated connections: those on which neither the machine key of a registered node nor an API key was used. Above the limit, the connection that has been idle longest is closed. `0` allows 20,000, or fewer if the process has few file descriptors or little memory, but at least 1,000. These connections may use half of the memory. Each counts as 32 KiB, or 64 KiB if the server terminates TLS itself (`tls_cert_path`). The memory is the smallest of `GOMEMLIMIT`, the cgroup limit and the machine's memory. With a `GOMEMLIMIT` of 450 MiB, as in the Compose stack, the limit is 7,200.",
+			"Maximum number of open unauthenticated connections: those on which neither the machine key of a registered node nor an API key was used. Above the limit, the server closes the connection that has been idle longest. `0` allows 20,000, or fewer if the process has few file descriptors or little memory, but at least 1,000. These connections may use up to half of the memory. Each counts as 32 KiB, or 64 KiB if the server terminates TLS itself (`tls_cert_path`). The amount of memory is the smallest of `GOMEMLIMIT`, the cgroup limit and the machine's memory. With a `GOMEMLIMIT` of 450 MiB, as in the Compose stack, the limit is 7,200.",
 		},
 		{
 			"limits.connections_per_network", whole(&c.Limits.ConnectionsPerNetwork, 1, 1_000_000), "6000", none,
-			"The same limit per source network: an IPv4 address or an IPv6 /64. It always leaves 2,000 connections for other networks, or half of `limits.connections` if that is less. With the default, 5,000 nodes behind one address can reconnect at once if the server has 440 MiB of memory, or 875 MiB if it terminates TLS itself. Behind `trusted_proxies` the forwarded address counts.",
+			"Maximum number of open unauthenticated connections from one source network: an IPv4 address or an IPv6 /64. It always leaves 2,000 connections for other networks, or half of `limits.connections` if that is less. With the default, 5,000 nodes behind one address can reconnect at once if the server has 440 MiB of memory, or 875 MiB if it terminates TLS itself. Behind `trusted_proxies`, the forwarded address counts.",
 		},
 		{
 			"history.retention", duration(&c.History.Retention, 24*time.Hour, 0), "365d", shared,
@@ -150,7 +150,7 @@ func nodeKeys(c *Config) []key {
 		},
 		{
 			"node.ephemeral.inactivity_timeout", duration(&c.Node.Ephemeral.InactivityTimeout, time.Minute, 0), "30m", shared,
-			"How long an ephemeral node may be offline before it is deleted; at least a minute.",
+			"Time that an ephemeral node can be offline before it is deleted, at least one minute.",
 		},
 		{
 			"node_update_check_interval", duration(&c.NodeUpdateCheckInterval, time.Second, time.Hour), "10s", none,
@@ -164,17 +164,17 @@ func databaseKeys(d *Database) []key {
 	return []key{
 		{
 			"database.type", oneOf(&d.Type, "sqlite", "postgres"), "sqlite", none,
-			"`sqlite` for a single server, `postgres` for one or more replicas. Default: `postgres` if a `database.postgres` key is set, otherwise `sqlite`. Required if keys of both are set.",
+			"`sqlite` for a single server, `postgres` for one or more replicas. Default: `postgres` if a `database.postgres` key is set, otherwise `sqlite`. Required if keys of both types are set.",
 		},
 		{
 			"database.sqlite.path", filePath(&d.SQLite.Path), "/var/lib/fairlead/db.sqlite", none,
-			"Database file. Its directory must be writable too.",
+			"Database file. The server must also be able to write to its directory.",
 		},
 		{
 			pg + "host", list(&d.Postgres.Hosts, "host names", parsePostgresHost), "", none,
-			"Host name or address of the PostgreSQL server, a list of several, or the directory of its socket. Default: `localhost`.",
+			"Host name or address of the PostgreSQL server, a list of host names or addresses, or the directory of its socket. Default: `localhost`.",
 		},
-		{pg + "port", whole(&d.Postgres.Port, 1, 65535), "5432", none, "Port of the PostgreSQL server, the same on every host."},
+		{pg + "port", whole(&d.Postgres.Port, 1, 65535), "5432", none, "Port of the PostgreSQL server. It must be the same on every host."},
 		{pg + "name", text(&d.Postgres.Name), "fairlead", none, "Name of the database."},
 		{pg + "user", text(&d.Postgres.User), "fairlead", none, "PostgreSQL role."},
 		{
@@ -188,7 +188,7 @@ func databaseKeys(d *Database) []key {
 		{pg + "max_open_conns", whole(&d.Postgres.MaxOpenConns, 1, 1000), "10", none, "Maximum size of the connection pool."},
 		{
 			pg + "max_idle_conns", whole(&d.Postgres.MaxIdleConns, 0, 1000), "10", none,
-			"Maximum number of idle connections in the pool. A value above `max_open_conns` is reduced to it, with a warning.",
+			"Maximum number of idle connections in the pool. A value above `max_open_conns` is reduced to `max_open_conns`, with a warning.",
 		},
 		{
 			pg + "conn_max_idle_time_secs", seconds(&d.Postgres.ConnMaxIdleTime, 1, 604800), "3600", none,
@@ -205,11 +205,11 @@ func dnsKeys(d *DNS) []key {
 		},
 		{
 			"dns.base_domain", scalar(&d.BaseDomain, "a domain", parseBaseDomain), "", shared,
-			"Domain of node names. The host of `server_url` must not be in this domain, or clients would look for the server inside the mesh.",
+			"Domain of node names. The host of `server_url` must not be in this domain, because clients would then look for the server inside the mesh.",
 		},
 		{
 			"dns.nameservers.global", list(&d.Nameservers.Global, "IP addresses or https URLs", parseNameserver), "", shared,
-			"Nameservers that clients use for all names instead of their own.",
+			"Nameservers that clients use for all names, instead of their own nameservers.",
 		},
 		{
 			"dns.nameservers.split", perDomain(&d.Nameservers.Split), "", shared,
@@ -217,7 +217,7 @@ func dnsKeys(d *DNS) []key {
 		},
 		{
 			"dns.search_domains", list(&d.SearchDomains, "domains", mesh.ParseDomain), "", shared,
-			"Search domains for short names, after `dns.base_domain`.",
+			"Search domains for short names. Clients try them after `dns.base_domain`.",
 		},
 		{
 			"dns.extra_records", records(&d.ExtraRecords), "", shared,
@@ -235,11 +235,11 @@ func acmeKeys(a *ACME) []key {
 	return []key{
 		{
 			"tls_letsencrypt_hostname", scalar(&a.Hostname, "a domain", mesh.ParseDomain), "", none,
-			"Hostname for which the server obtains and renews a certificate from Let's Encrypt or another ACME authority, instead of `tls_cert_path`. Several replicas behind one name need a proxy that terminates TLS.",
+			"Hostname for which the server obtains and renews a certificate from Let's Encrypt or another ACME authority, instead of `tls_cert_path`. If several replicas share a hostname, a proxy must terminate TLS instead.",
 		},
 		{
 			"tls_letsencrypt_challenge_type", oneOf(&a.Challenge, ChallengeHTTP, ChallengeTLS), ChallengeHTTP, none,
-			"How the authority checks that this server has the hostname. With `HTTP-01`, connections to port 80 must reach `tls_letsencrypt_listen`. With `TLS-ALPN-01`, connections to port 443 must reach `listen_addr`.",
+			"How the authority verifies that the hostname belongs to this server. With `HTTP-01`, connections to port 80 must reach `tls_letsencrypt_listen`. With `TLS-ALPN-01`, connections to port 443 must reach `listen_addr`.",
 		},
 		{
 			"tls_letsencrypt_listen", scalar(&a.Listen, "host:port", parseHTTPListener), "0.0.0.0:80", none,
@@ -247,11 +247,11 @@ func acmeKeys(a *ACME) []key {
 		},
 		{
 			"tls_letsencrypt_cache_dir", filePath(&a.CacheDir), "", none,
-			"Directory for the certificate and the key of the account with the authority. Default: `acme` in the directory of `noise.private_key_path`.",
+			"Directory for the certificate and for the key of the ACME account. Default: `acme` in the directory of `noise.private_key_path`.",
 		},
 		{
 			"acme_url", scalar(&a.URL, "a URL", parseURL("https")), "https://acme-v02.api.letsencrypt.org/directory", none,
-			"Directory of the ACME authority.",
+			"Directory URL of the ACME authority.",
 		},
 		{
 			"acme_email", text(&a.Email), "", none,
@@ -265,7 +265,7 @@ func derpKeys(d *DERP) []key {
 	return []key{
 		{
 			"derp.urls", list(&d.URLs, "URLs", parseURL("http", "https")), "", shared,
-			"URLs of relay maps to download, in JSON.",
+			"URLs from which to download relay maps, in JSON.",
 		},
 		{
 			"derp.paths", list(&d.Paths, "file paths", parseText), "", shared,
@@ -291,7 +291,7 @@ func derpKeys(d *DERP) []key {
 		{server + "region_name", text(&d.Server.RegionName), "Fairlead embedded relay", none, "Display name of the relay's region."},
 		{
 			server + "verify_clients", boolean(&d.Server.VerifyClients), "true", none,
-			"Whether the relay serves only nodes of this mesh. With `false` it serves everyone, and connections of strangers count towards `limits.connections`.",
+			"Whether the relay serves only nodes of this mesh. With `false`, it serves everyone, and connections from strangers count towards `limits.connections`.",
 		},
 		{
 			server + "stun_listen_addr", hostPort(&d.Server.STUNListenAddr), "0.0.0.0:3478", none,

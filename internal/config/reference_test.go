@@ -26,9 +26,9 @@ The server reads one YAML file: the file given by ` + "`--config`" + `, or else 
 [config.example.yaml](../deploy/config.example.yaml). After a change, run ` + "`fairlead config check`" + ` and restart the server.
 
 **Nesting.** Write a key such as ` + "`log.level`" + ` as ` + "`level`" + ` inside the section ` + "`log`" + `. ` + "`null`" + ` means that the key is not set. An empty value
-means the same if the key has no default. If it has one, an empty value is an error.
+means the same if the key has no default. If the key has a default, an empty value is an error.
 
-**Environment variables.** Every key has a variable that overrides the file: ` + "`FAIRLEAD_`" + ` and the key in upper case, with ` + "`_`" + `
+**Environment variables.** Every key has a variable that overrides the file: ` + "`FAIRLEAD_`" + ` followed by the key in upper case, with ` + "`_`" + `
 for ` + "`.`" + `. For example, ` + "`FAIRLEAD_LOG_LEVEL`" + ` overrides ` + "`log.level`" + `. To read a value from a file, add the suffix ` + "`_FILE`" + `:
 ` + "`FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=/run/secrets/pass`" + `. Line breaks at the end of the file are ignored. Separate the
 elements of a list with commas. Write ` + "`dns.nameservers.split`" + ` and ` + "`dns.extra_records`" + ` as one line of YAML. An empty variable
@@ -53,13 +53,13 @@ failed to parse configuration: yaml: unmarshal errors
 const referenceForeign = `
 ## Keys of Headscale
 
-You can start the server with the example configuration of any Headscale version from 0.23 to 0.29. It warns about keys that it
-ignores, and uses the paths in the file. If ` + "`database.sqlite.path`" + ` names Headscale's database, the server refuses to start and
-does not change the database. It does not import users, nodes and keys.
+You can start the server with the example configuration of any Headscale version from 0.23 to 0.29. The server warns
+about keys that it ignores, and uses the paths in the file. If ` + "`database.sqlite.path`" + ` names Headscale's database, the server refuses to start and
+does not change the database. It does not import users, nodes or keys.
 
-The server accepts these Headscale keys with a warning and ignores them. If the table lists accepted values, any other value is an
-error, because ignoring it would make the network less secure. Keys that accept no value come from versions before 0.23. Use the
-keys named instead. The server prints the most important warnings last.
+The server accepts these Headscale keys with a warning and ignores them. If the table names the accepted values, any other value is
+an error, because ignoring it would make the network less secure. If no value is accepted, the key comes from a version before 0.23,
+and the last column says what to do. The server prints the most important warnings last.
 
 | Key | Accepted | Instead |
 |---|---|---|
@@ -77,7 +77,7 @@ func reference() string {
 	}{
 		{"Server", "", serviceKeys(c)},
 		{"Certificate", "With these keys, the server obtains its certificate itself: see [operating.md](operating.md#tls).", acmeKeys(&c.ACME)},
-		{"Nodes and addresses", "A node is a device in your network. The server deletes an ephemeral node when it stays offline.", nodeKeys(c)},
+		{"Nodes and addresses", "A node is a device in your network. The server deletes ephemeral nodes that stay offline.", nodeKeys(c)},
 		{"Database", "", databaseKeys(&c.Database)},
 		{"Name resolution", "With MagicDNS, clients resolve node names themselves. Split DNS uses other nameservers for specific domains.", dnsKeys(&c.DNS)},
 		{"Relays", "A DERP relay forwards traffic between nodes that cannot reach each other directly. With STUN, a client discovers its public address.", derpKeys(&c.DERP)},
