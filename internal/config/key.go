@@ -76,7 +76,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"api_compat_version", scalar(&c.APICompatVersion, "a version", parseVersion), "0.28.0", shared,
-			"Version that `/version` reports to tools that adapt to the server's version.",
+			"Headscale version that `/version` reports, for tools that adapt to the server's version.",
 		},
 		{
 			"noise.private_key_path", filePath(&c.Noise.PrivateKeyPath), "/var/lib/fairlead/noise_private.key", none,

@@ -53,9 +53,9 @@ failed to parse configuration: yaml: unmarshal errors
 const referenceForeign = `
 ## Keys of Headscale
 
-You can start the server with the example configuration of any Headscale version from 0.23 to 0.29. The server warns
-about keys that it ignores, and uses the paths in the file. If ` + "`database.sqlite.path`" + ` names Headscale's database, the server refuses to start and
-does not change the database. It does not import users, nodes or keys.
+You can start the server with the example configuration of any Headscale version from 0.23 to 0.29. The server warns about
+keys that it ignores, and uses the paths in the file. If ` + "`database.sqlite.path`" + ` names Headscale's database, the server refuses
+to start and does not change the database. It does not import users, nodes or keys.
 
 The server accepts these Headscale keys with a warning and ignores them. If the table names the accepted values, any other value is
 an error, because ignoring it would make the network less secure. If no value is accepted, the key comes from a version before 0.23,
