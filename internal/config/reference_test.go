@@ -29,7 +29,7 @@ The server reads one YAML file: the file given by ` + "`--config`" + `, or else 
 means the same if the key has no default. If the key has a default, an empty value is an error.
 
 **Environment variables.** Every key has a variable that overrides the file: ` + "`FAIRLEAD_`" + ` followed by the key in upper case, with ` + "`_`" + `
-for ` + "`.`" + `. For example, ` + "`FAIRLEAD_LOG_LEVEL`" + ` overrides ` + "`log.level`" + `. To read a value from a file, add the suffix ` + "`_FILE`" + `:
+instead of ` + "`.`" + `. For example, ` + "`FAIRLEAD_LOG_LEVEL`" + ` overrides ` + "`log.level`" + `. To read a value from a file, add the suffix ` + "`_FILE`" + `:
 ` + "`FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=/run/secrets/pass`" + `. Line breaks at the end of the file are ignored. Separate the
 elements of a list with commas. Write ` + "`dns.nameservers.split`" + ` and ` + "`dns.extra_records`" + ` as one line of YAML. An empty variable
 means that the key is not set.
@@ -61,7 +61,7 @@ The server accepts these Headscale keys with a warning and ignores them. If the 
 an error, because ignoring it would make the network less secure. If no value is accepted, the key comes from a version before 0.23,
 and the last column says what to do. The server prints the most important warnings last.
 
-| Key | Accepted | Instead |
+| Key | Accepted values | Notes |
 |---|---|---|
 `
 
@@ -86,7 +86,7 @@ func reference() string {
 		if group.words != "" {
 			fmt.Fprintf(&b, "%s\n\n", group.words)
 		}
-		b.WriteString("| Key | Takes | Default | Meaning |\n|---|---|---|---|\n")
+		b.WriteString("| Key | Value | Default | Meaning |\n|---|---|---|---|\n")
 		for _, k := range group.keys {
 			fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", k.path, signs(k), k.takes, code(k.fallback), k.doc)
 		}
