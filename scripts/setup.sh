@@ -591,6 +591,9 @@ main() {
   if [ -n "$check" ]; then check_all; return; fi
   own_project
   decide
+  for file in "$cert" "$key"; do
+    [ -z "$file" ] || [ -r "$file" ] || die "cannot read $file"
+  done
   write_env
   same_environment
   build_images

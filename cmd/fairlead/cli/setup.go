@@ -154,8 +154,8 @@ func (t *tool) install(ctx context.Context, i installation) error {
 		if err := i.writeConfig(); err != nil {
 			return err
 		}
-	} else {
-		t.note("Keeping %s", config.DefaultFile)
+	} else if err := t.keepConfig(); err != nil {
+		return err
 	}
 	t.note("Starting the server")
 	for _, args := range [][]string{{"daemon-reload"}, {"enable", "--quiet", "fairlead"}, {"restart", "fairlead"}} {
@@ -165,6 +165,19 @@ func (t *tool) install(ctx context.Context, i installation) error {
 		}
 	}
 	return t.awaitServer(ctx, i)
+}
+
+// keepConfig says what an existing configuration means for devices.
+func (t *tool) keepConfig() error {
+	c, err := config.Load(config.DefaultFile, nil)
+	if err != nil {
+		return err
+	}
+	t.note("Keeping %s", config.DefaultFile)
+	if !c.ServesTLS() {
+		t.note("Warning: with this configuration, the server listens on %s without TLS. Devices need a proxy with TLS at %s", c.ListenAddr, c.ServerURL)
+	}
+	return nil
 }
 
 // needsConfig reports whether the configuration is missing or still the example from the package. It returns an error if an
@@ -187,9 +200,9 @@ func (i *installation) needsConfig(file string) (bool, error) {
 	}
 	switch {
 	case !strings.EqualFold(u.Hostname(), i.Domain):
-		return false, fmt.Errorf("%s is the configuration of %s: edit it, or remove it to start over", file, u.Hostname())
+		return false, fmt.Errorf("%s is the configuration of %s: edit it, or remove it to write a new one. The data in /var/lib/fairlead is kept", file, u.Hostname())
 	case i.Cert != "" && (c.TLSCertPath != i.Cert || c.TLSKeyPath != i.Key):
-		return false, fmt.Errorf("%s does not use this certificate: set tls_cert_path and tls_key_path there, or remove it to start over", file)
+		return false, fmt.Errorf("%s does not use this certificate: set tls_cert_path and tls_key_path there, or remove it to write a new one", file)
 	}
 	return false, nil
 }
@@ -277,12 +290,25 @@ func (i *installation) writeConfig() error {
 	}
 	c, err := config.Load(draft, nil)
 	if err == nil {
-		err = c.Check()
+		err = i.checkConfig(c)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(draft))
 	}
 	return os.Rename(draft, config.DefaultFile)
+}
+
+// checkConfig is stricter than the server about the certificate, which may have expired or be for another name.
+func (i *installation) checkConfig(c *config.Config) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	for _, w := range c.Warnings {
+		if w.Key == "tls_cert_path" {
+			return fmt.Errorf("%s: %s", i.Cert, w.Text)
+		}
+	}
+	return nil
 }
 
 // allowPort443 changes the sandbox of the service, which by default has no capabilities.

@@ -34,8 +34,14 @@ func TestSetupStartsTheServerOfAPackage(t *testing.T) {
 	t.Parallel()
 	m := startSystemd(t)
 	m.sh(newCertificate + "; dpkg --install " + newDeb)
-	checkSetup(t, m, "", setupOf(t, "Package"))
+	setup := setupOf(t, "Package")
+	if out, err := m.try(strings.Replace(setup, "mesh.test", "mehs.test", 1)); err == nil || !strings.Contains(out, "the certificate is not valid for mehs.test") {
+		t.Errorf("setup with a certificate for another name: %v\n%s", err, out)
+	}
+	checkSetup(t, m, "", setup)
 	m.says("ls /etc/systemd/system/fairlead.service 2>/dev/null || echo none", "none")
+	m.sh("dpkg --purge fairlead")
+	m.says("find /etc -name '*fairlead*'", "")
 }
 
 func TestSetupInstallsABinary(t *testing.T) {
@@ -70,7 +76,7 @@ func checkSetup(t *testing.T, m machine, settings, setup string) {
 		t.Errorf("setup prints, the second time:\n%s", again)
 	}
 	for command, want := range map[string]string{
-		strings.Replace(setup, "mesh.test", "other.test", 1):                                               "/etc/fairlead/config.yaml is the configuration of mesh.test: edit it, or remove it to start over",
+		strings.Replace(setup, "mesh.test", "other.test", 1):                                               "/etc/fairlead/config.yaml is the configuration of mesh.test: edit it, or remove it to write a new one",
 		"setpriv --reuid=65534 --clear-groups --regid=65534 " + strings.Replace(setup, "~/go/bin/", "", 1): "permission denied: run this command as root, with sudo",
 	} {
 		if out, err := m.try(command); err == nil || !strings.Contains(out, want) {
