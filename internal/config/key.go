@@ -44,27 +44,27 @@ func serviceKeys(c *Config) []key {
 	return []key{
 		{
 			"server_url", scalar(&c.ServerURL, "a URL", parseServerURL), "", none,
-			"Public URL at which clients reach the server; with TLS, `https://<domain>:443`. Default: `http://localhost:<port of listen_addr>`, with a warning.",
+			"Public URL at which clients reach the server. With TLS, write `https://<domain>:443`. Default: `http://localhost:<port of listen_addr>`, with a warning.",
 		},
 		{
 			"listen_addr", hostPort(&c.ListenAddr), "0.0.0.0:8080", none,
-			"Listener for clients, relay, login pages, API and health.",
+			"Address of the listener for clients, the relay, login pages, the API and health checks.",
 		},
 		{
 			"replica_url", scalar(&c.ReplicaURL, "a URL", parseServerURL), "", none,
-			"URL at which other replicas reach this one, such as `http://10.0.0.11:8080`, if several replicas share a PostgreSQL database. Default: the address in `listen_addr`. If that means all addresses, such as `0.0.0.0`, the default is the address from which this machine connects to the database.",
+			"URL at which other replicas reach this one, such as `http://10.0.0.11:8080`, if several replicas share a PostgreSQL database. Default: the address in `listen_addr`. If `listen_addr` means all addresses, such as `0.0.0.0`, the default is the address from which this machine connects to the database.",
 		},
 		{
 			"metrics_listen_addr", hostPort(&c.MetricsListenAddr), "127.0.0.1:9090", none,
-			"Listener for metrics. Never make it public.",
+			"Address of the listener for metrics. Never make this listener public, because it requires no API key.",
 		},
 		{
 			"unix_socket", scalar(&c.UnixSocket, "a file path", parseSocketPath), "/run/fairlead/fairlead.sock", none,
-			"Local socket for the command line. Anyone who can open it is an administrator and needs no API key.",
+			"Local socket for the command line. Anyone who can open the socket is an administrator and needs no API key.",
 		},
 		{
 			"tls_cert_path", filePath(&c.TLSCertPath), "", none,
-			"Certificate chain for `listen_addr`, in PEM format; requires `tls_key_path`. Without both, the server uses plain HTTP, and a proxy must terminate TLS.",
+			"Certificate chain for `listen_addr`, in PEM format; requires `tls_key_path`. Without a certificate, the server uses plain HTTP, and a proxy must terminate TLS.",
 		},
 		{
 			"tls_key_path", filePath(&c.TLSKeyPath), "", none,
@@ -88,7 +88,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"policy.mode", oneOf(&c.Policy.Mode, "database", "file"), "", shared,
-			"Where the access policy is stored. Default: `file` if `policy.path` is set, otherwise `database`. `file` without a path means `database`, with a warning, because all nodes can reach each other without a policy.",
+			"Where the access policy is stored. Default: `file` if `policy.path` is set, otherwise `database`. If the mode is `file` but `policy.path` is not set, the server uses `database`, and warns that all nodes can reach each other unless the database has a policy.",
 		},
 		{
 			"policy.path", filePath(&c.Policy.Path), "", none,
@@ -96,23 +96,23 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"limits.connections", whole(&c.Limits.Connections, 0, 1_000_000), "0", none,
-			"Maximum number of open unauthenticated connections: those on which neither the machine key of a registered node nor an API key was used. Above the limit, the server closes the connection that has been idle longest. `0` allows 20,000, or fewer if the process has few file descriptors or little memory, but at least 1,000. These connections may use up to half of the memory. Each counts as 32 KiB, or 64 KiB if the server terminates TLS itself (`tls_cert_path`). The amount of memory is the smallest of `GOMEMLIMIT`, the cgroup limit and the machine's memory. With a `GOMEMLIMIT` of 450 MiB, as in the Compose stack, the limit is 7,200.",
+			"Maximum number of open unauthenticated connections: those on which neither the machine key of a registered node nor an API key was used. Above the limit, the server closes the connection that has been idle longest. `0` allows 20,000, or fewer if the process has few file descriptors or little memory, but at least 1,000. Unauthenticated connections may use up to half of the memory. Each connection counts as 32 KiB, or as 64 KiB if the server terminates TLS itself. The amount of memory is the smallest of `GOMEMLIMIT`, the cgroup limit and the machine's memory. With a `GOMEMLIMIT` of 450 MiB, as in the Compose stack, the limit is 7,200.",
 		},
 		{
 			"limits.connections_per_network", whole(&c.Limits.ConnectionsPerNetwork, 1, 1_000_000), "6000", none,
-			"Maximum number of open unauthenticated connections from one source network: an IPv4 address or an IPv6 /64. It always leaves 2,000 connections for other networks, or half of `limits.connections` if that is less. With the default, 5,000 nodes behind one address can reconnect at once if the server has 440 MiB of memory, or 875 MiB if it terminates TLS itself. Behind `trusted_proxies`, the forwarded address counts.",
+			"Maximum number of open unauthenticated connections from one source network: an IPv4 address or an IPv6 /64. The server lowers this limit if necessary, so that 2,000 connections remain for other networks, or half of `limits.connections` if that is less. With the default, 5,000 nodes behind one address can reconnect at once if the server has 440 MiB of memory, or 875 MiB if it terminates TLS itself. For connections through `trusted_proxies`, the forwarded address counts.",
 		},
 		{
 			"history.retention", duration(&c.History.Retention, 24*time.Hour, 0), "365d", shared,
-			"How long the audit log and past events are kept.",
+			"Time for which the server keeps the audit log and past events.",
 		},
 		{
 			"webhooks.allow_local", boolean(&c.Webhooks.AllowLocal), "false", none,
-			"Whether webhooks may be sent to local addresses: this machine's own, loopback and link-local addresses, cloud metadata endpoints such as 169.254.169.254, and addresses in `prefixes`.",
+			"Whether webhooks may be sent to local addresses: this machine's own addresses, loopback and link-local addresses, cloud metadata endpoints such as 169.254.169.254, and addresses in `prefixes`.",
 		},
 		{
 			"log.level", level(&c.Log.Level), "info", none,
-			"Log level. `debug` and `trace` write large logs.",
+			"Log level. `debug` and `trace` produce large logs.",
 		},
 		{
 			"log.format", oneOf(&c.Log.Format, "text", "json"), "text", none,
@@ -142,7 +142,7 @@ func nodeKeys(c *Config) []key {
 		},
 		{
 			"limits.nodes_per_user", whole(&c.Limits.NodesPerUser, 0, 1_000_000), "0", shared,
-			"Maximum number of nodes per user, including ephemeral and expired ones; `0` means no limit. Tagged nodes belong to no user.",
+			"Maximum number of nodes per user, including ephemeral and expired ones; `0` means no limit. Tagged nodes do not count, because they belong to no user.",
 		},
 		{
 			"limits.nodes_per_key", whole(&c.Limits.NodesPerKey, 0, 1_000_000), "0", shared,
@@ -150,11 +150,11 @@ func nodeKeys(c *Config) []key {
 		},
 		{
 			"node.ephemeral.inactivity_timeout", duration(&c.Node.Ephemeral.InactivityTimeout, time.Minute, 0), "30m", shared,
-			"Time that an ephemeral node can be offline before it is deleted, at least one minute.",
+			"Time after which the server deletes an ephemeral node that is offline. The minimum is one minute.",
 		},
 		{
 			"node_update_check_interval", duration(&c.NodeUpdateCheckInterval, time.Second, time.Hour), "10s", none,
-			"Interval between checks for expired nodes, inactive ephemeral nodes and lost connections, from 1s to 1h.",
+			"Interval between checks for expired nodes, inactive ephemeral nodes and lost connections. The interval can be from 1s to 1h.",
 		},
 	}
 }
@@ -164,26 +164,26 @@ func databaseKeys(d *Database) []key {
 	return []key{
 		{
 			"database.type", oneOf(&d.Type, "sqlite", "postgres"), "sqlite", none,
-			"`sqlite` for a single server, `postgres` for one or more replicas. Default: `postgres` if a `database.postgres` key is set, otherwise `sqlite`. Required if keys of both types are set.",
+			"`sqlite` for a single server, `postgres` for one or more replicas. Default: `postgres` if a `database.postgres` key is set, otherwise `sqlite`. Required if both `database.sqlite` and `database.postgres` keys are set.",
 		},
 		{
 			"database.sqlite.path", filePath(&d.SQLite.Path), "/var/lib/fairlead/db.sqlite", none,
-			"Database file. The server must also be able to write to its directory.",
+			"Database file. The server must also be able to write to the directory of this file.",
 		},
 		{
 			pg + "host", list(&d.Postgres.Hosts, "host names", parsePostgresHost), "", none,
 			"Host name or address of the PostgreSQL server, a list of host names or addresses, or the directory of its socket. Default: `localhost`.",
 		},
-		{pg + "port", whole(&d.Postgres.Port, 1, 65535), "5432", none, "Port of the PostgreSQL server. It must be the same on every host."},
+		{pg + "port", whole(&d.Postgres.Port, 1, 65535), "5432", none, "Port of the PostgreSQL server. If there are several hosts, all must use the same port."},
 		{pg + "name", text(&d.Postgres.Name), "fairlead", none, "Name of the database."},
 		{pg + "user", text(&d.Postgres.User), "fairlead", none, "PostgreSQL role."},
 		{
 			pg + "pass", secret(&d.Postgres.Pass), "", none,
-			"Password of the role; the same as `POSTGRES_PASSWORD` of the PostgreSQL container. Never logged.",
+			"Password of the role. If PostgreSQL runs in a container, use the value of its `POSTGRES_PASSWORD`. The password is never logged.",
 		},
 		{
 			pg + "ssl", sslMode(&d.Postgres.SSLMode), "prefer", none,
-			"TLS mode of connections to PostgreSQL. `true` means `require`, `false` means `disable`.",
+			"TLS mode of connections to PostgreSQL. `true` means `require`, and `false` means `disable`.",
 		},
 		{pg + "max_open_conns", whole(&d.Postgres.MaxOpenConns, 1, 1000), "10", none, "Maximum size of the connection pool."},
 		{
@@ -201,7 +201,7 @@ func dnsKeys(d *DNS) []key {
 	return []key{
 		{
 			"dns.magic_dns", boolean(&d.MagicDNS), "", shared,
-			"Whether clients resolve node names. Default: `true` if `dns.base_domain` is set.",
+			"Whether clients resolve node names themselves (MagicDNS). Default: `true` if `dns.base_domain` is set.",
 		},
 		{
 			"dns.base_domain", scalar(&d.BaseDomain, "a domain", parseBaseDomain), "", shared,
@@ -225,7 +225,7 @@ func dnsKeys(d *DNS) []key {
 		},
 		{
 			"dns.pinned", boolean(&d.Pinned), "false", shared,
-			"Whether DNS settings are read-only in the API. If `false`, this section sets only their initial values.",
+			"Whether DNS settings are read-only in the API. If `false`, the keys in this section set only the initial values.",
 		},
 	}
 }
@@ -239,11 +239,11 @@ func acmeKeys(a *ACME) []key {
 		},
 		{
 			"tls_letsencrypt_challenge_type", oneOf(&a.Challenge, ChallengeHTTP, ChallengeTLS), ChallengeHTTP, none,
-			"How the authority verifies that the hostname belongs to this server. With `HTTP-01`, connections to port 80 must reach `tls_letsencrypt_listen`. With `TLS-ALPN-01`, connections to port 443 must reach `listen_addr`.",
+			"How the certificate authority verifies that the hostname belongs to this server. With `HTTP-01`, connections to port 80 must reach `tls_letsencrypt_listen`. With `TLS-ALPN-01`, connections to port 443 must reach `listen_addr`.",
 		},
 		{
 			"tls_letsencrypt_listen", scalar(&a.Listen, "host:port", parseHTTPListener), "0.0.0.0:80", none,
-			"Listener for `HTTP-01`. It redirects other requests to HTTPS.",
+			"Address of the listener for `HTTP-01` requests. This listener redirects other requests to HTTPS.",
 		},
 		{
 			"tls_letsencrypt_cache_dir", filePath(&a.CacheDir), "", none,
@@ -255,7 +255,7 @@ func acmeKeys(a *ACME) []key {
 		},
 		{
 			"acme_email", text(&a.Email), "", none,
-			"Contact address for the authority.",
+			"E-mail address at which the ACME authority can contact you.",
 		},
 	}
 }
@@ -285,7 +285,7 @@ func derpKeys(d *DERP) []key {
 		},
 		{
 			server + "region_id", whole(&d.Server.RegionID, 1, 65535), "999", none,
-			"Region ID of the relay; 900 to 999 are reserved for your own relays.",
+			"Region ID of the relay. The IDs from 900 to 999 are reserved for your own relays.",
 		},
 		{server + "region_code", text(&d.Server.RegionCode), "fairlead", none, "Short name of the relay's region."},
 		{server + "region_name", text(&d.Server.RegionName), "Fairlead embedded relay", none, "Display name of the relay's region."},
@@ -299,7 +299,7 @@ func derpKeys(d *DERP) []key {
 		},
 		{
 			server + "stun_public_port", whole(&d.Server.STUNPublicPort, 1, 65535), "", none,
-			"UDP port for STUN in the relay map. Default: the port of `stun_listen_addr`.",
+			"UDP port at which clients reach STUN, as the relay map lists it. Default: the port of `stun_listen_addr`.",
 		},
 		{
 			server + "private_key_path", filePath(&d.Server.PrivateKeyPath), "", none,

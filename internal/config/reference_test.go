@@ -22,23 +22,23 @@ const referenceIntro = `<!-- Generated from internal/config by "go test ./intern
 # Configuration
 
 The server reads one YAML file: the file given by ` + "`--config`" + `, or else by ` + "`FAIRLEAD_CONFIG`" + `, or else
-` + "`/etc/fairlead/config.yaml`" + `. Only the last of these may be missing: the server then uses environment variables alone. Start from
+` + "`/etc/fairlead/config.yaml`" + `. Only this default file may be missing: the server then uses only environment variables. Start from
 [config.example.yaml](../deploy/config.example.yaml). After a change, run ` + "`fairlead config check`" + ` and restart the server.
 
-**Nesting.** Write a key such as ` + "`log.level`" + ` as ` + "`level`" + ` inside the section ` + "`log`" + `. ` + "`null`" + ` means that the key is not set. An empty value
-means the same if the key has no default. If the key has a default, an empty value is an error.
+**Nesting.** Write a key such as ` + "`log.level`" + ` as ` + "`level`" + ` inside the section ` + "`log`" + `. ` + "`null`" + ` means that the key is not set. If a key
+has no default, an empty value also means that it is not set. If a key has a default, an empty value is an error.
 
 **Environment variables.** Every key has a variable that overrides the file: ` + "`FAIRLEAD_`" + ` followed by the key in upper case, with ` + "`_`" + `
-instead of ` + "`.`" + `. For example, ` + "`FAIRLEAD_LOG_LEVEL`" + ` overrides ` + "`log.level`" + `. To read a value from a file, add the suffix ` + "`_FILE`" + `:
-` + "`FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=/run/secrets/pass`" + `. Line breaks at the end of the file are ignored. Separate the
-elements of a list with commas. Write ` + "`dns.nameservers.split`" + ` and ` + "`dns.extra_records`" + ` as one line of YAML. An empty variable
-means that the key is not set.
+instead of ` + "`.`" + `. For example, ` + "`FAIRLEAD_LOG_LEVEL`" + ` overrides ` + "`log.level`" + `. To read a value from a file, add the suffix ` + "`_FILE`" + ` to
+the variable: ` + "`FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=/run/secrets/pass`" + `. Line breaks at the end of the file are ignored. Separate
+the elements of a list with commas. Write the values of ` + "`dns.nameservers.split`" + ` and ` + "`dns.extra_records`" + ` as one line of YAML. An
+empty variable means that the key is not set.
 
 **Durations** consist of one or more numbers with units: ` + "`30s`, `1h30m`, `90d`, `2w`, `1y`" + `. A day has 24 hours, and a year has
 365 days.
 
 **Errors.** The server does not start if there is an unknown key, an invalid value or an unknown variable that begins with
-` + "`FAIRLEAD_`" + `. It reports all errors at once, with their lines:
+` + "`FAIRLEAD_`" + `. It reports all errors at once, with their line numbers:
 
 ` + "```" + `
 failed to parse configuration: yaml: unmarshal errors
@@ -55,11 +55,11 @@ const referenceForeign = `
 
 You can start the server with the example configuration of any Headscale version from 0.23 to 0.29. The server warns about
 keys that it ignores, and uses the paths in the file. If ` + "`database.sqlite.path`" + ` names Headscale's database, the server refuses
-to start and does not change the database. It does not import users, nodes or keys.
+to start and does not change the database. The server does not import users, nodes or keys.
 
-The server accepts these Headscale keys with a warning and ignores them. If the table names the accepted values, any other value is
-an error, because ignoring it would make the network less secure. If no value is accepted, the key comes from a version before 0.23,
-and the last column says what to do. The server prints the most important warnings last.
+The server accepts these Headscale keys with a warning, and ignores them unless the notes say otherwise. If the table lists certain
+values as accepted, any other value is an error, because ignoring it would make the network less secure. If no value is accepted,
+the key comes from a version before 0.23, and the last column says what to do. The server prints the most important warnings last.
 
 | Key | Accepted values | Notes |
 |---|---|---|
@@ -88,7 +88,7 @@ func reference() string {
 		}
 		b.WriteString("| Key | Value | Default | Meaning |\n|---|---|---|---|\n")
 		for _, k := range group.keys {
-			fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", k.path, signs(k), k.takes, code(k.fallback), k.doc)
+			fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", k.path, signs(k), k.takes, fallback(k), k.doc)
 		}
 	}
 	b.WriteString(referenceForeign)
@@ -102,7 +102,7 @@ func reference() string {
 		case f.refuse != nil && f.refuse(f.same[0]):
 			accepted = code(f.same[0])
 		case f.refuse != nil:
-			accepted = code(f.same[0]) + " or wider"
+			accepted = code(f.same[0]) + " or more permissive"
 		}
 		if f.moved != "" {
 			instead = "read as `" + f.moved + "`"
@@ -118,6 +118,21 @@ func signs(k key) (s string) {
 		s += " ¹"
 	}
 	return s
+}
+
+var constantDefault = regexp.MustCompile("Default: (`[^`]+`)\\.$")
+
+// fallback returns the default of a key. A default that depends on other settings is described in the last column.
+func fallback(k key) string {
+	switch constant := constantDefault.FindStringSubmatch(k.doc); {
+	case k.fallback != "":
+		return code(k.fallback)
+	case constant != nil:
+		return constant[1]
+	case strings.Contains(k.doc, "Default: "):
+		return "described under *Meaning*"
+	}
+	return code("")
 }
 
 func code(s string) string {
