@@ -54,6 +54,8 @@ func registerMethod(m mesh.RegisterMethod) openapi.RegisterMethod {
 	switch m {
 	case mesh.RegisterAuthKey:
 		return openapi.RegisterMethodAuthKey
+	case mesh.RegisterOIDC:
+		return openapi.RegisterMethodOIDC
 	case mesh.RegisterApproved:
 		return openapi.RegisterMethodCLI
 	}

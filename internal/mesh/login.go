@@ -4,8 +4,9 @@ import (
 	"tailscale.com/types/key"
 )
 
-// Login is an administrator's decision on a device that asked to join without a pre-auth
-// key. It is kept until the device receives it, or until Until.
+// Login is the decision on a device that asked to join without a pre-auth key, by an
+// administrator or by a person who signed in. It is kept until the device receives it, or
+// until Until.
 type Login struct {
 	ID         LoginID           `json:"id"`
 	MachineKey key.MachinePublic `json:"machineKey"`
@@ -13,7 +14,12 @@ type Login struct {
 	User       UserID            `json:"user,omitempty" column:"user_id"`
 	// Rejected is the reason for a rejection; empty if the device was approved.
 	Rejected string `json:"rejected,omitempty"`
-	Until    Time   `json:"until"`
+	// Method is how the device was approved; empty means RegisterApproved.
+	Method RegisterMethod `json:"method,omitempty"`
+	// Expiry is when the node expires, regardless of the server's default; zero applies the
+	// default.
+	Expiry Time `json:"expiry,omitempty"`
+	Until  Time `json:"until"`
 }
 
 // LoginPut adds or replaces the decision on a waiting device.

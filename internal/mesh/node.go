@@ -17,6 +17,8 @@ const (
 	RegisterAuthKey RegisterMethod = "authkey"
 	// RegisterApproved means that an administrator approved the node by its link or code.
 	RegisterApproved RegisterMethod = "approved"
+	// RegisterOIDC means that the owner signed in with an identity provider.
+	RegisterOIDC RegisterMethod = "oidc"
 )
 
 // Node is one device. A node in a snapshot is never modified. The fields with the tag

@@ -5,7 +5,11 @@ import (
 	"strings"
 )
 
-// User owns nodes and pre-auth keys.
+// ProviderOIDC is the Provider of users who signed in with OpenID Connect.
+const ProviderOIDC = "oidc"
+
+// User owns nodes and pre-auth keys. A user who has signed in has a Provider and a
+// ProviderID, which together identify one person.
 type User struct {
 	ID            UserID `json:"id"`
 	Name          string `json:"name"`
@@ -42,11 +46,15 @@ func (d *Draft) putUser(id UserID, u *User) {
 	if old, ok := d.s.Users.Get(id); ok {
 		d.s.Users.byName.drop(d.e, FoldName(old.Name))
 		dropID(d.e, &d.s.Users.byEmail, FoldName(old.Email), id)
+		dropID(d.e, &d.s.Users.byProviderID, old.ProviderID, id)
 	}
 	if u != nil {
 		d.s.Users.byName.put(d.e, FoldName(u.Name), id)
 		if u.Email != "" {
 			addID(d.e, &d.s.Users.byEmail, FoldName(u.Email), id)
+		}
+		if u.ProviderID != "" {
+			addID(d.e, &d.s.Users.byProviderID, u.ProviderID, id)
 		}
 	}
 	d.s.Users.put(d.e, id, u)
@@ -56,17 +64,29 @@ func (d *Draft) putUser(id UserID, u *User) {
 // Users holds all users of a snapshot.
 type Users struct {
 	Table[UserID, User]
-	byName  index[string, UserID]   // users by folded name
-	byEmail index[string, []UserID] // users by folded e-mail address
+	byName       index[string, UserID]   // users by folded name
+	byEmail      index[string, []UserID] // users by folded e-mail address
+	byProviderID index[string, []UserID] // users by their identity at a provider
 }
 
 func newUsers() Users {
-	return Users{byName: newIndex[string, UserID](), byEmail: newIndex[string, []UserID]()}
+	return Users{byName: newIndex[string, UserID](), byEmail: newIndex[string, []UserID](), byProviderID: newIndex[string, []UserID]()}
 }
 
 // ByName finds a user by name, ignoring case.
 func (s *Users) ByName(name string) (*User, bool) {
 	return s.lookup(s.byName.at(FoldName(name)))
+}
+
+// ByProviderID finds a user by provider and by the identity there, which is case-sensitive.
+func (s *Users) ByProviderID(provider, id string) (*User, bool) {
+	ids, _ := s.byProviderID.at(id)
+	for _, id := range ids {
+		if u, ok := s.Get(id); ok && u.Provider == provider {
+			return u, true
+		}
+	}
+	return nil, false
 }
 
 // KnownAs finds users by name or e-mail address, ignoring case.

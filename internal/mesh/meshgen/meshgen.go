@@ -36,7 +36,11 @@ func raw(kind string, n uint64) mem.RO {
 
 // User returns a plausible user with this id.
 func User(id mesh.UserID) *mesh.User {
-	return &mesh.User{ID: id, Name: fmt.Sprintf("user%d", id), Email: fmt.Sprintf("User%d@example.com", id/2), CreatedAt: Start}
+	u := &mesh.User{ID: id, Name: fmt.Sprintf("user%d", id), Email: fmt.Sprintf("User%d@example.com", id/2), CreatedAt: Start}
+	if id%3 == 0 {
+		u.Provider, u.ProviderID = mesh.ProviderOIDC, fmt.Sprintf("https://id.example.com/Subject%d", id)
+	}
+	return u
 }
 
 // Node returns a plausible node with this id and owner.
@@ -177,6 +181,7 @@ func login(r *rand.Rand, id mesh.LoginID, user mesh.UserID, at mesh.Time) *mesh.
 	return &mesh.Login{
 		ID: id, MachineKey: MachineKey(uint64(id)), NodeKey: NodeKey(1_000_000 + uint64(id)),
 		User: user, Rejected: []string{"", "not ours"}[r.IntN(2)], Until: at.Add(1e9),
+		Method: []mesh.RegisterMethod{"", mesh.RegisterOIDC}[r.IntN(2)], Expiry: at.Add(2e9),
 	}
 }
 

@@ -1,0 +1,7 @@
+-- +goose Up
+ALTER TABLE logins ADD COLUMN method TEXT NOT NULL DEFAULT '';
+ALTER TABLE logins ADD COLUMN expiry INTEGER NOT NULL DEFAULT 0;
+
+-- +goose Down
+ALTER TABLE logins DROP COLUMN method;
+ALTER TABLE logins DROP COLUMN expiry;
