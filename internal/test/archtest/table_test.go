@@ -30,7 +30,8 @@ var table = map[string]row{
 	"probe":           {"mesh policy ledger periodic", "keys slog prometheus"},
 	"secrets":         {"mesh policy ledger identity", "keys slog"},
 	"stream":          {"mesh policy netmap ledger", "keys http slog prometheus"},
-	"wire":            {"mesh netmap ledger control identity guard stream periodic", "keys tailcfg tailscale http slog prometheus"},
+	"oidc":            {"", "http slog"},
+	"wire":            {"mesh netmap ledger control identity guard stream periodic oidc", "keys tailcfg tailscale http slog prometheus"},
 	"api":             {"mesh policy policy/lang policy/explain history ledger control identity guard api/openapi apidocs ./api", "keys http slog prometheus"},
 	"api/openapi":     {"./apiclient", "http"},
 	"apidocs":         {"", ""},
@@ -44,7 +45,7 @@ var table = map[string]row{
 	"periodic":        {"", ""},
 	"acme":            {"", "http"},
 	"app": {
-		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api fence webhook relay config periodic",
+		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api fence webhook relay config periodic oidc",
 		"keys http slog prometheus",
 	},
 
@@ -76,6 +77,7 @@ var table = map[string]row{
 	"test/chaos":         {"mesh", ""},
 	"test/chaos/replica": {"mesh mesh/meshgen policy store sqlstore ledger identity control test/chaos", "slog prometheus"},
 	"test/meshtest":      {"*", "*"},
+	"test/oidctest":      {"", "http testing"},
 	"test/pgtest":        {"", "sql testing"},
 	"test/monitortest":   {"", ""},
 	"test/speccheck":     {"", ""},

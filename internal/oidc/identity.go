@@ -1,0 +1,217 @@
+package oidc
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	coreos "github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+// Identity is who a provider says a person is.
+type Identity struct {
+	Issuer, Subject string
+	// Email is empty if it is not verified and has to be.
+	Email       string
+	Username    string
+	DisplayName string
+	Picture     string
+	Groups      []string
+	// Expiry is when the ID token expires, if the configuration uses it.
+	Expiry time.Time
+}
+
+// RefusedError is an error that the provider reported, with its own words.
+type RefusedError struct{ Code, Description string }
+
+func (e *RefusedError) Error() string {
+	if e.Description == "" {
+		return e.Code
+	}
+	return e.Code + ": " + e.Description
+}
+
+// NotAllowedError is why a person may not sign in.
+type NotAllowedError struct{ Text string }
+
+func (e *NotAllowedError) Error() string { return e.Text }
+
+// maxSubject is the limit of the specification.
+const maxSubject = 255
+
+// Exchange exchanges a code for the identity of the person, and checks that the configuration allows the person
+// to sign in.
+func (p *Provider) Exchange(ctx context.Context, f Flow, code string) (Identity, error) {
+	d, err := p.ready()
+	if err != nil {
+		return Identity{}, err
+	}
+	ctx, cancel := context.WithTimeout(coreos.ClientContext(ctx, p.client), requestTimeout)
+	defer cancel()
+	var options []oauth2.AuthCodeOption
+	if d.pkce {
+		options = append(options, oauth2.VerifierOption(f.Verifier))
+	}
+	token, err := d.oauth.Exchange(ctx, code, options...)
+	if err != nil {
+		return Identity{}, exchangeError(err)
+	}
+	raw, ok := token.Extra("id_token").(string)
+	if !ok {
+		return Identity{}, errors.New("the provider sent no ID token: check that the scope contains openid")
+	}
+	signed, err := d.Verifier(&coreos.Config{ClientID: p.config.ClientID}).Verify(ctx, raw)
+	if err != nil {
+		return Identity{}, fmt.Errorf("the ID token is not valid: %w", plain(err))
+	}
+	if subtle.ConstantTimeCompare([]byte(signed.Nonce), []byte(f.Nonce)) != 1 {
+		return Identity{}, errors.New("the ID token is not valid: it belongs to another sign-in")
+	}
+	claims := map[string]any{}
+	if err := signed.Claims(&claims); err != nil {
+		return Identity{}, errors.New("the ID token is not valid: its claims cannot be read")
+	}
+	if azp, _ := claims["azp"].(string); len(signed.Audience) > 1 && azp != p.config.ClientID {
+		return Identity{}, errors.New("the ID token is not valid: it was issued to another client")
+	}
+	if err := p.addUserInfo(ctx, d, token, signed.Subject, claims); err != nil {
+		return Identity{}, err
+	}
+	who := p.identity(claims)
+	who.Issuer, who.Subject = signed.Issuer, signed.Subject
+	if p.config.UseExpiry {
+		who.Expiry = signed.Expiry
+	}
+	if who.Subject == "" || len(who.Subject) > maxSubject || Line(who.Subject) != who.Subject {
+		return Identity{}, errors.New("the ID token is not valid: its subject is empty or too long")
+	}
+	return who, p.allow(claims, who)
+}
+
+// addUserInfo overrides the claims of the ID token with those of UserInfo. Without an answer, those of the ID
+// token count.
+func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2.Token, subject string, claims map[string]any) error {
+	if d.UserInfoEndpoint() == "" {
+		return nil
+	}
+	info, err := d.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if err != nil {
+		p.config.Log.Warn("identity provider did not answer UserInfo, using the ID token", "issuer", p.config.Issuer)
+		return nil
+	}
+	if info.Subject != subject {
+		return errors.New("UserInfo describes another person than the ID token")
+	}
+	more := map[string]any{}
+	if err := info.Claims(&more); err != nil {
+		return errors.New("UserInfo cannot be read")
+	}
+	maps.Copy(claims, more)
+	return nil
+}
+
+// exchangeError returns what the provider said, without the code, the token or the secret that a raw response
+// may repeat.
+func exchangeError(err error) error {
+	refused := new(oauth2.RetrieveError)
+	switch {
+	case errors.As(err, &refused) && refused.ErrorCode != "":
+		return &RefusedError{Line(refused.ErrorCode), Line(refused.ErrorDescription)}
+	case errors.As(err, &refused) && refused.Response != nil:
+		return fmt.Errorf("the provider answered the code with status %d", refused.Response.StatusCode)
+	case errors.Is(err, context.DeadlineExceeded):
+		return errors.New("the provider did not answer in time")
+	}
+	return errors.New("the provider did not answer as it should, or could not be reached")
+}
+
+func (p *Provider) identity(claims map[string]any) Identity {
+	text := func(name string) string {
+		s, _ := claims[name].(string)
+		return Line(s)
+	}
+	who := Identity{
+		Email: text("email"), Username: text("preferred_username"), DisplayName: text("name"), Picture: text("picture"),
+		Groups: texts(lookup(claims, p.config.GroupsClaim)),
+	}
+	if p.config.EmailVerifiedRequired && !verified(claims) || !strings.Contains(who.Email, "@") {
+		who.Email = ""
+	}
+	if raw, _ := claims["picture"].(string); raw != who.Picture || !strings.HasPrefix(who.Picture, "https://") {
+		who.Picture = ""
+	}
+	return who
+}
+
+// verified reads email_verified, which some providers send as a string.
+func verified(claims map[string]any) bool {
+	switch v := claims["email_verified"].(type) {
+	case bool:
+		return v
+	case string:
+		return strings.EqualFold(v, "true")
+	}
+	return false
+}
+
+// lookup returns a claim by its name, which may contain dots, or else by its path.
+func lookup(claims map[string]any, path string) any {
+	if v, ok := claims[path]; ok {
+		return v
+	}
+	first, rest, nested := strings.Cut(path, ".")
+	inner, ok := claims[first].(map[string]any)
+	if !nested || !ok {
+		return nil
+	}
+	return lookup(inner, rest)
+}
+
+// texts returns the strings of a list, or of one string, which some providers send instead.
+func texts(v any) (found []string) {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, e := range v {
+			if s, ok := e.(string); ok {
+				found = append(found, s)
+			}
+		}
+	}
+	return found
+}
+
+// allow checks the lists. Every list that is given must contain the person.
+func (p *Provider) allow(claims map[string]any, who Identity) error {
+	c := p.config
+	if len(c.AllowedGroups) > 0 && !slices.ContainsFunc(who.Groups, func(g string) bool { return slices.Contains(c.AllowedGroups, g) }) {
+		return &NotAllowedError{"your account is in none of the groups that may sign in here"}
+	}
+	if len(c.AllowedDomains)+len(c.AllowedUsers) == 0 {
+		return nil
+	}
+	if given, _ := claims["email"].(string); who.Email == "" && given != "" {
+		return &NotAllowedError{"the identity provider has not verified your email address"}
+	}
+	if who.Email == "" {
+		return &NotAllowedError{"the identity provider does not say what your email address is"}
+	}
+	same := func(a string) func(string) bool { return func(b string) bool { return strings.EqualFold(a, b) } }
+	if len(c.AllowedDomains) > 0 && !slices.ContainsFunc(c.AllowedDomains, same(who.Email[strings.LastIndexByte(who.Email, '@')+1:])) {
+		return &NotAllowedError{"the domain of your email address may not sign in here"}
+	}
+	if len(c.AllowedUsers) > 0 && !slices.ContainsFunc(c.AllowedUsers, same(who.Email)) {
+		return &NotAllowedError{"your email address may not sign in here"}
+	}
+	return nil
+}
+
+func printable(r rune) bool { return unicode.IsGraphic(r) }

@@ -1,0 +1,212 @@
+// Package oidctest is an OpenID Connect provider for tests, which can also misbehave: Issuer signs people in without
+// asking. Its own tests drive the server with a certified provider instead, written in JavaScript.
+package oidctest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The client that every Issuer knows.
+const (
+	ClientID     = "mesh"
+	ClientSecret = "client-secret-of-the-test"
+)
+
+// Behaviour is how an Issuer behaves. The zero value is a provider without UserInfo, PKCE and iss.
+type Behaviour struct {
+	// Claims are added to the ID token, and UserInfo is what UserInfo answers.
+	Claims, UserInfo map[string]any
+	Lifetime         time.Duration // of ID tokens; an hour by default
+	PKCE             bool          // announce and require PKCE
+	AnnounceIss      bool          // announce that responses contain iss
+	Iss              string        // the iss of responses, if any
+	Error            url.Values    // answer with this error instead of a code
+	TokenError       string        // answer the code with this error
+	Down             bool          // answer everything with 503
+}
+
+// Issuer is a provider.
+type Issuer struct {
+	*httptest.Server
+	key *ecdsa.PrivateKey
+
+	mu        sync.Mutex
+	behaviour Behaviour             // guarded by mu, as is everything below
+	codes     map[string]url.Values // the requests for which codes were issued
+	exchanged []string              // the codes that were sent to the token endpoint
+	issued    []string              // every code and token
+}
+
+// Start starts a provider.
+func Start(t testing.TB, b Behaviour) *Issuer {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &Issuer{key: k, behaviour: b, codes: map[string]url.Values{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/openid-configuration", i.discovery)
+	mux.HandleFunc("GET /jwks", i.jwks)
+	mux.HandleFunc("GET /authorize", i.authorize)
+	mux.HandleFunc("POST /token", i.token)
+	mux.HandleFunc("GET /userinfo", i.userInfo)
+	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if i.now().Down {
+			http.Error(w, "down", http.StatusServiceUnavailable)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(i.Close)
+	return i
+}
+
+// Behave changes the behaviour.
+func (i *Issuer) Behave(change func(*Behaviour)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	change(&i.behaviour)
+}
+
+// Exchanged returns the codes that were sent to the token endpoint.
+func (i *Issuer) Exchanged() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return append([]string(nil), i.exchanged...)
+}
+
+// Secrets returns every code, token and secret that must not be logged.
+func (i *Issuer) Secrets() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return append([]string{ClientSecret}, i.issued...)
+}
+
+func (i *Issuer) now() Behaviour {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.behaviour
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
+	b := i.now()
+	document := map[string]any{
+		"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/jwks",
+		"id_token_signing_alg_values_supported": []string{"ES256"}, "authorization_response_iss_parameter_supported": b.AnnounceIss,
+	}
+	if b.UserInfo != nil {
+		document["userinfo_endpoint"] = i.URL + "/userinfo"
+	}
+	if b.PKCE {
+		document["code_challenge_methods_supported"] = []string{"S256"}
+	}
+	answer(w, http.StatusOK, document)
+}
+
+func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+func (i *Issuer) jwks(w http.ResponseWriter, _ *http.Request) {
+	point, err := i.key.PublicKey.Bytes() // 4, x and y
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answer(w, http.StatusOK, map[string]any{"keys": []map[string]string{{
+		"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": "1", "x": encode(point[1:33]), "y": encode(point[33:]),
+	}}})
+}
+
+func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
+	q, b := r.URL.Query(), i.now()
+	back := url.Values{"state": {q.Get("state")}}
+	if b.Iss != "" {
+		back.Set("iss", b.Iss)
+	}
+	if b.Error != nil {
+		maps.Copy(back, b.Error)
+	} else {
+		code := rand.Text()
+		i.mu.Lock()
+		i.codes[code] = q
+		i.issued = append(i.issued, code)
+		i.mu.Unlock()
+		back.Set("code", code)
+	}
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+}
+
+func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
+	b := i.now()
+	code := r.PostFormValue("code")
+	i.mu.Lock()
+	asked, known := i.codes[code]
+	delete(i.codes, code)
+	i.exchanged = append(i.exchanged, code)
+	i.mu.Unlock()
+	id, secret, _ := r.BasicAuth()
+	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+	switch {
+	case b.TokenError != "":
+		answer(w, http.StatusBadRequest, map[string]string{"error": b.TokenError, "error_description": "as the test wants it"})
+	case id != ClientID || secret != ClientSecret:
+		answer(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client"})
+	case !known, asked.Get("redirect_uri") != r.PostFormValue("redirect_uri"), b.PKCE && asked.Get("code_challenge") != encode(sum[:]):
+		answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant", "error_description": "the code is not valid"})
+	default:
+		lifetime := b.Lifetime
+		if lifetime == 0 {
+			lifetime = time.Hour
+		}
+		claims := map[string]any{"iss": i.URL, "aud": ClientID, "sub": "1", "nonce": asked.Get("nonce"), "iat": time.Now().Unix(), "exp": time.Now().Add(lifetime).Unix()}
+		maps.Copy(claims, b.Claims)
+		access, signed := rand.Text(), i.sign(claims)
+		i.mu.Lock()
+		i.issued = append(i.issued, access, signed)
+		i.mu.Unlock()
+		answer(w, http.StatusOK, map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": 60, "id_token": signed})
+	}
+}
+
+func (i *Issuer) userInfo(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
+		http.Error(w, "no token", http.StatusUnauthorized)
+		return
+	}
+	answer(w, http.StatusOK, i.now().UserInfo)
+}
+
+// sign returns the claims as a JWT.
+func (i *Issuer) sign(claims map[string]any) string {
+	body, err := json.Marshal(claims)
+	if err != nil {
+		panic(err) // a test gave something that is not JSON
+	}
+	text := encode([]byte(`{"alg":"ES256","kid":"1","typ":"JWT"}`)) + "." + encode(body)
+	sum := sha256.Sum256([]byte(text))
+	r, s, err := ecdsa.Sign(rand.Reader, i.key, sum[:])
+	if err != nil {
+		panic(err) // never fails
+	}
+	signature := append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
+	return text + "." + encode(signature)
+}
