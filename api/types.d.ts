@@ -3293,8 +3293,8 @@ export interface components {
         };
         ServerCheck: {
             /**
-             * @description `service`, `database`, `clock`, `relay`, `policy`, `replicas`, `connections` or `certificate`. More values
-             *     may be added.
+             * @description `service`, `database`, `clock`, `relay`, `policy`, `replicas`, `connections`, `certificate` or `identity`
+             *     (where people sign in). More values may be added.
              * @example database
              */
             part: string;

@@ -2653,8 +2653,8 @@ type ServerCheck struct {
 	// Example: []
 	Output []string `json:"output"`
 
-	// Part `service`, `database`, `clock`, `relay`, `policy`, `replicas`, `connections` or `certificate`. More values
-	// may be added.
+	// Part `service`, `database`, `clock`, `relay`, `policy`, `replicas`, `connections`, `certificate` or `identity`
+	// (where people sign in). More values may be added.
 	//
 	//
 	// Example: database

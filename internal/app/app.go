@@ -315,6 +315,7 @@ const (
 	checkReplicas = "replicas"
 	checkConns    = "connections"
 	checkCert     = "certificate"
+	checkIdentity = "identity"
 )
 
 // Texts that explain to probes why this replica is not ready.
@@ -373,6 +374,9 @@ func (s *service) health() openapi.Health {
 		}
 		for _, text := range p.control.PolicyWatch.Warnings() {
 			report(checkPolicy, openapi.HealthCheckStatusWarn, text)
+		}
+		for _, text := range p.providerWarnings() {
+			report(checkIdentity, openapi.HealthCheckStatusWarn, text)
 		}
 	}
 	if text, failed := s.guard.Problem(); failed {

@@ -15,7 +15,7 @@ const checkEvery = 5 * time.Second
 
 // checkedParts returns the parts that /health reports on, in the order in which they are shown.
 func checkedParts() []string {
-	return []string{checkService, checkDatabase, checkRelay, checkPolicy, checkReplicas, checkConns, checkCert, checkClock}
+	return []string{checkService, checkDatabase, checkRelay, checkPolicy, checkReplicas, checkConns, checkCert, checkIdentity, checkClock}
 }
 
 // checks records since when each part has had its status.

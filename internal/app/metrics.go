@@ -56,7 +56,7 @@ func (m *healthMetrics) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, passes(h))
 	ch <- prometheus.MustNewConstMetric(m.isReady, prometheus.GaugeValue, passes(m.ready()))
 	// List every part, so that each has a value even if it is zero.
-	warnings := map[string]float64{checkDatabase: 0, checkClock: 0, checkRelay: 0, checkPolicy: 0, checkReplicas: 0, checkConns: 0, checkCert: 0}
+	warnings := map[string]float64{checkDatabase: 0, checkClock: 0, checkRelay: 0, checkPolicy: 0, checkReplicas: 0, checkConns: 0, checkCert: 0, checkIdentity: 0}
 	for check, found := range h.Checks {
 		for _, c := range found {
 			if c.Status == openapi.HealthCheckStatusWarn {

@@ -23,6 +23,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/oidc"
 	"github.com/fairlead-mesh/fairlead/internal/presence"
 	"github.com/fairlead-mesh/fairlead/internal/probe"
 	"github.com/fairlead-mesh/fairlead/internal/relay"
@@ -43,6 +44,8 @@ type parts struct {
 	webhooks *webhook.Sender
 	fence    *fence.Fence
 	relay    *relay.Server // nil if it is disabled
+	// providers are where people sign in.
+	providers []*oidc.Provider
 	// public and local are the handlers of the listeners.
 	public, local http.Handler
 	routes        []string // patterns of public, besides the operations of the API
@@ -93,6 +96,9 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		return nil, err
 	}
 	p, hooks := &parts{}, identity.NewWebhookSecrets(noise)
+	if p.providers, err = s.newProviders(); err != nil {
+		return nil, err
+	}
 	p.control = control.New(control.Config{
 		Ledger: s.ledger, History: s.history, Log: s.log, Registerer: s.registry,
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
@@ -115,7 +121,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	})
 	p.clients = wire.New(wire.Config{
 		Joins: p.control.Joins, Logins: p.control.Logins, Clients: p.control.Clients, Observations: p.control.Observations, SSH: p.control.SSH,
-		Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL,
+		Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL, Providers: p.providers,
 		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.fence.Leave, Closed: p.fence.Closed, Answered: prober.Answered,
 	})
 	sweeper := sweep.New(sweep.Config{
@@ -133,6 +139,9 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		p.control.Observations.Save,
 		p.control.Clients.SaveReports,
 		s.followHealth,
+	}
+	for _, provider := range p.providers {
+		p.loops = append(p.loops, provider.Run)
 	}
 	if policyFile(c.Policy) != "" {
 		if err := p.control.PolicyFile.Load(ctx); err != nil {

@@ -19,6 +19,11 @@ func (c *Config) Check() error {
 			return fmt.Errorf("cannot load certificate: check tls_cert_path and tls_key_path: %w", err) // the same text as when the server starts
 		}
 	}
+	for _, p := range c.OIDC.All() {
+		if _, err := p.ReadSecret(); err != nil {
+			return err // the same text as when the server starts
+		}
+	}
 	const group, others = 0o070, 0o007
 	if a := c.ACME; a.Hostname != "" {
 		c.checkKeyMode("tls_letsencrypt_cache_dir", filepath.Join(a.CacheDir, a.Hostname), others)

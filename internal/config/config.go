@@ -39,6 +39,7 @@ type Config struct {
 	Database Database
 	DNS      DNS
 	DERP     DERP
+	OIDC     OIDC
 	Policy   Policy
 	Node     Node
 	History  History
@@ -223,8 +224,25 @@ func (c *Config) String() string {
 func (c *Config) Secrets() []string {
 	var found []string
 	for _, k := range keysOf(c) {
-		if s, ok := k.show().(Secret); ok && s != "" {
+		for _, s := range k.secrets() {
 			found = append(found, string(s))
+		}
+	}
+	return found
+}
+
+// secrets returns the secrets in the value that are set.
+func (k key) secrets() (found []Secret) {
+	switch v := k.show().(type) {
+	case Secret:
+		if v != "" {
+			found = append(found, v)
+		}
+	case []OIDCProvider:
+		for _, p := range v {
+			if p.ClientSecret != "" {
+				found = append(found, p.ClientSecret)
+			}
 		}
 	}
 	return found

@@ -37,7 +37,7 @@ func (k key) variable() string {
 
 // keysOf returns all keys, bound to the fields of c.
 func keysOf(c *Config) []key {
-	return slices.Concat(serviceKeys(c), acmeKeys(&c.ACME), nodeKeys(c), databaseKeys(&c.Database), dnsKeys(&c.DNS), derpKeys(&c.DERP))
+	return slices.Concat(serviceKeys(c), acmeKeys(&c.ACME), nodeKeys(c), oidcKeys(&c.OIDC), databaseKeys(&c.Database), dnsKeys(&c.DNS), derpKeys(&c.DERP))
 }
 
 func serviceKeys(c *Config) []key {

@@ -160,7 +160,7 @@ func (l *loader) checkMode() {
 		return
 	}
 	for _, k := range keysOf(l.config) {
-		if secret, ok := k.show().(Secret); ok && secret != "" {
+		if len(k.secrets()) > 0 {
 			l.warn(l.at(k.path), k.path, fmt.Sprintf("this is a secret, but all users can read the file (mode %04o); run: chmod o= %s", info.Mode().Perm(), l.file))
 			return
 		}

@@ -79,6 +79,7 @@ func TestDefaultsOfEmptyFile(t *testing.T) {
 				PrivateKeyPath: "/var/lib/fairlead/derp_server_private.key",
 			},
 		},
+		OIDC:    OIDC{OIDCProvider: OIDCProvider{Scope: []string{"openid", "profile", "email"}, GroupsClaim: "groups", EmailVerifiedRequired: true}},
 		Policy:  Policy{Mode: "database"},
 		Node:    Node{Ephemeral: Ephemeral{InactivityTimeout: 30 * time.Minute}},
 		History: History{Retention: 365 * 24 * time.Hour},
@@ -170,6 +171,22 @@ derp:
     private_key_path: /r.key
     ipv4: 203.0.113.5
     ipv6: 2001:db8::5
+oidc:
+  issuer: https://id.example.org/realm
+  client_id: mesh
+  client_secret_path: $HOME/oidc
+  name: Work
+  scope: [openid, groups]
+  extra_params: {domain_hint: example.org}
+  allowed_domains: [example.org]
+  allowed_users: [a@example.org, b@example.org]
+  allowed_groups: [/mesh]
+  groups_claim: realm.groups
+  email_verified_required: false
+  use_expiry_from_token: true
+  pkce: {enabled: true, method: S256}
+  providers:
+    - {issuer: "http://127.0.0.1:5556/dex", client_id: other, client_secret: s, pkce: {enabled: true, method: S256}}
 policy: {mode: file, path: /acl.json}
 node: {expiry: 180d, ephemeral: {inactivity_timeout: 1h}}
 history: {retention: 2y}
@@ -211,19 +228,34 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 				PrivateKeyPath: "/r.key", IPv4: netip.MustParseAddr("203.0.113.5"), IPv6: netip.MustParseAddr("2001:db8::5"),
 			},
 		},
+		OIDC: OIDC{
+			OIDCProvider: OIDCProvider{
+				Name: "Work", Issuer: "https://id.example.org/realm", ClientID: "mesh", ClientSecretPath: "$HOME/oidc", Scope: []string{"openid", "groups"},
+				ExtraParams: map[string]string{"domain_hint": "example.org"}, AllowedDomains: []string{"example.org"},
+				AllowedUsers: []string{"a@example.org", "b@example.org"}, AllowedGroups: []string{"/mesh"}, GroupsClaim: "realm.groups",
+				UseExpiryFromToken: true, PKCE: true,
+			},
+			Providers: []OIDCProvider{{
+				Issuer: "http://127.0.0.1:5556/dex", ClientID: "other", ClientSecret: "s", PKCE: true,
+				Scope: []string{"openid", "profile", "email"}, GroupsClaim: "groups", EmailVerifiedRequired: true,
+			}},
+		},
 		Policy:   Policy{Mode: "file", Path: "/acl.json"},
 		Node:     Node{Expiry: 180 * 24 * time.Hour, Ephemeral: Ephemeral{InactivityTimeout: time.Hour}},
 		History:  History{Retention: 2 * 365 * 24 * time.Hour},
 		Webhooks: Webhooks{AllowLocal: true},
 		Log:      Log{Level: LevelTrace, Format: "json"},
 	}
-	if diff := cmp.Diff(want, got, equal()); diff != "" {
+	if diff := cmp.Diff(want, got, equal(), cmpopts.IgnoreFields(Config{}, "Warnings")); diff != "" {
 		t.Error(diff)
+	}
+	if len(got.Warnings) != 1 || got.Warnings[0].Key != "oidc.pkce.method" || !got.Warnings[0].Minor {
+		t.Errorf("warnings %v", got.Warnings)
 	}
 	plain := keysOf(withDefaults())
 	for i, k := range keysOf(got) {
-		// The hostname and a certificate of one's own exclude each other.
-		if k.text() == plain[i].text() && k.path != "tls_letsencrypt_hostname" {
+		// The hostname and a certificate of one's own exclude each other, as do a secret and a file with it.
+		if k.text() == plain[i].text() && k.path != "tls_letsencrypt_hostname" && k.path != "oidc.client_secret" {
 			t.Errorf("%s still has its default %s; this test must set it", k.path, k.text())
 		}
 	}

@@ -31,8 +31,8 @@ has no default, an empty value also means that it is not set. If a key has a def
 **Environment variables.** Every key has a variable that overrides the file: ` + "`FAIRLEAD_`" + ` followed by the key in upper case, with ` + "`_`" + `
 instead of ` + "`.`" + `. For example, ` + "`FAIRLEAD_LOG_LEVEL`" + ` overrides ` + "`log.level`" + `. To read a value from a file, add the suffix ` + "`_FILE`" + ` to
 the variable: ` + "`FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=/run/secrets/pass`" + `. Line breaks at the end of the file are ignored. Separate
-the elements of a list with commas. Write the values of ` + "`dns.nameservers.split`" + ` and ` + "`dns.extra_records`" + ` as one line of YAML. An
-empty variable means that the key is not set.
+the elements of a list with commas. Write the values of ` + "`dns.nameservers.split`, `dns.extra_records`, `oidc.extra_params`" + ` and
+` + "`oidc.providers`" + ` as one line of YAML. An empty variable means that the key is not set.
 
 **Durations** consist of one or more numbers with units: ` + "`30s`, `1h30m`, `90d`, `2w`, `1y`" + `. A day has 24 hours, and a year has
 365 days.
@@ -78,6 +78,7 @@ func reference() string {
 		{"Server", "", serviceKeys(c)},
 		{"Certificate", "With these keys, the server obtains its certificate itself: see [operating.md](operating.md#tls).", acmeKeys(&c.ACME)},
 		{"Nodes and addresses", "A node is a device in your network. The server deletes ephemeral nodes that stay offline.", nodeKeys(c)},
+		{"Sign-in", "People can sign in with an OpenID Connect provider to add devices. See [identity.md](identity.md).", oidcKeys(&c.OIDC)},
 		{"Database", "", databaseKeys(&c.Database)},
 		{"Name resolution", "With MagicDNS, clients resolve node names themselves. Split DNS uses other nameservers for specific domains.", dnsKeys(&c.DNS)},
 		{"Relays", "A DERP relay forwards traffic between nodes that cannot reach each other directly. With STUN, a client discovers its public address.", derpKeys(&c.DERP)},

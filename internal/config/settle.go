@@ -19,6 +19,7 @@ func (l *loader) settle() {
 	l.settleDNS()
 	l.settlePolicy()
 	l.settleRelay()
+	l.settleOIDC()
 }
 
 // isGiven reports whether the file or the environment sets the key.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// grant is what allows a node to join: a pre-auth key, or an administrator's approval. If
-// method is empty, nothing does.
+// grant is what allows a node to join: a pre-auth key, an administrator's approval, or the
+// sign-in of its owner. If method is empty, nothing does.
 type grant struct {
 	method   mesh.RegisterMethod
 	user     mesh.UserID // zero for a key that has only tags
@@ -38,7 +39,7 @@ func grantFor(w *policy.World, now mesh.Time, j Joining) (grant, error) {
 		// A rejection stays until it expires, because clients keep asking.
 		return grant{rejected: l.Rejected}, nil
 	}
-	return grant{method: mesh.RegisterApproved, user: l.User, login: l}, nil
+	return grant{method: cmp.Or(l.Method, mesh.RegisterApproved), user: l.User, login: l}, nil
 }
 
 // grantOfKey checks a pre-auth key. proven is the client's machine key if it has proven it,

@@ -79,7 +79,8 @@ type Joined struct {
 	User *mesh.User
 	// KeyExpired tells the client to create a new node key.
 	KeyExpired bool
-	// Link is the page on which an administrator approves the device.
+	// Link is the page on which a person signs in, or learns how an administrator approves
+	// the device.
 	Link string
 	// Rejected is why an administrator rejected the device.
 	Rejected string
@@ -349,7 +350,10 @@ func (s *Joins) admit(w *policy.World, now mesh.Time, g grant, j Joining, addres
 		n.CreatedBy = g.user
 	} else {
 		n.Owner = g.user
-		if s.nodeExpiry > 0 {
+		switch {
+		case g.login != nil && g.login.Expiry != 0:
+			n.Expiry = g.login.Expiry
+		case s.nodeExpiry > 0:
 			n.Expiry = now.Add(s.nodeExpiry)
 		}
 	}

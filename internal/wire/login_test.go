@@ -311,7 +311,7 @@ func TestPagesLoadNothing(t *testing.T) {
 		_, style, _ := strings.Cut(text, "<style>")
 		style, _, _ = strings.Cut(style, "</style>")
 		sum := sha256.Sum256([]byte(style))
-		want := fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		want := fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'",
 			base64.StdEncoding.EncodeToString(sum[:]))
 		if diff := cmp.Diff(want, header.Get("Content-Security-Policy")); diff != "" || header.Get("Referrer-Policy") != "no-referrer" {
 			t.Errorf("%.20s: %v\n%s", path, header, diff)

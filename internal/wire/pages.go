@@ -22,7 +22,7 @@ func helpPages() []string { return []string{"apple", "windows", "android"} }
 type pages struct {
 	serverURL string
 	style     template.CSS
-	security  string // the Content-Security-Policy
+	security  string // the Content-Security-Policy, up to the value of form-action
 	templates map[string]*template.Template
 }
 
@@ -35,9 +35,9 @@ func newPages(serverURL string) *pages {
 	p := &pages{
 		serverURL: strings.TrimSuffix(serverURL, "/"), style: template.CSS(style), templates: map[string]*template.Template{},
 		security: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+			"'; base-uri 'none'; frame-ancestors 'none'; form-action ",
 	}
-	for _, name := range append(helpPages(), "home", "login") {
+	for _, name := range append(helpPages(), "home", "login", "signin") {
 		p.templates[name] = template.Must(template.ParseFS(files, "pages/page.html", "pages/"+name+".html"))
 	}
 	return p
@@ -60,6 +60,13 @@ type page struct {
 	Tags         []string // the tags that the waiting device asks for
 	Asked, Until string
 	Rejected     string
+	Choices      []choice // the providers with which a person can sign in
+
+	// The following are for the pages of a sign-in.
+	Provider, Problem string
+	Retry, Ask        string // links
+	Action, CSRF      string // of the form; a page without a form has none
+	User, Account     string
 }
 
 func (p *pages) write(w http.ResponseWriter, status int, name string, v page) {
@@ -71,8 +78,14 @@ func (p *pages) write(w http.ResponseWriter, status int, name string, v page) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", p.security)
-	h.Set("Referrer-Policy", "no-referrer") // the URL of a login page is a secret
+	h.Set("Cache-Control", "no-store")
+	if v.Action == "" {
+		h.Set("Content-Security-Policy", p.security+"'none'")
+		h.Set("Referrer-Policy", "no-referrer") // the URL of a login page is a secret
+	} else {
+		h.Set("Content-Security-Policy", p.security+"'self'")
+		h.Set("Referrer-Policy", "same-origin") // without a referrer, browsers send no Origin either
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes()) // fails only if the browser has disconnected
 }
@@ -96,11 +109,25 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 		s.pages.write(w, http.StatusServiceUnavailable, "login", page{State: "unavailable", Refresh: refreshSeconds})
 		return
 	}
-	const form = "2006-01-02 15:04:05 UTC"
-	v := page{
-		State: "waiting", Login: l, Code: identity.LoginCode(token), LongCode: identity.LongLoginCode(token), Machine: l.MachineKey.ShortString(),
-		Asked: l.IssuedAt.Time().Format(form), Until: l.IssuedAt.Add(identity.LoginLifetime).Time().Format(form), Refresh: refreshSeconds,
+	v := s.loginState(token, l)
+	if v.State == "waiting" && len(s.config.Providers) > 0 {
+		v.Choices = s.signIn.choices(token)
+		// Another replica may have approved the device a moment ago. Signing in again would lead here again.
+		synced := s.config.Ledger.Sync(r.Context()) == nil
+		if again := s.loginState(token, l); again.State != "waiting" {
+			v = again
+		} else if synced && len(v.Choices) == 1 && !v.Choices[0].Down && !r.URL.Query().Has("ask") {
+			redirect(w, v.Choices[0].Link)
+			return
+		}
 	}
+	s.pages.write(w, http.StatusOK, "login", v)
+}
+
+// loginState returns the data of the page about a device, as it is now.
+func (s *Server) loginState(token string, l identity.Login) page {
+	v := pageOf(token, l)
+	v.State, v.Refresh = "waiting", refreshSeconds
 	world, now := s.config.Ledger.World(), s.config.Ledger.Now()
 	n, joined := world.Nodes.ByKey(l.NodeKey)
 	answer, answered := world.Logins.ByNodeKey(l.NodeKey)
@@ -114,9 +141,17 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 		v.State = "approved"
 	case l.Expired(now):
 		v.State, v.Refresh = "expired", 0
-	}
-	if v.State == "waiting" {
+	default:
 		v.Tags = s.config.Logins.Tags(l.NodeKey)
 	}
-	s.pages.write(w, http.StatusOK, "login", v)
+	return v
+}
+
+// pageOf returns the data of a page about a device.
+func pageOf(token string, l identity.Login) page {
+	const form = "2006-01-02 15:04:05 UTC"
+	return page{
+		Login: l, Code: identity.LoginCode(token), LongCode: identity.LongLoginCode(token), Machine: l.MachineKey.ShortString(),
+		Asked: l.IssuedAt.Time().Format(form), Until: l.IssuedAt.Add(identity.LoginLifetime).Time().Format(form),
+	}
 }

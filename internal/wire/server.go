@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"math"
 	"net/http"
 	"net/netip"
@@ -22,6 +23,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/oidc"
 	"github.com/fairlead-mesh/fairlead/internal/stream"
 )
 
@@ -47,7 +49,9 @@ type Config struct {
 	// Noise is the server's private key. Clients know its public key, so it must be the same on every
 	// replica. A client that meets a server with another key does not recover until it is restarted.
 	Noise key.MachinePrivate
-	// ServerURL is shown to people who set up a client.
+	// Providers are the identity providers with which people can sign in to add a device.
+	Providers []*oidc.Provider
+	// ServerURL is shown to people who set up a client. Providers send browsers back to it.
 	ServerURL string
 	// TrustedProxies may set X-Forwarded-For.
 	TrustedProxies []netip.Prefix
@@ -99,6 +103,7 @@ type Server struct {
 	logins   *identity.LoginSealer
 	refusals *identity.RefusalLog
 	pages    *pages
+	signIn   *signIn
 	latency  *latency
 	early    []byte
 	// http2 holds three servers that differ in how long a connection may be silent, because pings are most of
@@ -138,6 +143,7 @@ func New(c Config) *Server {
 		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]time.Time{},
 		turns: newHandshakeLimiter(), proven: map[key.MachinePublic][]*controlbase.Conn{},
 	}
+	s.signIn = newSignIn(s)
 	for i := range s.http2 {
 		s.http2[i] = &http2.Server{
 			MaxConcurrentStreams: maxRequests, MaxReadFrameSize: frameBytes, IdleTimeout: idleTimeout,
@@ -180,6 +186,9 @@ func (s *Server) Routes() map[string]http.Handler {
 		"GET /auth/{token}":  http.HandlerFunc(s.loginPage),
 		// Tools and documentation of other servers use this path for the page.
 		"GET /register/{token}": http.HandlerFunc(s.loginPage),
+	}
+	if len(s.config.Providers) > 0 {
+		maps.Copy(routes, s.signIn.routes())
 	}
 	for _, name := range helpPages() {
 		routes["GET /"+name] = s.pages.help(name)

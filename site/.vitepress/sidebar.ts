@@ -33,6 +33,7 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
     text: "Guides",
     items: [
       to("Access policy", "policy.md"),
+      to("Sign-in with OIDC", "identity.md"),
       to("Subnet routers and exit nodes", "routes.md"),
       to("DNS", "dns.md"),
       to("Console", "console.md"),

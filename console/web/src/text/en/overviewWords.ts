@@ -90,6 +90,7 @@ export const overviewWords = {
       replicas: "Replicas",
       connections: "Connections",
       certificate: "TLS certificate",
+      identity: "Sign-in",
       clock: "Clock",
     } as Record<string, string>,
     versions: "Versions",

@@ -1,0 +1,35 @@
+package app
+
+import (
+	"fmt"
+
+	"github.com/fairlead-mesh/fairlead/internal/oidc"
+	"github.com/fairlead-mesh/fairlead/internal/wire"
+)
+
+// newProviders returns the identity providers with which people can sign in. It does not connect to them.
+func (s *service) newProviders() (all []*oidc.Provider, err error) {
+	for _, c := range s.Config.OIDC.All() {
+		secret, err := c.ReadSecret()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, oidc.New(oidc.Config{
+			Name: c.Name, Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: string(secret), RedirectURL: wire.CallbackURL(s.Config.ServerURL),
+			Scopes: c.Scope, ExtraParams: c.ExtraParams, PKCE: c.PKCE, GroupsClaim: c.GroupsClaim,
+			AllowedDomains: c.AllowedDomains, AllowedUsers: c.AllowedUsers, AllowedGroups: c.AllowedGroups,
+			EmailVerifiedRequired: c.EmailVerifiedRequired, UseExpiry: c.UseExpiryFromToken, Log: s.log,
+		}))
+	}
+	return all, nil
+}
+
+// providerWarnings says which providers cannot be reached. Why is in the log, because strangers read this.
+func (p *parts) providerWarnings() (texts []string) {
+	for _, provider := range p.providers {
+		if provider.Err() != nil {
+			texts = append(texts, fmt.Sprintf("identity provider %s cannot be reached: nobody can sign in with it. Devices that have joined are not affected. The log says why; search for \"identity provider unreachable\"", provider.Name()))
+		}
+	}
+	return texts
+}

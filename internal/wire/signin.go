@@ -1,0 +1,442 @@
+package wire
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/oidc"
+)
+
+const (
+	// signInLifetime is how long a person may take at the provider, and again to confirm.
+	signInLifetime = 10 * time.Minute
+	// maxSignIns is how many sign-ins a browser may have in progress, for example in several tabs. Starting
+	// another one ends the oldest, because a request can carry only so many cookies.
+	maxSignIns = 3
+	// maxExchanges is how many codes are exchanged at the same time, and maxExchangesOf how many of them for
+	// one network. Strangers can make the server ask the provider, but not without limit.
+	maxExchanges   = 32
+	maxExchangesOf = 4
+	maxForm        = 4 << 10
+	signInPath     = "/oidc/"
+	callbackPath   = signInPath + "callback"
+)
+
+// The purposes for which cookies are sealed.
+const (
+	purposeFlow    = "sign-in"         // the person is at the provider
+	purposeConfirm = "sign-in confirm" // the person has come back and has to confirm
+)
+
+// CallbackURL returns where providers send browsers back to.
+func CallbackURL(serverURL string) string { return strings.TrimSuffix(serverURL, "/") + callbackPath }
+
+// signInFlow is a sign-in in progress. It is kept only in a sealed cookie of the browser, so that any replica
+// can continue it, also after a restart, and no other browser can.
+type signInFlow struct {
+	oidc.Flow
+	Issuer string    `json:"i"`
+	Token  string    `json:"t"` // of the login link
+	At     mesh.Time `json:"a"`
+}
+
+// signInConfirm is a sign-in that the person has to confirm. It replaces the signInFlow, so that its code is
+// not sent to the provider again.
+type signInConfirm struct {
+	ID     string         `json:"s"`
+	CSRF   string         `json:"c"`
+	Token  string         `json:"t"`
+	Person control.Person `json:"p"`
+	At     mesh.Time      `json:"a"`
+}
+
+// signIn lets people sign in with a provider to add a device.
+type signIn struct {
+	*Server
+	providers []*oidc.Provider
+	cookies   *identity.CookieSealer
+	prefix    string // of the names of cookies
+	secure    bool
+	exchanges exchanges
+}
+
+func newSignIn(s *Server) *signIn {
+	in := &signIn{Server: s, providers: s.config.Providers, cookies: identity.NewCookieSealer(s.config.Noise), prefix: "fairlead_signin_"}
+	if in.secure = strings.HasPrefix(s.config.ServerURL, "https://"); in.secure {
+		in.prefix = "__Secure-" + in.prefix
+	}
+	return in
+}
+
+func (s *signIn) routes() map[string]http.Handler {
+	return map[string]http.Handler{
+		"GET " + signInPath + "start/{provider}/{token}": http.HandlerFunc(s.start),
+		"GET " + callbackPath:                            http.HandlerFunc(s.callback),
+		"GET " + signInPath + "confirm/{id}":             http.HandlerFunc(s.confirmPage),
+		"POST " + signInPath + "confirm/{id}":            http.HandlerFunc(s.confirm),
+	}
+}
+
+// choice is a provider on the page of a login link.
+type choice struct {
+	Name, Link string
+	Down       bool
+}
+
+func (s *signIn) choices(token string) (all []choice) {
+	for i, p := range s.providers {
+		all = append(all, choice{p.Name(), signInPath + "start/" + strconv.Itoa(i) + "/" + token, p.Err() != nil})
+	}
+	return all
+}
+
+// start sends the browser to a provider.
+func (s *signIn) start(w http.ResponseWriter, r *http.Request) {
+	token := r.PathValue("token")
+	l, ok := s.logins.OpenLogin(token)
+	i, err := strconv.Atoi(r.PathValue("provider"))
+	if !ok || err != nil || i < 0 || i >= len(s.providers) {
+		s.pages.write(w, http.StatusNotFound, "login", page{State: "unknown"})
+		return
+	}
+	if s.loginState(token, l).State != "waiting" { // the page of the link says why
+		redirect(w, "/auth/"+token)
+		return
+	}
+	p := s.providers[i]
+	flow := signInFlow{Flow: oidc.Flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}, Issuer: p.Issuer(), Token: token, At: s.config.Ledger.Now()}
+	address, err := p.AuthURL(flow.Flow)
+	if err != nil {
+		s.fail(w, http.StatusServiceUnavailable, failure{provider: p.Name(), token: token, state: "down"})
+		return
+	}
+	value, ok := s.cookies.SealCookie(purposeFlow, flow)
+	if !ok {
+		s.fail(w, http.StatusInternalServerError, failure{provider: p.Name(), token: token, state: "failed", text: "the login link is too long"})
+		return
+	}
+	s.makeRoom(w, r)
+	s.setCookie(w, flow.State, value)
+	redirect(w, address)
+}
+
+// callback exchanges the code, and continues at a URL without it.
+func (s *signIn) callback(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	state := q.Get("state")
+	if c, ok := s.openConfirm(r, state); ok { // the page was reloaded
+		redirect(w, signInPath+"confirm/"+c.ID)
+		return
+	}
+	flow, ok := s.openFlow(r, state)
+	i := slices.IndexFunc(s.providers, func(p *oidc.Provider) bool { return p.Issuer() == flow.Issuer })
+	if !ok || i < 0 {
+		s.fail(w, http.StatusBadRequest, failure{state: "lost"})
+		return
+	}
+	p := s.providers[i]
+	fail := func(status int, state, text string) {
+		s.clearCookie(w, flow.State)
+		s.logFailure(r, p, text)
+		s.fail(w, status, failure{provider: p.Name(), token: flow.Token, state: state, text: text})
+	}
+	if err := p.CheckIssuer(q.Get("iss"), q.Has("iss")); err != nil {
+		fail(http.StatusBadRequest, "failed", err.Error())
+		return
+	}
+	if code := q.Get("error"); code != "" {
+		fail(http.StatusForbidden, "refused", (&oidc.RefusedError{Code: oidc.Line(code), Description: oidc.Line(q.Get("error_description"))}).Error())
+		return
+	}
+	if q.Get("code") == "" {
+		fail(http.StatusBadRequest, "failed", "the provider sent neither a code nor an error")
+		return
+	}
+	network := identity.Network(s.addr(r))
+	if !s.exchanges.enter(network) {
+		s.fail(w, http.StatusServiceUnavailable, failure{provider: p.Name(), token: flow.Token, state: "busy"})
+		return
+	}
+	who, err := p.Exchange(r.Context(), flow.Flow, q.Get("code"))
+	s.exchanges.leave(network)
+	refused, notAllowed := new(oidc.RefusedError), new(oidc.NotAllowedError)
+	switch {
+	case errors.As(err, &notAllowed):
+		fail(http.StatusForbidden, "notallowed", err.Error())
+		return
+	case errors.As(err, &refused):
+		fail(http.StatusForbidden, "refused", err.Error())
+		return
+	case err != nil:
+		fail(http.StatusBadGateway, "failed", err.Error())
+		return
+	}
+	confirm := signInConfirm{ID: flow.State, CSRF: rand.Text(), Token: flow.Token, Person: personOf(who), At: s.config.Ledger.Now()}
+	value, ok := s.cookies.SealCookie(purposeConfirm, confirm)
+	if !ok { // only these can be long
+		confirm.Person.PictureURL, confirm.Person.DisplayName = "", ""
+		value, ok = s.cookies.SealCookie(purposeConfirm, confirm)
+	}
+	if !ok {
+		fail(http.StatusBadGateway, "failed", "the provider sends too much about you")
+		return
+	}
+	s.setCookie(w, flow.State, value)
+	redirect(w, signInPath+"confirm/"+confirm.ID)
+}
+
+func personOf(who oidc.Identity) control.Person {
+	p := control.Person{
+		Issuer: who.Issuer, Subject: who.Subject, Email: who.Email, Username: who.Username, DisplayName: who.DisplayName, PictureURL: who.Picture,
+	}
+	if !who.Expiry.IsZero() {
+		p.Expiry = mesh.TimeOf(who.Expiry)
+	}
+	return p
+}
+
+// confirmPage asks the person whether to add the device: the link may be somebody else's, and a provider with
+// an open session asks nothing.
+func (s *signIn) confirmPage(w http.ResponseWriter, r *http.Request) {
+	c, l, ok := s.confirming(w, r)
+	if !ok {
+		return
+	}
+	user, err := s.config.Logins.Preview(c.Person)
+	if err != nil {
+		s.refused(w, r, c, err)
+		return
+	}
+	v := pageOf(c.Token, l)
+	v.State, v.CSRF, v.Action, v.Tags = "confirm", c.CSRF, signInPath+"confirm/"+c.ID, s.config.Logins.Tags(l.NodeKey)
+	v.User, v.Account = user.Name, c.Person.Label()
+	s.pages.write(w, http.StatusOK, "signin", v)
+}
+
+// confirm adds the device.
+func (s *signIn) confirm(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	c, _, ok := s.confirming(w, r)
+	if !ok {
+		return
+	}
+	if !s.sameOrigin(r) || subtle.ConstantTimeCompare([]byte(r.PostFormValue("csrf")), []byte(c.CSRF)) != 1 {
+		s.fail(w, http.StatusForbidden, failure{state: "forged"})
+		return
+	}
+	a := mesh.Actor{Addr: s.addr(r), RequestID: rand.Text()[:12]}
+	if _, err := s.config.Logins.SignIn(r.Context(), a, c.Token, c.Person, c.ID); err != nil {
+		s.refused(w, r, c, err)
+		return
+	}
+	s.clearCookie(w, c.ID)
+	redirect(w, "/auth/"+c.Token)
+}
+
+// confirming returns the sign-in that the request is about. If there is none, or nothing to confirm any more, it
+// writes the response.
+func (s *signIn) confirming(w http.ResponseWriter, r *http.Request) (c signInConfirm, l identity.Login, ok bool) {
+	if s.mustRefuse(r.Context()) {
+		s.pages.write(w, http.StatusServiceUnavailable, "login", page{State: "unavailable"})
+		return c, l, false
+	}
+	if c, ok = s.openConfirm(r, r.PathValue("id")); !ok {
+		s.fail(w, http.StatusBadRequest, failure{state: "lost"})
+		return c, l, false
+	}
+	if l, ok = s.logins.OpenLogin(c.Token); !ok || r.Method != http.MethodPost && s.loginState(c.Token, l).State != "waiting" {
+		redirect(w, "/auth/"+c.Token)
+		return c, l, false
+	}
+	return c, l, true
+}
+
+// refused shows why the device was not added.
+func (s *signIn) refused(w http.ResponseWriter, r *http.Request, c signInConfirm, err error) {
+	refusal := new(control.Refusal)
+	if !errors.As(err, &refusal) {
+		if !errors.Is(err, context.Canceled) {
+			s.config.Log.Error("sign-in failed", "error", err)
+		}
+		s.pages.write(w, http.StatusServiceUnavailable, "login", page{State: "unavailable"})
+		return
+	}
+	if addr := s.addr(r); s.refusals.Admit(addr) {
+		s.config.Log.Warn("authentication failed", "addr", addr, "user", c.Person.Label(), "reason", refusal.Text)
+	}
+	s.fail(w, http.StatusConflict, failure{token: c.Token, state: "conflict", text: refusal.Text})
+}
+
+func (s *signIn) logFailure(r *http.Request, p *oidc.Provider, reason string) {
+	if addr := s.addr(r); s.refusals.Admit(addr) {
+		s.config.Log.Warn("authentication failed", "addr", addr, "issuer", p.Issuer(), "reason", reason)
+	}
+}
+
+// failure is what a page says about a sign-in that failed.
+type failure struct {
+	state    string // lost, down, busy, refused, notallowed, failed, conflict or forged
+	provider string
+	token    string // of the login link, if it is known
+	text     string
+}
+
+func (s *signIn) fail(w http.ResponseWriter, status int, f failure) {
+	v := page{State: f.state, Provider: f.provider, Problem: f.text}
+	if f.token != "" {
+		v.Retry, v.Ask, v.Code = "/auth/"+f.token, askLink(f.token), identity.LoginCode(f.token)
+	}
+	s.pages.write(w, status, "signin", v)
+}
+
+// askLink returns the page of a login link that does not send people to a provider.
+func askLink(token string) string { return "/auth/" + token + "?ask" }
+
+func (s *signIn) addr(r *http.Request) string {
+	return identity.ClientAddr(r, s.config.TrustedProxies)
+}
+
+// sameOrigin reports whether a form was sent by a page of this server. Browsers that do not say so are trusted,
+// because the form also contains a secret.
+func (s *signIn) sameOrigin(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	own, err := url.Parse(s.config.ServerURL)
+	got, gotErr := url.Parse(origin)
+	return err == nil && gotErr == nil && got.Scheme == own.Scheme && strings.EqualFold(hostPort(got), hostPort(own))
+}
+
+// hostPort returns the host with its port, which a URL may omit.
+func hostPort(u *url.URL) string {
+	if u.Port() != "" {
+		return u.Host
+	}
+	if u.Scheme == "https" {
+		return u.Host + ":443"
+	}
+	return u.Host + ":80"
+}
+
+func (s *signIn) openFlow(r *http.Request, state string) (f signInFlow, ok bool) {
+	text, ok := s.cookie(r, state)
+	ok = ok && s.cookies.OpenCookie(purposeFlow, text, &f) && f.State == state && s.fresh(f.At)
+	return f, ok
+}
+
+func (s *signIn) openConfirm(r *http.Request, id string) (c signInConfirm, ok bool) {
+	text, ok := s.cookie(r, id)
+	ok = ok && s.cookies.OpenCookie(purposeConfirm, text, &c) && c.ID == id && s.fresh(c.At)
+	return c, ok
+}
+
+func (s *signIn) fresh(at mesh.Time) bool { return s.config.Ledger.Now() < at.Add(signInLifetime) }
+
+func (s *signIn) cookie(r *http.Request, id string) (string, bool) {
+	if id == "" {
+		return "", false
+	}
+	c, err := r.Cookie(s.prefix + id)
+	if err != nil {
+		return "", false
+	}
+	return c.Value, true
+}
+
+func (s *signIn) setCookie(w http.ResponseWriter, id, value string) {
+	http.SetCookie(w, s.newCookie(id, value, int(signInLifetime.Seconds())))
+}
+
+func (s *signIn) clearCookie(w http.ResponseWriter, id string) {
+	http.SetCookie(w, s.newCookie(id, "", -1))
+}
+
+func (s *signIn) newCookie(id, value string, age int) *http.Cookie {
+	// Lax, because the browser comes back from another site.
+	return &http.Cookie{Name: s.prefix + id, Value: value, Path: signInPath, MaxAge: age, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode}
+}
+
+// makeRoom removes cookies of earlier sign-ins, the oldest first, so that there is room for another one.
+func (s *signIn) makeRoom(w http.ResponseWriter, r *http.Request) {
+	type old struct {
+		id string
+		at mesh.Time
+	}
+	var all []old
+	for _, c := range r.Cookies() {
+		id, ours := strings.CutPrefix(c.Name, s.prefix)
+		if !ours {
+			continue
+		}
+		var at mesh.Time
+		if f, ok := s.openFlow(r, id); ok {
+			at = f.At
+		} else if c, ok := s.openConfirm(r, id); ok {
+			at = c.At
+		}
+		all = append(all, old{id, at})
+	}
+	slices.SortFunc(all, func(a, b old) int { return int(b.at - a.at) })
+	for i, o := range all {
+		if i >= maxSignIns-1 || o.at == 0 {
+			s.clearCookie(w, o.id)
+		}
+	}
+}
+
+// redirect continues at a URL with a GET request. Its target is never taken from a request.
+func redirect(w http.ResponseWriter, target string) {
+	h := w.Header()
+	h.Set("Location", target)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// exchanges counts the codes that are being exchanged.
+type exchanges struct {
+	mu  sync.Mutex
+	all int            // guarded by mu, as is of
+	of  map[string]int // by network, without zeros
+}
+
+func (e *exchanges) enter(network string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all >= maxExchanges || e.of[network] >= maxExchangesOf {
+		return false
+	}
+	if e.of == nil {
+		e.of = map[string]int{}
+	}
+	e.all++
+	e.of[network]++
+	return true
+}
+
+func (e *exchanges) leave(network string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all--
+	if e.of[network]--; e.of[network] == 0 {
+		delete(e.of, network)
+	}
+}
