@@ -190,8 +190,13 @@ e2e: CLIENTS = v1.74.1,v1.102.5
 e2e-matrix: CLIENTS = all
 e2e: ## run real clients, the oldest and the newest, against the server; as root also with network devices
 e2e-matrix: ## run all supported clients against the server
-e2e e2e-matrix: $(BIN)/gotestsum
+e2e e2e-matrix: $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json
 	$(call GOTEST) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' ./internal/test/e2e -clients=$(CLIENTS)
+
+# The identity provider with which people sign in.
+internal/test/oidctest/node_modules/.package-lock.json: internal/test/oidctest/package-lock.json
+	cd internal/test/oidctest && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 .PHONY: deploy deploy-hold deploy-source
 deploy: $(BIN)/gotestsum ## start complete deployments with Docker, as root, and check them

@@ -16,7 +16,7 @@ import (
 
 // npmProjects are the directories with a package.json.
 func npmProjects() []string {
-	return []string{"api", "console/web", "internal/test/monitortest/schema", "site"}
+	return []string{"api", "console/web", "internal/test/monitortest/schema", "internal/test/oidctest", "site"}
 }
 
 // npmManifest is the part of a package.json that is used here.

@@ -56,6 +56,7 @@ func start(t *testing.T) *mesh {
 	m := &mesh{t: t, console: meshtest.FreeAddr(t)}
 	m.Server = meshtest.Start(t, meshtest.Config{Binary: fairlead, Relay: true, Set: map[string]string{
 		"log.level": "info", "trusted_proxies": "127.0.0.1/32",
+		"oidc.issuer": "http://127.0.0.1:1", "oidc.client_id": "mesh", // nobody is there, but the routes are
 	}})
 	m.CLI("users", "create", "alice")
 	m.key, m.apiKey = m.PreAuthKey("alice", "--reusable"), m.APIKey()

@@ -103,6 +103,7 @@ func runServer(t *testing.T) app.Addrs {
 		"FAIRLEAD_UNIX_SOCKET=" + filepath.Join(dir, "sock"), "FAIRLEAD_DATABASE_SQLITE_PATH=" + filepath.Join(dir, "db.sqlite"),
 		"FAIRLEAD_NOISE_PRIVATE_KEY_PATH=" + filepath.Join(dir, "noise.key"), "FAIRLEAD_DERP_SERVER_ENABLED=true",
 		"FAIRLEAD_DERP_SERVER_PRIVATE_KEY_PATH=" + filepath.Join(dir, "relay.key"), "FAIRLEAD_DERP_SERVER_STUN_LISTEN_ADDR=127.0.0.1:0",
+		"FAIRLEAD_OIDC_ISSUER=http://127.0.0.1:1", "FAIRLEAD_OIDC_CLIENT_ID=mesh", // nobody is there, but the routes are
 	})
 	if err != nil {
 		t.Fatal(err)

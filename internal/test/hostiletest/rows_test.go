@@ -17,6 +17,8 @@ func publicRows() []row {
 		websocket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
 		derp      = "Connection: Upgrade\r\nUpgrade: DERP\r\n"
 		jsonBody  = "Content-Type: application/json\r\n"
+		formBody  = "Content-Type: application/x-www-form-urlencoded\r\n"
+		signIn    = "Cookie: fairlead_signin_x=x\r\n"
 	)
 	return []row{
 		{pattern: "GET /bootstrap-dns", method: "GET", path: "/bootstrap-dns?q=x"},
@@ -28,6 +30,10 @@ func publicRows() []row {
 		{pattern: "POST /verify", method: "POST", path: "/verify", header: jsonBody, body: `{"NodePublic":"nodekey:`},
 		{pattern: "GET /auth/{token}", method: "GET", path: "/auth/x"},
 		{pattern: "GET /register/{token}", method: "GET", path: "/register/x"},
+		{pattern: "GET /oidc/start/{provider}/{token}", method: "GET", path: "/oidc/start/0/x"},
+		{pattern: "GET /oidc/callback", method: "GET", path: "/oidc/callback?state=x&code=x", header: signIn},
+		{pattern: "GET /oidc/confirm/{id}", method: "GET", path: "/oidc/confirm/x", header: signIn},
+		{pattern: "POST /oidc/confirm/{id}", method: "POST", path: "/oidc/confirm/x", header: signIn + formBody, body: "csrf="},
 		{pattern: "GET /{$}", method: "GET", path: "/"},
 		{pattern: "GET /apple", method: "GET", path: "/apple"},
 		{pattern: "GET /windows", method: "GET", path: "/windows"},
