@@ -92,7 +92,7 @@ func serviceKeys(c *Config) []key {
 		},
 		{
 			"policy.path", filePath(&c.Policy.Path), "", none,
-			"Access policy file, for mode `file`. The server reloads the file when it changes and on SIGHUP. It does not apply an invalid policy.",
+			"Access policy file, for mode `file`. The server reloads the file when it changes and on SIGHUP. An invalid policy never takes effect.",
 		},
 		{
 			"limits.connections", whole(&c.Limits.Connections, 0, 1_000_000), "0", none,
@@ -217,7 +217,7 @@ func dnsKeys(d *DNS) []key {
 		},
 		{
 			"dns.search_domains", list(&d.SearchDomains, "domains", mesh.ParseDomain), "", shared,
-			"Search domains for short names. Clients try them after `dns.base_domain`.",
+			"Search domains for short names. Clients try these domains after `dns.base_domain`.",
 		},
 		{
 			"dns.extra_records", records(&d.ExtraRecords), "", shared,
