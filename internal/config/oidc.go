@@ -66,7 +66,7 @@ const oidcSection = "oidc."
 func oidcKeys(o *OIDC) []key {
 	return append(providerKeys(&o.OIDCProvider), key{
 		oidcSection + "providers", providers(&o.Providers), "", shared,
-		"More providers: a list of sections with the keys above, without `oidc.`. People choose one on the login page.",
+		"Additional providers: a list of sections, each with the `oidc` keys of one provider, written without `oidc.`. People choose a provider on the login page.",
 	})
 }
 
@@ -74,39 +74,39 @@ func providerKeys(p *OIDCProvider) []key {
 	return []key{
 		{
 			oidcSection + "issuer", scalar(&p.Issuer, "a URL", parseIssuer), "", shared,
-			"URL of the OpenID Connect provider with which people sign in to add devices, exactly as the provider spells it. It must begin with `https://`, except on this machine.",
+			"URL of the OpenID Connect provider with which people sign in to add devices, exactly as the provider spells it. The URL must begin with `https://`, unless the provider runs on the same machine as the server.",
 		},
-		{oidcSection + "client_id", text(&p.ClientID), "", shared, "ID of the client that you registered with the provider, with the redirect URI `<server_url>/oidc/callback`."},
-		{oidcSection + "client_secret", secret(&p.ClientSecret), "", none, "Secret of the client. Never logged."},
+		{oidcSection + "client_id", text(&p.ClientID), "", shared, "ID of the client that you register with the provider. Its redirect URI is `<server_url>/oidc/callback`."},
+		{oidcSection + "client_secret", secret(&p.ClientSecret), "", none, "Client secret that the provider issues. The secret is never logged."},
 		{
 			oidcSection + "client_secret_path", filePath(&p.ClientSecretPath), "", none,
-			"File with the secret, instead of `oidc.client_secret`. Variables such as `$CREDENTIALS_DIRECTORY` are expanded.",
+			"File that contains the client secret, instead of `oidc.client_secret`. The path may contain environment variables such as `$CREDENTIALS_DIRECTORY`.",
 		},
 		{
 			oidcSection + "name", text(&p.Name), "", none,
-			"Name of the provider on login pages. Default: the host of the issuer.",
+			"Name of the provider on login pages. Default: the host of `oidc.issuer`.",
 		},
 		{
 			oidcSection + "scope", list(&p.Scope, "scopes", parseText), "openid,profile,email", shared,
-			"Scopes to request. Some providers send groups only for a scope of their own.",
+			"Scopes that the server requests. Some providers send the groups of a person only if you request an additional scope.",
 		},
 		{
 			oidcSection + "extra_params", texts(&p.ExtraParams), "", shared,
-			"Further parameters for the provider's login page, such as `domain_hint`.",
+			"Additional query parameters for the provider's login page, such as `domain_hint`.",
 		},
 		{
 			oidcSection + "allowed_domains", list(&p.AllowedDomains, "domains", parseText), "", shared,
-			"Domains of email addresses that may sign in. Everyone whom the provider signs in may, unless a list says otherwise. If there are several lists, a person must be in each.",
+			"Domains whose email addresses may sign in. If you set neither this key nor `oidc.allowed_users` nor `oidc.allowed_groups`, everyone with an account at the provider may sign in. If you set more than one of these keys, a person must match all of them.",
 		},
-		{oidcSection + "allowed_users", list(&p.AllowedUsers, "email addresses", parseText), "", shared, "Email addresses that may sign in."},
+		{oidcSection + "allowed_users", list(&p.AllowedUsers, "email addresses", parseText), "", shared, "Email addresses of the people who may sign in."},
 		{oidcSection + "allowed_groups", list(&p.AllowedGroups, "groups", parseText), "", shared, "Groups whose members may sign in, as the provider spells them."},
 		{
 			oidcSection + "groups_claim", text(&p.GroupsClaim), "groups", shared,
-			"Claim with the groups of a person; dots separate nested names.",
+			"Name of the claim that contains the groups of a person. To refer to a nested claim, separate the names with dots.",
 		},
 		{
 			oidcSection + "email_verified_required", boolean(&p.EmailVerifiedRequired), "true", shared,
-			"Whether to ignore email addresses that the provider has not verified. Then `allowed_domains` and `allowed_users` do not match them.",
+			"Whether to ignore email addresses that the provider has not verified. With `true`, such an address does not match `oidc.allowed_domains` or `oidc.allowed_users`.",
 		},
 		{
 			oidcSection + "use_expiry_from_token", boolean(&p.UseExpiryFromToken), "false", shared,
@@ -114,7 +114,7 @@ func providerKeys(p *OIDCProvider) []key {
 		},
 		{
 			oidcSection + "pkce.enabled", boolean(&p.PKCE), "false", shared,
-			"Whether to use PKCE even if the provider does not announce it. If it does, PKCE is always used.",
+			"Whether to use PKCE even if the provider does not announce support for it. If the provider announces support, the server always uses PKCE.",
 		},
 	}
 }
