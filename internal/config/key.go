@@ -295,7 +295,7 @@ func derpKeys(d *DERP) []key {
 		},
 		{
 			server + "stun_listen_addr", hostPort(&d.Server.STUNListenAddr), "0.0.0.0:3478", none,
-			"UDP listener for STUN, by which clients discover their public address.",
+			"Address of the UDP listener for STUN, which clients use to discover their public address.",
 		},
 		{
 			server + "stun_public_port", whole(&d.Server.STUNPublicPort, 1, 65535), "", none,
