@@ -78,7 +78,6 @@ type service struct {
 	guard    *guard.Guard
 	// certificate is nil if a proxy terminates TLS.
 	certificate certificate
-	issued      *issued // the same if an ACME authority issues it, otherwise nil
 	draining    atomic.Bool
 	checks      checks
 	risks       *risks // nil with SQLite
@@ -205,8 +204,8 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 		http.Handler
 	}
 	all := []serving{{ls.api, p.public}, {ls.socket, p.local}, {ls.metrics, s.metricsHandler()}}
-	if ls.redirect != nil {
-		all = append(all, serving{ls.redirect, s.issued.issuer})
+	if c, ok := s.certificate.(*issued); ok && ls.redirect != nil {
+		all = append(all, serving{ls.redirect, c.issuer})
 	}
 	var servers []*http.Server
 	for _, l := range all {

@@ -80,11 +80,10 @@ func (s *service) openCertificate() (certificate, error) {
 	case c.TLSCertPath != "":
 		return openCertificate(c.TLSCertPath, c.TLSKeyPath, s.log)
 	case c.ACME.Hostname != "":
-		s.issued = newIssued(acme.New(acme.Config{
+		return newIssued(acme.New(acme.Config{
 			Directory: c.ACME.URL, Email: c.ACME.Email, Host: c.ACME.Hostname, Dir: c.ACME.CacheDir,
 			HTTP: c.ACME.Challenge == config.ChallengeHTTP, UserAgent: "fairlead/" + s.Build.Version,
-		}), s.log)
-		return s.issued, nil
+		}), s.log), nil
 	}
 	return nil, nil
 }

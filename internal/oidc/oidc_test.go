@@ -1,7 +1,6 @@
 package oidc_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -262,7 +261,7 @@ func TestCodeIsSentOnce(t *testing.T) {
 
 func TestProviderThatIsDownIsFoundLater(t *testing.T) {
 	i := oidctest.Start(t, oidctest.Behaviour{Down: true})
-	var log journal
+	var log waittest.Transcript
 	p := oidc.New(oidc.Config{Issuer: i.URL, ClientID: "mesh", RedirectURL: callback, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if _, err := p.AuthURL(flow); !errors.Is(err, oidc.ErrUnreachable) {
 		t.Errorf("before: %v", err)
@@ -312,22 +311,4 @@ func TestTextOfOthersIsOneShortLine(t *testing.T) {
 	if !strings.HasPrefix(got, "a bcä") || len(got) > 310 || strings.ContainsAny(got, "\r\n\x00\u202e") {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
-}
-
-// journal collects log lines.
-type journal struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.Write(b)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.String()
 }

@@ -4,7 +4,7 @@ import path from "node:path";
 import type { DefaultTheme } from "vitepress";
 import { root, target, title } from "./markdown";
 
-/** to makes an entry for a file in docs, or fails if there is no such file. */
+/** Returns the sidebar entry of a file in docs. Throws an error if the file does not exist. */
 const to = (text: string, file: string): DefaultTheme.SidebarItem => ({
   text,
   link: target("docs/README.md", file).replace(/(index)?\.md/, ""),

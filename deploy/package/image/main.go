@@ -21,7 +21,7 @@ func main() {
 	tag := flag.String("tag", "", "tag of the image")
 	version := flag.String("version", "", "version for the label")
 	revision := flag.String("revision", "", "commit for the label")
-	created := flag.String("created", "", "time of the build, as RFC 3339 has it")
+	created := flag.String("created", "", "time of the build, in RFC 3339 format")
 	out := flag.String("out", "", "the archive")
 	flag.Parse()
 	if err := run(*kind, *name, *tag, *version, *revision, *created, *out, flag.Args()); err != nil {

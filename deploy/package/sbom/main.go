@@ -60,7 +60,7 @@ var errNoLicence = errors.New("no licence")
 
 func main() {
 	version := flag.String("version", "", "version of the binary")
-	timestamp := flag.String("time", "", "time of the build, as RFC 3339 has it")
+	timestamp := flag.String("time", "", "time of the build, in RFC 3339 format")
 	sbom := flag.String("sbom", "", "file for the list of modules")
 	licences := flag.String("licences", "", "file for the texts of the licences")
 	npm := flag.String("npm", "", "directory of a package-lock.json, installed, whose packages are in the binary too")
