@@ -190,12 +190,15 @@ e2e: CLIENTS = v1.74.1,v1.102.5
 e2e-matrix: CLIENTS = all
 e2e: ## run real clients, the oldest and the newest, against the server; as root also with network devices
 e2e-matrix: ## run all supported clients against the server
-e2e e2e-matrix: $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json
+e2e e2e-matrix: $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json $(BIN)/dex
 	$(call GOTEST) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' ./internal/test/e2e -clients=$(CLIENTS)
 
-# The identity provider with which people sign in.
+# The identity providers with which people sign in.
 internal/test/oidctest/node_modules/.package-lock.json: internal/test/oidctest/package-lock.json
 	cd internal/test/oidctest && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+$(BIN)/dex: internal/test/oidctest/dex/go.mod
+	cd internal/test/oidctest/dex && go build -trimpath -ldflags='-s -w' -o $@ github.com/dexidp/dex/cmd/dex
 	@touch $@
 
 .PHONY: deploy deploy-hold deploy-source

@@ -77,7 +77,7 @@ var table = map[string]row{
 	"test/chaos":         {"mesh", ""},
 	"test/chaos/replica": {"mesh mesh/meshgen policy store sqlstore ledger identity control test/chaos", "slog prometheus"},
 	"test/meshtest":      {"*", "*"},
-	"test/oidctest":      {"", "http testing"},
+	"test/oidctest":      {"test/waittest", "http testing"},
 	"test/pgtest":        {"", "sql testing"},
 	"test/monitortest":   {"", ""},
 	"test/speccheck":     {"", ""},

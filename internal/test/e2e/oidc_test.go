@@ -3,16 +3,9 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/http/cookiejar"
-	"net/url"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -23,149 +16,167 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
 )
 
-// startProvider runs oidc-provider, a certified OpenID Connect provider.
-func startProvider(ctx context.Context, t *testing.T, addr, callback string) {
-	t.Helper()
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, "node", "--no-warnings", "provider.mjs", port, callback)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = "../oidctest", &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var wait sync.WaitGroup
-	wait.Go(func() { _ = cmd.Wait() })
-	t.Cleanup(func() {
-		cancel()
-		wait.Wait()
-		if t.Failed() {
-			t.Logf("the provider says (without its packages, run make e2e): %s", out.String())
-		}
-	})
-}
-
 var (
-	formAction = regexp.MustCompile(`<form[^>]* action="([^"]+)"`)
-	approved   = regexp.MustCompile(`<h1>This device (was approved|has joined)</h1>`)
 	authLink   = regexp.MustCompile(`AuthURL is (\S+)`)
-	formHidden = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)"`)
+	confirm    = regexp.MustCompile(`<h1>Add this device\?</h1>`)
+	approved   = regexp.MustCompile(`<h1>This device (was approved|has joined)</h1>`)
+	notAllowed = regexp.MustCompile(`(?s)<h1>You may not sign in here</h1>.*the domain of your email address`)
+	signInFail = regexp.MustCompile(`(?s)<h1>Signing in failed</h1>.*could not be reached.*>Try again</a>`)
 )
 
-// signInAs fills in every form, as a person with a browser does, until the device is approved. It returns the pages.
-func signInAs(ctx context.Context, t *testing.T, name, link string) (visited []string) {
-	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	browser := &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}
-	method, address, form := http.MethodGet, link, url.Values(nil)
-	for range 10 {
-		req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(form.Encode()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if form != nil {
-			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		}
-		res, err := browser.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(res.Body)
-		res.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := res.Request.URL
-		visited = append(visited, fmt.Sprintf("%d %s", res.StatusCode, at))
-		if approved.Match(text) {
-			return visited
-		}
-		action := formAction.FindStringSubmatch(string(text))
-		if action == nil {
-			t.Fatalf("%q: a page without a form:\n%s", visited, text)
-		}
-		next, err := at.Parse(action[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		form = url.Values{"login": {name}, "password": {"any"}}
-		for _, field := range formHidden.FindAllStringSubmatch(string(text), -1) {
-			form.Set(field[1], field[2])
-		}
-		method, address = http.MethodPost, next.String()
-	}
-	t.Fatalf("the device is not approved: %q", visited)
-	return nil
+// providerTest is a network whose people sign in with a real provider, and a real client.
+type providerTest struct {
+	network
+	program oidctest.Program
+	addr    string
+	client  *clienttest.Daemon
+	links   int // login links that the client has shown
 }
 
-// A person signs in with a certified provider, and a real client connects. The same person keeps the node when signing in
-// again; another person gets another one. There is no logout in between: after one, "tailscale up" of version 1.74 may wait
-// forever for a login link that it does not request.
-func TestPersonSignsInWithAProvider(t *testing.T) {
-	t.Parallel()
-	forEachVersion(t, func(t *testing.T, version string) {
-		ctx := within(t, patience)
-		addr := meshtest.FreeAddr(t)
-		n := startNetwork(t, meshtest.Config{Set: map[string]string{
-			"oidc.issuer": "http://" + addr, "oidc.client_id": oidctest.ClientID, "oidc.client_secret": oidctest.ClientSecret,
-			"oidc.scope": "openid,profile,email,groups", "oidc.allowed_groups": "staff", "oidc.allowed_domains": "example.com",
-		}})
-		health := func(down bool) func() error {
-			return func() error {
-				text, err := n.API(ctx, "GET", "/health", "")
-				if err == nil && strings.Contains(string(text), "identity provider") != down {
-					err = fmt.Errorf("%s", text)
-				}
-				return err
-			}
+func startProviderTest(ctx context.Context, t *testing.T, p oidctest.Program, version string) *providerTest {
+	t.Helper()
+	addr := meshtest.FreeAddr(t)
+	return &providerTest{program: p, addr: addr, network: startNetwork(t, meshtest.Config{Set: map[string]string{
+		"oidc.issuer": p.Issuer(addr), "oidc.client_id": oidctest.ClientID, "oidc.client_secret": oidctest.ClientSecret,
+		"oidc.scope": p.Scope, "oidc.allowed_groups": "staff", "oidc.allowed_domains": "example.com",
+	}}), client: clienttest.Start(t, clienttest.Options{Version: version})}
+}
+
+func (p *providerTest) startProvider(ctx context.Context) (stop func()) {
+	p.t.Helper()
+	stop = p.program.Start(ctx, p.t, p.addr, p.URL+"/oidc/callback")
+	p.healthy(ctx, true)
+	return stop
+}
+
+// healthy waits until the server says whether it reaches the provider.
+func (p *providerTest) healthy(ctx context.Context, want bool) {
+	p.t.Helper()
+	eventually(ctx, p.t, func() error {
+		text, err := p.API(ctx, "GET", "/health", "")
+		if err == nil && strings.Contains(string(text), "identity provider") == want {
+			err = fmt.Errorf("%s", text)
 		}
-		eventually(ctx, t, health(true)) // the server starts without its provider
-		startProvider(ctx, t, addr, n.URL+"/oidc/callback")
-		eventually(ctx, t, health(false))
-		d := clienttest.Start(t, clienttest.Options{Version: version})
-		var links [][]string
-		up := func(name string, args ...string) {
-			var wait sync.WaitGroup
-			var said string
-			var exit int
-			wait.Go(func() {
-				stdout, stderr, code := d.CLI(ctx, append([]string{"up", "--login-server=" + n.URL, "--hostname=laptop"}, args...)...)
-				said, exit = stdout+stderr, code
-			})
-			// The log, because the status of older clients does not always contain the link that "up" prints.
-			before := len(links)
-			eventually(ctx, t, func() error {
-				if links = authLink.FindAllStringSubmatch(d.Log(), -1); len(links) == before {
-					return errors.New("no login link")
-				}
-				return nil
-			})
-			link := links[len(links)-1][1]
-			visited := signInAs(ctx, t, name, link)
-			wait.Wait()
-			if exit != 0 {
-				t.Fatalf("%s: the command ends with code %d: %s\n%q", name, exit, said, visited)
-			}
-			awaitState(ctx, t, d, "Running")
-		}
-		up("ann")
-		first, ok := n.nodes(ctx)["laptop"]
-		if !ok || first.User.Name != "ann" {
-			t.Fatalf("nodes %v", n.nodes(ctx))
-		}
-		up("ann", "--force-reauth")
-		if again := n.nodes(ctx)["laptop"]; again.ID != first.ID || again.IPAddresses[0] != first.IPAddresses[0] || len(n.nodes(ctx)) != 1 {
-			t.Errorf("after signing in again: %+v, was %+v", n.nodes(ctx), first)
-		}
-		up("bob", "--force-reauth")
-		if all := n.nodes(ctx); len(all) != 2 || all["laptop"].User.Name != "ann" || all["laptop"].ID != first.ID {
-			t.Errorf("after another person signed in: %+v", all)
-		}
+		return err
 	})
+}
+
+// up runs "tailscale up" while a person signs in.
+func (p *providerTest) up(ctx context.Context, signIn func(link string), args ...string) {
+	p.t.Helper()
+	var wait sync.WaitGroup
+	var said string
+	var exit int
+	wait.Go(func() {
+		stdout, stderr, code := p.client.CLI(ctx, append([]string{"up", "--login-server=" + p.URL, "--hostname=laptop"}, args...)...)
+		said, exit = stdout+stderr, code
+	})
+	// The log, because the status of older clients does not always contain the link that "up" prints.
+	var links [][]string
+	eventually(ctx, p.t, func() error {
+		if links = authLink.FindAllStringSubmatch(p.client.Log(), -1); len(links) == p.links {
+			return errors.New("no login link")
+		}
+		return nil
+	})
+	p.links = len(links)
+	signIn(links[len(links)-1][1])
+	wait.Wait()
+	if exit != 0 {
+		p.t.Fatalf("the command ends with code %d: %s", exit, said)
+	}
+	awaitState(ctx, p.t, p.client, "Running")
+}
+
+// as returns a person who opens a login link, and signs in with it up to a page.
+func (p *providerTest) as(ctx context.Context, name string, page *regexp.Regexp) func(link string) {
+	return func(link string) {
+		p.t.Helper()
+		v := p.program.Visitor(p.t, name)
+		if err := v.Open(ctx, link); err != nil {
+			p.t.Fatal(err)
+		}
+		v.Until(ctx, p.t, page)
+	}
+}
+
+// People sign in with real providers, and a real client connects. The same person keeps the node when signing in again, also
+// after it has expired; another person gets another one. There is no logout in between: after one, "tailscale up" of version
+// 1.74 may wait forever for a login link that it does not request.
+func TestPersonSignsInWithAProvider(t *testing.T) {
+	for _, program := range []oidctest.Program{oidctest.OIDCProvider(), oidctest.Dex()} {
+		t.Run(program.Name, func(t *testing.T) {
+			t.Parallel()
+			forEachVersion(t, func(t *testing.T, version string) { signInWith(t, program, version) })
+		})
+	}
+}
+
+func signInWith(t *testing.T, program oidctest.Program, version string) {
+	t.Helper()
+	ctx := within(t, patience)
+	p := startProviderTest(ctx, t, program, version)
+	p.healthy(ctx, false) // the server starts without its provider
+	stop := p.startProvider(ctx)
+	p.up(ctx, func(link string) {
+		p.as(ctx, "eve", notAllowed)(link)
+		p.signInWhileTheProviderStops(ctx, link, stop)
+	})
+	first, ok := p.nodes(ctx)["laptop"]
+	if !ok || first.User.Name != "ann" || len(p.nodes(ctx)) != 1 {
+		t.Fatalf("nodes %v", p.nodes(ctx))
+	}
+	same := func(when string) {
+		t.Helper()
+		if now := p.nodes(ctx)["laptop"]; now.ID != first.ID || now.IPAddresses[0] != first.IPAddresses[0] || now.User.Name != "ann" {
+			t.Errorf("%s: %+v, was %+v", when, p.nodes(ctx), first)
+		}
+	}
+	p.up(ctx, p.as(ctx, "ann", approved), "--force-reauth")
+	same("after signing in again")
+	p.CLI("nodes", "expire", "--force", "laptop")
+	awaitState(ctx, t, p.client, "NeedsLogin")
+	p.up(ctx, p.as(ctx, "ann", approved))
+	same("after it expired")
+	if len(p.nodes(ctx)) != 1 {
+		t.Errorf("nodes %+v", p.nodes(ctx))
+	}
+	p.up(ctx, p.as(ctx, "bob", approved), "--force-reauth")
+	same("after another person signed in")
+	if len(p.nodes(ctx)) != 2 {
+		t.Errorf("after another person signed in: %+v", p.nodes(ctx))
+	}
+}
+
+// signInWhileTheProviderStops lets ann sign in. The provider stops after it has sent her back, before the server has
+// exchanged the code, and is started again.
+func (p *providerTest) signInWhileTheProviderStops(ctx context.Context, link string, stop func()) {
+	p.t.Helper()
+	ann := p.program.Visitor(p.t, "ann")
+	ann.PauseAt = p.URL + "/oidc/callback"
+	open := func(address string) {
+		p.t.Helper()
+		if err := ann.Open(ctx, address); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	open(link)
+	for range 5 {
+		if strings.HasPrefix(ann.At.String(), ann.PauseAt) {
+			break
+		}
+		if err := ann.Submit(ctx); err != nil {
+			p.t.Fatalf("%q: %v\n%s", ann.Visited, err, ann.Text)
+		}
+	}
+	stop()
+	open(ann.At.String())
+	if !signInFail.MatchString(ann.Text) {
+		p.t.Errorf("%q:\n%s", ann.Visited, ann.Text)
+	}
+	p.startProvider(ctx)
+	ann.PauseAt = ""
+	open(link)
+	ann.Until(ctx, p.t, confirm)
+	ann.Until(ctx, p.t, approved)
 }

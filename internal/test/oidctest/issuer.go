@@ -1,5 +1,5 @@
-// Package oidctest is an OpenID Connect provider for tests, which can also misbehave: Issuer signs people in without
-// asking. Its own tests drive the server with a certified provider instead, written in JavaScript.
+// Package oidctest provides OpenID Connect providers for tests: Issuer, which signs people in without asking and can also
+// misbehave, and Programs that others wrote, because a provider of our own would share our misunderstandings.
 package oidctest
 
 import (

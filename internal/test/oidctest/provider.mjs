@@ -1,5 +1,5 @@
 // A certified OpenID Connect provider for tests. Everyone may sign in, with any password:
-// the account is the name that was typed.
+// the account is the name that was typed. Only eve has an address in another domain.
 import Provider from "oidc-provider";
 
 const [port, callback] = process.argv.slice(2);
@@ -29,7 +29,7 @@ const provider = new Provider(issuer, {
       sub: id,
       name: `${id} Example`,
       preferred_username: id,
-      email: `${id}@example.com`,
+      email: id === "eve" ? "eve@example.org" : `${id}@example.com`,
       email_verified: true,
       groups: ["staff"],
     }),
