@@ -2258,6 +2258,15 @@ export interface components {
              * @example 2
              */
             nodeCount: number;
+            /**
+             * @description Groups of the user at the identity provider, as of the last sign-in, named as in the policy but without `group:`. Absent
+             *     if there are none, and where the user is only part of another object.
+             * @example [
+             *       "dev",
+             *       "staff"
+             *     ]
+             */
+            groups?: string[];
         };
         UserCreation: {
             /**

@@ -2806,6 +2806,13 @@ type User struct {
 	// Email Example: alice@example.com
 	Email string `json:"email"`
 
+	// Groups Groups of the user at the identity provider, as of the last sign-in, named as in the policy but without `group:`. Absent
+	// if there are none, and where the user is only part of another object.
+	//
+	//
+	// Example: ["dev","staff"]
+	Groups []string `json:"groups,omitempty"`
+
 	// ID Example: 1
 	ID string `json:"id"`
 

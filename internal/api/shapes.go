@@ -26,7 +26,9 @@ func moment(t mesh.Time) *time.Time {
 }
 
 func userShape(s *mesh.Snapshot, u *mesh.User) openapi.User {
-	return *userView{u, s.Nodes.OwnedCount(u.ID)}.shape()
+	shape := *userView{u, s.Nodes.OwnedCount(u.ID)}.shape()
+	shape.Groups = u.Groups
+	return shape
 }
 
 func userOrNull(s *mesh.Snapshot, id mesh.UserID) *openapi.User { return viewUser(s, id).shape() }

@@ -16,7 +16,7 @@ func (s *service) newProviders() (all []*oidc.Provider, err error) {
 		}
 		all = append(all, oidc.New(oidc.Config{
 			Name: c.Name, Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: string(secret), RedirectURL: wire.CallbackURL(s.Config.ServerURL),
-			Scopes: c.Scope, ExtraParams: c.ExtraParams, PKCE: c.PKCE, GroupsClaim: c.GroupsClaim,
+			Scopes: c.Scope, ExtraParams: c.ExtraParams, PKCE: c.PKCE, GroupsClaim: c.GroupsClaim, GroupsMap: c.GroupsMap,
 			AllowedDomains: c.AllowedDomains, AllowedUsers: c.AllowedUsers, AllowedGroups: c.AllowedGroups,
 			EmailVerifiedRequired: c.EmailVerifiedRequired, UseExpiry: c.UseExpiryFromToken, Log: s.log,
 		}))

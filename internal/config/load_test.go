@@ -182,6 +182,7 @@ oidc:
   allowed_users: [a@example.org, b@example.org]
   allowed_groups: [/mesh]
   groups_claim: realm.groups
+  groups_map: {/mesh: mesh}
   email_verified_required: false
   use_expiry_from_token: true
   pkce: {enabled: true, method: S256}
@@ -232,7 +233,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 			OIDCProvider: OIDCProvider{
 				Name: "Work", Issuer: "https://id.example.org/realm", ClientID: "mesh", ClientSecretPath: "$HOME/oidc", Scope: []string{"openid", "groups"},
 				ExtraParams: map[string]string{"domain_hint": "example.org"}, AllowedDomains: []string{"example.org"},
-				AllowedUsers: []string{"a@example.org", "b@example.org"}, AllowedGroups: []string{"/mesh"}, GroupsClaim: "realm.groups",
+				AllowedUsers: []string{"a@example.org", "b@example.org"}, AllowedGroups: []string{"/mesh"}, GroupsClaim: "realm.groups", GroupsMap: map[string]string{"/mesh": "mesh"},
 				UseExpiryFromToken: true, PKCE: true,
 			},
 			Providers: []OIDCProvider{{

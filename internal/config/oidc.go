@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -30,6 +31,7 @@ type OIDCProvider struct {
 	AllowedUsers     []string
 	AllowedGroups    []string
 	GroupsClaim      string
+	GroupsMap        map[string]string
 
 	EmailVerifiedRequired bool
 	UseExpiryFromToken    bool
@@ -91,7 +93,7 @@ func providerKeys(p *OIDCProvider) []key {
 			"Scopes that the server requests. Some providers send the groups of a person only if you request an additional scope.",
 		},
 		{
-			oidcSection + "extra_params", texts(&p.ExtraParams), "", shared,
+			oidcSection + "extra_params", texts(&p.ExtraParams, parseText), "", shared,
 			"Additional query parameters for the provider's login page, such as `domain_hint`.",
 		},
 		{
@@ -103,6 +105,10 @@ func providerKeys(p *OIDCProvider) []key {
 		{
 			oidcSection + "groups_claim", text(&p.GroupsClaim), "groups", shared,
 			"Name of the claim that contains the groups of a person. To refer to a nested claim, separate the names with dots.",
+		},
+		{
+			oidcSection + "groups_map", texts(&p.GroupsMap, parseGroup), "", shared,
+			"Groups that count, with their names in the policy: a section of texts, such as `/staff: staff` or `0b1f…: dev` for an object ID of Microsoft Entra ID. The server ignores all other groups of the provider. Without this key, it uses the names that the provider sends.",
 		},
 		{
 			oidcSection + "email_verified_required", boolean(&p.EmailVerifiedRequired), "true", shared,
@@ -167,7 +173,7 @@ func readProvider(n *yaml.Node, keys map[string]key, suffix, under string, fail 
 }
 
 // texts returns a value that is a section of texts.
-func texts(dst *map[string]string) value {
+func texts(dst *map[string]string, parse func(string) (string, error)) value {
 	const takes = "a section of texts"
 	read := func(n *yaml.Node, fail failFunc) {
 		*dst = nil
@@ -177,7 +183,7 @@ func texts(dst *map[string]string) value {
 		}
 		found := map[string]string{}
 		for name, v := range pairs(n) {
-			if s, ok := parsed(v, "."+name.Value, "text", parseText, fail); ok {
+			if s, ok := parsed(v, "."+name.Value, "text", parse, fail); ok {
 				found[name.Value] = s
 			}
 		}
@@ -186,6 +192,16 @@ func texts(dst *map[string]string) value {
 		}
 	}
 	return value{takes: takes, structured: true, read: read, show: func() any { return *dst }}
+}
+
+// groupName matches what may follow group: in the policy.
+var groupName = regexp.MustCompile(`^[^\s:*,@]{1,128}$`)
+
+func parseGroup(s string) (string, error) {
+	if !groupName.MatchString(s) {
+		return "", errors.New("must be the name of a group in the policy, without group:, spaces and any of : * , @")
+	}
+	return s, nil
 }
 
 // parseIssuer accepts plain HTTP on this machine only: whoever can change the provider's answers can sign in as

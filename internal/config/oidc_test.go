@@ -23,6 +23,8 @@ func TestRefusedProviders(t *testing.T) {
 		`oidc: {providers: [{issuer: https://id.example, pkce: {enabled: maybe}}]}`:            `oidc.providers[0].pkce.enabled: must be true or false`,
 		`oidc: {providers: {issuer: https://id.example}}`:                                      `oidc.providers: must be a list of sections`,
 		`oidc: {` + provider + `, extra_params: [a]}`:                                          `oidc.extra_params: must be a section of texts`,
+		`oidc: {` + provider + `, groups_map: {/staff: 'the staff'}}`:                          `oidc.groups_map./staff: must be the name of a group in the policy`,
+		`oidc: {` + provider + `, groups_map: {/staff: 'group:staff'}}`:                        `oidc.groups_map./staff: must be the name of a group in the policy`,
 		`oidc: on`: `oidc: must be a section of keys`,
 	})
 }

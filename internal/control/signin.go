@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"reflect"
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
@@ -23,6 +24,9 @@ type Person struct {
 	Username    string
 	DisplayName string
 	PictureURL  string
+	// Groups holds names that GroupNames returned. If GroupsUnknown, the user's groups stay as they are.
+	Groups        []string
+	GroupsUnknown bool
 	// Expiry is when a node that this sign-in adds expires; zero applies the server's
 	// default.
 	Expiry mesh.Time
@@ -124,7 +128,7 @@ func decideUser(w *policy.World, now mesh.Time, p Person) (*mesh.User, []mesh.Ev
 			return nil, nil, err
 		}
 		u := &mesh.User{
-			ID: w.Counters.User + 1, Name: name, DisplayName: p.DisplayName, Email: p.Email, ProfilePicURL: p.PictureURL,
+			ID: w.Counters.User + 1, Name: name, DisplayName: p.DisplayName, Email: p.Email, ProfilePicURL: p.PictureURL, Groups: p.Groups,
 			Provider: mesh.ProviderOIDC, ProviderID: p.ID(), CreatedAt: now,
 		}
 		return u, []mesh.Event{mesh.UserPut{User: u}}, nil
@@ -134,7 +138,10 @@ func decideUser(w *policy.World, now mesh.Time, p Person) (*mesh.User, []mesh.Ev
 	if p.Email != "" && knownBy(w, "email", p.Email, was.ID) == nil { // otherwise it now belongs to somebody else
 		u.Email = p.Email
 	}
-	if u == *was {
+	if !p.GroupsUnknown {
+		u.Groups = p.Groups
+	}
+	if reflect.DeepEqual(&u, was) {
 		return was, nil, nil
 	}
 	return &u, []mesh.Event{mesh.UserPut{User: &u}}, nil
@@ -185,5 +192,6 @@ func (p Person) bounded() Person {
 			*text = ""
 		}
 	}
+	p.Groups, _ = GroupNames(p.Groups)
 	return p
 }

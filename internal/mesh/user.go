@@ -19,6 +19,9 @@ type User struct {
 	ProviderID    string `json:"providerId,omitempty"`
 	ProfilePicURL string `json:"profilePicUrl,omitempty"`
 	CreatedAt     Time   `json:"createdAt"`
+	// Groups holds the user's groups at the identity provider: names as in the policy, without
+	// "group:", sorted and unique.
+	Groups []string `json:"groups,omitempty" column:"provider_groups"`
 }
 
 // UserPut adds or replaces a user.

@@ -23,7 +23,10 @@ type Identity struct {
 	Username    string
 	DisplayName string
 	Picture     string
-	Groups      []string
+	// Groups holds the groups that the provider's claim lists, after GroupsMap.
+	Groups []string
+	// GroupsUnknown means that the provider did not say which groups the person is in, as opposed to none.
+	GroupsUnknown bool
 	// Expiry is when the ID token expires, if the configuration uses it.
 	Expiry time.Time
 }
@@ -81,10 +84,11 @@ func (p *Provider) Exchange(ctx context.Context, f Flow, code string) (Identity,
 	if azp, _ := claims["azp"].(string); len(signed.Audience) > 1 && azp != p.config.ClientID {
 		return Identity{}, errors.New("the ID token is not valid: it was issued to another client")
 	}
-	if err := p.addUserInfo(ctx, d, token, signed.Subject, claims); err != nil {
+	complete, err := p.addUserInfo(ctx, d, token, signed.Subject, claims)
+	if err != nil {
 		return Identity{}, err
 	}
-	who := p.identity(claims)
+	who := p.identity(claims, complete)
 	who.Issuer, who.Subject = signed.Issuer, signed.Subject
 	if p.config.UseExpiry {
 		who.Expiry = signed.Expiry
@@ -96,25 +100,25 @@ func (p *Provider) Exchange(ctx context.Context, f Flow, code string) (Identity,
 }
 
 // addUserInfo overrides the claims of the ID token with those of UserInfo. Without an answer, those of the ID
-// token count.
-func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2.Token, subject string, claims map[string]any) error {
+// token count, and complete is false.
+func (p *Provider) addUserInfo(ctx context.Context, d *discovered, token *oauth2.Token, subject string, claims map[string]any) (complete bool, err error) {
 	if d.UserInfoEndpoint() == "" {
-		return nil
+		return true, nil
 	}
 	info, err := d.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
 		p.config.Log.Warn("identity provider did not answer UserInfo, using the ID token", "issuer", p.config.Issuer)
-		return nil
+		return false, nil
 	}
 	if info.Subject != subject {
-		return errors.New("UserInfo describes another person than the ID token")
+		return false, errors.New("UserInfo describes another person than the ID token")
 	}
 	more := map[string]any{}
 	if err := info.Claims(&more); err != nil {
-		return errors.New("UserInfo cannot be read")
+		return false, errors.New("UserInfo cannot be read")
 	}
 	maps.Copy(claims, more)
-	return nil
+	return true, nil
 }
 
 // exchangeError returns what the provider said, without the code, the token or the secret that a raw response
@@ -132,15 +136,16 @@ func exchangeError(err error) error {
 	return errors.New("the provider did not answer as it should, or could not be reached")
 }
 
-func (p *Provider) identity(claims map[string]any) Identity {
+// identity reads the claims. complete is false if there might be more of them.
+func (p *Provider) identity(claims map[string]any, complete bool) Identity {
 	text := func(name string) string {
 		s, _ := claims[name].(string)
 		return Line(s)
 	}
 	who := Identity{
 		Email: text("email"), Username: text("preferred_username"), DisplayName: text("name"), Picture: text("picture"),
-		Groups: texts(lookup(claims, p.config.GroupsClaim)),
 	}
+	who.Groups, who.GroupsUnknown = p.groups(claims, complete)
 	if p.config.EmailVerifiedRequired && !verified(claims) || !strings.Contains(who.Email, "@") {
 		who.Email = ""
 	}
@@ -150,9 +155,41 @@ func (p *Provider) identity(claims map[string]any) Identity {
 	return who
 }
 
+// groups returns the person's groups. They are unknown if there are too many for a token, as Microsoft Entra ID
+// announces with the claims _claim_names and hasgroups, or if the claim is missing and UserInfo, which may have it,
+// could not be read.
+func (p *Provider) groups(claims map[string]any, complete bool) (names []string, unknown bool) {
+	claim := lookup(claims, p.config.GroupsClaim)
+	if claim == nil {
+		elsewhere, _ := claims["_claim_names"].(map[string]any)
+		_, distributed := elsewhere[p.config.GroupsClaim]
+		if distributed || isTrue(claims["hasgroups"]) {
+			p.config.Log.Warn("identity provider did not send the groups of a person because there are too many; the groups of the last sign-in stay. "+
+				"Configure the provider to send only groups that are assigned to the application", "issuer", p.config.Issuer)
+			return nil, true
+		}
+		return nil, !complete
+	}
+	for _, name := range texts(claim) {
+		if len(p.config.GroupsMap) > 0 {
+			mapped, ok := p.config.GroupsMap[name]
+			if !ok {
+				continue
+			}
+			name = mapped
+		}
+		names = append(names, name)
+	}
+	return names, false
+}
+
 // verified reads email_verified, which some providers send as a string.
 func verified(claims map[string]any) bool {
-	switch v := claims["email_verified"].(type) {
+	return isTrue(claims["email_verified"])
+}
+
+func isTrue(claim any) bool {
+	switch v := claim.(type) {
 	case bool:
 		return v
 	case string:
@@ -192,7 +229,10 @@ func texts(v any) (found []string) {
 // allow checks the lists. Every list that is given must contain the person.
 func (p *Provider) allow(claims map[string]any, who Identity) error {
 	c := p.config
-	if len(c.AllowedGroups) > 0 && !slices.ContainsFunc(who.Groups, func(g string) bool { return slices.Contains(c.AllowedGroups, g) }) {
+	if len(c.AllowedGroups) > 0 && !slices.ContainsFunc(texts(lookup(claims, c.GroupsClaim)), func(g string) bool { return slices.Contains(c.AllowedGroups, g) }) {
+		if who.GroupsUnknown {
+			return &NotAllowedError{"the identity provider does not say which groups your account is in"}
+		}
 		return &NotAllowedError{"your account is in none of the groups that may sign in here"}
 	}
 	if len(c.AllowedDomains)+len(c.AllowedUsers) == 0 {

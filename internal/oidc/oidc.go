@@ -41,6 +41,9 @@ type Config struct {
 	PKCE bool
 	// GroupsClaim is the claim with the person's groups: its name, or a path with dots. It defaults to groups.
 	GroupsClaim string
+	// GroupsMap gives groups the names that Identity.Groups has, by their names at the provider. If it is not
+	// empty, Identity.Groups contains no other groups.
+	GroupsMap map[string]string
 	// Each list that is not empty must contain the person.
 	AllowedDomains, AllowedUsers, AllowedGroups []string
 	// EmailVerifiedRequired ignores e-mail addresses that the provider has not verified.

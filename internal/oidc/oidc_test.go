@@ -101,6 +101,51 @@ func TestUserInfoOverridesTheIDToken(t *testing.T) {
 	}
 }
 
+// Otherwise a person with many groups, or a moment in which UserInfo fails, would remove the person from all groups.
+func TestMissingGroupsAreUnknownIfTheyMayExist(t *testing.T) {
+	sources := map[string]any{"src1": map[string]any{"endpoint": "https://graph.example"}}
+	for name, c := range map[string]struct {
+		claims  map[string]any
+		unknown bool
+	}{
+		"none":           {map[string]any{}, false},
+		"empty":          {map[string]any{"groups": []string{}, "hasgroups": true}, false},
+		"Entra":          {map[string]any{"_claim_names": map[string]any{"groups": "src1"}, "_claim_sources": sources}, true},
+		"Entra, short":   {map[string]any{"hasgroups": "true"}, true},
+		"another claim":  {map[string]any{"_claim_names": map[string]any{"address": "src1"}, "_claim_sources": sources}, false},
+		"list and other": {map[string]any{"groups": []any{"a", 7}, "_claim_names": map[string]any{"address": "src1"}, "_claim_sources": sources}, false},
+	} {
+		i := oidctest.Start(t, oidctest.Behaviour{Claims: c.claims})
+		got, err := signIn(t, client(t, i, nil))
+		if err != nil || got.GroupsUnknown != c.unknown {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		_, err = signIn(t, client(t, i, func(c *oidc.Config) { c.AllowedGroups = []string{"staff"} }))
+		if err == nil || c.unknown != strings.Contains(err.Error(), "does not say which groups") {
+			t.Errorf("%s, with a list: %v", name, err)
+		}
+	}
+	i := oidctest.Start(t, oidctest.Behaviour{UserInfo: map[string]any{"sub": "1"}})
+	p := client(t, i, nil)
+	if got, err := signIn(t, p); err != nil || got.GroupsUnknown {
+		t.Errorf("UserInfo without groups: %+v, %v", got, err)
+	}
+	i.Behave(func(b *oidctest.Behaviour) { b.UserInfo = nil })
+	if got, err := signIn(t, p); err != nil || !got.GroupsUnknown {
+		t.Errorf("UserInfo that fails: %+v, %v", got, err)
+	}
+}
+
+func TestOnlyMappedGroupsCount(t *testing.T) {
+	i := oidctest.Start(t, oidctest.Behaviour{Claims: map[string]any{"groups": []string{"/staff", "0b1f", "prod-admins"}}})
+	p := client(t, i, func(c *oidc.Config) {
+		c.GroupsMap, c.AllowedGroups = map[string]string{"/staff": "staff", "0b1f": "dev"}, []string{"prod-admins"}
+	})
+	if got, err := signIn(t, p); err != nil || !cmp.Equal(got.Groups, []string{"staff", "dev"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestEveryListMustContainThePerson(t *testing.T) {
 	claims := map[string]any{"email": "ann@Example.com", "email_verified": true, "groups": []string{"staff", "mesh"}}
 	with := func(name string, v any) map[string]any {

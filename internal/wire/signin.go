@@ -185,8 +185,16 @@ func (s *signIn) callback(w http.ResponseWriter, r *http.Request) {
 		fail(http.StatusBadGateway, "failed", err.Error())
 		return
 	}
-	confirm := signInConfirm{ID: flow.State, CSRF: rand.Text(), Token: flow.Token, Person: personOf(who), At: s.config.Ledger.Now()}
+	confirm := signInConfirm{ID: flow.State, CSRF: rand.Text(), Token: flow.Token, Person: s.personOf(who), At: s.config.Ledger.Now()}
 	value, ok := s.cookies.SealCookie(purposeConfirm, confirm)
+	if !ok && len(confirm.Person.Groups) > 0 {
+		if err := s.saveGroups(r, &confirm.Person); err != nil {
+			s.clearCookie(w, flow.State)
+			s.refused(w, r, confirm, err)
+			return
+		}
+		value, ok = s.cookies.SealCookie(purposeConfirm, confirm)
+	}
 	if !ok { // only these can be long
 		confirm.Person.PictureURL, confirm.Person.DisplayName = "", ""
 		value, ok = s.cookies.SealCookie(purposeConfirm, confirm)
@@ -199,9 +207,25 @@ func (s *signIn) callback(w http.ResponseWriter, r *http.Request) {
 	redirect(w, signInPath+"confirm/"+confirm.ID)
 }
 
-func personOf(who oidc.Identity) control.Person {
+// saveGroups commits the user with its groups before the person confirms, because a cookie cannot hold so many
+// groups. They are true whether or not the person adds the device.
+func (s *signIn) saveGroups(r *http.Request, p *control.Person) error {
+	if _, err := s.config.Logins.SaveUser(r.Context(), mesh.Actor{Addr: s.addr(r), RequestID: rand.Text()[:12]}, *p); err != nil {
+		return err
+	}
+	p.Groups, p.GroupsUnknown = nil, true
+	return nil
+}
+
+func (s *signIn) personOf(who oidc.Identity) control.Person {
+	groups, dropped := control.GroupNames(who.Groups)
+	if len(dropped) > 0 {
+		s.config.Log.Warn("groups of a person ignored: the policy cannot name them, or there are too many. Set oidc.groups_map to rename or select groups",
+			"issuer", who.Issuer, "count", len(dropped), "first", oidc.Line(dropped[0]))
+	}
 	p := control.Person{
 		Issuer: who.Issuer, Subject: who.Subject, Email: who.Email, Username: who.Username, DisplayName: who.DisplayName, PictureURL: who.Picture,
+		Groups: groups, GroupsUnknown: who.GroupsUnknown,
 	}
 	if !who.Expiry.IsZero() {
 		p.Expiry = mesh.TimeOf(who.Expiry)

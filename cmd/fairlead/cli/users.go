@@ -75,9 +75,9 @@ func (t *tool) usersList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := columns{names: "ID, NAME, EMAIL, NODES, CREATED, DISPLAY NAME", wide: "DISPLAY NAME", spare: "CREATED, EMAIL"}
+			shown := columns{names: "ID, NAME, EMAIL, NODES, CREATED, GROUPS, DISPLAY NAME", wide: "GROUPS, DISPLAY NAME", spare: "CREATED, EMAIL"}
 			return showList(t, shown, list.Users, func(u apiclient.User) []string {
-				return []string{u.ID, u.Name, u.Email, strconv.Itoa(u.NodeCount), optionalTimeText(u.CreatedAt), u.DisplayName}
+				return []string{u.ID, u.Name, u.Email, strconv.Itoa(u.NodeCount), optionalTimeText(u.CreatedAt), strings.Join(u.Groups, ", "), u.DisplayName}
 			})
 		}),
 	})
@@ -103,6 +103,7 @@ func (t *tool) usersShow() *cobra.Command {
 				{"Name", u.Name},
 				{"Display name", u.DisplayName},
 				{"Email", u.Email},
+				{"Groups", strings.Join(u.Groups, ", ")},
 				{"Nodes", strconv.Itoa(u.NodeCount)},
 				{"Created", optionalTimeText(u.CreatedAt)},
 			}))

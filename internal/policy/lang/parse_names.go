@@ -41,9 +41,12 @@ func (r *reader) user(name string) string {
 	return user
 }
 
+// IsGroup reports whether a text is group: followed by a valid name.
+func IsGroup(text string) bool { return groupPattern.MatchString(text) }
+
 func (r *reader) groups(v hujson.Value) {
 	r.members(v, memberGroups, func(name string, key, value hujson.Value) {
-		if !groupPattern.MatchString(name) {
+		if !IsGroup(name) {
 			r.problem(key.StartOffset, "invalid group %q: use group: followed by a name, such as group:admins", name)
 			return
 		}

@@ -192,7 +192,12 @@ func (i *Issuer) userInfo(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no token", http.StatusUnauthorized)
 		return
 	}
-	answer(w, http.StatusOK, i.now().UserInfo)
+	info := i.now().UserInfo
+	if info == nil {
+		http.Error(w, "not available any more", http.StatusNotFound)
+		return
+	}
+	answer(w, http.StatusOK, info)
 }
 
 // sign returns the claims as a JWT.
