@@ -68,6 +68,9 @@ export interface paths {
          *
          *     An API key with scopes also needs `nodes` if the user has nodes, and `preauthkeys` if the user has pre-auth
          *     keys. If the policy mentions the user, the API key also needs the role `admin` and the scope `policy`.
+         *
+         *     An API key cannot delete a user with a higher role (403). The last person with the role `admin` cannot be
+         *     deleted (409), except through the local socket.
          */
         delete: operations["deleteUser"];
         options?: never;
@@ -108,6 +111,42 @@ export interface paths {
          *     name, are disabled.
          */
         post: operations["renameUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/user/{id}/role": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Assign a role to a user
+         * @description An assigned role takes precedence over the roles that `oidc.roles` gives to groups. To remove the assignment,
+         *     send `default`.
+         *
+         *     The API key needs the role `admin` without scopes. The last person with the role `admin` cannot get a lower one
+         *     (409), except through the local socket.
+         */
+        put: operations["setUserRole"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2267,6 +2306,26 @@ export interface components {
              *     ]
              */
             groups?: string[];
+            /**
+             * @description Role that an administrator assigned. Absent if none was assigned.
+             * @example operator
+             */
+            assignedRole?: string;
+            /**
+             * @description Role that the user has now: the assigned one, or else the highest that `oidc.roles` gives to the user's
+             *     groups, or else `member` for a user with a sign-in provider. Absent for users without a role, and where the
+             *     user is only part of another object.
+             * @example operator
+             */
+            role?: string;
+        };
+        UserRoleChange: {
+            /**
+             * @description `member`, `read`, `operator` or `admin`. `default` removes the assignment. The names `owner` (admin),
+             *     `network-admin` and `it-admin` (operator) and `auditor` (read) are also accepted.
+             * @example operator
+             */
+            role: string;
         };
         UserCreation: {
             /**
@@ -5305,6 +5364,7 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };
@@ -5345,6 +5405,51 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            200: components["responses"]["OneUser"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    setUserRole: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description The `ETag` that the object must currently have, or `*` for any.
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserRoleChange"];
+            };
+        };
         responses: {
             200: components["responses"]["OneUser"];
             400: components["responses"]["BadRequest"];

@@ -1116,6 +1116,9 @@ type ClientInterface interface {
 	// An API key with scopes also needs `nodes` if the user has nodes, and `preauthkeys` if the user has pre-auth
 	// keys. If the policy mentions the user, the API key also needs the role `admin` and the scope `policy`.
 	//
+	// An API key cannot delete a user with a higher role (403). The last person with the role `admin` cannot be
+	// deleted (409), except through the local socket.
+	//
 	// Corresponds with DELETE /api/v1/user/{id} (the `DeleteUser` operationId).
 	DeleteUser(ctx context.Context, id UserRef, params *DeleteUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1132,6 +1135,32 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
 	RenameUser(ctx context.Context, id UserRef, newName string, params *RenameUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetUserRoleWithBody Assign a role to a user
+	//
+	// An assigned role takes precedence over the roles that `oidc.roles` gives to groups. To remove the assignment,
+	// send `default`.
+	//
+	// The API key needs the role `admin` without scopes. The last person with the role `admin` cannot get a lower one
+	// (409), except through the local socket.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/v1/user/{id}/role (the `SetUserRole` operationId).
+	SetUserRoleWithBody(ctx context.Context, id UserRef, params *SetUserRoleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetUserRole Assign a role to a user
+	//
+	// An assigned role takes precedence over the roles that `oidc.roles` gives to groups. To remove the assignment,
+	// send `default`.
+	//
+	// The API key needs the role `admin` without scopes. The last person with the role `admin` cannot get a lower one
+	// (409), except through the local socket.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/v1/user/{id}/role (the `SetUserRole` operationId).
+	SetUserRole(ctx context.Context, id UserRef, params *SetUserRoleParams, body SetUserRoleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListWebhooks List webhooks
 	//
@@ -3313,6 +3342,9 @@ func (c *Client) ChangeUsers(ctx context.Context, body ChangeUsersJSONRequestBod
 // An API key with scopes also needs `nodes` if the user has nodes, and `preauthkeys` if the user has pre-auth
 // keys. If the policy mentions the user, the API key also needs the role `admin` and the scope `policy`.
 //
+// An API key cannot delete a user with a higher role (403). The last person with the role `admin` cannot be
+// deleted (409), except through the local socket.
+//
 // Corresponds with DELETE /api/v1/user/{id} (the `DeleteUser` operationId).
 func (c *Client) DeleteUser(ctx context.Context, id UserRef, params *DeleteUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewDeleteUserRequest(c.Server, id, params)
@@ -3350,6 +3382,52 @@ func (c *Client) ShowUser(ctx context.Context, id UserRef, reqEditors ...Request
 // Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
 func (c *Client) RenameUser(ctx context.Context, id UserRef, newName string, params *RenameUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRenameUserRequest(c.Server, id, newName, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetUserRoleWithBody Assign a role to a user
+//
+// An assigned role takes precedence over the roles that `oidc.roles` gives to groups. To remove the assignment,
+// send `default`.
+//
+// The API key needs the role `admin` without scopes. The last person with the role `admin` cannot get a lower one
+// (409), except through the local socket.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/v1/user/{id}/role (the `SetUserRole` operationId).
+func (c *Client) SetUserRoleWithBody(ctx context.Context, id UserRef, params *SetUserRoleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetUserRoleRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetUserRole Assign a role to a user
+//
+// An assigned role takes precedence over the roles that `oidc.roles` gives to groups. To remove the assignment,
+// send `default`.
+//
+// The API key needs the role `admin` without scopes. The last person with the role `admin` cannot get a lower one
+// (409), except through the local socket.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/v1/user/{id}/role (the `SetUserRole` operationId).
+func (c *Client) SetUserRole(ctx context.Context, id UserRef, params *SetUserRoleParams, body SetUserRoleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetUserRoleRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -7582,6 +7660,68 @@ func NewRenameUserRequest(server string, id UserRef, newName string, params *Ren
 	return req, nil
 }
 
+// NewSetUserRoleRequest calls the generic SetUserRole builder with application/json body
+func NewSetUserRoleRequest(server string, id UserRef, params *SetUserRoleParams, body SetUserRoleJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetUserRoleRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewSetUserRoleRequestWithBody constructs an http.Request for the SetUserRole method, with any body, and a specified content type
+func NewSetUserRoleRequestWithBody(server string, id UserRef, params *SetUserRoleParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/user/%s/role", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListWebhooksRequest constructs an http.Request for the ListWebhooks method
 func NewListWebhooksRequest(server string) (*http.Request, error) {
 	var err error
@@ -8416,6 +8556,11 @@ func (c *ClientWithResponses) ShowUserWithResponse(ctx context.Context, id UserR
 // RenameUserWithResponse calls [Client.RenameUser] and reads the answer.
 func (c *ClientWithResponses) RenameUserWithResponse(ctx context.Context, id UserRef, newName string, params *RenameUserParams, reqEditors ...RequestEditorFn) (*Response[OneUser], error) {
 	return Parse[OneUser](c.RenameUser(ctx, id, newName, params, reqEditors...))
+}
+
+// SetUserRoleWithResponse calls [Client.SetUserRole] and reads the answer.
+func (c *ClientWithResponses) SetUserRoleWithResponse(ctx context.Context, id UserRef, params *SetUserRoleParams, body SetUserRoleJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[OneUser], error) {
+	return Parse[OneUser](c.SetUserRole(ctx, id, params, body, reqEditors...))
 }
 
 // ListWebhooksWithResponse calls [Client.ListWebhooks] and reads the answer.

@@ -2795,6 +2795,11 @@ type Transition struct {
 
 // User defines model for User.
 type User struct {
+	// AssignedRole Role that an administrator assigned. Absent if none was assigned.
+	//
+	// Example: operator
+	AssignedRole *string `json:"assignedRole,omitempty"`
+
 	// CreatedAt Null only for `tagged-devices`, the user that lists show as the owner of tagged nodes.
 	//
 	// Example: 2026-03-01T09:30:00Z
@@ -2838,6 +2843,14 @@ type User struct {
 	//
 	// Example:
 	ProviderID string `json:"providerId"`
+
+	// Role Role that the user has now: the assigned one, or else the highest that `oidc.roles` gives to the user's
+	// groups, or else `member` for a user with a sign-in provider. Absent for users without a role, and where the
+	// user is only part of another object.
+	//
+	//
+	// Example: operator
+	Role *string `json:"role,omitempty"`
 }
 
 // UserCreation defines model for UserCreation.
@@ -2883,6 +2896,16 @@ type UserList struct {
 // UserResult defines model for UserResult.
 type UserResult struct {
 	User User `json:"user"`
+}
+
+// UserRoleChange defines model for UserRoleChange.
+type UserRoleChange struct {
+	// Role `member`, `read`, `operator` or `admin`. `default` removes the assignment. The names `owner` (admin),
+	// `network-admin` and `it-admin` (operator) and `auditor` (read) are also accepted.
+	//
+	//
+	// Example: operator
+	Role string `json:"role"`
 }
 
 // UsersChange A change to several users.
@@ -3558,6 +3581,12 @@ type RenameUserParams struct {
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
+// SetUserRoleParams defines parameters for SetUserRole.
+type SetUserRoleParams struct {
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // ListFailedEventsParams defines parameters for ListFailedEvents.
 type ListFailedEventsParams struct {
 	// Limit Maximum number of events to return, up to 1000. The default is 100.
@@ -3659,6 +3688,9 @@ type CreateUserJSONRequestBody = UserCreation
 
 // ChangeUsersJSONRequestBody defines body for ChangeUsers for application/json ContentType.
 type ChangeUsersJSONRequestBody = UsersChange
+
+// SetUserRoleJSONRequestBody defines body for SetUserRole for application/json ContentType.
+type SetUserRoleJSONRequestBody = UserRoleChange
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookCreation

@@ -10,6 +10,7 @@ func operations() []operation {
 		{id: "showUser", method: "GET", path: "user/{id}", repeatable: true},
 		{id: "deleteUser", method: "DELETE", path: "user/{id}", query: []string{"deleteTagged"}},
 		{id: "renameUser", method: "POST", path: "user/{id}/rename/{newName}"},
+		{id: "setUserRole", method: "PUT", path: "user/{id}/role", limit: bodyLimit},
 		{id: "changeUsers", method: "POST", path: "user/bulk", limit: bodyLimit},
 		{id: "listPreAuthKeys", method: "GET", path: "preauthkey", query: []string{"user", "valid", "limit", "cursor"}, repeatable: true},
 		{id: "createPreAuthKey", method: "POST", path: "preauthkey", limit: bodyLimit},

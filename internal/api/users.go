@@ -48,7 +48,7 @@ func (s *users) ListUsers(w http.ResponseWriter, r *http.Request, p openapi.List
 	}
 	lister[*mesh.User, mesh.UserID]{
 		name: "users", id: func(u *mesh.User) mesh.UserID { return u.ID },
-		encode: func(u *mesh.User) []byte { return encoded(userShape(snap, u)) },
+		encode: func(u *mesh.User) []byte { return encoded(s.shape(snap, u)) },
 	}.reply(w, snap, part, where(snap.Users.All(), wanted))
 }
 
@@ -57,7 +57,7 @@ func (s *users) replyAllUsers(w http.ResponseWriter, snap *mesh.Snapshot) {
 	if list == nil || !list.of.SameIdentities(snap) {
 		users := make([]openapi.User, 0, snap.Users.Len())
 		for u := range snap.Users.All() {
-			users = append(users, userShape(snap, u))
+			users = append(users, s.shape(snap, u))
 		}
 		list = &userList{of: snap, body: encoded(openapi.UserList{Users: users})}
 		s.list.Store(list)
@@ -83,30 +83,37 @@ func (s *users) replyUser(w http.ResponseWriter, r *http.Request, u *mesh.User, 
 		s.fail(w, r, err)
 		return
 	}
-	replyUserIn(w, s.ledger.World().Snapshot, u)
+	s.replyUserIn(w, s.ledger.World().Snapshot, u)
 }
 
-func replyUserIn(w http.ResponseWriter, snap *mesh.Snapshot, u *mesh.User) {
+func (s *users) replyUserIn(w http.ResponseWriter, snap *mesh.Snapshot, u *mesh.User) {
 	w.Header().Set("ETag", etag(control.UserRevision(u)))
-	reply(w, snap, openapi.UserResult{User: userShape(snap, u)})
+	reply(w, snap, openapi.UserResult{User: s.shape(snap, u)})
 }
 
-func (*users) replayUser(c replayed) (any, error) {
+// shape returns a user with their current role, which depends on the configuration.
+func (s *users) shape(snap *mesh.Snapshot, u *mesh.User) openapi.User {
+	shape := userShape(snap, u)
+	shape.Role = unlessEmpty(string(s.control.Role(u)))
+	return shape
+}
+
+func (s *users) replayUser(c replayed) (any, error) {
 	u, err := control.FindUser(c.snap, cmp.Or(c.receipt.Object, c.r.PathValue("id")))
 	if err != nil {
 		return nil, err
 	}
 	c.w.Header().Set("ETag", etag(control.UserRevision(u)))
-	return openapi.UserResult{User: userShape(c.snap, u)}, nil
+	return openapi.UserResult{User: s.shape(c.snap, u)}, nil
 }
 
 // currentUser returns a user for the response to a stale request.
-func (*users) currentUser(snap *mesh.Snapshot, id string) (shape any, revision string) {
+func (s *users) currentUser(snap *mesh.Snapshot, id string) (shape any, revision string) {
 	u, err := control.FindUser(snap, id)
 	if err != nil {
 		return nil, ""
 	}
-	return userShape(snap, u), control.UserRevision(u)
+	return s.shape(snap, u), control.UserRevision(u)
 }
 
 // ShowUser implements GET /api/v1/user/{id}.
@@ -116,7 +123,7 @@ func (s *users) ShowUser(w http.ResponseWriter, r *http.Request, id openapi.User
 		s.fail(w, r, err)
 		return
 	}
-	replyUserIn(w, snap, u)
+	s.replyUserIn(w, snap, u)
 }
 
 // DeleteUser implements DELETE /api/v1/user/{id}.
@@ -161,6 +168,32 @@ func taggedShape(snap *mesh.Snapshot, r *http.Request, gone ...mesh.UserID) []op
 func (s *users) RenameUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, newName string, p openapi.RenameUserParams) {
 	u, err := s.control.Rename(r.Context(), actor(r), id, newName, ifRevision(p.IfMatch))
 	s.replyUser(w, r, u, err)
+}
+
+// SetUserRole implements PUT /api/v1/user/{id}/role.
+func (s *users) SetUserRole(w http.ResponseWriter, r *http.Request, id openapi.UserRef, p openapi.SetUserRoleParams) {
+	var in openapi.UserRoleChange
+	var u *mesh.User
+	err := decodeKnown(w, r, &in)
+	var role mesh.Role
+	if err == nil {
+		role, err = assignedRole(in.Role)
+	}
+	if err == nil {
+		u, err = s.control.SetRole(r.Context(), actor(r), id, role, ifRevision(p.IfMatch))
+	}
+	s.replyUser(w, r, u, err)
+}
+
+func assignedRole(text string) (mesh.Role, error) {
+	if text == "default" {
+		return "", nil
+	}
+	role, err := mesh.ParsePersonRole(text)
+	if err != nil {
+		return "", &badRequest{"role", err.Error() + ", or default to remove the assignment"}
+	}
+	return role, nil
 }
 
 // filterUser returns the user that a list is filtered by, and the snapshot to read it from. Zero

@@ -55,8 +55,16 @@ func (v userView) shape() *openapi.User {
 	}
 	return &openapi.User{
 		ID: u.ID.String(), Name: u.Name, CreatedAt: moment(u.CreatedAt), DisplayName: u.DisplayName, Email: u.Email,
-		Provider: u.Provider, ProviderID: u.ProviderID, ProfilePicURL: u.ProfilePicURL, NodeCount: v.nodes,
+		Provider: u.Provider, ProviderID: u.ProviderID, ProfilePicURL: u.ProfilePicURL, NodeCount: v.nodes, AssignedRole: unlessEmpty(string(u.Role)),
 	}
+}
+
+// unlessEmpty returns an optional field of a response, which is omitted if it is empty.
+func unlessEmpty(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 func (v preAuthKeyView) shape() *openapi.PreAuthKey {

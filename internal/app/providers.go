@@ -3,6 +3,8 @@ package app
 import (
 	"fmt"
 
+	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/oidc"
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
@@ -22,6 +24,18 @@ func (s *service) newProviders() (all []*oidc.Provider, err error) {
 		}))
 	}
 	return all, nil
+}
+
+// roleRules returns which groups of the providers give which roles.
+func roleRules(c config.OIDC) (rules mesh.RoleRules) {
+	for _, p := range c.All() {
+		for role, groups := range p.Roles {
+			for _, g := range groups {
+				rules = append(rules, mesh.RoleRule{Issuer: p.Issuer, Group: g, Role: role})
+			}
+		}
+	}
+	return rules
 }
 
 // providerWarnings says which providers cannot be reached. Why is in the log, because strangers read this.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 // minimal avoids the only warning that an empty file causes.
@@ -183,6 +185,7 @@ oidc:
   allowed_groups: [/mesh]
   groups_claim: realm.groups
   groups_map: {/mesh: mesh}
+  roles: {admin: [/mesh], owner: [chiefs], it-admin: [on call], read: audit}
   email_verified_required: false
   use_expiry_from_token: true
   pkce: {enabled: true, method: S256}
@@ -234,6 +237,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 				Name: "Work", Issuer: "https://id.example.org/realm", ClientID: "mesh", ClientSecretPath: "$HOME/oidc", Scope: []string{"openid", "groups"},
 				ExtraParams: map[string]string{"domain_hint": "example.org"}, AllowedDomains: []string{"example.org"},
 				AllowedUsers: []string{"a@example.org", "b@example.org"}, AllowedGroups: []string{"/mesh"}, GroupsClaim: "realm.groups", GroupsMap: map[string]string{"/mesh": "mesh"},
+				Roles:              map[mesh.Role][]string{mesh.RoleAdmin: {"mesh", "chiefs"}, mesh.RoleOperator: {"on-call"}, mesh.RoleRead: {"audit"}},
 				UseExpiryFromToken: true, PKCE: true,
 			},
 			Providers: []OIDCProvider{{

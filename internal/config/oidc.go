@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 // OIDC configures sign-in. Providers holds those of oidc.providers; All also returns the one of the flat keys.
@@ -32,6 +34,7 @@ type OIDCProvider struct {
 	AllowedGroups    []string
 	GroupsClaim      string
 	GroupsMap        map[string]string
+	Roles            map[mesh.Role][]string // the groups of each role
 
 	EmailVerifiedRequired bool
 	UseExpiryFromToken    bool
@@ -109,6 +112,10 @@ func providerKeys(p *OIDCProvider) []key {
 		{
 			oidcSection + "groups_map", texts(&p.GroupsMap, parseGroup), "", shared,
 			"Groups that count, with their names in the policy: a section of texts, such as `/staff: staff` or `0b1f…: dev` for an object ID of Microsoft Entra ID. The server ignores all other groups of the provider. Without this key, it uses the names that the provider sends.",
+		},
+		{
+			oidcSection + "roles", roles(&p.Roles), "", shared,
+			"Roles that groups give to people: a section with the keys `admin`, `operator` and `read`, each with a list of groups, named as in the policy. Of several roles, a person gets the highest. Everyone else who signs in is a `member`. See [identity.md](identity.md#roles).",
 		},
 		{
 			oidcSection + "email_verified_required", boolean(&p.EmailVerifiedRequired), "true", shared,
@@ -202,6 +209,42 @@ func parseGroup(s string) (string, error) {
 		return "", errors.New("must be the name of a group in the policy, without group:, spaces and any of : * , @")
 	}
 	return s, nil
+}
+
+// roles returns a value that is a section with a list of groups for each role.
+func roles(dst *map[mesh.Role][]string) value {
+	const takes = "a section with lists of groups"
+	read := func(n *yaml.Node, fail failFunc) {
+		*dst = nil
+		if n.Kind != yaml.MappingNode {
+			fail(n, "", wrongType("must be "+takes+", got "+kindOf(n)))
+			return
+		}
+		found := map[mesh.Role][]string{}
+		for name, v := range pairs(n) {
+			here := "." + name.Value
+			role, err := mesh.ParsePersonRole(name.Value)
+			if err == nil && role == mesh.RoleMember {
+				err = errors.New("everyone without another role is a member; remove this key")
+			}
+			if err != nil {
+				fail(name, here, err)
+				continue
+			}
+			var groups []string
+			list(&groups, "groups", parseRoleGroup).read(v, func(n *yaml.Node, more string, err error) { fail(n, here+more, err) })
+			found[role] = append(found[role], groups...)
+		}
+		if len(found) > 0 {
+			*dst = found
+		}
+	}
+	return value{takes: takes, structured: true, read: read, show: func() any { return *dst }}
+}
+
+// parseRoleGroup accepts a group as the provider spells it, too, and returns the name that users have it with.
+func parseRoleGroup(s string) (string, error) {
+	return parseGroup(strings.Join(strings.Fields(strings.TrimPrefix(s, "/")), "-"))
 }
 
 // parseIssuer accepts plain HTTP on this machine only: whoever can change the provider's answers can sign in as

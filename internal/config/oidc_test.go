@@ -25,6 +25,11 @@ func TestRefusedProviders(t *testing.T) {
 		`oidc: {` + provider + `, extra_params: [a]}`:                                          `oidc.extra_params: must be a section of texts`,
 		`oidc: {` + provider + `, groups_map: {/staff: 'the staff'}}`:                          `oidc.groups_map./staff: must be the name of a group in the policy`,
 		`oidc: {` + provider + `, groups_map: {/staff: 'group:staff'}}`:                        `oidc.groups_map./staff: must be the name of a group in the policy`,
+		`oidc: {` + provider + `, roles: [admins]}`:                                            `oidc.roles: must be a section with lists of groups`,
+		`oidc: {` + provider + `, roles: {boss: [staff]}}`:                                     `oidc.roles.boss: unknown role "boss": use member, read, operator or admin`,
+		`oidc: {` + provider + `, roles: {member: [staff]}}`:                                   `oidc.roles.member: everyone without another role is a member`,
+		`oidc: {` + provider + `, roles: {admin: ['group:staff']}}`:                            `oidc.roles.admin[0]: must be the name of a group in the policy`,
+		`oidc: {providers: [{issuer: https://id.example, client_id: b, roles: {boss: [a]}}]}`:  `oidc.providers[0].roles.boss: unknown role`,
 		`oidc: on`: `oidc: must be a section of keys`,
 	})
 }

@@ -32,7 +32,7 @@ has no default, an empty value also means that it is not set. If a key has a def
 instead of ` + "`.`" + `. For example, ` + "`FAIRLEAD_LOG_LEVEL`" + ` overrides ` + "`log.level`" + `. To read a value from a file, add the suffix ` + "`_FILE`" + ` to
 the variable: ` + "`FAIRLEAD_DATABASE_POSTGRES_PASS_FILE=/run/secrets/pass`" + `. Line breaks at the end of the file are ignored. Separate
 the elements of a list with commas. Write the values of ` + "`dns.nameservers.split`, `dns.extra_records`, `oidc.extra_params`" + `,
-` + "`oidc.groups_map`" + ` and ` + "`oidc.providers`" + ` as one line of YAML. An empty variable means that the key is not set.
+` + "`oidc.groups_map`, `oidc.roles`" + ` and ` + "`oidc.providers`" + ` as one line of YAML. An empty variable means that the key is not set.
 
 **Durations** consist of one or more numbers with units: ` + "`30s`, `1h30m`, `90d`, `2w`, `1y`" + `. A day has 24 hours, and a year has
 365 days.

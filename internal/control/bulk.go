@@ -63,9 +63,10 @@ func asRefusal(err error) (*Refusal, error) {
 
 // Why one of many objects was refused, as stored in a receipt.
 const (
-	refusedAbsent   = "absent"
-	refusedLastTag  = "lastTag"
-	refusedManyTags = "manyTags"
+	refusedAbsent    = "absent"
+	refusedLastTag   = "lastTag"
+	refusedManyTags  = "manyTags"
+	refusedLastAdmin = "lastAdmin"
 )
 
 const tagsMember = "tags"
@@ -90,6 +91,8 @@ func refusalWord(r *Refusal) string {
 		return refusedAbsent
 	case r.Text == errLastTag().Error():
 		return refusedLastTag
+	case r.Text == errLastAdmin().Error():
+		return refusedLastAdmin
 	default:
 		return refusedManyTags
 	}
@@ -122,6 +125,8 @@ func rememberedRefusal(word, id string, absent func(ref string) error) error {
 		return errLastTag()
 	case refusedManyTags:
 		return errManyTags(tagsMember)
+	case refusedLastAdmin:
+		return errLastAdmin()
 	}
 	return fmt.Errorf("unknown error code %q in the stored result of an idempotent request", word)
 }
@@ -295,14 +300,16 @@ func (s *Users) DeleteMany(ctx context.Context, a mesh.Actor, ids []int64, tagge
 		if tagged {
 			brought = TaggedBy(w.Snapshot)
 		}
+		var gone []mesh.UserID
 		return func(id int64) ([]mesh.Event, error) {
 			u, err := FindUser(w.Snapshot, strconv.FormatInt(id, 10))
 			if err != nil {
 				return nil, err
 			}
-			if err := cmp.Or(mayDeleteUser(w, a, u, brought[u.ID]), trial.mayChangeNames(w, a, u, nil)); err != nil {
+			if err := cmp.Or(s.mayDeleteUser(w, a, u, brought[u.ID]), trial.mayChangeNames(w, a, u, nil), s.keepAdmin(w, a, append(gone, u.ID)...)); err != nil {
 				return nil, err
 			}
+			gone = append(gone, u.ID)
 			return deleteWithNodes(u, brought[u.ID]), nil
 		}, nil
 	})

@@ -52,6 +52,8 @@ type Config struct {
 	// PolicyFile is the path of the policy file. If it is empty, the policy is the version
 	// saved last.
 	PolicyFile string
+	// Roles decides which role people have who were not assigned one.
+	Roles mesh.RoleRules
 }
 
 // Service groups the use cases by subject. Each part depends only on the parts named in its own
@@ -84,12 +86,14 @@ type core struct {
 	log                *slog.Logger
 	prefixV4, prefixV6 netip.Prefix
 	refusals           *identity.RefusalLog
+	roles              mesh.RoleRules
 }
 
 // New returns the use cases over an open ledger.
 func New(c Config) *Service {
 	shared := &core{
 		ledger: c.Ledger, history: c.History, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6, refusals: identity.NewRefusalLog(c.Log),
+		roles: c.Roles,
 	}
 	audit := &History{shared}
 	observations := &Observations{core: shared}

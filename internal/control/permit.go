@@ -30,11 +30,15 @@ func callerKey(w *policy.World, a mesh.Actor) (key *mesh.APIKey, bound bool) {
 
 // mayDeleteUser refuses API keys that may delete users but not everything that would be
 // deleted with this one: nodes and pre-auth keys. The role operator is enough for both.
-// tagged holds the nodes to be deleted in addition to the user's own.
-func mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.Node) error {
+// tagged holds the nodes to be deleted in addition to the user's own. It also refuses users
+// with a higher role.
+func (s *core) mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.Node) error {
 	key, bound := callerKey(w, a)
 	if !bound {
 		return nil
+	}
+	if err := s.mayRemove(w, a, u); err != nil {
+		return err
 	}
 	if !key.Allows(mesh.NounNodes, mesh.RoleOperator) && w.Nodes.OwnedCount(u.ID)+len(tagged) > 0 {
 		return errDeletedWithUser(key, u, "nodes", mesh.NounNodes)

@@ -257,7 +257,7 @@ func (s *Users) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string
 		if tagged {
 			brought = TaggedBy(w.Snapshot)[user.ID]
 		}
-		if err := cmp.Or(mayDeleteUser(w, a, user, brought), trial.mayChangeNames(w, a, user, nil)); err != nil {
+		if err := cmp.Or(s.mayDeleteUser(w, a, user, brought), trial.mayChangeNames(w, a, user, nil), s.keepAdmin(w, a, user.ID)); err != nil {
 			return none, nil, err
 		}
 		return UserDeletion{user.ID, w.Nodes.OwnedCount(user.ID) + len(brought), user.Name}, deleteWithNodes(user, brought), nil

@@ -6,11 +6,14 @@ import (
 	"strings"
 )
 
-// Role limits what the holder of a key may do. The zero Role allows nothing.
+// Role limits what the holder of a key, or a person, may do. The zero Role allows nothing.
 type Role string
 
 // The roles. Each includes the one before.
 const (
+	// RoleMember allows operations that are marked for members, on what the person owns.
+	// It is for people only: an API key has it if its owner does.
+	RoleMember Role = "member"
 	// RoleRead allows read-only access to everything.
 	RoleRead Role = "read"
 	// RoleOperator allows day-to-day work: everything except keys, webhooks and the
@@ -20,10 +23,16 @@ const (
 	RoleAdmin Role = "admin"
 )
 
-// Roles lists the roles, least powerful first.
+// Roles lists the roles that an API key can be given, least powerful first.
 func Roles() []Role { return []Role{RoleRead, RoleOperator, RoleAdmin} }
 
-func (r Role) rank() int { return slices.Index(Roles(), r) }
+// PersonRoles lists the roles that a person can have, least powerful first.
+func PersonRoles() []Role { return append([]Role{RoleMember}, Roles()...) }
+
+func (r Role) rank() int { return slices.Index(PersonRoles(), r) }
+
+// AtLeast reports whether r includes other. Every role includes the zero Role.
+func (r Role) AtLeast(other Role) bool { return r.rank() >= other.rank() }
 
 // Noun is what a scope gives access to.
 type Noun string
@@ -63,9 +72,9 @@ type Access struct {
 	Scopes []string `json:"scopes,omitempty"`
 }
 
-// ParseRole parses the name of a role.
+// ParseRole parses the name of a role of an API key.
 func ParseRole(text string) (Role, error) {
-	if r := Role(text); r.rank() >= 0 {
+	if r := Role(text); slices.Contains(Roles(), r) {
 		return r, nil
 	}
 	return "", fmt.Errorf("unknown role %q: use %s", text, listing(Roles()))

@@ -22,6 +22,8 @@ type User struct {
 	// Groups holds the user's groups at the identity provider: names as in the policy, without
 	// "group:", sorted and unique.
 	Groups []string `json:"groups,omitempty" column:"provider_groups"`
+	// Role is set by an administrator. If it is empty, RoleRules decides.
+	Role Role `json:"role,omitempty"`
 }
 
 // UserPut adds or replaces a user.

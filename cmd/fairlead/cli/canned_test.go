@@ -78,6 +78,17 @@ func (canned) RenameUser(w http.ResponseWriter, _ *http.Request, _, _ string, _ 
 	reply(w, openapi.UserResult{User: alice()})
 }
 
+func (canned) SetUserRole(w http.ResponseWriter, r *http.Request, _ string, _ openapi.SetUserRoleParams) {
+	var in openapi.UserRoleChange
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	u := alice()
+	u.Role, u.AssignedRole = &in.Role, &in.Role
+	reply(w, openapi.UserResult{User: u})
+}
+
 func (canned) ListPreAuthKeys(w http.ResponseWriter, _ *http.Request, _ openapi.ListPreAuthKeysParams) {
 	reply(w, openapi.PreAuthKeyList{PreAuthKeys: preAuthKeys()})
 }

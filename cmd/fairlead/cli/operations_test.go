@@ -15,7 +15,7 @@ import (
 // commandOf returns a command line for every operation of the API.
 func commandOf() map[string]string {
 	return map[string]string{
-		"listUsers": "users list", "showUser": "users show alice", "createUser": "users create alice", "renameUser": "users rename alice bob", "deleteUser": "users delete alice --force",
+		"listUsers": "users list", "showUser": "users show alice", "createUser": "users create alice", "renameUser": "users rename alice bob", "setUserRole": "users set-role alice operator", "deleteUser": "users delete alice --force",
 		"listPreAuthKeys": "preauthkeys list", "createPreAuthKey": "preauthkeys create --user alice",
 		"expirePreAuthKey": "preauthkeys expire 1", "deletePreAuthKey": "preauthkeys delete 1 --force",
 		"listApiKeys": "apikeys list", "createApiKey": "apikeys create", "expireApiKeys": "apikeys expire 1", "deleteApiKey": "apikeys delete 1 --force",

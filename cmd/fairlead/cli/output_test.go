@@ -14,7 +14,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	for file, commands := range map[string][]string{
 		"users.txt": {
-			"users list", "users show alice", "users create alice", "users rename 1 alice", "users delete alice --force", "users delete alice alice --force",
+			"users list", "users show alice", "users create alice", "users rename 1 alice", "users set-role alice operator", "users delete alice --force", "users delete alice alice --force",
 		},
 		"preauthkeys.txt": {
 			"preauthkeys list", "preauthkeys create --user alice --reusable --tags tag:server",

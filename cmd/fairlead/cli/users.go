@@ -22,7 +22,7 @@ func (t *tool) users() *cobra.Command {
 		Short: "Manage users",
 		Example: `  fairlead users create alice
   fairlead users list`,
-	}, t.usersCreate(), t.usersList(), t.usersShow(), t.usersRename(), t.usersDelete())
+	}, t.usersCreate(), t.usersList(), t.usersShow(), t.usersRename(), t.usersSetRole(), t.usersDelete())
 }
 
 func (t *tool) usersCreate() *cobra.Command {
@@ -75,9 +75,12 @@ func (t *tool) usersList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := columns{names: "ID, NAME, EMAIL, NODES, CREATED, GROUPS, DISPLAY NAME", wide: "GROUPS, DISPLAY NAME", spare: "CREATED, EMAIL"}
+			shown := columns{names: "ID, NAME, EMAIL, ROLE, NODES, CREATED, GROUPS, DISPLAY NAME", wide: "GROUPS, DISPLAY NAME", spare: "CREATED, EMAIL"}
 			return showList(t, shown, list.Users, func(u apiclient.User) []string {
-				return []string{u.ID, u.Name, u.Email, strconv.Itoa(u.NodeCount), optionalTimeText(u.CreatedAt), strings.Join(u.Groups, ", "), u.DisplayName}
+				return []string{
+					u.ID, u.Name, u.Email, cmp.Or(currentRole(u), "-"), strconv.Itoa(u.NodeCount), optionalTimeText(u.CreatedAt), strings.Join(u.Groups, ", "),
+					u.DisplayName,
+				}
 			})
 		}),
 	})
@@ -104,6 +107,7 @@ func (t *tool) usersShow() *cobra.Command {
 				{"Display name", u.DisplayName},
 				{"Email", u.Email},
 				{"Groups", strings.Join(u.Groups, ", ")},
+				{"Role", roleText(u)},
 				{"Nodes", strconv.Itoa(u.NodeCount)},
 				{"Created", optionalTimeText(u.CreatedAt)},
 			}))
@@ -128,6 +132,56 @@ func (t *tool) usersRename() *cobra.Command {
 			return t.show(renamed.User, fmt.Sprintf("Renamed user %s to %s\n", args[0], renamed.User.Name))
 		}),
 	}
+}
+
+// currentRole returns the role that a user has now, or "" if the user has none.
+func currentRole(u apiclient.User) string {
+	if u.Role == nil {
+		return ""
+	}
+	return *u.Role
+}
+
+// roleText returns the role of a user, and where it comes from.
+func roleText(u apiclient.User) string {
+	switch role := currentRole(u); {
+	case role == "":
+		return "none"
+	case u.AssignedRole != nil:
+		return role + " (assigned)"
+	default:
+		return role
+	}
+}
+
+func (t *tool) usersSetRole() *cobra.Command {
+	return &cobra.Command{
+		Use:   "set-role <user> <role>",
+		Short: "Assign a role to a user",
+		Long: `Assign a role to a user: member, read, operator or admin. Identify the user by
+name or ID.
+
+An assigned role takes precedence over the roles that the configuration gives
+to groups (oidc.roles). The role "default" removes the assignment.`,
+		Example: `  fairlead users set-role alice admin
+  fairlead users set-role bob default`,
+		Args:              takes("user", "role"),
+		ValidArgsFunction: t.completeUserRole,
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
+			changed, err := decode[apiclient.UserResult](answer(client.SetUserRole(ctx, args[0], nil, apiclient.UserRoleChange{Role: args[1]})))
+			if err != nil {
+				return err
+			}
+			return t.show(changed.User, fmt.Sprintf("Role of user %s: %s\n", changed.User.Name, roleText(changed.User)))
+		}),
+	}
+}
+
+func (t *tool) completeUserRole(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 1 {
+		return []string{"member", "read", "operator", "admin", "default"}, cobra.ShellCompDirectiveNoFileComp
+	}
+	return t.completeUsers(cmd, args, "")
 }
 
 func (t *tool) usersDelete() *cobra.Command {

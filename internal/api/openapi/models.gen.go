@@ -144,6 +144,7 @@ type (
 	UserDeletion                     = apiclient.UserDeletion
 	UserList                         = apiclient.UserList
 	UserResult                       = apiclient.UserResult
+	UserRoleChange                   = apiclient.UserRoleChange
 	UsersChange                      = apiclient.UsersChange
 	UsersChangeAction                = apiclient.UsersChangeAction
 	Version                          = apiclient.Version
@@ -221,6 +222,7 @@ type (
 	ListUsersParams                  = apiclient.ListUsersParams
 	DeleteUserParams                 = apiclient.DeleteUserParams
 	RenameUserParams                 = apiclient.RenameUserParams
+	SetUserRoleParams                = apiclient.SetUserRoleParams
 	ListFailedEventsParams           = apiclient.ListFailedEventsParams
 	CreateAPIKeyJSONRequestBody      = apiclient.CreateAPIKeyJSONRequestBody
 	ExpireAPIKeysJSONRequestBody     = apiclient.ExpireAPIKeysJSONRequestBody
@@ -253,6 +255,7 @@ type (
 	RejectSSHJSONRequestBody         = apiclient.RejectSSHJSONRequestBody
 	CreateUserJSONRequestBody        = apiclient.CreateUserJSONRequestBody
 	ChangeUsersJSONRequestBody       = apiclient.ChangeUsersJSONRequestBody
+	SetUserRoleJSONRequestBody       = apiclient.SetUserRoleJSONRequestBody
 	CreateWebhookJSONRequestBody     = apiclient.CreateWebhookJSONRequestBody
 	ChangeWebhookJSONRequestBody     = apiclient.ChangeWebhookJSONRequestBody
 )

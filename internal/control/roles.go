@@ -1,0 +1,99 @@
+package control
+
+import (
+	"context"
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// Role returns the role that a user has now.
+func (s *Users) Role(u *mesh.User) mesh.Role { return s.roleOf(u) }
+
+func (s *core) roleOf(u *mesh.User) mesh.Role { return s.roles.Of(u) }
+
+// SetRole assigns a role to a user. The zero Role removes the assignment, so that the
+// groups of the user decide. ifRevision is as in Rename.
+func (s *Users) SetRole(ctx context.Context, a mesh.Actor, ref string, role mesh.Role, ifRevision string) (*mesh.User, error) {
+	type assignment struct{ before, after *mesh.User }
+	out, err := commit(ctx, s.core, a, func(w *policy.World, _ mesh.Time) (none assignment, _ []mesh.Event, _ error) {
+		was, err := userAt(w.Snapshot, ref, ifRevision)
+		if err != nil {
+			return none, nil, err
+		}
+		user := *was
+		user.Role = role
+		if err := s.mayAssign(w, a); err != nil {
+			return none, nil, err
+		}
+		if user.Role == was.Role {
+			return assignment{was, was}, nil, nil
+		}
+		if s.roleOf(&user) != mesh.RoleAdmin {
+			if err := s.keepAdmin(w, a, was.ID); err != nil {
+				return none, nil, err
+			}
+		}
+		return assignment{was, &user}, []mesh.Event{mesh.UserPut{User: &user}}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if out.after != out.before {
+		s.logFor(a).Info("user role changed", "user", out.after.Name, "role", s.roleOf(out.after), "was", s.roleOf(out.before), "assigned", out.after.Role)
+	}
+	return out.after, nil
+}
+
+// mayAssign refuses API keys that do not allow everything, because a role of a person has
+// no scopes.
+func (s *core) mayAssign(w *policy.World, a mesh.Actor) error {
+	if key, bound := callerKey(w, a); bound && !key.Covers(mesh.Access{Role: mesh.RoleAdmin}) {
+		return refuse(Forbidden, "", "assigning roles requires the role admin without scopes, because a role applies to everything; the API key has %s and the scopes %v", key.Role, key.Scopes)
+	}
+	return nil
+}
+
+// mayRemove refuses to remove the access of a user who has a higher role than the caller.
+func (s *core) mayRemove(w *policy.World, a mesh.Actor, u *mesh.User) error {
+	if key, bound := callerKey(w, a); bound && !key.Role.AtLeast(s.roleOf(u)) {
+		return refuse(Forbidden, "", "user %s has the role %s, which is higher than the role of the API key (%s)", u.Name, s.roleOf(u), key.Role)
+	}
+	return nil
+}
+
+// keepAdmin refuses to take the administrator's access from these users if nobody else has
+// it. API keys do not count as administrators: they expire, and perhaps nobody has the
+// text any more. A caller on the local socket is never refused, because this person cannot
+// lock themselves out, and must be able to stop an administrator whose account was
+// compromised.
+func (s *core) keepAdmin(w *policy.World, a mesh.Actor, losing ...mesh.UserID) error {
+	if a.Kind == mesh.ActorLocal {
+		return nil
+	}
+	lost := false
+	for u := range w.Users.All() {
+		switch {
+		case !s.administers(u):
+		case slices.Contains(losing, u.ID):
+			lost = true
+		default:
+			return nil
+		}
+	}
+	if lost {
+		return errLastAdmin()
+	}
+	return nil
+}
+
+// administers reports whether a user can sign in as an administrator.
+func (s *core) administers(u *mesh.User) bool {
+	return u.Provider != "" && s.roleOf(u) == mesh.RoleAdmin
+}
+
+func errLastAdmin() error {
+	return refuse(Conflict, "", "the last administrator cannot be demoted, suspended or deleted: give another person the role admin first "+
+		"(fairlead users set-role NAME admin), or use the local socket of the server")
+}

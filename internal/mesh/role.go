@@ -1,0 +1,60 @@
+package mesh
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ParsePersonRole parses the name of a role of a person. It also accepts the names that
+// Tailscale uses.
+func ParsePersonRole(text string) (Role, error) {
+	switch text {
+	case "owner":
+		return RoleAdmin, nil
+	case "network-admin", "it-admin":
+		return RoleOperator, nil
+	case "auditor":
+		return RoleRead, nil
+	}
+	if r := Role(text); slices.Contains(PersonRoles(), r) {
+		return r, nil
+	}
+	return "", fmt.Errorf("unknown role %q: use %s", text, listing(PersonRoles()))
+}
+
+// RoleRule gives a role to everyone in a group at an identity provider.
+type RoleRule struct {
+	Issuer, Group string
+	Role          Role
+}
+
+// RoleRules decides which role a person has. The configuration defines the rules.
+type RoleRules []RoleRule
+
+// Of returns the role of a user: the one that an administrator assigned, or else the
+// highest that a group gives, or else RoleMember for everyone who signs in with a
+// provider. Other users have no role.
+func (rules RoleRules) Of(u *User) Role {
+	switch {
+	case u.Role != "":
+		return u.Role
+	case u.Provider == "":
+		return ""
+	}
+	role := RoleMember
+	for _, r := range rules {
+		if u.signsInAt(r.Issuer) && slices.Contains(u.Groups, r.Group) && r.Role.AtLeast(role) {
+			role = r.Role
+		}
+	}
+	return role
+}
+
+// signsInAt reports whether the user's account is at this issuer. A group of the same name
+// at another provider must not give a role. Where one issuer is the beginning of another,
+// the rest of the ProviderID is taken for a subject only if it contains no slash.
+func (u *User) signsInAt(issuer string) bool {
+	subject, ok := strings.CutPrefix(u.ProviderID, strings.TrimRight(issuer, "/")+"/")
+	return ok && u.Provider == ProviderOIDC && !strings.Contains(subject, "/")
+}
