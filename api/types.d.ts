@@ -153,6 +153,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/user/{id}/account": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Link a user to an account
+         * @description The person with this account at the identity provider can then sign in as the user, with all the user's access.
+         *     Make sure that they are the same person. An account belongs to at most one user. If the user had another
+         *     account, the groups from that account are removed.
+         *
+         *     The API key needs the role `admin` without scopes.
+         */
+        put: operations["linkUser"];
+        post?: never;
+        /**
+         * Unlink a user from the account
+         * @description The person can no longer sign in as the user, and the groups from the account are removed. The user's nodes and
+         *     keys stay. If the user has no account, nothing changes.
+         *
+         *     The API key needs the role `admin` without scopes. The last person with the role `admin` cannot be unlinked
+         *     (409), except through the local socket.
+         */
+        delete: operations["unlinkUser"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/user/bulk": {
         parameters: {
             query?: never;
@@ -2340,6 +2384,20 @@ export interface components {
             email?: string;
             /** @example https://example.com/alice.png */
             pictureUrl?: string;
+        };
+        AccountLink: {
+            /**
+             * @description The account: the issuer without a slash at its end, a slash, and the subject (`sub`). The page that refuses
+             *     a sign-in shows it. The `providerId` of a Headscale user has the same form.
+             * @example https://id.example.com/realms/company/7c1e4b2a
+             */
+            providerId: string;
+            /**
+             * @description If the user is linked to another account, replace it. Otherwise the response is 409.
+             * @default false
+             * @example false
+             */
+            replace: boolean;
         };
         UserResult: {
             user: components["schemas"]["User"];
@@ -5453,6 +5511,91 @@ export interface operations {
         responses: {
             200: components["responses"]["OneUser"];
             400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    linkUser: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description The `ETag` that the object must currently have, or `*` for any.
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountLink"];
+            };
+        };
+        responses: {
+            200: components["responses"]["OneUser"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    unlinkUser: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description The `ETag` that the object must currently have, or `*` for any.
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OneUser"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];

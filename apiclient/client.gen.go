@@ -1127,6 +1127,43 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/user/{id} (the `ShowUser` operationId).
 	ShowUser(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// UnlinkUser Unlink a user from the account
+	//
+	// The person can no longer sign in as the user, and the groups from the account are removed. The user's nodes and
+	// keys stay. If the user has no account, nothing changes.
+	//
+	// The API key needs the role `admin` without scopes. The last person with the role `admin` cannot be unlinked
+	// (409), except through the local socket.
+	//
+	// Corresponds with DELETE /api/v1/user/{id}/account (the `UnlinkUser` operationId).
+	UnlinkUser(ctx context.Context, id UserRef, params *UnlinkUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LinkUserWithBody Link a user to an account
+	//
+	// The person with this account at the identity provider can then sign in as the user, with all the user's access.
+	// Make sure that they are the same person. An account belongs to at most one user. If the user had another
+	// account, the groups from that account are removed.
+	//
+	// The API key needs the role `admin` without scopes.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/v1/user/{id}/account (the `LinkUser` operationId).
+	LinkUserWithBody(ctx context.Context, id UserRef, params *LinkUserParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LinkUser Link a user to an account
+	//
+	// The person with this account at the identity provider can then sign in as the user, with all the user's access.
+	// Make sure that they are the same person. An account belongs to at most one user. If the user had another
+	// account, the groups from that account are removed.
+	//
+	// The API key needs the role `admin` without scopes.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/v1/user/{id}/account (the `LinkUser` operationId).
+	LinkUser(ctx context.Context, id UserRef, params *LinkUserParams, body LinkUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RenameUser Rename a user
 	//
 	// If the policy mentions the old or the new name, renaming the user changes who the policy applies to. The API key
@@ -3363,6 +3400,73 @@ func (c *Client) DeleteUser(ctx context.Context, id UserRef, params *DeleteUserP
 // Corresponds with GET /api/v1/user/{id} (the `ShowUser` operationId).
 func (c *Client) ShowUser(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewShowUserRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// UnlinkUser Unlink a user from the account
+//
+// The person can no longer sign in as the user, and the groups from the account are removed. The user's nodes and
+// keys stay. If the user has no account, nothing changes.
+//
+// The API key needs the role `admin` without scopes. The last person with the role `admin` cannot be unlinked
+// (409), except through the local socket.
+//
+// Corresponds with DELETE /api/v1/user/{id}/account (the `UnlinkUser` operationId).
+func (c *Client) UnlinkUser(ctx context.Context, id UserRef, params *UnlinkUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewUnlinkUserRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LinkUserWithBody Link a user to an account
+//
+// The person with this account at the identity provider can then sign in as the user, with all the user's access.
+// Make sure that they are the same person. An account belongs to at most one user. If the user had another
+// account, the groups from that account are removed.
+//
+// The API key needs the role `admin` without scopes.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/v1/user/{id}/account (the `LinkUser` operationId).
+func (c *Client) LinkUserWithBody(ctx context.Context, id UserRef, params *LinkUserParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLinkUserRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LinkUser Link a user to an account
+//
+// The person with this account at the identity provider can then sign in as the user, with all the user's access.
+// Make sure that they are the same person. An account belongs to at most one user. If the user had another
+// account, the groups from that account are removed.
+//
+// The API key needs the role `admin` without scopes.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/v1/user/{id}/account (the `LinkUser` operationId).
+func (c *Client) LinkUser(ctx context.Context, id UserRef, params *LinkUserParams, body LinkUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLinkUserRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -7604,6 +7708,117 @@ func NewShowUserRequest(server string, id UserRef) (*http.Request, error) {
 	return req, nil
 }
 
+// NewUnlinkUserRequest constructs an http.Request for the UnlinkUser method
+func NewUnlinkUserRequest(server string, id UserRef, params *UnlinkUserParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/user/%s/account", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewLinkUserRequest calls the generic LinkUser builder with application/json body
+func NewLinkUserRequest(server string, id UserRef, params *LinkUserParams, body LinkUserJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewLinkUserRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewLinkUserRequestWithBody constructs an http.Request for the LinkUser method, with any body, and a specified content type
+func NewLinkUserRequestWithBody(server string, id UserRef, params *LinkUserParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/user/%s/account", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewRenameUserRequest constructs an http.Request for the RenameUser method
 func NewRenameUserRequest(server string, id UserRef, newName string, params *RenameUserParams) (*http.Request, error) {
 	var err error
@@ -8551,6 +8766,16 @@ func (c *ClientWithResponses) DeleteUserWithResponse(ctx context.Context, id Use
 // ShowUserWithResponse calls [Client.ShowUser] and reads the answer.
 func (c *ClientWithResponses) ShowUserWithResponse(ctx context.Context, id UserRef, reqEditors ...RequestEditorFn) (*Response[OneUser], error) {
 	return Parse[OneUser](c.ShowUser(ctx, id, reqEditors...))
+}
+
+// UnlinkUserWithResponse calls [Client.UnlinkUser] and reads the answer.
+func (c *ClientWithResponses) UnlinkUserWithResponse(ctx context.Context, id UserRef, params *UnlinkUserParams, reqEditors ...RequestEditorFn) (*Response[OneUser], error) {
+	return Parse[OneUser](c.UnlinkUser(ctx, id, params, reqEditors...))
+}
+
+// LinkUserWithResponse calls [Client.LinkUser] and reads the answer.
+func (c *ClientWithResponses) LinkUserWithResponse(ctx context.Context, id UserRef, params *LinkUserParams, body LinkUserJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[OneUser], error) {
+	return Parse[OneUser](c.LinkUser(ctx, id, params, body, reqEditors...))
 }
 
 // RenameUserWithResponse calls [Client.RenameUser] and reads the answer.

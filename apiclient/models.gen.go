@@ -520,6 +520,22 @@ type AccessRuleShare struct {
 	Rule int `json:"rule"`
 }
 
+// AccountLink defines model for AccountLink.
+type AccountLink struct {
+	// ProviderID The account: the issuer without a slash at its end, a slash, and the subject (`sub`). The page that refuses
+	// a sign-in shows it. The `providerId` of a Headscale user has the same form.
+	//
+	//
+	// Example: https://id.example.com/realms/company/7c1e4b2a
+	ProviderID string `json:"providerId"`
+
+	// Replace If the user is linked to another account, replace it. Otherwise the response is 409.
+	//
+	//
+	// Example: false
+	Replace *bool `json:"replace,omitempty"`
+}
+
 // Actor Who made a change.
 type Actor struct {
 	// Address IP address of the request. Empty if the server itself made the change.
@@ -3575,6 +3591,18 @@ type DeleteUserParams struct {
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
+// UnlinkUserParams defines parameters for UnlinkUser.
+type UnlinkUserParams struct {
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// LinkUserParams defines parameters for LinkUser.
+type LinkUserParams struct {
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // RenameUserParams defines parameters for RenameUser.
 type RenameUserParams struct {
 	// IfMatch The `ETag` that the object must currently have, or `*` for any.
@@ -3688,6 +3716,9 @@ type CreateUserJSONRequestBody = UserCreation
 
 // ChangeUsersJSONRequestBody defines body for ChangeUsers for application/json ContentType.
 type ChangeUsersJSONRequestBody = UsersChange
+
+// LinkUserJSONRequestBody defines body for LinkUser for application/json ContentType.
+type LinkUserJSONRequestBody = AccountLink
 
 // SetUserRoleJSONRequestBody defines body for SetUserRole for application/json ContentType.
 type SetUserRoleJSONRequestBody = UserRoleChange

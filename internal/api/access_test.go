@@ -103,7 +103,7 @@ func TestOnlyAdministratorsChangeWhoMayDoWhat(t *testing.T) {
 		switch {
 		case !changes && id != "debugProfile":
 			continue // covered by TestReadKeyChangesNothing
-		case !changes, id == "setUserRole", slices.Contains(guarded, scope.(string)) && !slices.Contains(harmless, id):
+		case !changes, slices.Contains([]string{"setUserRole", "linkUser", "unlinkUser"}, id), slices.Contains(guarded, scope.(string)) && !slices.Contains(harmless, id):
 			want = "admin"
 		}
 		if role != want {

@@ -225,6 +225,12 @@ func examples(doc document) map[string]func(f fixture) *answer {
 		"POST /api/v1/user": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/user", object{"name": "bob", "displayName": "Bob", "email": "bob@example.com", "pictureUrl": "https://example.com/b.png"})
 		},
+		"PUT /api/v1/user/{id}/account": func(f fixture) *answer {
+			return f.call("PUT", "/api/v1/user/"+f.user+"/account", object{"providerId": "https://id.example.com/7"})
+		},
+		"DELETE /api/v1/user/{id}/account": func(f fixture) *answer {
+			return f.call("DELETE", "/api/v1/user/"+f.user+"/account", nil)
+		},
 		"POST /api/v1/user/{id}/rename/{newName}": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/user/"+f.user+"/rename/carol", nil)
 		},

@@ -81,7 +81,7 @@ func (s *Logins) SignIn(ctx context.Context, a mesh.Actor, auth string, p Person
 	var done *ledger.AlreadyDone
 	switch {
 	case errors.As(err, &done):
-		u, _ := s.ledger.World().Users.ByProviderID(mesh.ProviderOIDC, p.ID())
+		u, _ := userOf(s.ledger.World().Snapshot, p)
 		return SignedIn{User: u, Done: true}, nil
 	case err != nil:
 		return SignedIn{}, err
@@ -121,7 +121,7 @@ func decideSignIn(w *policy.World, now mesh.Time, device WaitingLogin, p Person,
 // user's nodes.
 func decideUser(w *policy.World, now mesh.Time, p Person) (*mesh.User, []mesh.Event, error) {
 	p = p.bounded()
-	was, known := w.Users.ByProviderID(mesh.ProviderOIDC, p.ID())
+	was, known := userOf(w.Snapshot, p)
 	if !known {
 		name, err := nameFor(w, p)
 		if err != nil {
@@ -170,9 +170,19 @@ func nameFor(w *policy.World, p Person) (string, error) {
 	return "user-" + hex.EncodeToString(sum[:8]), nil
 }
 
+// linkable is the path of refusals that linking a user to the account resolves.
+const linkable = "user"
+
+// Linkable reports whether a sign-in was refused because a user has to be linked to the
+// account first.
+func Linkable(err error) bool {
+	refusal := new(Refusal)
+	return errors.As(err, &refusal) && refusal.Reason == Conflict && refusal.Path == linkable
+}
+
 func resolve(what, text string) error {
-	return refuse(Conflict, "user", "another user already has the %s %s, and has not signed in with this account. "+
-		"Ask an administrator to rename or delete that user, or to approve the device for it", what, text)
+	return refuse(Conflict, linkable, "another user already has the %s %s, and has not signed in with this account. "+
+		"Ask an administrator to link the account to that user, or to rename that user", what, text)
 }
 
 // account returns the user name at the provider. A name with a domain looks like an e-mail

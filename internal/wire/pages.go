@@ -67,6 +67,7 @@ type page struct {
 	Retry, Ask        string // links
 	Action, CSRF      string // of the form; a page without a form has none
 	User, Account     string
+	Link              string // the account to which an administrator may link a user
 }
 
 func (p *pages) write(w http.ResponseWriter, status int, name string, v page) {

@@ -184,6 +184,9 @@ func (s *signIn) callback(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		fail(http.StatusBadGateway, "failed", err.Error())
 		return
+	case s.looksLikeAnother(p, who):
+		fail(http.StatusBadGateway, "failed", "your account could be confused with one of another provider")
+		return
 	}
 	confirm := signInConfirm{ID: flow.State, CSRF: rand.Text(), Token: flow.Token, Person: s.personOf(who), At: s.config.Ledger.Now()}
 	value, ok := s.cookies.SealCookie(purposeConfirm, confirm)
@@ -205,6 +208,16 @@ func (s *signIn) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	s.setCookie(w, flow.State, value)
 	redirect(w, signInPath+"confirm/"+confirm.ID)
+}
+
+// looksLikeAnother reports whether an account of a provider could be one of another provider: the issuer
+// https://id.example/a with the subject b/7 is the same account as https://id.example/a/b with the subject 7.
+func (s *signIn) looksLikeAnother(p *oidc.Provider, who oidc.Identity) bool {
+	account := control.Person{Issuer: who.Issuer, Subject: who.Subject}.ID()
+	return slices.ContainsFunc(s.providers, func(other *oidc.Provider) bool {
+		issuer := strings.TrimRight(other.Issuer(), "/") + "/"
+		return len(issuer) > len(strings.TrimRight(p.Issuer(), "/"))+1 && strings.HasPrefix(account, issuer)
+	})
 }
 
 // saveGroups commits the user with its groups before the person confirms, because a cookie cannot hold so many
@@ -300,9 +313,13 @@ func (s *signIn) refused(w http.ResponseWriter, r *http.Request, c signInConfirm
 		return
 	}
 	if addr := s.addr(r); s.refusals.Admit(addr) {
-		s.config.Log.Warn("authentication failed", "addr", addr, "user", c.Person.Label(), "reason", refusal.Text)
+		s.config.Log.Warn("authentication failed", "addr", addr, "user", c.Person.Label(), "account", c.Person.ID(), "reason", refusal.Text)
 	}
-	s.fail(w, http.StatusConflict, failure{token: c.Token, state: "conflict", text: refusal.Text})
+	f := failure{token: c.Token, state: "conflict", text: refusal.Text}
+	if control.Linkable(err) {
+		f.link = "'" + strings.ReplaceAll(c.Person.ID(), "'", `'\''`) + "'"
+	}
+	s.fail(w, http.StatusConflict, f)
 }
 
 func (s *signIn) logFailure(r *http.Request, p *oidc.Provider, reason string) {
@@ -317,10 +334,11 @@ type failure struct {
 	provider string
 	token    string // of the login link, if it is known
 	text     string
+	link     string // the account to which an administrator may link a user, quoted for a shell
 }
 
 func (s *signIn) fail(w http.ResponseWriter, status int, f failure) {
-	v := page{State: f.state, Provider: f.provider, Problem: f.text}
+	v := page{State: f.state, Provider: f.provider, Problem: f.text, Link: f.link}
 	if f.token != "" {
 		v.Retry, v.Ask, v.Code = "/auth/"+f.token, askLink(f.token), identity.LoginCode(f.token)
 	}

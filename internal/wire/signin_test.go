@@ -281,7 +281,7 @@ func TestAccountOfAnotherUserIsNotMerged(t *testing.T) {
 	}
 	link := s.client().asks()
 	rev := s.ledger.World().Rev
-	s.browser().follow(path(link), "").shows(t, 409, "This device was not added", "another user already has the name ann", "administrator")
+	s.browser().follow(path(link), "").shows(t, 409, "This device was not added", "another user already has the name ann", "fairlead users link USER '"+i.URL+"/ann-1'")
 	if _, err := s.Users.Create(t.Context(), admin, control.NewUser{Name: "boss", Email: "Boss@example.com"}); err != nil {
 		t.Fatal(err)
 	}
@@ -507,5 +507,37 @@ func TestNobodySignsInWithoutAProvider(t *testing.T) {
 	out := s.client().register(nil)
 	if status, _, text := s.outside("GET", strings.TrimPrefix(out.AuthURL, s.url), ""); status != 200 || strings.Contains(text, "Sign in") {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// The issuers of both providers and the subjects together form the same account.
+func TestProviderCannotSignInPeopleOfAnother(t *testing.T) {
+	i := oidctest.Start(t, oidctest.Behaviour{Claims: map[string]any{"sub": "realm/7", "preferred_username": "eve"}})
+	other := oidc.New(oidc.Config{Issuer: i.URL + "/realm/", ClientID: "x", RedirectURL: wire.CallbackURL(publicURL)})
+	s, _ := open(t, options{wire: withProviders(providerOf(t, i, nil), other)})
+	link := s.client().asks()
+	s.browser().follow("/oidc/start/0/"+identity.LoginToken(link), "").shows(t, 502, "Signing in failed", "could be confused with one of another provider")
+	i.Behave(func(b *oidctest.Behaviour) { b.Claims["sub"] = "realms/7" })
+	s.browser().follow("/oidc/start/0/"+identity.LoginToken(link), "").shows(t, 200, "Add this device?")
+}
+
+func TestLinkedUserSignsIn(t *testing.T) {
+	i := oidctest.Start(t, oidctest.Behaviour{Claims: ann()})
+	s := openWith(t, i)
+	u, err := s.Users.Create(t.Context(), admin, control.NewUser{Name: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.client()
+	link := c.asks()
+	b := s.browser()
+	b.follow(path(link), "").shows(t, 409, "fairlead users link USER '"+i.URL+"/ann-1'")
+	if _, err := s.Users.Link(t.Context(), admin, "ann", i.URL+"/ann-1", false, ""); err != nil {
+		t.Fatal(err)
+	}
+	b.signIn(link)
+	c.joins(object{"Followup": link})
+	if n := s.only(); n.Owner != u.ID {
+		t.Errorf("%+v", n)
 	}
 }

@@ -89,6 +89,16 @@ func (canned) SetUserRole(w http.ResponseWriter, r *http.Request, _ string, _ op
 	reply(w, openapi.UserResult{User: u})
 }
 
+func (canned) LinkUser(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.LinkUserParams) {
+	linked := alice()
+	linked.Provider, linked.ProviderID = "oidc", "https://id.example.com/realms/company/7c1e4b2a"
+	reply(w, openapi.UserResult{User: linked})
+}
+
+func (canned) UnlinkUser(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.UnlinkUserParams) {
+	reply(w, openapi.UserResult{User: alice()})
+}
+
 func (canned) ListPreAuthKeys(w http.ResponseWriter, _ *http.Request, _ openapi.ListPreAuthKeysParams) {
 	reply(w, openapi.PreAuthKeyList{PreAuthKeys: preAuthKeys()})
 }

@@ -22,7 +22,7 @@ func (t *tool) users() *cobra.Command {
 		Short: "Manage users",
 		Example: `  fairlead users create alice
   fairlead users list`,
-	}, t.usersCreate(), t.usersList(), t.usersShow(), t.usersRename(), t.usersSetRole(), t.usersDelete())
+	}, t.usersCreate(), t.usersList(), t.usersShow(), t.usersRename(), t.usersSetRole(), t.usersLink(), t.usersUnlink(), t.usersDelete())
 }
 
 func (t *tool) usersCreate() *cobra.Command {
@@ -106,6 +106,7 @@ func (t *tool) usersShow() *cobra.Command {
 				{"Name", u.Name},
 				{"Display name", u.DisplayName},
 				{"Email", u.Email},
+				{"Account", u.ProviderID},
 				{"Groups", strings.Join(u.Groups, ", ")},
 				{"Role", roleText(u)},
 				{"Nodes", strconv.Itoa(u.NodeCount)},

@@ -14,6 +14,7 @@ type (
 	AccessQuestionBy                 = apiclient.AccessQuestionBy
 	AccessRule                       = apiclient.AccessRule
 	AccessRuleShare                  = apiclient.AccessRuleShare
+	AccountLink                      = apiclient.AccountLink
 	Actor                            = apiclient.Actor
 	APIKey                           = apiclient.APIKey
 	APIKeyCreation                   = apiclient.APIKeyCreation
@@ -221,6 +222,8 @@ type (
 	ShowRouteHistoryParams           = apiclient.ShowRouteHistoryParams
 	ListUsersParams                  = apiclient.ListUsersParams
 	DeleteUserParams                 = apiclient.DeleteUserParams
+	UnlinkUserParams                 = apiclient.UnlinkUserParams
+	LinkUserParams                   = apiclient.LinkUserParams
 	RenameUserParams                 = apiclient.RenameUserParams
 	SetUserRoleParams                = apiclient.SetUserRoleParams
 	ListFailedEventsParams           = apiclient.ListFailedEventsParams
@@ -255,6 +258,7 @@ type (
 	RejectSSHJSONRequestBody         = apiclient.RejectSSHJSONRequestBody
 	CreateUserJSONRequestBody        = apiclient.CreateUserJSONRequestBody
 	ChangeUsersJSONRequestBody       = apiclient.ChangeUsersJSONRequestBody
+	LinkUserJSONRequestBody          = apiclient.LinkUserJSONRequestBody
 	SetUserRoleJSONRequestBody       = apiclient.SetUserRoleJSONRequestBody
 	CreateWebhookJSONRequestBody     = apiclient.CreateWebhookJSONRequestBody
 	ChangeWebhookJSONRequestBody     = apiclient.ChangeWebhookJSONRequestBody

@@ -231,6 +231,12 @@ type ServerInterface interface {
 	// ShowUser Show a user
 	// (GET /api/v1/user/{id})
 	ShowUser(w http.ResponseWriter, r *http.Request, id UserRef)
+	// UnlinkUser Unlink a user from the account
+	// (DELETE /api/v1/user/{id}/account)
+	UnlinkUser(w http.ResponseWriter, r *http.Request, id UserRef, params UnlinkUserParams)
+	// LinkUser Link a user to an account
+	// (PUT /api/v1/user/{id}/account)
+	LinkUser(w http.ResponseWriter, r *http.Request, id UserRef, params LinkUserParams)
 	// RenameUser Rename a user
 	// (POST /api/v1/user/{id}/rename/{newName})
 	RenameUser(w http.ResponseWriter, r *http.Request, id UserRef, newName string, params RenameUserParams)
@@ -3032,6 +3038,106 @@ func (siw *ServerInterfaceWrapper) ShowUser(w http.ResponseWriter, r *http.Reque
 	handler.ServeHTTP(w, r)
 }
 
+// UnlinkUser operation middleware
+func (siw *ServerInterfaceWrapper) UnlinkUser(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id UserRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", r.PathValue("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UnlinkUserParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.UnlinkUser(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// LinkUser operation middleware
+func (siw *ServerInterfaceWrapper) LinkUser(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id UserRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", r.PathValue("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params LinkUserParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.LinkUser(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // RenameUser operation middleware
 func (siw *ServerInterfaceWrapper) RenameUser(w http.ResponseWriter, r *http.Request) {
 
@@ -3636,6 +3742,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user", wrapper.CreateUser)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/user/{id}", wrapper.DeleteUser)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/user/{id}", wrapper.ShowUser)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/user/{id}/account", wrapper.UnlinkUser)
+	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/user/{id}/account", wrapper.LinkUser)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/{id}/rename/{newName}", wrapper.RenameUser)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/user/{id}/role", wrapper.SetUserRole)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/bulk", wrapper.ChangeUsers)
