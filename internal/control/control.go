@@ -54,6 +54,9 @@ type Config struct {
 	PolicyFile string
 	// Roles decides which role people have who were not assigned one.
 	Roles mesh.RoleRules
+	// ProviderGroups says that people can sign in, so that the policy may use groups that
+	// no user has yet.
+	ProviderGroups bool
 }
 
 // Service groups the use cases by subject. Each part depends only on the parts named in its own
@@ -87,13 +90,15 @@ type core struct {
 	prefixV4, prefixV6 netip.Prefix
 	refusals           *identity.RefusalLog
 	roles              mesh.RoleRules
+	providerGroups     bool
 }
 
 // New returns the use cases over an open ledger.
 func New(c Config) *Service {
 	shared := &core{
 		ledger: c.Ledger, history: c.History, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6, refusals: identity.NewRefusalLog(c.Log),
-		roles: c.Roles,
+		roles:          c.Roles,
+		providerGroups: c.ProviderGroups,
 	}
 	audit := &History{shared}
 	observations := &Observations{core: shared}

@@ -43,7 +43,7 @@ func GroupNames(texts []string) (names, dropped []string) {
 // SaveUser creates or updates the user of a person who signed in.
 func (s *Logins) SaveUser(ctx context.Context, a mesh.Actor, p Person) (*mesh.User, error) {
 	a.Kind, a.ID, a.Name = mesh.ActorUser, p.ID(), p.Label()
-	return commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.User, []mesh.Event, error) {
+	return commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.User, []mesh.Event, error) {
 		return decideUser(w, now, p)
 	})
 }

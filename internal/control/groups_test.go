@@ -55,3 +55,67 @@ func TestGroupsAreThoseOfTheLastSignIn(t *testing.T) {
 		t.Errorf("no groups any more: %q", got)
 	}
 }
+
+func TestPolicyWithGroupsOfTheProvider(t *testing.T) {
+	s := open(t)
+	const text = `{"tagOwners": {"tag:web": ["group:dev"]}, "acls": [{"action": "accept", "src": ["group:dev"], "dst": ["tag:web:80"]}]}`
+	if _, err := s.Policies.Save(t.Context(), admin, control.PolicyDraft{Text: text}); err == nil || !strings.Contains(err.Error(), "group:dev is not defined") {
+		t.Errorf("without a provider: %v", err)
+	}
+	p := control.Person{Issuer: "https://id.example", Subject: "7", Username: "ann", Groups: []string{"dev"}}
+	if _, err := s.Logins.SaveUser(t.Context(), mesh.Actor{}, p); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Policies.Save(t.Context(), admin, control.PolicyDraft{Text: text}); err != nil {
+		t.Error(err)
+	}
+	both := `{"groups": {"group:dev": []}}`
+	if _, err := s.Policies.Save(t.Context(), admin, control.PolicyDraft{Text: both}); err == nil || !strings.Contains(err.Error(), "also has a group with this name") {
+		t.Errorf("a group in both: %v", err)
+	}
+	if _, _, err := s.Policies.Preview(control.PolicyChange{Text: &both}); err == nil {
+		t.Error("the preview accepts what cannot be saved")
+	}
+	d := arrive(t, s, 1)
+	d.ask.Tags = []string{"tag:web"}
+	d.wait()
+	until(t, func() bool { return len(s.Logins.Tags(d.ask.NodeKey)) > 0 })
+	other := p
+	other.Subject, other.Username, other.Groups = "8", "bob", []string{"qa"}
+	if _, err := s.Logins.SignIn(t.Context(), mesh.Actor{}, d.link, other, "1"); reason(err) != control.Conflict {
+		t.Errorf("a tag of another group: %v", err)
+	}
+	if _, err := s.Logins.SignIn(t.Context(), mesh.Actor{}, d.link, p, "2"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMembershipApprovesAndWithdrawsRoutes(t *testing.T) {
+	s := open(t)
+	p := control.Person{Issuer: "https://id.example", Subject: "7", Username: "ann"}
+	save := func(groups ...string) {
+		t.Helper()
+		p.Groups = groups
+		if _, err := s.Logins.SaveUser(t.Context(), mesh.Actor{}, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, s, mesh.Node{Presence: mesh.Presence{Online: true}})
+	commit(t, s, mesh.UserPut{User: &mesh.User{ID: 1, Name: "ann", Provider: mesh.ProviderOIDC, ProviderID: p.ID()}})
+	commit(t, s, mesh.PolicyPut{Policy: &mesh.Policy{Version: 1, Text: `{"autoApprovers": {"routes": {"10.0.0.0/8": ["group:net"]}}}`, Source: "api"}})
+	announce(t, s, 1, "10.1.0.0/16")
+	s.wantRoutes(t, "announced", "1 10.1.0.0/16 a")
+	rev := s.ledger.World().Rev
+	save("net")
+	if s.ledger.World().Rev != rev+1 {
+		t.Error("more than one commit")
+	}
+	s.wantRoutes(t, "member", "1 10.1.0.0/16 a e p")
+	save("other")
+	s.wantRoutes(t, "left", "1 10.1.0.0/16 a")
+	rev = s.ledger.World().Rev
+	save("other")
+	if s.ledger.World().Rev != rev {
+		t.Error("the same groups are committed again")
+	}
+}

@@ -77,7 +77,7 @@ func (s *Policies) Check(text string) (*lang.Doc, error) { return s.checkPolicy(
 // checkPolicy refuses a text that could not be saved: one that cannot be parsed, or that fails
 // its own tests on the current network.
 func (s *core) checkPolicy(text string) (*lang.Doc, error) {
-	doc, err := ReadPolicy(text)
+	doc, err := s.readPolicy(s.ledger.World(), text)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +89,18 @@ func (s *core) checkPolicy(text string) (*lang.Doc, error) {
 	}
 	if failures := explain.RunTests(policy.WorldOf(s.ledger.World().Snapshot, doc)); len(failures) > 0 {
 		return nil, &BadPolicy{Failures: failures}
+	}
+	return doc, nil
+}
+
+// readPolicy parses a policy, and checks that its groups are defined, once.
+func (s *core) readPolicy(w *policy.World, text string) (*lang.Doc, error) {
+	doc, err := ReadPolicy(text)
+	if err != nil {
+		return nil, err
+	}
+	if problems := doc.CheckGroups(w.Snapshot, s.providerGroups); len(problems) > 0 {
+		return nil, &BadPolicy{Problems: problems}
 	}
 	return doc, nil
 }

@@ -28,7 +28,7 @@ func (s *Policies) Preview(in PolicyChange) (*explain.Effect, *policy.World, err
 		return nil, nil, refuse(Invalid, "policy", "policy or retag is required")
 	}
 	w := s.ledger.World()
-	after, err := drafted(w, in.Text)
+	after, err := s.drafted(w, in.Text)
 	if err == nil {
 		after, err = retagged(after, in.Retag, in.Tags)
 	}
@@ -81,11 +81,11 @@ func retagged(w *policy.World, refs, tags []string) (*policy.World, error) {
 }
 
 // drafted returns w with another policy text, or w itself if text is nil.
-func drafted(w *policy.World, text *string) (*policy.World, error) {
+func (s *core) drafted(w *policy.World, text *string) (*policy.World, error) {
 	if text == nil {
 		return w, nil
 	}
-	doc, err := ReadPolicy(*text)
+	doc, err := s.readPolicy(w, *text)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ type PolicyQuestion struct {
 
 // Why answers a question, and returns the world it was evaluated in.
 func (s *Policies) Why(in PolicyQuestion) (explain.Answer, *policy.World, error) {
-	w, err := drafted(s.ledger.World(), in.Draft)
+	w, err := s.drafted(s.ledger.World(), in.Draft)
 	if err != nil {
 		return explain.Answer{}, nil, err
 	}
@@ -152,7 +152,7 @@ func (s *Policies) MapAccess(draft *string, ask explain.MapQuestion) (*explain.A
 		}
 	}
 	w := s.ledger.World()
-	after, err := drafted(w, draft)
+	after, err := s.drafted(w, draft)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -169,7 +169,7 @@ func (s *Policies) MapAccess(draft *string, ask explain.MapQuestion) (*explain.A
 func (s *Policies) RunTests(text string) (tests int, failures []explain.TestFailure, err error) {
 	w := s.ledger.World()
 	if text != "" {
-		if w, err = drafted(w, &text); err != nil {
+		if w, err = s.drafted(w, &text); err != nil {
 			return 0, nil, err
 		}
 	}

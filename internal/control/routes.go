@@ -112,9 +112,9 @@ func reapprove(w *policy.World, now mesh.Time, p *mesh.Policy, doc *lang.Doc) (e
 	return keepAllRoutes(w.Snapshot, now, doc, auto, func(*mesh.Node) bool { return true })
 }
 
-// renamedOwner returns the route changes that follow from renaming a user. The user's nodes
-// are treated as if they had moved to another user, because autoApprovers refer to users by
-// name.
+// renamedOwner returns the route changes that follow from a user's new name or groups. The
+// user's nodes are treated as if they had moved to another user, because autoApprovers refer
+// to users by name and by group.
 func renamedOwner(w *policy.World, now mesh.Time, u *mesh.User) []mesh.Event {
 	auto := mesh.AutoApproval{Forbids: forbidden(w), Withdraws: func(mesh.Route) bool { return true }}
 	if p, ok := w.Policy(); ok {

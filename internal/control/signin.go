@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
@@ -73,7 +74,7 @@ func (s *Logins) SignIn(ctx context.Context, a mesh.Actor, auth string, p Person
 	a.Once = &mesh.Once{Owner: signInKeys, Key: mesh.Secret(sha256.Sum256([]byte(id))), Request: mesh.Secret(sha256.Sum256([]byte(auth + "\n" + p.ID())))}
 	var user *mesh.User
 	err = s.withPreviousPolicy(ctx, func(c previousPolicy) (err error) {
-		user, err = commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.User, []mesh.Event, error) {
+		user, err = commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.User, []mesh.Event, error) {
 			return decideSignIn(w, now, device, p, c)
 		})
 		return err
@@ -144,7 +145,11 @@ func decideUser(w *policy.World, now mesh.Time, p Person) (*mesh.User, []mesh.Ev
 	if reflect.DeepEqual(&u, was) {
 		return was, nil, nil
 	}
-	return &u, []mesh.Event{mesh.UserPut{User: &u}}, nil
+	evs := []mesh.Event{mesh.UserPut{User: &u}}
+	if !slices.Equal(u.Groups, was.Groups) { // autoApprovers may refer to them
+		evs = append(evs, renamedOwner(w, now, &u)...)
+	}
+	return &u, evs, nil
 }
 
 // nameFor returns the name of a new user: the user name at the provider, or else the e-mail

@@ -88,6 +88,7 @@ func happening(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	case 5:
 		u := meshgen.User(mesh.UserID(1 + r.IntN(4)))
 		u.Name, u.Email = fmt.Sprintf("user%d-%d", u.ID, r.IntN(2)), []string{"", "user1", "user2", "user3"}[r.IntN(4)]
+		u.Groups = [][]string{nil, {"dev"}, {"dev", "unused"}}[r.IntN(3)]
 		return mesh.UserPut{User: u}
 	default:
 		return mesh.NodeNet{ID: c.ID, Net: meshgen.Net(r.IntN(1000))}

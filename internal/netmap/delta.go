@@ -44,8 +44,7 @@ func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 	if isRouter(before) || isRouter(after) {
 		r.PacketFilters = changedFilters(viewerFilters(from, before), viewerFilters(to, after))
 	}
-	was, _ := from.Users.Get(after.Owner)
-	if is, _ := to.Users.Get(after.Owner); is != was {
+	if !sameProfile(from, to, after.Owner) {
 		r.addProfile(to, after)
 	}
 	if r.empty() {
@@ -94,7 +93,7 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Re
 		}
 	}
 	for _, id := range to.Users.ChangedSince(&from.Users) {
-		if u, ok := to.Users.Get(id); ok && slices.ContainsFunc(to.Owned(id), func(id mesh.NodeID) bool {
+		if u, ok := to.Users.Get(id); ok && !sameProfile(from, to, id) && slices.ContainsFunc(to.Owned(id), func(id mesh.NodeID) bool {
 			n, ok := to.Nodes.Get(id)
 			return ok && to.Shows(after, n)
 		}) {
@@ -107,13 +106,18 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Re
 	return r
 }
 
+// sameProfile reports whether clients are told the same about a user.
+func sameProfile(from, to *Scene, id mesh.UserID) bool {
+	was, had := from.Users.Get(id)
+	is, has := to.Users.Get(id)
+	return was == is || had && has && profileOf(was) == profileOf(is)
+}
+
 // sharedServes reports whether the result of shared is all that a viewer needs, provided
 // that the viewer itself did not change.
 func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 	before, after := from.Viewpoint(viewer), to.Viewpoint(viewer)
-	was, _ := from.Users.Get(viewer.Owner)
-	is, _ := to.Users.Get(viewer.Owner)
-	return was == is && from.domain == to.domain && sameAttributes(from, to, viewer, viewer) && (!isRouter(viewer) ||
+	return sameProfile(from, to, viewer.Owner) && from.domain == to.domain && sameAttributes(from, to, viewer, viewer) && (!isRouter(viewer) ||
 		before == after && from.Rules() == to.Rules() && sameInbound(from, to, after))
 }
 
@@ -121,7 +125,8 @@ func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 // touched nodes a viewpoint shows.
 func dependsOnVisible(from, to *Scene, v Viewpoint, touched []mesh.NodeID) bool {
 	return from.Rules() == to.Rules() && !to.Rules().Steers(v.Class) && from.domain == to.domain && sameInbound(from, to, v) &&
-		policy.SameShells(from.World, to.World, v.Class) && len(to.Users.ChangedSince(&from.Users)) == 0 &&
+		policy.SameShells(from.World, to.World, v.Class) &&
+		!slices.ContainsFunc(to.Users.ChangedSince(&from.Users), func(id mesh.UserID) bool { return !sameProfile(from, to, id) }) &&
 		!slices.ContainsFunc(policy.Reclassified(from.World, to.World), func(id mesh.NodeID) bool { return !slices.Contains(touched, id) })
 }
 

@@ -36,7 +36,7 @@ func (w world) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d\n%s\n", w.seed, w.text)
 	for u := range w.snapshot.Users.All() {
-		fmt.Fprintf(&b, "user %d %s %s\n", u.ID, u.Name, u.Email)
+		fmt.Fprintf(&b, "user %d %s %s %v\n", u.ID, u.Name, u.Email, u.Groups)
 	}
 	for n := range w.snapshot.Nodes.All() {
 		fmt.Fprintf(&b, "node %d of %d, tags %v (created by %d), %v, announces %v, approved %v, expired %t, capability %d\n",
@@ -89,6 +89,10 @@ func randomMesh(r *rand.Rand) *mesh.Snapshot {
 		u.Name = name
 		if oneIn(r, 2) {
 			u.Email = strings.ToLower(name) + "@example.com"
+		}
+		if oneIn(r, 2) {
+			u.Groups = some(r, []string{"admins", "dev", "none", "ops", "qa"}, 1, 4)
+			slices.Sort(u.Groups)
 		}
 		evs = append(evs, mesh.UserPut{User: u})
 	}
@@ -216,7 +220,10 @@ func (a *author) user() string {
 	return pick(a.Rand, []string{name, strings.ToUpper(name), name + "@", strings.ToLower(name) + "@example.com"})
 }
 
-func (a *author) group() string { return pick(a.Rand, keys(a.groups)) }
+// group returns a group that the policy defines, or that users may have at the identity provider.
+func (a *author) group() string {
+	return pick(a.Rand, append(keys(a.groups), "group:none", "group:ops", "group:qa"))
+}
 
 // address returns an address or a prefix: of nodes, of routes, larger or smaller than
 // these, or unrelated.

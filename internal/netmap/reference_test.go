@@ -220,7 +220,12 @@ func (f *reference) is(name string, n *mesh.Node) bool {
 	case len(n.Tags) > 0:
 		return false
 	case strings.HasPrefix(name, "group:"):
-		return slices.ContainsFunc(f.groups[name], func(member string) bool { return f.owns(member, n) })
+		if members, defined := f.groups[name]; defined {
+			return slices.ContainsFunc(members, func(member string) bool { return f.owns(member, n) })
+		}
+		return slices.ContainsFunc(f.users, func(u *mesh.User) bool {
+			return u.ID == n.Owner && slices.Contains(u.Groups, strings.TrimPrefix(name, "group:"))
+		})
 	}
 	return f.owns(name, n)
 }

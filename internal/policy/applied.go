@@ -40,9 +40,7 @@ func (c *Rules) AppliedToNew(u *mesh.User) Applied {
 	t := traits{addrs: families{four: true, six: true}}
 	t.own.AddList(c.all)
 	t.own.AddList(c.member)
-	for _, name := range lang.NamesOf(u) {
-		t.own.AddList(c.byUser[name])
-	}
+	c.addUser(&t.own, u)
 	for _, p := range MeshPrefixes() {
 		t.own.AddList(c.covering(p))
 	}

@@ -134,9 +134,7 @@ func (c *Rules) traitsOf(n *mesh.Node, owner *mesh.User) traits {
 		}
 	case owner != nil:
 		t.own.AddList(c.member)
-		for _, name := range lang.NamesOf(owner) {
-			t.own.AddList(c.byUser[name])
-		}
+		c.addUser(&t.own, owner)
 	}
 	for _, a := range n.Addrs() {
 		t.addrs.add(a)
@@ -159,6 +157,16 @@ func (c *Rules) traitsOf(n *mesh.Node, owner *mesh.User) traits {
 		t.behind.AddList(c.internet)
 	}
 	return t
+}
+
+// addUser adds the selectors that match a user by name, e-mail address or group.
+func (c *Rules) addUser(set *bitset.Set, u *mesh.User) {
+	for _, name := range lang.NamesOf(u) {
+		set.AddList(c.byUser[name])
+	}
+	for _, group := range u.Groups {
+		set.AddList(c.byGroup[group])
+	}
 }
 
 // covering returns the selectors with a prefix that contains all of p.

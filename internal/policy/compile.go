@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -27,6 +28,7 @@ type Rules struct {
 	// Selectors, by the property of a node that determines whether they match it.
 	all, member, tagged []int
 	byUser, byTag       map[string][]int
+	byGroup             map[string][]int // groups that the document does not define, without lang.PrefixGroup
 	byPrefix            map[netip.Prefix][]int
 	lengths4, lengths6  []int // lengths of the prefixes in byPrefix, sorted
 	internet            []int
@@ -75,7 +77,7 @@ func compileRules(d *lang.Doc) *Rules {
 		d = &lang.Doc{Rules: []lang.Rule{lang.AllowAll()}}
 	}
 	c := &Rules{
-		rules: d.Rules, groups: d.Groups, byUser: map[string][]int{}, byTag: map[string][]int{}, byPrefix: map[netip.Prefix][]int{},
+		rules: d.Rules, groups: d.Groups, byUser: map[string][]int{}, byTag: map[string][]int{}, byGroup: map[string][]int{}, byPrefix: map[netip.Prefix][]int{},
 		known: map[string]Class{},
 	}
 	c.classes.Store(&[]*classInfo{{}})
@@ -199,8 +201,12 @@ func (c *Rules) selector(known map[string]int, t lang.Target, six bool) int {
 	case lang.User:
 		c.byUser[t.Name] = append(c.byUser[t.Name], i)
 	case lang.Group:
-		for _, user := range c.groups[t.Name] {
+		members, defined := c.groups[t.Name]
+		for _, user := range members {
 			c.byUser[user] = append(c.byUser[user], i)
+		}
+		if name := strings.TrimPrefix(t.Name, lang.PrefixGroup); !defined {
+			c.byGroup[name] = append(c.byGroup[name], i)
 		}
 	case lang.Tag:
 		c.byTag[t.Name] = append(c.byTag[t.Name], i)

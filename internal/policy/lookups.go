@@ -7,7 +7,6 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy/bitset"
-	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // lookups holds lists that are derived from users, owners, tags, addresses and routes.
@@ -78,9 +77,7 @@ func (w *World) peopleOf(selector int) []*mesh.User {
 			var selectors bitset.Set
 			selectors.AddList(w.rules.member)
 			selectors.AddList(w.rules.all)
-			for _, name := range lang.NamesOf(u) {
-				selectors.AddList(w.rules.byUser[name])
-			}
+			w.rules.addUser(&selectors, u)
 			for s := range selectors.All() {
 				w.lookups.users[s] = append(w.lookups.users[s], u)
 			}

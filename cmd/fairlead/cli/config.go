@@ -64,7 +64,11 @@ do not exist there.`,
 					return err
 				}
 				doc, _ := lang.Parse([]byte(text))
-				t.tellWarnings(c.Policy.Path, t.policyWarnings(cmd, text, doc))
+				warnings, problems := t.askAboutPolicy(cmd, text, doc)
+				t.tellWarnings(c.Policy.Path, warnings)
+				if err := t.tellProblems(c.Policy.Path, problems); err != nil {
+					return err
+				}
 			}
 			return t.show(checkResult{File: c.File, Warnings: lines(c.Warnings)}, c.Report())
 		},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -136,7 +137,8 @@ func (t *tool) policyCheck() *cobra.Command {
 		Long: `Check a policy file without a running server, and report every problem with its
 line and column. The exit status is 0 if there are none. The tests in the file
 run when you save it, or with fairlead policy test. If a server is reachable,
-the command also warns about users that do not exist there.`,
+it also checks the file: groups that the file does not define must exist at the
+identity provider, and the command warns about users that do not exist.`,
 		Example: `  fairlead policy check policy.hujson
   fairlead policy check - < policy.hujson`,
 		Args: takes("file"),
@@ -153,8 +155,14 @@ the command also warns about users that do not exist there.`,
 				}
 				return errors.Join(t.show(result, ""), err)
 			}
-			result.Warnings = t.policyWarnings(cmd, text, doc)
+			result.Warnings, result.Problems = t.askAboutPolicy(cmd, text, doc)
 			t.tellWarnings(args[0], result.Warnings)
+			if err := t.tellProblems(args[0], result.Problems); err != nil {
+				if t.forPeople() {
+					return err
+				}
+				return errors.Join(t.show(result, ""), err)
+			}
 			for _, rule := range doc.Rules {
 				if rule.Line > 0 { // line 0 stands for a text without rules
 					result.Rules++
@@ -167,17 +175,26 @@ the command also warns about users that do not exist there.`,
 	}
 }
 
-// policyWarnings returns the warnings about a policy without problems: those of the server if it is reachable,
-// because only it knows which users exist.
-func (t *tool) policyWarnings(cmd *cobra.Command, text string, doc *lang.Doc) []apiclient.PolicyProblem {
-	warnings := problemShapes(doc.Warnings)
+// askAboutPolicy returns the warnings about a policy that can be parsed, and its problems with groups: those of the
+// server if it is reachable, because only it knows which users and groups exist.
+func (t *tool) askAboutPolicy(cmd *cobra.Command, text string, doc *lang.Doc) (warnings, problems []apiclient.PolicyProblem) {
+	warnings, problems = problemShapes(slices.Concat(doc.Warnings, doc.UndefinedGroups())), []apiclient.PolicyProblem{}
 	t.ask(cmd, func(ctx context.Context, client *apiclient.Client) {
-		verdict, err := decode[apiclient.PolicyVerdict](answer(client.CheckPolicy(ctx, apiclient.PolicyText{Policy: text})))
-		if err == nil && len(verdict.Warnings) > 0 {
-			warnings = verdict.Warnings // includes the warnings above
+		body, err := answer(client.CheckPolicy(ctx, apiclient.PolicyText{Policy: text}))
+		var refused apiclient.Problem
+		switch verdict, unread := decode[apiclient.PolicyVerdict](body, err); {
+		case unread == nil:
+			warnings = append([]apiclient.PolicyProblem{}, verdict.Warnings...) // includes the warnings of the document
+		case err != nil && json.Unmarshal(body, &refused) == nil:
+			problems = groupProblems(refused.Problems)
 		}
 	})
-	return warnings
+	return warnings, problems
+}
+
+// groupProblems returns the problems that are not about tests, which run only when the policy is saved.
+func groupProblems(all []apiclient.PolicyProblem) []apiclient.PolicyProblem {
+	return slices.DeleteFunc(all, func(p apiclient.PolicyProblem) bool { return strings.HasPrefix(p.Text, "test on line ") })
 }
 
 // withoutRules explains a policy without rules: a missing list allows everything, an empty one nothing.

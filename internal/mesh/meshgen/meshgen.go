@@ -278,7 +278,7 @@ func Policies() []string {
 	const owners = `"tagOwners": {"tag:web": [], "tag:one": []}, "groups": {"group:some": ["user1", "user2"], "group:more": ["user2", "user3"]},`
 	return []string{
 		"", `{}`, "{\"groups\": {}} // zürich\n", `{"randomizeClientPort": true}`, "", `{"acls": []}`, `{"acls": [{"action": "accept", "src": ["autogroup:member"], "dst": ["*:*"]}]}`,
-		`{` + owners + `"acls": [{"action": "accept", "src": ["group:some"], "dst": ["tag:web:80,443", "user3:*"]},
+		`{` + owners + `"acls": [{"action": "accept", "src": ["group:some", "group:dev"], "dst": ["tag:web:80,443", "user3:*"]},
 			{"action": "accept", "src": ["tag:web"], "dst": ["tag:one:5432"]}]}`,
 		`{` + owners + `"acls": [{"action": "accept", "src": ["autogroup:member"], "dst": ["autogroup:self:*"]},
 			{"action": "accept", "src": ["group:more"], "dst": ["autogroup:tagged:22"]}],

@@ -44,7 +44,7 @@ func after(mark string) func(file string) (given, want string) {
 }
 
 // worldFor parses a policy, if there is one, and creates a node from each line: its name,
-// then its owner or tags, routes, and words. The first node has 100.64.0.1 and
+// then its owner with groups at the identity provider, or tags, routes, and words. The first node has 100.64.0.1 and
 // fd7a:115c:a1e0::1.
 func worldFor(t testing.TB, text, nodes string) *policy.World {
 	t.Helper()
@@ -61,7 +61,15 @@ func worldFor(t testing.TB, text, nodes string) *policy.World {
 func meshFor(t testing.TB, nodes string) *mesh.Snapshot {
 	t.Helper()
 	var evs []mesh.Event
-	users := map[string]mesh.UserID{}
+	users, groups := map[string]mesh.UserID{}, map[string][]string{}
+	for line := range strings.Lines(nodes) {
+		for _, word := range strings.Fields(line) {
+			if name, ok := strings.CutPrefix(word, "group:"); ok {
+				owner := strings.Fields(line)[1]
+				groups[owner] = append(groups[owner], name)
+			}
+		}
+	}
 	id := mesh.NodeID(0)
 	for line := range strings.Lines(nodes) {
 		words := strings.Fields(line)
@@ -74,6 +82,7 @@ func meshFor(t testing.TB, nodes string) *mesh.Snapshot {
 				n.RoutableIPs, n.Routes = append(n.RoutableIPs, prefix), append(n.Routes, prefix)
 			case strings.HasPrefix(word, "tag:"):
 				n.Tags = append(n.Tags, word)
+			case strings.HasPrefix(word, "group:"): // of the user
 			case word == "expired":
 				n.KeyExpired = true
 			case word == "unapproved":
@@ -87,7 +96,7 @@ func meshFor(t testing.TB, nodes string) *mesh.Snapshot {
 			default:
 				if users[word] == 0 {
 					users[word] = mesh.UserID(len(users) + 1)
-					evs = append(evs, mesh.UserPut{User: &mesh.User{ID: users[word], Name: word, Email: word + "@example.com"}})
+					evs = append(evs, mesh.UserPut{User: &mesh.User{ID: users[word], Name: word, Email: word + "@example.com", Groups: groups[word]}})
 				}
 				n.Owner = users[word]
 			}

@@ -58,7 +58,11 @@ func readDocumentation(t *testing.T) (devices string, list []*docExample) {
 			e.claims = append(e.claims, [3]string(row[1:]))
 		}
 	}
-	return devices, list
+	const member = "alice is in the group `dev` of the identity provider"
+	if !strings.Contains(string(raw), member) {
+		t.Errorf("the text does not say: %s", member)
+	}
+	return strings.ReplaceAll(devices, " alice ", " alice group:dev "), list
 }
 
 func TestExamplesOfTheDocumentationMeanWhatTheirTablesSay(t *testing.T) {

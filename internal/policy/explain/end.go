@@ -28,7 +28,8 @@ type End struct {
 	// User is a user, in the form of lang.UserName, on any node without tags. The
 	// user need not exist.
 	User string
-	// Group is a group and stands for any of its members.
+	// Group is a group of the policy or of the identity provider, and stands for any of
+	// its members.
 	Group string
 	// Tag is a tag and stands for any node with it.
 	Tag string
@@ -76,15 +77,16 @@ func (w *world) parseEnd(text string) (End, error) {
 }
 
 func (w *world) parsePrefixed(text string) (End, error) {
-	var groups, tags []string
+	var tags []string
 	if w.Doc != nil {
-		groups, tags = slices.Sorted(maps.Keys(w.Doc.Groups)), slices.Sorted(maps.Keys(w.Doc.TagOwners))
+		tags = slices.Sorted(maps.Keys(w.Doc.TagOwners))
 	}
 	if strings.HasPrefix(text, lang.PrefixGroup) {
+		groups := w.groupNames()
 		if slices.Contains(groups, text) {
 			return End{Group: text}, nil
 		}
-		return End{}, fmt.Errorf("%w %q: the policy does not define this group%s", ErrNoSuchEnd, text, lang.Nearest(text, groups))
+		return End{}, fmt.Errorf("%w %q: the policy does not define this group, and no user has it at the identity provider%s", ErrNoSuchEnd, text, lang.Nearest(text, groups))
 	}
 	for n := range w.Nodes.All() {
 		tags = append(tags, n.Tags...)
@@ -130,10 +132,10 @@ func (w *world) endpoints(e End) (list []endpoint) {
 		}
 		return w.endpointsOf(n, e.Addr)
 	case e.User != "":
-		list = imagine(endpoint{name: e.User, Identity: lang.Identity{Names: w.namesFor(e.User)}})
+		list = imagine(w.person(e.User))
 	case e.Group != "":
-		for _, name := range w.groups[e.Group] {
-			list = append(list, imagine(endpoint{name: name, Identity: lang.Identity{Names: w.namesFor(name)}})...)
+		for _, p := range w.members(e.Group) {
+			list = append(list, imagine(p)...)
 		}
 	case e.Tag != "":
 		list = imagine(endpoint{name: "a node with " + e.Tag, Identity: lang.Identity{Tags: []string{e.Tag}}})
@@ -169,14 +171,54 @@ func imagine(p endpoint) (list []endpoint) {
 	return list
 }
 
-// namesFor returns all names of the user with the given name.
-func (w *world) namesFor(name string) []string {
+// person returns the user with the given name, who need not exist.
+func (w *world) person(name string) endpoint {
 	for u := range w.Users.All() {
-		if names := lang.NamesOf(u); slices.Contains(names, name) {
-			return names
+		if id := lang.UserIdentity(u); slices.Contains(id.Names, name) {
+			return endpoint{name: name, Identity: id}
 		}
 	}
-	return []string{name}
+	return endpoint{name: name, Identity: lang.Identity{Names: []string{name}}}
+}
+
+// members returns the members of a group. For a group of the identity provider, the first
+// is somebody who is in no other group and need not exist.
+func (w *world) members(group string) (list []endpoint) {
+	names, defined := w.groups[group]
+	for _, name := range names {
+		list = append(list, w.person(name))
+	}
+	if defined {
+		return list
+	}
+	name := strings.TrimPrefix(group, lang.PrefixGroup)
+	// No user can have the name of a group.
+	list = append(list, endpoint{name: "a member of " + group, Identity: lang.Identity{Names: []string{group}, Groups: []string{name}}})
+	for u := range w.Users.All() {
+		if slices.Contains(u.Groups, name) {
+			list = append(list, endpoint{name: mesh.FoldName(u.Name), Identity: lang.UserIdentity(u)})
+		}
+	}
+	return list
+}
+
+// groupNames returns the groups of the policy and of the identity provider, sorted.
+func (w *world) groupNames() []string {
+	groups := map[string]bool{}
+	for name := range w.groups {
+		groups[name] = true
+	}
+	if w.Doc != nil {
+		for name := range w.Doc.Provided {
+			groups[name] = true
+		}
+	}
+	for u := range w.Users.All() {
+		for _, name := range u.Groups {
+			groups[lang.PrefixGroup+name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(groups))
 }
 
 // isPartOf reports whether a user, a group or a tag includes a node.

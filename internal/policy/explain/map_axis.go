@@ -119,11 +119,10 @@ func (s *mapBuilder) collectNames() {
 	for _, side := range []*evaluator{s.before, s.after} {
 		for group, names := range side.groups {
 			for _, name := range names {
-				if !slices.Contains(s.groupsOf[name], group) {
-					s.groupsOf[name] = append(s.groupsOf[name], group)
-				}
+				s.noteGroup(name, group)
 			}
 		}
+		s.noteProvided(side)
 		for i := range side.rules {
 			for _, t := range side.rules[i].Src {
 				s.noteUser(t)
@@ -132,6 +131,26 @@ func (s *mapBuilder) collectNames() {
 				s.noteUser(d.Target)
 			}
 		}
+	}
+}
+
+// noteProvided remembers the groups of the identity provider that a policy uses.
+func (s *mapBuilder) noteProvided(side *evaluator) {
+	if side.Doc == nil || len(side.Doc.Provided) == 0 {
+		return
+	}
+	for u := range side.Users.All() {
+		for _, name := range u.Groups {
+			if _, used := side.Doc.Provided[lang.PrefixGroup+name]; used {
+				s.noteGroup(mesh.FoldName(u.Name), lang.PrefixGroup+name)
+			}
+		}
+	}
+}
+
+func (s *mapBuilder) noteGroup(user, group string) {
+	if !slices.Contains(s.groupsOf[user], group) {
+		s.groupsOf[user] = append(s.groupsOf[user], group)
 	}
 }
 
@@ -348,6 +367,11 @@ func (s *mapBuilder) membersOf(a *axis, n *mesh.Node) (list []int) {
 	for _, name := range lang.NamesOf(u) {
 		for _, group := range s.groupsOf[name] {
 			list = a.find(list, KindGroup, group)
+		}
+	}
+	for _, name := range u.Groups { // also those that no rule names, if they were asked for
+		if _, defined := s.after.groups[lang.PrefixGroup+name]; !defined {
+			list = a.find(list, KindGroup, lang.PrefixGroup+name)
 		}
 	}
 	list = a.find(list, KindUser, u.Name)

@@ -28,7 +28,7 @@ func (d dice) oneIn(n int) bool { return d.IntN(n) == 0 }
 func (d dice) mesh() *mesh.Snapshot {
 	var evs []mesh.Event
 	for i, name := range []string{"ana", "bo", "carol"} {
-		evs = append(evs, mesh.UserPut{User: &mesh.User{ID: mesh.UserID(i + 1), Name: name, Email: name + "@example.com"}})
+		evs = append(evs, mesh.UserPut{User: &mesh.User{ID: mesh.UserID(i + 1), Name: name, Email: name + "@example.com", Groups: [][]string{nil, {"dev"}, {"dev", "ops"}}[d.IntN(3)]}})
 	}
 	for id := range mesh.NodeID(4 + d.IntN(9)) {
 		n := meshgen.Node(id+1, mesh.UserID(1+d.IntN(3)))
@@ -62,7 +62,7 @@ func (d dice) dress(n *mesh.Node) {
 }
 
 func (d dice) person() string {
-	return d.of("ana", "bo@example.com", "carol@", "group:ops", "autogroup:member", "dave")
+	return d.of("ana", "bo@example.com", "carol@", "group:ops", "group:dev", "autogroup:member", "dave")
 }
 
 func (d dice) node() string {

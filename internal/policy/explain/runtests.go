@@ -30,7 +30,8 @@ const (
 // RunTests returns the tests of a document that fail, in the order of the text.
 //
 // A test is about identities, whether or not they exist: a user with this name, every
-// member of this group, a node with only this tag. The address of a node means that node.
+// member of this group (for a group of the identity provider, somebody who is only in
+// this group, and everyone who is in it now), a node with only this tag. The address of a node means that node.
 // What a test denies must not be possible for any existing node either, whatever other
 // tags or addresses it has.
 func RunTests(w *policy.World) []TestFailure {
@@ -121,10 +122,10 @@ func (w *world) individuals(t lang.Target) (list [][]endpoint) {
 	something := imagine(endpoint{name: "a tagged node", Identity: lang.Identity{Tags: []string{lang.PrefixTag}}})
 	switch t.Kind {
 	case lang.User:
-		return [][]endpoint{imagine(endpoint{name: t.Name, Identity: lang.Identity{Names: w.namesFor(t.Name)}})}
+		return [][]endpoint{imagine(w.person(t.Name))}
 	case lang.Group:
-		for _, name := range w.groups[t.Name] {
-			list = append(list, imagine(endpoint{name: name, Identity: lang.Identity{Names: w.namesFor(name)}}))
+		for _, p := range w.members(t.Name) {
+			list = append(list, imagine(p))
 		}
 		return list
 	case lang.Tag:
@@ -238,7 +239,7 @@ func (run *testRun) accept(t *lang.Test, d *lang.TestDestination) {
 			continue
 		}
 		who := t.Src.Name
-		if t.Src.Kind == lang.Group {
+		if t.Src.Kind == lang.Group && !slices.Contains(e.src[0].Names, t.Src.Name) {
 			who = e.src[0].called() + " of " + t.Src.Name
 		}
 		text := fmt.Sprintf("%s should reach %s but does not: ", who, d.Text)

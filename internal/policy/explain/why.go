@@ -253,12 +253,7 @@ func (w *world) reason(t *lang.Target, p *endpoint) string {
 		}
 		return p.called() + p.relation() + t.Name
 	case lang.Group:
-		i := p.MemberOf(w.groups[t.Name])
-		text := w.groups[t.Name][i]
-		if p.called() != text {
-			text = p.called() + p.relation() + text + ", who"
-		}
-		return text + " is in " + t.Name + w.lineOfMember(t.Name, i)
+		return w.membership(t.Name, p)
 	case lang.Tag:
 		if p.imagined() {
 			return "the rule names " + t.Name
@@ -283,6 +278,26 @@ func (w *world) reason(t *lang.Target, p *endpoint) string {
 	default:
 		return p.called() + " is in " + t.Name
 	}
+}
+
+// membership says that an endpoint is in a group, and where that is defined.
+func (w *world) membership(group string, p *endpoint) string {
+	members, defined := w.groups[group]
+	where, text := " from the identity provider", ""
+	switch i := p.MemberOf(members); {
+	case defined:
+		where, text = w.lineOfMember(group, i), members[i]
+	case slices.Contains(p.Names, group): // any member
+		return "the rule names " + group + where
+	case slices.Contains(p.Names, p.called()):
+		text = p.called()
+	default:
+		text = p.Names[0]
+	}
+	if p.called() != text {
+		text = p.called() + p.relation() + text + ", who"
+	}
+	return text + " is in " + group + where
 }
 
 // relation returns the words that connect an endpoint with a user name in a sentence.

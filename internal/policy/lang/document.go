@@ -10,6 +10,9 @@ import (
 type Doc struct {
 	// Groups maps groups to the names of their users, in the form of UserName.
 	Groups map[string][]string
+	// Provided holds the groups that are used but not defined, with the place of their
+	// first use. Their members are the users who have them at the identity provider.
+	Provided map[string]Problem
 	// MemberLines holds, for each group, the line of each of these names.
 	MemberLines map[string][]Line
 	Hosts       map[string]netip.Prefix
@@ -38,7 +41,8 @@ type Doc struct {
 	// intended, up to a limit.
 	Warnings []Problem
 
-	users map[string]bool // all users named anywhere
+	users    map[string]bool    // all users named anywhere
+	groupsAt map[string]Problem // where each of Groups is defined
 }
 
 // Users returns the users that are named anywhere, sorted and in the form of

@@ -10,18 +10,22 @@ import (
 // Identity is what targets match on a node besides its addresses: its tags or, if it has
 // none, the names of its owner.
 type Identity struct {
-	Names []string // in the form of UserName
-	Tags  []string
+	Names  []string // in the form of UserName
+	Groups []string // at the identity provider, without PrefixGroup
+	Tags   []string
 }
 
 // IdentityOf returns the identity of a node.
 func IdentityOf(s *mesh.Snapshot, n *mesh.Node) Identity {
 	id := Identity{Tags: n.Tags}
 	if owner, ok := s.Users.Get(n.Owner); ok && !n.Tagged() {
-		id.Names = NamesOf(owner)
+		id.Names, id.Groups = NamesOf(owner), owner.Groups
 	}
 	return id
 }
+
+// UserIdentity returns the identity of a user's nodes without tags.
+func UserIdentity(u *mesh.User) Identity { return Identity{Names: NamesOf(u), Groups: u.Groups} }
 
 // Identifies reports whether a target refers to nodes with this identity. It is false for
 // targets that refer to addresses, to everyone, or to something other than nodes.
@@ -30,7 +34,7 @@ func (t *Target) Identifies(id *Identity, groups map[string][]string) bool {
 	case User:
 		return len(id.Tags) == 0 && slices.Contains(id.Names, t.Name)
 	case Group:
-		return len(id.Tags) == 0 && id.MemberOf(groups[t.Name]) >= 0
+		return len(id.Tags) == 0 && id.in(t.Name, groups)
 	case Member:
 		return len(id.Tags) == 0
 	case Tag:
@@ -46,6 +50,16 @@ func (t *Target) Identifies(id *Identity, groups map[string][]string) bool {
 // identity, or -1.
 func (id *Identity) MemberOf(group []string) int {
 	return slices.IndexFunc(group, func(member string) bool { return slices.Contains(id.Names, member) })
+}
+
+// in reports whether an untagged node with this identity belongs to a group: one of
+// the document or, if that does not define it, of the identity provider.
+func (id *Identity) in(group string, defined map[string][]string) bool {
+	if members, ok := defined[group]; ok {
+		return id.MemberOf(members) >= 0
+	}
+	name, ok := strings.CutPrefix(group, PrefixGroup)
+	return ok && slices.Contains(id.Groups, name)
 }
 
 // UserName returns the form in which names of users are compared. One trailing "@" may

@@ -53,6 +53,9 @@ func describe(d *lang.Doc) string {
 	for _, name := range slices.Sorted(maps.Keys(d.Groups)) {
 		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(d.Groups[name], ", "))
 	}
+	for _, name := range slices.Sorted(maps.Keys(d.Provided)) {
+		fmt.Fprintf(&b, "line %d, column %d: %s comes from the identity provider\n", d.Provided[name].Line, d.Provided[name].Column, name)
+	}
 	for _, tag := range slices.Sorted(maps.Keys(d.TagOwners)) {
 		fmt.Fprintf(&b, "%s: owned by %s\n", tag, strings.Join(d.TagOwners[tag], ", "))
 	}

@@ -2,7 +2,6 @@ package lang
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -49,7 +48,7 @@ const (
 func Parse(text []byte) (*Doc, Problems) {
 	r := &reader{text: text, doc: &Doc{
 		Groups: map[string][]string{}, MemberLines: map[string][]Line{}, Hosts: map[string]netip.Prefix{},
-		TagOwners: map[string][]string{}, users: map[string]bool{},
+		TagOwners: map[string][]string{}, users: map[string]bool{}, Provided: map[string]Problem{}, groupsAt: map[string]Problem{},
 	}}
 	for i, c := range text {
 		if c == '\n' {
@@ -76,9 +75,7 @@ func Parse(text []byte) (*Doc, Problems) {
 	}
 	r.document(root)
 	if len(r.problems) > 0 {
-		slices.SortStableFunc(r.problems, func(a, b Problem) int {
-			return cmp.Or(a.Line-b.Line, a.Column-b.Column)
-		})
+		slices.SortStableFunc(r.problems, Problem.compare)
 		return nil, r.problems
 	}
 	return r.doc, nil

@@ -50,6 +50,7 @@ func (r *reader) groups(v hujson.Value) {
 			r.problem(key.StartOffset, "invalid group %q: use group: followed by a name, such as group:admins", name)
 			return
 		}
+		r.doc.groupsAt[name] = r.found(key.StartOffset, "")
 		members := []string{}
 		var lines []Line
 		r.names(value, name, func(member string, at int) {
@@ -61,6 +62,19 @@ func (r *reader) groups(v hujson.Value) {
 		})
 		r.doc.Groups[name], r.doc.MemberLines[name] = members, lines
 	})
+}
+
+// provided records that a group that is not defined is used. Whether the identity provider
+// has such a group is not known here: see CheckGroups.
+func (r *reader) provided(group string, at int) bool {
+	if !IsGroup(group) {
+		r.problem(at, "invalid group %q: use group: followed by a name, such as group:admins", group)
+		return false
+	}
+	if _, seen := r.doc.Provided[group]; !seen {
+		r.doc.Provided[group] = r.found(at, "")
+	}
+	return true
 }
 
 func (r *reader) readHosts(v hujson.Value) {
@@ -135,7 +149,7 @@ func (r *reader) owner(tag, owner string, at int) (string, bool) {
 	case isGroup, isTag, owner == ownedByAll:
 		return owner, true
 	case strings.HasPrefix(owner, PrefixGroup):
-		r.problem(at, "%s is owned by %s, which is not defined: add it to groups%s", tag, owner, Nearest(owner, known(r.doc.Groups)))
+		return owner, r.provided(owner, at)
 	case strings.HasPrefix(owner, PrefixTag):
 		r.problem(at, "%s is owned by %s, which is not defined: add it to tagOwners%s", tag, owner, Nearest(owner, known(r.doc.TagOwners)))
 	case strings.HasPrefix(owner, prefixAutogroup):

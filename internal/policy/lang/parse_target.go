@@ -59,9 +59,11 @@ func (r *reader) target(text string, at int, what string, allowed kinds) (Target
 		return Target{}, false
 	}
 	t, err := r.name(text)
-	switch {
+	switch _, defined := r.doc.Groups[text]; {
 	case err != nil:
 		r.problem(at, "%s", err.Error())
+		return Target{}, false
+	case t.Kind == Group && !defined && !r.provided(text, at):
 		return Target{}, false
 	case !allowed.has(t.Kind):
 		r.problem(at, "%s cannot be used in %s, which accepts %s", text, what, allowed)
@@ -78,9 +80,6 @@ func (r *reader) name(text string) (Target, error) {
 	case text == "*":
 		return Target{Kind: Any, Name: text}, nil
 	case strings.HasPrefix(text, PrefixGroup):
-		if _, ok := r.doc.Groups[text]; !ok {
-			return Target{}, fmt.Errorf("%s is not defined: add it to groups%s", text, Nearest(text, known(r.doc.Groups)))
-		}
 		return Target{Kind: Group, Name: text}, nil
 	case strings.HasPrefix(text, PrefixTag):
 		return r.tag(text)

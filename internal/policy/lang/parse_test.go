@@ -182,8 +182,9 @@ func normal(t *testing.T, d *lang.Doc) {
 				before = p
 			}
 			_, isGroup := d.Groups[x.Name]
+			_, isProvided := d.Provided[x.Name]
 			_, isTag := d.TagOwners[x.Name]
-			if x.Kind == lang.Group && !isGroup || x.Kind == lang.Tag && !isTag {
+			if x.Kind == lang.Group && isGroup == isProvided || x.Kind == lang.Tag && !isTag {
 				t.Fatalf("%s is not defined", x.Name)
 			}
 		}

@@ -1,6 +1,7 @@
 package lang
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,8 @@ type Problem struct {
 	Line, Column int
 	Text         string
 }
+
+func (p Problem) compare(q Problem) int { return cmp.Or(p.Line-q.Line, p.Column-q.Column) }
 
 func (p Problem) String() string {
 	if p.Line == 0 {

@@ -72,10 +72,9 @@ func (d *Doc) KnowsTag(tag string) error {
 }
 
 func (d *Doc) ownedByUser(tag string, user *mesh.User) bool {
-	names := NamesOf(user)
+	id := UserIdentity(user)
 	return slices.ContainsFunc(d.TagOwners[tag], func(owner string) bool {
-		return owner == ownedByAll || slices.Contains(names, owner) ||
-			slices.ContainsFunc(names, func(name string) bool { return slices.Contains(d.Groups[owner], name) })
+		return owner == ownedByAll || slices.Contains(id.Names, owner) || id.in(owner, d.Groups)
 	})
 }
 

@@ -11,7 +11,8 @@ import (
 const maxWarnings = 20
 
 // WarningsFor returns the document's warnings, and warnings about users it names who do
-// not exist. That may be intended: a user can be named before the first sign-in.
+// not exist and groups that nobody has. That may be intended: both can be named before the
+// first sign-in.
 func (d *Doc) WarningsFor(s *mesh.Snapshot) []Problem {
 	if d == nil {
 		return nil
@@ -28,7 +29,7 @@ func (d *Doc) WarningsFor(s *mesh.Snapshot) []Problem {
 			strangers = append(strangers, name)
 		}
 	}
-	warnings := slices.Clone(d.Warnings)
+	warnings := append(slices.Clone(d.Warnings), d.groupWarnings(s)...)
 	for _, name := range strangers[:min(len(strangers), maxWarnings)] {
 		text := "unknown user " + name
 		if _, ok := s.NodeNamed(name); ok {
