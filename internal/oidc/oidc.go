@@ -51,6 +51,8 @@ type Config struct {
 	// UseExpiry sets Identity.Expiry.
 	UseExpiry bool
 	Log       *slog.Logger
+	// Fresh is for how long Check trusts the last attempt to reach the provider; five seconds by default.
+	Fresh time.Duration
 	// Transport defaults to a transport of its own.
 	Transport http.RoundTripper
 }
@@ -64,6 +66,9 @@ const (
 	checkEvery = time.Minute
 	retryFirst = time.Second
 	retryLast  = 30 * time.Second
+	// checkTimeout is how long a person waits for Check.
+	checkTimeout = 3 * time.Second
+	defaultFresh = 5 * time.Second
 )
 
 // ErrUnreachable is returned while the provider has not been reached since the server started.
@@ -73,10 +78,13 @@ var ErrUnreachable = errors.New("the identity provider cannot be reached")
 type Provider struct {
 	config Config
 	client *http.Client
+	turn   chan struct{} // held by the one Check that asks the provider
 
 	mu    sync.Mutex
-	found *discovered // guarded by mu; nil until the provider was reached
-	err   error       // guarded by mu; the result of the last attempt, and ErrUnreachable before the first
+	found *discovered // guarded by mu, as is everything below; nil until the provider was reached
+	err   error       // the result of the last attempt, and ErrUnreachable before the first
+	at    time.Time   // of the last attempt
+	told  error       // the last failure that was logged, unless the provider has recovered
 }
 
 // discovered is what the provider says about itself.
@@ -105,8 +113,11 @@ func New(c Config) *Provider {
 		t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: requestTimeout}
 		c.Transport = t
 	}
+	if c.Fresh == 0 {
+		c.Fresh = defaultFresh
+	}
 	return &Provider{
-		config: c, err: ErrUnreachable,
+		config: c, err: ErrUnreachable, turn: make(chan struct{}, 1),
 		client: &http.Client{Transport: bounded{c.Transport}, Timeout: requestTimeout, CheckRedirect: checkRedirect},
 	}
 }
@@ -124,23 +135,31 @@ func (p *Provider) Err() error {
 	return p.err
 }
 
-// Run discovers the provider, and checks regularly whether it can be reached, until ctx ends. It logs changes.
+// Check returns why the provider cannot be reached now, or nil. A person is not sent to a provider that does not
+// answer. It asks the provider unless somebody did so a moment ago.
+func (p *Provider) Check(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	p.mu.Lock()
+	at, err := p.at, p.err
+	p.mu.Unlock()
+	if time.Since(at) < p.config.Fresh {
+		return err
+	}
+	return p.attempt(context.WithoutCancel(ctx), checkTimeout) // others need the answer too
+}
+
+// Run discovers the provider, and checks regularly whether it can be reached, until ctx ends.
 func (p *Provider) Run(ctx context.Context) error {
 	defer p.client.CloseIdleConnections()
-	retry, before := retryFirst, error(nil)
+	retry := retryFirst
 	for {
-		err := p.Discover(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		switch {
-		case err != nil && (before == nil || before.Error() != err.Error()):
-			p.config.Log.Warn("identity provider unreachable", "issuer", p.config.Issuer, "error", err)
-		case err == nil && before != nil:
-			p.config.Log.Info("identity provider recovered", "issuer", p.config.Issuer)
-		}
 		wait := checkEvery
-		if before = err; err == nil {
+		if err := p.Discover(ctx); err == nil {
 			retry = retryFirst
 		} else {
 			wait, retry = retry, min(2*retry, retryLast)
@@ -155,11 +174,23 @@ func (p *Provider) Run(ctx context.Context) error {
 	}
 }
 
-// Discover reads the provider's description. If it fails, an earlier description stays in use.
-func (p *Provider) Discover(ctx context.Context) error {
-	found, err := p.discover(ctx)
+// Discover reads the provider's description. If it fails, an earlier description stays in use. Changes are logged.
+func (p *Provider) Discover(ctx context.Context) error { return p.attempt(ctx, requestTimeout) }
+
+func (p *Provider) attempt(ctx context.Context, limit time.Duration) error {
+	found, err := p.discover(ctx, limit)
+	if ctx.Err() != nil { // says nothing about the provider
+		return ctx.Err()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	switch {
+	case err != nil && (p.told == nil || p.told.Error() != err.Error()):
+		p.config.Log.Warn("identity provider unreachable", "issuer", p.config.Issuer, "error", err)
+	case err == nil && p.told != nil:
+		p.config.Log.Info("identity provider recovered", "issuer", p.config.Issuer)
+	}
+	p.told, p.at = err, time.Now()
 	if p.err = err; err == nil {
 		if p.found == nil || !sameEndpoints(p.found, found) { // otherwise its keys are cached already
 			p.found = found
@@ -180,8 +211,8 @@ func sameEndpoints(a, b *discovered) bool {
 		a.UserInfoEndpoint() == b.UserInfoEndpoint() && a.pkce == b.pkce && a.iss == b.iss
 }
 
-func (p *Provider) discover(ctx context.Context) (*discovered, error) {
-	ctx, cancel := context.WithTimeout(coreos.ClientContext(ctx, p.client), requestTimeout)
+func (p *Provider) discover(ctx context.Context, limit time.Duration) (*discovered, error) {
+	ctx, cancel := context.WithTimeout(coreos.ClientContext(ctx, p.client), limit)
 	defer cancel()
 	core, err := coreos.NewProvider(ctx, p.config.Issuer)
 	if err != nil {

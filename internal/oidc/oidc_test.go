@@ -343,6 +343,27 @@ func TestProviderThatIsDownIsFoundLater(t *testing.T) {
 	}
 }
 
+func TestCheckAsksTheProviderUnlessItAnsweredAMomentAgo(t *testing.T) {
+	i := oidctest.Start(t, oidctest.Behaviour{})
+	patient, eager := client(t, i, func(c *oidc.Config) { c.Fresh = time.Hour }), client(t, i, func(c *oidc.Config) { c.Fresh = time.Nanosecond })
+	i.Behave(func(b *oidctest.Behaviour) { b.Down = true })
+	if err := patient.Check(t.Context()); err != nil {
+		t.Errorf("it was reached a moment ago: %v", err)
+	}
+	if err := eager.Check(t.Context()); err == nil || eager.Err() == nil {
+		t.Errorf("it is down: %v, %v", err, eager.Err())
+	}
+	i.Behave(func(b *oidctest.Behaviour) { b.Down = false })
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 { // either the turn or the context comes first
+		_ = eager.Check(gone)
+	}
+	if err := eager.Check(t.Context()); err != nil || eager.Err() != nil {
+		t.Errorf("it is back: %v, %v", err, eager.Err())
+	}
+}
+
 func TestIssuerMustBeSpelledAsTheProviderDoes(t *testing.T) {
 	i := oidctest.Start(t, oidctest.Behaviour{})
 	p := oidc.New(oidc.Config{Issuer: i.URL + "/", ClientID: "mesh", RedirectURL: callback, Log: slog.New(slog.DiscardHandler)})

@@ -112,7 +112,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 	}
 	v := s.loginState(token, l)
 	if v.State == "waiting" && len(s.config.Providers) > 0 {
-		v.Choices = s.signIn.choices(token)
+		v.Choices = s.signIn.choices(r.Context(), token)
 		// Another replica may have approved the device a moment ago. Signing in again would lead here again.
 		synced := s.config.Ledger.Sync(r.Context()) == nil
 		if again := s.loginState(token, l); again.State != "waiting" {

@@ -97,9 +97,9 @@ type choice struct {
 	Down       bool
 }
 
-func (s *signIn) choices(token string) (all []choice) {
+func (s *signIn) choices(ctx context.Context, token string) (all []choice) {
 	for i, p := range s.providers {
-		all = append(all, choice{p.Name(), signInPath + "start/" + strconv.Itoa(i) + "/" + token, p.Err() != nil})
+		all = append(all, choice{p.Name(), signInPath + "start/" + strconv.Itoa(i) + "/" + token, p.Check(ctx) != nil})
 	}
 	return all
 }
@@ -120,7 +120,7 @@ func (s *signIn) start(w http.ResponseWriter, r *http.Request) {
 	p := s.providers[i]
 	flow := signInFlow{Flow: oidc.Flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}, Issuer: p.Issuer(), Token: token, At: s.config.Ledger.Now()}
 	address, err := p.AuthURL(flow.Flow)
-	if err != nil {
+	if err != nil || p.Check(r.Context()) != nil {
 		s.fail(w, http.StatusServiceUnavailable, failure{provider: p.Name(), token: token, state: "down"})
 		return
 	}

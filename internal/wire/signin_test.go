@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -398,6 +399,19 @@ func TestProviderThatIsDown(t *testing.T) {
 	c.joins(nil)
 }
 
+// Until the next regular check, people would be sent to an address that does not answer.
+func TestNobodyIsSentToAProviderThatHasStopped(t *testing.T) {
+	i := oidctest.Start(t, oidctest.Behaviour{Claims: ann()})
+	s, _ := open(t, options{wire: withProviders(providerOf(t, i, func(c *oidc.Config) { c.Name, c.Fresh = "Example ID", time.Nanosecond }))})
+	link := s.client().asks()
+	b := s.browser()
+	i.Behave(func(b *oidctest.Behaviour) { b.Down = true })
+	b.get(path(link)).shows(t, 200, "Example ID cannot be reached at the moment", identity.LoginCode(link), `http-equiv="refresh"`)
+	b.get("/oidc/start/0/"+identity.LoginToken(link)).shows(t, 503, "Example ID cannot be reached")
+	i.Behave(func(b *oidctest.Behaviour) { b.Down = false })
+	b.follow(path(link), "").shows(t, 200, "Add this device?")
+}
+
 func TestSeveralProvidersAreOffered(t *testing.T) {
 	a, z := oidctest.Start(t, oidctest.Behaviour{Claims: ann()}), oidctest.Start(t, oidctest.Behaviour{Claims: bob()})
 	named := func(name string) func(*oidc.Config) { return func(c *oidc.Config) { c.Name = name } }
@@ -513,7 +527,7 @@ func TestNobodySignsInWithoutAProvider(t *testing.T) {
 // The issuers of both providers and the subjects together form the same account.
 func TestProviderCannotSignInPeopleOfAnother(t *testing.T) {
 	i := oidctest.Start(t, oidctest.Behaviour{Claims: map[string]any{"sub": "realm/7", "preferred_username": "eve"}})
-	other := oidc.New(oidc.Config{Issuer: i.URL + "/realm/", ClientID: "x", RedirectURL: wire.CallbackURL(publicURL)})
+	other := oidc.New(oidc.Config{Issuer: i.URL + "/realm/", ClientID: "x", RedirectURL: wire.CallbackURL(publicURL), Log: slog.New(slog.DiscardHandler)})
 	s, _ := open(t, options{wire: withProviders(providerOf(t, i, nil), other)})
 	link := s.client().asks()
 	s.browser().follow("/oidc/start/0/"+identity.LoginToken(link), "").shows(t, 502, "Signing in failed", "could be confused with one of another provider")
