@@ -84,7 +84,7 @@ func TestAnswersLeaveNoMemberOut(t *testing.T) {
 	optional := map[string][]string{
 		"Health": {"checks"}, "PolicyDiff": {"effect"}, "Problem": {"errors", "problems", "current"}, "Node": {"host", "note"},
 		"BulkResults": {"taggedNodes"}, "Policy": {"warnings"}, "PolicyVerdict": {"warnings"}, // Headscale's tools expect {} from a check without problems
-		"UserList": page, "NodeList": page, "PreAuthKeyList": page, "ApiKeyList": page, "RouteList": page,
+		"UserList": page, "NodeList": page, "PreAuthKeyList": page, "ApiKeyList": page, "SessionList": page, "RouteList": page,
 	}
 	doc := parse(t)
 	requests := map[string]bool{}

@@ -446,6 +446,122 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/session": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List sessions
+         * @description Sessions that have expired are not listed. Secrets are masked.
+         */
+        get: operations["listSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session/{id}": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description The ID of the session.
+                 * @example 1
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a session
+         * @description The session is no longer accepted on any replica, and the person has to sign in again.
+         */
+        delete: operations["revokeSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/my/session": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the caller's own sessions
+         * @description Available to everyone who has signed in. For API keys and the local socket, the list is empty.
+         */
+        get: operations["listMySessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/my/session/{id}": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description The ID of one of the caller's own sessions, or `current` for the session of this request.
+                 * @example current
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke one of the caller's own sessions, or sign out
+         * @description Available to everyone who has signed in. The session is no longer accepted on any replica.
+         */
+        delete: operations["revokeMySession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node": {
         parameters: {
             query?: never;
@@ -2631,6 +2747,55 @@ export interface components {
              */
             expiration: string | null;
         };
+        SessionList: {
+            sessions: components["schemas"]["Session"][];
+            next?: components["schemas"]["Next"];
+        };
+        /** @description What a person has after signing in to the console or the command line. */
+        Session: {
+            /** @example 1 */
+            id: string;
+            /**
+             * @description The session token with its secret masked.
+             * @example fls_7Qd0XhVb2mTa_***
+             */
+            prefix: string;
+            user: components["schemas"]["User"];
+            /**
+             * @description What the person signed in to.
+             * @enum {string}
+             */
+            client: "console" | "cli";
+            /**
+             * @description What tells the sessions of a person apart, such as the host name of the computer.
+             * @example laptop
+             */
+            description: string;
+            /** @description Whether the request uses this session. */
+            current: boolean;
+            /**
+             * Format: date-time
+             * @example 2026-03-02T09:30:00Z
+             */
+            expiration: string;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:30:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description When the session was last used on any replica. Null if it never was. After a restart, uses from the last ten
+             *     minutes may be missing.
+             * @example 2026-03-01T12:00:00Z
+             */
+            lastSeen: string | null;
+            /**
+             * @description IP address from which the session was last used.
+             * @example 198.51.100.7
+             */
+            lastUsedFrom: string;
+        };
         ApiKeyCreation: {
             /** @description The default is `admin`. */
             role?: components["schemas"]["Role"];
@@ -4439,8 +4604,8 @@ export interface components {
              */
             verb: string;
             /**
-             * @description `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`. More
-             *     values may be added.
+             * @description `user`, `node`, `preauthkey`, `apikey`, `session`, `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
+             *     More values may be added.
              * @example node
              */
             kind: string;
@@ -6047,6 +6212,162 @@ export interface operations {
                  * @example 7Qd0XhVb2mTa
                  */
                 prefix: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Done"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    listSessions: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Return only sessions of this user, given by name or ID.
+                 * @example alice
+                 */
+                user?: string;
+                /**
+                 * @description Maximum number of objects to return, from 1 to 1000. By default, all are returned.
+                 * @example 100
+                 */
+                limit?: components["parameters"]["Limit"];
+                /**
+                 * @description `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
+                 * @example 100
+                 */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    revokeSession: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the session.
+                 * @example 1
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Done"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    listMySessions: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of objects to return, from 1 to 1000. By default, all are returned.
+                 * @example 100
+                 */
+                limit?: components["parameters"]["Limit"];
+                /**
+                 * @description `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
+                 * @example 100
+                 */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    revokeMySession: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of one of the caller's own sessions, or `current` for the session of this request.
+                 * @example current
+                 */
+                id: string;
             };
             cookie?: never;
         };
@@ -8061,7 +8382,7 @@ export interface operations {
             query?: {
                 /**
                  * @description Return only changes to objects of these kinds, separated by commas: `user`, `node`, `preauthkey`, `apikey`,
-                 *     `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
+                 *     `session`, `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
                  * @example node,user
                  */
                 kind?: string;

@@ -345,6 +345,20 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/machine (the `EnrolMachine` operationId).
 	EnrolMachine(ctx context.Context, body EnrolMachineJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListMySessions List the caller's own sessions
+	//
+	// Available to everyone who has signed in. For API keys and the local socket, the list is empty.
+	//
+	// Corresponds with GET /api/v1/my/session (the `ListMySessions` operationId).
+	ListMySessions(ctx context.Context, params *ListMySessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RevokeMySession Revoke one of the caller's own sessions, or sign out
+	//
+	// Available to everyone who has signed in. The session is no longer accepted on any replica.
+	//
+	// Corresponds with DELETE /api/v1/my/session/{id} (the `RevokeMySession` operationId).
+	RevokeMySession(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListNodes List nodes
 	//
 	// If you set several filters, a node must match all of them.
@@ -996,6 +1010,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/server (the `ShowServer` operationId).
 	ShowServer(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListSessions List sessions
+	//
+	// Sessions that have expired are not listed. Secrets are masked.
+	//
+	// Corresponds with GET /api/v1/session (the `ListSessions` operationId).
+	ListSessions(ctx context.Context, params *ListSessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RevokeSession Revoke a session
+	//
+	// The session is no longer accepted on any replica, and the person has to sign in again.
+	//
+	// Corresponds with DELETE /api/v1/session/{id} (the `RevokeSession` operationId).
+	RevokeSession(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ApproveSSHWithBody Approve an SSH session
 	//
@@ -1848,6 +1876,40 @@ func (c *Client) EnrolMachineWithBody(ctx context.Context, contentType string, b
 // Corresponds with POST /api/v1/machine (the `EnrolMachine` operationId).
 func (c *Client) EnrolMachine(ctx context.Context, body EnrolMachineJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewEnrolMachineRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListMySessions List the caller's own sessions
+//
+// Available to everyone who has signed in. For API keys and the local socket, the list is empty.
+//
+// Corresponds with GET /api/v1/my/session (the `ListMySessions` operationId).
+func (c *Client) ListMySessions(ctx context.Context, params *ListMySessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListMySessionsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RevokeMySession Revoke one of the caller's own sessions, or sign out
+//
+// Available to everyone who has signed in. The session is no longer accepted on any replica.
+//
+// Corresponds with DELETE /api/v1/my/session/{id} (the `RevokeMySession` operationId).
+func (c *Client) RevokeMySession(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevokeMySessionRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -3150,6 +3212,40 @@ func (c *Client) ShowRouteHistory(ctx context.Context, routeID RouteRef, params 
 // Corresponds with GET /api/v1/server (the `ShowServer` operationId).
 func (c *Client) ShowServer(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewShowServerRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSessions List sessions
+//
+// Sessions that have expired are not listed. Secrets are masked.
+//
+// Corresponds with GET /api/v1/session (the `ListSessions` operationId).
+func (c *Client) ListSessions(ctx context.Context, params *ListSessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSessionsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RevokeSession Revoke a session
+//
+// The session is no longer accepted on any replica, and the person has to sign in again.
+//
+// Corresponds with DELETE /api/v1/session/{id} (the `RevokeSession` operationId).
+func (c *Client) RevokeSession(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevokeSessionRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -4669,6 +4765,106 @@ func NewEnrolMachineRequestWithBody(server string, contentType string, body io.R
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListMySessionsRequest constructs an http.Request for the ListMySessions method
+func NewListMySessionsRequest(server string, params *ListMySessionsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/my/session")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRevokeMySessionRequest constructs an http.Request for the RevokeMySession method
+func NewRevokeMySessionRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/my/session/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -7309,6 +7505,118 @@ func NewShowServerRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewListSessionsRequest constructs an http.Request for the ListSessions method
+func NewListSessionsRequest(server string, params *ListSessionsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/session")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.User != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "user", *params.User, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRevokeSessionRequest constructs an http.Request for the RevokeSession method
+func NewRevokeSessionRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/session/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewApproveSSHRequest calls the generic ApproveSSH builder with application/json body
 func NewApproveSSHRequest(server string, body ApproveSSHJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -8503,6 +8811,16 @@ func (c *ClientWithResponses) EnrolMachineWithResponse(ctx context.Context, body
 	return Parse[OneNode](c.EnrolMachine(ctx, body, reqEditors...))
 }
 
+// ListMySessionsWithResponse calls [Client.ListMySessions] and reads the answer.
+func (c *ClientWithResponses) ListMySessionsWithResponse(ctx context.Context, params *ListMySessionsParams, reqEditors ...RequestEditorFn) (*Response[SessionList], error) {
+	return Parse[SessionList](c.ListMySessions(ctx, params, reqEditors...))
+}
+
+// RevokeMySessionWithResponse calls [Client.RevokeMySession] and reads the answer.
+func (c *ClientWithResponses) RevokeMySessionWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*Response[Done], error) {
+	return Parse[Done](c.RevokeMySession(ctx, id, reqEditors...))
+}
+
 // ListNodesWithResponse calls [Client.ListNodes] and reads the answer.
 func (c *ClientWithResponses) ListNodesWithResponse(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*Response[NodeList], error) {
 	return Parse[NodeList](c.ListNodes(ctx, params, reqEditors...))
@@ -8726,6 +9044,16 @@ func (c *ClientWithResponses) ShowRouteHistoryWithResponse(ctx context.Context, 
 // ShowServerWithResponse calls [Client.ShowServer] and reads the answer.
 func (c *ClientWithResponses) ShowServerWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*Response[ServerState], error) {
 	return Parse[ServerState](c.ShowServer(ctx, reqEditors...))
+}
+
+// ListSessionsWithResponse calls [Client.ListSessions] and reads the answer.
+func (c *ClientWithResponses) ListSessionsWithResponse(ctx context.Context, params *ListSessionsParams, reqEditors ...RequestEditorFn) (*Response[SessionList], error) {
+	return Parse[SessionList](c.ListSessions(ctx, params, reqEditors...))
+}
+
+// RevokeSessionWithResponse calls [Client.RevokeSession] and reads the answer.
+func (c *ClientWithResponses) RevokeSessionWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*Response[Done], error) {
+	return Parse[Done](c.RevokeSession(ctx, id, reqEditors...))
 }
 
 // ApproveSSHWithResponse calls [Client.ApproveSSH] and reads the answer.

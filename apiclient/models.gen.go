@@ -274,6 +274,24 @@ func (e ServerStateDatabase) Valid() bool {
 	}
 }
 
+// Defines values for SessionClient.
+const (
+	SessionCLI     SessionClient = "cli"
+	SessionConsole SessionClient = "console"
+)
+
+// Valid indicates whether the value is a known member of the SessionClient enum.
+func (e SessionClient) Valid() bool {
+	switch e {
+	case SessionCLI:
+		return true
+	case SessionConsole:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for UsersChangeAction.
 const (
 	UsersChangeActionDelete UsersChangeAction = "delete"
@@ -819,8 +837,8 @@ type Change struct {
 	// Example: 4711-0
 	ID string `json:"id"`
 
-	// Kind `user`, `node`, `preauthkey`, `apikey`, `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`. More
-	// values may be added.
+	// Kind `user`, `node`, `preauthkey`, `apikey`, `session`, `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
+	// More values may be added.
 	//
 	//
 	// Example: node
@@ -2764,6 +2782,59 @@ type ServerState struct {
 // ServerStateDatabase Example: postgres
 type ServerStateDatabase string
 
+// Session What a person has after signing in to the console or the command line.
+type Session struct {
+	// Client What the person signed in to.
+	Client SessionClient `json:"client"`
+
+	// CreatedAt Example: 2026-03-01T09:30:00Z
+	CreatedAt time.Time `json:"createdAt"`
+
+	// Current Whether the request uses this session.
+	Current bool `json:"current"`
+
+	// Description What tells the sessions of a person apart, such as the host name of the computer.
+	//
+	// Example: laptop
+	Description string `json:"description"`
+
+	// Expiration Example: 2026-03-02T09:30:00Z
+	Expiration time.Time `json:"expiration"`
+
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// LastSeen When the session was last used on any replica. Null if it never was. After a restart, uses from the last ten
+	// minutes may be missing.
+	//
+	//
+	// Example: 2026-03-01T12:00:00Z
+	LastSeen *time.Time `json:"lastSeen"`
+
+	// LastUsedFrom IP address from which the session was last used.
+	//
+	// Example: 198.51.100.7
+	LastUsedFrom string `json:"lastUsedFrom"`
+
+	// Prefix The session token with its secret masked.
+	//
+	// Example: fls_7Qd0XhVb2mTa_***
+	Prefix string `json:"prefix"`
+	User   User   `json:"user"`
+}
+
+// SessionClient What the person signed in to.
+type SessionClient string
+
+// SessionList defines model for SessionList.
+type SessionList struct {
+	// Next Cursor for the next page. Absent on the last page.
+	//
+	// Example: 100
+	Next     *Next     `json:"next,omitempty"`
+	Sessions []Session `json:"sessions"`
+}
+
 // ShellUser defines model for ShellUser.
 type ShellUser struct {
 	// Check Whether sessions need approval.
@@ -3224,7 +3295,7 @@ type DeleteAPIKeyParams struct {
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Kind Return only changes to objects of these kinds, separated by commas: `user`, `node`, `preauthkey`, `apikey`,
-	// `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
+	// `session`, `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
 	Kind *string `form:"kind,omitempty" json:"kind,omitempty"`
 
 	// Object Return only changes to objects with this ID, whatever their kind.
@@ -3270,6 +3341,15 @@ type StreamEventsParams struct {
 
 	// LastEventID ID of the last event received. Browsers send it automatically.
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
+// ListMySessionsParams defines parameters for ListMySessions.
+type ListMySessionsParams struct {
+	// Limit Maximum number of objects to return, from 1 to 1000. By default, all are returned.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListNodesParams defines parameters for ListNodes.
@@ -3562,6 +3642,18 @@ type EnableRouteParams struct {
 type ShowRouteHistoryParams struct {
 	// Limit Maximum number of terms to return, from 1 to 1000.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListSessionsParams defines parameters for ListSessions.
+type ListSessionsParams struct {
+	// User Return only sessions of this user, given by name or ID.
+	User *string `form:"user,omitempty" json:"user,omitempty"`
+
+	// Limit Maximum number of objects to return, from 1 to 1000. By default, all are returned.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListUsersParams defines parameters for ListUsers.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -59,16 +60,20 @@ func (s *core) opens(w http.ResponseWriter, r *http.Request, need permission) bo
 	if has.Allows(need.scope, need.role) {
 		return true
 	}
-	s.forbid(w, r, missing(has, need))
+	s.forbid(w, r, missing(actor(r), has, need))
 	return false
 }
 
-// missing returns which permission a key lacks.
-func missing(has mesh.Access, need permission) string {
-	if all := (mesh.Access{Role: mesh.RoleAdmin, Scopes: has.Scopes}); !all.Allows(need.scope, need.role) {
-		return fmt.Sprintf("this operation requires the scope %s; the API key has %v", need.scope, has.Scopes)
+// missing returns which permission the caller lacks.
+func missing(a mesh.Actor, has mesh.Access, need permission) string {
+	caller := "the API key"
+	if a.Kind == mesh.ActorUser {
+		caller = "user " + a.Name
 	}
-	return fmt.Sprintf("this operation requires the role %s; the API key has %s", need.role, has.Role)
+	if all := (mesh.Access{Role: mesh.RoleAdmin, Scopes: has.Scopes}); !all.Allows(need.scope, need.role) {
+		return fmt.Sprintf("this operation requires the scope %s; %s has %v", need.scope, caller, has.Scopes)
+	}
+	return fmt.Sprintf("this operation requires the role %s; %s has %s", need.role, caller, cmp.Or(string(has.Role), "none"))
 }
 
 func (s *core) forbid(w http.ResponseWriter, r *http.Request, why string) {

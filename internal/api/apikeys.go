@@ -129,5 +129,8 @@ func (s *apiKeys) Whoami(w http.ResponseWriter, r *http.Request) {
 			out.Name, out.Expiration = identity.Mask(identity.KindAPI, k.Prefix), moment(k.Expiry)
 		}
 	}
+	if v, ok := snap.Sessions.Get(session(r)); ok {
+		out.Expiration = moment(v.Expiry)
+	}
 	reply(w, snap, out)
 }

@@ -60,7 +60,7 @@ func (u *auditor) shape(kind string, data []byte) (shape object) {
 	if err := json.Unmarshal(data, &shape); err != nil {
 		u.t.Fatal(err)
 	}
-	schemas := map[string]string{"user": "User", "node": "Node", "preauthkey": "PreAuthKey", "apikey": "ApiKey", "login": "Login", "sshgrant": "SSHGrant", "policy": "PolicyVersion", "dns": "DNS"}
+	schemas := map[string]string{"user": "User", "node": "Node", "preauthkey": "PreAuthKey", "apikey": "ApiKey", "session": "Session", "login": "Login", "sshgrant": "SSHGrant", "policy": "PolicyVersion", "dns": "DNS"}
 	for _, m := range contract().Mismatches(schemas[kind], any(shape)) {
 		u.t.Errorf("%s: %s", kind, m)
 	}

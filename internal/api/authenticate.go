@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/guard"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -25,7 +26,7 @@ func open(r *http.Request) bool {
 	return !strings.HasPrefix(r.URL.Path, apiPath) || isPublic(method, r.URL.Path)
 }
 
-// authenticated refuses requests without a valid API key, except to public operations. Callers
+// authenticated refuses requests without a valid API key or session, except to public operations. Callers
 // cannot tell unknown, malformed, wrong, expired and deleted keys apart, not even by timing.
 func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,9 +48,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			unavailable(w, r, "this replica cannot reach the database and cannot verify API keys; use another replica")
 			return
 		}
-		k, _, err := lookup(r.Context(), s.ledger, func(snap *mesh.Snapshot) (*mesh.APIKey, bool) {
-			return identity.APIKey(snap, token, s.ledger.Now())
-		})
+		ctx, err := s.identify(r.Context(), a, token)
 		switch {
 		case errors.Is(err, errAbsent):
 			if s.refusals.Admit(a.Addr) {
@@ -62,10 +61,41 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			return
 		}
 		guard.Prove(r.Context())
-		s.observations.APIKeyUsed(k.ID, a.Addr)
-		a.Kind, a.ID, a.Name = mesh.ActorKey, k.ID.String(), k.Prefix
-		next.ServeHTTP(w, r.WithContext(withAccess(withActor(r.Context(), a), k.Access)))
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// identify adds to a context who the caller is, and what it may do. The error is errAbsent
+// if the token is not valid.
+func (s *Server) identify(ctx context.Context, a mesh.Actor, token string) (context.Context, error) {
+	if strings.HasPrefix(token, string(identity.KindSession)+"_") {
+		return s.identifyPerson(ctx, a, token)
+	}
+	k, _, err := lookup(ctx, s.ledger, func(snap *mesh.Snapshot) (*mesh.APIKey, bool) {
+		return identity.APIKey(snap, token, s.ledger.Now())
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.observations.APIKeyUsed(k.ID, a.Addr)
+	a.Kind, a.ID, a.Name = mesh.ActorKey, k.ID.String(), k.Prefix
+	return withAccess(withActor(ctx, a), k.Access), nil
+}
+
+// identifyPerson is identify for the token of a session.
+func (s *Server) identifyPerson(ctx context.Context, a mesh.Actor, token string) (context.Context, error) {
+	v, snap, err := lookup(ctx, s.ledger, func(snap *mesh.Snapshot) (*mesh.Session, bool) {
+		return identity.Session(snap, token, s.ledger.Now())
+	})
+	if err != nil {
+		return nil, err
+	}
+	u, ok := snap.Users.Get(v.User)
+	if !ok {
+		return nil, errAbsent
+	}
+	s.observations.SessionUsed(v.ID, a.Addr)
+	return withSession(withAccess(withActor(ctx, control.PersonActor(a, u)), s.sessions.Access(u)), v.ID), nil
 }
 
 // unauthorized responds to a request without a valid API key. Tools written for
@@ -94,9 +124,21 @@ func actor(r *http.Request) mesh.Actor {
 	return a
 }
 
+type sessionKey struct{}
+
+func withSession(ctx context.Context, id mesh.SessionID) context.Context {
+	return context.WithValue(ctx, sessionKey{}, id)
+}
+
+// session returns the session that a request uses, or zero.
+func session(r *http.Request) mesh.SessionID {
+	id, _ := r.Context().Value(sessionKey{}).(mesh.SessionID)
+	return id
+}
+
 var (
 	requestWord = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	keySecret   = regexp.MustCompile(`(fl[kp]_[^_/]*_)[^/]+`)
+	keySecret   = regexp.MustCompile(`(fl[kps]_[^_/]*_)[^/]+`)
 )
 
 // requestID returns the id that the caller or a proxy sent, if it is a plain word, or a new one.

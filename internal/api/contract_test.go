@@ -257,6 +257,19 @@ func examples(doc document) map[string]func(f fixture) *answer {
 		"DELETE /api/v1/apikey/{prefix}": func(f fixture) *answer {
 			return f.call("DELETE", "/api/v1/apikey/"+f.apiKey, nil)
 		},
+		"DELETE /api/v1/session/{id}": func(f fixture) *answer {
+			v, _ := f.signedIn(1)
+			return f.call("DELETE", "/api/v1/session/"+v.ID.String(), nil)
+		},
+		"DELETE /api/v1/my/session/{id}": func(f fixture) *answer {
+			v, _ := f.signedIn(1)
+			_, token := f.signedIn(1)
+			return f.call("DELETE", "/api/v1/my/session/"+v.ID.String(), nil, token)
+		},
+		"GET /api/v1/session": func(f fixture) *answer {
+			f.signedIn(1)
+			return f.call("GET", "/api/v1/session", nil)
+		},
 		"POST /api/v1/machine": func(f fixture) *answer {
 			key := f.call("POST", "/api/v1/preauthkey", object{"user": f.user}).ok()["preAuthKey"].(object)["key"].(string)
 			return f.call("POST", "/api/v1/machine", machine(2, key), noKey)

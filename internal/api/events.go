@@ -19,7 +19,7 @@ import (
 
 const (
 	maxStreams = 64
-	// maxKeyStreams limits each API key, so that none can use up all streams.
+	// maxKeyStreams limits each API key and each person, so that none can use up all streams.
 	maxKeyStreams = 8
 	// localStreams are reserved for the local socket, where administrators diagnose problems.
 	localStreams   = 8
@@ -36,16 +36,17 @@ const (
 // events handles the stream of events.
 type events struct {
 	*core
-	health  func() openapi.Health
-	closed  func() bool
-	cursor  func() *ledger.Cursor
-	tail    *control.Tail[event]
-	streams streams
+	health   func() openapi.Health
+	closed   func() bool
+	cursor   func() *ledger.Cursor
+	tail     *control.Tail[event]
+	sessions *control.Sessions
+	streams  streams
 }
 
 // StreamEvents implements GET /api/v1/events.
 func (s *events) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.StreamEventsParams) {
-	st := &eventStream{events: s, w: w, rc: http.NewResponseController(w), actor: actor(r)}
+	st := &eventStream{events: s, w: w, rc: http.NewResponseController(w), actor: actor(r), session: session(r), pattern: r.Pattern}
 	rev, err := s.place(r.Context(), st, p)
 	if err != nil {
 		s.fail(w, r, err)
@@ -80,8 +81,8 @@ func (s *events) StreamEvents(w http.ResponseWriter, r *http.Request, p openapi.
 type streams struct {
 	mu   sync.Mutex
 	all  int            // guarded by mu
-	used int            // guarded by mu; how many of them use an API key
-	keys map[string]int // guarded by mu; by key id, without zeros
+	used int            // guarded by mu; how many of them are not on the local socket
+	keys map[string]int // guarded by mu; by kind and id of the actor, without zeros
 }
 
 // enter counts one more stream, or returns why it is refused.
@@ -89,8 +90,8 @@ func (c *streams) enter(a mesh.Actor) (refusal string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	open, most := c.all, maxStreams
-	if a.Kind == mesh.ActorKey {
-		if open, most = c.used, maxStreams-localStreams; c.keys[a.ID] >= maxKeyStreams {
+	if a.Kind != mesh.ActorLocal {
+		if open, most = c.used, maxStreams-localStreams; c.keys[streamOwner(a)] >= maxKeyStreams {
 			return fmt.Sprintf("this API key already has %d event streams open on this replica, the maximum per key; close one, or use another replica", maxKeyStreams)
 		}
 	}
@@ -98,12 +99,12 @@ func (c *streams) enter(a mesh.Actor) (refusal string) {
 		return fmt.Sprintf("this replica already serves %d event streams, the maximum; close one, or use another replica", most)
 	}
 	c.all++
-	if a.Kind == mesh.ActorKey {
+	if a.Kind != mesh.ActorLocal {
 		if c.keys == nil {
 			c.keys = map[string]int{}
 		}
 		c.used++
-		c.keys[a.ID]++
+		c.keys[streamOwner(a)]++
 	}
 	return ""
 }
@@ -112,14 +113,17 @@ func (c *streams) leave(a mesh.Actor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all--
-	if a.Kind != mesh.ActorKey {
+	if a.Kind == mesh.ActorLocal {
 		return
 	}
 	c.used--
-	if c.keys[a.ID]--; c.keys[a.ID] == 0 {
-		delete(c.keys, a.ID)
+	if c.keys[streamOwner(a)]--; c.keys[streamOwner(a)] == 0 {
+		delete(c.keys, streamOwner(a))
 	}
 }
+
+// streamOwner identifies an API key or a person.
+func streamOwner(a mesh.Actor) string { return string(a.Kind) + ":" + a.ID }
 
 func unavailable(w http.ResponseWriter, r *http.Request, detail string) {
 	w.Header().Set("Retry-After", "2")
@@ -158,9 +162,12 @@ type eventStream struct {
 	w      http.ResponseWriter
 	rc     *http.ResponseController
 	actor  mesh.Actor
-	after  history.Position // everything up to here was sent, or is not an event
-	told   history.Position // the last id that the consumer was sent
-	lost   bool             // after comes from another database
+	// session and pattern are the session that a person uses, and the operation.
+	session mesh.SessionID
+	pattern string
+	after   history.Position // everything up to here was sent, or is not an event
+	told    history.Position // the last id that the consumer was sent
+	lost    bool             // after comes from another database
 }
 
 // run sends events until the consumer disconnects or its key is no longer valid.
@@ -216,23 +223,29 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// admitted reports whether the stream may continue: its key is valid, and this replica is
+// admitted reports whether the stream may continue: its key or session is valid, and this replica is
 // current enough to know.
 func (st *eventStream) admitted() bool {
 	s := st.events
 	if s.health().Status != openapi.HealthStatusPass {
 		return false
 	}
-	if st.actor.Kind != mesh.ActorKey {
+	if st.actor.Kind == mesh.ActorLocal {
 		return true
 	}
 	if s.closed() {
 		return false
 	}
+	snap, now := s.ledger.World().Snapshot, s.ledger.Now()
+	if st.actor.Kind == mesh.ActorUser {
+		v, ok := snap.Sessions.Get(st.session)
+		u, known := snap.Users.Get(st.actor.User)
+		op := s.operations[st.pattern]
+		return ok && known && !v.Expiry.Reached(now) && s.sessions.Access(u).Allows(op.scope, op.role)
+	}
 	id, err := strconv.ParseInt(st.actor.ID, 10, 64)
-	snap := s.ledger.World().Snapshot
 	k, ok := snap.APIKeys.Get(mesh.KeyID(id))
-	return err == nil && ok && !k.Expiry.Reached(s.ledger.Now())
+	return err == nil && ok && !k.Expiry.Reached(now)
 }
 
 // advance sends new events, not necessarily all of them.

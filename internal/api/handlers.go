@@ -15,6 +15,7 @@ type handlers struct {
 	users
 	preAuthKeys
 	apiKeys
+	sessions
 	nodeList
 	nodes
 	machines
@@ -44,6 +45,7 @@ func newHandlers(c Config, shared *core) *handlers {
 		users:           users{core: shared, control: use.Users},
 		preAuthKeys:     preAuthKeys{shared, use.PreAuthKeys},
 		apiKeys:         apiKeys{shared, use.APIKeys, use.Observations},
+		sessions:        sessions{shared, use.Sessions, use.Observations},
 		nodeList:        nodeList{core: shared, observations: use.Observations},
 		nodes:           nodes{shared, use.Nodes},
 		machines:        machines{shared, use.Joins},
@@ -54,7 +56,7 @@ func newHandlers(c Config, shared *core) *handlers {
 		policies:        policies{shared, use.Policies},
 		policyQuestions: policyQuestions{shared, use.Policies, newTurns()},
 		audit:           audit{shared, use.History},
-		events:          events{core: shared, health: c.Health, closed: c.Closed, cursor: c.Ledger.Cursor, tail: tail},
+		events:          events{core: shared, health: c.Health, closed: c.Closed, cursor: c.Ledger.Cursor, tail: tail, sessions: use.Sessions},
 		presences:       presences{shared, use.History},
 		webhooks:        webhooks{shared, use.Webhooks},
 		serverState:     serverState{shared, cluster, use.Observations, c.Version, c.Facts, c.Checks},

@@ -200,7 +200,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 		Reserved: mesh.ReservedFor(netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")),
 		Fill: func(r *store.Report) {
 			if c := running.Load(); c != nil {
-				r.Facts, r.Uses = c.Observations.Unsaved(store.MaxSeen)
+				r.Facts, r.Uses, r.SessionUses = c.Observations.Unsaved(store.MaxSeen)
 			}
 		},
 	})

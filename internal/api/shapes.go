@@ -48,6 +48,17 @@ func apiKeyShape(k *mesh.APIKey, at mesh.Time) openapi.APIKey {
 	}
 }
 
+func sessionShape(s *mesh.Snapshot, v *mesh.Session, current mesh.SessionID) openapi.Session {
+	out := openapi.Session{
+		ID: v.ID.String(), Prefix: identity.Mask(identity.KindSession, v.Prefix), Client: openapi.SessionClient(v.Client), Description: v.Description, Current: v.ID == current,
+		Expiration: v.Expiry.Time(), CreatedAt: v.CreatedAt.Time(), LastSeen: moment(v.LastUse.At), LastUsedFrom: v.LastUse.From,
+	}
+	if u, ok := s.Users.Get(v.User); ok {
+		out.User = userShape(s, u)
+	}
+	return out
+}
+
 func nodeShape(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) openapi.Node {
 	return viewNode(s, n, at).shape()
 }
@@ -116,6 +127,10 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		k, ok := s.APIKeys.Get(id)
 		return "apikey", id.String(), shapeOf(ok, func() any { return apiKeyShape(k, at) })
 	}
+	session := func(id mesh.SessionID) (string, string, []byte) {
+		v, ok := s.Sessions.Get(id)
+		return "session", id.String(), shapeOf(ok, func() any { return sessionShape(s, v, 0) })
+	}
 	login := func(l *mesh.Login) (string, string, []byte) {
 		kept, ok := s.Logins.ByNodeKey(l.NodeKey)
 		return "login", strconv.FormatInt(int64(l.ID), 10), shapeOf(ok, func() any { return loginShape(s, kept) })
@@ -145,6 +160,10 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return api(e.Key.ID)
 	case mesh.APIKeyGone:
 		return api(e.ID)
+	case mesh.SessionPut:
+		return session(e.Session.ID)
+	case mesh.SessionGone:
+		return session(e.ID)
 	case mesh.LoginPut:
 		return login(e.Login)
 	case mesh.SSHGrantPut:
@@ -156,7 +175,7 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 	case mesh.ClockSet:
 		return "clock", "1", shapeOf(true, func() any { return map[string]time.Time{"time": s.At.Time()} })
 	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
-		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.ReceiptPut, mesh.ReceiptGone:
+		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.SessionUsed, mesh.ReceiptPut, mesh.ReceiptGone:
 	}
 	return "", "", nil
 }

@@ -19,7 +19,7 @@ func (s *sshSessions) ListPendingSSH(w http.ResponseWriter, _ *http.Request) {
 	snap := s.ledger.World().Snapshot
 	out := openapi.PendingSSHList{Sessions: []openapi.PendingSSH{}}
 	for _, l := range s.control.Pending() {
-		out.Sessions = append(out.Sessions, openapi.PendingSSH{Code: l.Code, Session: sessionShape(snap, l.Src, l.Dst, l.User), Since: l.Since.Time()})
+		out.Sessions = append(out.Sessions, openapi.PendingSSH{Code: l.Code, Session: sshSessionShape(snap, l.Src, l.Dst, l.User), Since: l.Since.Time()})
 	}
 	reply(w, snap, out)
 }
@@ -60,7 +60,7 @@ func (s *sshSessions) RejectSSH(w http.ResponseWriter, r *http.Request) {
 }
 
 // sessionShape names both nodes. The name of a deleted node is empty.
-func sessionShape(s *mesh.Snapshot, src, dst mesh.NodeID, user string) openapi.SSHSession {
+func sshSessionShape(s *mesh.Snapshot, src, dst mesh.NodeID, user string) openapi.SSHSession {
 	shape := openapi.SSHSession{SourceID: src.String(), SourceUser: control.TaggedDevices, TargetID: dst.String(), SSHUser: user}
 	if n, ok := s.Nodes.Get(src); ok {
 		shape.SourceName = n.Name
@@ -76,7 +76,7 @@ func sessionShape(s *mesh.Snapshot, src, dst mesh.NodeID, user string) openapi.S
 
 func sshGrantShape(s *mesh.Snapshot, g *mesh.SSHGrant) openapi.SSHGrant {
 	return openapi.SSHGrant{
-		ID: g.ID.String(), Session: sessionShape(s, g.Src, g.Dst, g.User), Rejected: g.Rejected, By: g.By,
+		ID: g.ID.String(), Session: sshSessionShape(s, g.Src, g.Dst, g.User), Rejected: g.Rejected, By: g.By,
 		GrantedAt: g.GrantedAt.Time(), Until: g.Until.Time(),
 	}
 }

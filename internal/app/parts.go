@@ -83,7 +83,7 @@ func (s *service) fill(r *store.Report) {
 	r.Logins = p.control.Logins.Waiting()
 	r.SSH = p.control.SSH.Waiting()
 	r.PolicyHash = p.control.PolicyFile.Hash()
-	r.Facts, r.Uses = p.control.Observations.Unsaved(store.MaxSeen)
+	r.Facts, r.Uses, r.SessionUses = p.control.Observations.Unsaved(store.MaxSeen)
 }
 
 // build builds the parts. It needs a running ledger, because shared secrets are created by a commit.

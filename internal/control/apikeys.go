@@ -93,7 +93,7 @@ func (s *APIKeys) Expire(ctx context.Context, a mesh.Actor, ref string, several 
 			}
 		}
 		for _, k := range out.named {
-			if err := mayRevokeKey(w, a, k); err != nil {
+			if err := s.mayRevokeKey(w, a, k); err != nil {
 				return out, nil, err
 			}
 			if !k.Expiry.Reached(until) {
@@ -133,7 +133,7 @@ func (s *APIKeys) Delete(ctx context.Context, a mesh.Actor, ref string) error {
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := mayRevokeKey(w, a, keys[0]); err != nil {
+		if err := s.mayRevokeKey(w, a, keys[0]); err != nil {
 			return nil, nil, err
 		}
 		return keys[0], []mesh.Event{mesh.APIKeyGone{ID: keys[0].ID}}, nil

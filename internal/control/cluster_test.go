@@ -157,7 +157,7 @@ func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile s
 		History: c.Store.(history.Store),
 		Fill: func(report *store.Report) {
 			report.SSH, report.PolicyHash = r.SSH.Waiting(), r.PolicyFile.Hash()
-			report.Facts, report.Uses = r.Observations.Unsaved(store.MaxSeen)
+			report.Facts, report.Uses, report.SessionUses = r.Observations.Unsaved(store.MaxSeen)
 		},
 	}); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -37,6 +38,9 @@ type Config struct {
 	// NodeExpiry is how long a new node stays authenticated; zero means forever. Tagged
 	// nodes never expire.
 	NodeExpiry time.Duration
+	// SessionExpiry is how long a person stays signed in to the console and the command line;
+	// zero means SessionLifetime.
+	SessionExpiry time.Duration
 	// Quotas limits the number of nodes.
 	Quotas Quotas
 	// Logins creates the links for devices that ask to join without a key; they point to
@@ -66,6 +70,7 @@ type Service struct {
 	Nodes        *Nodes
 	PreAuthKeys  *PreAuthKeys
 	APIKeys      *APIKeys
+	Sessions     *Sessions
 	Routes       *Routes
 	DNS          *DNS
 	Relays       *Relays
@@ -111,6 +116,7 @@ func New(c Config) *Service {
 		Nodes:        &Nodes{core: shared, quotas: c.Quotas},
 		PreAuthKeys:  &PreAuthKeys{shared},
 		APIKeys:      &APIKeys{shared},
+		Sessions:     &Sessions{core: shared, lifetime: cmp.Or(c.SessionExpiry, SessionLifetime)},
 		Routes:       &Routes{shared},
 		DNS:          &DNS{core: shared},
 		Relays:       &Relays{core: shared},

@@ -312,7 +312,7 @@ func (s *Clients) commitReport(ctx context.Context, a mesh.Actor, id mesh.NodeID
 		return r.facts, evs, err
 	})
 	if err == nil && facts != nil {
-		s.observations.seen.saved([]*mesh.Facts{facts}, nil)
+		s.observations.seen.saved(observed{facts: []*mesh.Facts{facts}})
 	}
 	return err
 }

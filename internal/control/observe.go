@@ -41,7 +41,7 @@ const (
 )
 
 // Observations implements the use cases for what nodes measure, and for the last use of API
-// keys.
+// keys and sessions.
 type Observations struct {
 	*core
 	seen observations
@@ -50,9 +50,10 @@ type Observations struct {
 // observations holds what this replica has seen and not yet committed, because it changes
 // often and nobody waits for it. Other replicas get it with the heartbeat.
 type observations struct {
-	mu    sync.Mutex
-	facts map[mesh.NodeID]*mesh.Facts // guarded by mu
-	uses  map[mesh.KeyID]mesh.KeyUse  // guarded by mu; of API keys
+	mu       sync.Mutex
+	facts    map[mesh.NodeID]*mesh.Facts    // guarded by mu
+	uses     map[mesh.KeyID]mesh.KeyUse     // guarded by mu; of API keys
+	sessions map[mesh.SessionID]mesh.KeyUse // guarded by mu
 }
 
 // Measured is what a client reports about its network.
@@ -253,12 +254,52 @@ func (s *Observations) LastUse(k *mesh.APIKey) mesh.KeyUse {
 	return best
 }
 
+// SessionUsed records that a session was used. It never blocks.
+func (s *Observations) SessionUsed(id mesh.SessionID, from string) {
+	now, o := s.ledger.Now(), &s.seen
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sessions == nil {
+		o.sessions = map[mesh.SessionID]mesh.KeyUse{}
+	}
+	o.sessions[id] = mesh.KeyUse{At: now, From: from}
+}
+
+// LastSessionUse returns the last use of a session that any replica knows of. Its time is
+// zero if there was none.
+func (s *Observations) LastSessionUse(v *mesh.Session) mesh.KeyUse {
+	best, o := v.LastUse, &s.seen
+	newer := func(u mesh.KeyUse) {
+		if u.At > best.At {
+			best = u
+		}
+	}
+	o.mu.Lock()
+	newer(o.sessions[v.ID])
+	o.mu.Unlock()
+	for _, r := range s.ledger.Cluster().Replicas() {
+		for _, u := range r.SessionUses {
+			if u.ID == v.ID {
+				newer(u.Use)
+			}
+		}
+	}
+	return best
+}
+
+// observed is a list of observations, newest first.
+type observed struct {
+	facts    []*mesh.Facts
+	uses     []mesh.APIKeyUsed
+	sessions []mesh.SessionUsed
+}
+
 // Unsaved returns the newest uncommitted observations of this replica that fit into limit
 // bytes. The rest are published once they are committed.
-func (s *Observations) Unsaved(limit int) (facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
-	facts, uses = s.seen.all()
-	uses = fitting(uses, &limit)
-	return fitting(facts, &limit), uses
+func (s *Observations) Unsaved(limit int) (facts []*mesh.Facts, uses []mesh.APIKeyUsed, sessions []mesh.SessionUsed) {
+	all := s.seen.all()
+	uses, sessions = fitting(all.uses, &limit), fitting(all.sessions, &limit)
+	return fitting(all.facts, &limit), uses, sessions
 }
 
 // fitting returns the elements that fit into limit bytes, and subtracts their size from
@@ -279,71 +320,80 @@ func fitting[T any](all []T, limit *int) []T {
 	})
 }
 
-// all returns the uncommitted observations, newest first.
-func (o *observations) all() ([]*mesh.Facts, []mesh.APIKeyUsed) {
+// all returns the uncommitted observations.
+func (o *observations) all() (all observed) {
 	o.mu.Lock()
-	facts := slices.Collect(maps.Values(o.facts))
-	var uses []mesh.APIKeyUsed
+	all.facts = slices.Collect(maps.Values(o.facts))
 	for id, u := range o.uses {
-		uses = append(uses, mesh.APIKeyUsed{ID: id, Use: u})
+		all.uses = append(all.uses, mesh.APIKeyUsed{ID: id, Use: u})
+	}
+	for id, u := range o.sessions {
+		all.sessions = append(all.sessions, mesh.SessionUsed{ID: id, Use: u})
 	}
 	o.mu.Unlock()
-	slices.SortFunc(facts, func(a, b *mesh.Facts) int { return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Node, b.Node)) })
-	slices.SortFunc(uses, func(a, b mesh.APIKeyUsed) int {
+	slices.SortFunc(all.facts, func(a, b *mesh.Facts) int { return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Node, b.Node)) })
+	slices.SortFunc(all.uses, func(a, b mesh.APIKeyUsed) int {
 		return cmp.Or(cmp.Compare(b.Use.At, a.Use.At), cmp.Compare(a.ID, b.ID))
 	})
-	return facts, uses
+	slices.SortFunc(all.sessions, func(a, b mesh.SessionUsed) int {
+		return cmp.Or(cmp.Compare(b.Use.At, a.Use.At), cmp.Compare(a.ID, b.ID))
+	})
+	return all
 }
 
 // saved removes observations that were committed, unless there are newer ones.
-func (o *observations) saved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) {
+func (o *observations) saved(done observed) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, f := range facts {
+	for _, f := range done.facts {
 		if o.facts[f.Node] == f {
 			delete(o.facts, f.Node)
 		}
 	}
-	for _, u := range uses {
+	for _, u := range done.uses {
 		if o.uses[u.ID] == u.Use {
 			delete(o.uses, u.ID)
 		}
 	}
+	for _, u := range done.sessions {
+		if o.sessions[u.ID] == u.Use {
+			delete(o.sessions, u.ID)
+		}
+	}
 }
 
-// Save commits observations until ctx ends: those of a node or key as soon as its last
-// commit is older than saveEvery. The end of a warning is committed immediately, because
-// people act on warnings.
+// Save commits observations until ctx ends: those of a node, key or session as soon as its
+// last commit is older than saveEvery. The end of a warning is committed immediately,
+// because people act on warnings.
 func (s *Observations) Save(ctx context.Context) error {
 	return periodic.Run(ctx, saveInterval, func() {
-		facts, uses := s.due(s.ledger.Now())
-		if err := s.commit(ctx, facts, uses); err != nil {
+		if err := s.commit(ctx, s.due(s.ledger.Now())); err != nil {
 			s.log.Debug("node measurements and key usage not saved, retrying", "error", err)
 		}
 	})
 }
 
 // SaveAll commits all observations before the server stops.
-func (s *Observations) SaveAll(ctx context.Context) error {
-	facts, uses := s.seen.all()
-	return s.commit(ctx, facts, uses)
-}
+func (s *Observations) SaveAll(ctx context.Context) error { return s.commit(ctx, s.seen.all()) }
 
 // due returns the observations that have to be committed now, and those that the stored ones
 // have superseded, which the commit drops.
-func (s *Observations) due(now mesh.Time) ([]*mesh.Facts, []mesh.APIKeyUsed) {
-	facts, uses := s.seen.all()
-	w := s.ledger.World()
+func (s *Observations) due(now mesh.Time) observed {
+	all, w := s.seen.all(), s.ledger.World()
 	recent := func(saved mesh.Time) bool { return !saved.Add(saveEvery).Reached(now) }
-	facts = slices.DeleteFunc(facts, func(f *mesh.Facts) bool {
+	all.facts = slices.DeleteFunc(all.facts, func(f *mesh.Facts) bool {
 		saved, ok := w.Facts.Get(f.Node)
 		return ok && saved.At < f.At && recent(saved.At) && !clearsWarning(saved, f)
 	})
-	uses = slices.DeleteFunc(uses, func(u mesh.APIKeyUsed) bool {
+	all.uses = slices.DeleteFunc(all.uses, func(u mesh.APIKeyUsed) bool {
 		k, ok := w.APIKeys.Get(u.ID)
 		return ok && k.LastUse.At < u.Use.At && recent(k.LastUse.At)
 	})
-	return facts, uses
+	all.sessions = slices.DeleteFunc(all.sessions, func(u mesh.SessionUsed) bool {
+		v, ok := w.Sessions.Get(u.ID)
+		return ok && v.LastUse.At < u.Use.At && recent(v.LastUse.At)
+	})
+	return all
 }
 
 func clearsWarning(before, after *mesh.Facts) bool {
@@ -352,37 +402,47 @@ func clearsWarning(before, after *mesh.Facts) bool {
 	})
 }
 
-func (s *Observations) commit(ctx context.Context, facts []*mesh.Facts, uses []mesh.APIKeyUsed) error {
-	for len(facts)+len(uses) > 0 {
-		f, u := facts[:min(len(facts), ledger.MaxNodes)], uses[:min(len(uses), ledger.MaxNodes)]
-		if _, err := s.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: string(s.ledger.Cluster().Self().ID)}, decideObserved(f, u)); err != nil {
+func (s *Observations) commit(ctx context.Context, all observed) error {
+	for len(all.facts)+len(all.uses)+len(all.sessions) > 0 {
+		some := observed{first(&all.facts), first(&all.uses), first(&all.sessions)}
+		if _, err := s.ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorReplica, ID: string(s.ledger.Cluster().Self().ID)}, some.decide); err != nil {
 			return err
 		}
-		s.seen.saved(f, u)
-		facts, uses = facts[len(f):], uses[len(u):]
+		s.seen.saved(some)
 	}
 	return nil
 }
 
-// decideObserved returns a Decide that stores observations. It skips those that are older
-// than the stored ones: the node may have moved to another replica, which has reported
-// more since.
-func decideObserved(facts []*mesh.Facts, uses []mesh.APIKeyUsed) ledger.Decide {
-	return func(w *policy.World, now mesh.Time) (evs []mesh.Event, _ error) {
-		for _, f := range facts {
-			_, there := w.Nodes.Get(f.Node)
-			if saved, ok := w.Facts.Get(f.Node); there && (!ok || saved.At < f.At) {
-				seen := *f
-				seen.At = min(f.At, now) // its time may come from before a clock repair
-				evs = append(evs, mesh.NodeFacts{Facts: &seen})
-			}
+// first removes and returns the elements that one commit may contain.
+func first[T any](list *[]T) []T {
+	n := min(len(*list), ledger.MaxNodes)
+	some := (*list)[:n]
+	*list = (*list)[n:]
+	return some
+}
+
+// decide stores observations. It skips those that are older than the stored ones: the node
+// may have moved to another replica, which has reported more since.
+func (o observed) decide(w *policy.World, now mesh.Time) (evs []mesh.Event, _ error) {
+	for _, f := range o.facts {
+		_, there := w.Nodes.Get(f.Node)
+		if saved, ok := w.Facts.Get(f.Node); there && (!ok || saved.At < f.At) {
+			seen := *f
+			seen.At = min(f.At, now) // its time may come from before a clock repair
+			evs = append(evs, mesh.NodeFacts{Facts: &seen})
 		}
-		for _, u := range uses {
-			if k, ok := w.APIKeys.Get(u.ID); ok && k.LastUse.At < u.Use.At {
-				u.Use.At = min(u.Use.At, now)
-				evs = append(evs, u)
-			}
-		}
-		return evs, nil
 	}
+	for _, u := range o.uses {
+		if k, ok := w.APIKeys.Get(u.ID); ok && k.LastUse.At < u.Use.At {
+			u.Use.At = min(u.Use.At, now)
+			evs = append(evs, u)
+		}
+	}
+	for _, u := range o.sessions {
+		if v, ok := w.Sessions.Get(u.ID); ok && v.LastUse.At < u.Use.At {
+			u.Use.At = min(u.Use.At, now)
+			evs = append(evs, u)
+		}
+	}
+	return evs, nil
 }

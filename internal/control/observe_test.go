@@ -86,7 +86,7 @@ func TestOlderObservationReplacesNothing(t *testing.T) {
 				t.Errorf("%s shows %d µs", r.id, got)
 			}
 		}
-		if facts, _ := a.Observations.Unsaved(store.MaxSeen); len(facts) > 0 {
+		if facts, _, _ := a.Observations.Unsaved(store.MaxSeen); len(facts) > 0 {
 			t.Errorf("%d superseded observations were not dropped", len(facts))
 		}
 	})
@@ -162,7 +162,7 @@ func TestObservationsAreBounded(t *testing.T) {
 			}
 		}
 		var report store.Report
-		report.Facts, report.Uses = r.Observations.Unsaved(store.MaxSeen)
+		report.Facts, report.Uses, report.SessionUses = r.Observations.Unsaved(store.MaxSeen)
 		if text, err := json.Marshal(report); err != nil || len(text) > store.MaxSeen+300 || len(report.Facts) == 0 {
 			t.Errorf("a report of %d bytes about %d nodes (%v)", len(text), len(report.Facts), err)
 		}

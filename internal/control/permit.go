@@ -13,54 +13,60 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
-// callerKey returns the API key of the caller. bound is false if there is no key, as on the
-// local socket, where everything is allowed. A key that was deleted in the meantime has no
-// permissions.
-func callerKey(w *policy.World, a mesh.Actor) (key *mesh.APIKey, bound bool) {
-	if a.Kind != mesh.ActorKey {
-		return nil, false
-	}
-	if id, err := strconv.ParseInt(a.ID, 10, 64); err == nil {
-		if k, ok := w.APIKeys.Get(mesh.KeyID(id)); ok {
-			return k, true
+// callerAccess returns what the caller may do. bound is false if nothing limits it, as on
+// the local socket. A key or a user that was deleted in the meantime has no permissions.
+func callerAccess(w *policy.World, a mesh.Actor, roles mesh.RoleRules) (has mesh.Access, bound bool) {
+	switch a.Kind {
+	case mesh.ActorKey:
+		if id, err := strconv.ParseInt(a.ID, 10, 64); err == nil {
+			if k, ok := w.APIKeys.Get(mesh.KeyID(id)); ok {
+				return k.Access, true
+			}
 		}
+		return mesh.Access{}, true
+	case mesh.ActorUser:
+		if u, ok := w.Users.Get(a.User); ok {
+			return mesh.Access{Role: roles.Of(u)}, true
+		}
+		return mesh.Access{}, true
+	case mesh.ActorNode, mesh.ActorLocal, mesh.ActorServer, mesh.ActorReplica:
 	}
-	return &mesh.APIKey{}, true
+	return mesh.Access{}, false
 }
 
-// mayDeleteUser refuses API keys that may delete users but not everything that would be
+// mayDeleteUser refuses callers that may delete users but not everything that would be
 // deleted with this one: nodes and pre-auth keys. The role operator is enough for both.
 // tagged holds the nodes to be deleted in addition to the user's own. It also refuses users
 // with a higher role.
 func (s *core) mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.Node) error {
-	key, bound := callerKey(w, a)
+	has, bound := callerAccess(w, a, s.roles)
 	if !bound {
 		return nil
 	}
 	if err := s.mayRemove(w, a, u); err != nil {
 		return err
 	}
-	if !key.Allows(mesh.NounNodes, mesh.RoleOperator) && w.Nodes.OwnedCount(u.ID)+len(tagged) > 0 {
-		return errDeletedWithUser(key, u, "nodes", mesh.NounNodes)
+	if !has.Allows(mesh.NounNodes, mesh.RoleOperator) && w.Nodes.OwnedCount(u.ID)+len(tagged) > 0 {
+		return errDeletedWithUser(has, u, "nodes", mesh.NounNodes)
 	}
-	if key.Allows(mesh.NounPreAuthKeys, mesh.RoleOperator) {
+	if has.Allows(mesh.NounPreAuthKeys, mesh.RoleOperator) {
 		return nil
 	}
 	for k := range w.PreAuthKeys.All() {
 		if k.User == u.ID {
-			return errDeletedWithUser(key, u, "pre-auth keys", mesh.NounPreAuthKeys)
+			return errDeletedWithUser(has, u, "pre-auth keys", mesh.NounPreAuthKeys)
 		}
 	}
 	return nil
 }
 
-func errDeletedWithUser(key *mesh.APIKey, u *mesh.User, what string, n mesh.Noun) error {
-	return refuse(Forbidden, "", "deleting user %s also deletes their %s, which requires the scope %s; the API key has %v", u.Name, what, n, key.Scopes)
+func errDeletedWithUser(has mesh.Access, u *mesh.User, what string, n mesh.Noun) error {
+	return refuse(Forbidden, "", "deleting user %s also deletes their %s, which requires the scope %s; the API key has %v", u.Name, what, n, has.Scopes)
 }
 
 // mayRevokeKey refuses to expire or delete a key that has more permissions than the caller.
-func mayRevokeKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
-	if key, bound := callerKey(w, a); bound && !key.Covers(k.Access) {
+func (s *core) mayRevokeKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
+	if has, bound := callerAccess(w, a, s.roles); bound && !has.Covers(k.Access) {
 		return refuse(Forbidden, "", "an API key cannot revoke a key with more permissions; use a key with at least the permissions of %s, or the local socket", k.Prefix)
 	}
 	return nil
@@ -70,6 +76,7 @@ func mayRevokeKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
 type previousPolicy struct {
 	trial mesh.PolicyVersion // zero if none is on trial
 	doc   *lang.Doc
+	roles mesh.RoleRules
 }
 
 // previousPolicy reads the policy before the trial from the history. A decision cannot do
@@ -77,10 +84,10 @@ type previousPolicy struct {
 func (s *core) previousPolicy(ctx context.Context) (previousPolicy, error) {
 	p, ok := s.ledger.World().Policy()
 	if !ok || p.ConfirmBy == 0 {
-		return previousPolicy{}, nil
+		return previousPolicy{roles: s.roles}, nil
 	}
 	_, doc, err := s.textBefore(ctx, p)
-	return previousPolicy{p.Version, doc}, err
+	return previousPolicy{p.Version, doc, s.roles}, err
 }
 
 // errTrialUnread is returned by a decision that needs the policy that a revert would
@@ -91,7 +98,7 @@ var errTrialUnread = errors.New("the unconfirmed policy has changed")
 // policy that a revert would restore, so that requests which don't need it cost no
 // read from the database.
 func (s *core) withPreviousPolicy(ctx context.Context, do func(previousPolicy) error) error {
-	var c previousPolicy
+	c := previousPolicy{roles: s.roles}
 	for range 3 {
 		err := do(c)
 		if !errors.Is(err, errTrialUnread) {
@@ -133,8 +140,8 @@ func onlyOnTrial(tag string, p *mesh.Policy) string {
 // policy refers to. before is nil for a new user, after for a deleted one. The policy that
 // a revert would restore is checked too.
 func (c previousPolicy) mayChangeNames(w *policy.World, a mesh.Actor, before, after *mesh.User) error {
-	key, bound := callerKey(w, a)
-	if !bound || key.Allows(mesh.NounPolicy, mesh.RoleAdmin) {
+	has, bound := callerAccess(w, a, c.roles)
+	if !bound || has.Allows(mesh.NounPolicy, mesh.RoleAdmin) {
 		return nil
 	}
 	docs := []*lang.Doc{w.Doc}
@@ -145,9 +152,9 @@ func (c previousPolicy) mayChangeNames(w *policy.World, a mesh.Actor, before, af
 		docs = append(docs, c.doc)
 	}
 	for _, doc := range docs {
-		had, has := doc.Mentions(before), doc.Mentions(after)
-		for _, name := range slices.Concat(had, has) {
-			if slices.Contains(had, name) != slices.Contains(has, name) {
+		had, now := doc.Mentions(before), doc.Mentions(after)
+		for _, name := range slices.Concat(had, now) {
+			if slices.Contains(had, name) != slices.Contains(now, name) {
 				return refuse(Forbidden, "", "the policy mentions the user %s, so this changes who it applies to: use an API key that can change the policy (role admin, scope policy), or the local socket", name)
 			}
 		}

@@ -155,6 +155,18 @@ func (f future) repairKeys(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (
 			evs = append(evs, mesh.APIKeyUsed{ID: k.ID, Use: use})
 		}
 	}
+	for v := range s.Sessions.All() {
+		changed := *v
+		changed.Expiry = plan.expiry("session "+v.ID.String(), v.Expiry, nil, v.CreatedAt > now)
+		changed.CreatedAt = min(v.CreatedAt, now)
+		if changed != *v {
+			evs = append(evs, mesh.SessionPut{Session: &changed})
+		}
+		if use := v.LastUse; use.At > now {
+			use.At = now
+			evs = append(evs, mesh.SessionUsed{ID: v.ID, Use: use})
+		}
+	}
 	for k := range s.PreAuthKeys.All() {
 		changed := *k
 		changed.Expiry = plan.expiry("pre-auth key "+k.Prefix, k.Expiry, f.touched["preauthkey "+k.ID.String()], k.CreatedAt > now)

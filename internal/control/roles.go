@@ -49,16 +49,16 @@ func (s *Users) SetRole(ctx context.Context, a mesh.Actor, ref string, role mesh
 // mayAssign refuses API keys that do not allow everything, because a role of a person has
 // no scopes.
 func (s *core) mayAssign(w *policy.World, a mesh.Actor) error {
-	if key, bound := callerKey(w, a); bound && !key.Covers(mesh.Access{Role: mesh.RoleAdmin}) {
-		return refuse(Forbidden, "", "assigning roles requires the role admin without scopes, because a role applies to everything; the API key has %s and the scopes %v", key.Role, key.Scopes)
+	if has, bound := callerAccess(w, a, s.roles); bound && !has.Covers(mesh.Access{Role: mesh.RoleAdmin}) {
+		return refuse(Forbidden, "", "assigning roles requires the role admin without scopes, because a role applies to everything; the API key has %s and the scopes %v", has.Role, has.Scopes)
 	}
 	return nil
 }
 
 // mayRemove refuses to remove the access of a user who has a higher role than the caller.
 func (s *core) mayRemove(w *policy.World, a mesh.Actor, u *mesh.User) error {
-	if key, bound := callerKey(w, a); bound && !key.Role.AtLeast(s.roleOf(u)) {
-		return refuse(Forbidden, "", "user %s has the role %s, which is higher than the role of the API key (%s)", u.Name, s.roleOf(u), key.Role)
+	if has, bound := callerAccess(w, a, s.roles); bound && !has.Role.AtLeast(s.roleOf(u)) {
+		return refuse(Forbidden, "", "user %s has the role %s, which is higher than the role of the API key (%s)", u.Name, s.roleOf(u), has.Role)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ type Kind string
 const (
 	KindAPI     Kind = "flk"
 	KindPreAuth Kind = "flp"
+	KindSession Kind = "fls"
 )
 
 const (
@@ -98,6 +99,20 @@ func APIKey(s *mesh.Snapshot, text string, now mesh.Time) (*mesh.APIKey, bool) {
 		return nil, false
 	}
 	return k, true
+}
+
+// Session returns the session with this token, if it is valid, as APIKey does for keys.
+func Session(s *mesh.Snapshot, token string, now mesh.Time) (*mesh.Session, bool) {
+	prefix, secret := split(KindSession, token)
+	v, found := s.Sessions.ByPrefix(prefix)
+	var kept *mesh.Secret
+	if found {
+		kept = &v.Hash
+	}
+	if !matches(kept, secret) || v.Expiry.Reached(max(now, s.At)) {
+		return nil, false
+	}
+	return v, true
 }
 
 // PreAuthKey returns the key with this text, valid or not.

@@ -15,7 +15,7 @@ import (
 )
 
 func TestKeyHasKindPrefixAndSecret(t *testing.T) {
-	for _, kind := range []identity.Kind{identity.KindAPI, identity.KindPreAuth} {
+	for _, kind := range []identity.Kind{identity.KindAPI, identity.KindPreAuth, identity.KindSession} {
 		form := regexp.MustCompile(`^` + string(kind) + `_([A-Za-z0-9]{12})_([A-Za-z0-9_-]{43,})$`)
 		seen := map[string]bool{}
 		for range 1000 {
@@ -186,5 +186,36 @@ func TestEndedKeyStaysEndedWhateverThisClockSays(t *testing.T) {
 	d.Stamp(ended, mesh.BatchID{})
 	if _, ok := identity.APIKey(d.Freeze(), issued.Text, ended-1_000_000); ok {
 		t.Fatal("a key that was ended opens the door to whose clock is a second behind")
+	}
+}
+
+func TestOnlyTheWholeTokenOpensASession(t *testing.T) {
+	issued, api := identity.NewKey(identity.KindSession), identity.NewKey(identity.KindAPI)
+	s, _ := mesh.Apply(world(api, identity.NewKey(identity.KindPreAuth)), 2,
+		mesh.SessionPut{Session: &mesh.Session{ID: 3, Prefix: issued.Prefix, Hash: issued.Hash, User: 1, Expiry: 1000}})
+	if v, ok := identity.Session(s, issued.Text, 999); !ok || v.ID != 3 {
+		t.Error("a valid session is refused")
+	}
+	if _, ok := identity.Session(s, issued.Text, 1000); ok {
+		t.Error("an expired session opens")
+	}
+	if _, ok := identity.APIKey(s, issued.Text, 999); ok {
+		t.Error("a session opens as an API key")
+	}
+	secret := issued.Text[len("fls_")+12+1:]
+	for _, text := range []string{
+		"", "fls_", "fls__", "fls__" + secret, secret, issued.Prefix, issued.Text + "x", issued.Text[:len(issued.Text)-1], "flk_" + issued.Prefix + "_" + secret,
+		"fls_" + api.Prefix + "_" + secret, "fls_" + issued.Prefix + "_" + string(issued.Hash[:]), api.Text, "fls" + api.Text[3:], identity.Mask(identity.KindSession, issued.Prefix),
+	} {
+		if _, ok := identity.Session(s, text, 999); ok {
+			t.Errorf("%q opens", text)
+		}
+	}
+	wrong := "fls_" + issued.Prefix + identity.NewKey(identity.KindSession).Text[len("fls_")+12:]
+	cost := func(text string, now mesh.Time) float64 {
+		return testing.AllocsPerRun(100, func() { identity.Session(s, text, now) })
+	}
+	if a, b, c := cost("fls"+api.Text[3:], 1), cost(wrong, 1), cost(issued.Text, 1000); a != b || a != c {
+		t.Errorf("allocations: unknown %v, wrong %v, expired %v", a, b, c)
 	}
 }

@@ -45,6 +45,9 @@ const (
 	KindReceiptPut     Kind = "receipt.put"
 	KindReceiptGone    Kind = "receipt.gone"
 	KindClockSet       Kind = "clock.set"
+	KindSessionPut     Kind = "session.put"
+	KindSessionGone    Kind = "session.gone"
+	KindSessionUsed    Kind = "session.used"
 )
 
 // Event is a committed fact with the full new value. An event that assigns an id also has a
@@ -93,14 +96,17 @@ func Events() []Event {
 		DeadLetterGone{},
 		ReceiptPut{},
 		ReceiptGone{},
+		SessionPut{},
+		SessionGone{},
+		SessionUsed{},
 		AddressCursor{},
 		ClockSet{},
 	}
 }
 
 // Settle adds the consequences of evs as events of the same revision, so that nothing is
-// derived when events are applied: removing a user also removes the user's nodes and
-// keys, and removing a node also removes its SSH grants.
+// derived when events are applied: removing a user also removes the user's nodes,
+// keys and sessions, and removing a node also removes its SSH grants.
 func Settle(before *Snapshot, evs []Event) []Event {
 	settled := evs
 	// SSH grants of a node are removed when it is deleted, and when its owner or tags
@@ -133,6 +139,11 @@ func Settle(before *Snapshot, evs []Event) []Event {
 		for l := range before.Logins.All() {
 			if users[l.User] {
 				settled = append(settled, LoginGone{ID: l.ID})
+			}
+		}
+		for s := range before.Sessions.All() {
+			if users[s.User] {
+				settled = append(settled, SessionGone{ID: s.ID})
 			}
 		}
 	}

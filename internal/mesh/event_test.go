@@ -61,7 +61,7 @@ func TestEveryObjectRaisesACounter(t *testing.T) {
 		}
 		objects++
 	}
-	if objects != 11 {
+	if objects != 12 {
 		t.Errorf("%d kinds of objects were tried", objects)
 	}
 }

@@ -21,6 +21,7 @@ type (
 	WebhookID     int64
 	DeadLetterID  int64
 	ReceiptID     int64
+	SessionID     int64
 )
 
 // TaggedDevices is the user that clients and tools see as the owner of tagged nodes. It is
@@ -96,6 +97,8 @@ type Actor struct {
 	Addr      string    `json:"addr,omitempty"`
 	RequestID string    `json:"requestId,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
+	// User is the person whose permissions limit the request; zero if there is none.
+	User UserID `json:"-"`
 	// Once, if set, makes the request idempotent.
 	Once *Once `json:"-"`
 }
@@ -131,6 +134,9 @@ func (id RouteID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // String returns the decimal form that the API uses.
 func (id WebhookID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// String returns the decimal form that the API uses.
+func (id SessionID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // String returns the decimal form that the API uses.
 func (id DeadLetterID) String() string { return strconv.FormatInt(int64(id), 10) }

@@ -27,6 +27,7 @@ type model struct {
 	pre   map[mesh.KeyID]mesh.PreAuthKey
 	api   map[mesh.KeyID]mesh.APIKey
 	ssh   map[mesh.SSHGrantID]mesh.SSHGrant
+	ses   map[mesh.SessionID]mesh.Session
 	facts map[mesh.NodeID]mesh.Facts
 
 	policy mesh.Policy
@@ -38,7 +39,7 @@ func newModel() *model {
 		users: map[mesh.UserID]mesh.User{}, nodes: map[mesh.NodeID]mesh.Node{},
 		pre: map[mesh.KeyID]mesh.PreAuthKey{}, api: map[mesh.KeyID]mesh.APIKey{}, ssh: map[mesh.SSHGrantID]mesh.SSHGrant{},
 		hooks: map[mesh.WebhookID]mesh.Webhook{},
-		facts: map[mesh.NodeID]mesh.Facts{},
+		facts: map[mesh.NodeID]mesh.Facts{}, ses: map[mesh.SessionID]mesh.Session{},
 	}
 }
 
@@ -81,6 +82,16 @@ func (m *model) apply(e mesh.Event) {
 		m.api[k.ID] = k
 	case mesh.APIKeyGone:
 		delete(m.api, e.ID)
+	case mesh.SessionPut:
+		v := *e.Session
+		v.LastUse = m.ses[v.ID].LastUse
+		m.ses[v.ID] = v
+	case mesh.SessionGone:
+		delete(m.ses, e.ID)
+	case mesh.SessionUsed:
+		v := m.ses[e.ID]
+		v.LastUse = e.Use
+		m.ses[e.ID] = v
 	case mesh.PolicyPut:
 		m.policy = *e.Policy
 	case mesh.SSHGrantPut:
@@ -160,6 +171,11 @@ func (m *model) check(t *testing.T, s *mesh.Snapshot) {
 			t.Fatalf("rev %d: API key %d differs", s.Rev, id)
 		}
 	}
+	for id, v := range m.ses {
+		if got, ok := s.Sessions.ByPrefix(v.Prefix); !ok || got.ID != id || *got != v || s.Sessions.Len() != len(m.ses) {
+			t.Fatalf("rev %d: session %d differs", s.Rev, id)
+		}
+	}
 	if got, ok := s.Policy(); ok && *got != m.policy || !ok && m.policy.Version != 0 {
 		t.Fatalf("rev %d: the policy is %+v, want %+v", s.Rev, got, m.policy)
 	}
@@ -228,6 +244,11 @@ func TestSnapshotFollowsPlainMaps(t *testing.T) {
 		for n := range s.Nodes.All() {
 			if _, ok := s.Users.Get(n.Owner); !ok && n.Owner != 0 {
 				t.Fatalf("node %d outlived its owner", n.ID)
+			}
+		}
+		for v := range s.Sessions.All() {
+			if _, ok := s.Users.Get(v.User); !ok {
+				t.Fatalf("session %d outlived its user", v.ID)
 			}
 		}
 	}
@@ -309,7 +330,7 @@ func TestDigestTellsEveryFieldApart(t *testing.T) {
 		t.Fatal("equal snapshots have different digests")
 	}
 	// Replicas of two versions compare digests only if they have the same form.
-	const form, known = 3904381585, "dc2def91bdc0ca978d82cd1887209517a515b21adf2cb7ccca2ac8eb5a39be86"
+	const form, known = 2119170859, "020c6a6beb59b5c692292dd1fb2bcaa34fe72fc23b4538713141649dc8348aeb"
 	switch {
 	case mesh.DigestForm() != form:
 		t.Errorf("nouns have other fields than before: note the form %d and the digest %s here", mesh.DigestForm(), want)
@@ -399,7 +420,7 @@ func vary(f reflect.Value) bool {
 
 func TestEventsSurviveTheLog(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
-	commands, want := meshgen.History(r, mesh.Empty(), 800)
+	commands, want := meshgen.History(r, mesh.Empty(), 1000)
 	s := mesh.Empty()
 	kinds := map[mesh.Kind]bool{}
 	for i, evs := range commands {
@@ -422,7 +443,7 @@ func TestEventsSurviveTheLog(t *testing.T) {
 	if s.Digest() != want.Digest() {
 		t.Fatal("replaying the log gives another snapshot")
 	}
-	if len(kinds) != 29 {
+	if len(kinds) != 32 {
 		t.Fatalf("only %d kinds were tried", len(kinds))
 	}
 }

@@ -38,6 +38,7 @@ type Snapshot struct {
 	Webhooks    Table[WebhookID, Webhook]
 	Facts       Table[NodeID, Facts]
 	Receipts    Receipts
+	Sessions    Sessions
 
 	policy    *Policy  // the newest version
 	policySum [32]byte // its digest, computed only once because the text may be long
@@ -58,6 +59,7 @@ type Counters struct {
 	Route    RouteID       `json:"route,omitempty"`
 	Webhook  WebhookID     `json:"webhook,omitempty"`
 	Receipt  ReceiptID     `json:"receipt,omitempty"`
+	Session  SessionID     `json:"session,omitempty"`
 	// DeadLetter is shared by all webhooks.
 	DeadLetter DeadLetterID `json:"deadLetter,omitempty"`
 	V4         netip.Addr   `json:"v4"` // the address assigned last
@@ -117,6 +119,7 @@ func Empty() *Snapshot {
 		Settings:    Settings{byKey: newIndex[string, SettingID]()},
 		SSHGrants:   SSHGrants{byKey: newIndex[sshKey, SSHGrantID]()},
 		Receipts:    newReceipts(),
+		Sessions:    Sessions{byPrefix: newIndex[string, SessionID]()},
 		line:        new(edit),
 	}
 }

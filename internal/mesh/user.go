@@ -37,7 +37,8 @@ func (e UserPut) valid() bool       { return e.User != nil && valid(e.User.ID) }
 func (e UserPut) count(c *Counters) { c.User = max(c.User, e.User.ID) }
 func (e UserPut) apply(d *Draft)    { d.putUser(e.User.ID, e.User) }
 
-// UserGone removes a user. Settle adds the events that remove the user's nodes and keys.
+// UserGone removes a user. Settle adds the events that remove the user's nodes, keys and
+// sessions.
 type UserGone struct {
 	ID UserID `json:"id"`
 }

@@ -45,7 +45,7 @@ func statements(t *testing.T, s store.Store) []operation {
 				t.Fatal(err)
 			}
 		}},
-		{"load", 18, func(ctx context.Context) { // begin, head, 15 tables, rollback
+		{"load", 20, func(ctx context.Context) { // begin, head, 17 tables, rollback
 			_, err := s.Load(ctx)
 			check(err)
 		}},

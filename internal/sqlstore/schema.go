@@ -166,6 +166,8 @@ func newSchema() *schema {
 		{"webhook_progress", mesh.WebhookMoved{}, mesh.WebhookGone{}},
 		{"dead_letters", mesh.DeadLetterPut{}, mesh.DeadLetterGone{}},
 		{"receipts", mesh.ReceiptPut{}, mesh.ReceiptGone{}},
+		{"sessions", mesh.SessionPut{}, mesh.SessionGone{}},
+		{"session_uses", mesh.SessionUsed{}, mesh.SessionGone{}},
 	} {
 		r := bind(t.table, t.row)
 		r.key, r.replace = "id", true

@@ -146,10 +146,11 @@ type Report struct {
 	Logins []WaitingLogin `json:"logins,omitempty"`
 	// SSH lists the sessions that wait for approval on this replica, the newest hundred.
 	SSH []WaitingSSH `json:"ssh,omitempty"`
-	// Facts and Uses hold what the replica has observed about nodes and API keys but not committed yet, the
-	// newest that fit into MaxSeen bytes.
-	Facts []*mesh.Facts     `json:"facts,omitempty"`
-	Uses  []mesh.APIKeyUsed `json:"uses,omitempty"`
+	// Facts, Uses and SessionUses hold what the replica has observed about nodes, API keys and sessions but not
+	// committed yet, the newest that fit into MaxSeen bytes.
+	Facts       []*mesh.Facts      `json:"facts,omitempty"`
+	Uses        []mesh.APIKeyUsed  `json:"uses,omitempty"`
+	SessionUses []mesh.SessionUsed `json:"sessionUses,omitempty"`
 	// PolicyHash is the hash of the replica's policy file, if it has one.
 	PolicyHash string `json:"policyHash,omitempty"`
 	// Age is the time since the heartbeat, by the database's clock.

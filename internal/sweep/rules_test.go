@@ -61,6 +61,16 @@ func TestReceiptsExpire(t *testing.T) {
 	}
 }
 
+func TestExpiredSessionsAreRemoved(t *testing.T) {
+	session := func(id mesh.SessionID, expiry mesh.Time) mesh.Event {
+		return mesh.SessionPut{Session: &mesh.Session{ID: id, Prefix: id.String(), User: 1, Expiry: expiry}}
+	}
+	got := endedSessions(world(session(1, moment+1), session(2, moment), session(3, moment-1)), moment)
+	if diff := cmp.Diff([]mesh.Event{mesh.SessionGone{ID: 2}, mesh.SessionGone{ID: 3}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestSweeperWakesForTheNearestExpiry(t *testing.T) {
 	s := world(
 		nodeOf(1, func(n *mesh.Node) { n.Expiry = moment.Add(time.Hour) }),

@@ -1,5 +1,5 @@
 // Package sweep removes what has expired: node keys, idle ephemeral nodes, nodes and relays
-// of dead replicas, and decisions that no device received.
+// of dead replicas, decisions that no device received, and sessions of people.
 package sweep
 
 import (
@@ -138,6 +138,7 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 		{"SSH approval expired", endedSSHGrants},
 		{"route overlaps the mesh's own addresses", forbiddenRoutes(s.ledger.World().Reserved)},
 		{"idempotency key expired", endedReceipts},
+		{"session expired", endedSessions},
 		{"replica lost", lostRelays(lost)},
 	} {
 		if err := s.commit(ctx, f.reason, f.find); err != nil {
@@ -309,6 +310,16 @@ func endedReceipts(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 			break
 		}
 		evs = append(evs, mesh.ReceiptGone{ID: m.ID})
+	}
+	return evs
+}
+
+// endedSessions finds sessions that have expired.
+func endedSessions(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
+	for v := range s.Sessions.All() {
+		if v.Expiry.Reached(now) && len(evs) < ledger.MaxNodes {
+			evs = append(evs, mesh.SessionGone{ID: v.ID})
+		}
 	}
 	return evs
 }

@@ -331,3 +331,26 @@ func (canned) DebugDigest(w http.ResponseWriter, _ *http.Request) {
 		{ID: "r2", Version: "0.1.1", Revision: "4711", DigestRevision: "4700", Digest: "1f3870be", AgeMillis: 1900},
 	}})
 }
+
+func cannedSession() openapi.Session {
+	return openapi.Session{
+		ID: "1", Prefix: "fls_7Qd0XhVb2mTa_***", User: openapi.User{ID: "1", Name: "alice"}, Client: openapi.SessionCLI, Description: "laptop", Current: true,
+		Expiration: at("2026-03-02T09:30:00Z"), CreatedAt: at("2026-03-01T09:30:00Z"), LastSeen: new(at("2026-03-01T12:00:00Z")), LastUsedFrom: "198.51.100.7",
+	}
+}
+
+func (canned) ListSessions(w http.ResponseWriter, _ *http.Request, _ openapi.ListSessionsParams) {
+	reply(w, openapi.SessionList{Sessions: []openapi.Session{cannedSession()}})
+}
+
+func (canned) ListMySessions(w http.ResponseWriter, _ *http.Request, _ openapi.ListMySessionsParams) {
+	reply(w, openapi.SessionList{Sessions: []openapi.Session{cannedSession()}})
+}
+
+func (canned) RevokeSession(w http.ResponseWriter, _ *http.Request, _ string) {
+	reply(w, openapi.Empty{})
+}
+
+func (canned) RevokeMySession(w http.ResponseWriter, _ *http.Request, _ string) {
+	reply(w, openapi.Empty{})
+}

@@ -20,6 +20,7 @@ func commandOf() map[string]string {
 		"listPreAuthKeys": "preauthkeys list", "createPreAuthKey": "preauthkeys create --user alice",
 		"expirePreAuthKey": "preauthkeys expire 1", "deletePreAuthKey": "preauthkeys delete 1 --force",
 		"listApiKeys": "apikeys list", "createApiKey": "apikeys create", "expireApiKeys": "apikeys expire 1", "deleteApiKey": "apikeys delete 1 --force",
+		"listSessions": "sessions list", "listMySessions": "sessions list --mine", "revokeSession": "sessions revoke 1", "revokeMySession": "sessions revoke 1 --mine",
 		"listNodes": "nodes list", "showNode": "nodes show 1", "deleteNode": "nodes delete 1 --force", "expireNode": "nodes expire 1 --never",
 		"expireNodes": "nodes expire --all --force", "renameNode": "nodes rename 1 web", "resetNodeName": "nodes rename 1 --reset",
 		"tagNode": "nodes tag 1 --tags tag:a", "changeNodes": "nodes delete 1 2 --force", "changePreAuthKeys": "preauthkeys expire 1 12", "changeUsers": "users delete alice alice --force", "moveNode": "nodes move 1 --user bob", "setNodeAddresses": "nodes address 1 --ipv4 100.64.0.9",

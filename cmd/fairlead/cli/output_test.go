@@ -21,6 +21,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 			"preauthkeys list", "preauthkeys create --user alice --reusable --tags tag:server",
 			"preauthkeys expire --key 12", "preauthkeys delete --key 12 --force", "preauthkeys delete 1 flp_0000aaaaZZZZ_*** --force",
 		},
+		"sessions.txt": {"sessions list", "sessions list --mine -o json", "sessions revoke 1"},
 		"apikeys.txt": {
 			"apikeys list", "apikeys create", "apikeys expire --prefix 7Qd0 --force", "apikeys delete --key 1 --force",
 		},

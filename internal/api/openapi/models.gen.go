@@ -137,6 +137,9 @@ type (
 	ServerReplica                    = apiclient.ServerReplica
 	ServerState                      = apiclient.ServerState
 	ServerStateDatabase              = apiclient.ServerStateDatabase
+	Session                          = apiclient.Session
+	SessionClient                    = apiclient.SessionClient
+	SessionList                      = apiclient.SessionList
 	ShellUser                        = apiclient.ShellUser
 	TaggedNode                       = apiclient.TaggedNode
 	Transition                       = apiclient.Transition
@@ -189,6 +192,7 @@ type (
 	ResetDNSParams                   = apiclient.ResetDNSParams
 	ChangeDNSParams                  = apiclient.ChangeDNSParams
 	StreamEventsParams               = apiclient.StreamEventsParams
+	ListMySessionsParams             = apiclient.ListMySessionsParams
 	ListNodesParams                  = apiclient.ListNodesParams
 	BackfillNodeIPsParams            = apiclient.BackfillNodeIPsParams
 	RegisterNodeParams               = apiclient.RegisterNodeParams
@@ -220,6 +224,7 @@ type (
 	DisableRouteParams               = apiclient.DisableRouteParams
 	EnableRouteParams                = apiclient.EnableRouteParams
 	ShowRouteHistoryParams           = apiclient.ShowRouteHistoryParams
+	ListSessionsParams               = apiclient.ListSessionsParams
 	ListUsersParams                  = apiclient.ListUsersParams
 	DeleteUserParams                 = apiclient.DeleteUserParams
 	UnlinkUserParams                 = apiclient.UnlinkUserParams
@@ -303,5 +308,7 @@ const (
 	ServerCheckWarn                = apiclient.ServerCheckWarn
 	DatabasePostgres               = apiclient.DatabasePostgres
 	DatabaseSQLite                 = apiclient.DatabaseSQLite
+	SessionCLI                     = apiclient.SessionCLI
+	SessionConsole                 = apiclient.SessionConsole
 	UsersChangeActionDelete        = apiclient.UsersChangeActionDelete
 )

@@ -52,5 +52,8 @@ func Dump(s *mesh.Snapshot) string {
 	for m := range s.Receipts.All() {
 		line(map[string]any{"receipt": m})
 	}
+	for v := range s.Sessions.All() {
+		line(map[string]any{"session": v, "use": v.LastUse})
+	}
 	return out.String()
 }

@@ -77,7 +77,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
-	pick := r.IntN(27)
+	pick := r.IntN(29)
 	if _, ok := s.Nodes.Get(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that does not exist
 	}
@@ -137,6 +137,8 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		return mesh.ReceiptPut{Receipt: receipt(r, mesh.ReceiptID(keyID), at)}
 	case 25:
 		return mesh.ReceiptGone{ID: mesh.ReceiptID(keyID)}
+	case 26, 27:
+		return sessionEvent(r, s, mesh.SessionID(keyID), user, at)
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
@@ -183,6 +185,28 @@ func login(r *rand.Rand, id mesh.LoginID, user mesh.UserID, at mesh.Time) *mesh.
 		User: user, Rejected: []string{"", "not ours"}[r.IntN(2)], Until: at.Add(1e9),
 		Method: []mesh.RegisterMethod{"", mesh.RegisterOIDC}[r.IntN(2)], Expiry: at.Add(2e9),
 	}
+}
+
+func sessionEvent(r *rand.Rand, s *mesh.Snapshot, id mesh.SessionID, user mesh.UserID, at mesh.Time) mesh.Event {
+	_, ok := s.Users.Get(user) // only users have sessions
+	switch pick := r.IntN(3); {
+	case pick == 0 && ok:
+		return mesh.SessionPut{Session: session(r, id, user, at)}
+	case pick == 1:
+		for v := range s.Sessions.All() {
+			return mesh.SessionUsed{ID: v.ID, Use: mesh.KeyUse{At: at, From: "2001:db8::8"}}
+		}
+	}
+	return mesh.SessionGone{ID: id}
+}
+
+func session(r *rand.Rand, id mesh.SessionID, user mesh.UserID, at mesh.Time) *mesh.Session {
+	v := &mesh.Session{
+		ID: id, Prefix: fmt.Sprintf("session%05d", id), User: user, Client: []mesh.SessionClient{mesh.SessionConsole, mesh.SessionCLI}[r.IntN(2)],
+		Description: []string{"", "läptop"}[r.IntN(2)], Expiry: at.Add(1e9), CreatedAt: at,
+	}
+	binary.BigEndian.PutUint64(v.Hash[:], r.Uint64())
+	return v
 }
 
 func setting(r *rand.Rand, id mesh.SettingID, at mesh.Time) *mesh.Setting {

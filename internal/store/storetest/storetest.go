@@ -341,6 +341,10 @@ func lookups(s *mesh.Snapshot) (out []string) {
 		byPrefix, _ := s.APIKeys.ByPrefix(k.Prefix)
 		out = append(out, fmt.Sprintf("API key %d: %t", k.ID, byPrefix == k))
 	}
+	for v := range s.Sessions.All() {
+		byPrefix, _ := s.Sessions.ByPrefix(v.Prefix)
+		out = append(out, fmt.Sprintf("session %d: %t", v.ID, byPrefix == v))
+	}
 	for l := range s.Logins.All() {
 		byKey, _ := s.Logins.ByNodeKey(l.NodeKey)
 		out = append(out, fmt.Sprintf("login %d: %t", l.ID, byKey == l))

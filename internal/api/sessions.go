@@ -1,0 +1,83 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+)
+
+// currentSession stands for the session that a request uses.
+const currentSession = "current"
+
+// sessions handles the operations on sessions.
+type sessions struct {
+	*core
+	control      *control.Sessions
+	observations *control.Observations
+}
+
+// ListSessions implements GET /api/v1/session.
+func (s *sessions) ListSessions(w http.ResponseWriter, r *http.Request, p openapi.ListSessionsParams) {
+	var of mesh.UserID
+	if p.User != nil {
+		u, _, err := search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.User, error) { return control.FindUser(snap, *p.User) })
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		of = u.ID
+	}
+	s.list(w, r, p.Limit, p.Cursor, func(v *mesh.Session) bool { return of == 0 || v.User == of })
+}
+
+// ListMySessions implements GET /api/v1/my/session.
+func (s *sessions) ListMySessions(w http.ResponseWriter, r *http.Request, p openapi.ListMySessionsParams) {
+	of := actor(r).User
+	s.list(w, r, p.Limit, p.Cursor, func(v *mesh.Session) bool { return of != 0 && v.User == of })
+}
+
+func (s *sessions) list(w http.ResponseWriter, r *http.Request, limit *int, cursor *string, want func(*mesh.Session) bool) {
+	part, err := pageOf(limit, cursor)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	snap, at := s.ledger.World().Snapshot, s.ledger.Now()
+	lister[*mesh.Session, mesh.SessionID]{
+		name: "sessions", id: func(v *mesh.Session) mesh.SessionID { return v.ID },
+		encode: func(v *mesh.Session) []byte {
+			newest := *v
+			newest.LastUse = s.observations.LastSessionUse(v)
+			return encoded(sessionShape(snap, &newest, session(r)))
+		},
+	}.reply(w, snap, part, where(snap.Sessions.All(), func(v *mesh.Session) bool { return !v.Expiry.Reached(at) && want(v) }))
+}
+
+// RevokeSession implements DELETE /api/v1/session/{id}.
+func (s *sessions) RevokeSession(w http.ResponseWriter, r *http.Request, id string) {
+	s.done(w, r, s.control.Revoke(r.Context(), actor(r), sessionID(id), 0))
+}
+
+// RevokeMySession implements DELETE /api/v1/my/session/{id}.
+func (s *sessions) RevokeMySession(w http.ResponseWriter, r *http.Request, id string) {
+	a, of := actor(r), sessionID(id)
+	if id == currentSession {
+		of = session(r)
+	}
+	if a.User == 0 {
+		of = 0 // an API key has no sessions
+	}
+	s.done(w, r, s.control.Revoke(r.Context(), a, of, a.User))
+}
+
+// sessionID returns the id in a path, or zero, which no session has.
+func sessionID(text string) mesh.SessionID {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return mesh.SessionID(id)
+}

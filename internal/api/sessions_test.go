@@ -1,0 +1,157 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// signedIn adds the n-th person, if there is none, with a session. It returns the header with
+// its token.
+func (s *service) signedIn(n int) (*mesh.Session, string) {
+	s.t.Helper()
+	id := fmt.Sprintf("https://id.example.com/person%d", n)
+	user, err := ensurePerson(s, id, fmt.Sprintf("person%d", n))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	v, token, err := s.control.Sessions.Create(s.t.Context(), mesh.Actor{Kind: mesh.ActorUser, ID: id}, control.NewSession{User: user, Client: mesh.SessionCLI, Description: "laptop"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return v, "Authorization: Bearer " + token
+}
+
+func ensurePerson(s *service, id, name string) (user mesh.UserID, err error) {
+	_, err = s.ledger.Commit(s.t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		if u, ok := w.Users.ByProviderID(mesh.ProviderOIDC, id); ok {
+			user = u.ID
+			return nil, nil
+		}
+		user = w.Counters.User + 1
+		return []mesh.Event{mesh.UserPut{User: &mesh.User{ID: user, Name: name, Provider: mesh.ProviderOIDC, ProviderID: id, CreatedAt: now}}}, nil
+	})
+	return user, err
+}
+
+func TestASessionIsThePersonWhoSignedIn(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		v, token := s.signedIn(1)
+		own := s.call("GET", "/api/v1/my/session", nil, token).ok()["sessions"].([]any)
+		if len(own) != 1 {
+			t.Fatalf("%v", own)
+		}
+		got := own[0].(object)
+		want := object{
+			"id": v.ID.String(), "prefix": identity.Mask(identity.KindSession, v.Prefix), "user": got["user"], "client": "cli", "description": "laptop", "current": true,
+			"expiration": got["expiration"], "createdAt": got["createdAt"], "lastSeen": got["lastSeen"], "lastUsedFrom": "127.0.0.1",
+		}
+		if diff := cmp.Diff(want, got); diff != "" || got["lastSeen"] == nil || got["user"].(object)["name"] != "person1" {
+			t.Errorf("session (-want +got):\n%s", diff)
+		}
+		if lasts := moment(t, got["expiration"]).Sub(moment(t, got["createdAt"])); lasts != control.SessionLifetime {
+			t.Errorf("lasts %v", lasts)
+		}
+		s.call("DELETE", "/api/v1/my/session/current", nil, token, "X-Request-Id: r7").ok()
+		rows := s.audit()
+		last := rows[len(rows)-1]
+		actor := mesh.Actor{Kind: mesh.ActorUser, ID: "https://id.example.com/person1", Name: "person1", Addr: "127.0.0.1", RequestID: "r7"}
+		if diff := cmp.Diff(actor, last.Actor); diff != "" || last.Kind != "session" || last.Verb != "deleted" {
+			t.Errorf("%s %s by (-want +got):\n%s", last.Verb, last.Kind, diff)
+		}
+		for _, row := range rows {
+			if strings.Contains(string(row.Before)+string(row.After), token[len(token)-20:]) {
+				t.Error("the audit log contains a token")
+			}
+		}
+	})
+}
+
+func TestSessionsAfterSignOut(t *testing.T) {
+	s := sqlite(t).listen()
+	_, token := s.signedIn(1)
+	_, other := s.signedIn(1)
+	s.call("GET", "/api/v1/my/session", nil, token).ok()
+	s.call("DELETE", "/api/v1/my/session/current", nil, token).ok()
+	s.call("GET", "/api/v1/my/session", nil, token).fails(401, "Unauthorized", "Authentication failed: invalid API key", "")
+	s.call("GET", "/api/v1/my/session", nil, other).ok()
+	s.call("DELETE", "/api/v1/user/1", nil).ok()
+	s.call("GET", "/api/v1/my/session", nil, other).fails(401, "Unauthorized", "Authentication failed: invalid API key", "")
+	if n := s.ledger.World().Sessions.Len(); n != 0 {
+		t.Errorf("%d sessions outlive their user", n)
+	}
+}
+
+func TestNobodyRevokesSomebodyElsesSession(t *testing.T) {
+	s := sqlite(t).listen()
+	mine, token := s.signedIn(1)
+	theirs, other := s.signedIn(2)
+	const unknown = "unknown session: it may have expired or been revoked"
+	for _, by := range []string{other, "Authorization: Bearer " + s.key} {
+		s.call("DELETE", "/api/v1/my/session/"+mine.ID.String(), nil, by).fails(404, "Not Found", unknown, "")
+	}
+	s.call("DELETE", "/api/v1/my/session/current", nil).fails(404, "Not Found", unknown, "")
+	s.call("DELETE", "/api/v1/my/session/0", nil, token).fails(404, "Not Found", unknown, "")
+	if got := s.call("GET", "/api/v1/my/session", nil).ok()["sessions"].([]any); len(got) != 0 {
+		t.Errorf("an API key has sessions: %v", got)
+	}
+	if got := s.call("GET", "/api/v1/session", nil).ok()["sessions"].([]any); len(got) != 2 || got[0].(object)["current"] != false {
+		t.Errorf("an administrator sees %v", got)
+	}
+	if got := s.call("GET", "/api/v1/session?user=person2", nil).ok()["sessions"].([]any); len(got) != 1 || got[0].(object)["id"] != theirs.ID.String() {
+		t.Errorf("of one user: %v", got)
+	}
+	s.call("DELETE", "/api/v1/session/"+mine.ID.String(), nil).ok()
+	s.call("GET", "/api/v1/my/session", nil, token).fails(401, "Unauthorized", "Authentication failed: invalid API key", "")
+}
+
+// A member is refused everything that needs a role.
+func TestASessionOfAMemberOpensNothingElse(t *testing.T) {
+	s := sqlite(t).listen()
+	_, token := s.signedIn(1)
+	for name, op := range readDocument(t).operations() {
+		if role := op["x-role"]; role == "any" || role == "public" {
+			continue
+		}
+		if a := s.unreadable(name, token); a.status != http.StatusForbidden {
+			t.Errorf("%s: %d\n%s", name, a.status, a.body)
+		}
+	}
+}
+
+func TestASessionExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sqlite(t, config{control: func(c *control.Config) { c.SessionExpiry = time.Hour }})
+		_, token := s.signedIn(1)
+		s.direct(s.handler, "GET", "/api/v1/my/session", nil, token).ok()
+		time.Sleep(time.Hour) //nolint:forbidigo // the bubble's clock
+		if a := s.direct(s.handler, "GET", "/api/v1/my/session", nil, token); a.status != http.StatusUnauthorized {
+			t.Errorf("%d: %s", a.status, a.body)
+		}
+	})
+}
+
+func TestANewSessionEndsTheOldestOfTooMany(t *testing.T) {
+	s := sqlite(t)
+	_, first := s.signedIn(1)
+	for range 50 {
+		s.signedIn(1)
+	}
+	s.signedIn(2)
+	if n := s.ledger.World().Sessions.Len(); n != 51 {
+		t.Errorf("%d sessions", n)
+	}
+	if a := s.call("GET", "/api/v1/my/session", nil, first); a.status != http.StatusUnauthorized {
+		t.Errorf("%d: %s", a.status, a.body)
+	}
+}
