@@ -867,6 +867,39 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/node/{nodeId}/approval": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Approve a node, or withdraw its approval
+         * @description A node that waits for approval has no peers, no device can see it, and its routes are not used. Once it is
+         *     approved, its device gets access without another login. Unknown fields in the body are rejected.
+         */
+        put: operations["setNodeApproval"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node/{nodeId}/routes": {
         parameters: {
             query?: never;
@@ -1042,7 +1075,8 @@ export interface paths {
          *     `expire` and `delete` work as for a single node. `expire` also accepts `expiry` and `disableExpiry`, which
          *     reactivate expired nodes. `setTags` replaces the tags of each node; `addTags` and `removeTags` change them. A
          *     node that receives its first tag no longer belongs to its user. You cannot remove the last tag of a node.
-         *     `approveRoutes` enables all routes that a node advertises.
+         *     `approveRoutes` enables all routes that a node advertises. `approve` and `withdrawApproval` work as for a single
+         *     node.
          *
          *     Unknown fields in the body are rejected.
          */
@@ -2572,6 +2606,8 @@ export interface components {
              *     offline for a while.
              */
             ephemeral: boolean;
+            /** @description Whether nodes that join with this key need no approval. */
+            preApproved: boolean;
             /** @description Whether at least one node has joined with this key. */
             used: boolean;
             /**
@@ -2627,6 +2663,12 @@ export interface components {
             reusable: boolean;
             /** @default false */
             ephemeral: boolean;
+            /**
+             * @description Whether nodes that join with this key need no approval. Only callers who may approve nodes can create such
+             *     a key.
+             * @default false
+             */
+            preApproved: boolean;
             /**
              * Format: date-time
              * @description When the key expires. If absent or null, it expires after one hour. Times in the past are rejected.
@@ -2932,6 +2974,11 @@ export interface components {
             expiry: string | null;
             /** @description Whether the expiry has passed. */
             expired: boolean;
+            /**
+             * @description Whether the node waits for approval. Until then it has no peers, no device can see it, and its routes are
+             *     not used.
+             */
+            needsApproval: boolean;
             /** @description Whether the node is deleted after it has been offline for a while. */
             ephemeral: boolean;
             /** @description The pre-auth key that the node joined with. Null if it joined another way or the key has been deleted. */
@@ -4948,7 +4995,7 @@ export interface components {
              * @example addTags
              * @enum {string}
              */
-            action: "expire" | "delete" | "addTags" | "removeTags" | "setTags" | "approveRoutes";
+            action: "expire" | "delete" | "addTags" | "removeTags" | "setTags" | "approveRoutes" | "approve" | "withdrawApproval";
             /**
              * @description For `addTags`, `removeTags` and `setTags`.
              * @example [
@@ -6399,6 +6446,11 @@ export interface operations {
                  */
                 online?: boolean;
                 /**
+                 * @description If true, return only nodes that wait for approval. If false, return only nodes that do not.
+                 * @example true
+                 */
+                needsApproval?: boolean;
+                /**
                  * @description Return only nodes with a route to exactly this network, whether enabled or not.
                  * @example 192.168.7.0/24
                  */
@@ -6847,6 +6899,57 @@ export interface operations {
                      * @example Replace the disk in March.
                      */
                     text: string | null;
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["OneNode"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["Stale"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    setNodeApproval: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description The `ETag` that the object must currently have, or `*` for any.
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description Node ID, DNS name or address. A number is always treated as an ID.
+                 * @example 1
+                 */
+                nodeId: components["parameters"]["NodeRef"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * @description If false, the node loses access until it is approved again.
+                     * @default true
+                     * @example true
+                     */
+                    approved?: boolean;
                 };
             };
         };

@@ -383,7 +383,8 @@ type ClientInterface interface {
 	// `expire` and `delete` work as for a single node. `expire` also accepts `expiry` and `disableExpiry`, which
 	// reactivate expired nodes. `setTags` replaces the tags of each node; `addTags` and `removeTags` change them. A
 	// node that receives its first tag no longer belongs to its user. You cannot remove the last tag of a node.
-	// `approveRoutes` enables all routes that a node advertises.
+	// `approveRoutes` enables all routes that a node advertises. `approve` and `withdrawApproval` work as for a single
+	// node.
 	//
 	// Unknown fields in the body are rejected.
 	//
@@ -400,7 +401,8 @@ type ClientInterface interface {
 	// `expire` and `delete` work as for a single node. `expire` also accepts `expiry` and `disableExpiry`, which
 	// reactivate expired nodes. `setTags` replaces the tags of each node; `addTags` and `removeTags` change them. A
 	// node that receives its first tag no longer belongs to its user. You cannot remove the last tag of a node.
-	// `approveRoutes` enables all routes that a node advertises.
+	// `approveRoutes` enables all routes that a node advertises. `approve` and `withdrawApproval` work as for a single
+	// node.
 	//
 	// Unknown fields in the body are rejected.
 	//
@@ -485,6 +487,26 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
 	SetNodeAddresses(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetNodeApprovalWithBody Approve a node, or withdraw its approval
+	//
+	// A node that waits for approval has no peers, no device can see it, and its routes are not used. Once it is
+	// approved, its device gets access without another login. Unknown fields in the body are rejected.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /api/v1/node/{nodeId}/approval (the `SetNodeApproval` operationId).
+	SetNodeApprovalWithBody(ctx context.Context, nodeID NodeRef, params *SetNodeApprovalParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetNodeApproval Approve a node, or withdraw its approval
+	//
+	// A node that waits for approval has no peers, no device can see it, and its routes are not used. Once it is
+	// approved, its device gets access without another login. Unknown fields in the body are rejected.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /api/v1/node/{nodeId}/approval (the `SetNodeApproval` operationId).
+	SetNodeApproval(ctx context.Context, nodeID NodeRef, params *SetNodeApprovalParams, body SetNodeApprovalJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ApproveRoutesWithBody Set the enabled routes of a node
 	//
@@ -1964,7 +1986,8 @@ func (c *Client) BackfillNodeIPs(ctx context.Context, params *BackfillNodeIPsPar
 // `expire` and `delete` work as for a single node. `expire` also accepts `expiry` and `disableExpiry`, which
 // reactivate expired nodes. `setTags` replaces the tags of each node; `addTags` and `removeTags` change them. A
 // node that receives its first tag no longer belongs to its user. You cannot remove the last tag of a node.
-// `approveRoutes` enables all routes that a node advertises.
+// `approveRoutes` enables all routes that a node advertises. `approve` and `withdrawApproval` work as for a single
+// node.
 //
 // Unknown fields in the body are rejected.
 //
@@ -1991,7 +2014,8 @@ func (c *Client) ChangeNodesWithBody(ctx context.Context, contentType string, bo
 // `expire` and `delete` work as for a single node. `expire` also accepts `expiry` and `disableExpiry`, which
 // reactivate expired nodes. `setTags` replaces the tags of each node; `addTags` and `removeTags` change them. A
 // node that receives its first tag no longer belongs to its user. You cannot remove the last tag of a node.
-// `approveRoutes` enables all routes that a node advertises.
+// `approveRoutes` enables all routes that a node advertises. `approve` and `withdrawApproval` work as for a single
+// node.
 //
 // Unknown fields in the body are rejected.
 //
@@ -2157,6 +2181,46 @@ func (c *Client) SetNodeAddressesWithBody(ctx context.Context, nodeID NodeRef, p
 // Corresponds with PUT /api/v1/node/{nodeId}/addresses (the `SetNodeAddresses` operationId).
 func (c *Client) SetNodeAddresses(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewSetNodeAddressesRequest(c.Server, nodeID, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetNodeApprovalWithBody Approve a node, or withdraw its approval
+//
+// A node that waits for approval has no peers, no device can see it, and its routes are not used. Once it is
+// approved, its device gets access without another login. Unknown fields in the body are rejected.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /api/v1/node/{nodeId}/approval (the `SetNodeApproval` operationId).
+func (c *Client) SetNodeApprovalWithBody(ctx context.Context, nodeID NodeRef, params *SetNodeApprovalParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetNodeApprovalRequestWithBody(c.Server, nodeID, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetNodeApproval Approve a node, or withdraw its approval
+//
+// A node that waits for approval has no peers, no device can see it, and its routes are not used. Once it is
+// approved, its device gets access without another login. Unknown fields in the body are rejected.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /api/v1/node/{nodeId}/approval (the `SetNodeApproval` operationId).
+func (c *Client) SetNodeApproval(ctx context.Context, nodeID NodeRef, params *SetNodeApprovalParams, body SetNodeApprovalJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetNodeApprovalRequest(c.Server, nodeID, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4933,6 +4997,18 @@ func NewListNodesRequest(server string, params *ListNodesParams) (*http.Request,
 
 		}
 
+		if params.NeedsApproval != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "needsApproval", *params.NeedsApproval, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Route != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "route", *params.Route, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
@@ -5355,6 +5431,68 @@ func NewSetNodeAddressesRequestWithBody(server string, nodeID NodeRef, params *S
 	}
 
 	operationPath := fmt.Sprintf("/api/v1/node/%s/addresses", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewSetNodeApprovalRequest calls the generic SetNodeApproval builder with application/json body
+func NewSetNodeApprovalRequest(server string, nodeID NodeRef, params *SetNodeApprovalParams, body SetNodeApprovalJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetNodeApprovalRequestWithBody(server, nodeID, params, "application/json", bodyReader)
+}
+
+// NewSetNodeApprovalRequestWithBody constructs an http.Request for the SetNodeApproval method, with any body, and a specified content type
+func NewSetNodeApprovalRequestWithBody(server string, nodeID NodeRef, params *SetNodeApprovalParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "nodeId", nodeID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/node/%s/approval", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -8859,6 +8997,11 @@ func (c *ClientWithResponses) ShowNodeWithResponse(ctx context.Context, nodeID N
 // SetNodeAddressesWithResponse calls [Client.SetNodeAddresses] and reads the answer.
 func (c *ClientWithResponses) SetNodeAddressesWithResponse(ctx context.Context, nodeID NodeRef, params *SetNodeAddressesParams, body SetNodeAddressesJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[OneNode], error) {
 	return Parse[OneNode](c.SetNodeAddresses(ctx, nodeID, params, body, reqEditors...))
+}
+
+// SetNodeApprovalWithResponse calls [Client.SetNodeApproval] and reads the answer.
+func (c *ClientWithResponses) SetNodeApprovalWithResponse(ctx context.Context, nodeID NodeRef, params *SetNodeApprovalParams, body SetNodeApprovalJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[OneNode], error) {
+	return Parse[OneNode](c.SetNodeApproval(ctx, nodeID, params, body, reqEditors...))
 }
 
 // ApproveRoutesWithResponse calls [Client.ApproveRoutes] and reads the answer.

@@ -87,18 +87,22 @@ func (e HealthCheckStatus) Valid() bool {
 
 // Defines values for NodesChangeAction.
 const (
-	NodesChangeActionAddTags       NodesChangeAction = "addTags"
-	NodesChangeActionApproveRoutes NodesChangeAction = "approveRoutes"
-	NodesChangeActionDelete        NodesChangeAction = "delete"
-	NodesChangeActionExpire        NodesChangeAction = "expire"
-	NodesChangeActionRemoveTags    NodesChangeAction = "removeTags"
-	NodesChangeActionSetTags       NodesChangeAction = "setTags"
+	NodesChangeActionAddTags          NodesChangeAction = "addTags"
+	NodesChangeActionApprove          NodesChangeAction = "approve"
+	NodesChangeActionApproveRoutes    NodesChangeAction = "approveRoutes"
+	NodesChangeActionDelete           NodesChangeAction = "delete"
+	NodesChangeActionExpire           NodesChangeAction = "expire"
+	NodesChangeActionRemoveTags       NodesChangeAction = "removeTags"
+	NodesChangeActionSetTags          NodesChangeAction = "setTags"
+	NodesChangeActionWithdrawApproval NodesChangeAction = "withdrawApproval"
 )
 
 // Valid indicates whether the value is a known member of the NodesChangeAction enum.
 func (e NodesChangeAction) Valid() bool {
 	switch e {
 	case NodesChangeActionAddTags:
+		return true
+	case NodesChangeActionApprove:
 		return true
 	case NodesChangeActionApproveRoutes:
 		return true
@@ -109,6 +113,8 @@ func (e NodesChangeAction) Valid() bool {
 	case NodesChangeActionRemoveTags:
 		return true
 	case NodesChangeActionSetTags:
+		return true
+	case NodesChangeActionWithdrawApproval:
 		return true
 	default:
 		return false
@@ -1269,6 +1275,10 @@ type Node struct {
 	// Example: Alices-Laptop
 	Name string `json:"name"`
 
+	// NeedsApproval Whether the node waits for approval. Until then it has no peers, no device can see it, and its routes are
+	// not used.
+	NeedsApproval bool `json:"needsApproval"`
+
 	// NodeKey Example: nodekey:0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0
 	NodeKey string `json:"nodeKey"`
 
@@ -2240,6 +2250,9 @@ type PreAuthKey struct {
 	// Example: 198.51.100.7
 	LastUsedFrom string `json:"lastUsedFrom"`
 
+	// PreApproved Whether nodes that join with this key need no approval.
+	PreApproved bool `json:"preApproved"`
+
 	// Reusable Whether several nodes can join with this key.
 	Reusable bool `json:"reusable"`
 
@@ -2273,7 +2286,11 @@ type PreAuthKeyCreation struct {
 	//
 	// Example: 2026-03-01T10:30:00Z
 	Expiration *time.Time `json:"expiration,omitempty"`
-	Reusable   *bool      `json:"reusable,omitempty"`
+
+	// PreApproved Whether nodes that join with this key need no approval. Only callers who may approve nodes can create such
+	// a key.
+	PreApproved *bool `json:"preApproved,omitempty"`
+	Reusable    *bool `json:"reusable,omitempty"`
 
 	// User Owner of the nodes, given by name or ID. Optional if there are tags.
 	//
@@ -3363,6 +3380,9 @@ type ListNodesParams struct {
 	// Online If true, return only nodes that are online. If false, return only nodes that are offline.
 	Online *bool `form:"online,omitempty" json:"online,omitempty"`
 
+	// NeedsApproval If true, return only nodes that wait for approval. If false, return only nodes that do not.
+	NeedsApproval *bool `form:"needsApproval,omitempty" json:"needsApproval,omitempty"`
+
 	// Route Return only nodes with a route to exactly this network, whether enabled or not.
 	Route *string `form:"route,omitempty" json:"route,omitempty"`
 
@@ -3408,6 +3428,20 @@ type DeleteNodeParams struct {
 
 // SetNodeAddressesParams defines parameters for SetNodeAddresses.
 type SetNodeAddressesParams struct {
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// SetNodeApprovalJSONBody defines parameters for SetNodeApproval.
+type SetNodeApprovalJSONBody struct {
+	// Approved If false, the node loses access until it is approved again.
+	//
+	// Example: true
+	Approved *bool `json:"approved,omitempty"`
+}
+
+// SetNodeApprovalParams defines parameters for SetNodeApproval.
+type SetNodeApprovalParams struct {
 	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
@@ -3748,6 +3782,9 @@ type RegisterNodeJSONRequestBody = NodeRegistration
 
 // SetNodeAddressesJSONRequestBody defines body for SetNodeAddresses for application/json ContentType.
 type SetNodeAddressesJSONRequestBody = NodeAddressesChange
+
+// SetNodeApprovalJSONRequestBody defines body for SetNodeApproval for application/json ContentType.
+type SetNodeApprovalJSONRequestBody SetNodeApprovalJSONBody
 
 // ApproveRoutesJSONRequestBody defines body for ApproveRoutes for application/json ContentType.
 type ApproveRoutesJSONRequestBody = NodeRoutesChange

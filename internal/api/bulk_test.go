@@ -165,7 +165,7 @@ func TestBulkCallThatIsWrongChangesNothing(t *testing.T) {
 		{"node", "expire", nil, nil, "ids must list 1 to 1000 objects", "ids"},
 		{"node", "expire", long, nil, "ids must have at most 1000 elements", "ids"},
 		{"node", "expire", []string{"1", "web"}, nil, `invalid id "web"`, "ids[1]"},
-		{"node", "explode", []string{"1"}, nil, "action must be expire, delete, addTags, removeTags, setTags or approveRoutes", "action"},
+		{"node", "explode", []string{"1"}, nil, "action must be expire, delete, addTags, removeTags, setTags, approveRoutes, approve or withdrawApproval", "action"},
 		{"node", "", []string{"1"}, nil, "action is required", "action"},
 		{"node", "addTags", []string{"1"}, nil, "specify at least one tag", "tags"},
 		{"node", "delete", []string{"1"}, []string{"tag:a"}, "tags are valid only with the actions addTags, removeTags and setTags", "tags"},

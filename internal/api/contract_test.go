@@ -160,6 +160,9 @@ func examples(doc document) map[string]func(f fixture) *answer {
 		"PUT /api/v1/node/{nodeId}/note": func(f fixture) *answer {
 			return f.call("PUT", "/api/v1/node/"+f.node+"/note", object{"text": "rack 7"})
 		},
+		"PUT /api/v1/node/{nodeId}/approval": func(f fixture) *answer {
+			return f.call("PUT", "/api/v1/node/"+f.node+"/approval", object{"approved": false})
+		},
 		"PUT /api/v1/node/{nodeId}/addresses": func(f fixture) *answer {
 			return f.call("PUT", "/api/v1/node/"+f.node+"/addresses", object{"ipv4": "100.64.7.1"})
 		},

@@ -23,7 +23,7 @@ func bodies() []any {
 
 func TestSnakeCaseOfEveryMember(t *testing.T) {
 	want := map[string]string{
-		"displayName": "display_name", "pictureUrl": "picture_url", "aclTags": "acl_tags", "preAuthKey": "pre_auth_key", "machineKey": "machine_key",
+		"displayName": "display_name", "preApproved": "pre_approved", "pictureUrl": "picture_url", "aclTags": "acl_tags", "preAuthKey": "pre_auth_key", "machineKey": "machine_key",
 		"nodeKey": "node_key", "clientVersion": "client_version", "routableIPs": "routable_ips", "magicDNS": "magic_dns", "searchDomains": "search_domains", "extraRecords": "extra_records",
 	}
 	for _, body := range bodies() {

@@ -31,6 +31,7 @@ var nodeWrites = []write{
 	{"POST", "/expire", nil},
 	{"PUT", "/addresses", object{"ipv4": "100.64.7.1"}},
 	{"PUT", "/note", object{"text": "rack 7"}},
+	{"PUT", "/approval", object{"approved": false}},
 	{"POST", "/approve_routes", object{"routes": []string{"10.1.0.0/16"}}},
 	{"POST", "/user?user=bob", nil},
 	{"POST", "/tags", object{"tags": []string{"tag:web"}}},

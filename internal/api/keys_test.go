@@ -40,7 +40,7 @@ func TestPreAuthKeyIsShownOnceAndMaskedAfter(t *testing.T) {
 	}).ok()["preAuthKey"].(object)
 	text := made["key"].(string)
 	want := object{
-		"id": "1", "key": text, "user": made["user"], "description": "web servers", "reusable": true, "ephemeral": true, "used": false, "expired": false,
+		"id": "1", "key": text, "user": made["user"], "description": "web servers", "reusable": true, "ephemeral": true, "preApproved": false, "used": false, "expired": false,
 		"uses": 0.0, "lastUsed": nil, "lastUsedFrom": "", "expiration": until.Format(time.RFC3339Nano), "createdAt": made["createdAt"], "aclTags": []any{"tag:db", "tag:web"},
 	}
 	if diff := cmp.Diff(want, made); diff != "" || made["user"].(object)["name"] != "alice" {

@@ -57,7 +57,7 @@ func TestMachineIsEnrolledAsAsked(t *testing.T) {
 	want := object{
 		"id": "1", "machineKey": machineKey(1), "nodeKey": nodeKey(1), "discoKey": "", "ipAddresses": []any{"100.64.0.1", "fd7a:115c:a1e0::1"},
 		"name": "Alice's Läptop", "hostname": "Alice's Läptop", "givenName": "alices-lptop", "user": keyShape["user"], "createdBy": nil,
-		"os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "online": false, "lastSeen": got["createdAt"], "expiry": nil, "expired": false, "ephemeral": false,
+		"os": "linux", "arch": "arm64", "clientVersion": "1.92.3", "online": false, "lastSeen": got["createdAt"], "expiry": nil, "expired": false, "needsApproval": false, "ephemeral": false,
 		"preAuthKey": keyShape, "registerMethod": "REGISTER_METHOD_AUTH_KEY", "createdAt": got["createdAt"], "updatedAt": got["createdAt"],
 		"approvedRoutes": []any{}, "availableRoutes": []any{"10.0.0.0/8", "192.168.7.0/24"}, "subnetRoutes": []any{}, "routePreferences": object{},
 		"tags": []any{}, "forcedTags": []any{}, "validTags": []any{}, "invalidTags": []any{},

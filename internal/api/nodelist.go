@@ -51,13 +51,14 @@ type nodeFilter struct {
 	owner   mesh.UserID
 	tag, os string
 	online  *bool
+	waiting *bool
 	route   netip.Prefix
 	key     *mesh.PreAuthKey
 	text    string // in lower case
 }
 
 func (s *nodeList) filterNodes(r *http.Request, p openapi.ListNodesParams) (f nodeFilter, err error) {
-	f = nodeFilter{tag: or(p.Tag), os: or(p.OS), online: p.Online, text: strings.ToLower(or(p.Search))}
+	f = nodeFilter{tag: or(p.Tag), os: or(p.OS), online: p.Online, waiting: p.NeedsApproval, text: strings.ToLower(or(p.Search))}
 	if f.tag != "" {
 		if err := lang.CheckTag(f.tag); err != nil {
 			return f, &badRequest{"tag", err.Error()}
@@ -81,7 +82,7 @@ func (f *nodeFilter) wants(n *mesh.Node) bool {
 	return (f.owner == 0 || n.Owner == f.owner) && (f.key == nil || n.PreAuthKey == f.key.ID) &&
 		(f.tag == "" || slices.Contains(n.Tags, f.tag)) &&
 		(f.os == "" || strings.EqualFold(n.OS, f.os)) &&
-		matches(f.online, n.Presence.Online) &&
+		matches(f.online, n.Presence.Online) && matches(f.waiting, n.NeedsApproval) &&
 		(!f.route.IsValid() || slices.ContainsFunc(n.AllRoutes, func(r mesh.Route) bool { return r.Prefix == f.route })) &&
 		(f.text == "" || f.found(n))
 }

@@ -166,6 +166,18 @@ func (s *nodes) SetNodeNote(w http.ResponseWriter, r *http.Request, nodeID strin
 	s.replyNode(w, r, n, err)
 }
 
+// SetNodeApproval implements PUT /api/v1/node/{nodeId}/approval.
+func (s *nodes) SetNodeApproval(w http.ResponseWriter, r *http.Request, nodeID string, p openapi.SetNodeApprovalParams) {
+	var in openapi.SetNodeApprovalJSONBody
+	var n *mesh.Node
+	err := decodeKnown(w, r, &in)
+	if err == nil {
+		approved := in.Approved == nil || *in.Approved
+		n, err = s.control.SetApproval(r.Context(), actor(r), nodeID, approved, ifRevision(p.IfMatch))
+	}
+	s.replyNode(w, r, n, err)
+}
+
 func address(path, text string) (netip.Addr, error) {
 	if text == "" {
 		return netip.Addr{}, nil

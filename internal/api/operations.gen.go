@@ -38,6 +38,7 @@ func (s *handlers) operations() map[string]operation {
 		"POST /api/v1/node/{nodeId}/user":                               {role: "operator", scope: "nodes", conditional: true, replay: s.replayNode},
 		"PUT /api/v1/node/{nodeId}/addresses":                           {role: "operator", scope: "nodes", conditional: true, replay: s.replayNode},
 		"PUT /api/v1/node/{nodeId}/note":                                {role: "operator", scope: "nodes", conditional: true, replay: s.replayNode},
+		"PUT /api/v1/node/{nodeId}/approval":                            {role: "operator", scope: "nodes", conditional: true, replay: s.replayNode},
 		"GET /api/v1/node/{nodeId}/routes":                              {role: "read", scope: "routes"},
 		"POST /api/v1/node/{nodeId}/approve_routes":                     {role: "operator", scope: "routes", conditional: true, replay: s.replayNode},
 		"GET /api/v1/node/{nodeId}/presence":                            {role: "read", scope: "history"},

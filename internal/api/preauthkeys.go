@@ -60,8 +60,11 @@ func (s *preAuthKeys) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
+	if or(in.PreApproved) && !s.opens(w, r, operates(mesh.NounNodes)) {
+		return
+	}
 	k, text, err := s.control.Create(r.Context(), actor(r), control.NewPreAuthKey{
-		User: unlessZero(or(in.User)), Description: or(in.Description), Reusable: or(in.Reusable), Ephemeral: or(in.Ephemeral), Tags: in.ACLTags,
+		User: unlessZero(or(in.User)), Description: or(in.Description), Reusable: or(in.Reusable), Ephemeral: or(in.Ephemeral), PreApproved: or(in.PreApproved), Tags: in.ACLTags,
 		Expiration: or(in.Expiration),
 	})
 	if err != nil {

@@ -74,7 +74,7 @@ func (v preAuthKeyView) shape() *openapi.PreAuthKey {
 	}
 	return &openapi.PreAuthKey{
 		ID: k.ID.String(), Key: identity.Mask(identity.KindPreAuth, k.Prefix), User: v.user.shape(), Description: k.Description, Reusable: k.Reusable,
-		Ephemeral: k.Ephemeral, Used: k.Used,
+		Ephemeral: k.Ephemeral, PreApproved: k.PreApproved, Used: k.Used,
 		Expired: v.expired, Expiration: k.Expiry.Time(), CreatedAt: k.CreatedAt.Time(), ACLTags: list(k.Tags),
 		Uses: k.LastUse.Count, LastUsed: moment(k.LastUse.At), LastUsedFrom: k.LastUse.From,
 	}
@@ -86,7 +86,7 @@ func (v nodeView) shape() openapi.Node {
 	shape := openapi.Node{
 		ID: n.ID.String(), MachineKey: n.MachineKey.String(), NodeKey: n.NodeKey.String(), DiscoKey: discoKey(n),
 		IPAddresses: texts(n.Addrs()), Name: n.Hostname, Hostname: n.Hostname, GivenName: n.Name, User: v.owner.shape(),
-		CreatedBy: v.createdBy.shape(), PreAuthKey: v.key.shape(), LastSeen: n.Seen().Time(), Expiry: moment(n.Expiry), Expired: v.expired, Ephemeral: n.Ephemeral,
+		CreatedBy: v.createdBy.shape(), PreAuthKey: v.key.shape(), LastSeen: n.Seen().Time(), Expiry: moment(n.Expiry), Expired: v.expired, NeedsApproval: n.NeedsApproval, Ephemeral: n.Ephemeral,
 		CreatedAt: n.CreatedAt.Time(), UpdatedAt: n.UpdatedAt.Time(), RegisterMethod: registerMethod(n.Method), Online: n.Presence.Online,
 		OS: n.OS, Arch: n.Arch, ClientVersion: n.ClientVersion,
 		Tags: tags, ForcedTags: tags, ValidTags: tags, InvalidTags: []string{},

@@ -165,10 +165,11 @@ type Policy struct {
 	Path string // set when Mode is file
 }
 
-// Node holds the lifetimes of nodes.
+// Node holds the lifetimes of nodes, and whether new ones need approval.
 type Node struct {
-	Expiry    time.Duration // 0 means never
-	Ephemeral Ephemeral
+	Expiry           time.Duration // 0 means never
+	ApprovalRequired bool
+	Ephemeral        Ephemeral
 }
 
 // Ephemeral nodes are deleted after they have been offline for too long.

@@ -141,6 +141,10 @@ func nodeKeys(c *Config) []key {
 			"Time after which a node expires and must sign in again; `0` means never.",
 		},
 		{
+			"node.approval_required", boolean(&c.Node.ApprovalRequired), "false", shared,
+			"Whether a new node must wait until an administrator approves it. Nodes that join with a pre-approved key, or that an administrator approved with `fairlead auth approve`, do not wait. Nodes that already wait continue to wait if you set this to `false`.",
+		},
+		{
 			"limits.nodes_per_user", whole(&c.Limits.NodesPerUser, 0, 1_000_000), "0", shared,
 			"Maximum number of nodes per user, including ephemeral and expired ones; `0` means no limit. Tagged nodes do not count, because they belong to no user.",
 		},

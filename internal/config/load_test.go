@@ -192,7 +192,7 @@ oidc:
   providers:
     - {issuer: "http://127.0.0.1:5556/dex", client_id: other, client_secret: s, pkce: {enabled: true, method: S256}}
 policy: {mode: file, path: /acl.json}
-node: {expiry: 180d, ephemeral: {inactivity_timeout: 1h}}
+node: {expiry: 180d, approval_required: true, ephemeral: {inactivity_timeout: 1h}}
 history: {retention: 2y}
 webhooks: {allow_local: true}
 limits: {connections: 3000, connections_per_network: 300, nodes_per_user: 5, nodes_per_key: 50}
@@ -246,7 +246,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 			}},
 		},
 		Policy:   Policy{Mode: "file", Path: "/acl.json"},
-		Node:     Node{Expiry: 180 * 24 * time.Hour, Ephemeral: Ephemeral{InactivityTimeout: time.Hour}},
+		Node:     Node{Expiry: 180 * 24 * time.Hour, ApprovalRequired: true, Ephemeral: Ephemeral{InactivityTimeout: time.Hour}},
 		History:  History{Retention: 2 * 365 * 24 * time.Hour},
 		Webhooks: Webhooks{AllowLocal: true},
 		Log:      Log{Level: LevelTrace, Format: "json"},

@@ -149,6 +149,8 @@ const (
 	BulkRemoveTags    = "removeTags"
 	BulkSetTags       = "setTags"
 	BulkApproveRoutes = "approveRoutes"
+	BulkApprove       = "approve"
+	BulkWithdraw      = "withdrawApproval"
 )
 
 // NodesChange is a change to many nodes. Tags is used by the actions that change tags,
@@ -172,13 +174,13 @@ func (c *NodesChange) check() (err error) {
 			err = refuse(Invalid, "tags", "specify at least one tag")
 		}
 		return err
-	case BulkExpire, BulkDelete, BulkApproveRoutes:
+	case BulkExpire, BulkDelete, BulkApproveRoutes, BulkApprove, BulkWithdraw:
 		if len(c.Tags) > 0 {
 			return refuse(Invalid, "tags", "tags are valid only with the actions addTags, removeTags and setTags")
 		}
 		return nil
 	}
-	return refuse(Invalid, "action", "action must be expire, delete, addTags, removeTags, setTags or approveRoutes")
+	return refuse(Invalid, "action", "action must be expire, delete, addTags, removeTags, setTags, approveRoutes, approve or withdrawApproval")
 }
 
 // ChangeMany applies the same change to many nodes.
@@ -217,6 +219,9 @@ func (c *NodesChange) decide(w *policy.World, now mesh.Time, before *mesh.Node, 
 		return []mesh.Event{mesh.NodeGone{ID: n.ID}}, nil
 	case BulkExpire:
 		changed = c.Expiration.decide(&n, now)
+	case BulkApprove, BulkWithdraw:
+		n.NeedsApproval = c.Action == BulkWithdraw
+		changed = n.NeedsApproval != before.NeedsApproval
 	case BulkApproveRoutes:
 		n.AllRoutes = slices.Clone(n.AllRoutes)
 		for i := range n.AllRoutes {

@@ -41,6 +41,9 @@ type Config struct {
 	// SessionExpiry is how long a person stays signed in to the console and the command line;
 	// zero means SessionLifetime.
 	SessionExpiry time.Duration
+	// NodeApproval makes new nodes wait until an administrator approves them, unless they
+	// join with a pre-approved key.
+	NodeApproval bool
 	// Quotas limits the number of nodes.
 	Quotas Quotas
 	// Logins creates the links for devices that ask to join without a key; they point to
@@ -147,6 +150,14 @@ func nodeGauges(reg prometheus.Registerer, l *ledger.Ledger) {
 		now, n := l.Now(), 0
 		for node := range s.Nodes.All() {
 			if !node.Expired(now) {
+				n++
+			}
+		}
+		return n
+	})
+	gauge("mesh_nodes_unapproved", "Nodes that wait for approval by an administrator.", func(s *mesh.Snapshot) (n int) {
+		for node := range s.Nodes.All() {
+			if node.NeedsApproval {
 				n++
 			}
 		}

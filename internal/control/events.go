@@ -44,13 +44,17 @@ func changeVerbs() []string { return []string{"created", "changed", "deleted"} }
 
 // eventTypes returns the event names of Tailscale's webhooks that EventType uses.
 func eventTypes() []string {
-	return []string{"nodeCreated", "nodeApproved", "nodeKeyExpired", "nodeDeleted", "userCreated", "userDeleted", "policyUpdate"}
+	return []string{"nodeCreated", "nodeNeedsApproval", "nodeApproved", "nodeKeyExpired", "nodeDeleted", "userCreated", "userDeleted", "policyUpdate"}
 }
 
 // EventType returns the name of a change in Tailscale's webhooks, or our own name if there
 // is none.
 func EventType(row history.AuditRow) string {
 	switch name := EventName(row); {
+	case name == "node.created" && needsApproval(row.After), name == "node.changed" && needsApproval(row.After) && !needsApproval(row.Before):
+		return "nodeNeedsApproval"
+	case name == "node.changed" && needsApproval(row.Before) && !needsApproval(row.After):
+		return "nodeApproved"
 	case name == "node.created", name == "node.deleted", name == "user.created", name == "user.deleted":
 		return row.Kind + strings.ToUpper(row.Verb[:1]) + row.Verb[1:]
 	case name == "policy.created":
@@ -62,6 +66,13 @@ func EventType(row history.AuditRow) string {
 	default:
 		return name
 	}
+}
+
+func needsApproval(node []byte) bool {
+	var shape struct {
+		NeedsApproval bool `json:"needsApproval"`
+	}
+	return json.Unmarshal(node, &shape) == nil && shape.NeedsApproval
 }
 
 func rejects(login []byte) bool {
@@ -94,7 +105,7 @@ func EventWanted(w *mesh.Webhook, row history.AuditRow) bool {
 		if kind, all := strings.CutSuffix(want, ".*"); all {
 			return kind == row.Kind
 		}
-		return want == name || want == EventType(row)
+		return want == name || want == EventType(row) || want == "nodeCreated" && name == "node.created"
 	})
 }
 

@@ -15,6 +15,10 @@ func TestEventsHaveTheNamesOfTheField(t *testing.T) {
 		name, kind string
 	}{
 		{history.AuditRow{Kind: "node", Verb: "created"}, "node.created", "nodeCreated"},
+		{history.AuditRow{Kind: "node", Verb: "created", After: []byte(`{"needsApproval":true}`)}, "node.created", "nodeNeedsApproval"},
+		{history.AuditRow{Kind: "node", Verb: "changed", Before: []byte(`{"needsApproval":true}`), After: []byte(`{}`)}, "node.changed", "nodeApproved"},
+		{history.AuditRow{Kind: "node", Verb: "changed", Before: []byte(`{}`), After: []byte(`{"needsApproval":true}`)}, "node.changed", "nodeNeedsApproval"},
+		{history.AuditRow{Kind: "node", Verb: "changed", Before: []byte(`{"needsApproval":true}`), After: []byte(`{"needsApproval":true}`)}, "node.changed", "node.changed"},
 		{history.AuditRow{Kind: "node", Verb: "deleted"}, "node.deleted", "nodeDeleted"},
 		{history.AuditRow{Kind: "node", Verb: "online"}, "node.online", "node.online"},
 		{history.AuditRow{Kind: "node", Verb: "changed", Before: []byte(`{"expired":false}`), After: []byte(`{"expired":true}`)}, "node.changed", "nodeKeyExpired"},
@@ -37,6 +41,9 @@ func TestEventsHaveTheNamesOfTheField(t *testing.T) {
 			if !control.KnownEvent(asked) || !control.EventWanted(&mesh.Webhook{Events: []string{"apikey.*", asked}}, c.row) {
 				t.Errorf("%s does not ask for %+v", asked, c.row)
 			}
+		}
+		if name == "node.created" && !control.EventWanted(&mesh.Webhook{Events: []string{"nodeCreated"}}, c.row) {
+			t.Errorf("nodeCreated does not ask for %+v", c.row)
 		}
 		if control.EventWanted(&mesh.Webhook{Events: []string{"apikey.*", "webhook.created"}}, c.row) || !control.EventWanted(&mesh.Webhook{}, c.row) {
 			t.Errorf("%+v comes when it is not asked for, or not when all are", c.row)

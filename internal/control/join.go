@@ -51,6 +51,7 @@ type Joins struct {
 	logins          *Logins
 	randomAddresses bool
 	nodeExpiry      time.Duration
+	nodeApproval    bool
 	quotas          Quotas
 	pace            joinPace
 	registrations   prometheus.Counter
@@ -59,7 +60,7 @@ type Joins struct {
 
 func newJoins(shared *core, logins *Logins, c Config) *Joins {
 	s := &Joins{
-		core: shared, logins: logins, randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, quotas: c.Quotas,
+		core: shared, logins: logins, randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, nodeApproval: c.NodeApproval, quotas: c.Quotas,
 		registrations: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_node_registrations_total", Help: "Node registrations on this replica: new nodes, and existing nodes that registered a new node key.",
 		}),
@@ -326,13 +327,13 @@ func decideKnown(n *mesh.Node, now, expiry mesh.Time) (verdict, []mesh.Event) {
 }
 
 // admit assigns a node to the node key: the node that the machine already has for this
-// grant, which keeps its id, addresses and name, or a new one.
+// grant, which keeps its id, addresses, name and approval, or a new one.
 func (s *Joins) admit(w *policy.World, now mesh.Time, g grant, j Joining, addresses addressPicker) (*mesh.Node, []mesh.Event, error) {
 	tags, err := g.tags(w, j.Tags, j.trial)
 	if err != nil {
 		return nil, nil, err
 	}
-	n := &mesh.Node{ID: w.Counters.Node + 1, MachineKey: j.MachineKey, CreatedAt: now}
+	n := &mesh.Node{ID: w.Counters.Node + 1, MachineKey: j.MachineKey, CreatedAt: now, NeedsApproval: s.nodeApproval}
 	var evs []mesh.Event
 	if old := g.earlier(w, j, len(tags) > 0); old != nil {
 		*n = *old
@@ -342,6 +343,7 @@ func (s *Joins) admit(w *policy.World, now mesh.Time, g grant, j Joining, addres
 		}
 		evs = append(evs, mesh.AddressCursor{V4: n.IPv4, V6: n.IPv6})
 	}
+	n.NeedsApproval = n.NeedsApproval && !g.approves()
 	j.Host.describe(w, n)
 	n.NodeKey, n.CapVersion, n.Tags, n.Method, n.UpdatedAt = j.NodeKey, j.CapVersion, tags, g.method, now
 	n.Ephemeral, n.PreAuthKey = j.Ephemeral, 0
@@ -372,7 +374,7 @@ func (s *Joins) admit(w *policy.World, now mesh.Time, g grant, j Joining, addres
 
 func (s *Joins) logRegistration(a mesh.Actor, n *mesh.Node) {
 	s.registrations.Inc()
-	s.logFor(a).Info("node registered", "node", n.ID, "name", n.Name, "user", s.ownerName(n), "tags", n.Tags)
+	s.logFor(a).Info("node registered", "node", n.ID, "name", n.Name, "user", s.ownerName(n), "tags", n.Tags, "needs_approval", n.NeedsApproval)
 }
 
 // logRefusal logs why a node could not join. A machine that has proven its key and uses the

@@ -31,6 +31,7 @@ type NewPreAuthKey struct {
 	Description string
 	Reusable    bool
 	Ephemeral   bool
+	PreApproved bool
 	Tags        []string
 	Expiration  time.Time // zero means in an hour
 }
@@ -105,7 +106,7 @@ func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey
 		}
 		key := &mesh.PreAuthKey{
 			ID: w.Counters.PreAuth + 1, Prefix: issued.Prefix, Hash: issued.Hash, Description: in.Description,
-			Reusable: in.Reusable, Ephemeral: in.Ephemeral, Tags: tags, Expiry: end, CreatedAt: now,
+			Reusable: in.Reusable, Ephemeral: in.Ephemeral, PreApproved: in.PreApproved, Tags: tags, Expiry: end, CreatedAt: now,
 		}
 		if in.User != "" {
 			user, err := FindUser(w.Snapshot, in.User)

@@ -95,8 +95,9 @@ func (s *Clients) AdmitToRelay(ctx context.Context, node key.NodePublic) error {
 	return nil
 }
 
-// Known reports whether this replica knows a node by its key, and the key has
-// not expired.
+// Known reports whether this replica knows a node by its key, and the key has not expired.
+// Relays admit such nodes. This includes nodes that need approval, so that they are reachable
+// within milliseconds of it: until then they have no peers to send anything to.
 func (s *Clients) Known(k key.NodePublic) bool {
 	n, ok := s.ledger.World().Nodes.ByKey(k)
 	return ok && !n.KeyExpired

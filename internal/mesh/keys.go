@@ -43,6 +43,8 @@ type PreAuthKey struct {
 	Reusable  bool     `json:"reusable,omitempty"`
 	Ephemeral bool     `json:"ephemeral,omitempty"`
 	Tags      []string `json:"tags,omitempty"`
+	// PreApproved means that nodes that join with the key need no approval.
+	PreApproved bool `json:"preApproved,omitempty"`
 	// Description says what the key is for.
 	Description string `json:"description,omitempty"`
 	// Used is set when the first node joins, even if the key is reusable.

@@ -72,7 +72,10 @@ type Node struct {
 	// KeyExpired means that Expiry has passed and peers have been told. It is a field
 	// because what peers see may change only by an event, not as time passes.
 	KeyExpired bool `json:"lapsed,omitempty"`
-	CreatedAt  Time `json:"createdAt" decided:"true"`
+	// NeedsApproval means that the node has no peers, and is nobody's peer, until an
+	// administrator approves it. Its Routes are empty.
+	NeedsApproval bool `json:"needsApproval,omitempty" decided:"true"`
+	CreatedAt     Time `json:"createdAt" decided:"true"`
 	// UpdatedAt is the time of the last change, except to Net and Presence.
 	UpdatedAt Time `json:"updatedAt"`
 
@@ -291,7 +294,7 @@ func (d *Draft) completeNode(id NodeID, edit func(*Node)) {
 func (d *Draft) changeNode(id NodeID, edit func(*Node)) { change(d.e, &d.s.Nodes.Table, id, edit) }
 
 func sameIdentity(a, b *Node) bool {
-	return a.Owner == b.Owner && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 && slices.Equal(a.Tags, b.Tags) &&
+	return a.NeedsApproval == b.NeedsApproval && a.Owner == b.Owner && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 && slices.Equal(a.Tags, b.Tags) &&
 		slices.Equal(a.RoutableIPs, b.RoutableIPs) && slices.Equal(a.Routes, b.Routes)
 }
 
@@ -326,6 +329,17 @@ func (s *Nodes) OwnedCount(id UserID) int {
 
 // OnlineCount returns the number of nodes with a live stream on any replica.
 func (s *Nodes) OnlineCount() int { return s.online }
+
+// Approved yields all nodes except those that need approval, sorted by id.
+func (s *Nodes) Approved() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		for n := range s.All() {
+			if !n.NeedsApproval && !yield(n) {
+				return
+			}
+		}
+	}
+}
 
 // ByMachine returns the nodes of one machine: one for each user who signed in there.
 func (s *Nodes) ByMachine(k key.MachinePublic) []*Node {

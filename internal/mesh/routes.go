@@ -77,7 +77,8 @@ func (a AutoApproval) review(routes []Route, now Time) {
 // policy, and reports whether they changed. New routes get the ids after last. A route that
 // nobody decided on is enabled if the policy approves it. A decision on one exit route
 // applies to the other too. A route that is no longer advertised stays known and enabled,
-// because devices restart. Forbidden prefixes are removed from RoutableIPs.
+// because devices restart. Forbidden prefixes are removed from RoutableIPs. A node that
+// needs approval serves no routes.
 func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bool) {
 	all, announced := slices.Clone(n.AllRoutes), n.RoutableIPs
 	auto.review(all, now)
@@ -104,7 +105,7 @@ func (n *Node) KeepRoutes(last RouteID, now Time, auto AutoApproval) (changed bo
 	all = n.forgetRoutes(all)
 	var served []netip.Prefix
 	for _, r := range all {
-		if r.Enabled && slices.Contains(n.RoutableIPs, r.Prefix) {
+		if r.Enabled && !n.NeedsApproval && slices.Contains(n.RoutableIPs, r.Prefix) {
 			served = append(served, r.Prefix)
 		}
 	}

@@ -74,7 +74,7 @@ func happening(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		return meshgen.Event(r, s)
 	}
 	c := *n
-	switch r.IntN(12) {
+	switch r.IntN(13) {
 	case 0:
 		return meshgen.Event(r, s)
 	case 1:
@@ -86,6 +86,8 @@ func happening(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	case 4:
 		c.KeyExpired = !c.KeyExpired
 	case 5:
+		c.NeedsApproval, c.Routes, c.Primary = !c.NeedsApproval, nil, nil
+	case 6:
 		u := meshgen.User(mesh.UserID(1 + r.IntN(4)))
 		u.Name, u.Email = fmt.Sprintf("user%d-%d", u.ID, r.IntN(2)), []string{"", "user1", "user2", "user3"}[r.IntN(4)]
 		u.Groups = [][]string{nil, {"dev"}, {"dev", "unused"}}[r.IntN(3)]

@@ -150,7 +150,7 @@ func (c *client) knowsByCapability(p packet) bool {
 // of a node.
 func (f *reference) grants(s, d netip.Addr, at *mesh.Node) bool {
 	for _, rule := range f.rules {
-		if _, ok := rule.app[capability]; !ok || at.KeyExpired || !f.hasSource(rule, s) {
+		if _, ok := rule.app[capability]; !ok || at.KeyExpired || at.NeedsApproval || !f.hasSource(rule, s) {
 			continue
 		}
 		if slices.ContainsFunc(rule.dst, func(dst place) bool { return f.leads(rule, dst.name, s, d, at) }) {

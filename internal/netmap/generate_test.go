@@ -39,8 +39,8 @@ func (w world) String() string {
 		fmt.Fprintf(&b, "user %d %s %s %v\n", u.ID, u.Name, u.Email, u.Groups)
 	}
 	for n := range w.snapshot.Nodes.All() {
-		fmt.Fprintf(&b, "node %d of %d, tags %v (created by %d), %v, announces %v, approved %v, expired %t, capability %d\n",
-			n.ID, n.Owner, n.Tags, n.CreatedBy, n.Addrs(), n.RoutableIPs, n.Routes, n.KeyExpired, n.CapVersion)
+		fmt.Fprintf(&b, "node %d of %d, tags %v (created by %d), %v, announces %v, approved %v, expired %t, needs approval %t, capability %d\n",
+			n.ID, n.Owner, n.Tags, n.CreatedBy, n.Addrs(), n.RoutableIPs, n.Routes, n.KeyExpired, n.NeedsApproval, n.CapVersion)
 	}
 	return b.String()
 }
@@ -131,6 +131,9 @@ func randomNode(r *rand.Rand, id mesh.NodeID, user mesh.UserID) *mesh.Node {
 		}
 	}
 	n.KeyExpired = oneIn(r, 12)
+	if n.NeedsApproval = oneIn(r, 12); n.NeedsApproval {
+		n.Routes = nil
+	}
 	n.CapVersion = pick(r, []int{106, 108, 109, 130, 140})
 	return n
 }

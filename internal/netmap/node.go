@@ -95,7 +95,7 @@ func plainHost(n *mesh.Node) json.RawMessage {
 func common(s *Scene, n *mesh.Node) *Node {
 	p := &Node{
 		ID: n.ID, StableID: "n" + n.ID.String(), Name: n.Name + "." + s.domain + ".", User: userOf(n), Key: n.NodeKey, KeyExpiry: n.Expiry.Time(),
-		Created: n.CreatedAt.Time(), Tags: n.Tags, MachineAuthorized: true,
+		Created: n.CreatedAt.Time(), Tags: n.Tags, MachineAuthorized: !n.NeedsApproval,
 	}
 	for _, a := range n.Addrs() {
 		p.Addresses = append(p.Addresses, netip.PrefixFrom(a, a.BitLen()))
@@ -140,7 +140,7 @@ func userOf(n *mesh.Node) int64 {
 // sameSelf reports whether renderSelf returns the same for two values of a node, given
 // the same settings.
 func sameSelf(a, b *mesh.Node) bool {
-	return a == b || sameName(a, b) && a.NodeKey == b.NodeKey && a.Expiry == b.Expiry && a.MachineKey == b.MachineKey && a.OS == b.OS
+	return a == b || sameName(a, b) && a.NeedsApproval == b.NeedsApproval && a.NodeKey == b.NodeKey && a.Expiry == b.Expiry && a.MachineKey == b.MachineKey && a.OS == b.OS
 }
 
 // sameName reports whether two values of a node agree in the fields that are sent both to

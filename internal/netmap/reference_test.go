@@ -66,7 +66,12 @@ func newReference(w world) (*reference, error) {
 	}
 	f := &reference{
 		groups: doc.Groups, hosts: doc.Hosts, sets: doc.IPSets,
-		nodes: slices.Collect(w.snapshot.Nodes.All()), users: slices.Collect(w.snapshot.Users.All()),
+		users: slices.Collect(w.snapshot.Users.All()),
+	}
+	for n := range w.snapshot.Nodes.All() {
+		if !n.NeedsApproval { // such a node is as if it did not exist
+			f.nodes = append(f.nodes, n)
+		}
 	}
 	if doc.ACLs == nil && doc.Grants == nil {
 		f.rules = []statement{{src: []string{"*"}, dst: []place{{"*", []string{":*"}}}}}
@@ -107,7 +112,7 @@ func newReference(w world) (*reference, error) {
 
 // allowed reports whether node at accepts a packet.
 func (f *reference) allowed(s, d netip.Addr, at *mesh.Node, protocol int, port uint16) bool {
-	if at.KeyExpired {
+	if at.KeyExpired || at.NeedsApproval {
 		return false
 	}
 	for _, rule := range f.rules {
@@ -126,7 +131,7 @@ func (f *reference) allowed(s, d netip.Addr, at *mesh.Node, protocol int, port u
 // sees reports whether node is a peer of viewer: one of them, or a network behind it, may
 // reach the other.
 func (f *reference) sees(viewer, node *mesh.Node) bool {
-	return viewer != node && !viewer.KeyExpired && (f.opens(viewer, node) || f.opens(node, viewer))
+	return viewer != node && !viewer.KeyExpired && !viewer.NeedsApproval && !node.NeedsApproval && (f.opens(viewer, node) || f.opens(node, viewer))
 }
 
 func (f *reference) opens(from, to *mesh.Node) bool {
@@ -404,13 +409,14 @@ func (f *reference) findEdges() {
 
 // smallMesh is the mesh of the examples. Nodes 1 and 2 belong to alice, 3 to bob; 4 and 5
 // are tagged, and alice added them. Node 5 is a router for 10.1.0.0/16 and an exit node,
-// and announces 10.2.0.0/16 without approval. Node 6 belongs to carol and has expired.
+// and announces 10.2.0.0/16 without approval. Node 6 belongs to carol and has expired. Node 7
+// belongs to alice and needs approval.
 func smallMesh() *mesh.Snapshot {
 	alice, bob, carol := meshgen.User(1), meshgen.User(2), meshgen.User(3)
 	alice.Name, bob.Name, carol.Name = "alice", "bob", "carol"
 	bob.Email = "Robert@example.com"
 	evs := []mesh.Event{mesh.UserPut{User: alice}, mesh.UserPut{User: bob}, mesh.UserPut{User: carol}}
-	for i, owner := range []mesh.UserID{1, 1, 2, 1, 1, 3} {
+	for i, owner := range []mesh.UserID{1, 1, 2, 1, 1, 3, 1} {
 		n := meshgen.Node(mesh.NodeID(i+1), owner)
 		switch n.ID {
 		case 4:
@@ -421,6 +427,8 @@ func smallMesh() *mesh.Snapshot {
 			n.RoutableIPs = append(prefixesOf([]string{"10.2.0.0/16"}), n.Routes...)
 		case 6:
 			n.KeyExpired = true
+		case 7:
+			n.NeedsApproval = true
 		}
 		evs = append(evs, mesh.NodePut{Node: n})
 	}
@@ -451,6 +459,8 @@ func TestReferenceFollowsTheDefinition(t *testing.T) {
 		{"sets are built in order", acl("ipset:b", "ipset:a:*"), "10.1.0.6 10.1.0.9 5 6 1; ! 10.1.0.9 10.1.0.9 5 6 1; ! 10.1.0.6 10.1.0.5 5 6 1; ! 10.1.0.7 10.1.0.6 5 6 1; ! 10.1.0.6 10.1.0.9 3 6 1"},
 		{"danger-all is everyone", acl("autogroup:danger-all", "bob:1"), "8.8.8.8 100.64.0.3 3 6 1; ! 8.8.8.8 100.64.0.3 3 132 1"},
 		{"expired nodes accept nobody", acl("*", "*:*"), "! 100.64.0.1 100.64.0.6 6 6 1; 100.64.0.6 100.64.0.1 1 6 1"},
+		{"unapproved nodes accept nobody", acl("*", "*:*"), "! 100.64.0.1 100.64.0.7 7 6 1"},
+		{"unapproved nodes are nobody's", acl("alice@", "autogroup:member:*"), "! 100.64.0.7 100.64.0.3 3 6 1; ! 100.64.0.3 100.64.0.7 7 6 1; 100.64.0.1 100.64.0.3 3 6 1"},
 		{"protocols", `{"acls": [{"action": "accept", "proto": 132, "src": ["*"], "dst": ["bob:1-9"]}, {"action": "accept", "proto": "GRE", "src": ["*"], "dst": ["bob:*"]}]}`, "100.64.0.1 100.64.0.3 3 132 9; ! 100.64.0.1 100.64.0.3 3 6 9; 100.64.0.1 100.64.0.3 3 47 0; ! 100.64.0.1 100.64.0.4 4 47 0"},
 		{"via", `{"tagOwners": {"tag:router": [], "tag:web": []}, "grants": [{"src": ["*"], "dst": ["*"], "ip": ["udp:53", "80"], "via": ["tag:router"]}]}`, "100.64.0.1 10.1.0.1 5 17 53; ! 100.64.0.1 10.1.0.1 5 6 53; 100.64.0.1 8.8.8.8 5 6 80; ! 100.64.0.1 100.64.0.5 5 6 80; ! 100.64.0.1 100.64.0.3 3 6 80"},
 		{"via others", `{"tagOwners": {"tag:router": [], "tag:web": []}, "grants": [{"src": ["*"], "dst": ["*"], "ip": ["*"], "via": ["tag:web"]}]}`, "! 100.64.0.1 10.1.0.1 5 17 53"},
@@ -491,8 +501,8 @@ func TestReferenceKnowsWhoSeesWhom(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.rule, err)
 		}
-		for _, a := range f.nodes {
-			for _, b := range f.nodes {
+		for a := range w.snapshot.Nodes.All() {
+			for b := range w.snapshot.Nodes.All() {
 				pair := fmt.Sprint(min(a.ID, b.ID)) + fmt.Sprint(max(a.ID, b.ID))
 				want := slices.Contains(strings.Fields(c.pairs), pair) && a.ID != 6
 				if f.sees(a, b) != want {

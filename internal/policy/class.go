@@ -17,7 +17,8 @@ import (
 // numbers are assigned by a Rules and have no meaning outside it.
 type Class int32
 
-// Nobody is the class of nodes whose key has expired. They see no peers.
+// Nobody is the class of nodes that see no peers and are nobody's peers: those that need
+// approval, and, as viewers only, those whose key has expired.
 const Nobody Class = 0
 
 // traits holds the properties that determine the class of a node.
@@ -199,6 +200,9 @@ func (c *Rules) within(p netip.Prefix) (list []int) {
 // classOf returns the class of a node. It creates the class if no earlier node had the
 // same traits.
 func (c *Rules) classOf(n *mesh.Node, owner *mesh.User) Class {
+	if n.NeedsApproval {
+		return Nobody
+	}
 	t := c.traitsOf(n, owner)
 	key := string([]byte{t.addrs.key(), t.routes.key(), t.exit.key()}) + t.own.Key() + "/" + t.behind.Key()
 	c.mu.Lock()

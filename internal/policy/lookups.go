@@ -38,11 +38,11 @@ func (w *World) Routes() []netip.Prefix {
 	return w.lookups.routeList
 }
 
-// Owned returns the nodes of a user, sorted.
+// Owned returns the nodes of a user, sorted, except those that need approval.
 func (w *World) Owned(u mesh.UserID) []mesh.NodeID {
 	w.lookups.owned.Do(func() {
 		w.lookups.ownedBy = make(map[mesh.UserID][]mesh.NodeID, w.Users.Len())
-		for n := range w.Nodes.All() {
+		for n := range w.Nodes.Approved() {
 			if n.Owner != 0 {
 				w.lookups.ownedBy[n.Owner] = append(w.lookups.ownedBy[n.Owner], n.ID)
 			}

@@ -78,7 +78,7 @@ func (w *World) shellSources(selectors []int) (people []*mesh.User, addrs []neti
 		if !mayBeTagged(t) {
 			continue
 		}
-		for n := range w.Nodes.All() {
+		for n := range w.Nodes.Approved() {
 			if n.Tagged() && (t.Kind != lang.Tag || slices.Contains(n.Tags, t.Name)) {
 				addrs = append(addrs, n.Addrs()...)
 			}

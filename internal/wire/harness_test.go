@@ -108,9 +108,10 @@ func (j *journal) lines(t testing.TB, msg string) (found []map[string]any) {
 }
 
 type options struct {
-	path  string // path of the database; a new one by default
-	noise key.MachinePrivate
-	wire  func(*wire.Config)
+	path     string // path of the database; a new one by default
+	noise    key.MachinePrivate
+	wire     func(*wire.Config)
+	approval bool // new nodes need approval
 }
 
 // nobody ignores the opening and closing of streams.
@@ -145,7 +146,7 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	s.url = "http://" + server.Listener.Addr().String()
 	s.Service = control.New(control.Config{
 		Ledger: s.ledger, History: st, Log: log, Registerer: s.reg, Logins: identity.NewLoginSealer(o.noise), ServerURL: s.url,
-		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"), NodeExpiry: 24 * time.Hour,
+		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"), NodeExpiry: 24 * time.Hour, NodeApproval: o.approval,
 	})
 	hub := stream.New(stream.Config{Ledger: s.ledger, Presence: nobody{}, Log: log, Registerer: s.reg})
 	c := wire.Config{

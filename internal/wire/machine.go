@@ -181,7 +181,7 @@ func registered(j control.Joined) tailcfg.RegisterResponse {
 	if j.Node == nil {
 		return out
 	}
-	out.MachineAuthorized = true
+	out.MachineAuthorized = !j.Node.NeedsApproval
 	id, login := int64(mesh.TaggedDevices), tailcfg.Login{LoginName: control.TaggedDevices, DisplayName: control.TaggedDevices}
 	if u := j.User; u != nil {
 		id, login = int64(u.ID), tailcfg.Login{Provider: u.Provider, LoginName: u.Name, DisplayName: u.DisplayName, ProfilePicURL: u.ProfilePicURL}

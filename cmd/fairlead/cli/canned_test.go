@@ -208,6 +208,15 @@ func (canned) SetNodeNote(w http.ResponseWriter, r *http.Request, _ string, _ op
 	reply(w, openapi.NodeResult{Node: node})
 }
 
+func (canned) SetNodeApproval(w http.ResponseWriter, r *http.Request, _ string, _ openapi.SetNodeApprovalParams) {
+	var in openapi.SetNodeApprovalJSONBody
+	node := nodes()[1]
+	if err := json.NewDecoder(r.Body).Decode(&in); err == nil {
+		node.NeedsApproval = !*in.Approved
+	}
+	reply(w, openapi.NodeResult{Node: node})
+}
+
 func (canned) DeleteNode(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.DeleteNodeParams) {
 	reply(w, openapi.Empty{})
 }

@@ -27,6 +27,7 @@ func TestLifetimesAreSentAsTimes(t *testing.T) {
 		"apikeys create --expiration 999d":                  `{"expiration":"2028-11-24T09:30:00Z","role":"admin"}`,
 		"preauthkeys create --user alice":                   `{"ephemeral":false,"reusable":false,"user":"alice"}`,
 		"preauthkeys create --user alice --description lab": `{"description":"lab","ephemeral":false,"reusable":false,"user":"alice"}`,
+		"preauthkeys create --user alice --pre-approved":    `{"ephemeral":false,"preApproved":true,"reusable":false,"user":"alice"}`,
 		"preauthkeys create --tags tag:a,tag:b --tags tag:c --expiration 1d12h --ephemeral": `{"aclTags":["tag:a","tag:b","tag:c"],` +
 			`"ephemeral":true,"expiration":"2026-03-02T21:30:00Z","reusable":false}`,
 	} {

@@ -17,7 +17,7 @@ func (t *tool) nodes() *cobra.Command {
 		Short: "Manage nodes",
 		Example: `  fairlead nodes list
   fairlead nodes expire alices-laptop`,
-	}, t.nodesList(), t.nodesShow(), t.nodesTag(), t.nodesApproveRoutes(), t.nodesExpire(), t.nodesDelete(), t.nodesPresence(), t.nodesEnrol())
+	}, t.nodesList(), t.nodesShow(), t.nodesTag(), t.nodesApprove(), t.nodesApproveRoutes(), t.nodesExpire(), t.nodesDelete(), t.nodesPresence(), t.nodesEnrol())
 	for _, e := range t.nodeEdits() {
 		cmd.AddCommand(t.nodeEdit(e))
 	}
@@ -59,7 +59,7 @@ func (n *nodeRef) from(args []string) (ref string, more []string) {
 
 func (t *tool) nodesList() *cobra.Command {
 	var user, tag, route, os, search, key string
-	var online, offline bool
+	var online, offline, waiting bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List nodes",
@@ -69,6 +69,7 @@ more columns, and --output json shows everything.
 If you use several filters, a node must match all of them.`,
 		Example: `  fairlead nodes list
   fairlead nodes list --user alice --offline
+  fairlead nodes list --needs-approval
   fairlead nodes list --search laptop
   fairlead nodes list --output json`,
 		Args: takes(),
@@ -83,7 +84,7 @@ If you use several filters, a node must match all of them.`,
 			}
 			nodes, err := allPages(func(limit *int, cursor *string) ([]apiclient.Node, *string, error) {
 				list, err := decode[apiclient.NodeList](answer(client.ListNodes(cmd.Context(), &apiclient.ListNodesParams{
-					User: ifSet(user), Tag: ifSet(tag), Online: wanted, Route: ifSet(route), OS: ifSet(os), Search: ifSet(search), PreAuthKey: ifSet(key), Limit: limit, Cursor: cursor,
+					User: ifSet(user), Tag: ifSet(tag), Online: wanted, Route: ifSet(route), OS: ifSet(os), Search: ifSet(search), PreAuthKey: ifSet(key), NeedsApproval: ifSet(waiting), Limit: limit, Cursor: cursor,
 				})))
 				return list.Nodes, list.Next, err
 			})
@@ -98,6 +99,7 @@ If you use several filters, a node must match all of them.`,
 	flags.StringVar(&tag, "tag", "", "only nodes with this `tag`, such as tag:web")
 	flags.BoolVar(&online, "online", false, "only nodes that are connected")
 	flags.BoolVar(&offline, "offline", false, "only nodes that are not connected")
+	flags.BoolVar(&waiting, "needs-approval", false, "only nodes that wait for approval")
 	flags.StringVar(&route, "route", "", "only nodes with a route to this `network`, enabled or not")
 	flags.StringVar(&os, "os", "", "only nodes with this operating `system`, such as linux")
 	flags.StringVar(&search, "search", "", "only nodes with this `text` in their name, hostname, address, tags or user")
@@ -131,11 +133,13 @@ func (t *tool) showNodes(nodes []apiclient.Node) error {
 }
 
 // nodeState returns the state of a node in one word. A node whose key has expired is "expired",
-// whether it is connected or not.
+// and one that needs approval is "waiting", whether it is connected or not.
 func nodeState(n apiclient.Node) string {
 	switch {
 	case n.Expired:
 		return "expired"
+	case n.NeedsApproval:
+		return "waiting"
 	case n.Online:
 		return "online"
 	}
@@ -191,6 +195,7 @@ func (t *tool) nodeDetails(n apiclient.Node) string {
 		{"Online", yesNo(n.Online)},
 		{"Last seen", lastSeen(n)},
 		{"Expiry", expiry},
+		{"Approved", yesNo(!n.NeedsApproval)},
 		{"Ephemeral", yesNo(n.Ephemeral)},
 		{"System", system(n)},
 		{"Client", n.ClientVersion},

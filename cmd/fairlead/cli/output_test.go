@@ -27,7 +27,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 		},
 		"nodes.txt": {
 			"nodes list", "nodes show web-1", "nodes rename 2 web-1", "nodes rename web-1 --reset", "nodes tag web-1 --tags tag:server,tag:web", "nodes move web-1 --user alice",
-			"nodes address web-1 --ipv4 100.64.0.1", "nodes note web-1", "nodes note web-1 rack-7", "nodes expire alices-laptop 2", "nodes expire --all-offline --force", "nodes expire web-1 --never",
+			"nodes address web-1 --ipv4 100.64.0.1", "nodes note web-1", "nodes note web-1 rack-7", "nodes approve web-1", "nodes approve web-1 --withdraw", "nodes approve alices-laptop 2", "nodes approve --user alice --withdraw --force", "nodes expire alices-laptop 2", "nodes expire --all-offline --force", "nodes expire web-1 --never",
 			"nodes expire --identifier 2 --at 30d", "nodes presence", "nodes presence web-1",
 			"nodes enrol web-1 --auth-key flp_x --machine-key mkey:01 --node-key nodekey:02", "nodes expire web-1 --at 2026-01-01T00:00:00Z", "nodes delete --identifier 2 --force",
 			"nodes delete --tag tag:web --force", "nodes expire --user alice --force", "nodes expire --all --never --force", "nodes expire --tag tag:web --at 30d --force", "nodes tag --tag tag:web --add tag:blue --force", "nodes tag web-1 web-1 --remove tag:blue", "nodes approve-routes --tag tag:web --all",

@@ -25,6 +25,7 @@ func (t *tool) preAuthKeysCreate() *cobra.Command {
 	var (
 		user, description   string
 		reusable, ephemeral bool
+		preApproved         bool
 		tags                []string
 		life                lifetime
 	)
@@ -53,7 +54,7 @@ Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
 				return err
 			}
 			created, err := decode[apiclient.PreAuthKeyResult](answer(client.CreatePreAuthKey(cmd.Context(), apiclient.PreAuthKeyCreation{
-				User: ifSet(user), Description: ifSet(description), Reusable: &reusable, Ephemeral: &ephemeral, ACLTags: tags, Expiration: life.after(t.Now()),
+				User: ifSet(user), Description: ifSet(description), Reusable: &reusable, Ephemeral: &ephemeral, PreApproved: ifSet(preApproved), ACLTags: tags, Expiration: life.after(t.Now()),
 			})))
 			if err != nil {
 				return err
@@ -74,6 +75,7 @@ Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
 	flags.StringVar(&description, "description", "", "what the key is for, shown in lists")
 	flags.BoolVar(&reusable, "reusable", false, "let several nodes join with the key")
 	flags.BoolVar(&ephemeral, "ephemeral", false, "delete the nodes after they have been offline for a while")
+	flags.BoolVar(&preApproved, "pre-approved", false, "let the nodes join without waiting for approval (see node.approval_required)")
 	flags.Var(&life, "expiration", "how long the key is valid, such as 24h or 2w (default 1h; 0 means the default)")
 	flags.StringSliceVar(&tags, "tags", nil, "`tag:name` for the nodes; repeat the flag or separate several with commas")
 	complete(cmd, "user", t.completeUserFlag)
@@ -128,14 +130,14 @@ func (t *tool) preAuthKeysList() *cobra.Command {
 				return err
 			}
 			shown := columns{
-				names: "ID, KEY, USER, DESCRIPTION, REUSABLE, EPHEMERAL, USED, EXPIRED, EXPIRATION, CREATED, TAGS, USES, LAST USED, FROM",
-				wide:  "USES, LAST USED, FROM",
+				names: "ID, KEY, USER, DESCRIPTION, REUSABLE, EPHEMERAL, USED, EXPIRED, EXPIRATION, CREATED, TAGS, PRE-APPROVED, USES, LAST USED, FROM",
+				wide:  "PRE-APPROVED, USES, LAST USED, FROM",
 				spare: "CREATED, EPHEMERAL, REUSABLE, TAGS, USED, EXPIRED, DESCRIPTION",
 			}
 			return showList(t, shown, list.PreAuthKeys, func(k apiclient.PreAuthKey) []string {
 				return []string{
 					k.ID, k.Key, userName(k.User), k.Description, yesNo(k.Reusable), yesNo(k.Ephemeral), yesNo(k.Used), yesNo(k.Expired),
-					timeText(k.Expiration), timeText(k.CreatedAt), strings.Join(k.ACLTags, ","),
+					timeText(k.Expiration), timeText(k.CreatedAt), strings.Join(k.ACLTags, ","), yesNo(k.PreApproved),
 					strconv.FormatInt(k.Uses, 10), lastUsed(k.LastUsed), k.LastUsedFrom,
 				}
 			})

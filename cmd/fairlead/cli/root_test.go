@@ -369,6 +369,8 @@ func TestNodesAreNamedToTheServerAsTheyWereGiven(t *testing.T) {
 		"nodes rename web --reset":              {Method: "POST", Path: "/api/v1/node/web/rename"},
 		"nodes move 7 --user bob":               {Method: "POST", Path: "/api/v1/node/7/user", Body: `{"user":"bob"}`},
 		"nodes tag 7 --tags tag:a --tags tag:b": {Method: "POST", Path: "/api/v1/node/7/tags", Body: `{"tags":["tag:a","tag:b"]}`},
+		"nodes approve --identifier 7":          {Method: "PUT", Path: "/api/v1/node/7/approval", Body: `{"approved":true}`},
+		"nodes approve web-1 --withdraw":        {Method: "PUT", Path: "/api/v1/node/web-1/approval", Body: `{"approved":false}`},
 		"nodes note --identifier 7 rack-7":      {Method: "PUT", Path: "/api/v1/node/7/note", Body: `{"text":"rack-7"}`},
 		"nodes address 7 --ipv6 fd7a::1":        {Method: "PUT", Path: "/api/v1/node/7/addresses", Body: `{"ipv6":"fd7a::1"}`},
 		"nodes expire a --identifier 7,8":       {Method: "POST", Path: "/api/v1/node/expire", Body: `{"all":false,"allOffline":false,"nodes":["a","7","8"]}`},

@@ -347,11 +347,12 @@ func (t *tool) ask(cmd *cobra.Command, question func(context.Context, *apiclient
 }
 
 // ifSet returns an optional field of a request: nil for an empty string.
-func ifSet(s string) *string {
-	if s == "" {
+func ifSet[T comparable](v T) *T {
+	var unset T
+	if v == unset {
 		return nil
 	}
-	return &s
+	return &v
 }
 
 func count(n int, thing string) string {

@@ -99,6 +99,9 @@ type ServerInterface interface {
 	// SetNodeAddresses Set the addresses of a node
 	// (PUT /api/v1/node/{nodeId}/addresses)
 	SetNodeAddresses(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params SetNodeAddressesParams)
+	// SetNodeApproval Approve a node, or withdraw its approval
+	// (PUT /api/v1/node/{nodeId}/approval)
+	SetNodeApproval(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params SetNodeApprovalParams)
 	// ApproveRoutes Set the enabled routes of a node
 	// (POST /api/v1/node/{nodeId}/approve_routes)
 	ApproveRoutes(w http.ResponseWriter, r *http.Request, nodeID NodeRef, params ApproveRoutesParams)
@@ -954,6 +957,19 @@ func (siw *ServerInterfaceWrapper) ListNodes(w http.ResponseWriter, r *http.Requ
 		return
 	}
 
+	// ------------- Optional query parameter "needsApproval" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "needsApproval", r.URL.Query(), &params.NeedsApproval, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "needsApproval"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "needsApproval", Err: err})
+		}
+		return
+	}
+
 	// ------------- Optional query parameter "route" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", r.URL.Query(), &params.Route, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -1280,6 +1296,56 @@ func (siw *ServerInterfaceWrapper) SetNodeAddresses(w http.ResponseWriter, r *ht
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.SetNodeAddresses(w, r, nodeID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// SetNodeApproval operation middleware
+func (siw *ServerInterfaceWrapper) SetNodeApproval(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "nodeId" -------------
+	var nodeID NodeRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "nodeId", r.PathValue("nodeId"), &nodeID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeId", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SetNodeApprovalParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SetNodeApproval(w, r, nodeID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3864,6 +3930,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/node/{nodeId}", wrapper.DeleteNode)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/node/{nodeId}", wrapper.ShowNode)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/node/{nodeId}/addresses", wrapper.SetNodeAddresses)
+	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/node/{nodeId}/approval", wrapper.SetNodeApproval)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/approve_routes", wrapper.ApproveRoutes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/{nodeId}/expire", wrapper.ExpireNode)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/node/{nodeId}/note", wrapper.SetNodeNote)

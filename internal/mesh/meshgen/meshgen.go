@@ -344,6 +344,9 @@ func randomNode(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, user mesh.User
 	if r.IntN(3) == 0 {
 		n.Note = mesh.Note{Text: "rack 7,\nZürich", Author: "local:root", At: at}
 	}
+	if n.NeedsApproval = r.IntN(8) == 0; n.NeedsApproval {
+		n.Routes = nil
+	}
 	return n
 }
 

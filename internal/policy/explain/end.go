@@ -143,7 +143,7 @@ func (w *world) endpoints(e End) (list []endpoint) {
 		return []endpoint{w.source(e.Addr)}
 	}
 	seen := map[policy.Class]bool{}
-	for n := range w.Nodes.All() {
+	for n := range w.Nodes.Approved() {
 		if class := w.PeerClass(n); !seen[class] && w.isPartOf(n, e) {
 			seen[class] = true
 			list = append(list, w.endpointsOf(n, netip.Addr{})...)

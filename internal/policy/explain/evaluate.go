@@ -35,7 +35,7 @@ type endpoint struct {
 // that have ports. It checks the rules one by one, which is slow but simple.
 func Allows(world *policy.World, src, dst netip.Addr, at *mesh.Node, protocol int, port uint16) bool {
 	w := newWorld(world)
-	if at.KeyExpired || src.Is4() != dst.Is4() {
+	if at.KeyExpired || at.NeedsApproval || src.Is4() != dst.Is4() {
 		return false
 	}
 	s, d, ask := w.source(src), w.destination(dst, at), portQuery{protocol: protocol, port: port}
@@ -50,7 +50,7 @@ func Allows(world *policy.World, src, dst netip.Addr, at *mesh.Node, protocol in
 // source returns the endpoint that sends from an address.
 func (w *world) source(a netip.Addr) endpoint {
 	p := endpoint{span: netip.PrefixFrom(a, a.BitLen())}
-	if n, ok := w.Nodes.ByAddr(a); ok {
+	if n, ok := w.Nodes.ByAddr(a); ok && !n.NeedsApproval {
 		w.identify(&p, n)
 	}
 	return p

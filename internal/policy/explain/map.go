@@ -146,7 +146,7 @@ func (s *mapBuilder) sortNodes() {
 	s.owned = map[mesh.UserID][]*mapSubset{}
 	own := s.before.ownCounts() || s.after.ownCounts()
 	membersOf := s.memberships()
-	for n := range s.after.Nodes.All() {
+	for n := range s.after.Nodes.Approved() {
 		was, ok := s.before.Nodes.Get(n.ID)
 		if !ok {
 			continue

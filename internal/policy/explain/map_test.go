@@ -93,7 +93,7 @@ func TestMapOfRoutesSaysWhatTheRulesSay(t *testing.T) {
 					continue
 				}
 				a, _ := s.Nodes.Get(from.Node)
-				want := !a.KeyExpired && slices.ContainsFunc(strings.Fields(inside[to.Name]), func(text string) bool {
+				want := !a.KeyExpired && !a.NeedsApproval && slices.ContainsFunc(strings.Fields(inside[to.Name]), func(text string) bool {
 					return opensAnywhere(w, s, a, netip.MustParseAddr(text), to.Name)
 				})
 				if got := reached[from.Name+" "+to.Name]; got != want {

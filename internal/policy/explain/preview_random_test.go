@@ -59,6 +59,9 @@ func (d dice) dress(n *mesh.Node) {
 		}
 	}
 	n.KeyExpired = d.oneIn(12)
+	if n.NeedsApproval = d.oneIn(12); n.NeedsApproval {
+		n.Routes = nil
+	}
 }
 
 func (d dice) person() string {
@@ -186,6 +189,9 @@ func nodeOpenings(w *policy.World, a, b *mesh.Node) (text string) {
 			}
 		}
 	}
+	if a.NeedsApproval {
+		text = strings.ReplaceAll(text, "true", "false")
+	}
 	return text
 }
 
@@ -194,8 +200,8 @@ func shells(w *policy.World, a, b *mesh.Node) (text string) {
 	for _, user := range []string{"root", "deploy", "other"} {
 		does := "deny"
 		for _, rule := range w.Shells(w.Class(b), b.Owner) {
-			in := a.Tagged() && slices.Contains(rule.Addrs, a.Addrs()[0]) ||
-				!a.Tagged() && slices.ContainsFunc(rule.People, func(u *mesh.User) bool { return u.ID == a.Owner })
+			in := !a.NeedsApproval && a.Tagged() && slices.Contains(rule.Addrs, a.Addrs()[0]) ||
+				!a.NeedsApproval && !a.Tagged() && slices.ContainsFunc(rule.People, func(u *mesh.User) bool { return u.ID == a.Owner })
 			if in && (slices.Contains(rule.Users, user) || user != "root" && slices.Contains(rule.Users, lang.NonRoot)) {
 				if does = "accept"; rule.Check {
 					does = "check"
@@ -382,7 +388,7 @@ func routesAgree(t *testing.T, seed uint64, from, to *policy.World, e *explain.E
 		if len(router.Routes) == 0 {
 			continue
 		}
-		for a := range to.Nodes.All() {
+		for a := range to.Nodes.Approved() {
 			if a == router {
 				continue
 			}
@@ -411,7 +417,7 @@ func routesAgree(t *testing.T, seed uint64, from, to *policy.World, e *explain.E
 func meshText(s *mesh.Snapshot) string {
 	var b strings.Builder
 	for n := range s.Nodes.All() {
-		fmt.Fprintf(&b, "node %d of %d, tags %v, %v, routes %v, expired %t\n", n.ID, n.Owner, n.Tags, n.Addrs(), n.Routes, n.KeyExpired)
+		fmt.Fprintf(&b, "node %d of %d, tags %v, %v, routes %v, expired %t, needs approval %t\n", n.ID, n.Owner, n.Tags, n.Addrs(), n.Routes, n.KeyExpired, n.NeedsApproval)
 	}
 	return b.String()
 }
@@ -429,7 +435,7 @@ func TestWhyAgreesWithAllows(t *testing.T) {
 					want := false
 					for _, src := range a.Addrs() {
 						for _, dst := range b.Addrs() {
-							want = want || !a.KeyExpired && explain.Allows(w, src, dst, b, 6, port)
+							want = want || !a.KeyExpired && !a.NeedsApproval && explain.Allows(w, src, dst, b, 6, port)
 						}
 					}
 					got := explain.Why(w, explain.Question{From: explain.End{Node: a.ID}, To: explain.End{Node: b.ID}, Port: port})

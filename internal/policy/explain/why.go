@@ -67,8 +67,12 @@ func Why(world *policy.World, q Question) Answer {
 		a.Notes = append(a.Notes, fmt.Sprintf("%s and %s have no addresses of the same IP version", w.text(q.From), w.text(q.To)))
 	}
 	for _, end := range []End{q.From, q.To} {
-		if n, ok := w.Nodes.Get(end.Node); ok && n.KeyExpired {
+		n, ok := w.Nodes.Get(end.Node)
+		if ok && n.KeyExpired {
 			a.Notes = append(a.Notes, n.Name+" has expired and must sign in again before it can connect")
+		}
+		if ok && n.NeedsApproval {
+			a.Notes = append(a.Notes, n.Name+" cannot connect until an administrator approves it: fairlead nodes approve "+n.Name)
 		}
 	}
 	a.Rules, a.Nearest = w.findRules(e, ask)

@@ -1,0 +1,63 @@
+//go:build !race
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"tailscale.com/ipn/ipnstate"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
+	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
+)
+
+// A device waits until it is approved, without a command on it, and loses access when the approval is
+// withdrawn.
+func TestNodeWaitsForItsApproval(t *testing.T) {
+	forEachVersion(t, func(t *testing.T, version string) {
+		ctx := within(t, patience)
+		n := startNetwork(t, meshtest.Config{Set: map[string]string{"node.approval_required": "true"}})
+		viewer := n.join(ctx, clienttest.Options{Version: version}, n.key("--pre-approved"), "viewer")
+		awaitState(ctx, t, viewer, "Running")
+		here, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		serveEcho(t, here)
+
+		subject := clienttest.Start(t, clienttest.Options{Version: version})
+		up := make(chan error, 1)
+		go func() { up <- subject.Up(ctx, n.URL, n.key(), "--hostname=subject") }()
+		awaitState(ctx, t, subject, "NeedsMachineAuth")
+		if stdout, _, code := subject.CLI(ctx, "status"); code == 0 || !strings.Contains(stdout, "not yet approved") {
+			t.Errorf("tailscale status ends with code %d and says: %s", code, stdout)
+		}
+		await(ctx, t, subject, func(s *ipnstate.Status) bool { return len(s.Peer) == 0 })
+		await(ctx, t, viewer, func(s *ipnstate.Status) bool { return len(s.Peer) == 0 })
+		target := fmt.Sprintf("%s:%d", n.nodes(ctx)["subject"].IPAddresses[0], here.Addr().(*net.TCPAddr).Port)
+		if conn, err := viewer.Dial(ctx, target); err == nil {
+			conn.Close()
+			t.Error("a node that waits for approval is reachable")
+		}
+
+		began := time.Now()
+		n.CLI("nodes", "approve", "subject")
+		await(ctx, t, subject, seesOnline("viewer"))
+		await(ctx, t, viewer, seesOnline("subject"))
+		conn := dial(ctx, t, viewer.Dial, target)
+		checkEcho(t, conn, "approved")
+		t.Logf("reachable %v after the approval", time.Since(began))
+		if err := <-up; err != nil {
+			t.Errorf("tailscale up: %v", err)
+		}
+
+		n.change(ctx, http.MethodPut, "subject/approval", `{"approved": false}`)
+		awaitState(ctx, t, subject, "NeedsMachineAuth")
+		await(ctx, t, viewer, func(s *ipnstate.Status) bool { return len(s.Peer) == 0 })
+	})
+}
