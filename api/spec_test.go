@@ -72,7 +72,7 @@ func TestExactlyThreeAPIOperationsNeedNoKey(t *testing.T) {
 		}
 	}
 	slices.Sort(open)
-	want := []string{"GET /api/v1/docs", "GET /api/v1/openapi.yaml", "POST /api/v1/machine"}
+	want := []string{"GET /api/v1/docs", "GET /api/v1/openapi.yaml", "GET /api/v1/signin", "POST /api/v1/machine", "POST /api/v1/session"}
 	if diff := cmp.Diff(want, open); diff != "" {
 		t.Errorf("operations without a key (-want +got):\n%s", diff)
 	}
@@ -82,7 +82,7 @@ func TestExactlyThreeAPIOperationsNeedNoKey(t *testing.T) {
 func TestAnswersLeaveNoMemberOut(t *testing.T) {
 	page := []string{"next"} // for clients that ask for pages
 	optional := map[string][]string{
-		"Health": {"checks"}, "PolicyDiff": {"effect"}, "Problem": {"errors", "problems", "current"}, "Node": {"host", "note"},
+		"Health": {"checks"}, "PolicyDiff": {"effect"}, "Problem": {"errors", "problems", "current"}, "User": {"assignedRole", "groups", "role"}, "Node": {"host", "note"},
 		"BulkResults": {"taggedNodes"}, "Policy": {"warnings"}, "PolicyVerdict": {"warnings"}, // Headscale's tools expect {} from a check without problems
 		"UserList": page, "NodeList": page, "PreAuthKeyList": page, "ApiKeyList": page, "SessionList": page, "RouteList": page,
 	}

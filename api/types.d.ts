@@ -465,6 +465,37 @@ export interface paths {
          */
         get: operations["listSessions"];
         put?: never;
+        /**
+         * Exchange a one-time code for a session (no API key)
+         * @description For programs to which people sign in, such as the console. A program sends the browser to the `url` of
+         *     `GET /api/v1/signin` with the query parameters `return_url`, `state`, `code_challenge` and
+         *     `code_challenge_method=S256`. After the sign-in, the browser comes back to `return_url` with `code` and `state`.
+         *     The program checks `state` and sends the code here within one minute, together with the verifier whose SHA-256
+         *     is the challenge.
+         */
+        post: operations["createSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/signin": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** Show how people can sign in (no API key) */
+        get: operations["showSignIn"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -2792,6 +2823,43 @@ export interface components {
         SessionList: {
             sessions: components["schemas"]["Session"][];
             next?: components["schemas"]["Next"];
+        };
+        SessionExchange: {
+            /** @description The one-time code from the query of the return URL. */
+            code: string;
+            /** @description The text whose SHA-256, in base64url without padding, was the challenge. 43 to 128 characters. */
+            verifier: string;
+            /**
+             * @description The return URL of the sign-in, without `code` and `state`.
+             * @example https://mesh.example.com/admin/signin/callback
+             */
+            returnUrl: string;
+        };
+        SessionResult: {
+            /**
+             * @description Send it as `Authorization: Bearer fls_…`. It is shown only once: the server stores a hash.
+             * @example fls_7Qd0XhVb2mTa_…
+             */
+            token: string;
+            session: components["schemas"]["Session"];
+        };
+        SignIn: {
+            /**
+             * @description Where programs send the browser to start a sign-in.
+             * @example https://mesh.example.com/oidc/session
+             */
+            url: string;
+            /** @description The identity providers. If there is none, nobody can sign in. */
+            providers: components["schemas"]["SignInProvider"][];
+        };
+        SignInProvider: {
+            /**
+             * @description Value of the query parameter `provider`, with which a sign-in starts at this provider.
+             * @example 0
+             */
+            id: string;
+            /** @example id.example.com */
+            name: string;
         };
         /** @description What a person has after signing in to the console or the command line. */
         Session: {
@@ -6315,6 +6383,67 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    createSession: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionExchange"];
+            };
+        };
+        responses: {
+            /** @description The session with its token. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    showSignIn: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The identity providers, and where to start. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignIn"];
+                };
+            };
             default: components["responses"]["Failure"];
         };
     };

@@ -1040,12 +1040,43 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/session (the `ListSessions` operationId).
 	ListSessions(ctx context.Context, params *ListSessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// CreateSessionWithBody Exchange a one-time code for a session (no API key)
+	//
+	// For programs to which people sign in, such as the console. A program sends the browser to the `url` of
+	// `GET /api/v1/signin` with the query parameters `return_url`, `state`, `code_challenge` and
+	// `code_challenge_method=S256`. After the sign-in, the browser comes back to `return_url` with `code` and `state`.
+	// The program checks `state` and sends the code here within one minute, together with the verifier whose SHA-256
+	// is the challenge.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/session (the `CreateSession` operationId).
+	CreateSessionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateSession Exchange a one-time code for a session (no API key)
+	//
+	// For programs to which people sign in, such as the console. A program sends the browser to the `url` of
+	// `GET /api/v1/signin` with the query parameters `return_url`, `state`, `code_challenge` and
+	// `code_challenge_method=S256`. After the sign-in, the browser comes back to `return_url` with `code` and `state`.
+	// The program checks `state` and sends the code here within one minute, together with the verifier whose SHA-256
+	// is the challenge.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/session (the `CreateSession` operationId).
+	CreateSession(ctx context.Context, body CreateSessionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RevokeSession Revoke a session
 	//
 	// The session is no longer accepted on any replica, and the person has to sign in again.
 	//
 	// Corresponds with DELETE /api/v1/session/{id} (the `RevokeSession` operationId).
 	RevokeSession(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowSignIn Show how people can sign in (no API key)
+	//
+	// Corresponds with GET /api/v1/signin (the `ShowSignIn` operationId).
+	ShowSignIn(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ApproveSSHWithBody Approve an SSH session
 	//
@@ -3303,6 +3334,52 @@ func (c *Client) ListSessions(ctx context.Context, params *ListSessionsParams, r
 	return c.Client.Do(req)
 }
 
+// CreateSessionWithBody Exchange a one-time code for a session (no API key)
+//
+// For programs to which people sign in, such as the console. A program sends the browser to the `url` of
+// `GET /api/v1/signin` with the query parameters `return_url`, `state`, `code_challenge` and
+// `code_challenge_method=S256`. After the sign-in, the browser comes back to `return_url` with `code` and `state`.
+// The program checks `state` and sends the code here within one minute, together with the verifier whose SHA-256
+// is the challenge.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/session (the `CreateSession` operationId).
+func (c *Client) CreateSessionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateSessionRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateSession Exchange a one-time code for a session (no API key)
+//
+// For programs to which people sign in, such as the console. A program sends the browser to the `url` of
+// `GET /api/v1/signin` with the query parameters `return_url`, `state`, `code_challenge` and
+// `code_challenge_method=S256`. After the sign-in, the browser comes back to `return_url` with `code` and `state`.
+// The program checks `state` and sends the code here within one minute, together with the verifier whose SHA-256
+// is the challenge.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/session (the `CreateSession` operationId).
+func (c *Client) CreateSession(ctx context.Context, body CreateSessionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateSessionRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // RevokeSession Revoke a session
 //
 // The session is no longer accepted on any replica, and the person has to sign in again.
@@ -3310,6 +3387,21 @@ func (c *Client) ListSessions(ctx context.Context, params *ListSessionsParams, r
 // Corresponds with DELETE /api/v1/session/{id} (the `RevokeSession` operationId).
 func (c *Client) RevokeSession(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRevokeSessionRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowSignIn Show how people can sign in (no API key)
+//
+// Corresponds with GET /api/v1/signin (the `ShowSignIn` operationId).
+func (c *Client) ShowSignIn(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowSignInRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -7721,6 +7813,46 @@ func NewListSessionsRequest(server string, params *ListSessionsParams) (*http.Re
 	return req, nil
 }
 
+// NewCreateSessionRequest calls the generic CreateSession builder with application/json body
+func NewCreateSessionRequest(server string, body CreateSessionJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateSessionRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewCreateSessionRequestWithBody constructs an http.Request for the CreateSession method, with any body, and a specified content type
+func NewCreateSessionRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/session")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewRevokeSessionRequest constructs an http.Request for the RevokeSession method
 func NewRevokeSessionRequest(server string, id string) (*http.Request, error) {
 	var err error
@@ -7748,6 +7880,33 @@ func NewRevokeSessionRequest(server string, id string) (*http.Request, error) {
 	}
 
 	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewShowSignInRequest constructs an http.Request for the ShowSignIn method
+func NewShowSignInRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/signin")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -9194,9 +9353,19 @@ func (c *ClientWithResponses) ListSessionsWithResponse(ctx context.Context, para
 	return Parse[SessionList](c.ListSessions(ctx, params, reqEditors...))
 }
 
+// CreateSessionWithResponse calls [Client.CreateSession] and reads the answer.
+func (c *ClientWithResponses) CreateSessionWithResponse(ctx context.Context, body CreateSessionJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[SessionResult], error) {
+	return Parse[SessionResult](c.CreateSession(ctx, body, reqEditors...))
+}
+
 // RevokeSessionWithResponse calls [Client.RevokeSession] and reads the answer.
 func (c *ClientWithResponses) RevokeSessionWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*Response[Done], error) {
 	return Parse[Done](c.RevokeSession(ctx, id, reqEditors...))
+}
+
+// ShowSignInWithResponse calls [Client.ShowSignIn] and reads the answer.
+func (c *ClientWithResponses) ShowSignInWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*Response[SignIn], error) {
+	return Parse[SignIn](c.ShowSignIn(ctx, reqEditors...))
 }
 
 // ApproveSSHWithResponse calls [Client.ApproveSSH] and reads the answer.

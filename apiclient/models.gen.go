@@ -2843,6 +2843,20 @@ type Session struct {
 // SessionClient What the person signed in to.
 type SessionClient string
 
+// SessionExchange defines model for SessionExchange.
+type SessionExchange struct {
+	// Code The one-time code from the query of the return URL.
+	Code string `json:"code"`
+
+	// ReturnURL The return URL of the sign-in, without `code` and `state`.
+	//
+	// Example: https://mesh.example.com/admin/signin/callback
+	ReturnURL string `json:"returnUrl"`
+
+	// Verifier The text whose SHA-256, in base64url without padding, was the challenge. 43 to 128 characters.
+	Verifier string `json:"verifier"`
+}
+
 // SessionList defines model for SessionList.
 type SessionList struct {
 	// Next Cursor for the next page. Absent on the last page.
@@ -2850,6 +2864,17 @@ type SessionList struct {
 	// Example: 100
 	Next     *Next     `json:"next,omitempty"`
 	Sessions []Session `json:"sessions"`
+}
+
+// SessionResult defines model for SessionResult.
+type SessionResult struct {
+	// Session What a person has after signing in to the console or the command line.
+	Session Session `json:"session"`
+
+	// Token Send it as `Authorization: Bearer fls_…`. It is shown only once: the server stores a hash.
+	//
+	// Example: fls_7Qd0XhVb2mTa_…
+	Token string `json:"token"`
 }
 
 // ShellUser defines model for ShellUser.
@@ -2862,6 +2887,28 @@ type ShellUser struct {
 	// Name Account on the target node, or `autogroup:nonroot`.
 	//
 	// Example: root
+	Name string `json:"name"`
+}
+
+// SignIn defines model for SignIn.
+type SignIn struct {
+	// Providers The identity providers. If there is none, nobody can sign in.
+	Providers []SignInProvider `json:"providers"`
+
+	// URL Where programs send the browser to start a sign-in.
+	//
+	// Example: https://mesh.example.com/oidc/session
+	URL string `json:"url"`
+}
+
+// SignInProvider defines model for SignInProvider.
+type SignInProvider struct {
+	// ID Value of the query parameter `provider`, with which a sign-in starts at this provider.
+	//
+	// Example: 0
+	ID string `json:"id"`
+
+	// Name Example: id.example.com
 	Name string `json:"name"`
 }
 
@@ -3833,6 +3880,9 @@ type ExpirePreAuthKeyJSONRequestBody = PreAuthKeySelection
 
 // ChangeRouteJSONRequestBody defines body for ChangeRoute for application/json ContentType.
 type ChangeRouteJSONRequestBody = RouteChange
+
+// CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
+type CreateSessionJSONRequestBody = SessionExchange
 
 // ApproveSSHJSONRequestBody defines body for ApproveSSH for application/json ContentType.
 type ApproveSSHJSONRequestBody = SSHApprovalRequest

@@ -45,7 +45,7 @@ func newHandlers(c Config, shared *core) *handlers {
 		users:           users{core: shared, control: use.Users},
 		preAuthKeys:     preAuthKeys{shared, use.PreAuthKeys},
 		apiKeys:         apiKeys{shared, use.APIKeys, use.Observations},
-		sessions:        sessions{shared, use.Sessions, use.Observations},
+		sessions:        sessions{shared, use.Sessions, use.Observations, c.SignIn},
 		nodeList:        nodeList{core: shared, observations: use.Observations},
 		nodes:           nodes{shared, use.Nodes},
 		machines:        machines{shared, use.Joins},

@@ -161,6 +161,9 @@ func (j *journal) lines(t testing.TB, msg string) (found []map[string]any) {
 // sealer creates and opens the login links of all tests.
 var sealer = identity.NewLoginSealer(key.NewMachine())
 
+// codeSealer seals the one-time codes of all tests.
+var codeSealer = identity.NewCookieSealer(key.NewMachine())
+
 // hookSecrets derives the webhook secrets of all tests.
 var hookSecrets = identity.NewWebhookSecrets(key.NewMachine())
 
@@ -211,7 +214,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	cc := control.Config{
 		Ledger: s.ledger, History: st.(history.Store), Log: log, Registerer: s.metrics,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"),
-		Logins: sealer, ServerURL: "https://mesh.example.com", Webhooks: hookSecrets, LocalWebhooks: true,
+		Logins: sealer, SessionCodes: codeSealer, ServerURL: "https://mesh.example.com", Webhooks: hookSecrets, LocalWebhooks: true,
 		Deliver: func(ctx context.Context, w *mesh.Webhook, row history.AuditRow) control.WebhookAnswer {
 			return s.courier.Deliver(ctx, w, row)
 		},
@@ -222,6 +225,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 		Health:  func() openapi.Health { return openapi.Health{Status: openapi.HealthStatusPass} },
 		Ready:   func() openapi.Health { return openapi.Health{Status: openapi.HealthStatusPass} },
 		Facts:   openapi.ServerState{URL: "https://mesh.example.com", Database: openapi.DatabaseSQLite},
+		SignIn:  openapi.SignIn{URL: "https://mesh.example.com/oidc/session", Providers: []openapi.SignInProvider{{ID: "0", Name: "id.example.com"}}},
 		Checks: func() []openapi.ServerCheck {
 			return []openapi.ServerCheck{{Part: "database", Status: openapi.ServerCheckPass, Output: []string{}}}
 		},

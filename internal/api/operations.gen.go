@@ -25,6 +25,8 @@ func (s *handlers) operations() map[string]operation {
 		"POST /api/v1/apikey/expire":                                    {role: "admin", scope: "apikeys", replay: s.replayAPIKeyExpiry},
 		"DELETE /api/v1/apikey/{prefix}":                                {role: "admin", scope: "apikeys", replay: s.replayEmpty},
 		"GET /api/v1/session":                                           {role: "admin", scope: "users"},
+		"POST /api/v1/session":                                          {anyone: true},
+		"GET /api/v1/signin":                                            {anyone: true},
 		"DELETE /api/v1/session/{id}":                                   {role: "admin", scope: "users", replay: s.replayEmpty},
 		"GET /api/v1/my/session":                                        {anyone: true},
 		"DELETE /api/v1/my/session/{id}":                                {anyone: true, replay: s.replayEmpty},
@@ -105,7 +107,9 @@ func (s *handlers) operations() map[string]operation {
 // isPublic reports whether an operation needs no API key.
 func isPublic(method, path string) bool {
 	switch method + " " + path {
-	case "POST /api/v1/machine",
+	case "POST /api/v1/session",
+		"GET /api/v1/signin",
+		"POST /api/v1/machine",
 		"GET /api/v1/openapi.yaml",
 		"GET /api/v1/docs",
 		"GET /health",

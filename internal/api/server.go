@@ -14,7 +14,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 )
 
-// Config configures the API. All fields except Document and TrustedProxies are required.
+// Config configures the API. All fields except Document, SignIn and TrustedProxies are required.
 type Config struct {
 	Control    *control.Service
 	Ledger     *ledger.Ledger
@@ -33,6 +33,8 @@ type Config struct {
 	Facts    openapi.ServerState
 	Checks   func() []openapi.ServerCheck
 	Document []byte // openapi.yaml
+	// SignIn is how people can sign in.
+	SignIn openapi.SignIn
 	// TrustedProxies lists the proxies whose X-Forwarded-For header is trusted.
 	TrustedProxies []netip.Prefix
 }

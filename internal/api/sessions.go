@@ -17,6 +17,7 @@ type sessions struct {
 	*core
 	control      *control.Sessions
 	observations *control.Observations
+	signIn       openapi.SignIn
 }
 
 // ListSessions implements GET /api/v1/session.
@@ -80,4 +81,26 @@ func sessionID(text string) mesh.SessionID {
 		return 0
 	}
 	return mesh.SessionID(id)
+}
+
+// CreateSession implements POST /api/v1/session.
+func (s *sessions) CreateSession(w http.ResponseWriter, r *http.Request) {
+	var in openapi.SessionExchange
+	err := decode(w, r, &in)
+	var v *mesh.Session
+	var token string
+	if err == nil {
+		v, token, err = s.control.Exchange(r.Context(), actor(r), in.Code, in.Verifier, in.ReturnURL)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	snap := s.ledger.World().Snapshot
+	reply(w, snap, openapi.SessionResult{Token: token, Session: sessionShape(snap, v, v.ID)})
+}
+
+// ShowSignIn implements GET /api/v1/signin.
+func (s *sessions) ShowSignIn(w http.ResponseWriter, _ *http.Request) {
+	reply(w, s.ledger.World().Snapshot, s.signIn)
 }

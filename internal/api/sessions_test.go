@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
@@ -30,6 +32,123 @@ func (s *service) signedIn(n int) (*mesh.Session, string) {
 		s.t.Fatal(err)
 	}
 	return v, "Authorization: Bearer " + token
+}
+
+const (
+	verifier  = "a verifier that only the console has, 43 characters"
+	returnURL = "https://mesh.example.com/admin/signin/callback"
+)
+
+// code returns a request with a one-time code of the n-th person.
+func (s *service) code(n int) object {
+	s.t.Helper()
+	user, err := ensurePerson(s, fmt.Sprintf("https://id.example.com/person%d", n), fmt.Sprintf("person%d", n))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	u, _ := s.ledger.World().Users.Get(user)
+	sum := sha256.Sum256([]byte(verifier))
+	code, err := s.control.Sessions.Code(u, control.SessionRequest{Client: mesh.SessionConsole, Challenge: base64.RawURLEncoding.EncodeToString(sum[:]), ReturnURL: returnURL})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return object{"code": code, "verifier": verifier, "returnUrl": returnURL}
+}
+
+const badCode = "the code is invalid, has expired or was already used; sign in again"
+
+func TestACodeIsExchangedForASession(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		out := s.call("POST", "/api/v1/session", s.code(1), noKey).ok()
+		token := out["token"].(string)
+		got := out["session"].(object)
+		if got["client"] != "console" || got["current"] != true || got["user"].(object)["name"] != "person1" {
+			t.Errorf("session %v", got)
+		}
+		if own := s.call("GET", "/api/v1/my/session", nil, "Authorization: Bearer "+token).ok()["sessions"].([]any); len(own) != 1 {
+			t.Errorf("sessions %v", own)
+		}
+		rows := s.audit()
+		if last := rows[len(rows)-1]; last.Kind != "session" || last.Verb != "created" || last.Actor.String() != "user:person1" {
+			t.Errorf("audit: %+v", last)
+		}
+		if strings.Contains(s.log.text(), token) {
+			t.Error("the log contains the token")
+		}
+	})
+}
+
+func TestReplayOfTheOneTimeCode(t *testing.T) {
+	s := sqlite(t)
+	in := s.code(1)
+	s.call("POST", "/api/v1/session", in, noKey).ok()
+	for range 2 {
+		s.call("POST", "/api/v1/session", in, noKey).fails(400, "Bad Request", badCode, "code")
+	}
+	if n := s.ledger.World().Sessions.Len(); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+	if lines := s.log.lines(t, "one-time code of a sign-in was used again"); len(lines) != 2 || lines[0]["actor"] != "user:person1" {
+		t.Errorf("logged %v", lines)
+	}
+}
+
+// A code that an attacker intercepts is useless without the verifier, and at another program.
+func TestCodeWithAWrongVerifierIsRefused(t *testing.T) {
+	s := sqlite(t)
+	for member, values := range map[string][]string{
+		"verifier":  {"", strings.Repeat("x", 43), verifier + "x", strings.ToUpper(verifier), strings.Repeat("x", 129)},
+		"returnUrl": {"", returnURL + "/", "https://evil.example/admin/signin/callback", strings.ToUpper(returnURL)},
+		"code":      {"", "x", strings.Repeat("A", 500), "flk_" + strings.Repeat("A", 40)},
+	} {
+		for _, value := range values {
+			in := s.code(1)
+			in[member] = value
+			if a := s.call("POST", "/api/v1/session", in, noKey); a.status != http.StatusBadRequest {
+				t.Errorf("%s %.20q: %d %s", member, value, a.status, a.body)
+			}
+		}
+	}
+	if n := s.ledger.World().Sessions.Len(); n != 0 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+func TestACodeExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sqlite(t)
+		in := s.code(1)
+		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's clock
+		s.direct(s.handler, "POST", "/api/v1/session", in, noKey).fails(400, "Bad Request", badCode, "code")
+	})
+}
+
+// The code was created by another replica a moment ago, which this one has not heard of.
+func TestACodeIsUsedOnAnotherReplicaOnce(t *testing.T) {
+	database := postgres(t).Database(t)
+	a, b := start(t, openPostgres(t, database)), start(t, openPostgres(t, database))
+	in := a.code(7)
+	b.call("POST", "/api/v1/session", in, noKey).ok()
+	a.call("POST", "/api/v1/session", in, noKey).fails(400, "Bad Request", badCode, "code")
+}
+
+// A user who gets another account at the provider is another person.
+func TestSessionsEndWithTheAccount(t *testing.T) {
+	s := sqlite(t)
+	_, token := s.signedIn(1)
+	s.call("GET", "/api/v1/my/session", nil, token).ok()
+	u, _ := s.ledger.World().Users.ByName("person1")
+	_, err := s.ledger.Commit(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(*policy.World, mesh.Time) ([]mesh.Event, error) {
+		other := *u
+		other.ProviderID = "https://id.example.com/somebody-else"
+		return []mesh.Event{mesh.UserPut{User: &other}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := s.call("GET", "/api/v1/my/session", nil, token); a.status != http.StatusUnauthorized {
+		t.Errorf("%d: %s", a.status, a.body)
+	}
 }
 
 func ensurePerson(s *service, id, name string) (user mesh.UserID, err error) {

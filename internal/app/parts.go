@@ -103,6 +103,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Ledger: s.ledger, History: s.history, Log: s.log, Registerer: s.registry,
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
 		NodeExpiry: c.Node.Expiry, NodeApproval: c.Node.ApprovalRequired, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
+		SessionCodes: identity.NewCookieSealer(noise), SessionExpiry: c.OIDC.SessionExpiry,
 		PolicyFile: policyFile(c.Policy), Webhooks: hooks, LocalWebhooks: c.Webhooks.AllowLocal, Roles: roleRules(c.OIDC),
 		ProviderGroups: len(p.providers) > 0,
 		Deliver: func(ctx context.Context, w *mesh.Webhook, row history.AuditRow) control.WebhookAnswer {
@@ -121,8 +122,8 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Ask: func(id mesh.NodeID, token string) bool { return p.hub.Ask(id, wire.PingURL(c.ServerURL, token)) },
 	})
 	p.clients = wire.New(wire.Config{
-		Joins: p.control.Joins, Logins: p.control.Logins, Clients: p.control.Clients, Observations: p.control.Observations, SSH: p.control.SSH,
-		Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL, Providers: p.providers,
+		Joins: p.control.Joins, Logins: p.control.Logins, Sessions: p.control.Sessions, Clients: p.control.Clients, Observations: p.control.Observations, SSH: p.control.SSH,
+		Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL, Providers: p.providers, ConsoleURLs: consoleURLs(c),
 		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.fence.Leave, Closed: p.fence.Closed, Answered: prober.Answered,
 	})
 	sweeper := sweep.New(sweep.Config{
@@ -159,7 +160,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Control: p.control, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health, Ready: s.ready, Closed: p.fence.Closed,
 		Facts:    openapi.ServerState{URL: c.ServerURL, StartedAt: time.Now(), Database: openapi.ServerStateDatabase(c.Database.Type)},
 		Checks:   s.checksNow,
-		Document: apispec.Document, TrustedProxies: c.TrustedProxies,
+		Document: apispec.Document, SignIn: s.signInChoices(p.providers), TrustedProxies: c.TrustedProxies,
 	})
 	p.routes = slices.Sorted(maps.Keys(routes))
 	p.public, p.local = s.guard.Handler(server.Handler(routes)), server.LocalHandler(peer)

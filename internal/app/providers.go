@@ -2,7 +2,9 @@ package app
 
 import (
 	"fmt"
+	"strconv"
 
+	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/config"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/oidc"
@@ -24,6 +26,23 @@ func (s *service) newProviders() (all []*oidc.Provider, err error) {
 		}))
 	}
 	return all, nil
+}
+
+// consoleURLs returns where the consoles are. By default, there is one on the server's own host.
+func consoleURLs(c *config.Config) []string {
+	if len(c.OIDC.ConsoleURLs) > 0 {
+		return c.OIDC.ConsoleURLs
+	}
+	return []string{c.ServerURL + "/admin/"}
+}
+
+// signInChoices returns what programs need to know before a person signs in.
+func (s *service) signInChoices(all []*oidc.Provider) openapi.SignIn {
+	out := openapi.SignIn{URL: wire.SessionURL(s.Config.ServerURL), Providers: []openapi.SignInProvider{}}
+	for i, p := range all {
+		out.Providers = append(out.Providers, openapi.SignInProvider{ID: strconv.Itoa(i), Name: p.Name()})
+	}
+	return out
 }
 
 // roleRules returns which groups of the providers give which roles.

@@ -81,7 +81,7 @@ func TestDefaultsOfEmptyFile(t *testing.T) {
 				PrivateKeyPath: "/var/lib/fairlead/derp_server_private.key",
 			},
 		},
-		OIDC:    OIDC{OIDCProvider: OIDCProvider{Scope: []string{"openid", "profile", "email"}, GroupsClaim: "groups", EmailVerifiedRequired: true}},
+		OIDC:    OIDC{OIDCProvider: OIDCProvider{Scope: []string{"openid", "profile", "email"}, GroupsClaim: "groups", EmailVerifiedRequired: true}, SessionExpiry: 24 * time.Hour},
 		Policy:  Policy{Mode: "database"},
 		Node:    Node{Ephemeral: Ephemeral{InactivityTimeout: 30 * time.Minute}},
 		History: History{Retention: 365 * 24 * time.Hour},
@@ -174,6 +174,8 @@ derp:
     ipv4: 203.0.113.5
     ipv6: 2001:db8::5
 oidc:
+  console_urls: [https://console.example.org/admin/, "http://localhost:3000/admin/"]
+  session_expiry: 12h
   issuer: https://id.example.org/realm
   client_id: mesh
   client_secret_path: $HOME/oidc
@@ -244,6 +246,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 				Issuer: "http://127.0.0.1:5556/dex", ClientID: "other", ClientSecret: "s", PKCE: true,
 				Scope: []string{"openid", "profile", "email"}, GroupsClaim: "groups", EmailVerifiedRequired: true,
 			}},
+			ConsoleURLs: []string{"https://console.example.org/admin/", "http://localhost:3000/admin/"}, SessionExpiry: 12 * time.Hour,
 		},
 		Policy:   Policy{Mode: "file", Path: "/acl.json"},
 		Node:     Node{Expiry: 180 * 24 * time.Hour, ApprovalRequired: true, Ephemeral: Ephemeral{InactivityTimeout: time.Hour}},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -17,7 +18,9 @@ import (
 // OIDC configures sign-in. Providers holds those of oidc.providers; All also returns the one of the flat keys.
 type OIDC struct {
 	OIDCProvider
-	Providers []OIDCProvider
+	Providers     []OIDCProvider
+	ConsoleURLs   []string
+	SessionExpiry time.Duration
 }
 
 // OIDCProvider is an OpenID Connect provider with which people sign in.
@@ -72,6 +75,12 @@ func oidcKeys(o *OIDC) []key {
 	return append(providerKeys(&o.OIDCProvider), key{
 		oidcSection + "providers", providers(&o.Providers), "", shared,
 		"Additional providers: a list of sections, each with the `oidc` keys of one provider, written without `oidc.`. People choose a provider on the login page.",
+	}, key{
+		oidcSection + "console_urls", list(&o.ConsoleURLs, "URLs", parseConsoleURL), "", shared,
+		"URLs of the consoles to which people may sign in with the provider, such as `https://console.example.com/admin/`. The server sends people back to no other address. Default: `<server_url>/admin/`.",
+	}, key{
+		oidcSection + "session_expiry", duration(&o.SessionExpiry, time.Minute, 365*24*time.Hour), "24h", shared,
+		"How long a person stays signed in to the console and the command line.",
 	})
 }
 
@@ -260,6 +269,18 @@ func parseIssuer(s string) (string, error) {
 	addr, err := netip.ParseAddr(u.Hostname())
 	if local := u.Hostname() == "localhost" || err == nil && addr.IsLoopback(); u.Scheme != "https" && !local {
 		return "", errors.New("must begin with https://")
+	}
+	return s, nil
+}
+
+// parseConsoleURL accepts plain HTTP too, because a console may be reached through an SSH tunnel.
+func parseConsoleURL(s string) (string, error) {
+	if _, err := parseURL("http", "https")(s); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return "", errors.New("must be a URL without a query, such as https://console.example.com/admin/")
 	}
 	return s, nil
 }

@@ -44,6 +44,9 @@ type Config struct {
 	// NodeApproval makes new nodes wait until an administrator approves them, unless they
 	// join with a pre-approved key.
 	NodeApproval bool
+	// SessionCodes seals the codes that programs exchange for sessions. If it is nil, there are
+	// none.
+	SessionCodes *identity.CookieSealer
 	// Quotas limits the number of nodes.
 	Quotas Quotas
 	// Logins creates the links for devices that ask to join without a key; they point to
@@ -119,7 +122,7 @@ func New(c Config) *Service {
 		Nodes:        &Nodes{core: shared, quotas: c.Quotas},
 		PreAuthKeys:  &PreAuthKeys{shared},
 		APIKeys:      &APIKeys{shared},
-		Sessions:     &Sessions{core: shared, lifetime: cmp.Or(c.SessionExpiry, SessionLifetime)},
+		Sessions:     &Sessions{core: shared, lifetime: cmp.Or(c.SessionExpiry, SessionLifetime), sealer: c.SessionCodes},
 		Routes:       &Routes{shared},
 		DNS:          &DNS{core: shared},
 		Relays:       &Relays{core: shared},

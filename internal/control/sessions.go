@@ -28,6 +28,7 @@ func PersonActor(a mesh.Actor, u *mesh.User) mesh.Actor {
 type Sessions struct {
 	*core
 	lifetime time.Duration
+	sealer   *identity.CookieSealer // nil if nobody can sign in
 }
 
 // Access returns what a person may do in the API now.

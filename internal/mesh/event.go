@@ -112,10 +112,16 @@ func Settle(before *Snapshot, evs []Event) []Event {
 	// SSH grants of a node are removed when it is deleted, and when its owner or tags
 	// change.
 	users, nodes, grantees := map[UserID]bool{}, map[NodeID]bool{}, map[NodeID]bool{}
+	// Sessions of a user end with the user, and when the user gets another account.
+	people := map[UserID]bool{}
 	for _, e := range evs {
 		switch e := e.(type) {
 		case UserGone:
-			users[e.ID] = true
+			users[e.ID], people[e.ID] = true, true
+		case UserPut:
+			if old, ok := before.Users.Get(e.User.ID); ok && (old.Provider != e.User.Provider || old.ProviderID != e.User.ProviderID) {
+				people[e.User.ID] = true
+			}
 		case NodeGone:
 			nodes[e.ID], grantees[e.ID] = true, true
 		case NodePut:
@@ -141,8 +147,10 @@ func Settle(before *Snapshot, evs []Event) []Event {
 				settled = append(settled, LoginGone{ID: l.ID})
 			}
 		}
+	}
+	if len(people) > 0 {
 		for s := range before.Sessions.All() {
-			if users[s.User] {
+			if people[s.User] {
 				settled = append(settled, SessionGone{ID: s.ID})
 			}
 		}

@@ -145,12 +145,12 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	server := httptest.NewUnstartedServer(nil)
 	s.url = "http://" + server.Listener.Addr().String()
 	s.Service = control.New(control.Config{
-		Ledger: s.ledger, History: st, Log: log, Registerer: s.reg, Logins: identity.NewLoginSealer(o.noise), ServerURL: s.url,
+		Ledger: s.ledger, History: st, Log: log, Registerer: s.reg, Logins: identity.NewLoginSealer(o.noise), ServerURL: s.url, SessionCodes: identity.NewCookieSealer(o.noise),
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"), NodeExpiry: 24 * time.Hour, NodeApproval: o.approval,
 	})
 	hub := stream.New(stream.Config{Ledger: s.ledger, Presence: nobody{}, Log: log, Registerer: s.reg})
 	c := wire.Config{
-		Joins: s.Joins, Logins: s.Logins, Clients: s.Clients, Observations: s.Observations, SSH: s.SSH, Ledger: s.ledger, Streams: hub, Log: log, Registerer: s.reg, Noise: o.noise, ServerURL: s.url,
+		Joins: s.Joins, Logins: s.Logins, Sessions: s.Sessions, ConsoleURLs: []string{consoleURL}, Clients: s.Clients, Observations: s.Observations, SSH: s.SSH, Ledger: s.ledger, Streams: hub, Log: log, Registerer: s.reg, Noise: o.noise, ServerURL: s.url,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 	}
 	if o.wire != nil {

@@ -67,6 +67,8 @@ type page struct {
 	Retry, Ask        string // links
 	Action, CSRF      string // of the form; a page without a form has none
 	User, Account     string
+	Host, Return      string // the computer of a command line, and its address
+	FormTarget        string // where the response to the form may lead, besides this server
 	Link              string // the account to which an administrator may link a user
 }
 
@@ -84,7 +86,7 @@ func (p *pages) write(w http.ResponseWriter, status int, name string, v page) {
 		h.Set("Content-Security-Policy", p.security+"'none'")
 		h.Set("Referrer-Policy", "no-referrer") // the URL of a login page is a secret
 	} else {
-		h.Set("Content-Security-Policy", p.security+"'self'")
+		h.Set("Content-Security-Policy", strings.TrimSpace(p.security+"'self' "+v.FormTarget))
 		h.Set("Referrer-Policy", "same-origin") // without a referrer, browsers send no Origin either
 	}
 	w.WriteHeader(status)

@@ -39,6 +39,7 @@ type Streams interface {
 type Config struct {
 	Joins        *control.Joins
 	Logins       *control.Logins
+	Sessions     *control.Sessions
 	Clients      *control.Clients
 	Observations *control.Observations
 	SSH          *control.SSH
@@ -49,8 +50,10 @@ type Config struct {
 	// Noise is the server's private key. Clients know its public key, so it must be the same on every
 	// replica. A client that meets a server with another key does not recover until it is restarted.
 	Noise key.MachinePrivate
-	// Providers are the identity providers with which people can sign in to add a device.
+	// Providers are the identity providers with which people can sign in.
 	Providers []*oidc.Provider
+	// ConsoleURLs are the URLs of the consoles to which people may sign in.
+	ConsoleURLs []string
 	// ServerURL is shown to people who set up a client. Providers send browsers back to it.
 	ServerURL string
 	// TrustedProxies may set X-Forwarded-For.

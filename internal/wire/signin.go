@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/oauth2"
-
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -52,6 +50,8 @@ type signInFlow struct {
 	Issuer string    `json:"i"`
 	Token  string    `json:"t"` // of the login link
 	At     mesh.Time `json:"a"`
+	// Session is set if the person signs in to a program instead of adding a device.
+	Session *sessionRequest `json:"e,omitempty"`
 }
 
 // signInConfirm is a sign-in that the person has to confirm. It replaces the signInFlow, so that its code is
@@ -62,9 +62,11 @@ type signInConfirm struct {
 	Token  string         `json:"t"`
 	Person control.Person `json:"p"`
 	At     mesh.Time      `json:"a"`
+	// Session is as in signInFlow.
+	Session *sessionRequest `json:"e,omitempty"`
 }
 
-// signIn lets people sign in with a provider to add a device.
+// signIn lets people sign in with a provider, to add a device or to use the console or the command line.
 type signIn struct {
 	*Server
 	providers []*oidc.Provider
@@ -85,6 +87,7 @@ func newSignIn(s *Server) *signIn {
 func (s *signIn) routes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + signInPath + "start/{provider}/{token}": http.HandlerFunc(s.start),
+		"GET " + sessionPath:                             http.HandlerFunc(s.startSession),
 		"GET " + callbackPath:                            http.HandlerFunc(s.callback),
 		"GET " + signInPath + "confirm/{id}":             http.HandlerFunc(s.confirmPage),
 		"POST " + signInPath + "confirm/{id}":            http.HandlerFunc(s.confirm),
@@ -104,7 +107,7 @@ func (s *signIn) choices(ctx context.Context, token string) (all []choice) {
 	return all
 }
 
-// start sends the browser to a provider.
+// start sends the browser to a provider, to add a device.
 func (s *signIn) start(w http.ResponseWriter, r *http.Request) {
 	token := r.PathValue("token")
 	l, ok := s.logins.OpenLogin(token)
@@ -118,7 +121,12 @@ func (s *signIn) start(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := s.providers[i]
-	flow := signInFlow{Flow: oidc.Flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}, Issuer: p.Issuer(), Token: token, At: s.config.Ledger.Now()}
+	s.depart(w, r, p, signInFlow{Flow: newFlow(), Issuer: p.Issuer(), Token: token, At: s.config.Ledger.Now()})
+}
+
+// depart sends the browser to a provider.
+func (s *signIn) depart(w http.ResponseWriter, r *http.Request, p *oidc.Provider, flow signInFlow) {
+	token := flow.Token
 	address, err := p.AuthURL(flow.Flow)
 	if err != nil || p.Check(r.Context()) != nil {
 		s.fail(w, http.StatusServiceUnavailable, failure{provider: p.Name(), token: token, state: "down"})
@@ -126,7 +134,7 @@ func (s *signIn) start(w http.ResponseWriter, r *http.Request) {
 	}
 	value, ok := s.cookies.SealCookie(purposeFlow, flow)
 	if !ok {
-		s.fail(w, http.StatusInternalServerError, failure{provider: p.Name(), token: token, state: "failed", text: "the login link is too long"})
+		s.fail(w, http.StatusInternalServerError, failure{provider: p.Name(), token: token, state: "failed", text: "the request is too long"})
 		return
 	}
 	s.makeRoom(w, r)
@@ -188,7 +196,11 @@ func (s *signIn) callback(w http.ResponseWriter, r *http.Request) {
 		fail(http.StatusBadGateway, "failed", "your account could be confused with one of another provider")
 		return
 	}
-	confirm := signInConfirm{ID: flow.State, CSRF: rand.Text(), Token: flow.Token, Person: s.personOf(who), At: s.config.Ledger.Now()}
+	confirm := signInConfirm{ID: flow.State, CSRF: rand.Text(), Token: flow.Token, Session: flow.Session, Person: s.personOf(who), At: s.config.Ledger.Now()}
+	if flow.Session != nil && flow.Session.Client == mesh.SessionConsole {
+		s.finishSession(w, r, confirm)
+		return
+	}
 	value, ok := s.cookies.SealCookie(purposeConfirm, confirm)
 	if !ok && len(confirm.Person.Groups) > 0 {
 		if err := s.saveGroups(r, &confirm.Person); err != nil {
@@ -253,6 +265,10 @@ func (s *signIn) confirmPage(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	if c.Session != nil {
+		s.confirmSessionPage(w, r, c)
+		return
+	}
 	user, err := s.config.Logins.Preview(c.Person)
 	if err != nil {
 		s.refused(w, r, c, err)
@@ -264,7 +280,7 @@ func (s *signIn) confirmPage(w http.ResponseWriter, r *http.Request) {
 	s.pages.write(w, http.StatusOK, "signin", v)
 }
 
-// confirm adds the device.
+// confirm adds the device, or lets the command line act for the person.
 func (s *signIn) confirm(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	c, _, ok := s.confirming(w, r)
@@ -273,6 +289,10 @@ func (s *signIn) confirm(w http.ResponseWriter, r *http.Request) {
 	}
 	if !s.sameOrigin(r) || subtle.ConstantTimeCompare([]byte(r.PostFormValue("csrf")), []byte(c.CSRF)) != 1 {
 		s.fail(w, http.StatusForbidden, failure{state: "forged"})
+		return
+	}
+	if c.Session != nil {
+		s.finishSession(w, r, c)
 		return
 	}
 	a := mesh.Actor{Addr: s.addr(r), RequestID: rand.Text()[:12]}
@@ -294,6 +314,9 @@ func (s *signIn) confirming(w http.ResponseWriter, r *http.Request) (c signInCon
 	if c, ok = s.openConfirm(r, r.PathValue("id")); !ok {
 		s.fail(w, http.StatusBadRequest, failure{state: "lost"})
 		return c, l, false
+	}
+	if c.Session != nil {
+		return c, l, true
 	}
 	if l, ok = s.logins.OpenLogin(c.Token); !ok || r.Method != http.MethodPost && s.loginState(c.Token, l).State != "waiting" {
 		redirect(w, "/auth/"+c.Token)
@@ -330,7 +353,7 @@ func (s *signIn) logFailure(r *http.Request, p *oidc.Provider, reason string) {
 
 // failure is what a page says about a sign-in that failed.
 type failure struct {
-	state    string // lost, down, busy, refused, notallowed, failed, conflict or forged
+	state    string // lost, down, busy, refused, notallowed, failed, conflict, forged or request
 	provider string
 	token    string // of the login link, if it is known
 	text     string
@@ -444,7 +467,8 @@ func (s *signIn) makeRoom(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// redirect continues at a URL with a GET request. Its target is never taken from a request.
+// redirect continues at a URL with a GET request. Its target is never taken from a request, except for a return URL
+// that clientAt has accepted.
 func redirect(w http.ResponseWriter, target string) {
 	h := w.Header()
 	h.Set("Location", target)

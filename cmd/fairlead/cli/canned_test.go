@@ -363,3 +363,11 @@ func (canned) RevokeSession(w http.ResponseWriter, _ *http.Request, _ string) {
 func (canned) RevokeMySession(w http.ResponseWriter, _ *http.Request, _ string) {
 	reply(w, openapi.Empty{})
 }
+
+func (canned) CreateSession(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.SessionResult{Token: "fls_7Qd0XhVb2mTa_the-secret", Session: cannedSession()})
+}
+
+func (canned) ShowSignIn(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.SignIn{URL: "https://mesh.example.com/oidc/session", Providers: []openapi.SignInProvider{{ID: "0", Name: "id.example.com"}}})
+}

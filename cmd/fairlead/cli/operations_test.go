@@ -54,6 +54,8 @@ func withoutCommand() map[string]string {
 		"registerLogin":   "an older form of approveLogin",
 		"databaseHealth":  "a part of health, for tools that read this form",
 		"docsPage":        "a page for browsers",
+		"createSession":   "for programs to which people sign in",
+		"showSignIn":      "for programs to which people sign in",
 	}
 }
 

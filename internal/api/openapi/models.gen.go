@@ -139,8 +139,12 @@ type (
 	ServerStateDatabase              = apiclient.ServerStateDatabase
 	Session                          = apiclient.Session
 	SessionClient                    = apiclient.SessionClient
+	SessionExchange                  = apiclient.SessionExchange
 	SessionList                      = apiclient.SessionList
+	SessionResult                    = apiclient.SessionResult
 	ShellUser                        = apiclient.ShellUser
+	SignIn                           = apiclient.SignIn
+	SignInProvider                   = apiclient.SignInProvider
 	TaggedNode                       = apiclient.TaggedNode
 	Transition                       = apiclient.Transition
 	User                             = apiclient.User
@@ -262,6 +266,7 @@ type (
 	ChangePreAuthKeysJSONRequestBody = apiclient.ChangePreAuthKeysJSONRequestBody
 	ExpirePreAuthKeyJSONRequestBody  = apiclient.ExpirePreAuthKeyJSONRequestBody
 	ChangeRouteJSONRequestBody       = apiclient.ChangeRouteJSONRequestBody
+	CreateSessionJSONRequestBody     = apiclient.CreateSessionJSONRequestBody
 	ApproveSSHJSONRequestBody        = apiclient.ApproveSSHJSONRequestBody
 	RejectSSHJSONRequestBody         = apiclient.RejectSSHJSONRequestBody
 	CreateUserJSONRequestBody        = apiclient.CreateUserJSONRequestBody

@@ -219,9 +219,15 @@ type ServerInterface interface {
 	// ListSessions List sessions
 	// (GET /api/v1/session)
 	ListSessions(w http.ResponseWriter, r *http.Request, params ListSessionsParams)
+	// CreateSession Exchange a one-time code for a session (no API key)
+	// (POST /api/v1/session)
+	CreateSession(w http.ResponseWriter, r *http.Request)
 	// RevokeSession Revoke a session
 	// (DELETE /api/v1/session/{id})
 	RevokeSession(w http.ResponseWriter, r *http.Request, id string)
+	// ShowSignIn Show how people can sign in (no API key)
+	// (GET /api/v1/signin)
+	ShowSignIn(w http.ResponseWriter, r *http.Request)
 	// ApproveSSH Approve an SSH session
 	// (POST /api/v1/ssh/approve)
 	ApproveSSH(w http.ResponseWriter, r *http.Request)
@@ -3003,6 +3009,20 @@ func (siw *ServerInterfaceWrapper) ListSessions(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// CreateSession operation middleware
+func (siw *ServerInterfaceWrapper) CreateSession(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateSession(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // RevokeSession operation middleware
 func (siw *ServerInterfaceWrapper) RevokeSession(w http.ResponseWriter, r *http.Request) {
 
@@ -3020,6 +3040,20 @@ func (siw *ServerInterfaceWrapper) RevokeSession(w http.ResponseWriter, r *http.
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.RevokeSession(w, r, id)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ShowSignIn operation middleware
+func (siw *ServerInterfaceWrapper) ShowSignIn(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ShowSignIn(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3974,7 +4008,9 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes/history", wrapper.ShowNetworkHistory)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/server", wrapper.ShowServer)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/session", wrapper.ListSessions)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/session", wrapper.CreateSession)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/session/{id}", wrapper.RevokeSession)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/signin", wrapper.ShowSignIn)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/approve", wrapper.ApproveSSH)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/ssh/pending", wrapper.ListPendingSSH)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/reject", wrapper.RejectSSH)
