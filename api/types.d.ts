@@ -197,6 +197,77 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/user/{id}/suspend": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Suspend a user
+         * @description Takes away all access of the user until the user is restored: the user's nodes are cut off from the network, and
+         *     pre-auth keys and sign-ins of the user are refused. Nothing is deleted. If the user is already suspended,
+         *     nothing changes.
+         *
+         *     A tagged node belongs to its tags and keeps its access, even if it joined with a pre-auth key of this user.
+         *     `taggedNodes` lists such nodes. Set `deleteTagged` to delete them. An API key with scopes then also needs
+         *     `nodes`.
+         */
+        post: operations["suspendUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/user/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore a suspended user
+         * @description The user's nodes and keys work again, unless they have expired or were deleted in the meantime. Devices
+         *     reconnect without a new sign-in. If the user is not suspended, nothing changes.
+         */
+        post: operations["restoreUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/user/bulk": {
         parameters: {
             query?: never;
@@ -2044,7 +2115,7 @@ export interface paths {
          *
          *     The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
          *     event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
-         *     `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
+         *     `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted`, `userSuspended`, `userRestored` or `policyUpdate`. For all other
          *     events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
          *     that some earlier events are no longer stored; reload the data that you need.
          *
@@ -2518,6 +2589,17 @@ export interface components {
             /** @example  */
             profilePicUrl: string;
             /**
+             * Format: date-time
+             * @description When the user was suspended. Absent unless the user is suspended.
+             * @example 2026-03-01T09:30:00Z
+             */
+            suspendedAt?: string;
+            /**
+             * @description What suspended the user, such as `admin`. Absent unless the user is suspended.
+             * @example admin
+             */
+            suspendedBy?: string;
+            /**
              * @description Number of nodes that the user owns, not counting tagged nodes.
              * @example 2
              */
@@ -2591,6 +2673,19 @@ export interface components {
             /**
              * @description Number of nodes that were deleted with the user.
              * @example 2
+             */
+            deletedNodes: number;
+            /**
+             * @description Tagged nodes that the user added and that still exist. They belong to their tags and keep their access, so
+             *     anyone who has such a device keeps access too.
+             */
+            taggedNodes: components["schemas"]["TaggedNode"][];
+        };
+        UserSuspension: {
+            user: components["schemas"]["User"];
+            /**
+             * @description Number of tagged nodes that were deleted.
+             * @example 0
              */
             deletedNodes: number;
             /**
@@ -5879,6 +5974,100 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    suspendUser: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Delete the tagged nodes that this user added (`createdBy`).
+                 * @example false
+                 */
+                deleteTagged?: boolean;
+            };
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description The `ETag` that the object must currently have, or `*` for any.
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The user is suspended. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserSuspension"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["Stale"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    restoreUser: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description The `ETag` that the object must currently have, or `*` for any.
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OneUser"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };

@@ -1254,6 +1254,14 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/user/{id}/rename/{newName} (the `RenameUser` operationId).
 	RenameUser(ctx context.Context, id UserRef, newName string, params *RenameUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// RestoreUser Restore a suspended user
+	//
+	// The user's nodes and keys work again, unless they have expired or were deleted in the meantime. Devices
+	// reconnect without a new sign-in. If the user is not suspended, nothing changes.
+	//
+	// Corresponds with POST /api/v1/user/{id}/restore (the `RestoreUser` operationId).
+	RestoreUser(ctx context.Context, id UserRef, params *RestoreUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// SetUserRoleWithBody Assign a role to a user
 	//
 	// An assigned role takes precedence over the roles that `oidc.roles` gives to groups. To remove the assignment,
@@ -1280,6 +1288,19 @@ type ClientInterface interface {
 	// Corresponds with PUT /api/v1/user/{id}/role (the `SetUserRole` operationId).
 	SetUserRole(ctx context.Context, id UserRef, params *SetUserRoleParams, body SetUserRoleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// SuspendUser Suspend a user
+	//
+	// Takes away all access of the user until the user is restored: the user's nodes are cut off from the network, and
+	// pre-auth keys and sign-ins of the user are refused. Nothing is deleted. If the user is already suspended,
+	// nothing changes.
+	//
+	// A tagged node belongs to its tags and keeps its access, even if it joined with a pre-auth key of this user.
+	// `taggedNodes` lists such nodes. Set `deleteTagged` to delete them. An API key with scopes then also needs
+	// `nodes`.
+	//
+	// Corresponds with POST /api/v1/user/{id}/suspend (the `SuspendUser` operationId).
+	SuspendUser(ctx context.Context, id UserRef, params *SuspendUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListWebhooks List webhooks
 	//
 	// Sorted by ID. There can be at most 50 webhooks. Secrets are not shown.
@@ -1298,7 +1319,7 @@ type ClientInterface interface {
 	//
 	// The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
 	// event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
-	// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
+	// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted`, `userSuspended`, `userRestored` or `policyUpdate`. For all other
 	// events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
 	// that some earlier events are no longer stored; reload the data that you need.
 	//
@@ -1328,7 +1349,7 @@ type ClientInterface interface {
 	//
 	// The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
 	// event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
-	// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
+	// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted`, `userSuspended`, `userRestored` or `policyUpdate`. For all other
 	// events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
 	// that some earlier events are no longer stored; reload the data that you need.
 	//
@@ -3748,6 +3769,24 @@ func (c *Client) RenameUser(ctx context.Context, id UserRef, newName string, par
 	return c.Client.Do(req)
 }
 
+// RestoreUser Restore a suspended user
+//
+// The user's nodes and keys work again, unless they have expired or were deleted in the meantime. Devices
+// reconnect without a new sign-in. If the user is not suspended, nothing changes.
+//
+// Corresponds with POST /api/v1/user/{id}/restore (the `RestoreUser` operationId).
+func (c *Client) RestoreUser(ctx context.Context, id UserRef, params *RestoreUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRestoreUserRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // SetUserRoleWithBody Assign a role to a user
 //
 // An assigned role takes precedence over the roles that `oidc.roles` gives to groups. To remove the assignment,
@@ -3794,6 +3833,29 @@ func (c *Client) SetUserRole(ctx context.Context, id UserRef, params *SetUserRol
 	return c.Client.Do(req)
 }
 
+// SuspendUser Suspend a user
+//
+// Takes away all access of the user until the user is restored: the user's nodes are cut off from the network, and
+// pre-auth keys and sign-ins of the user are refused. Nothing is deleted. If the user is already suspended,
+// nothing changes.
+//
+// A tagged node belongs to its tags and keeps its access, even if it joined with a pre-auth key of this user.
+// `taggedNodes` lists such nodes. Set `deleteTagged` to delete them. An API key with scopes then also needs
+// `nodes`.
+//
+// Corresponds with POST /api/v1/user/{id}/suspend (the `SuspendUser` operationId).
+func (c *Client) SuspendUser(ctx context.Context, id UserRef, params *SuspendUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSuspendUserRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListWebhooks List webhooks
 //
 // Sorted by ID. There can be at most 50 webhooks. Secrets are not shown.
@@ -3822,7 +3884,7 @@ func (c *Client) ListWebhooks(ctx context.Context, reqEditors ...RequestEditorFn
 //
 // The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
 // event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
-// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
+// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted`, `userSuspended`, `userRestored` or `policyUpdate`. For all other
 // events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
 // that some earlier events are no longer stored; reload the data that you need.
 //
@@ -3862,7 +3924,7 @@ func (c *Client) CreateWebhookWithBody(ctx context.Context, contentType string, 
 //
 // The body is a [Change](#/components/schemas/Change) with two additional fields. `event` is the name used in the
 // event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
-// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted` or `policyUpdate`. For all other
+// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted`, `userSuspended`, `userRestored` or `policyUpdate`. For all other
 // events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
 // that some earlier events are no longer stored; reload the data that you need.
 //
@@ -8480,6 +8542,55 @@ func NewRenameUserRequest(server string, id UserRef, newName string, params *Ren
 	return req, nil
 }
 
+// NewRestoreUserRequest constructs an http.Request for the RestoreUser method
+func NewRestoreUserRequest(server string, id UserRef, params *RestoreUserParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/user/%s/restore", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewSetUserRoleRequest calls the generic SetUserRole builder with application/json body
 func NewSetUserRoleRequest(server string, id UserRef, params *SetUserRoleParams, body SetUserRoleJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -8523,6 +8634,82 @@ func NewSetUserRoleRequestWithBody(server string, id UserRef, params *SetUserRol
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewSuspendUserRequest constructs an http.Request for the SuspendUser method
+func NewSuspendUserRequest(server string, id UserRef, params *SuspendUserParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/user/%s/suspend", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DeleteTagged != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "deleteTagged", *params.DeleteTagged, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	if params != nil {
 
@@ -9423,9 +9610,19 @@ func (c *ClientWithResponses) RenameUserWithResponse(ctx context.Context, id Use
 	return Parse[OneUser](c.RenameUser(ctx, id, newName, params, reqEditors...))
 }
 
+// RestoreUserWithResponse calls [Client.RestoreUser] and reads the answer.
+func (c *ClientWithResponses) RestoreUserWithResponse(ctx context.Context, id UserRef, params *RestoreUserParams, reqEditors ...RequestEditorFn) (*Response[OneUser], error) {
+	return Parse[OneUser](c.RestoreUser(ctx, id, params, reqEditors...))
+}
+
 // SetUserRoleWithResponse calls [Client.SetUserRole] and reads the answer.
 func (c *ClientWithResponses) SetUserRoleWithResponse(ctx context.Context, id UserRef, params *SetUserRoleParams, body SetUserRoleJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[OneUser], error) {
 	return Parse[OneUser](c.SetUserRole(ctx, id, params, body, reqEditors...))
+}
+
+// SuspendUserWithResponse calls [Client.SuspendUser] and reads the answer.
+func (c *ClientWithResponses) SuspendUserWithResponse(ctx context.Context, id UserRef, params *SuspendUserParams, reqEditors ...RequestEditorFn) (*Response[UserSuspension], error) {
+	return Parse[UserSuspension](c.SuspendUser(ctx, id, params, reqEditors...))
 }
 
 // ListWebhooksWithResponse calls [Client.ListWebhooks] and reads the answer.

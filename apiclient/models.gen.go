@@ -3002,6 +3002,16 @@ type User struct {
 	//
 	// Example: operator
 	Role *string `json:"role,omitempty"`
+
+	// SuspendedAt When the user was suspended. Absent unless the user is suspended.
+	//
+	// Example: 2026-03-01T09:30:00Z
+	SuspendedAt *time.Time `json:"suspendedAt,omitempty"`
+
+	// SuspendedBy What suspended the user, such as `admin`. Absent unless the user is suspended.
+	//
+	// Example: admin
+	SuspendedBy *string `json:"suspendedBy,omitempty"`
 }
 
 // UserCreation defines model for UserCreation.
@@ -3057,6 +3067,19 @@ type UserRoleChange struct {
 	//
 	// Example: operator
 	Role string `json:"role"`
+}
+
+// UserSuspension defines model for UserSuspension.
+type UserSuspension struct {
+	// DeletedNodes Number of tagged nodes that were deleted.
+	//
+	// Example: 0
+	DeletedNodes int `json:"deletedNodes"`
+
+	// TaggedNodes Tagged nodes that the user added and that still exist. They belong to their tags and keep their access, so
+	// anyone who has such a device keeps access too.
+	TaggedNodes []TaggedNode `json:"taggedNodes"`
+	User        User         `json:"user"`
 }
 
 // UsersChange A change to several users.
@@ -3782,8 +3805,23 @@ type RenameUserParams struct {
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }
 
+// RestoreUserParams defines parameters for RestoreUser.
+type RestoreUserParams struct {
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
 // SetUserRoleParams defines parameters for SetUserRole.
 type SetUserRoleParams struct {
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// SuspendUserParams defines parameters for SuspendUser.
+type SuspendUserParams struct {
+	// DeleteTagged Delete the tagged nodes that this user added (`createdBy`).
+	DeleteTagged *bool `form:"deleteTagged,omitempty" json:"deleteTagged,omitempty"`
+
 	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }

@@ -240,7 +240,9 @@ func examples(doc document) map[string]func(f fixture) *answer {
 		"PUT /api/v1/user/{id}/role": func(f fixture) *answer {
 			return f.call("PUT", "/api/v1/user/"+f.user+"/role", object{"role": "operator"})
 		},
-		"DELETE /api/v1/user/{id}": func(f fixture) *answer { return f.call("DELETE", "/api/v1/user/"+f.user, nil) },
+		"POST /api/v1/user/{id}/suspend": func(f fixture) *answer { return f.call("POST", "/api/v1/user/"+f.user+"/suspend", nil) },
+		"POST /api/v1/user/{id}/restore": func(f fixture) *answer { return f.call("POST", "/api/v1/user/"+f.user+"/restore", nil) },
+		"DELETE /api/v1/user/{id}":       func(f fixture) *answer { return f.call("DELETE", "/api/v1/user/"+f.user, nil) },
 		"POST /api/v1/preauthkey": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/preauthkey", object{"user": f.user, "ephemeral": true, "aclTags": []string{"tag:web"}})
 		},

@@ -241,7 +241,7 @@ func (st *eventStream) admitted() bool {
 		v, ok := snap.Sessions.Get(st.session)
 		u, known := snap.Users.Get(st.actor.User)
 		op := s.operations[st.pattern]
-		return ok && known && !v.Expiry.Reached(now) && s.sessions.Access(u).Allows(op.scope, op.role)
+		return ok && known && !u.Suspended() && !v.Expiry.Reached(now) && s.sessions.Access(u).Allows(op.scope, op.role)
 	}
 	id, err := strconv.ParseInt(st.actor.ID, 10, 64)
 	k, ok := snap.APIKeys.Get(mesh.KeyID(id))

@@ -13,6 +13,8 @@ func (s *handlers) operations() map[string]operation {
 		"PUT /api/v1/user/{id}/role":                                    {role: "admin", scope: "users", conditional: true, replay: s.replayUser},
 		"PUT /api/v1/user/{id}/account":                                 {role: "admin", scope: "users", conditional: true, replay: s.replayUser},
 		"DELETE /api/v1/user/{id}/account":                              {role: "admin", scope: "users", conditional: true, replay: s.replayUser},
+		"POST /api/v1/user/{id}/suspend":                                {role: "operator", scope: "users", conditional: true, replay: s.replayUserSuspension},
+		"POST /api/v1/user/{id}/restore":                                {role: "operator", scope: "users", conditional: true, replay: s.replayUser},
 		"POST /api/v1/user/bulk":                                        {role: "operator", scope: "users", replay: s.replayUsersChange},
 		"GET /api/v1/preauthkey":                                        {role: "read", scope: "preauthkeys"},
 		"POST /api/v1/preauthkey":                                       {role: "admin", scope: "preauthkeys", replay: s.replayPreAuthKey},

@@ -174,7 +174,7 @@ func refused(r *control.Refusal) openapi.Problem {
 		p := problem(http.StatusUnauthorized, "Authentication failed: invalid key")
 		p.Title = rejected
 		return p
-	case control.Denied:
+	case control.Denied, control.Suspended:
 		p := problem(http.StatusForbidden, "Forbidden: "+r.Text)
 		p.Title = rejected
 		return p

@@ -211,6 +211,16 @@ func TestSessionsAfterSignOut(t *testing.T) {
 	}
 }
 
+func TestSessionsOfASuspendedPersonAreRefused(t *testing.T) {
+	s := sqlite(t).listen()
+	_, token := s.signedIn(1)
+	s.call("GET", "/api/v1/my/session", nil, token).ok()
+	s.call("POST", "/api/v1/user/1/suspend", nil).ok()
+	s.call("GET", "/api/v1/my/session", nil, token).fails(401, "Unauthorized", "Authentication failed: invalid API key", "")
+	s.call("POST", "/api/v1/user/1/restore", nil).ok()
+	s.call("GET", "/api/v1/my/session", nil, token).ok()
+}
+
 func TestNobodyRevokesSomebodyElsesSession(t *testing.T) {
 	s := sqlite(t).listen()
 	mine, token := s.signedIn(1)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
@@ -147,7 +148,7 @@ func (*users) replayUserDeletion(c replayed) (any, error) {
 	return out, nil
 }
 
-// taggedShape lists the tagged nodes that deleted users added and that still exist. It works
+// taggedShape lists the tagged nodes that users added, who may have been deleted, and that still exist. It works
 // because user ids are never reused.
 func taggedShape(snap *mesh.Snapshot, r *http.Request, gone ...mesh.UserID) []openapi.TaggedNode {
 	out := []openapi.TaggedNode{}
@@ -162,6 +163,37 @@ func taggedShape(snap *mesh.Snapshot, r *http.Request, gone ...mesh.UserID) []op
 		}
 	}
 	return out
+}
+
+// SuspendUser implements POST /api/v1/user/{id}/suspend.
+func (s *users) SuspendUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, p openapi.SuspendUserParams) {
+	out, err := s.control.Suspend(r.Context(), actor(r), id, ifRevision(p.IfMatch), or(p.DeleteTagged))
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	snap := s.ledger.World().Snapshot
+	w.Header().Set("ETag", etag(control.UserRevision(out.User)))
+	reply(w, snap, openapi.UserSuspension{User: s.shape(snap, out.User), DeletedNodes: out.Deleted, TaggedNodes: taggedShape(snap, r, out.User.ID)})
+}
+
+func (s *users) replayUserSuspension(c replayed) (any, error) {
+	u, err := control.FindUser(c.snap, cmp.Or(c.receipt.Object, c.r.PathValue("id")))
+	if err != nil {
+		return nil, err
+	}
+	out := openapi.UserSuspension{User: s.shape(c.snap, u), TaggedNodes: taggedShape(c.snap, c.r, u.ID)}
+	if out.DeletedNodes, err = strconv.Atoi(c.receipt.Answer); err != nil {
+		return nil, err
+	}
+	c.w.Header().Set("ETag", etag(control.UserRevision(u)))
+	return out, nil
+}
+
+// RestoreUser implements POST /api/v1/user/{id}/restore.
+func (s *users) RestoreUser(w http.ResponseWriter, r *http.Request, id openapi.UserRef, p openapi.RestoreUserParams) {
+	u, err := s.control.Restore(r.Context(), actor(r), id, ifRevision(p.IfMatch))
+	s.replyUser(w, r, u, err)
 }
 
 // RenameUser implements POST /api/v1/user/{id}/rename/{newName}.

@@ -56,6 +56,7 @@ func (v userView) shape() *openapi.User {
 	return &openapi.User{
 		ID: u.ID.String(), Name: u.Name, CreatedAt: moment(u.CreatedAt), DisplayName: u.DisplayName, Email: u.Email,
 		Provider: u.Provider, ProviderID: u.ProviderID, ProfilePicURL: u.ProfilePicURL, NodeCount: v.nodes, AssignedRole: unlessEmpty(string(u.Role)),
+		SuspendedAt: moment(u.SuspendedAt), SuspendedBy: unlessEmpty(string(u.SuspendedBy)),
 	}
 }
 

@@ -110,6 +110,9 @@ func (s *Logins) Approve(ctx context.Context, a mesh.Actor, user, auth string) (
 			if err != nil {
 				return approval{}, nil, err
 			}
+			if err := checkNotSuspended(owner); err != nil {
+				return approval{}, nil, err
+			}
 			login, err := decideAnswer(w, now, device)
 			if err != nil {
 				return approval{}, nil, err

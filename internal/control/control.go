@@ -187,6 +187,7 @@ const (
 	BadKey                  // the pre-auth key does not allow this node to join
 	Denied                  // the policy does not allow it
 	Forbidden               // the caller's API key lacks the permission
+	Suspended               // the user of the device is suspended
 )
 
 // Refusal is an error for the caller, not an internal one. Its text says what to do.

@@ -44,7 +44,7 @@ func changeVerbs() []string { return []string{"created", "changed", "deleted"} }
 
 // eventTypes returns the event names of Tailscale's webhooks that EventType uses.
 func eventTypes() []string {
-	return []string{"nodeCreated", "nodeNeedsApproval", "nodeApproved", "nodeKeyExpired", "nodeDeleted", "userCreated", "userDeleted", "policyUpdate"}
+	return []string{"nodeCreated", "nodeNeedsApproval", "nodeApproved", "nodeKeyExpired", "nodeDeleted", "userCreated", "userDeleted", "userSuspended", "userRestored", "policyUpdate"}
 }
 
 // EventType returns the name of a change in Tailscale's webhooks, or our own name if there
@@ -61,6 +61,8 @@ func EventType(row history.AuditRow) string {
 		return "policyUpdate"
 	case name == "login.created" && !rejects(row.After):
 		return "nodeApproved"
+	case name == "user.changed" && suspension(row) != "":
+		return suspension(row)
 	case name == "node.changed" && expires(row):
 		return "nodeKeyExpired"
 	default:
@@ -92,6 +94,21 @@ func expires(row history.AuditRow) bool {
 		Expired bool `json:"expired"`
 	}
 	return json.Unmarshal(row.Before, &before) == nil && json.Unmarshal(row.After, &after) == nil && !before.Expired && after.Expired
+}
+
+// suspension returns the event type of a change that suspended or restored a user, or "".
+func suspension(row history.AuditRow) string {
+	var before, after struct {
+		SuspendedAt *string `json:"suspendedAt"`
+	}
+	switch {
+	case json.Unmarshal(row.Before, &before) != nil || json.Unmarshal(row.After, &after) != nil || (before.SuspendedAt == nil) == (after.SuspendedAt == nil):
+		return ""
+	case before.SuspendedAt == nil:
+		return "userSuspended"
+	default:
+		return "userRestored"
+	}
 }
 
 // EventWanted reports whether a webhook subscribes to an event. Events that are not changes

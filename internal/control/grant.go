@@ -38,6 +38,8 @@ func grantFor(w *policy.World, now mesh.Time, j Joining) (grant, error) {
 	case l.Rejected != "":
 		// A rejection stays until it expires, because clients keep asking.
 		return grant{rejected: l.Rejected}, nil
+	case isSuspended(w, l.User):
+		return grant{}, errSuspended()
 	}
 	return grant{method: cmp.Or(l.Method, mesh.RegisterApproved), user: l.User, login: l}, nil
 }
@@ -52,6 +54,8 @@ func grantOfKey(w *policy.World, now mesh.Time, text string, proven key.MachineP
 		return grant{}, errUnknownKey()
 	case k.Expiry.Reached(now):
 		return grant{}, refuse(BadKey, "preAuthKey", "the key has expired; ask your administrator for a new one")
+	case isSuspended(w, k.User):
+		return grant{}, refuse(Suspended, "preAuthKey", "the user of the key is suspended; ask your administrator for another key")
 	case k.Used && !k.Reusable:
 		if retry = retryOf(w, now, k, proven); retry == nil {
 			return grant{}, refuse(BadKey, "preAuthKey", "the key is single-use and was already used; ask your administrator for a new one")

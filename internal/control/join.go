@@ -262,6 +262,11 @@ func (s *Joins) decideJoin(w *policy.World, now mesh.Time, j Joining, addresses 
 	case known && n.MachineKey != j.MachineKey:
 		return verdict{}, nil, refuse(Conflict, "nodeKey", "another device uses this node key; log out and in again to create a new one")
 	case known:
+		if n.Suspended() && !j.Expiry.Reached(now) {
+			// Saying that the key has expired would make the client discard its key, and the
+			// user would have to sign in again after the suspension.
+			return verdict{}, nil, errSuspended()
+		}
 		v, evs := decideKnown(n, now, j.Expiry)
 		return v, evs, nil
 	case j.Expiry.Reached(now): // logged out, and deleted already
@@ -390,6 +395,8 @@ func (s *Joins) logRefusal(err error, a mesh.Actor, j Joining) {
 	switch {
 	case refusal.Reason == BadKey && s.refusals.Admit(a.Addr):
 		line.Warn("authentication failed", "reason", refusal.Text)
+	case refusal.Reason == Suspended && s.refusals.Admit(a.Addr):
+		line.Warn("authentication failed", "reason", "the user is suspended", "node", j.Host.Hostname, "user", s.futureOwnerName(j))
 	case refusal.Reason == Denied && s.refusals.Admit(a.Addr):
 		line.Warn("ACL denied", "node", j.Host.Hostname, "user", s.futureOwnerName(j), "rule", refusal.Text)
 	case refusal.Reason == Conflict && j.Proven && s.refusals.Admit(a.Addr):
@@ -399,11 +406,13 @@ func (s *Joins) logRefusal(err error, a mesh.Actor, j Joining) {
 	}
 }
 
-// futureOwnerName returns the name of the user who would own the node, or "".
+// futureOwnerName returns the name of the user who owns the node or would own it, or "".
 func (s *Joins) futureOwnerName(j Joining) string {
 	w := s.ledger.World()
 	var id mesh.UserID
-	if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {
+	if n, ok := w.Nodes.ByKey(j.NodeKey); ok {
+		id = n.Owner
+	} else if k, ok := identity.PreAuthKey(w.Snapshot, j.PreAuthKey); ok {
 		id = k.User
 	} else if l, ok := w.Logins.ByNodeKey(j.NodeKey); ok {
 		id = l.User

@@ -14,7 +14,8 @@ import (
 )
 
 // callerAccess returns what the caller may do. bound is false if nothing limits it, as on
-// the local socket. A key or a user that was deleted in the meantime has no permissions.
+// the local socket. A key or a user that was deleted, and a user who was
+// suspended, in the meantime has no permissions.
 func callerAccess(w *policy.World, a mesh.Actor, roles mesh.RoleRules) (has mesh.Access, bound bool) {
 	switch a.Kind {
 	case mesh.ActorKey:
@@ -25,7 +26,7 @@ func callerAccess(w *policy.World, a mesh.Actor, roles mesh.RoleRules) (has mesh
 		}
 		return mesh.Access{}, true
 	case mesh.ActorUser:
-		if u, ok := w.Users.Get(a.User); ok {
+		if u, ok := w.Users.Get(a.User); ok && !u.Suspended() {
 			return mesh.Access{Role: roles.Of(u)}, true
 		}
 		return mesh.Access{}, true

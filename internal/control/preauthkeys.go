@@ -113,6 +113,9 @@ func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey
 			if err != nil {
 				return nil, nil, err
 			}
+			if err := checkNotSuspended(user); err != nil {
+				return nil, nil, err
+			}
 			key.User = user.ID
 		}
 		return key, []mesh.Event{mesh.PreAuthKeyPut{Key: key}}, nil

@@ -90,17 +90,17 @@ func (s *Clients) AdmitToRelay(ctx context.Context, node key.NodePublic) error {
 		return fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 	}
 	if !s.Known(node) {
-		return refuse(NotFound, "nodeKey", "unknown or expired node key")
+		return refuse(NotFound, "nodeKey", "unknown or expired node key, or its user is suspended")
 	}
 	return nil
 }
 
-// Known reports whether this replica knows a node by its key, and the key has not expired.
+// Known reports whether this replica knows a node by its key, and the node is not cut off.
 // Relays admit such nodes. This includes nodes that need approval, so that they are reachable
 // within milliseconds of it: until then they have no peers to send anything to.
 func (s *Clients) Known(k key.NodePublic) bool {
 	n, ok := s.ledger.World().Nodes.ByKey(k)
-	return ok && !n.KeyExpired
+	return ok && !n.CutOff()
 }
 
 // Report records how a node can be reached, and its description. Most reports contain

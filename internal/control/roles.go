@@ -90,7 +90,7 @@ func (s *core) keepAdmin(w *policy.World, a mesh.Actor, losing ...mesh.UserID) e
 
 // administers reports whether a user can sign in as an administrator.
 func (s *core) administers(u *mesh.User) bool {
-	return u.Provider != "" && s.roleOf(u) == mesh.RoleAdmin
+	return u.Provider != "" && !u.Suspended() && s.roleOf(u) == mesh.RoleAdmin
 }
 
 func errLastAdmin() error {

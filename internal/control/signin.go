@@ -123,6 +123,9 @@ func decideSignIn(w *policy.World, now mesh.Time, device WaitingLogin, p Person,
 func decideUser(w *policy.World, now mesh.Time, p Person) (*mesh.User, []mesh.Event, error) {
 	p = p.bounded()
 	was, known := userOf(w.Snapshot, p)
+	if known && was.Suspended() {
+		return nil, nil, errSuspended()
+	}
 	if !known {
 		name, err := nameFor(w, p)
 		if err != nil {

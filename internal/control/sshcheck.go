@@ -215,7 +215,7 @@ func (s *SSH) use(ctx context.Context, a mesh.Actor, q SSHSession) (answer SSHAn
 func shellRule(w *policy.World, q SSHSession) *lang.SSHRule {
 	src, known := w.Nodes.Get(q.Src)
 	dst, found := w.Nodes.Get(q.Dst)
-	if !known || !found || src.KeyExpired || src.NeedsApproval {
+	if !known || !found || src.CutOff() || src.NeedsApproval {
 		return nil
 	}
 	for _, shell := range w.Shells(w.Class(dst), dst.Owner) {

@@ -109,10 +109,17 @@ func Session(s *mesh.Snapshot, token string, now mesh.Time) (*mesh.Session, bool
 	if found {
 		kept = &v.Hash
 	}
-	if !matches(kept, secret) || v.Expiry.Reached(max(now, s.At)) {
+	if !matches(kept, secret) || v.Expiry.Reached(max(now, s.At)) || suspended(s, v.User) {
 		return nil, false
 	}
 	return v, true
+}
+
+// suspended reports whether a user is suspended. Whatever authenticates such a user is refused like something
+// unknown.
+func suspended(s *mesh.Snapshot, id mesh.UserID) bool {
+	u, ok := s.Users.Get(id)
+	return ok && u.Suspended()
 }
 
 // PreAuthKey returns the key with this text, valid or not.

@@ -106,7 +106,8 @@ func Events() []Event {
 
 // Settle adds the consequences of evs as events of the same revision, so that nothing is
 // derived when events are applied: removing a user also removes the user's nodes,
-// keys and sessions, and removing a node also removes its SSH grants.
+// keys and sessions, removing a node also removes its SSH grants, and suspending a user
+// also suspends the user's nodes.
 func Settle(before *Snapshot, evs []Event) []Event {
 	settled := evs
 	// SSH grants of a node are removed when it is deleted, and when its owner or tags
@@ -162,7 +163,7 @@ func Settle(before *Snapshot, evs []Event) []Event {
 			}
 		}
 	}
-	return settleRoutes(before, settled)
+	return settleRoutes(before, settleSuspended(before, settled))
 }
 
 // ErrUnknownKind means that a newer binary wrote the event.

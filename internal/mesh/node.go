@@ -72,6 +72,9 @@ type Node struct {
 	// KeyExpired means that Expiry has passed and peers have been told. It is a field
 	// because what peers see may change only by an event, not as time passes.
 	KeyExpired bool `json:"lapsed,omitempty"`
+	// SuspendedAt is when the owner was suspended, or zero. Settle copies it from the owner,
+	// so that a suspension changes every node that it affects.
+	SuspendedAt Time `json:"suspendedAt,omitempty"`
 	// NeedsApproval means that the node has no peers, and is nobody's peer, until an
 	// administrator approves it. Its Routes are empty.
 	NeedsApproval bool `json:"needsApproval,omitempty" decided:"true"`
@@ -114,6 +117,13 @@ type Presence struct {
 
 // Tagged reports whether the node belongs to tags instead of a user.
 func (n *Node) Tagged() bool { return len(n.Tags) > 0 }
+
+// Suspended reports whether the owner of the node is suspended.
+func (n *Node) Suspended() bool { return n.SuspendedAt != 0 }
+
+// CutOff reports whether the node has no access: its key has expired, or its owner is
+// suspended.
+func (n *Node) CutOff() bool { return n.KeyExpired || n.Suspended() }
 
 // Expired reports whether the node must authenticate again.
 func (n *Node) Expired(now Time) bool { return n.Expiry.Reached(now) }
@@ -294,7 +304,7 @@ func (d *Draft) completeNode(id NodeID, edit func(*Node)) {
 func (d *Draft) changeNode(id NodeID, edit func(*Node)) { change(d.e, &d.s.Nodes.Table, id, edit) }
 
 func sameIdentity(a, b *Node) bool {
-	return a.NeedsApproval == b.NeedsApproval && a.Owner == b.Owner && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 && slices.Equal(a.Tags, b.Tags) &&
+	return a.NeedsApproval == b.NeedsApproval && a.Owner == b.Owner && a.Suspended() == b.Suspended() && a.IPv4 == b.IPv4 && a.IPv6 == b.IPv6 && slices.Equal(a.Tags, b.Tags) &&
 		slices.Equal(a.RoutableIPs, b.RoutableIPs) && slices.Equal(a.Routes, b.Routes)
 }
 

@@ -266,7 +266,7 @@ func (n *Node) before(m *Node, p netip.Prefix) bool {
 
 // fitness ranks how well a node can serve as a router.
 func (n *Node) fitness() int {
-	return count(n.Presence.Online && !n.KeyExpired) + count(n.Presence.Online && !n.KeyExpired && !n.Unhealthy)
+	return count(n.Presence.Online && !n.CutOff()) + count(n.Presence.Online && !n.CutOff() && !n.Unhealthy)
 }
 
 func count(b bool) int {

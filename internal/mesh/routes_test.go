@@ -147,7 +147,7 @@ func oneRouter(t *testing.T, seed uint64) (moved int) {
 		before := s
 		s, _ = mesh.Apply(s, s.Rev+1, mesh.Settle(s, []mesh.Event{meshgen.Event(r, s)})...)
 		leaders, fit, routers := map[netip.Prefix]*mesh.Node{}, map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
-		can := func(n *mesh.Node) bool { return n.Presence.Online && !n.KeyExpired && !n.Unhealthy }
+		can := func(n *mesh.Node) bool { return n.Presence.Online && !n.CutOff() && !n.Unhealthy }
 		for n := range s.Nodes.All() {
 			for _, p := range n.Routes {
 				routers[p], fit[p] = !mesh.Exit(p), fit[p] || can(n)

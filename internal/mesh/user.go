@@ -24,6 +24,9 @@ type User struct {
 	Groups []string `json:"groups,omitempty" column:"provider_groups"`
 	// Role is set by an administrator. If it is empty, RoleRules decides.
 	Role Role `json:"role,omitempty"`
+	// SuspendedAt is zero unless the user is suspended. SuspendedBy says by what.
+	SuspendedAt Time             `json:"suspendedAt,omitempty"`
+	SuspendedBy SuspensionSource `json:"suspendedBy,omitempty"`
 }
 
 // UserPut adds or replaces a user.

@@ -14,12 +14,13 @@ import (
 // A client that is merely disconnected would keep using the last map that it got.
 func deletedResponse(s *Scene, n *mesh.Node, now mesh.Time) *Response {
 	gone := *n
-	// Clients compare the expiry with their own clock, which may be behind.
-	gone.Expiry = now.Add(-farewellSlack)
+	gone.Expiry, gone.SuspendedAt = now.Add(-clockSlack), 0
 	return &Response{Node: renderSelf(s, &gone)}
 }
 
-const farewellSlack = 24 * time.Hour
+// clockSlack is how long ago a key that is to count as expired is said to have expired:
+// clients compare the time with their own clock, which may be behind.
+const clockSlack = 24 * time.Hour
 
 // personal turns the response that viewers with the same viewpoint share into that of one
 // viewer: it removes the viewer from the peers, and adds what changed in the viewer

@@ -64,9 +64,14 @@ func sameRoutesFor(from, to *Scene, before, after Viewpoint, old, node *mesh.Nod
 }
 
 // renderSelf renders a node for itself, without its endpoints and relay: the client
-// knows these, and would rebuild its whole map whenever they change.
+// knows these, and would rebuild its whole map whenever they change. A node whose owner is
+// suspended is told that its key has expired: its client stops, keeps its key, and continues
+// when it is told of a later expiry.
 func renderSelf(s *Scene, n *mesh.Node) *Node {
 	p := common(s, n)
+	if n.Suspended() {
+		p.KeyExpiry = n.SuspendedAt.Add(-clockSlack).Time()
+	}
 	p.Machine = n.MachineKey
 	p.Hostinfo = plainHost(n)
 	p.Online, p.LastSeen = true, p.Created
@@ -140,7 +145,7 @@ func userOf(n *mesh.Node) int64 {
 // sameSelf reports whether renderSelf returns the same for two values of a node, given
 // the same settings.
 func sameSelf(a, b *mesh.Node) bool {
-	return a == b || sameName(a, b) && a.NeedsApproval == b.NeedsApproval && a.NodeKey == b.NodeKey && a.Expiry == b.Expiry && a.MachineKey == b.MachineKey && a.OS == b.OS
+	return a == b || sameName(a, b) && a.NeedsApproval == b.NeedsApproval && a.NodeKey == b.NodeKey && a.Expiry == b.Expiry && a.SuspendedAt == b.SuspendedAt && a.MachineKey == b.MachineKey && a.OS == b.OS
 }
 
 // sameName reports whether two values of a node agree in the fields that are sent both to

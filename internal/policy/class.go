@@ -18,7 +18,8 @@ import (
 type Class int32
 
 // Nobody is the class of nodes that see no peers and are nobody's peers: those that need
-// approval, and, as viewers only, those whose key has expired.
+// approval, those whose owner is suspended, and, as viewers only, those whose key has
+// expired.
 const Nobody Class = 0
 
 // traits holds the properties that determine the class of a node.
@@ -200,7 +201,7 @@ func (c *Rules) within(p netip.Prefix) (list []int) {
 // classOf returns the class of a node. It creates the class if no earlier node had the
 // same traits.
 func (c *Rules) classOf(n *mesh.Node, owner *mesh.User) Class {
-	if n.NeedsApproval {
+	if n.NeedsApproval || n.Suspended() {
 		return Nobody
 	}
 	t := c.traitsOf(n, owner)

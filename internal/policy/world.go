@@ -61,7 +61,7 @@ func (w *World) compile() *World {
 	w.rules, w.lookups = compileRules(w.Doc), new(lookups)
 	e := classEdit{table: classTable{}}
 	for n := range w.Nodes.All() {
-		e.put(n.ID, w.rules.classOf(n, w.ownerOf(n)))
+		e.put(n.ID, w.classOf(n))
 	}
 	w.classes = e.table
 	return w
@@ -100,12 +100,12 @@ func (w *World) Next(s *mesh.Snapshot, touched []mesh.NodeID) *World {
 			e.put(id, Nobody)
 			continue
 		}
-		e.put(id, next.rules.classOf(n, next.ownerOf(n)))
+		e.put(id, next.classOf(n))
 	}
 	if renamed := w.renamed(s); len(renamed) > 0 {
 		for n := range s.Nodes.All() {
 			if slices.Contains(renamed, n.Owner) {
-				e.put(n.ID, next.rules.classOf(n, next.ownerOf(n)))
+				e.put(n.ID, next.classOf(n))
 			}
 		}
 	}
@@ -124,6 +124,9 @@ func (w *World) renamed(s *mesh.Snapshot) (list []mesh.UserID) {
 	}
 	return list
 }
+
+// classOf determines the class of a node as a peer.
+func (w *World) classOf(n *mesh.Node) Class { return w.rules.classOf(n, w.ownerOf(n)) }
 
 // ownerOf returns the owner of a node, or nil if it is tagged.
 func (w *World) ownerOf(n *mesh.Node) *mesh.User {
@@ -144,10 +147,10 @@ func (w *World) Class(n *mesh.Node) Class {
 }
 
 // PeerClass returns the class of a node as a peer. Peers still see a node whose key has
-// expired.
+// expired, but not one whose owner is suspended.
 func (w *World) PeerClass(n *mesh.Node) Class {
 	if w.classes == nil {
-		return w.rules.classOf(n, w.ownerOf(n))
+		return w.classOf(n)
 	}
 	return w.classes.at(n.ID)
 }

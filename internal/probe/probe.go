@@ -157,7 +157,7 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 // route, other than an exit route, that another node has too.
 func replaceable(s *mesh.Snapshot, replica string) (list []mesh.NodeID) {
 	for n := range s.Nodes.All() {
-		if !n.Presence.Online || n.Presence.Replica != replica || n.KeyExpired {
+		if !n.Presence.Online || n.Presence.Replica != replica || n.CutOff() {
 			continue
 		}
 		for _, p := range n.Routes {

@@ -338,6 +338,10 @@ func (s *signIn) refused(w http.ResponseWriter, r *http.Request, c signInConfirm
 	if addr := s.addr(r); s.refusals.Admit(addr) {
 		s.config.Log.Warn("authentication failed", "addr", addr, "user", c.Person.Label(), "account", c.Person.ID(), "reason", refusal.Text)
 	}
+	if refusal.Reason == control.Suspended {
+		s.fail(w, http.StatusForbidden, failure{state: "suspended"})
+		return
+	}
 	f := failure{token: c.Token, state: "conflict", text: refusal.Text}
 	if control.Linkable(err) {
 		f.link = "'" + strings.ReplaceAll(c.Person.ID(), "'", `'\''`) + "'"
@@ -353,7 +357,7 @@ func (s *signIn) logFailure(r *http.Request, p *oidc.Provider, reason string) {
 
 // failure is what a page says about a sign-in that failed.
 type failure struct {
-	state    string // lost, down, busy, refused, notallowed, failed, conflict, forged or request
+	state    string // lost, down, busy, refused, notallowed, failed, conflict, suspended, forged or request
 	provider string
 	token    string // of the login link, if it is known
 	text     string

@@ -74,6 +74,17 @@ func (canned) DeleteUser(w http.ResponseWriter, _ *http.Request, _ string, _ ope
 	reply(w, openapi.UserDeletion{DeletedNodes: 2, TaggedNodes: []openapi.TaggedNode{{ID: "7", Name: "web-1", Tags: []string{"tag:web"}}}})
 }
 
+func (canned) SuspendUser(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.SuspendUserParams) {
+	u, at := alice(), time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	by := "admin"
+	u.SuspendedAt, u.SuspendedBy = &at, &by
+	reply(w, openapi.UserSuspension{User: u, TaggedNodes: []openapi.TaggedNode{{ID: "7", Name: "web-1", Tags: []string{"tag:web"}}}})
+}
+
+func (canned) RestoreUser(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.RestoreUserParams) {
+	reply(w, openapi.UserResult{User: alice()})
+}
+
 func (canned) RenameUser(w http.ResponseWriter, _ *http.Request, _, _ string, _ openapi.RenameUserParams) {
 	reply(w, openapi.UserResult{User: alice()})
 }

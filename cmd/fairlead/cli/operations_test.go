@@ -17,6 +17,7 @@ func commandOf() map[string]string {
 	return map[string]string{
 		"listUsers": "users list", "showUser": "users show alice", "createUser": "users create alice", "renameUser": "users rename alice bob", "setUserRole": "users set-role alice operator", "deleteUser": "users delete alice --force",
 		"linkUser": "users link alice https://id.example.com/7", "unlinkUser": "users unlink alice",
+		"suspendUser": "users suspend alice", "restoreUser": "users restore alice",
 		"listPreAuthKeys": "preauthkeys list", "createPreAuthKey": "preauthkeys create --user alice",
 		"expirePreAuthKey": "preauthkeys expire 1", "deletePreAuthKey": "preauthkeys delete 1 --force",
 		"listApiKeys": "apikeys list", "createApiKey": "apikeys create", "expireApiKeys": "apikeys expire 1", "deleteApiKey": "apikeys delete 1 --force",

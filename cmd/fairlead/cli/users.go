@@ -22,7 +22,7 @@ func (t *tool) users() *cobra.Command {
 		Short: "Manage users",
 		Example: `  fairlead users create alice
   fairlead users list`,
-	}, t.usersCreate(), t.usersList(), t.usersShow(), t.usersRename(), t.usersSetRole(), t.usersLink(), t.usersUnlink(), t.usersDelete())
+	}, t.usersCreate(), t.usersList(), t.usersShow(), t.usersRename(), t.usersSetRole(), t.usersLink(), t.usersUnlink(), t.usersSuspend(), t.usersRestore(), t.usersDelete())
 }
 
 func (t *tool) usersCreate() *cobra.Command {
@@ -75,10 +75,10 @@ func (t *tool) usersList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := columns{names: "ID, NAME, EMAIL, ROLE, NODES, CREATED, GROUPS, DISPLAY NAME", wide: "GROUPS, DISPLAY NAME", spare: "CREATED, EMAIL"}
+			shown := columns{names: "ID, NAME, EMAIL, ROLE, NODES, STATUS, CREATED, GROUPS, DISPLAY NAME", wide: "GROUPS, DISPLAY NAME", spare: "CREATED, EMAIL"}
 			return showList(t, shown, list.Users, func(u apiclient.User) []string {
 				return []string{
-					u.ID, u.Name, u.Email, cmp.Or(currentRole(u), "-"), strconv.Itoa(u.NodeCount), optionalTimeText(u.CreatedAt), strings.Join(u.Groups, ", "),
+					u.ID, u.Name, u.Email, cmp.Or(currentRole(u), "-"), strconv.Itoa(u.NodeCount), userStatus(u), optionalTimeText(u.CreatedAt), strings.Join(u.Groups, ", "),
 					u.DisplayName,
 				}
 			})
@@ -110,6 +110,7 @@ func (t *tool) usersShow() *cobra.Command {
 				{"Groups", strings.Join(u.Groups, ", ")},
 				{"Role", roleText(u)},
 				{"Nodes", strconv.Itoa(u.NodeCount)},
+				{"Status", userDetails(u)},
 				{"Created", optionalTimeText(u.CreatedAt)},
 			}))
 		}),

@@ -70,8 +70,8 @@ func TestWatchShowsTheListAgainWhenItHasChanged(t *testing.T) {
 func TestWatchDrawsInPlaceOnATerminal(t *testing.T) {
 	socket, _ := growing(t)
 	r := fairlead(t, socket, strings.Fields("users list --watch"), screenOf(80, 4), func(env *Env) { env.Environ = append(env.Environ, "NO_COLOR=1") })
-	const header = "ID  NAME    EMAIL  ROLE  NODES  CREATED\n"
-	row := func(i int) string { return fmt.Sprintf("%d   user-%d  -      -     0      -\n", i, i) }
+	const header = "ID  NAME    EMAIL  ROLE  NODES  STATUS  CREATED\n"
+	row := func(i int) string { return fmt.Sprintf("%d   user-%d  -      -     0      active  -\n", i, i) }
 	three := header + row(3) + "lines 3 to 3 of 3\n" // the newest rows, as many as fit
 	want := header + row(1) + "\x1b[2A\r\x1b[J" + header + row(1) + row(2) + "\x1b[3A\r\x1b[J" + three +
 		three // below the note that the connection was lost

@@ -98,7 +98,7 @@ func (t *tool) webhooksShow() *cobra.Command {
 // eventForms describes the values of --events.
 const eventForms = `--events takes event names such as node.created, patterns such as "node.*", and
 the Tailscale names nodeCreated, nodeApproved, nodeKeyExpired, nodeDeleted,
-userCreated, userDeleted and policyUpdate.`
+userCreated, userDeleted, userSuspended, userRestored and policyUpdate.`
 
 func (t *tool) webhooksCreate() *cobra.Command {
 	var description string

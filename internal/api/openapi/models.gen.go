@@ -153,6 +153,7 @@ type (
 	UserList                         = apiclient.UserList
 	UserResult                       = apiclient.UserResult
 	UserRoleChange                   = apiclient.UserRoleChange
+	UserSuspension                   = apiclient.UserSuspension
 	UsersChange                      = apiclient.UsersChange
 	UsersChangeAction                = apiclient.UsersChangeAction
 	Version                          = apiclient.Version
@@ -236,7 +237,9 @@ type (
 	UnlinkUserParams                 = apiclient.UnlinkUserParams
 	LinkUserParams                   = apiclient.LinkUserParams
 	RenameUserParams                 = apiclient.RenameUserParams
+	RestoreUserParams                = apiclient.RestoreUserParams
 	SetUserRoleParams                = apiclient.SetUserRoleParams
+	SuspendUserParams                = apiclient.SuspendUserParams
 	ListFailedEventsParams           = apiclient.ListFailedEventsParams
 	CreateAPIKeyJSONRequestBody      = apiclient.CreateAPIKeyJSONRequestBody
 	ExpireAPIKeysJSONRequestBody     = apiclient.ExpireAPIKeysJSONRequestBody

@@ -86,6 +86,9 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		u := User(user)
 		u.Name = fmt.Sprintf("User%d-%d", user, r.IntN(3))
 		u.Email = fmt.Sprintf("user%d@example.com", user)
+		if r.IntN(4) == 0 {
+			u = u.Suspend(mesh.SuspendedByAdmin, at)
+		}
 		return mesh.UserPut{User: u}
 	case 1:
 		return mesh.UserGone{ID: user}

@@ -127,7 +127,7 @@ func (c *comparison) sort() {
 		if !ok {
 			continue
 		}
-		key := bucketKey{c.before.PeerClass(was), c.after.PeerClass(n), was.KeyExpired, n.KeyExpired}
+		key := bucketKey{c.before.PeerClass(was), c.after.PeerClass(n), was.CutOff(), n.CutOff()}
 		j := buckets[key]
 		if j == nil {
 			j = &bucket{

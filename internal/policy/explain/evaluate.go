@@ -35,7 +35,10 @@ type endpoint struct {
 // that have ports. It checks the rules one by one, which is slow but simple.
 func Allows(world *policy.World, src, dst netip.Addr, at *mesh.Node, protocol int, port uint16) bool {
 	w := newWorld(world)
-	if at.KeyExpired || at.NeedsApproval || src.Is4() != dst.Is4() {
+	if at.CutOff() || at.NeedsApproval || src.Is4() != dst.Is4() {
+		return false
+	}
+	if n, ok := w.Nodes.ByAddr(src); ok && n.Suspended() {
 		return false
 	}
 	s, d, ask := w.source(src), w.destination(dst, at), portQuery{protocol: protocol, port: port}

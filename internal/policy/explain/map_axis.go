@@ -99,7 +99,7 @@ func (a *axis) count(n *mesh.Node, members []int) {
 		if n.Presence.Online {
 			p.Online++
 		}
-		if n.KeyExpired {
+		if n.CutOff() {
 			p.Expired++
 		}
 	}

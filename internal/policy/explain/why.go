@@ -68,7 +68,10 @@ func Why(world *policy.World, q Question) Answer {
 	}
 	for _, end := range []End{q.From, q.To} {
 		n, ok := w.Nodes.Get(end.Node)
-		if ok && n.KeyExpired {
+		switch {
+		case ok && n.Suspended():
+			a.Notes = append(a.Notes, n.Name+" belongs to a suspended user and cannot connect until the user is restored")
+		case ok && n.KeyExpired:
 			a.Notes = append(a.Notes, n.Name+" has expired and must sign in again before it can connect")
 		}
 		if ok && n.NeedsApproval {
@@ -181,6 +184,8 @@ func (w *world) routersTo(addr netip.Addr, a *Answer) (list []endpoint) {
 	announced := ""
 	for n := range w.Nodes.All() {
 		switch p := w.destination(addr, n); {
+		case (p.behind || p.beyond) && n.Suspended():
+			announced = "; " + n.Name + " has such a route but belongs to a suspended user"
 		case (p.behind || p.beyond) && n.KeyExpired:
 			announced = "; " + n.Name + " has such a route but has expired"
 		case p.behind || p.beyond:

@@ -155,6 +155,9 @@ function userWords({ before, after, object }: Change): Said {
   const users = { lane: "users", ended: false } as const;
   if (!was) return { ...users, title: t.user.created(name), sort: "userCreated" };
   if (!is) return { ...users, title: t.user.deleted(name), sort: "userDeleted", ended: true };
+  if (!was.suspendedAt && is.suspendedAt)
+    return { ...users, title: t.user.suspended(name), sort: "userSuspended", ended: true };
+  if (was.suspendedAt && !is.suspendedAt) return { ...users, title: t.user.restored(name), sort: "userRestored" };
   const title = was.name === is.name ? t.user.changed(name) : t.user.renamed(printable(was.name), name);
   return { ...users, title, sort: "userChanged" };
 }

@@ -45,6 +45,8 @@ const types = [
   "nodeDeleted",
   "userCreated",
   "userDeleted",
+  "userSuspended",
+  "userRestored",
   "policyUpdate",
 ];
 

@@ -58,6 +58,8 @@ export const activity = {
   user: {
     created: (name: string) => `User ${name} created`,
     deleted: (name: string) => `User ${name} deleted`,
+    suspended: (name: string) => `User ${name} suspended`,
+    restored: (name: string) => `User ${name} restored`,
     renamed: (from: string, to: string) => `User ${from} renamed to ${to}`,
     changed: (name: string) => `User ${name} changed`,
   },
@@ -118,6 +120,8 @@ export const activity = {
     nodes: (n: number, sort: string) => `${nodesOf(n, sort)} changed`,
     userCreated: plural({ other: "# users created" }),
     userDeleted: plural({ other: "# users deleted" }),
+    userSuspended: plural({ other: "# users suspended" }),
+    userRestored: plural({ other: "# users restored" }),
     userChanged: plural({ other: "# users changed" }),
     preauthkeyCreated: plural({ other: "# pre-auth keys created" }),
     preauthkeyExpired: plural({ other: "# pre-auth keys expired" }),
