@@ -258,7 +258,7 @@ export interface paths {
         put?: never;
         /**
          * Restore a suspended user
-         * @description The user's nodes and keys work again, unless they have expired or were deleted in the meantime. Devices
+         * @description The user's nodes and keys are valid again, unless they have expired or were deleted in the meantime. Devices
          *     reconnect without a new sign-in. If the user is not suspended, nothing changes.
          */
         post: operations["restoreUser"];

@@ -1256,7 +1256,7 @@ type ClientInterface interface {
 
 	// RestoreUser Restore a suspended user
 	//
-	// The user's nodes and keys work again, unless they have expired or were deleted in the meantime. Devices
+	// The user's nodes and keys are valid again, unless they have expired or were deleted in the meantime. Devices
 	// reconnect without a new sign-in. If the user is not suspended, nothing changes.
 	//
 	// Corresponds with POST /api/v1/user/{id}/restore (the `RestoreUser` operationId).
@@ -3771,7 +3771,7 @@ func (c *Client) RenameUser(ctx context.Context, id UserRef, newName string, par
 
 // RestoreUser Restore a suspended user
 //
-// The user's nodes and keys work again, unless they have expired or were deleted in the meantime. Devices
+// The user's nodes and keys are valid again, unless they have expired or were deleted in the meantime. Devices
 // reconnect without a new sign-in. If the user is not suspended, nothing changes.
 //
 // Corresponds with POST /api/v1/user/{id}/restore (the `RestoreUser` operationId).

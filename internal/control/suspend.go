@@ -63,7 +63,7 @@ func (s *Users) Suspend(ctx context.Context, a mesh.Actor, ref, ifRevision strin
 	return out, nil
 }
 
-// Restore ends a suspension. The user's nodes, keys and sessions work again, unless they have
+// Restore ends a suspension. The user's nodes, keys and sessions are valid again, unless they have
 // expired or were deleted in the meantime.
 func (s *Users) Restore(ctx context.Context, a mesh.Actor, ref, ifRevision string) (*mesh.User, error) {
 	changed := false
