@@ -153,6 +153,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/user/{id}/approve": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Approve a user who waits for approval
+         * @description The user gets the access of their role, and their nodes are approved, unless `node.approval_required` makes each
+         *     node wait for its own approval. If the user does not wait, nothing changes. To reject a user, delete the user.
+         *
+         *     A caller cannot approve a user who would have a higher role than the caller.
+         */
+        post: operations["approveUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/user/{id}/account": {
         parameters: {
             query?: never;
@@ -2613,6 +2648,11 @@ export interface components {
              *     ]
              */
             groups?: string[];
+            /**
+             * @description True if the user signed in for the first time and waits for approval. Until then the user has no role, and
+             *     their nodes wait for approval too. Otherwise absent.
+             */
+            needsApproval?: boolean;
             /**
              * @description Role that an administrator assigned. Absent if none was assigned.
              * @example operator
@@ -5889,6 +5929,46 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            412: components["responses"]["Stale"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    approveUser: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /**
+                 * @description The `ETag` that the object must currently have, or `*` for any.
+                 * @example "7"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OneUser"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             412: components["responses"]["Stale"];
             default: components["responses"]["Failure"];
         };

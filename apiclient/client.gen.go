@@ -1245,6 +1245,16 @@ type ClientInterface interface {
 	// Corresponds with PUT /api/v1/user/{id}/account (the `LinkUser` operationId).
 	LinkUser(ctx context.Context, id UserRef, params *LinkUserParams, body LinkUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ApproveUser Approve a user who waits for approval
+	//
+	// The user gets the access of their role, and their nodes are approved, unless `node.approval_required` makes each
+	// node wait for its own approval. If the user does not wait, nothing changes. To reject a user, delete the user.
+	//
+	// A caller cannot approve a user who would have a higher role than the caller.
+	//
+	// Corresponds with POST /api/v1/user/{id}/approve (the `ApproveUser` operationId).
+	ApproveUser(ctx context.Context, id UserRef, params *ApproveUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RenameUser Rename a user
 	//
 	// If the policy mentions the old or the new name, renaming the user changes who the policy applies to. The API key
@@ -3740,6 +3750,26 @@ func (c *Client) LinkUserWithBody(ctx context.Context, id UserRef, params *LinkU
 // Corresponds with PUT /api/v1/user/{id}/account (the `LinkUser` operationId).
 func (c *Client) LinkUser(ctx context.Context, id UserRef, params *LinkUserParams, body LinkUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewLinkUserRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ApproveUser Approve a user who waits for approval
+//
+// The user gets the access of their role, and their nodes are approved, unless `node.approval_required` makes each
+// node wait for its own approval. If the user does not wait, nothing changes. To reject a user, delete the user.
+//
+// A caller cannot approve a user who would have a higher role than the caller.
+//
+// Corresponds with POST /api/v1/user/{id}/approve (the `ApproveUser` operationId).
+func (c *Client) ApproveUser(ctx context.Context, id UserRef, params *ApproveUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApproveUserRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -8486,6 +8516,55 @@ func NewLinkUserRequestWithBody(server string, id UserRef, params *LinkUserParam
 	return req, nil
 }
 
+// NewApproveUserRequest constructs an http.Request for the ApproveUser method
+func NewApproveUserRequest(server string, id UserRef, params *ApproveUserParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/user/%s/approve", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewRenameUserRequest constructs an http.Request for the RenameUser method
 func NewRenameUserRequest(server string, id UserRef, newName string, params *RenameUserParams) (*http.Request, error) {
 	var err error
@@ -9603,6 +9682,11 @@ func (c *ClientWithResponses) UnlinkUserWithResponse(ctx context.Context, id Use
 // LinkUserWithResponse calls [Client.LinkUser] and reads the answer.
 func (c *ClientWithResponses) LinkUserWithResponse(ctx context.Context, id UserRef, params *LinkUserParams, body LinkUserJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[OneUser], error) {
 	return Parse[OneUser](c.LinkUser(ctx, id, params, body, reqEditors...))
+}
+
+// ApproveUserWithResponse calls [Client.ApproveUser] and reads the answer.
+func (c *ClientWithResponses) ApproveUserWithResponse(ctx context.Context, id UserRef, params *ApproveUserParams, reqEditors ...RequestEditorFn) (*Response[OneUser], error) {
+	return Parse[OneUser](c.ApproveUser(ctx, id, params, reqEditors...))
 }
 
 // RenameUserWithResponse calls [Client.RenameUser] and reads the answer.

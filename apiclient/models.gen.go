@@ -2977,6 +2977,10 @@ type User struct {
 	// Example: alice
 	Name string `json:"name"`
 
+	// NeedsApproval True if the user signed in for the first time and waits for approval. Until then the user has no role, and
+	// their nodes wait for approval too. Otherwise absent.
+	NeedsApproval *bool `json:"needsApproval,omitempty"`
+
 	// NodeCount Number of nodes that the user owns, not counting tagged nodes.
 	//
 	// Example: 2
@@ -3795,6 +3799,12 @@ type UnlinkUserParams struct {
 
 // LinkUserParams defines parameters for LinkUser.
 type LinkUserParams struct {
+	// IfMatch The `ETag` that the object must currently have, or `*` for any.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// ApproveUserParams defines parameters for ApproveUser.
+type ApproveUserParams struct {
 	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
 }

@@ -11,6 +11,7 @@ func operations() []operation {
 		{id: "deleteUser", method: "DELETE", path: "user/{id}", query: []string{"deleteTagged"}},
 		{id: "renameUser", method: "POST", path: "user/{id}/rename/{newName}"},
 		{id: "setUserRole", method: "PUT", path: "user/{id}/role", limit: bodyLimit},
+		{id: "approveUser", method: "POST", path: "user/{id}/approve"},
 		{id: "suspendUser", method: "POST", path: "user/{id}/suspend", query: []string{"deleteTagged"}},
 		{id: "restoreUser", method: "POST", path: "user/{id}/restore"},
 		{id: "changeUsers", method: "POST", path: "user/bulk", limit: bodyLimit},

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 func TestApprovalOfANodeIsShownFilteredAndAudited(t *testing.T) {
@@ -42,4 +43,36 @@ func TestOnlyCallersWhoMayApproveNodesCreatePreApprovedKeys(t *testing.T) {
 		t.Errorf("a caller who may only manage keys is answered %d", a.status)
 	}
 	f.call("POST", "/api/v1/preauthkey", object{"user": f.user}, bearer).ok()
+}
+
+func TestPersonWhoWaitsForApprovalHasNoAccess(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		s.listen()
+		v, token := s.signedIn(1)
+		person := func(change func(*mesh.User)) {
+			_, err := s.ledger.Commit(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
+				was, _ := w.Users.Get(v.User)
+				u := *was
+				change(&u)
+				return []mesh.Event{mesh.UserPut{User: &u}}, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		person(func(u *mesh.User) { u.Role, u.NeedsApproval = mesh.RoleAdmin, true })
+		for _, call := range []string{"GET /api/v1/node", "GET /api/v1/user", "POST /api/v1/user/" + v.User.String() + "/approve"} {
+			method, path, _ := strings.Cut(call, " ")
+			if a := s.call(method, path, nil, token); a.status != 403 {
+				t.Errorf("%s of a person who waits is answered %d", call, a.status)
+			}
+		}
+		if user := s.call("GET", "/api/v1/user/"+v.User.String(), nil).ok()["user"].(object); user["needsApproval"] != true || user["role"] != nil {
+			t.Errorf("the user is shown as %v", user)
+		}
+		if user := s.call("POST", "/api/v1/user/"+v.User.String()+"/approve", nil).ok()["user"].(object); user["needsApproval"] != nil || user["role"] != "admin" {
+			t.Errorf("the approved user is shown as %v", user)
+		}
+		s.call("GET", "/api/v1/node", nil, token).ok()
+	})
 }

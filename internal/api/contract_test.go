@@ -242,6 +242,7 @@ func examples(doc document) map[string]func(f fixture) *answer {
 		},
 		"POST /api/v1/user/{id}/suspend": func(f fixture) *answer { return f.call("POST", "/api/v1/user/"+f.user+"/suspend", nil) },
 		"POST /api/v1/user/{id}/restore": func(f fixture) *answer { return f.call("POST", "/api/v1/user/"+f.user+"/restore", nil) },
+		"POST /api/v1/user/{id}/approve": func(f fixture) *answer { return f.call("POST", "/api/v1/user/"+f.user+"/approve", nil) },
 		"DELETE /api/v1/user/{id}":       func(f fixture) *answer { return f.call("DELETE", "/api/v1/user/"+f.user, nil) },
 		"POST /api/v1/preauthkey": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/preauthkey", object{"user": f.user, "ephemeral": true, "aclTags": []string{"tag:web"}})

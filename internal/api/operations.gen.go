@@ -11,6 +11,7 @@ func (s *handlers) operations() map[string]operation {
 		"DELETE /api/v1/user/{id}":                                      {role: "operator", scope: "users", conditional: true, replay: s.replayUserDeletion},
 		"POST /api/v1/user/{id}/rename/{newName}":                       {role: "operator", scope: "users", conditional: true, replay: s.replayUser},
 		"PUT /api/v1/user/{id}/role":                                    {role: "admin", scope: "users", conditional: true, replay: s.replayUser},
+		"POST /api/v1/user/{id}/approve":                                {role: "admin", scope: "users", conditional: true, replay: s.replayUser},
 		"PUT /api/v1/user/{id}/account":                                 {role: "admin", scope: "users", conditional: true, replay: s.replayUser},
 		"DELETE /api/v1/user/{id}/account":                              {role: "admin", scope: "users", conditional: true, replay: s.replayUser},
 		"POST /api/v1/user/{id}/suspend":                                {role: "operator", scope: "users", conditional: true, replay: s.replayUserSuspension},

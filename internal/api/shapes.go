@@ -28,6 +28,9 @@ func moment(t mesh.Time) *time.Time {
 func userShape(s *mesh.Snapshot, u *mesh.User) openapi.User {
 	shape := *userView{u, s.Nodes.OwnedCount(u.ID)}.shape()
 	shape.Groups = u.Groups
+	if u.NeedsApproval {
+		shape.NeedsApproval = &u.NeedsApproval
+	}
 	return shape
 }
 

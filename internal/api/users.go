@@ -92,6 +92,12 @@ func (s *users) replyUserIn(w http.ResponseWriter, snap *mesh.Snapshot, u *mesh.
 	reply(w, snap, openapi.UserResult{User: s.shape(snap, u)})
 }
 
+// ApproveUser implements POST /api/v1/user/{id}/approve.
+func (s *users) ApproveUser(w http.ResponseWriter, r *http.Request, id string, p openapi.ApproveUserParams) {
+	u, err := s.control.Approve(r.Context(), actor(r), id, ifRevision(p.IfMatch))
+	s.replyUser(w, r, u, err)
+}
+
 // shape returns a user with their current role, which depends on the configuration.
 func (s *users) shape(snap *mesh.Snapshot, u *mesh.User) openapi.User {
 	shape := userShape(snap, u)

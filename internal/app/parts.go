@@ -102,7 +102,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	p.control = control.New(control.Config{
 		Ledger: s.ledger, History: s.history, Log: s.log, Registerer: s.registry,
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
-		NodeExpiry: c.Node.Expiry, NodeApproval: c.Node.ApprovalRequired, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
+		NodeExpiry: c.Node.Expiry, NodeApproval: c.Node.ApprovalRequired, UserApproval: c.OIDC.UserApprovalRequired, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
 		SessionCodes: identity.NewCookieSealer(noise), SessionExpiry: c.OIDC.SessionExpiry,
 		PolicyFile: policyFile(c.Policy), Webhooks: hooks, LocalWebhooks: c.Webhooks.AllowLocal, Roles: roleRules(c.OIDC),
 		ProviderGroups: len(p.providers) > 0,

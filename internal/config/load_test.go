@@ -190,6 +190,7 @@ oidc:
   roles: {admin: [/mesh], owner: [chiefs], it-admin: [on call], read: audit}
   email_verified_required: false
   use_expiry_from_token: true
+  user_approval_required: true
   pkce: {enabled: true, method: S256}
   providers:
     - {issuer: "http://127.0.0.1:5556/dex", client_id: other, client_secret: s, pkce: {enabled: true, method: S256}}
@@ -242,6 +243,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 				Roles:              map[mesh.Role][]string{mesh.RoleAdmin: {"mesh", "chiefs"}, mesh.RoleOperator: {"on-call"}, mesh.RoleRead: {"audit"}},
 				UseExpiryFromToken: true, PKCE: true,
 			},
+			UserApprovalRequired: true,
 			Providers: []OIDCProvider{{
 				Issuer: "http://127.0.0.1:5556/dex", ClientID: "other", ClientSecret: "s", PKCE: true,
 				Scope: []string{"openid", "profile", "email"}, GroupsClaim: "groups", EmailVerifiedRequired: true,

@@ -18,9 +18,10 @@ import (
 // OIDC configures sign-in. Providers holds those of oidc.providers; All also returns the one of the flat keys.
 type OIDC struct {
 	OIDCProvider
-	Providers     []OIDCProvider
-	ConsoleURLs   []string
-	SessionExpiry time.Duration
+	Providers            []OIDCProvider
+	ConsoleURLs          []string
+	SessionExpiry        time.Duration
+	UserApprovalRequired bool
 }
 
 // OIDCProvider is an OpenID Connect provider with which people sign in.
@@ -73,6 +74,9 @@ const oidcSection = "oidc."
 
 func oidcKeys(o *OIDC) []key {
 	return append(providerKeys(&o.OIDCProvider), key{
+		oidcSection + "user_approval_required", boolean(&o.UserApprovalRequired), "false", shared,
+		"Whether a person who signs in for the first time must wait until an administrator approves the user. Until then, the person has no access, and their devices wait too.",
+	}, key{
 		oidcSection + "providers", providers(&o.Providers), "", shared,
 		"Additional providers: a list of sections, each with the `oidc` keys of one provider, written without `oidc.`. People choose a provider on the login page.",
 	}, key{

@@ -47,6 +47,9 @@ type Config struct {
 	// SessionCodes seals the codes that programs exchange for sessions. If it is nil, there are
 	// none.
 	SessionCodes *identity.CookieSealer
+	// UserApproval makes people who sign in for the first time wait until an administrator
+	// approves them.
+	UserApproval bool
 	// Quotas limits the number of nodes.
 	Quotas Quotas
 	// Logins creates the links for devices that ask to join without a key; they point to
@@ -100,14 +103,17 @@ type core struct {
 	log                *slog.Logger
 	prefixV4, prefixV6 netip.Prefix
 	refusals           *identity.RefusalLog
-	roles              mesh.RoleRules
-	providerGroups     bool
+	// nodeApproval and userApproval say whether new nodes, and people who sign in for the
+	// first time, need approval.
+	nodeApproval, userApproval bool
+	roles                      mesh.RoleRules
+	providerGroups             bool
 }
 
 // New returns the use cases over an open ledger.
 func New(c Config) *Service {
 	shared := &core{
-		ledger: c.Ledger, history: c.History, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6, refusals: identity.NewRefusalLog(c.Log),
+		ledger: c.Ledger, history: c.History, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6, nodeApproval: c.NodeApproval, userApproval: c.UserApproval, refusals: identity.NewRefusalLog(c.Log),
 		roles:          c.Roles,
 		providerGroups: c.ProviderGroups,
 	}

@@ -44,7 +44,7 @@ func changeVerbs() []string { return []string{"created", "changed", "deleted"} }
 
 // eventTypes returns the event names of Tailscale's webhooks that EventType uses.
 func eventTypes() []string {
-	return []string{"nodeCreated", "nodeNeedsApproval", "nodeApproved", "nodeKeyExpired", "nodeDeleted", "userCreated", "userDeleted", "userSuspended", "userRestored", "policyUpdate"}
+	return []string{"nodeCreated", "nodeNeedsApproval", "nodeApproved", "nodeKeyExpired", "nodeDeleted", "userCreated", "userNeedsApproval", "userApproved", "userDeleted", "userSuspended", "userRestored", "policyUpdate"}
 }
 
 // EventType returns the name of a change in Tailscale's webhooks, or our own name if there
@@ -55,6 +55,10 @@ func EventType(row history.AuditRow) string {
 		return "nodeNeedsApproval"
 	case name == "node.changed" && needsApproval(row.Before) && !needsApproval(row.After):
 		return "nodeApproved"
+	case name == "user.created" && needsApproval(row.After):
+		return "userNeedsApproval"
+	case name == "user.changed" && needsApproval(row.Before) && !needsApproval(row.After):
+		return "userApproved"
 	case name == "node.created", name == "node.deleted", name == "user.created", name == "user.deleted":
 		return row.Kind + strings.ToUpper(row.Verb[:1]) + row.Verb[1:]
 	case name == "policy.created":
@@ -70,11 +74,11 @@ func EventType(row history.AuditRow) string {
 	}
 }
 
-func needsApproval(node []byte) bool {
+func needsApproval(object []byte) bool {
 	var shape struct {
 		NeedsApproval bool `json:"needsApproval"`
 	}
-	return json.Unmarshal(node, &shape) == nil && shape.NeedsApproval
+	return json.Unmarshal(object, &shape) == nil && shape.NeedsApproval
 }
 
 func rejects(login []byte) bool {
@@ -122,7 +126,7 @@ func EventWanted(w *mesh.Webhook, row history.AuditRow) bool {
 		if kind, all := strings.CutSuffix(want, ".*"); all {
 			return kind == row.Kind
 		}
-		return want == name || want == EventType(row) || want == "nodeCreated" && name == "node.created"
+		return want == name || want == EventType(row) || want == "nodeCreated" && name == "node.created" || want == "userCreated" && name == "user.created"
 	})
 }
 

@@ -27,6 +27,8 @@ func TestEventsHaveTheNamesOfTheField(t *testing.T) {
 		{history.AuditRow{Kind: "login", Verb: "created", After: []byte(`{"rejected":""}`)}, "login.created", "nodeApproved"},
 		{history.AuditRow{Kind: "login", Verb: "created", After: []byte(`{"rejected":"not ours"}`)}, "login.created", "login.created"},
 		{history.AuditRow{Kind: "user", Verb: "created"}, "user.created", "userCreated"},
+		{history.AuditRow{Kind: "user", Verb: "created", After: []byte(`{"needsApproval":true}`)}, "user.created", "userNeedsApproval"},
+		{history.AuditRow{Kind: "user", Verb: "changed", Before: []byte(`{"needsApproval":true}`), After: []byte(`{}`)}, "user.changed", "userApproved"},
 		{history.AuditRow{Kind: "user", Verb: "deleted"}, "user.deleted", "userDeleted"},
 		{history.AuditRow{Kind: "user", Verb: "changed"}, "user.changed", "user.changed"},
 		{history.AuditRow{Kind: "user", Verb: "changed", Before: []byte(`{"suspendedAt":null}`), After: []byte(`{"suspendedAt":"2026-01-01T00:00:00Z"}`)}, "user.changed", "userSuspended"},
@@ -45,8 +47,8 @@ func TestEventsHaveTheNamesOfTheField(t *testing.T) {
 				t.Errorf("%s does not ask for %+v", asked, c.row)
 			}
 		}
-		if name == "node.created" && !control.EventWanted(&mesh.Webhook{Events: []string{"nodeCreated"}}, c.row) {
-			t.Errorf("nodeCreated does not ask for %+v", c.row)
+		if c.row.Verb == "created" && (c.row.Kind == "node" || c.row.Kind == "user") && !control.EventWanted(&mesh.Webhook{Events: []string{c.row.Kind + "Created"}}, c.row) {
+			t.Errorf("%sCreated does not ask for %+v", c.row.Kind, c.row)
 		}
 		if control.EventWanted(&mesh.Webhook{Events: []string{"apikey.*", "webhook.created"}}, c.row) || !control.EventWanted(&mesh.Webhook{}, c.row) {
 			t.Errorf("%+v comes when it is not asked for, or not when all are", c.row)

@@ -44,6 +44,6 @@ func GroupNames(texts []string) (names, dropped []string) {
 func (s *Logins) SaveUser(ctx context.Context, a mesh.Actor, p Person) (*mesh.User, error) {
 	a.Kind, a.ID, a.Name = mesh.ActorUser, p.ID(), p.Label()
 	return commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.User, []mesh.Event, error) {
-		return decideUser(w, now, p)
+		return s.decideUser(w, now, p)
 	})
 }

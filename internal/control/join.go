@@ -51,7 +51,6 @@ type Joins struct {
 	logins          *Logins
 	randomAddresses bool
 	nodeExpiry      time.Duration
-	nodeApproval    bool
 	quotas          Quotas
 	pace            joinPace
 	registrations   prometheus.Counter
@@ -60,7 +59,7 @@ type Joins struct {
 
 func newJoins(shared *core, logins *Logins, c Config) *Joins {
 	s := &Joins{
-		core: shared, logins: logins, randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, nodeApproval: c.NodeApproval, quotas: c.Quotas,
+		core: shared, logins: logins, randomAddresses: c.RandomAddresses, nodeExpiry: c.NodeExpiry, quotas: c.Quotas,
 		registrations: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mesh_node_registrations_total", Help: "Node registrations on this replica: new nodes, and existing nodes that registered a new node key.",
 		}),
@@ -338,7 +337,7 @@ func (s *Joins) admit(w *policy.World, now mesh.Time, g grant, j Joining, addres
 	if err != nil {
 		return nil, nil, err
 	}
-	n := &mesh.Node{ID: w.Counters.Node + 1, MachineKey: j.MachineKey, CreatedAt: now, NeedsApproval: s.nodeApproval}
+	n := &mesh.Node{ID: w.Counters.Node + 1, MachineKey: j.MachineKey, CreatedAt: now, NeedsApproval: s.nodeApproval || waits(w.Snapshot, g.user)}
 	var evs []mesh.Event
 	if old := g.earlier(w, j, len(tags) > 0); old != nil {
 		*n = *old

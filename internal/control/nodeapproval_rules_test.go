@@ -12,7 +12,7 @@ import (
 // joinsAsked decides a join on a server that requires approval.
 func (d door) joinsAsked(t *testing.T, j Joining) *mesh.Node {
 	t.Helper()
-	s := &Joins{core: &core{prefixV4: netip.MustParsePrefix("100.64.0.0/10"), prefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48")}, nodeApproval: true}
+	s := &Joins{core: &core{prefixV4: netip.MustParsePrefix("100.64.0.0/10"), prefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"), nodeApproval: true}}
 	j.Proven, j.Host = true, Host{Hostname: "router", RoutableIPs: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}.bounded()
 	v, _, err := s.decideJoin(d.world, joinNow, j, s.addresses(0))
 	if err != nil || v.node == nil {

@@ -58,7 +58,7 @@ type SignedIn struct {
 
 // Preview returns the user that SignIn would use, without changing anything.
 func (s *Logins) Preview(p Person) (*mesh.User, error) {
-	u, _, err := decideUser(s.ledger.World(), s.ledger.Now(), p)
+	u, _, err := s.decideUser(s.ledger.World(), s.ledger.Now(), p)
 	return u, err
 }
 
@@ -75,7 +75,7 @@ func (s *Logins) SignIn(ctx context.Context, a mesh.Actor, auth string, p Person
 	var user *mesh.User
 	err = s.withPreviousPolicy(ctx, func(c previousPolicy) (err error) {
 		user, err = commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.User, []mesh.Event, error) {
-			return decideSignIn(w, now, device, p, c)
+			return s.decideSignIn(w, now, device, p, c)
 		})
 		return err
 	})
@@ -93,8 +93,8 @@ func (s *Logins) SignIn(ctx context.Context, a mesh.Actor, auth string, p Person
 }
 
 // decideSignIn decides who owns the device, and that it may join.
-func decideSignIn(w *policy.World, now mesh.Time, device WaitingLogin, p Person, c previousPolicy) (*mesh.User, []mesh.Event, error) {
-	user, evs, err := decideUser(w, now, p)
+func (s *core) decideSignIn(w *policy.World, now mesh.Time, device WaitingLogin, p Person, c previousPolicy) (*mesh.User, []mesh.Event, error) {
+	user, evs, err := s.decideUser(w, now, p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,7 +120,7 @@ func decideSignIn(w *policy.World, now mesh.Time, device WaitingLogin, p Person,
 // who has not signed in with the same identity is never used, even if name and e-mail
 // address are the same: otherwise anyone who gets them at some provider takes over the
 // user's nodes.
-func decideUser(w *policy.World, now mesh.Time, p Person) (*mesh.User, []mesh.Event, error) {
+func (s *core) decideUser(w *policy.World, now mesh.Time, p Person) (*mesh.User, []mesh.Event, error) {
 	p = p.bounded()
 	was, known := userOf(w.Snapshot, p)
 	if known && was.Suspended() {
@@ -133,7 +133,7 @@ func decideUser(w *policy.World, now mesh.Time, p Person) (*mesh.User, []mesh.Ev
 		}
 		u := &mesh.User{
 			ID: w.Counters.User + 1, Name: name, DisplayName: p.DisplayName, Email: p.Email, ProfilePicURL: p.PictureURL, Groups: p.Groups,
-			Provider: mesh.ProviderOIDC, ProviderID: p.ID(), CreatedAt: now,
+			Provider: mesh.ProviderOIDC, ProviderID: p.ID(), CreatedAt: now, NeedsApproval: s.userApproval,
 		}
 		return u, []mesh.Event{mesh.UserPut{User: u}}, nil
 	}

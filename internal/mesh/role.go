@@ -37,6 +37,8 @@ type RoleRules []RoleRule
 // provider. Other users have no role.
 func (rules RoleRules) Of(u *User) Role {
 	switch {
+	case u.NeedsApproval:
+		return ""
 	case u.Role != "":
 		return u.Role
 	case u.Provider == "":

@@ -27,6 +27,9 @@ type User struct {
 	// SuspendedAt is zero unless the user is suspended. SuspendedBy says by what.
 	SuspendedAt Time             `json:"suspendedAt,omitempty"`
 	SuspendedBy SuspensionSource `json:"suspendedBy,omitempty"`
+	// NeedsApproval means that the person has no access, and their new nodes need approval,
+	// until an administrator approves the user.
+	NeedsApproval bool `json:"needsApproval,omitempty"`
 }
 
 // UserPut adds or replaces a user.

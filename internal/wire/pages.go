@@ -137,7 +137,9 @@ func (s *Server) loginState(token string, l identity.Login) page {
 	answered = answered && answer.MachineKey == l.MachineKey && !answer.Until.Reached(now)
 	switch {
 	case joined && n.MachineKey == l.MachineKey:
-		v.State, v.Refresh = "joined", 0
+		if v.State, v.Refresh = "joined", 0; n.NeedsApproval {
+			v.State, v.Refresh = "unapproved", refreshSeconds
+		}
 	case answered && answer.Rejected != "":
 		v.State, v.Rejected, v.Refresh = "rejected", answer.Rejected, 0
 	case answered:

@@ -106,6 +106,10 @@ func (canned) LinkUser(w http.ResponseWriter, _ *http.Request, _ string, _ opena
 	reply(w, openapi.UserResult{User: linked})
 }
 
+func (canned) ApproveUser(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.ApproveUserParams) {
+	reply(w, openapi.UserResult{User: alice()})
+}
+
 func (canned) UnlinkUser(w http.ResponseWriter, _ *http.Request, _ string, _ openapi.UnlinkUserParams) {
 	reply(w, openapi.UserResult{User: alice()})
 }

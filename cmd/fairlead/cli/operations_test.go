@@ -15,7 +15,7 @@ import (
 // commandOf returns a command line for every operation of the API.
 func commandOf() map[string]string {
 	return map[string]string{
-		"listUsers": "users list", "showUser": "users show alice", "createUser": "users create alice", "renameUser": "users rename alice bob", "setUserRole": "users set-role alice operator", "deleteUser": "users delete alice --force",
+		"listUsers": "users list", "showUser": "users show alice", "createUser": "users create alice", "renameUser": "users rename alice bob", "setUserRole": "users set-role alice operator", "approveUser": "users approve alice", "deleteUser": "users delete alice --force",
 		"linkUser": "users link alice https://id.example.com/7", "unlinkUser": "users unlink alice",
 		"suspendUser": "users suspend alice", "restoreUser": "users restore alice",
 		"listPreAuthKeys": "preauthkeys list", "createPreAuthKey": "preauthkeys create --user alice",

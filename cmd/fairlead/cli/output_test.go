@@ -14,7 +14,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 	socket, _ := listen(t, cannedServer())
 	for file, commands := range map[string][]string{
 		"users.txt": {
-			"users list", "users show alice", "users create alice", "users rename 1 alice", "users set-role alice operator", "users delete alice --force", "users delete alice alice --force",
+			"users list", "users show alice", "users create alice", "users rename 1 alice", "users set-role alice operator", "users approve alice", "users delete alice --force", "users delete alice alice --force",
 			"users link alice https://id.example.com/realms/company/7c1e4b2a", "users unlink alice",
 		},
 		"preauthkeys.txt": {

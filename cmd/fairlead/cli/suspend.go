@@ -14,6 +14,9 @@ func userStatus(u apiclient.User) string {
 	if u.SuspendedAt != nil {
 		return "suspended"
 	}
+	if u.NeedsApproval != nil && *u.NeedsApproval {
+		return "waiting"
+	}
 	return "active"
 }
 

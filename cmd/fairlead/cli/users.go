@@ -22,7 +22,7 @@ func (t *tool) users() *cobra.Command {
 		Short: "Manage users",
 		Example: `  fairlead users create alice
   fairlead users list`,
-	}, t.usersCreate(), t.usersList(), t.usersShow(), t.usersRename(), t.usersSetRole(), t.usersLink(), t.usersUnlink(), t.usersSuspend(), t.usersRestore(), t.usersDelete())
+	}, t.usersCreate(), t.usersList(), t.usersShow(), t.usersRename(), t.usersSetRole(), t.usersApprove(), t.usersLink(), t.usersUnlink(), t.usersSuspend(), t.usersRestore(), t.usersDelete())
 }
 
 func (t *tool) usersCreate() *cobra.Command {
@@ -175,6 +175,29 @@ to groups (oidc.roles). The role "default" removes the assignment.`,
 				return err
 			}
 			return t.show(changed.User, fmt.Sprintf("Role of user %s: %s\n", changed.User.Name, roleText(changed.User)))
+		}),
+	}
+}
+
+func (t *tool) usersApprove() *cobra.Command {
+	return &cobra.Command{
+		Use:   "approve <user>",
+		Short: "Approve a user who waits for approval",
+		Long: `Approve a user who waits for approval. Their devices get access immediately,
+unless node.approval_required makes each device wait for its own approval.
+Identify the user by name or ID.
+
+People who sign in for the first time wait if oidc.user_approval_required is
+set. To reject a user, delete the user.`,
+		Example:           `  fairlead users approve alice`,
+		Args:              takes("user"),
+		ValidArgsFunction: t.completeUsers,
+		RunE: t.connected(func(ctx context.Context, client *apiclient.Client, args []string) error {
+			approved, err := decode[apiclient.UserResult](answer(client.ApproveUser(ctx, args[0], nil)))
+			if err != nil {
+				return err
+			}
+			return t.show(approved.User, fmt.Sprintf("Approved user %s\n", approved.User.Name))
 		}),
 	}
 }

@@ -236,6 +236,7 @@ type (
 	DeleteUserParams                 = apiclient.DeleteUserParams
 	UnlinkUserParams                 = apiclient.UnlinkUserParams
 	LinkUserParams                   = apiclient.LinkUserParams
+	ApproveUserParams                = apiclient.ApproveUserParams
 	RenameUserParams                 = apiclient.RenameUserParams
 	RestoreUserParams                = apiclient.RestoreUserParams
 	SetUserRoleParams                = apiclient.SetUserRoleParams

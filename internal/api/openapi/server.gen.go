@@ -258,6 +258,9 @@ type ServerInterface interface {
 	// LinkUser Link a user to an account
 	// (PUT /api/v1/user/{id}/account)
 	LinkUser(w http.ResponseWriter, r *http.Request, id UserRef, params LinkUserParams)
+	// ApproveUser Approve a user who waits for approval
+	// (POST /api/v1/user/{id}/approve)
+	ApproveUser(w http.ResponseWriter, r *http.Request, id UserRef, params ApproveUserParams)
 	// RenameUser Rename a user
 	// (POST /api/v1/user/{id}/rename/{newName})
 	RenameUser(w http.ResponseWriter, r *http.Request, id UserRef, newName string, params RenameUserParams)
@@ -3413,6 +3416,56 @@ func (siw *ServerInterfaceWrapper) LinkUser(w http.ResponseWriter, r *http.Reque
 	handler.ServeHTTP(w, r)
 }
 
+// ApproveUser operation middleware
+func (siw *ServerInterfaceWrapper) ApproveUser(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id UserRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", r.PathValue("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ApproveUserParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ApproveUser(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // RenameUser operation middleware
 func (siw *ServerInterfaceWrapper) RenameUser(w http.ResponseWriter, r *http.Request) {
 
@@ -4139,6 +4192,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/user/{id}", wrapper.ShowUser)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/user/{id}/account", wrapper.UnlinkUser)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/user/{id}/account", wrapper.LinkUser)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/{id}/approve", wrapper.ApproveUser)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/{id}/rename/{newName}", wrapper.RenameUser)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/{id}/restore", wrapper.RestoreUser)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/user/{id}/role", wrapper.SetUserRole)
