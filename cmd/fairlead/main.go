@@ -31,6 +31,7 @@ func main() {
 		Now:      time.Now,
 		Build:    build,
 
+		Browse:      cli.OpenBrowser,
 		RepairClock: repairClock,
 	})
 	root.AddCommand(serve(build))

@@ -61,6 +61,9 @@ func (t *tool) connected(run func(ctx context.Context, client *apiclient.Client,
 // dial returns a client with its own connections.
 func (t *tool) dial() (*apiclient.Client, error) {
 	server := cmp.Or(t.server, t.getenv("FAIRLEAD_CLI_SERVER"))
+	if server == "" && t.apiKey == "" {
+		server = t.lastServer()
+	}
 	if server == "" {
 		if t.apiKey != "" {
 			return nil, wrongUsage("--api-key needs --server; the local socket needs no key")
@@ -69,14 +72,13 @@ func (t *tool) dial() (*apiclient.Client, error) {
 		// The host is never resolved; it only completes the URL.
 		return apiclient.NewClient("http://fairlead", apiclient.WithHTTPClient(overSocket(socket)), apiclient.WithRequestEditorFn(t.edit))
 	}
-	address, err := url.Parse(server)
-	if err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http") {
-		return nil, wrongUsage("invalid server URL: use one such as https://mesh.example.com")
-	}
-	if address.User != nil {
-		return nil, wrongUsage("the server URL must not contain a user name or password; set FAIRLEAD_CLI_API_KEY to an API key instead")
+	if err := checkServer(server); err != nil {
+		return nil, err
 	}
 	key := cmp.Or(t.apiKey, t.getenv("FAIRLEAD_CLI_API_KEY"))
+	if key == "" {
+		key = t.sessionFor(server)
+	}
 	return apiclient.NewClient(server,
 		apiclient.WithHTTPClient(overNetwork(server)),
 		apiclient.WithRequestEditorFn(t.edit),
@@ -86,6 +88,18 @@ func (t *tool) dial() (*apiclient.Client, error) {
 			}
 			return nil
 		}))
+}
+
+// checkServer refuses what is not the URL of a server.
+func checkServer(server string) error {
+	address, err := url.Parse(server)
+	if err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http") {
+		return wrongUsage("invalid server URL: use one such as https://mesh.example.com")
+	}
+	if address.User != nil {
+		return wrongUsage("the server URL must not contain a user name or password; set FAIRLEAD_CLI_API_KEY to an API key instead")
+	}
+	return nil
 }
 
 // edit adds a header to requests so that the response includes all changes that this run already knows of.
@@ -211,7 +225,7 @@ func refusal(resp *http.Response, body []byte) error {
 	case http.StatusBadRequest:
 		return wrongUsage("%s", detail)
 	case http.StatusUnauthorized:
-		return fmt.Errorf("%s; use a valid key with --api-key or FAIRLEAD_CLI_API_KEY", detail)
+		return fmt.Errorf("%s; sign in with fairlead login, or use a valid key with --api-key or FAIRLEAD_CLI_API_KEY", detail)
 	case http.StatusForbidden:
 		return forbiddenError{errors.New(detail)}
 	case http.StatusNotFound:

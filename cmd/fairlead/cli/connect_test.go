@@ -150,7 +150,7 @@ func TestFailureIsOneLineThatSaysWhatToDo(t *testing.T) {
 		},
 		{
 			problem(401, "Authentication failed: invalid API key"), "users list", 1,
-			"Error: Authentication failed: invalid API key; use a valid key with --api-key or FAIRLEAD_CLI_API_KEY\n",
+			"Error: Authentication failed: invalid API key; sign in with fairlead login, or use a valid key with --api-key or FAIRLEAD_CLI_API_KEY\n",
 		},
 		{
 			answering(502, "text/html", "<html>"), "users list", 1,

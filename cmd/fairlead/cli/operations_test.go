@@ -55,8 +55,8 @@ func withoutCommand() map[string]string {
 		"registerLogin":   "an older form of approveLogin",
 		"databaseHealth":  "a part of health, for tools that read this form",
 		"docsPage":        "a page for browsers",
-		"createSession":   "for programs to which people sign in",
-		"showSignIn":      "for programs to which people sign in",
+		"createSession":   "fairlead login needs a browser; TestLoginStoresASession",
+		"showSignIn":      "fairlead login needs a browser; TestLoginStoresASession",
 	}
 }
 

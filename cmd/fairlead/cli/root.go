@@ -25,6 +25,8 @@ type Env struct {
 	Environ  []string                   // in the form of os.Environ
 	Now      func() time.Time
 	Build    Build
+	// Browse opens a URL in a browser; nil if there is none.
+	Browse func(ctx context.Context, url string) error
 	// RepairClock sets the time of a database back to its clock, once agree has
 	// returned nil.
 	RepairClock func(ctx context.Context, c *config.Config, agree func(ClockRepair) error) (ClockRepair, error)
@@ -60,7 +62,8 @@ func New(env Env) *cobra.Command {
 
 "fairlead serve" runs the server. Most other commands connect to a running
 server: through its local socket, or from another machine with --server and
---api-key. Only backup, restore and db open the database directly.
+--api-key, or after "fairlead login". Only backup, restore and db open the
+database directly.
 
 Exit status: 0 on success, 1 on failure, 2 on incorrect usage.`,
 		Example: `  fairlead users create alice
@@ -73,7 +76,7 @@ Exit status: 0 on success, 1 on failure, 2 on incorrect usage.`,
 	},
 		t.users(), t.preAuthKeys(), t.apiKeys(), t.sessions(), t.nodes(), t.routes(), t.dns(), t.auth(), t.policy(), t.ssh(), t.audit(), t.events(), t.webhooks(),
 		t.backup(), t.restore(), t.db(),
-		t.setup(), t.whoami(), t.health(), t.status(), t.version(), t.openapi(), t.debug(), t.config(), t.completion(), t.man(),
+		t.setup(), t.login(), t.logout(), t.whoami(), t.health(), t.status(), t.version(), t.openapi(), t.debug(), t.config(), t.completion(), t.man(),
 	)
 	help := helpCommand()
 	root.AddCommand(help)
