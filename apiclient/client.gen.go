@@ -650,6 +650,21 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/node/{nodeId}/user (the `MoveNode` operationId).
 	MoveNode(ctx context.Context, nodeID NodeRef, params *MoveNodeParams, body MoveNodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListPasskeys List passkeys
+	//
+	// Returns the passkeys with which users sign in.
+	//
+	// Corresponds with GET /api/v1/passkey (the `ListPasskeys` operationId).
+	ListPasskeys(ctx context.Context, params *ListPasskeysParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeletePasskey Delete a passkey
+	//
+	// Nobody can sign in with the passkey any more. With the last passkey of a user, the recovery code is deleted too.
+	// Devices that were added with the passkey stay.
+	//
+	// Corresponds with DELETE /api/v1/passkey/{id} (the `DeletePasskey` operationId).
+	DeletePasskey(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetPolicy Show the current policy
 	//
 	// Returns the text as it was saved, including comments. Without a policy, every node can reach every other node,
@@ -1254,6 +1269,28 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /api/v1/user/{id}/approve (the `ApproveUser` operationId).
 	ApproveUser(ctx context.Context, id UserRef, params *ApproveUserParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InviteUserWithBody Invite a user to create a passkey
+	//
+	// Returns a link with which the user creates a passkey, without an identity provider. The response is the only
+	// place where the link appears. It works once, and replaces earlier invitations of the user. A user who signs in
+	// with an identity provider cannot be invited.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/user/{id}/invitation (the `InviteUser` operationId).
+	InviteUserWithBody(ctx context.Context, id UserRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// InviteUser Invite a user to create a passkey
+	//
+	// Returns a link with which the user creates a passkey, without an identity provider. The response is the only
+	// place where the link appears. It works once, and replaces earlier invitations of the user. A user who signs in
+	// with an identity provider cannot be invited.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/user/{id}/invitation (the `InviteUser` operationId).
+	InviteUser(ctx context.Context, id UserRef, body InviteUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RenameUser Rename a user
 	//
@@ -2575,6 +2612,41 @@ func (c *Client) MoveNode(ctx context.Context, nodeID NodeRef, params *MoveNodeP
 	return c.Client.Do(req)
 }
 
+// ListPasskeys List passkeys
+//
+// Returns the passkeys with which users sign in.
+//
+// Corresponds with GET /api/v1/passkey (the `ListPasskeys` operationId).
+func (c *Client) ListPasskeys(ctx context.Context, params *ListPasskeysParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListPasskeysRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeletePasskey Delete a passkey
+//
+// Nobody can sign in with the passkey any more. With the last passkey of a user, the recovery code is deleted too.
+// Devices that were added with the passkey stay.
+//
+// Corresponds with DELETE /api/v1/passkey/{id} (the `DeletePasskey` operationId).
+func (c *Client) DeletePasskey(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeletePasskeyRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetPolicy Show the current policy
 //
 // Returns the text as it was saved, including comments. Without a policy, every node can reach every other node,
@@ -3770,6 +3842,48 @@ func (c *Client) LinkUser(ctx context.Context, id UserRef, params *LinkUserParam
 // Corresponds with POST /api/v1/user/{id}/approve (the `ApproveUser` operationId).
 func (c *Client) ApproveUser(ctx context.Context, id UserRef, params *ApproveUserParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewApproveUserRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InviteUserWithBody Invite a user to create a passkey
+//
+// Returns a link with which the user creates a passkey, without an identity provider. The response is the only
+// place where the link appears. It works once, and replaces earlier invitations of the user. A user who signs in
+// with an identity provider cannot be invited.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/user/{id}/invitation (the `InviteUser` operationId).
+func (c *Client) InviteUserWithBody(ctx context.Context, id UserRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInviteUserRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// InviteUser Invite a user to create a passkey
+//
+// Returns a link with which the user creates a passkey, without an identity provider. The response is the only
+// place where the link appears. It works once, and replaces earlier invitations of the user. A user who signs in
+// with an identity provider cannot be invited.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/user/{id}/invitation (the `InviteUser` operationId).
+func (c *Client) InviteUser(ctx context.Context, id UserRef, body InviteUserJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewInviteUserRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -6299,6 +6413,118 @@ func NewMoveNodeRequestWithBody(server string, nodeID NodeRef, params *MoveNodeP
 	return req, nil
 }
 
+// NewListPasskeysRequest constructs an http.Request for the ListPasskeys method
+func NewListPasskeysRequest(server string, params *ListPasskeysParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/passkey")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.User != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "user", *params.User, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDeletePasskeyRequest constructs an http.Request for the DeletePasskey method
+func NewDeletePasskeyRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/passkey/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetPolicyRequest constructs an http.Request for the GetPolicy method
 func NewGetPolicyRequest(server string) (*http.Request, error) {
 	var err error
@@ -8565,6 +8791,53 @@ func NewApproveUserRequest(server string, id UserRef, params *ApproveUserParams)
 	return req, nil
 }
 
+// NewInviteUserRequest calls the generic InviteUser builder with application/json body
+func NewInviteUserRequest(server string, id UserRef, body InviteUserJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewInviteUserRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewInviteUserRequestWithBody constructs an http.Request for the InviteUser method, with any body, and a specified content type
+func NewInviteUserRequestWithBody(server string, id UserRef, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/user/%s/invitation", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewRenameUserRequest constructs an http.Request for the RenameUser method
 func NewRenameUserRequest(server string, id UserRef, newName string, params *RenameUserParams) (*http.Request, error) {
 	var err error
@@ -9474,6 +9747,16 @@ func (c *ClientWithResponses) MoveNodeWithResponse(ctx context.Context, nodeID N
 	return Parse[OneNode](c.MoveNode(ctx, nodeID, params, body, reqEditors...))
 }
 
+// ListPasskeysWithResponse calls [Client.ListPasskeys] and reads the answer.
+func (c *ClientWithResponses) ListPasskeysWithResponse(ctx context.Context, params *ListPasskeysParams, reqEditors ...RequestEditorFn) (*Response[PasskeyList], error) {
+	return Parse[PasskeyList](c.ListPasskeys(ctx, params, reqEditors...))
+}
+
+// DeletePasskeyWithResponse calls [Client.DeletePasskey] and reads the answer.
+func (c *ClientWithResponses) DeletePasskeyWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*Response[Done], error) {
+	return Parse[Done](c.DeletePasskey(ctx, id, reqEditors...))
+}
+
 // GetPolicyWithResponse calls [Client.GetPolicy] and reads the answer.
 func (c *ClientWithResponses) GetPolicyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*Response[OnePolicy], error) {
 	return Parse[OnePolicy](c.GetPolicy(ctx, reqEditors...))
@@ -9687,6 +9970,11 @@ func (c *ClientWithResponses) LinkUserWithResponse(ctx context.Context, id UserR
 // ApproveUserWithResponse calls [Client.ApproveUser] and reads the answer.
 func (c *ClientWithResponses) ApproveUserWithResponse(ctx context.Context, id UserRef, params *ApproveUserParams, reqEditors ...RequestEditorFn) (*Response[OneUser], error) {
 	return Parse[OneUser](c.ApproveUser(ctx, id, params, reqEditors...))
+}
+
+// InviteUserWithResponse calls [Client.InviteUser] and reads the answer.
+func (c *ClientWithResponses) InviteUserWithResponse(ctx context.Context, id UserRef, body InviteUserJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[InvitationResult], error) {
+	return Parse[InvitationResult](c.InviteUser(ctx, id, body, reqEditors...))
 }
 
 // RenameUserWithResponse calls [Client.RenameUser] and reads the answer.

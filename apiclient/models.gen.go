@@ -843,8 +843,8 @@ type Change struct {
 	// Example: 4711-0
 	ID string `json:"id"`
 
-	// Kind `user`, `node`, `preauthkey`, `apikey`, `session`, `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
-	// More values may be added.
+	// Kind `user`, `node`, `preauthkey`, `apikey`, `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`,
+	// `dns`, `webhook` or `clock`. More values may be added.
 	//
 	//
 	// Example: node
@@ -1069,6 +1069,29 @@ type HealthMessage struct {
 	//
 	// Example: warn-ip-forwarding-off
 	Source string `json:"source"`
+}
+
+// InvitationCreation defines model for InvitationCreation.
+type InvitationCreation struct {
+	// Expiration When the invitation expires, at most 90 days from now. If absent or null, it expires after 7 days.
+	//
+	//
+	// Example: 2026-05-30T09:30:00Z
+	Expiration *time.Time `json:"expiration,omitempty"`
+}
+
+// InvitationResult defines model for InvitationResult.
+type InvitationResult struct {
+	// Expiration Example: 2026-05-30T09:30:00Z
+	Expiration time.Time `json:"expiration"`
+
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// Link The link for the user. It is not shown again.
+	//
+	// Example: https://mesh.example.com/passkey/invite/fli_7Qd0XhVb2mTa_m3vYk9c0TzR1qJ5uWx8LbN2sD6hGfPaEoViCQyKt4Zr
+	Link string `json:"link"`
 }
 
 // Login The decision about a device that asked to join.
@@ -1633,6 +1656,35 @@ type NodesExpiry struct {
 	//
 	// Example: 12
 	Expired int `json:"expired"`
+}
+
+// Passkey defines model for Passkey.
+type Passkey struct {
+	// CreatedAt Example: 2026-02-28T09:30:00Z
+	CreatedAt time.Time `json:"createdAt"`
+
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// LastUsed The last sign-in with the passkey.
+	//
+	// Example: 2026-03-01T08:00:00Z
+	LastUsed *time.Time `json:"lastUsed"`
+
+	// Syncable Whether the provider of the passkey may copy it to other devices of the user.
+	//
+	// Example: true
+	Syncable bool `json:"syncable"`
+	User     User `json:"user"`
+}
+
+// PasskeyList defines model for PasskeyList.
+type PasskeyList struct {
+	// Next Cursor for the next page. Absent on the last page.
+	//
+	// Example: 100
+	Next     *Next     `json:"next,omitempty"`
+	Passkeys []Passkey `json:"passkeys"`
 }
 
 // PendingLogin defines model for PendingLogin.
@@ -3386,7 +3438,7 @@ type DeleteAPIKeyParams struct {
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Kind Return only changes to objects of these kinds, separated by commas: `user`, `node`, `preauthkey`, `apikey`,
-	// `session`, `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
+	// `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
 	Kind *string `form:"kind,omitempty" json:"kind,omitempty"`
 
 	// Object Return only changes to objects with this ID, whatever their kind.
@@ -3586,6 +3638,18 @@ type MoveNodeParams struct {
 
 	// IfMatch The `ETag` that the object must currently have, or `*` for any.
 	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// ListPasskeysParams defines parameters for ListPasskeys.
+type ListPasskeysParams struct {
+	// User Return only the passkeys of this user, given by name or ID.
+	User *string `form:"user,omitempty" json:"user,omitempty"`
+
+	// Limit Maximum number of objects to return, from 1 to 1000. By default, all are returned.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // SetPolicyParams defines parameters for SetPolicy.
@@ -3946,6 +4010,9 @@ type ChangeUsersJSONRequestBody = UsersChange
 
 // LinkUserJSONRequestBody defines body for LinkUser for application/json ContentType.
 type LinkUserJSONRequestBody = AccountLink
+
+// InviteUserJSONRequestBody defines body for InviteUser for application/json ContentType.
+type InviteUserJSONRequestBody = InvitationCreation
 
 // SetUserRoleJSONRequestBody defines body for SetUserRole for application/json ContentType.
 type SetUserRoleJSONRequestBody = UserRoleChange

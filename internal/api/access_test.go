@@ -97,7 +97,7 @@ func TestOnlyAdministratorsChangeWhoMayDoWhat(t *testing.T) {
 	// These only send an event to a receiver that an administrator chose.
 	harmless := []string{"testWebhook", "redeliverEvent"}
 	// These decide on the access of people.
-	severe := []string{"revokeSession", "setUserRole", "linkUser", "unlinkUser", "approveUser"}
+	severe := []string{"revokeSession", "setUserRole", "linkUser", "unlinkUser", "approveUser", "inviteUser", "deletePasskey"}
 	for name, op := range readDocument(t).operations() {
 		id, role, scope := op["operationId"].(string), op["x-role"].(string), op["x-scope"]
 		changes := op["x-replay"] != nil && role != "public"

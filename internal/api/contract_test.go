@@ -279,6 +279,13 @@ func examples(doc document) map[string]func(f fixture) *answer {
 			f.signedIn(1)
 			return f.call("GET", "/api/v1/session", nil)
 		},
+		"POST /api/v1/user/{id}/invitation": func(f fixture) *answer {
+			f.passkey("holder")
+			return f.call("POST", "/api/v1/user/holder/invitation", nil)
+		},
+		"DELETE /api/v1/passkey/{id}": func(f fixture) *answer {
+			return f.call("DELETE", "/api/v1/passkey/"+f.passkey("holder"), nil)
+		},
 		"POST /api/v1/machine": func(f fixture) *answer {
 			key := f.call("POST", "/api/v1/preauthkey", object{"user": f.user}).ok()["preAuthKey"].(object)["key"].(string)
 			return f.call("POST", "/api/v1/machine", machine(2, key), noKey)

@@ -16,6 +16,7 @@ type handlers struct {
 	preAuthKeys
 	apiKeys
 	sessions
+	passkeys
 	nodeList
 	nodes
 	machines
@@ -46,6 +47,7 @@ func newHandlers(c Config, shared *core) *handlers {
 		preAuthKeys:     preAuthKeys{shared, use.PreAuthKeys},
 		apiKeys:         apiKeys{shared, use.APIKeys, use.Observations},
 		sessions:        sessions{shared, use.Sessions, use.Observations, c.SignIn},
+		passkeys:        passkeys{shared, use.Passkeys},
 		nodeList:        nodeList{core: shared, observations: use.Observations},
 		nodes:           nodes{shared, use.Nodes},
 		machines:        machines{shared, use.Joins},

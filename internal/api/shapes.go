@@ -175,6 +175,14 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return describeWebhook(s, e.Webhook.ID)
 	case mesh.WebhookGone:
 		return describeWebhook(s, e.ID)
+	case mesh.PasskeyPut:
+		return describePasskey(s, e.Passkey.ID)
+	case mesh.PasskeyGone:
+		return describePasskey(s, e.ID)
+	case mesh.InvitationPut:
+		return describeInvitation(s, e.Invitation.ID)
+	case mesh.InvitationGone:
+		return describeInvitation(s, e.ID)
 	case mesh.ClockSet:
 		return "clock", "1", shapeOf(true, func() any { return map[string]time.Time{"time": s.At.Time()} })
 	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,

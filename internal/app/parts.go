@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/oidc"
+	"github.com/fairlead-mesh/fairlead/internal/passkey"
 	"github.com/fairlead-mesh/fairlead/internal/presence"
 	"github.com/fairlead-mesh/fairlead/internal/probe"
 	"github.com/fairlead-mesh/fairlead/internal/relay"
@@ -99,13 +100,13 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	if p.providers, err = s.newProviders(); err != nil {
 		return nil, err
 	}
+	verifier, err := passkey.New(c.ServerURL)
 	p.control = control.New(control.Config{
 		Ledger: s.ledger, History: s.history, Log: s.log, Registerer: s.registry,
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
-		NodeExpiry: c.Node.Expiry, NodeApproval: c.Node.ApprovalRequired, UserApproval: c.OIDC.UserApprovalRequired, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL,
+		NodeExpiry: c.Node.Expiry, NodeApproval: c.Node.ApprovalRequired, UserApproval: c.OIDC.UserApprovalRequired, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL, PasskeysErr: err,
 		SessionCodes: identity.NewCookieSealer(noise), SessionExpiry: c.OIDC.SessionExpiry,
-		PolicyFile: policyFile(c.Policy), Webhooks: hooks, LocalWebhooks: c.Webhooks.AllowLocal, Roles: roleRules(c.OIDC),
-		ProviderGroups: len(p.providers) > 0,
+		PolicyFile: policyFile(c.Policy), Webhooks: hooks, LocalWebhooks: c.Webhooks.AllowLocal, Roles: roleRules(c.OIDC), ProviderGroups: len(p.providers) > 0,
 		Deliver: func(ctx context.Context, w *mesh.Webhook, row history.AuditRow) control.WebhookAnswer {
 			return p.webhooks.Deliver(ctx, w, row)
 		},
@@ -122,7 +123,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Ask: func(id mesh.NodeID, token string) bool { return p.hub.Ask(id, wire.PingURL(c.ServerURL, token)) },
 	})
 	p.clients = wire.New(wire.Config{
-		Joins: p.control.Joins, Logins: p.control.Logins, Sessions: p.control.Sessions, Clients: p.control.Clients, Observations: p.control.Observations, SSH: p.control.SSH,
+		Joins: p.control.Joins, Logins: p.control.Logins, Sessions: p.control.Sessions, Clients: p.control.Clients, Observations: p.control.Observations, SSH: p.control.SSH, Passkeys: p.control.Passkeys, PasskeyVerifier: verifier,
 		Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL, Providers: p.providers, ConsoleURLs: consoleURLs(c),
 		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.fence.Leave, Closed: p.fence.Closed, Answered: prober.Answered,
 	})

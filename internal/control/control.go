@@ -56,6 +56,8 @@ type Config struct {
 	// ServerURL. If Logins is nil, such devices are refused.
 	Logins    *identity.LoginSealer
 	ServerURL string
+	// PasskeysErr is why nobody can use passkeys with ServerURL; nil if they can.
+	PasskeysErr error
 	// Webhooks creates the secrets of webhooks. Deliver sends one event to the receiver of
 	// one webhook, without retries.
 	Webhooks *identity.WebhookSecrets
@@ -80,6 +82,7 @@ type Service struct {
 	PreAuthKeys  *PreAuthKeys
 	APIKeys      *APIKeys
 	Sessions     *Sessions
+	Passkeys     *Passkeys
 	Routes       *Routes
 	DNS          *DNS
 	Relays       *Relays
@@ -129,6 +132,7 @@ func New(c Config) *Service {
 		PreAuthKeys:  &PreAuthKeys{shared},
 		APIKeys:      &APIKeys{shared},
 		Sessions:     &Sessions{core: shared, lifetime: cmp.Or(c.SessionExpiry, SessionLifetime), sealer: c.SessionCodes},
+		Passkeys:     &Passkeys{core: shared, serverURL: logins.serverURL, err: c.PasskeysErr},
 		Routes:       &Routes{shared},
 		DNS:          &DNS{core: shared},
 		Relays:       &Relays{core: shared},

@@ -30,7 +30,7 @@ func (s *Users) Link(ctx context.Context, a mesh.Actor, ref, account string, rep
 	})
 }
 
-// Unlink removes the account of a user, and the groups that it had. The person can no longer
+// Unlink removes the account of a user, and the groups that it had, or the user's passkeys. The person can no longer
 // sign in as this user. ifRevision is as in Rename.
 func (s *Users) Unlink(ctx context.Context, a mesh.Actor, ref, ifRevision string) (*mesh.User, error) {
 	return s.changeAccount(ctx, a, ref, ifRevision, func(_ *policy.World, u *mesh.User) error {
@@ -62,7 +62,7 @@ func (s *Users) changeAccount(ctx context.Context, a mesh.Actor, ref, ifRevision
 				return none, nil, err
 			}
 		}
-		return result{was, &u}, []mesh.Event{mesh.UserPut{User: &u}}, nil
+		return result{was, &u}, append(dropPasskeys(w.Snapshot, u.ID), mesh.UserPut{User: &u}), nil
 	})
 	if err != nil {
 		return nil, err

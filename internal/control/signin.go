@@ -38,6 +38,13 @@ func (p Person) ID() string {
 	return strings.TrimRight(p.Issuer, "/") + "/" + strings.TrimLeft(p.Subject, "/")
 }
 
+func (p Person) provider() string {
+	if p.Issuer == LocalIssuer {
+		return mesh.ProviderLocal
+	}
+	return mesh.ProviderOIDC
+}
+
 // Label returns what the person is called before there is a user.
 func (p Person) Label() string { return cmp.Or(p.Email, p.Username, p.DisplayName, p.Subject) }
 
@@ -121,6 +128,10 @@ func (s *core) decideSignIn(w *policy.World, now mesh.Time, device WaitingLogin,
 // address are the same: otherwise anyone who gets them at some provider takes over the
 // user's nodes.
 func (s *core) decideUser(w *policy.World, now mesh.Time, p Person) (*mesh.User, []mesh.Event, error) {
+	if p.Issuer == LocalIssuer {
+		u, err := localUser(w, p)
+		return u, nil, err
+	}
 	p = p.bounded()
 	was, known := userOf(w.Snapshot, p)
 	if known && was.Suspended() {

@@ -48,6 +48,10 @@ const (
 	KindSessionPut     Kind = "session.put"
 	KindSessionGone    Kind = "session.gone"
 	KindSessionUsed    Kind = "session.used"
+	KindPasskeyPut     Kind = "passkey.put"
+	KindPasskeyGone    Kind = "passkey.gone"
+	KindInvitationPut  Kind = "invitation.put"
+	KindInvitationGone Kind = "invitation.gone"
 )
 
 // Event is a committed fact with the full new value. An event that assigns an id also has a
@@ -94,6 +98,10 @@ func Events() []Event {
 		WebhookMoved{},
 		DeadLetterPut{},
 		DeadLetterGone{},
+		PasskeyPut{},
+		PasskeyGone{},
+		InvitationPut{},
+		InvitationGone{},
 		ReceiptPut{},
 		ReceiptGone{},
 		SessionPut{},
@@ -155,6 +163,7 @@ func Settle(before *Snapshot, evs []Event) []Event {
 				settled = append(settled, SessionGone{ID: s.ID})
 			}
 		}
+		settled = append(settled, settlePasskeys(before, users)...)
 	}
 	if len(grantees) > 0 {
 		for g := range before.SSHGrants.All() {

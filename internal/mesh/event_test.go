@@ -61,7 +61,7 @@ func TestEveryObjectRaisesACounter(t *testing.T) {
 		}
 		objects++
 	}
-	if objects != 12 {
+	if objects != 14 {
 		t.Errorf("%d kinds of objects were tried", objects)
 	}
 }

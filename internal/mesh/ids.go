@@ -22,6 +22,8 @@ type (
 	DeadLetterID  int64
 	ReceiptID     int64
 	SessionID     int64
+	PasskeyID     int64
+	InvitationID  int64
 )
 
 // TaggedDevices is the user that clients and tools see as the owner of tagged nodes. It is
@@ -140,3 +142,9 @@ func (id SessionID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // String returns the decimal form that the API uses.
 func (id DeadLetterID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// String returns the decimal form that the API uses.
+func (id PasskeyID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// String returns the decimal form that the API uses.
+func (id InvitationID) String() string { return strconv.FormatInt(int64(id), 10) }

@@ -39,6 +39,8 @@ type Snapshot struct {
 	Facts       Table[NodeID, Facts]
 	Receipts    Receipts
 	Sessions    Sessions
+	Passkeys    Passkeys
+	Invitations Invitations
 
 	policy    *Policy  // the newest version
 	policySum [32]byte // its digest, computed only once because the text may be long
@@ -60,6 +62,9 @@ type Counters struct {
 	Webhook  WebhookID     `json:"webhook,omitempty"`
 	Receipt  ReceiptID     `json:"receipt,omitempty"`
 	Session  SessionID     `json:"session,omitempty"`
+	Passkey  PasskeyID     `json:"passkey,omitempty"`
+	// Invitation is shared by invitations and recovery codes.
+	Invitation InvitationID `json:"invitation,omitempty"`
 	// DeadLetter is shared by all webhooks.
 	DeadLetter DeadLetterID `json:"deadLetter,omitempty"`
 	V4         netip.Addr   `json:"v4"` // the address assigned last
@@ -120,6 +125,8 @@ func Empty() *Snapshot {
 		SSHGrants:   SSHGrants{byKey: newIndex[sshKey, SSHGrantID]()},
 		Receipts:    newReceipts(),
 		Sessions:    Sessions{byPrefix: newIndex[string, SessionID]()},
+		Passkeys:    Passkeys{byCredential: newIndex[string, PasskeyID]()},
+		Invitations: Invitations{byPrefix: newIndex[string, InvitationID]()},
 		line:        new(edit),
 	}
 }

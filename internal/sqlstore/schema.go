@@ -168,6 +168,8 @@ func newSchema() *schema {
 		{"receipts", mesh.ReceiptPut{}, mesh.ReceiptGone{}},
 		{"sessions", mesh.SessionPut{}, mesh.SessionGone{}},
 		{"session_uses", mesh.SessionUsed{}, mesh.SessionGone{}},
+		{"passkeys", mesh.PasskeyPut{}, mesh.PasskeyGone{}},
+		{"invitations", mesh.InvitationPut{}, mesh.InvitationGone{}},
 	} {
 		r := bind(t.table, t.row)
 		r.key, r.replace = "id", true

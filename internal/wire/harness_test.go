@@ -150,7 +150,7 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	})
 	hub := stream.New(stream.Config{Ledger: s.ledger, Presence: nobody{}, Log: log, Registerer: s.reg})
 	c := wire.Config{
-		Joins: s.Joins, Logins: s.Logins, Sessions: s.Sessions, ConsoleURLs: []string{consoleURL}, Clients: s.Clients, Observations: s.Observations, SSH: s.SSH, Ledger: s.ledger, Streams: hub, Log: log, Registerer: s.reg, Noise: o.noise, ServerURL: s.url,
+		Joins: s.Joins, Logins: s.Logins, Sessions: s.Sessions, ConsoleURLs: []string{consoleURL}, Clients: s.Clients, Observations: s.Observations, SSH: s.SSH, Passkeys: s.Passkeys, Ledger: s.ledger, Streams: hub, Log: log, Registerer: s.reg, Noise: o.noise, ServerURL: s.url,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 	}
 	if o.wire != nil {

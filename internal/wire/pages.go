@@ -18,11 +18,13 @@ var files embed.FS
 // helpPages returns the names of the pages that explain how to point a client at this server.
 func helpPages() []string { return []string{"apple", "windows", "android"} }
 
-// pages renders the pages for people. They load no other resources and run no scripts.
+// pages renders the pages for people. They load no other resources, and only the page for passkeys runs a script.
 type pages struct {
 	serverURL string
 	style     template.CSS
+	script    template.JS
 	security  string // the Content-Security-Policy, up to the value of form-action
+	runs      string // what the page with the script adds to it
 	templates map[string]*template.Template
 }
 
@@ -31,16 +33,25 @@ func newPages(serverURL string) *pages {
 	if err != nil {
 		panic(err) // the files are embedded
 	}
-	sum := sha256.Sum256(style)
-	p := &pages{
-		serverURL: strings.TrimSuffix(serverURL, "/"), style: template.CSS(style), templates: map[string]*template.Template{},
-		security: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-			"'; base-uri 'none'; frame-ancestors 'none'; form-action ",
+	script, err := files.ReadFile("pages/passkey.js")
+	if err != nil {
+		panic(err)
 	}
-	for _, name := range append(helpPages(), "home", "login", "signin") {
+	p := &pages{
+		serverURL: strings.TrimSuffix(serverURL, "/"), style: template.CSS(style), script: template.JS(script), templates: map[string]*template.Template{},
+		security: "default-src 'none'; style-src " + sourceHash(style) + "; base-uri 'none'; frame-ancestors 'none'; form-action ",
+		runs:     "; script-src " + sourceHash(script),
+	}
+	for _, name := range append(helpPages(), "home", "login", "signin", "passkey") {
 		p.templates[name] = template.Must(template.ParseFS(files, "pages/page.html", "pages/"+name+".html"))
 	}
 	return p
+}
+
+// sourceHash returns the source expression that allows an inline style or script.
+func sourceHash(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 // page is the data of a template.
@@ -70,10 +81,19 @@ type page struct {
 	Host, Return      string // the computer of a command line, and its address
 	FormTarget        string // where the response to the form may lead, besides this server
 	Link              string // the account to which an administrator may link a user
+
+	// The following are for the pages of passkeys.
+	Passkey  string // create or get; empty if the page asks for no passkey
+	Options  string // JSON for the script
+	Script   template.JS
+	Recovery string // a recovery code
 }
 
 func (p *pages) write(w http.ResponseWriter, status int, name string, v page) {
 	v.Style, v.ServerURL, v.Name = p.style, p.serverURL, name
+	if v.Passkey != "" {
+		v.Script = p.script
+	}
 	var b bytes.Buffer
 	if err := p.templates[name].Execute(&b, v); err != nil {
 		http.Error(w, "cannot show this page", http.StatusInternalServerError)
@@ -82,10 +102,14 @@ func (p *pages) write(w http.ResponseWriter, status int, name string, v page) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	if v.Action == "" {
+	switch {
+	case v.Action == "":
 		h.Set("Content-Security-Policy", p.security+"'none'")
 		h.Set("Referrer-Policy", "no-referrer") // the URL of a login page is a secret
-	} else {
+	case v.Passkey != "":
+		h.Set("Content-Security-Policy", p.security+"'self'"+p.runs)
+		h.Set("Referrer-Policy", "same-origin")
+	default:
 		h.Set("Content-Security-Policy", strings.TrimSpace(p.security+"'self' "+v.FormTarget))
 		h.Set("Referrer-Policy", "same-origin") // without a referrer, browsers send no Origin either
 	}
@@ -113,15 +137,18 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := s.loginState(token, l)
-	if v.State == "waiting" && len(s.config.Providers) > 0 {
+	if passkeys := s.passkeys.offered(); v.State == "waiting" && (len(s.config.Providers) > 0 || passkeys) {
 		v.Choices = s.signIn.choices(r.Context(), token)
 		// Another replica may have approved the device a moment ago. Signing in again would lead here again.
 		synced := s.config.Ledger.Sync(r.Context()) == nil
 		if again := s.loginState(token, l); again.State != "waiting" {
 			v = again
-		} else if synced && len(v.Choices) == 1 && !v.Choices[0].Down && !r.URL.Query().Has("ask") {
+		} else if synced && len(v.Choices) == 1 && !passkeys && !v.Choices[0].Down && !r.URL.Query().Has("ask") {
 			redirect(w, v.Choices[0].Link)
 			return
+		}
+		if v.State == "waiting" && passkeys {
+			v.Choices = append(v.Choices, choice{Name: "a passkey", Link: passkeyPath + "start/" + token})
 		}
 	}
 	s.pages.write(w, http.StatusOK, "login", v)

@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/oidc"
+	"github.com/fairlead-mesh/fairlead/internal/passkey"
 	"github.com/fairlead-mesh/fairlead/internal/stream"
 )
 
@@ -43,6 +44,7 @@ type Config struct {
 	Clients      *control.Clients
 	Observations *control.Observations
 	SSH          *control.SSH
+	Passkeys     *control.Passkeys
 	Ledger       *ledger.Ledger
 	Streams      Streams
 	Log          *slog.Logger
@@ -54,6 +56,8 @@ type Config struct {
 	Providers []*oidc.Provider
 	// ConsoleURLs are the URLs of the consoles to which people may sign in.
 	ConsoleURLs []string
+	// PasskeyVerifier lets people sign in with passkeys, unless it is nil.
+	PasskeyVerifier *passkey.Verifier
 	// ServerURL is shown to people who set up a client. Providers send browsers back to it.
 	ServerURL string
 	// TrustedProxies may set X-Forwarded-For.
@@ -107,6 +111,7 @@ type Server struct {
 	refusals *identity.RefusalLog
 	pages    *pages
 	signIn   *signIn
+	passkeys *passkeys
 	latency  *latency
 	early    []byte
 	// http2 holds three servers that differ in how long a connection may be silent, because pings are most of
@@ -147,6 +152,7 @@ func New(c Config) *Server {
 		turns: newHandshakeLimiter(), proven: map[key.MachinePublic][]*controlbase.Conn{},
 	}
 	s.signIn = newSignIn(s)
+	s.passkeys = newPasskeys(s)
 	for i := range s.http2 {
 		s.http2[i] = &http2.Server{
 			MaxConcurrentStreams: maxRequests, MaxReadFrameSize: frameBytes, IdleTimeout: idleTimeout,
@@ -190,8 +196,11 @@ func (s *Server) Routes() map[string]http.Handler {
 		// Tools and documentation of other servers use this path for the page.
 		"GET /register/{token}": http.HandlerFunc(s.loginPage),
 	}
-	if len(s.config.Providers) > 0 {
+	if len(s.config.Providers) > 0 || s.passkeys.verifier != nil {
 		maps.Copy(routes, s.signIn.routes())
+	}
+	if s.passkeys.verifier != nil {
+		maps.Copy(routes, s.passkeys.routes())
 	}
 	for _, name := range helpPages() {
 		routes["GET /"+name] = s.pages.help(name)

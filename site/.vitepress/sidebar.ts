@@ -34,6 +34,7 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
     items: [
       to("Access policy", "policy.md"),
       to("Sign-in with OIDC", "identity.md"),
+      to("Sign-in with passkeys", "passkeys.md"),
       to("Subnet routers and exit nodes", "routes.md"),
       to("DNS", "dns.md"),
       to("Console", "console.md"),

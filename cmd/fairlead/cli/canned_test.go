@@ -160,6 +160,21 @@ func (canned) DeleteAPIKey(w http.ResponseWriter, _ *http.Request, _ string, _ o
 	reply(w, openapi.Empty{})
 }
 
+func (canned) InviteUser(w http.ResponseWriter, _ *http.Request, _ openapi.UserRef) {
+	reply(w, openapi.InvitationResult{ID: "1", Link: "https://mesh.example.com/passkey/invite/fli_7Qd0XhVb2mTa_the-secret", Expiration: at("2026-03-08T09:30:00Z")})
+}
+
+func (canned) ListPasskeys(w http.ResponseWriter, _ *http.Request, _ openapi.ListPasskeysParams) {
+	reply(w, openapi.PasskeyList{Passkeys: []openapi.Passkey{
+		{ID: "1", User: alice(), Syncable: true, CreatedAt: at("2026-02-01T09:30:00Z"), LastUsed: new(at("2026-02-28T08:00:00Z"))},
+		{ID: "2", User: alice(), CreatedAt: at("2026-02-02T09:30:00Z")},
+	}})
+}
+
+func (canned) DeletePasskey(w http.ResponseWriter, _ *http.Request, _ string) {
+	reply(w, openapi.Empty{})
+}
+
 func nodes() []openapi.Node {
 	laptop := openapi.Node{
 		ID: "1", Name: "Alices-Laptop", GivenName: "alices-laptop", Hostname: "Alices-Laptop", User: new(alice()), CreatedBy: new(alice()),

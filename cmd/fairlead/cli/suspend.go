@@ -76,8 +76,8 @@ func (t *tool) usersRestore() *cobra.Command {
 		Short: "Restore a suspended user",
 		Long: `End the suspension of a user. Identify the user by name or ID.
 
-The user's nodes and keys are valid again, unless they have expired or were deleted
-in the meantime. Devices reconnect without a new sign-in.`,
+The user's nodes and keys are valid again, unless they have expired or were
+deleted in the meantime. Devices reconnect without a new sign-in.`,
 		Example:           `  fairlead users restore alice`,
 		Args:              takes("user"),
 		ValidArgsFunction: t.completeUsers,

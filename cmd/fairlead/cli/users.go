@@ -22,7 +22,7 @@ func (t *tool) users() *cobra.Command {
 		Short: "Manage users",
 		Example: `  fairlead users create alice
   fairlead users list`,
-	}, t.usersCreate(), t.usersList(), t.usersShow(), t.usersRename(), t.usersSetRole(), t.usersApprove(), t.usersLink(), t.usersUnlink(), t.usersSuspend(), t.usersRestore(), t.usersDelete())
+	}, t.usersCreate(), t.usersList(), t.usersShow(), t.usersRename(), t.usersSetRole(), t.usersApprove(), t.usersLink(), t.usersUnlink(), t.usersSuspend(), t.usersRestore(), t.usersDelete(), t.usersInvite(), t.usersPasskeys())
 }
 
 func (t *tool) usersCreate() *cobra.Command {

@@ -44,6 +44,8 @@ type (
 	HealthCheck                      = apiclient.HealthCheck
 	HealthCheckStatus                = apiclient.HealthCheckStatus
 	HealthMessage                    = apiclient.HealthMessage
+	InvitationCreation               = apiclient.InvitationCreation
+	InvitationResult                 = apiclient.InvitationResult
 	Login                            = apiclient.Login
 	LoginApproval                    = apiclient.LoginApproval
 	LoginApprovalRequest             = apiclient.LoginApprovalRequest
@@ -74,6 +76,8 @@ type (
 	NodesChange                      = apiclient.NodesChange
 	NodesChangeAction                = apiclient.NodesChangeAction
 	NodesExpiry                      = apiclient.NodesExpiry
+	Passkey                          = apiclient.Passkey
+	PasskeyList                      = apiclient.PasskeyList
 	PendingLogin                     = apiclient.PendingLogin
 	PendingLoginList                 = apiclient.PendingLoginList
 	PendingSSH                       = apiclient.PendingSSH
@@ -214,6 +218,7 @@ type (
 	RenameNodeParams                 = apiclient.RenameNodeParams
 	TagNodeParams                    = apiclient.TagNodeParams
 	MoveNodeParams                   = apiclient.MoveNodeParams
+	ListPasskeysParams               = apiclient.ListPasskeysParams
 	SetPolicyParams                  = apiclient.SetPolicyParams
 	ConfirmPolicyParams              = apiclient.ConfirmPolicyParams
 	DiffPoliciesParams               = apiclient.DiffPoliciesParams
@@ -276,6 +281,7 @@ type (
 	CreateUserJSONRequestBody        = apiclient.CreateUserJSONRequestBody
 	ChangeUsersJSONRequestBody       = apiclient.ChangeUsersJSONRequestBody
 	LinkUserJSONRequestBody          = apiclient.LinkUserJSONRequestBody
+	InviteUserJSONRequestBody        = apiclient.InviteUserJSONRequestBody
 	SetUserRoleJSONRequestBody       = apiclient.SetUserRoleJSONRequestBody
 	CreateWebhookJSONRequestBody     = apiclient.CreateWebhookJSONRequestBody
 	ChangeWebhookJSONRequestBody     = apiclient.ChangeWebhookJSONRequestBody

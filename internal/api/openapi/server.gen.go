@@ -132,6 +132,12 @@ type ServerInterface interface {
 	// OpenapiDocument Download this document (no API key)
 	// (GET /api/v1/openapi.yaml)
 	OpenapiDocument(w http.ResponseWriter, r *http.Request)
+	// ListPasskeys List passkeys
+	// (GET /api/v1/passkey)
+	ListPasskeys(w http.ResponseWriter, r *http.Request, params ListPasskeysParams)
+	// DeletePasskey Delete a passkey
+	// (DELETE /api/v1/passkey/{id})
+	DeletePasskey(w http.ResponseWriter, r *http.Request, id string)
 	// GetPolicy Show the current policy
 	// (GET /api/v1/policy)
 	GetPolicy(w http.ResponseWriter, r *http.Request)
@@ -261,6 +267,9 @@ type ServerInterface interface {
 	// ApproveUser Approve a user who waits for approval
 	// (POST /api/v1/user/{id}/approve)
 	ApproveUser(w http.ResponseWriter, r *http.Request, id UserRef, params ApproveUserParams)
+	// InviteUser Invite a user to create a passkey
+	// (POST /api/v1/user/{id}/invitation)
+	InviteUser(w http.ResponseWriter, r *http.Request, id UserRef)
 	// RenameUser Rename a user
 	// (POST /api/v1/user/{id}/rename/{newName})
 	RenameUser(w http.ResponseWriter, r *http.Request, id UserRef, newName string, params RenameUserParams)
@@ -1854,6 +1863,91 @@ func (siw *ServerInterfaceWrapper) OpenapiDocument(w http.ResponseWriter, r *htt
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.OpenapiDocument(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListPasskeys operation middleware
+func (siw *ServerInterfaceWrapper) ListPasskeys(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListPasskeysParams
+
+	// ------------- Optional query parameter "user" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "user", r.URL.Query(), &params.User, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "user"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "user", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListPasskeys(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeletePasskey operation middleware
+func (siw *ServerInterfaceWrapper) DeletePasskey(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", r.PathValue("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeletePasskey(w, r, id)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3466,6 +3560,32 @@ func (siw *ServerInterfaceWrapper) ApproveUser(w http.ResponseWriter, r *http.Re
 	handler.ServeHTTP(w, r)
 }
 
+// InviteUser operation middleware
+func (siw *ServerInterfaceWrapper) InviteUser(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id UserRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", r.PathValue("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.InviteUser(w, r, id)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // RenameUser operation middleware
 func (siw *ServerInterfaceWrapper) RenameUser(w http.ResponseWriter, r *http.Request) {
 
@@ -4151,6 +4271,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/expire", wrapper.ExpireNodes)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/node/register", wrapper.RegisterNode)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/openapi.yaml", wrapper.OpenapiDocument)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/passkey", wrapper.ListPasskeys)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/passkey/{id}", wrapper.DeletePasskey)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/policy", wrapper.GetPolicy)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/policy", wrapper.SetPolicy)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/policy/access", wrapper.MapAccess)
@@ -4193,6 +4315,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/user/{id}/account", wrapper.UnlinkUser)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/user/{id}/account", wrapper.LinkUser)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/{id}/approve", wrapper.ApproveUser)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/{id}/invitation", wrapper.InviteUser)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/{id}/rename/{newName}", wrapper.RenameUser)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/user/{id}/restore", wrapper.RestoreUser)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/api/v1/user/{id}/role", wrapper.SetUserRole)

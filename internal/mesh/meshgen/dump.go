@@ -55,5 +55,11 @@ func Dump(s *mesh.Snapshot) string {
 	for v := range s.Sessions.All() {
 		line(map[string]any{"session": v, "use": v.LastUse})
 	}
+	for k := range s.Passkeys.All() {
+		line(map[string]any{"passkey": k})
+	}
+	for i := range s.Invitations.All() {
+		line(map[string]any{"invitation": i})
+	}
 	return out.String()
 }

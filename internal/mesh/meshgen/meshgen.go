@@ -69,6 +69,8 @@ func Net(n int) mesh.Net {
 
 // Event generates an event of any kind that may follow s. Ids stay below 1000, so that
 // objects are replaced and removed as well as added.
+//
+// long: it has a case for each kind of event
 func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	at := Start + mesh.Time(s.Rev)*1_000_000
 	if s.Users.Len() == 0 {
@@ -77,7 +79,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
-	pick := r.IntN(29)
+	pick := r.IntN(31)
 	if _, ok := s.Nodes.Get(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that does not exist
 	}
@@ -142,6 +144,8 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		return mesh.ReceiptGone{ID: mesh.ReceiptID(keyID)}
 	case 26, 27:
 		return sessionEvent(r, s, mesh.SessionID(keyID), user, at)
+	case 28, 29:
+		return passkeyEvent(r, s, keyID, user, at)
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
@@ -359,4 +363,31 @@ func access(id mesh.KeyID) mesh.Access {
 		a.Scopes = []string{"nodes", "users:read"}
 	}
 	return a
+}
+
+// passkeyEvent generates an event about a passkey or an invitation.
+func passkeyEvent(r *rand.Rand, s *mesh.Snapshot, keyID mesh.KeyID, user mesh.UserID, at mesh.Time) mesh.Event {
+	if r.IntN(2) == 0 {
+		return invitationEvent(r, s, mesh.InvitationID(keyID), user, at)
+	}
+	id := mesh.PasskeyID(keyID)
+	if _, ok := s.Passkeys.Get(id); ok && r.IntN(2) == 0 {
+		return mesh.PasskeyGone{ID: id}
+	}
+	return mesh.PasskeyPut{Passkey: &mesh.Passkey{
+		ID: id, User: user, Credential: fmt.Sprintf("credential-%d", id), PublicKey: "pQECAyYg", Syncable: r.IntN(2) == 0,
+		CreatedAt: at, LastUse: at.Add(1e9), Uses: r.Int64N(3),
+	}}
+}
+
+func invitationEvent(r *rand.Rand, s *mesh.Snapshot, id mesh.InvitationID, user mesh.UserID, at mesh.Time) mesh.Event {
+	if _, ok := s.Invitations.Get(id); ok && r.IntN(2) == 0 {
+		return mesh.InvitationGone{ID: id}
+	}
+	i := &mesh.Invitation{ID: id, Prefix: fmt.Sprintf("invite%06d", id), User: user, Recovery: r.IntN(2) == 0, CreatedAt: at}
+	if !i.Recovery {
+		i.Expiry = at.Add(1e9)
+	}
+	binary.BigEndian.PutUint64(i.Hash[:], r.Uint64())
+	return mesh.InvitationPut{Invitation: i}
 }

@@ -357,6 +357,14 @@ func lookups(s *mesh.Snapshot) (out []string) {
 		byAsk, _ := s.SSHGrants.For(g.Src, g.Dst, g.User)
 		out = append(out, fmt.Sprintf("SSH grant %d: %t", g.ID, byAsk == g))
 	}
+	for k := range s.Passkeys.All() {
+		byCredential, _ := s.Passkeys.ByCredential(k.Credential)
+		out = append(out, fmt.Sprintf("passkey %d: %t", k.ID, byCredential == k))
+	}
+	for i := range s.Invitations.All() {
+		byPrefix, _ := s.Invitations.ByPrefix(i.Prefix)
+		out = append(out, fmt.Sprintf("invitation %d: %t", i.ID, byPrefix == i))
+	}
 	return out
 }
 

@@ -73,7 +73,8 @@ func (c *Checker) event(e Entry, ev mesh.Event) {
 	case mesh.AddressCursor, mesh.ClockSet, mesh.SessionPut, mesh.SessionGone, mesh.LoginPut, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone,
 		mesh.PolicyPut, mesh.SSHGrantPut, mesh.SSHGrantGone,
 		mesh.WebhookPut, mesh.WebhookGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
-		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.SessionUsed, mesh.ReceiptPut, mesh.ReceiptGone:
+		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.SessionUsed, mesh.ReceiptPut, mesh.ReceiptGone,
+		mesh.PasskeyPut, mesh.PasskeyGone, mesh.InvitationPut, mesh.InvitationGone:
 	}
 }
 
