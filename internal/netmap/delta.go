@@ -42,6 +42,7 @@ func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 		r.Node = renderSelf(to, after)
 		r.addProfile(to, after)
 	}
+	r.addMessages(before, after)
 	if isRouter(before) || isRouter(after) {
 		r.PacketFilters = changedFilters(viewerFilters(from, before), viewerFilters(to, after))
 	}

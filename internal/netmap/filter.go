@@ -100,16 +100,21 @@ func changedFilters(from, to map[string][]Rule) map[string][]Rule {
 	return changed
 }
 
-// dropped returns a response that removes the parts of a viewer's filters that no longer
-// exist, or nil if there are none. A full map cannot do that: a client that is sent
+// dropped returns a response that removes the parts of a viewer's filters, and the messages,
+// that no longer exist, or nil if there are none. A full map cannot do that: a client that is sent
 // another full map on the same stream keeps the parts that the map does not name.
 func dropped(from, to *Scene, before, after *mesh.Node) *Response {
 	gone := changedFilters(viewerFilters(from, before), viewerFilters(to, after))
 	maps.DeleteFunc(gone, func(name string, rules []Rule) bool { return len(rules) > 0 || name == filterBase })
-	if len(gone) == 0 {
+	r := &Response{}
+	if len(gone) > 0 {
+		r.PacketFilters = gone
+	}
+	r.addMessages(before, after)
+	if r.empty() {
 		return nil
 	}
-	return &Response{PacketFilters: gone}
+	return r
 }
 
 // sources returns the sources of a rule in the syntax of clients.

@@ -63,6 +63,7 @@ func Full(s *Scene, viewer mesh.NodeID) *Response {
 	r := commonPart(s, v)
 	r.PacketFilters = viewerFilters(s, n)
 	r.Node = renderSelf(s, n)
+	r.addMessages(nil, n)
 	if own, ok := ownerProfile(s, n); ok && !slices.Contains(r.UserProfiles, own) {
 		r.UserProfiles = slices.Insert(r.UserProfiles, 0, own)
 	}

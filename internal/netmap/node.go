@@ -142,10 +142,10 @@ func userOf(n *mesh.Node) int64 {
 	return int64(n.Owner)
 }
 
-// sameSelf reports whether renderSelf returns the same for two values of a node, given
+// sameSelf reports whether a node is sent the same about itself for two of its values, given
 // the same settings.
 func sameSelf(a, b *mesh.Node) bool {
-	return a == b || sameName(a, b) && a.NeedsApproval == b.NeedsApproval && a.NodeKey == b.NodeKey && a.Expiry == b.Expiry && a.SuspendedAt == b.SuspendedAt && a.MachineKey == b.MachineKey && a.OS == b.OS
+	return a == b || sameName(a, b) && sameMessages(a, b) && a.NeedsApproval == b.NeedsApproval && a.NodeKey == b.NodeKey && a.Expiry == b.Expiry && a.SuspendedAt == b.SuspendedAt && a.MachineKey == b.MachineKey && a.OS == b.OS
 }
 
 // sameName reports whether two values of a node agree in the fields that are sent both to

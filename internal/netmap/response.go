@@ -30,6 +30,11 @@ type Response struct {
 	Debug             *Debug            `json:",omitzero"`
 	ControlTime       *time.Time        `json:",omitzero"`
 	PingRequest       *PingRequest      `json:",omitzero"`
+	// Health holds messages for clients that do not support DisplayMessages. An empty list
+	// clears them.
+	Health []string `json:",omitzero"`
+	// DisplayMessages adds or replaces messages by id, or removes them if they are nil.
+	DisplayMessages map[string]*DisplayMessage `json:",omitzero"`
 
 	profiled map[int64]bool // the users in UserProfiles
 }
@@ -38,7 +43,7 @@ type Response struct {
 func (r *Response) empty() bool {
 	return r.Node == nil && r.DERPMap == nil && r.Peers == nil && r.PeersChanged == nil && r.PeersRemoved == nil &&
 		r.PeersChangedPatch == nil && r.DNSConfig == nil && r.Domain == "" && r.PacketFilters == nil &&
-		r.SSHPolicy == nil && r.UserProfiles == nil
+		r.SSHPolicy == nil && r.UserProfiles == nil && r.Health == nil && r.DisplayMessages == nil
 }
 
 // Node is a node as sent to its peers or to the node itself. It may be shared, so it is

@@ -43,6 +43,8 @@ func TestMembersAreAbsentEmptyOrFilled(t *testing.T) {
 		"Debug":           {Debug: &netmap.Debug{DisableLogTail: true}},
 		"PingRequest":     {PingRequest: &netmap.PingRequest{URL: "https://unused/machine/ping/x", URLIsNoise: true}},
 		"ControlTime":     {ControlTime: &at},
+		"Health":          {Health: []string{"suspended"}},
+		"DisplayMessages": {DisplayMessages: map[string]*netmap.DisplayMessage{"a": {Title: "A", Text: "B", Severity: "high", ImpactsConnectivity: true}}},
 	}
 	if got := encoded(t, netmap.Response{}); got != "{}" {
 		t.Errorf("nothing is sent as %s", got)

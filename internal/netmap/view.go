@@ -21,13 +21,15 @@ type View struct {
 	filters  map[string][]Rule
 	shells   *SSHPolicy
 	profiles map[int64]Profile
+	health   []string
+	messages map[string]DisplayMessage
 }
 
 // Take applies a message as clients do. They ignore an empty list of peers, and a patch
 // for a peer that they do not have.
 func (v *View) Take(r *Response) {
 	if v.peers == nil {
-		v.peers, v.filters, v.profiles = map[mesh.NodeID]*Node{}, map[string][]Rule{}, map[int64]Profile{}
+		v.peers, v.filters, v.profiles, v.messages = map[mesh.NodeID]*Node{}, map[string][]Rule{}, map[int64]Profile{}, map[string]DisplayMessage{}
 	}
 	if r.Node != nil {
 		v.node = r.Node
@@ -59,6 +61,18 @@ func (v *View) Take(r *Response) {
 	}
 	for _, p := range r.UserProfiles {
 		v.profiles[p.ID] = p
+	}
+	v.takeMessages(r)
+}
+
+func (v *View) takeMessages(r *Response) {
+	if r.Health != nil {
+		v.health = r.Health
+	}
+	for id, m := range r.DisplayMessages {
+		if delete(v.messages, id); m != nil {
+			v.messages[id] = *m
+		}
 	}
 }
 
@@ -120,6 +134,8 @@ func (v *View) Differs(w *View) string {
 		return fmt.Sprintf("domain: %s, want %s", v.domain, w.domain)
 	case !same(v.shells, w.shells):
 		return fmt.Sprintf("shells: %+v, want %+v", v.shells, w.shells)
+	case !slices.Equal(v.health, w.health) || !maps.Equal(v.messages, w.messages):
+		return fmt.Sprintf("messages: %v %v, want %v %v", v.health, v.messages, w.health, w.messages)
 	case !same(v.filters, w.filters):
 		return fmt.Sprintf("filters: %v, want %v", v.filters, w.filters)
 	}

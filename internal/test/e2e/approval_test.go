@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func TestNodeWaitsForItsApproval(t *testing.T) {
 		if stdout, _, code := subject.CLI(ctx, "status"); code == 0 || !strings.Contains(stdout, "not yet approved") {
 			t.Errorf("tailscale status ends with code %d and says: %s", code, stdout)
 		}
-		await(ctx, t, subject, func(s *ipnstate.Status) bool { return len(s.Peer) == 0 })
+		await(ctx, t, subject, func(s *ipnstate.Status) bool { return len(s.Peer) == 0 && tells(s, "must approve this device") })
 		await(ctx, t, viewer, func(s *ipnstate.Status) bool { return len(s.Peer) == 0 })
 		target := fmt.Sprintf("%s:%d", n.nodes(ctx)["subject"].IPAddresses[0], here.Addr().(*net.TCPAddr).Port)
 		if conn, err := viewer.Dial(ctx, target); err == nil {
@@ -47,7 +48,7 @@ func TestNodeWaitsForItsApproval(t *testing.T) {
 
 		began := time.Now()
 		n.CLI("nodes", "approve", "subject")
-		await(ctx, t, subject, seesOnline("viewer"))
+		await(ctx, t, subject, func(s *ipnstate.Status) bool { return seesOnline("viewer")(s) && !tells(s, "must approve this device") })
 		await(ctx, t, viewer, seesOnline("subject"))
 		conn := dial(ctx, t, viewer.Dial, target)
 		checkEcho(t, conn, "approved")
@@ -59,5 +60,24 @@ func TestNodeWaitsForItsApproval(t *testing.T) {
 		n.change(ctx, http.MethodPut, "subject/approval", `{"approved": false}`)
 		awaitState(ctx, t, subject, "NeedsMachineAuth")
 		await(ctx, t, viewer, func(s *ipnstate.Status) bool { return len(s.Peer) == 0 })
+	})
+}
+
+// tells reports whether the health messages of a client contain a text.
+func tells(s *ipnstate.Status, text string) bool {
+	return slices.ContainsFunc(s.Health, func(message string) bool { return strings.Contains(message, text) })
+}
+
+// The client of a suspended person says why it is cut off.
+func TestClientTellsThatTheAccountIsSuspended(t *testing.T) {
+	forEachVersion(t, func(t *testing.T, version string) {
+		ctx := within(t, patience)
+		n := startNetwork(t, meshtest.Config{})
+		d := n.join(ctx, clienttest.Options{Version: version}, n.key(), "laptop")
+		awaitState(ctx, t, d, "Running")
+		n.CLI("users", "suspend", "alice", "--force")
+		await(ctx, t, d, func(s *ipnstate.Status) bool { return s.BackendState == "NeedsLogin" && tells(s, "owner is suspended") })
+		n.CLI("users", "restore", "alice")
+		await(ctx, t, d, func(s *ipnstate.Status) bool { return s.BackendState == "Running" && !tells(s, "owner is suspended") })
 	})
 }
