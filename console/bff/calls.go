@@ -75,7 +75,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, escaped string) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode == http.StatusUnauthorized {
-		s.log.Info("session ended: API key rejected", "key", held.Prefix, "addr", v.addr.String())
+		s.log.Info("session ended: rejected by the server", held.kind(), held.Prefix, "addr", v.addr.String())
 		s.endSession(w, v, held)
 		noSession(w)
 		return

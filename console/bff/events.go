@@ -126,7 +126,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		s.pass(w, r, answer)
 		return
 	}
-	s.log.Debug("event stream started", "key", held.Prefix, "addr", v.addr.String())
+	s.log.Debug("event stream started", held.kind(), held.Prefix, "addr", v.addr.String())
 	out := &eventWriter{w: w, rc: http.NewResponseController(w)}
 	out.begin(answer.Header.Get("Mesh-Revision"))
 	why := s.follow(ctx, end, out, answer.Body, held)
@@ -135,12 +135,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case errors.Is(why, errEnded):
-		s.log.Info("session ended: signed out, expired, or API key rejected", "key", held.Prefix, "addr", v.addr.String())
+		s.log.Info("session ended: signed out, expired, or rejected by the server", held.kind(), held.Prefix, "addr", v.addr.String())
 		_ = out.write([]byte(sessionEndedText)) // fails only if the browser has disconnected
 	case errors.Is(why, errStopping):
 		_ = out.write([]byte(restartText)) // as above
 	}
-	s.log.Debug("event stream ended", "key", held.Prefix, "addr", v.addr.String(), "why", why)
+	s.log.Debug("event stream ended", held.kind(), held.Prefix, "addr", v.addr.String(), "why", why)
 }
 
 // follow copies events until the session, the stream, the browser connection or the console ends, and returns

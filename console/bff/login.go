@@ -31,6 +31,10 @@ const (
 	textIdle    = "You were signed out after 12 hours of inactivity."
 	textOld     = "You were signed out because sessions last at most 7 days."
 	textOldForm = "This form has expired or was not sent from this page. Try again."
+
+	textPersonRevoked = "You were signed out because your session was revoked, or your account was suspended or changed."
+	textPersonExpired = "You were signed out because your session expired. Sign in again."
+	textInternal      = "Something went wrong in the console. Try again."
 )
 
 // loginForm is sealed into the login form. A browser that sends both the form and a cookie with the same nonce
@@ -76,18 +80,27 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		s.throttle.undo(from)
 		s.log.Warn("sign-in failed: server not responding", "addr", v.addr.String(), "err", err)
-		s.loginPage(w, r, v, http.StatusServiceUnavailable, path, "The server at "+s.host()+" is not responding. Try again in a moment.")
+		s.loginPage(w, r, v, http.StatusServiceUnavailable, path, s.textAway())
 		return
 	}
 	s.throttle.success(from)
+	s.admit(w, r, v, held, path, now)
+}
+
+func (s *Server) textAway() string {
+	return "The server at " + s.host() + " is not responding. Try again in a moment."
+}
+
+// admit stores a new session in the browser, and opens the page that the person wanted.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, v visitor, held session, path string, now time.Time) {
 	if err := s.keepSession(w, v, held, now); err != nil {
 		s.log.Error("cannot create session", "err", err)
-		s.loginPage(w, r, v, http.StatusInternalServerError, path, "Something went wrong in the console. Try again.")
+		s.loginPage(w, r, v, http.StatusInternalServerError, path, textInternal)
 		return
 	}
 	s.dropCookie(w, v, loginName)
 	s.makeKnown(w, v, now)
-	s.log.Info("signed in", "key", held.Prefix, "addr", v.addr.String())
+	s.log.Info("signed in", held.kind(), held.Prefix, "addr", v.addr.String())
 	http.Redirect(w, r, path, http.StatusSeeOther)
 }
 
@@ -144,9 +157,17 @@ func (s *Server) checkForm(r *http.Request, v visitor, now time.Time) (path stri
 	if site != "" && site != "same-origin" && site != "none" || !hasOwnOrigin(r) {
 		return "", false
 	}
+	if r.ParseForm() != nil {
+		return "", false
+	}
+	return s.openForm(r, v, r.PostForm.Get("token"), now)
+}
+
+// openForm reports whether a form token was made for this browser, and returns the path in it.
+func (s *Server) openForm(r *http.Request, v visitor, token string, now time.Time) (path string, ok bool) {
 	var form loginForm
 	cookie, err := r.Cookie(cookieFor(loginName, v.secure))
-	if err != nil || r.ParseForm() != nil || s.seals.open(formPurpose, r.PostForm.Get("token"), &form) != nil {
+	if err != nil || s.seals.open(formPurpose, token, &form) != nil {
 		return "", false
 	}
 	same := subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(form.Nonce)) == 1
@@ -177,6 +198,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request, v visitor, st
 	s.plainPage(w, r, status, "login", plainPage{
 		Host:        publicHost(known.serverURL),
 		Unreachable: !known.reachable && status != http.StatusServiceUnavailable, // that status has its own message
+		Providers:   s.signInLinks(known, token),
 		Token:       token, Message: message, Unencrypted: !v.trusted(), OwnKey: ownKey, ServerVersion: known.productVersion,
 	})
 }
@@ -193,7 +215,7 @@ func (k keyState) text() string {
 	return ""
 }
 
-// logout ends the session, including for copies of its cookie. The key stays valid.
+// logout ends the session, including for copies of its cookie. An API key stays valid.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	v := s.visitor(r)
 	if r.Method != http.MethodPost {
@@ -219,9 +241,10 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if err := s.signOuts.add(held.login(), s.now()); err != nil {
-			s.log.Error("cannot store a sign-out; revoke the API key if the cookie may have been stolen", "key", held.Prefix, "err", err)
+			s.log.Error("cannot store a sign-out; revoke the API key or session if the cookie may have been stolen", held.kind(), held.Prefix, "err", err)
 		}
-		s.log.Info("signed out", "key", held.Prefix, "addr", v.addr.String())
+		s.endAtServer(r.Context(), held, v, requestID(w))
+		s.log.Info("signed out", held.kind(), held.Prefix, "addr", v.addr.String())
 	}
 	s.dropCookie(w, v, cookieName)
 	if v.trusted() {

@@ -50,7 +50,13 @@ var service = sync.OnceValue(func() *fairlead {
 	if err != nil {
 		panic(err)
 	}
-	if shared, err = startService(dir); err != nil {
+	binary := filepath.Join(dir, "fairlead")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", binary, "../../cmd/fairlead")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as released, whatever flags the tests are built with
+	if out, err := build.CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("building fairlead: %v\n%s", err, out))
+	}
+	if shared, err = startService(binary, dir); err != nil {
 		panic(err)
 	}
 	return shared
@@ -79,19 +85,16 @@ type fairlead struct {
 	log    *waittest.Transcript
 }
 
-func startService(dir string) (*fairlead, error) {
-	f := &fairlead{binary: filepath.Join(dir, "fairlead"), log: &waittest.Transcript{}}
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", f.binary, "../../cmd/fairlead")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as released, whatever flags the tests are built with
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building fairlead: %w\n%s", err, out)
-	}
+// startService starts a server with its data in a directory. Settings override its environment.
+func startService(binary, dir string, settings ...string) (*fairlead, error) {
+	f := &fairlead{binary: binary, log: &waittest.Transcript{}}
 	f.env = []string{
 		"PATH=" + os.Getenv("PATH"), "FAIRLEAD_CONFIG=/dev/null", "FAIRLEAD_SERVER_URL=http://127.0.0.1", "FAIRLEAD_LISTEN_ADDR=127.0.0.1:0",
 		"FAIRLEAD_METRICS_LISTEN_ADDR=127.0.0.1:0", "FAIRLEAD_UNIX_SOCKET=" + filepath.Join(dir, "s"), "FAIRLEAD_DATABASE_TYPE=sqlite",
 		"FAIRLEAD_DATABASE_SQLITE_PATH=" + filepath.Join(dir, "db.sqlite"), "FAIRLEAD_NOISE_PRIVATE_KEY_PATH=" + filepath.Join(dir, "noise.key"),
 		"FAIRLEAD_DERP_SERVER_ENABLED=false", "FAIRLEAD_TRUSTED_PROXIES=127.0.0.1/32",
 	}
+	f.env = append(f.env, settings...) // the last one counts
 	f.cmd = exec.CommandContext(context.Background(), f.binary, "serve")
 	f.cmd.Env, f.cmd.Stderr = f.env, f.log
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -153,7 +156,13 @@ type faults struct {
 
 func startFaults(t *testing.T) *faults {
 	t.Helper()
-	target, err := url.Parse(service().url)
+	return startFaultsFor(t, service().url)
+}
+
+// startFaultsFor starts a proxy in front of the server at this address.
+func startFaultsFor(t *testing.T, address string) *faults {
+	t.Helper()
+	target, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}

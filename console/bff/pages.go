@@ -9,10 +9,13 @@ import (
 	"io/fs"
 	"mime"
 	"net/http"
+	"net/url"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fairlead-mesh/fairlead/apiclient"
 )
 
 //go:embed pages/*.html
@@ -138,8 +141,12 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	v, now := s.visitor(r), s.now()
 	held, ok, why := s.heldSession(r, v, now)
-	if ok && errors.Is(s.checkKey(r.Context(), held, v, requestID(w)).err, errEnded) {
-		ok, why = false, revokedMark
+	var found keyCheck
+	if ok {
+		found = s.checkKey(r.Context(), held, v, requestID(w))
+	}
+	if errors.Is(found.err, errEnded) {
+		ok, why = false, held.revokedBy()
 	}
 	switch {
 	case !ok && !known:
@@ -149,10 +156,23 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
 			s.setCookie(w, v, cookieName, string(why), toldMarkTime)
 		}
 		s.loginPage(w, r, v, http.StatusOK, r.URL.RequestURI(), why.text())
+	case found.caller != nil && !mayUse(found.caller):
+		s.noAccess(w, r, held)
 	default:
 		s.renew(w, v, held, now) // loading a page is activity of a person
 		s.shell(w, r, held, known)
 	}
+}
+
+// mayUse reports whether the pages can show anything to a caller. Everything they show needs one of these roles.
+func mayUse(caller *apiclient.Caller) bool {
+	return slices.Contains([]apiclient.Role{apiclient.RoleRead, apiclient.RoleOperator, apiclient.RoleAdmin}, caller.Role)
+}
+
+// noAccess tells a person that their role does not include the console.
+func (s *Server) noAccess(w http.ResponseWriter, r *http.Request, held session) {
+	w.Header().Set("Referrer-Policy", "same-origin") // needed because the page has a form
+	s.plainPage(w, r, http.StatusForbidden, "noaccess", plainPage{Token: s.seals.csrfToken(held.ID), Person: held.Prefix})
 }
 
 // shell sends the page that loads the bundle.
@@ -181,6 +201,19 @@ type plainPage struct {
 	Host, Version, ServerVersion string
 	Token, Message, OwnKey       string
 	Unencrypted, Unreachable     bool
+	Person                       string
+	Providers                    []signInLink
+}
+
+// signInLink is a link on the login page.
+type signInLink struct{ Name, URL string }
+
+// signInLinks returns the ways to sign in with an identity provider.
+func (s *Server) signInLinks(known facts, token string) (links []signInLink) {
+	for _, p := range known.signIn.Providers {
+		links = append(links, signInLink{p.Name, signInPath + "?" + url.Values{"provider": {p.ID}, "token": {token}}.Encode()})
+	}
+	return links
 }
 
 func (s *Server) plainPage(w http.ResponseWriter, r *http.Request, status int, name string, p plainPage) {

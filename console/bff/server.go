@@ -125,6 +125,8 @@ func (s *Server) Routes() map[string]http.HandlerFunc {
 		"/health":                   s.health,
 		adminPath + "login":         s.login,
 		adminPath + "logout":        s.logout,
+		signInPath:                  s.startSignIn,
+		callbackPath:                s.finishSignIn,
 		adminPath + "api/session":   s.session,
 		adminPath + "api/v1/events": s.events,
 	}

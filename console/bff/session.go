@@ -43,6 +43,9 @@ const (
 	expiredMark endMark = "expired" // the key has expired
 	idleMark    endMark = "idle"
 	oldMark     endMark = "old"
+	// The same for sessions of people who signed in with a provider.
+	personRevokedMark endMark = "person-ended"
+	personExpiredMark endMark = "person-expired"
 )
 
 // text returns the message for a mark on the login page, or "" if the text is not a mark.
@@ -56,6 +59,10 @@ func (m endMark) text() string {
 		return textIdle
 	case oldMark:
 		return textOld
+	case personRevokedMark:
+		return textPersonRevoked
+	case personExpiredMark:
+		return textPersonExpired
 	}
 	return ""
 }
@@ -65,7 +72,8 @@ type session struct {
 	ID      string    `json:"id"`
 	Login   string    `json:"login,omitempty"` // id of the session with which the person logged in, if the key was changed since
 	Key     string    `json:"key"`
-	Prefix  string    `json:"prefix"` // the key with its secret masked
+	Person  bool      `json:"person,omitempty"` // the key is the session token of a person
+	Prefix  string    `json:"prefix"`           // the key with its secret masked, or the name of the person
 	Issued  time.Time `json:"issued"`
 	Renewed time.Time `json:"renewed"`
 	End     time.Time `json:"end"`
@@ -98,10 +106,28 @@ func (s session) endedBy() endMark {
 	switch {
 	case s.end().Before(s.End):
 		return idleMark
+	case s.End.Before(s.Issued.Add(longestTime)) && s.Person:
+		return personExpiredMark
 	case s.End.Before(s.Issued.Add(longestTime)):
 		return expiredMark
 	}
 	return oldMark
+}
+
+// revokedBy returns why a session has ended whose key the server refuses.
+func (s session) revokedBy() endMark {
+	if s.Person {
+		return personRevokedMark
+	}
+	return revokedMark
+}
+
+// kind says what the log calls the owner of the session.
+func (s session) kind() string {
+	if s.Person {
+		return "user"
+	}
+	return "key"
 }
 
 // cookieFor returns the full name of a cookie. Browsers accept the secure prefix only over TLS, so a cookie
@@ -137,7 +163,7 @@ func (s *Server) keepSession(w http.ResponseWriter, v visitor, held session, now
 // endSession removes a session from the browser after the server has refused its key.
 func (s *Server) endSession(w http.ResponseWriter, v visitor, held session) {
 	s.keyChecks.put(held.ID, keyCheck{err: errEnded})
-	s.setCookie(w, v, cookieName, string(revokedMark), endedMarkTime)
+	s.setCookie(w, v, cookieName, string(held.revokedBy()), endedMarkTime)
 }
 
 // heldSession opens the session of a request. If the session has ended, it returns the reason.

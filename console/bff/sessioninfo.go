@@ -15,6 +15,7 @@ import (
 // sessionInfo is the response of /admin/api/session.
 type sessionInfo struct {
 	Key          keyInfo         `json:"key"`
+	Person       string          `json:"person"` // name of the person, if they did not sign in with an API key
 	CSRF         string          `json:"csrf"`
 	Coordinator  coordinatorInfo `json:"coordinator"`
 	Console      consoleInfo     `json:"console"`
@@ -80,6 +81,10 @@ func (s *Server) tellSession(w http.ResponseWriter, r *http.Request, held sessio
 		Coordinator: coordinatorInfo{cmp.Or(known.serverURL, s.config.CoordinatorURL), known.version, known.productVersion},
 		Console:     consoleInfo{s.version},
 	}
+	if held.Person {
+		// The server gives a person a new session at each sign-in, so its expiry is nothing to prepare for.
+		info.Person, info.Key.ID, info.Key.Expiration = caller.Name, "user:"+caller.Name, nil
+	}
 	for _, op := range s.operations {
 		info.Capabilities = append(info.Capabilities, op.id)
 	}
@@ -91,6 +96,10 @@ func (s *Server) tellSession(w http.ResponseWriter, r *http.Request, held sessio
 func (s *Server) changeKey(w http.ResponseWriter, r *http.Request, held session, v visitor, now time.Time) {
 	if !s.mayChange(r, held) {
 		refuse(w)
+		return
+	}
+	if held.Person {
+		writeProblem(w, http.StatusConflict, typeRefused, "this session is not that of an API key: sign out first")
 		return
 	}
 	var in struct{ Key string }

@@ -25,6 +25,10 @@ const (
 	// cause.
 	factsAge  = time.Second
 	ownKeyAge = 30 * time.Second
+	// signInAge is how long the identity providers are cached. They change only when the server restarts.
+	signInAge = 5 * time.Second
+	// maxProviders is how many of them the login page shows.
+	maxProviders = 10
 
 	maxAnswer = 16 << 20
 )
@@ -51,6 +55,7 @@ type facts struct {
 	reachable                          bool
 	version, productVersion, serverURL string // as last reported
 	ownKey                             keyState
+	signIn                             apiclient.SignIn // how people can sign in without an API key
 }
 
 // upstream is the Fairlead server. Its host is fixed: nothing that a browser sends, and no redirect or proxy,
@@ -66,6 +71,7 @@ type upstream struct {
 	facts  facts     // guarded by mu
 	asked  time.Time // guarded by mu
 	ownKey time.Time // guarded by mu; when the console's own key was last tried
+	signIn time.Time // guarded by mu; when the server was last asked for its identity providers
 }
 
 func newUpstream(base, key string, log *slog.Logger) (*upstream, error) {
@@ -167,8 +173,53 @@ func (u *upstream) known(ctx context.Context) facts {
 	if time.Since(u.ownKey) >= ownKeyAge {
 		u.tryOwnKey(ctx)
 	}
+	if time.Since(u.signIn) >= signInAge {
+		u.askSignIn(ctx)
+	}
 	u.asked = time.Now()
 	return u.facts
+}
+
+// askSignIn asks the server how people can sign in. It must be called with mu held.
+func (u *upstream) askSignIn(ctx context.Context) {
+	answer, err := u.api.ShowSignInWithResponse(ctx)
+	if err != nil || answer.StatusCode() >= http.StatusInternalServerError {
+		return
+	}
+	u.facts.signIn = apiclient.SignIn{} // an earlier version of the server has no such operation
+	if answer.JSON200 != nil {
+		u.facts.signIn = *answer.JSON200
+		u.facts.signIn.Providers = u.facts.signIn.Providers[:min(len(u.facts.signIn.Providers), maxProviders)]
+	}
+	u.signIn = time.Now()
+}
+
+// exchange returns the session token for a one-time code. Its error is errBadCode if the server refuses the code.
+func (u *upstream) exchange(ctx context.Context, in apiclient.SessionExchange, edit apiclient.RequestEditorFn) (token string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, keyCheckTimeout)
+	defer cancel()
+	answer, err := u.api.CreateSessionWithResponse(ctx, in, edit)
+	switch {
+	case err != nil:
+		return "", err
+	case answer.JSON200 != nil:
+		return answer.JSON200.Token, nil
+	case answer.StatusCode() >= http.StatusInternalServerError || answer.StatusCode() == http.StatusTooManyRequests:
+		return "", fmt.Errorf("unexpected status %s", answer.Status())
+	}
+	return "", errBadCode
+}
+
+// revoke ends the session of a person at the server.
+func (u *upstream) revoke(ctx context.Context, token string, edit apiclient.RequestEditorFn) error {
+	// The browser may disconnect as soon as it has sent the form.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	defer cancel()
+	answer, err := u.api.RevokeMySessionWithResponse(ctx, "current", edit, bearer(token))
+	if err == nil && answer.StatusCode() != http.StatusOK && answer.StatusCode() != http.StatusUnauthorized { // 401: it has already ended
+		err = fmt.Errorf("unexpected status %s", answer.Status())
+	}
+	return err
 }
 
 // tryOwnKey checks the console's own key and logs a change of its state. It must be called with mu held.

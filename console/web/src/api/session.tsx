@@ -5,6 +5,8 @@ import type { Role } from "./types";
 
 export interface Session {
   key: { id: string; prefix: string; role: Role; scopes: string[]; expiration: string | null };
+  /** The name of the person, or "" if they signed in with an API key. */
+  person: string;
   csrf: string;
   coordinator: { url: string; version: string; productVersion: string };
   console: { version: string };

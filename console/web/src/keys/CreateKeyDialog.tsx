@@ -66,6 +66,7 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
     aclTags: form.owner === "tags" ? tags : undefined,
     reusable: form.reusable,
     ephemeral: form.ephemeral,
+    preApproved: false,
     expiration: new Date(expires).toISOString(),
   });
 

@@ -1,5 +1,15 @@
 import { clsx } from "clsx";
-import { CircleQuestionMark, KeyRound, LogOut, Menu as MenuIcon, Monitor, Moon, Search, Sun } from "lucide-react";
+import {
+  CircleQuestionMark,
+  KeyRound,
+  LogOut,
+  Menu as MenuIcon,
+  Monitor,
+  Moon,
+  Search,
+  Sun,
+  UserRound,
+} from "lucide-react";
 import { useRef } from "react";
 import { useConnection, useSession } from "@/api";
 import { text } from "@/text";
@@ -50,10 +60,10 @@ export function TopBar({ onPalette, onMenu, onHelp }: { onPalette(): void; onMen
 
 /** Says that the session's key is read-only, where users would look for actions. */
 export function ReadOnlyBadge({ className = "max-md:hidden" }: { className?: string }) {
-  const { key } = useSession();
+  const { key, person } = useSession();
   if (key.role !== "read") return null;
   return (
-    <Tip label={text.shell.readOnlyTip}>
+    <Tip label={person ? text.shell.readOnlyPerson : text.shell.readOnlyTip}>
       <span className={className}>
         <Badge tone="warn">{text.shell.readOnly}</Badge>
       </span>
@@ -95,9 +105,11 @@ function LiveMark() {
 }
 
 function KeyMenu() {
-  const { key, csrf } = useSession();
+  const { key, person, csrf } = useSession();
   const form = useRef<HTMLFormElement>(null);
   const short = key.prefix.replace(/^flk_|_\*\*\*$/g, "").slice(0, 5);
+  const signedIn = person ? text.shell.signedInAs : text.shell.signedIn;
+  const Picture = person ? UserRound : KeyRound;
   const leave = () => form.current?.requestSubmit();
   useActions([
     { id: "sign-out", title: text.shell.signOut, icon: LogOut, words: ["log out", "leave"], rank: 2, run: leave },
@@ -112,9 +124,9 @@ function KeyMenu() {
             type="button"
             className="flex h-8 items-center gap-2 rounded-md px-2 text-12 hover:bg-sunken data-[state=open]:bg-sunken"
           >
-            <KeyRound className="size-3.5 text-ink-3" aria-hidden />
-            <span className="sr-only">{text.shell.signedIn}</span>
-            <span className="whitespace-nowrap max-md:hidden">{text.shell.key(short)}</span>
+            <Picture className="size-3.5 text-ink-3" aria-hidden />
+            <span className="sr-only">{signedIn}</span>
+            <span className="max-w-48 truncate whitespace-nowrap max-md:hidden">{person || text.shell.key(short)}</span>
             <span
               className={clsx(
                 "-ml-1 whitespace-nowrap max-lg:hidden",
@@ -126,8 +138,10 @@ function KeyMenu() {
           </button>
         }
       >
-        <MenuGroup label={text.shell.signedIn}>
-          <div className="px-2 pb-1 font-mono text-12 break-all">{key.prefix}</div>
+        <MenuGroup label={signedIn}>
+          <div className={clsx("px-2 pb-1 break-all", person ? "text-13" : "font-mono text-12")}>
+            {person || key.prefix}
+          </div>
           <div className="px-2 pb-2 text-12 text-ink-2">
             {[text.shell.role[key.role], ...key.scopes, left].filter(Boolean).join(" · ")}
           </div>

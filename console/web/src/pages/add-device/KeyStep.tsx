@@ -35,6 +35,7 @@ export function KeyStep({
     aclTags: tags,
     reusable: life.reusable,
     ephemeral: passing,
+    preApproved: false,
     expiration: new Date(now + life.hours * 3600e3).toISOString(),
   });
 

@@ -24,6 +24,7 @@ test("a support bundle counts, and tells no names, addresses or keys", () => {
     browser: "Chromium",
     session: {
       key: { id: secret, prefix: secret, role: "admin", scopes: [], expiration: null },
+      person: "",
       csrf: secret,
       coordinator: { url: `https://${secret}`, version: "", productVersion: "" },
       console: { version: "1" },

@@ -36,7 +36,21 @@ export function isReceiver(url: string): boolean {
 /** The event names in a line, without duplicates. */
 export const eventsOf = (typed: string): string[] => [...new Set(typed.split(/[\s,]+/).filter(Boolean))];
 
-const kinds = ["user", "node", "preauthkey", "apikey", "session", "login", "passkey", "invitation", "sshgrant", "policy", "dns", "webhook", "clock"];
+const kinds = [
+  "user",
+  "node",
+  "preauthkey",
+  "apikey",
+  "session",
+  "login",
+  "passkey",
+  "invitation",
+  "sshgrant",
+  "policy",
+  "dns",
+  "webhook",
+  "clock",
+];
 const verbs = ["created", "changed", "deleted", "*"];
 const types = [
   "nodeCreated",
