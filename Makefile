@@ -91,9 +91,9 @@ console-demo: web ## run the console with NODES=200 virtual nodes and a history,
 	exec dist/console-demo -test.run='^TestDemo$$' -test.timeout=0 -demo -nodes=$(NODES) -port=$(PORT) $(if $(PG),-postgres)
 
 .PHONY: console-test screens
-console-test: web $(BIN)/gotestsum ## test the console in a browser, with a real server, PostgreSQL and nginx (ONLY=login: one file)
+console-test: web $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json ## test the console in a browser, with a real server, PostgreSQL and nginx (ONLY=login: one file)
 	$(call GOTEST) -timeout=40m -count=1 -run='^TestBrowser$$' ./internal/test/consoletest -browser -only=$(ONLY)
-screens: web $(BIN)/gotestsum ## take screenshots of every screen into dist/screens (SCREENS=few: as CI does; SCREENS=docs: those in docs/images)
+screens: web $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json ## take screenshots of every screen into dist/screens (SCREENS=few: as CI does; SCREENS=docs: those in docs/images)
 	$(call GOTEST) -timeout=60m -count=1 -run='^TestScreens$$' ./internal/test/consoletest -screens=$(or $(SCREENS),all) -only=$(ONLY)
 
 .PHONY: test

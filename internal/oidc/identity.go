@@ -64,6 +64,7 @@ func (p *Provider) Exchange(ctx context.Context, f Flow, code string) (Identity,
 	}
 	token, err := d.oauth.Exchange(ctx, code, options...)
 	if err != nil {
+		p.doubt()
 		return Identity{}, exchangeError(err)
 	}
 	raw, ok := token.Extra("id_token").(string)

@@ -153,6 +153,13 @@ func (p *Provider) Check(ctx context.Context) error {
 	return p.attempt(context.WithoutCancel(ctx), checkTimeout) // others need the answer too
 }
 
+// doubt makes the next Check ask the provider.
+func (p *Provider) doubt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at = time.Time{}
+}
+
 // Run discovers the provider, and checks regularly whether it can be reached, until ctx ends.
 func (p *Provider) Run(ctx context.Context) error {
 	defer p.client.CloseIdleConnections()

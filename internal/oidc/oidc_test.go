@@ -350,6 +350,9 @@ func TestCheckAsksTheProviderUnlessItAnsweredAMomentAgo(t *testing.T) {
 	if err := patient.Check(t.Context()); err != nil {
 		t.Errorf("it was reached a moment ago: %v", err)
 	}
+	if _, err := patient.Exchange(t.Context(), flow, "code"); err == nil || patient.Check(t.Context()) == nil {
+		t.Errorf("it did not answer a moment ago: %v", err)
+	}
 	if err := eager.Check(t.Context()); err == nil || eager.Err() == nil {
 		t.Errorf("it is down: %v, %v", err, eager.Err())
 	}

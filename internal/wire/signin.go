@@ -342,7 +342,7 @@ func (s *signIn) refused(w http.ResponseWriter, r *http.Request, c signInConfirm
 		s.fail(w, http.StatusForbidden, failure{state: "suspended"})
 		return
 	}
-	f := failure{token: c.Token, state: "conflict", text: refusal.Text}
+	f := failure{token: c.Token, state: "conflict", text: strings.ToUpper(refusal.Text[:1]) + refusal.Text[1:]}
 	if control.Linkable(err) {
 		f.link = "'" + strings.ReplaceAll(c.Person.ID(), "'", `'\''`) + "'"
 	}

@@ -282,14 +282,14 @@ func TestAccountOfAnotherUserIsNotMerged(t *testing.T) {
 	}
 	link := s.client().asks()
 	rev := s.ledger.World().Rev
-	s.browser().follow(path(link), "").shows(t, 409, "This device was not added", "another user already has the name ann", "fairlead users link USER '"+i.URL+"/ann-1'")
+	s.browser().follow(path(link), "").shows(t, 409, "This device was not added", "Another user already has the name ann", "fairlead users link USER '"+i.URL+"/ann-1'")
 	if _, err := s.Users.Create(t.Context(), admin, control.NewUser{Name: "boss", Email: "Boss@example.com"}); err != nil {
 		t.Fatal(err)
 	}
 	claims := ann()
 	claims["email"] = "boss@example.com"
 	i.Behave(func(b *oidctest.Behaviour) { b.Claims = claims })
-	s.browser().follow(path(link), "").shows(t, 409, "another user already has the email address boss@example.com")
+	s.browser().follow(path(link), "").shows(t, 409, "Another user already has the email address boss@example.com")
 	other := oidctest.Start(t, oidctest.Behaviour{Claims: bob()})
 	s.stays(t, rev+1)
 	// The same subject at another issuer is another person.
@@ -301,7 +301,7 @@ func TestAccountOfAnotherUserIsNotMerged(t *testing.T) {
 	b.press(b.follow("/oidc/start/0/"+identity.LoginToken(first), ""))
 	c.joins(object{"Followup": first})
 	second := s2.client().asks()
-	s2.browser().follow("/oidc/start/1/"+identity.LoginToken(second), "").shows(t, 409, "another user already has the email address bob@example.com")
+	s2.browser().follow("/oidc/start/1/"+identity.LoginToken(second), "").shows(t, 409, "Another user already has the email address bob@example.com")
 }
 
 func (s *service) stays(t testing.TB, rev mesh.Revision) {
@@ -492,7 +492,7 @@ func TestSignInDoesNotOverruleAnAdministrator(t *testing.T) {
 	if _, err := s.Logins.Reject(t.Context(), admin, link, "not yours"); err != nil {
 		t.Fatal(err)
 	}
-	b.press(confirm).shows(t, 409, "an administrator rejected this device: not yours")
+	b.press(confirm).shows(t, 409, "An administrator rejected this device: not yours")
 	b.get(path(link)).shows(t, 200, "This device was rejected")
 	if out := c.register(object{"Followup": link}); out.Error == "" {
 		t.Errorf("%+v", out)

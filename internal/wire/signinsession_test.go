@@ -260,5 +260,5 @@ func TestConsoleSignInSaysWhyItFailed(t *testing.T) {
 	if _, err := s.Users.Create(t.Context(), admin, control.NewUser{Name: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	s.browser().follow(newProgram("x", consoleBack).start(), "").shows(t, 409, "You were not signed in", "another user already has the name ann")
+	s.browser().follow(newProgram("x", consoleBack).start(), "").shows(t, 409, "You were not signed in", "Another user already has the name ann")
 }

@@ -46,9 +46,11 @@ export class Stage {
     /** The port of a test service that real clients connect to, to check what they can reach. */
     readonly port: string,
     readonly online: number,
+    /** URL of the identity provider, or empty. */
+    readonly issuer: string,
   ) {}
 
-  static async open(wish: { nodes?: number; tls?: boolean } = {}): Promise<Stage> {
+  static async open(wish: { nodes?: number; tls?: boolean; provider?: boolean } = {}): Promise<Stage> {
     const s = await ask<Record<string, string> & { online: number }>("/stage", { nodes: 0, tls: false, ...wish });
     return new Stage(
       s.id ?? "",
@@ -58,6 +60,7 @@ export class Stage {
       s.admin ?? "",
       s.port ?? "",
       s.online,
+      s.issuer ?? "",
     );
   }
 
@@ -82,6 +85,9 @@ export class Stage {
   client = (name: string, ...args: string[]) =>
     this.on<{ stdout: string; stderr: string; code: number }>("client", { name, args });
   reach = (from: string, to: string) => this.on<{ reached: boolean; why: string }>("reach", { from, to });
+  providerIs = (on: boolean) => this.on("provider", on);
+  /** Makes a device request to join, and returns its login link. */
+  login = (name: string) => this.on<string>("login", name);
   logs = () => this.on<{ server: string; console: string; nginx: string }>("logs");
   key = (...flags: string[]) => this.cli("apikeys", "create", ...flags);
 }
@@ -98,15 +104,19 @@ class Watch {
 
   constructor(
     page: Page,
-    readonly origin: string,
+    readonly stage: Stage,
   ) {
+    // Without a provider, pages load nothing from the server itself. Pages of the provider are not ours.
+    const origins = stage.issuer ? [stage.url, stage.server, stage.issuer] : [stage.url];
+    const own = (r: Request) => origins.some((origin) => r.url().startsWith(`${origin}/`));
+    const theirs = (r: Request) => stage.issuer !== "" && r.headers().referer?.startsWith(stage.issuer);
     page.on("console", (m) => {
       if (["error", "warning"].includes(m.type())) this.complaints.push(`${m.text()} (${m.location().url})`);
     });
     page.on("pageerror", (e) => this.complaints.push(`exception: ${e.message}`));
     page.on("request", (r) => {
       this.requests.push(r.url());
-      if (/^https?:/.test(r.url()) && !r.url().startsWith(`${origin}/`)) this.foreign.push(r.url());
+      if (/^https?:/.test(r.url()) && !own(r) && !theirs(r)) this.foreign.push(r.url());
       if (!r.url().includes("/api/v1/events")) this.pending.add(r);
     });
     page.on("requestfinished", (r) => this.pending.delete(r));
@@ -179,7 +189,7 @@ export async function newWindow(stage: Stage, look: Look = {}): Promise<Page> {
 
 export async function newTab(stage: Stage, context: BrowserContext): Promise<Page> {
   const page = await context.newPage();
-  watches.set(page, new Watch(page, stage.url));
+  watches.set(page, new Watch(page, stage));
   return page;
 }
 

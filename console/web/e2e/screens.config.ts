@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     environment: "node",
-    include: [process.env.SCREENS === "docs" ? "e2e/documentation.ts" : "e2e/pictures.ts"],
+    include: process.env.SCREENS === "docs" ? ["e2e/documentation.ts"] : ["e2e/pictures.ts", "e2e/signinpictures.ts"],
     testTimeout: 60_000,
     hookTimeout: 240_000,
   },

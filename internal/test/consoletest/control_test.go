@@ -44,6 +44,7 @@ type scene struct {
 	console *console
 	nginx   *meshtest.Nginx
 	front   string // URL of nginx's console port
+	idp     *idp   // nil without an identity provider
 	faults  *faultProxy
 
 	mu      sync.Mutex
@@ -68,6 +69,7 @@ func startRig(t testing.TB, fairlead, console string, pg *pgtest.Server) *rig {
 	for path, f := range map[string]func(s *scene, ctx context.Context, body io.Reader) (any, error){
 		"cli": (*scene).runCLI, "faults": (*scene).setFaults, "cut": (*scene).cutStreams, "server": (*scene).switchServer,
 		"device": (*scene).switchDevice, "knock": (*scene).knock, "session": (*scene).session, "join": (*scene).joinClient, "client": (*scene).runClient, "reach": r.reach, "logs": (*scene).logs,
+		"provider": (*scene).switchProvider, "login": (*scene).login,
 	} {
 		mux.HandleFunc("POST /stage/{stage}/"+path, r.on(f))
 	}
@@ -114,8 +116,9 @@ func answer(w http.ResponseWriter, value any, err error) {
 // open creates a stage.
 func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 	var wish struct {
-		Nodes int  `json:"nodes"`
-		TLS   bool `json:"tls"`
+		Nodes    int  `json:"nodes"`
+		TLS      bool `json:"tls"`
+		Provider bool `json:"provider"` // an identity provider
 	}
 	if err := json.NewDecoder(req.Body).Decode(&wish); err != nil {
 		answer(w, nil, err)
@@ -124,7 +127,11 @@ func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 	part := &scope{TB: r.t}
 	s := &scene{scope: part, clients: map[string]*clienttest.Daemon{}}
 	err := part.try(func() error {
-		s.stage = newStage(part, r.fairlead, r.pg, wish.Nodes)
+		if wish.Provider {
+			s.idp = newIDP(part)
+		}
+		s.stage = newStage(part, r.fairlead, r.pg, wish.Nodes, s.idp.settings())
+		s.idp.start(part, r, s.stage)
 		s.faults = startFaultProxy(part, s.URL)
 		addr := meshtest.FreeAddr(part)
 		s.console = startConsole(part, r.console, "http://"+s.faults.addr, addr)
@@ -155,7 +162,7 @@ func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	answer(w, object{
-		"id": id, "console": s.front, "direct": s.console.URL, "server": s.URL, "admin": s.admin, "port": r.greeter, "online": online,
+		"id": id, "console": s.front, "direct": s.console.URL, "server": s.URL, "admin": s.admin, "port": r.greeter, "online": online, "issuer": s.idp.issuer(),
 	}, nil)
 }
 

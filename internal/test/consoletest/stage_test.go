@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -43,8 +44,8 @@ type stage struct {
 }
 
 // newStage starts a server, on PostgreSQL if pg is not nil, and creates a company with count
-// devices. Zero is for a server that nobody has used yet.
-func newStage(t testing.TB, fairlead string, pg *pgtest.Server, count int) *stage {
+// devices. Zero is for a server that nobody has used yet. set is further configuration.
+func newStage(t testing.TB, fairlead string, pg *pgtest.Server, count int, set map[string]string) *stage {
 	t.Helper()
 	dir := t.TempDir()
 	s := &stage{t: t, devices: devices(count)}
@@ -52,6 +53,7 @@ func newStage(t testing.TB, fairlead string, pg *pgtest.Server, count int) *stag
 		"log.level": "info", "derp.paths": filepath.Join(dir, "relays.json"), "derp.server.region_name": "Headquarters", "dns.base_domain": "mesh.example.net",
 		"webhooks.allow_local": "true", // receivers of the tests are on this machine
 	}}
+	maps.Copy(config.Set, set)
 	if pg != nil {
 		config.Postgres, config.Database = pg, pg.Database(t)
 		s.database = database{"pgx", pg.URL(config.Database)}

@@ -151,18 +151,36 @@ func (n *Node) Register(ctx context.Context, authKey string) error {
 
 // Knock asks to join without a key and waits like a client until the device is approved or the context ends.
 func (n *Node) Knock(ctx context.Context) error {
+	link, err := n.Ask(ctx)
+	if err != nil || link == "" {
+		return err
+	}
+	return n.Follow(ctx, link)
+}
+
+// Ask asks to join without a key, and returns the login link. It is empty if the node has joined already.
+func (n *Node) Ask(ctx context.Context) (link string, err error) {
 	answer, err := n.register(ctx, tailcfg.RegisterRequest{})
-	for err == nil && !answer.MachineAuthorized {
-		if answer.AuthURL == "" {
+	if err == nil && !answer.MachineAuthorized && answer.AuthURL == "" {
+		err = errors.New("neither registered nor given a link")
+	}
+	return answer.AuthURL, err
+}
+
+// Follow waits like a client until the device with this login link is approved or the context ends.
+func (n *Node) Follow(ctx context.Context, link string) error {
+	for {
+		answer, err := n.register(ctx, tailcfg.RegisterRequest{Followup: link})
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		case err != nil, answer.MachineAuthorized:
+			return err
+		case answer.AuthURL == "":
 			return errors.New("neither registered nor given a link")
-		}
-		link := answer.AuthURL
-		answer, err = n.register(ctx, tailcfg.RegisterRequest{Followup: link})
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			answer, err = tailcfg.RegisterResponse{AuthURL: link}, nil
+		default:
+			link = answer.AuthURL
 		}
 	}
-	return err
 }
 
 // Logout expires the node's key at once.
