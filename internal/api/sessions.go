@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
@@ -102,5 +103,9 @@ func (s *sessions) CreateSession(w http.ResponseWriter, r *http.Request) {
 
 // ShowSignIn implements GET /api/v1/signin.
 func (s *sessions) ShowSignIn(w http.ResponseWriter, _ *http.Request) {
-	reply(w, s.ledger.World().Snapshot, s.signIn)
+	snap, out := s.ledger.World().Snapshot, s.signIn
+	if snap.Passkeys.Len() > 0 {
+		out.Providers = append(slices.Clip(out.Providers), openapi.SignInProvider{ID: "passkey", Name: "a passkey"})
+	}
+	reply(w, snap, out)
 }

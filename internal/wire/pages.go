@@ -107,7 +107,7 @@ func (p *pages) write(w http.ResponseWriter, status int, name string, v page) {
 		h.Set("Content-Security-Policy", p.security+"'none'")
 		h.Set("Referrer-Policy", "no-referrer") // the URL of a login page is a secret
 	case v.Passkey != "":
-		h.Set("Content-Security-Policy", p.security+"'self'"+p.runs)
+		h.Set("Content-Security-Policy", strings.TrimSpace(p.security+"'self' "+v.FormTarget)+p.runs)
 		h.Set("Referrer-Policy", "same-origin")
 	default:
 		h.Set("Content-Security-Policy", strings.TrimSpace(p.security+"'self' "+v.FormTarget))
@@ -148,7 +148,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if v.State == "waiting" && passkeys {
-			v.Choices = append(v.Choices, choice{Name: "a passkey", Link: passkeyPath + "start/" + token})
+			v.Choices = append(v.Choices, choice{Name: passkeyName, Link: passkeyPath + "start/" + token})
 		}
 	}
 	s.pages.write(w, http.StatusOK, "login", v)

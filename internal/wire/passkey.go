@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
@@ -15,6 +16,9 @@ import (
 const (
 	passkeyPath = "/passkey/"
 	recoverPath = passkeyPath + "recover"
+	// PasskeyProvider stands for passkeys in place of a provider's number.
+	PasskeyProvider = "passkey"
+	passkeyName     = "a passkey"
 	// maxPasskeyForm limits a form with the response of a browser, which encoding enlarges.
 	maxPasskeyForm = 2 * passkey.MaxResponse
 )
@@ -30,8 +34,10 @@ const (
 type passkeyState struct {
 	passkey.State
 	// For is the invitation or recovery code with which a passkey is created, or the login link to continue with.
-	For string    `json:"f"`
-	At  mesh.Time `json:"a"`
+	For string `json:"f,omitempty"`
+	// Session is set in a sign-in to the console or the command line.
+	Session *sessionRequest `json:"q,omitempty"`
+	At      mesh.Time       `json:"a"`
 }
 
 // passkeys lets invited people create passkeys, and sign in with them to add a device.
@@ -86,7 +92,7 @@ func (s *passkeys) createPage(w http.ResponseWriter, r *http.Request, text strin
 		return
 	}
 	options, state, err := s.verifier.BeginCreate(s.account(u))
-	if err != nil || !s.keep(w, purposeCreate, passkeyState{state, text, s.config.Ledger.Now()}) {
+	if err != nil || !s.keep(w, purposeCreate, passkeyState{State: state, For: text}) {
 		s.problem(w, http.StatusInternalServerError, "the server cannot create a passkey", "")
 		return
 	}
@@ -164,24 +170,37 @@ func (s *passkeys) startSignIn(w http.ResponseWriter, r *http.Request) {
 		redirect(w, "/auth/"+token)
 		return
 	}
-	options, state, err := s.verifier.BeginSignIn()
-	if err != nil || !s.keep(w, purposeSign, passkeyState{state, token, s.config.Ledger.Now()}) {
+	s.ask(w, passkeyState{For: token})
+}
+
+// ask shows the page on which a person signs in.
+func (s *passkeys) ask(w http.ResponseWriter, state passkeyState) {
+	options, challenge, err := s.verifier.BeginSignIn()
+	state.State = challenge
+	if err != nil || !s.keep(w, purposeSign, state) {
 		s.problem(w, http.StatusInternalServerError, "the server cannot ask for a passkey", "")
 		return
 	}
-	s.pages.write(w, http.StatusOK, "passkey", page{
-		State: "signin", Passkey: "get", Options: options, Action: passkeyPath + "sign-in", Ask: askLink(token),
-	})
+	v := page{State: "signin", Passkey: "get", Options: options, Action: passkeyPath + "sign-in"}
+	if state.Session == nil {
+		v.Ask = askLink(state.For)
+	} else if back, err := url.Parse(state.Session.ReturnURL); err == nil && state.Session.Client == mesh.SessionConsole {
+		v.FormTarget = back.Scheme + "://" + back.Host // browsers check where the response to a form leads
+	}
+	s.pages.write(w, http.StatusOK, "passkey", v)
 }
 
 // finishSignIn verifies the passkey, and continues as after a sign-in with a provider: the person confirms the
-// device.
+// device or the command line, or returns to the console.
 func (s *passkeys) finishSignIn(w http.ResponseWriter, r *http.Request) {
 	state, ok := s.answered(w, r, purposeSign)
 	if !ok {
 		return
 	}
-	retry := passkeyPath + "start/" + state.For
+	retry := ""
+	if state.Session == nil {
+		retry = passkeyPath + "start/" + state.For
+	}
 	var (
 		key  *mesh.Passkey
 		user *mesh.User
@@ -207,15 +226,14 @@ func (s *passkeys) finishSignIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.drop(w)
-	s.confirmDevice(w, r, state.For, p)
-}
-
-// confirmDevice asks a person who has signed in to confirm a device.
-func (s *signIn) confirmDevice(w http.ResponseWriter, r *http.Request, token string, p control.Person) {
-	confirm := signInConfirm{ID: rand.Text(), CSRF: rand.Text(), Token: token, Person: p, At: s.config.Ledger.Now()}
+	confirm := signInConfirm{ID: rand.Text(), CSRF: rand.Text(), Token: state.For, Session: state.Session, Person: p, At: s.config.Ledger.Now()}
+	if state.Session != nil && state.Session.Client == mesh.SessionConsole {
+		s.finishSession(w, r, confirm)
+		return
+	}
 	value, ok := s.cookies.SealCookie(purposeConfirm, confirm)
 	if !ok {
-		s.fail(w, http.StatusInternalServerError, failure{token: token, state: "failed", text: "the login link is too long"})
+		s.fail(w, http.StatusInternalServerError, failure{token: state.For, state: "failed", text: "the request is too long"})
 		return
 	}
 	s.makeRoom(w, r)
@@ -275,6 +293,7 @@ func (s *passkeys) refusedKey(r *http.Request, reason string) {
 func (s *passkeys) cookieName() string { return strings.Replace(s.prefix, "signin_", "passkey", 1) }
 
 func (s *passkeys) keep(w http.ResponseWriter, purpose string, state passkeyState) bool {
+	state.At = s.config.Ledger.Now()
 	value, ok := s.cookies.SealCookie(purpose, state)
 	if ok {
 		s.setPasskeyCookie(w, value, int(signInLifetime.Seconds()))

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/passkey"
 	"github.com/fairlead-mesh/fairlead/internal/passkey/passkeytest"
+	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
 
@@ -240,6 +241,45 @@ func TestPasskeyPagesRefuseOtherBrowsersAndSites(t *testing.T) {
 	if out := b.signs(a, b.get(start)); out.status != http.StatusForbidden {
 		t.Errorf("a deleted passkey: %d", out.status)
 	}
+}
+
+func TestPersonSignsInToTheConsoleAndTheCommandLineWithAPasskey(t *testing.T) {
+	s, _ := open(t, options{wire: withPasskeys})
+	b, a := s.browser(), authenticator()
+	console, cli := newProgram("console", consoleBack), newProgram("cli", loopback)
+	b.get(console.start()).shows(t, 400, "there is no such identity provider") // nobody has a passkey
+	b.creates(a, b.get(s.invite("ann")))
+	page := b.get(console.start())
+	if policy := page.header.Get("Content-Security-Policy"); !strings.Contains(policy, "form-action 'self' http://mesh.test;") {
+		t.Errorf("policy %s", policy)
+	}
+	v, err := console.exchange(t, s, console.code(t, b.signs(a, page)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, _ := s.ledger.World().Users.Get(v.User); u.Name != "ann" || v.Client != mesh.SessionConsole {
+		t.Errorf("%+v of %+v", v, u)
+	}
+	confirm := b.signs(a, b.get(cli.start()))
+	form := b.get(confirm.location)
+	form.shows(t, 200, "127.0.0.1:40123")
+	if _, err := cli.exchange(t, s, cli.code(t, b.press(form))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPasskeyIsOfferedBesideAProvider(t *testing.T) {
+	i := oidctest.Start(t, oidctest.Behaviour{Claims: ann()})
+	s, _ := open(t, options{wire: func(c *wire.Config) {
+		withProviders(providerOf(t, i, nil))(c)
+		withPasskeys(c)
+	}})
+	b := s.browser()
+	b.creates(authenticator(), b.get(s.invite("holder")))
+	choose := b.get(newProgram("console", consoleBack).start())
+	choose.shows(t, 200, "Sign in with a passkey")
+	b.get(newProgram("console", consoleBack).start()+"&provider="+wire.PasskeyProvider).shows(t, 200, "Sign in with your passkey")
+	b.get(path(s.client().asks())).shows(t, 200, "Sign in with a passkey", "Sign in with 127.0.0.1")
 }
 
 func TestSuspendedPersonCannotUseAPasskey(t *testing.T) {

@@ -57,8 +57,13 @@ func (s *signIn) startSession(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, http.StatusBadRequest, failure{state: "request", text: "state, code_challenge or code_challenge_method=S256 is missing or invalid"})
 		return
 	}
-	if len(s.providers) > 1 && !q.Has("provider") {
+	withPasskey := s.passkeys.offered()
+	switch several := len(s.providers) > 1 || len(s.providers) == 1 && withPasskey; {
+	case several && !q.Has("provider"):
 		s.chooseProvider(w, r)
+		return
+	case withPasskey && (q.Get("provider") == PasskeyProvider || len(s.providers) == 0):
+		s.passkeys.ask(w, passkeyState{Session: request})
 		return
 	}
 	i, err := strconv.Atoi(q.Get("provider"))
@@ -85,6 +90,10 @@ func (s *signIn) chooseProvider(w http.ResponseWriter, r *http.Request) {
 	for i, p := range s.providers {
 		q.Set("provider", strconv.Itoa(i))
 		v.Choices = append(v.Choices, choice{p.Name(), sessionPath + "?" + q.Encode(), p.Check(r.Context()) != nil})
+	}
+	if s.passkeys.offered() {
+		q.Set("provider", PasskeyProvider)
+		v.Choices = append(v.Choices, choice{Name: passkeyName, Link: sessionPath + "?" + q.Encode()})
 	}
 	s.pages.write(w, http.StatusOK, "signin", v)
 }
