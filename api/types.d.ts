@@ -2928,7 +2928,7 @@ export interface components {
         Role: "read" | "operator" | "admin";
         /**
          * @description Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
-         *     `dns`, `policy`, `history`, `webhooks`, `service`. Append `:read` for read-only access. An empty list means all.
+         *     `dns`, `policy`, `history`, `webhooks`, `service`, `scim`. Append `:read` for read-only access. An empty list means all.
          * @example [
          *       "nodes",
          *       "routes:read"

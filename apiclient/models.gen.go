@@ -634,7 +634,7 @@ type APIKey struct {
 	Role Role `json:"role"`
 
 	// Scopes Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
-	// `dns`, `policy`, `history`, `webhooks`, `service`. Append `:read` for read-only access. An empty list means all.
+	// `dns`, `policy`, `history`, `webhooks`, `service`, `scim`. Append `:read` for read-only access. An empty list means all.
 	//
 	//
 	// Example: ["nodes","routes:read"]
@@ -658,7 +658,7 @@ type APIKeyCreation struct {
 	Role *Role `json:"role,omitempty"`
 
 	// Scopes Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
-	// `dns`, `policy`, `history`, `webhooks`, `service`. Append `:read` for read-only access. An empty list means all.
+	// `dns`, `policy`, `history`, `webhooks`, `service`, `scim`. Append `:read` for read-only access. An empty list means all.
 	//
 	//
 	// Example: ["nodes","routes:read"]
@@ -708,7 +708,7 @@ type APIKeyResult struct {
 	Role Role `json:"role"`
 
 	// Scopes Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
-	// `dns`, `policy`, `history`, `webhooks`, `service`. Append `:read` for read-only access. An empty list means all.
+	// `dns`, `policy`, `history`, `webhooks`, `service`, `scim`. Append `:read` for read-only access. An empty list means all.
 	//
 	//
 	// Example: ["nodes","routes:read"]
@@ -817,7 +817,7 @@ type Caller struct {
 	Role Role `json:"role"`
 
 	// Scopes Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
-	// `dns`, `policy`, `history`, `webhooks`, `service`. Append `:read` for read-only access. An empty list means all.
+	// `dns`, `policy`, `history`, `webhooks`, `service`, `scim`. Append `:read` for read-only access. An empty list means all.
 	//
 	//
 	// Example: ["nodes","routes:read"]
@@ -2744,7 +2744,7 @@ type SSHSession struct {
 }
 
 // Scopes Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
-// `dns`, `policy`, `history`, `webhooks`, `service`. Append `:read` for read-only access. An empty list means all.
+// `dns`, `policy`, `history`, `webhooks`, `service`, `scim`. Append `:read` for read-only access. An empty list means all.
 //
 // Example: ["nodes","routes:read"]
 type Scopes = []string

@@ -12,10 +12,16 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/guard"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/scim"
 )
 
 // apiPath is the prefix of the paths that need an API key, except for public operations.
 const apiPath = "/api/"
+
+// protected reports whether a path may need an API key.
+func protected(path string) bool {
+	return strings.HasPrefix(path, apiPath) || strings.HasPrefix(path, scim.Path)
+}
 
 // open reports whether a request needs no API key.
 func open(r *http.Request) bool {
@@ -23,7 +29,7 @@ func open(r *http.Request) bool {
 	if method == http.MethodHead {
 		method = http.MethodGet // the router also uses GET handlers for HEAD
 	}
-	return !strings.HasPrefix(r.URL.Path, apiPath) || isPublic(method, r.URL.Path)
+	return !protected(r.URL.Path) || isPublic(method, r.URL.Path)
 }
 
 // authenticated refuses requests without a valid API key or session, except to public operations. Callers

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/scim"
 )
 
 const minRevisionWait = 5 * time.Second
@@ -29,6 +30,7 @@ func (s *Server) Handler(beside map[string]http.Handler) http.Handler {
 	for pattern, h := range beside {
 		mux.Handle(pattern, h)
 	}
+	mux.Handle(scim.Path, s.scimHandler())
 	return s.observed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern != "" && cleanPath(r.URL.EscapedPath()) {
 			mux.ServeHTTP(w, r)
@@ -66,7 +68,7 @@ func (s *Server) chain(authenticate func(http.Handler) http.Handler) http.Handle
 // proceed anyway.
 func (s *Server) verified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, apiPath) {
+		if protected(r.URL.Path) {
 			_ = s.ledger.Verified(r.Context())
 		}
 		next.ServeHTTP(w, r)

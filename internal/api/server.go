@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/scim"
 )
 
 // Config configures the API. All fields except Document, SignIn and TrustedProxies are required.
@@ -48,6 +50,7 @@ type Server struct {
 	closed         func() bool
 	trustedProxies []netip.Prefix
 	handlers       *handlers
+	scim           *scim.Server
 
 	requests *prometheus.CounterVec
 	seconds  prometheus.Histogram
@@ -73,6 +76,7 @@ func New(c Config) *Server {
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5},
 		}),
 	}
+	s.scim = scim.New(scim.Config{Directory: c.Control.Directory, Ledger: c.Ledger, Log: c.Log, Actor: scimActor, ServerURL: strings.TrimSuffix(c.Facts.URL, "/")})
 	c.Registerer.MustRegister(s.requests, s.seconds)
 	for _, failure := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable} {
 		s.requests.WithLabelValues(strconv.Itoa(failure)) // starts at zero, so that the first failure shows as an increase

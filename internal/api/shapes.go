@@ -111,7 +111,7 @@ func texts[T fmt.Stringer](values []T) []string {
 
 // Describe returns the object of an event for the audit log, as the API shows it. It implements
 // ledger.Describe. The audit log has no entries for presence, endpoints, measurements, uses of
-// keys, counters, deliveries of webhooks, idempotency receipts, settings other than DNS, and the
+// keys, groups that an identity provider pushes (their members have entries), counters, deliveries of webhooks, idempotency receipts, settings other than DNS, and the
 // deletion of a login when its device receives the decision.
 func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	user := func(id mesh.UserID) (string, string, []byte) {

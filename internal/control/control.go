@@ -93,6 +93,7 @@ type Service struct {
 	Logins       *Logins
 	SSH          *SSH
 	Clients      *Clients
+	Directory    *Directory
 	Observations *Observations
 	Webhooks     *Webhooks
 	History      *History
@@ -133,6 +134,7 @@ func New(c Config) *Service {
 		APIKeys:      &APIKeys{shared},
 		Sessions:     &Sessions{core: shared, lifetime: cmp.Or(c.SessionExpiry, SessionLifetime), sealer: c.SessionCodes},
 		Passkeys:     &Passkeys{core: shared, serverURL: logins.serverURL, err: c.PasskeysErr},
+		Directory:    &Directory{shared},
 		Routes:       &Routes{shared},
 		DNS:          &DNS{core: shared},
 		Relays:       &Relays{core: shared},

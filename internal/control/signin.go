@@ -28,6 +28,8 @@ type Person struct {
 	// Groups holds names that GroupNames returned. If GroupsUnknown, the user's groups stay as they are.
 	Groups        []string
 	GroupsUnknown bool
+	// Directory says that the provider is the one that pushes users and groups.
+	Directory bool
 	// Expiry is when a node that this sign-in adds expires; zero applies the server's
 	// default.
 	Expiry mesh.Time
@@ -138,6 +140,9 @@ func (s *core) decideUser(w *policy.World, now mesh.Time, p Person) (*mesh.User,
 		return nil, nil, errSuspended()
 	}
 	if !known {
+		was, known = pushedUser(w.Snapshot, p)
+	}
+	if !known {
 		name, err := nameFor(w, p)
 		if err != nil {
 			return nil, nil, err
@@ -149,12 +154,13 @@ func (s *core) decideUser(w *policy.World, now mesh.Time, p Person) (*mesh.User,
 		return u, []mesh.Event{mesh.UserPut{User: u}}, nil
 	}
 	u := *was
+	u.Provider, u.ProviderID = mesh.ProviderOIDC, cmp.Or(was.ProviderID, p.ID())
 	u.DisplayName, u.ProfilePicURL = cmp.Or(p.DisplayName, was.DisplayName), cmp.Or(p.PictureURL, was.ProfilePicURL)
 	if p.Email != "" && knownBy(w, "email", p.Email, was.ID) == nil { // otherwise it now belongs to somebody else
 		u.Email = p.Email
 	}
 	if !p.GroupsUnknown {
-		u.Groups = p.Groups
+		u.Groups, _ = GroupNames(append(pushedGroups(w.Snapshot, was.ID), p.Groups...))
 	}
 	if reflect.DeepEqual(&u, was) {
 		return was, nil, nil

@@ -51,13 +51,14 @@ const (
 	NounHistory     Noun = "history"
 	NounWebhooks    Noun = "webhooks"
 	NounService     Noun = "service"
+	NounSCIM        Noun = "scim"
 )
 
 // Nouns lists the nouns that scopes can name.
 func Nouns() []Noun {
 	return []Noun{
 		NounUsers, NounPreAuthKeys, NounAPIKeys, NounNodes, NounRoutes, NounLogins, NounSSH, NounDNS, NounPolicy,
-		NounHistory, NounWebhooks, NounService,
+		NounHistory, NounWebhooks, NounService, NounSCIM,
 	}
 }
 

@@ -52,6 +52,8 @@ const (
 	KindPasskeyGone    Kind = "passkey.gone"
 	KindInvitationPut  Kind = "invitation.put"
 	KindInvitationGone Kind = "invitation.gone"
+	KindGroupPut       Kind = "group.put"
+	KindGroupGone      Kind = "group.gone"
 )
 
 // Event is a committed fact with the full new value. An event that assigns an id also has a
@@ -107,6 +109,8 @@ func Events() []Event {
 		SessionPut{},
 		SessionGone{},
 		SessionUsed{},
+		GroupPut{},
+		GroupGone{},
 		AddressCursor{},
 		ClockSet{},
 	}

@@ -61,7 +61,7 @@ func TestEveryObjectRaisesACounter(t *testing.T) {
 		}
 		objects++
 	}
-	if objects != 14 {
+	if objects != 15 {
 		t.Errorf("%d kinds of objects were tried", objects)
 	}
 }

@@ -24,6 +24,7 @@ type (
 	SessionID     int64
 	PasskeyID     int64
 	InvitationID  int64
+	GroupID       int64
 )
 
 // TaggedDevices is the user that clients and tools see as the owner of tagged nodes. It is
@@ -127,6 +128,9 @@ func (id KeyID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // String returns the decimal form that the API uses.
 func (v PolicyVersion) String() string { return strconv.FormatInt(int64(v), 10) }
+
+// String returns the decimal form that the API uses.
+func (id GroupID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // String returns the decimal form that the API uses.
 func (id SSHGrantID) String() string { return strconv.FormatInt(int64(id), 10) }

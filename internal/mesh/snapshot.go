@@ -41,6 +41,7 @@ type Snapshot struct {
 	Sessions    Sessions
 	Passkeys    Passkeys
 	Invitations Invitations
+	Groups      Table[GroupID, Group]
 
 	policy    *Policy  // the newest version
 	policySum [32]byte // its digest, computed only once because the text may be long
@@ -65,6 +66,7 @@ type Counters struct {
 	Passkey  PasskeyID     `json:"passkey,omitempty"`
 	// Invitation is shared by invitations and recovery codes.
 	Invitation InvitationID `json:"invitation,omitempty"`
+	Group      GroupID      `json:"group,omitempty"`
 	// DeadLetter is shared by all webhooks.
 	DeadLetter DeadLetterID `json:"deadLetter,omitempty"`
 	V4         netip.Addr   `json:"v4"` // the address assigned last

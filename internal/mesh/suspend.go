@@ -7,6 +7,8 @@ type SuspensionSource string
 const (
 	// SuspendedByAdmin means that a person did it.
 	SuspendedByAdmin SuspensionSource = "admin"
+	// SuspendedBySCIM means that the identity provider said that the user is not active.
+	SuspendedBySCIM SuspensionSource = "scim"
 )
 
 // Suspended reports whether the user has lost all access for the time being.

@@ -30,6 +30,10 @@ type User struct {
 	// NeedsApproval means that the person has no access, and their new nodes need approval,
 	// until an administrator approves the user.
 	NeedsApproval bool `json:"needsApproval,omitempty"`
+	// DirectoryID and DirectoryName are what the identity provider that pushes users calls
+	// the user: its own id, and the name with which the person signs in there.
+	DirectoryID   string `json:"directoryId,omitempty"`
+	DirectoryName string `json:"directoryName,omitempty"`
 }
 
 // UserPut adds or replaces a user.

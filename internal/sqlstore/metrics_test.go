@@ -45,7 +45,7 @@ func statements(t *testing.T, s store.Store) []operation {
 				t.Fatal(err)
 			}
 		}},
-		{"load", 20, func(ctx context.Context) { // begin, head, 17 tables, rollback
+		{"load", 23, func(ctx context.Context) { // begin, head, 20 tables, rollback
 			_, err := s.Load(ctx)
 			check(err)
 		}},

@@ -170,6 +170,7 @@ func newSchema() *schema {
 		{"session_uses", mesh.SessionUsed{}, mesh.SessionGone{}},
 		{"passkeys", mesh.PasskeyPut{}, mesh.PasskeyGone{}},
 		{"invitations", mesh.InvitationPut{}, mesh.InvitationGone{}},
+		{"user_groups", mesh.GroupPut{}, mesh.GroupGone{}},
 	} {
 		r := bind(t.table, t.row)
 		r.key, r.replace = "id", true

@@ -251,6 +251,7 @@ func (s *signIn) personOf(who oidc.Identity) control.Person {
 	p := control.Person{
 		Issuer: who.Issuer, Subject: who.Subject, Email: who.Email, Username: who.Username, DisplayName: who.DisplayName, PictureURL: who.Picture,
 		Groups: groups, GroupsUnknown: who.GroupsUnknown,
+		Directory: who.Issuer == s.providers[0].Issuer(),
 	}
 	if !who.Expiry.IsZero() {
 		p.Expiry = mesh.TimeOf(who.Expiry)

@@ -28,7 +28,7 @@ func completeEvents() cobra.CompletionFunc {
 // completeScopes completes with the scopes of API keys.
 func completeScopes() cobra.CompletionFunc {
 	var scopes []string
-	for _, noun := range []string{"users", "preauthkeys", "apikeys", "nodes", "routes", "logins", "ssh", "dns", "policy", "history", "webhooks", "service"} {
+	for _, noun := range []string{"users", "preauthkeys", "apikeys", "nodes", "routes", "logins", "ssh", "dns", "policy", "history", "webhooks", "service", "scim"} {
 		scopes = append(scopes, noun, noun+":read")
 	}
 	return completeEach(scopes)

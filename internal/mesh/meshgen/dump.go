@@ -61,5 +61,8 @@ func Dump(s *mesh.Snapshot) string {
 	for i := range s.Invitations.All() {
 		line(map[string]any{"invitation": i})
 	}
+	for g := range s.Groups.All() {
+		line(map[string]any{"group": g})
+	}
 	return out.String()
 }

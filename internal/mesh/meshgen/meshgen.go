@@ -79,7 +79,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
-	pick := r.IntN(31)
+	pick := r.IntN(32)
 	if _, ok := s.Nodes.Get(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that does not exist
 	}
@@ -146,6 +146,8 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		return sessionEvent(r, s, mesh.SessionID(keyID), user, at)
 	case 28, 29:
 		return passkeyEvent(r, s, keyID, user, at)
+	case 30:
+		return groupEvent(r, mesh.GroupID(1+keyID%9), at)
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
@@ -205,6 +207,21 @@ func sessionEvent(r *rand.Rand, s *mesh.Snapshot, id mesh.SessionID, user mesh.U
 		}
 	}
 	return mesh.SessionGone{ID: id}
+}
+
+func groupEvent(r *rand.Rand, id mesh.GroupID, at mesh.Time) mesh.Event {
+	if r.IntN(3) == 0 {
+		return mesh.GroupGone{ID: id}
+	}
+	return mesh.GroupPut{Group: group(r, id, at)}
+}
+
+func group(r *rand.Rand, id mesh.GroupID, at mesh.Time) *mesh.Group {
+	g := &mesh.Group{ID: id, Name: fmt.Sprintf("group-%d", id), DisplayName: fmt.Sprintf("Gröup %d", id), ExternalID: fmt.Sprintf("ext,%d", id), CreatedAt: at}
+	for user := range mesh.UserID(r.IntN(4)) {
+		g.Members = append(g.Members, mesh.Member{User: user + 1})
+	}
+	return g
 }
 
 func session(r *rand.Rand, id mesh.SessionID, user mesh.UserID, at mesh.Time) *mesh.Session {
