@@ -72,7 +72,7 @@ func TestExactlyThreeAPIOperationsNeedNoKey(t *testing.T) {
 		}
 	}
 	slices.Sort(open)
-	want := []string{"GET /api/v1/docs", "GET /api/v1/openapi.yaml", "GET /api/v1/signin", "POST /api/v1/machine", "POST /api/v1/session"}
+	want := []string{"GET /api/v1/docs", "GET /api/v1/openapi.yaml", "GET /api/v1/signin", "POST /api/v1/machine", "POST /api/v1/session", "POST /api/v1/session/device", "POST /api/v1/session/device/token"}
 	if diff := cmp.Diff(want, open); diff != "" {
 		t.Errorf("operations without a key (-want +got):\n%s", diff)
 	}
@@ -82,9 +82,9 @@ func TestExactlyThreeAPIOperationsNeedNoKey(t *testing.T) {
 func TestAnswersLeaveNoMemberOut(t *testing.T) {
 	page := []string{"next"} // for clients that ask for pages
 	optional := map[string][]string{
-		"Health": {"checks"}, "PolicyDiff": {"effect"}, "Problem": {"errors", "problems", "current"}, "User": {"assignedRole", "groups", "role"}, "Node": {"host", "note"},
+		"Health": {"checks"}, "PolicyDiff": {"effect"}, "Problem": {"errors", "problems", "current"}, "User": {"assignedRole", "groups", "needsApproval", "role", "suspendedAt", "suspendedBy"}, "Node": {"host", "note"},
 		"BulkResults": {"taggedNodes"}, "Policy": {"warnings"}, "PolicyVerdict": {"warnings"}, // Headscale's tools expect {} from a check without problems
-		"UserList": page, "NodeList": page, "PreAuthKeyList": page, "ApiKeyList": page, "SessionList": page, "RouteList": page,
+		"UserList": page, "NodeList": page, "PreAuthKeyList": page, "ApiKeyList": page, "SessionList": page, "PasskeyList": page, "RouteList": page,
 	}
 	doc := parse(t)
 	requests := map[string]bool{}

@@ -334,6 +334,99 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/user/{id}/invitation": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Invite a user to create a passkey
+         * @description Returns a link with which the user creates a passkey, without an identity provider. The response is the only
+         *     place where the link appears. It works once, and replaces earlier invitations of the user. A user who signs in
+         *     with an identity provider cannot be invited.
+         */
+        post: operations["inviteUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/passkey": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List passkeys
+         * @description Returns the passkeys with which users sign in.
+         */
+        get: operations["listPasskeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/passkey/{id}": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description The ID of the passkey.
+                 * @example 1
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a passkey
+         * @description Nobody can sign in with the passkey any more. With the last passkey of a user, the recovery code is deleted too.
+         *     Devices that were added with the passkey stay.
+         */
+        delete: operations["deletePasskey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/preauthkey": {
         parameters: {
             query?: never;
@@ -580,6 +673,57 @@ export interface paths {
          *     is the challenge.
          */
         post: operations["createSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session/device": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let a person sign in on another device (no API key)
+         * @description For programs on a computer without a browser. The person opens `url` on any device, signs in, compares the code
+         *     and confirms. Meanwhile, the program asks for the session every `interval` seconds with
+         *     `POST /api/v1/session/device/token`. Nothing is stored until the person confirms.
+         */
+        post: operations["startDeviceSignIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session/device/token": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Get the session of a sign-in on another device (no API key) */
+        post: operations["pollDeviceSignIn"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2856,6 +3000,53 @@ export interface components {
              */
             warnings: string[];
         };
+        InvitationCreation: {
+            /**
+             * Format: date-time
+             * @description When the invitation expires, at most 90 days from now. If absent or null, it expires after 7 days.
+             * @example 2026-05-30T09:30:00Z
+             */
+            expiration?: string | null;
+        };
+        InvitationResult: {
+            /**
+             * @description The link for the user. It is not shown again.
+             * @example https://mesh.example.com/passkey/invite/fli_7Qd0XhVb2mTa_m3vYk9c0TzR1qJ5uWx8LbN2sD6hGfPaEoViCQyKt4Zr
+             */
+            link: string;
+            /** @example 1 */
+            id: string;
+            /**
+             * Format: date-time
+             * @example 2026-05-30T09:30:00Z
+             */
+            expiration: string;
+        };
+        Passkey: {
+            /** @example 1 */
+            id: string;
+            user: components["schemas"]["User"];
+            /**
+             * @description Whether the provider of the passkey may copy it to other devices of the user.
+             * @example true
+             */
+            syncable: boolean;
+            /**
+             * Format: date-time
+             * @example 2026-02-28T09:30:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description The last sign-in with the passkey.
+             * @example 2026-03-01T08:00:00Z
+             */
+            lastUsed: string | null;
+        };
+        PasskeyList: {
+            passkeys: components["schemas"]["Passkey"][];
+            next?: components["schemas"]["Next"];
+        };
         PreAuthKeyList: {
             preAuthKeys: components["schemas"]["PreAuthKey"][];
             next?: components["schemas"]["Next"];
@@ -2977,6 +3168,55 @@ export interface components {
              */
             token: string;
             session: components["schemas"]["Session"];
+        };
+        DeviceSignInRequest: {
+            /** @description The SHA-256 of a secret text of 43 to 128 characters, in base64url without padding. */
+            challenge: string;
+            /**
+             * @description Host name of the computer, which the person sees before they confirm.
+             * @example build-server
+             */
+            description?: string;
+        };
+        DeviceSignIn: {
+            /** @description What the program sends to ask for the session. */
+            deviceCode: string;
+            /**
+             * @description The code that the page shows too, so that the person can compare them.
+             * @example 7K3M-9QXD
+             */
+            userCode: string;
+            /**
+             * @description Where the person signs in.
+             * @example https://mesh.example.com/oidc/device/…
+             */
+            url: string;
+            /**
+             * @description Seconds until the request expires.
+             * @example 600
+             */
+            expiresIn: number;
+            /**
+             * @description Seconds to wait between two requests for the session.
+             * @example 3
+             */
+            interval: number;
+        };
+        DeviceSignInPoll: {
+            deviceCode: string;
+            /** @description The secret text whose SHA-256 was the challenge. */
+            verifier: string;
+        };
+        DeviceSignInResult: {
+            /** @description Whether the person has not confirmed yet. */
+            pending: boolean;
+            /**
+             * @description The token of the session, which is shown only once. Empty while `pending` is true.
+             * @example fls_7Qd0XhVb2mTa_…
+             */
+            token: string;
+            /** @description Null while `pending` is true. */
+            session: components["schemas"]["Session"] | null;
         };
         SignIn: {
             /**
@@ -4854,8 +5094,8 @@ export interface components {
              */
             verb: string;
             /**
-             * @description `user`, `node`, `preauthkey`, `apikey`, `session`, `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
-             *     More values may be added.
+             * @description `user`, `node`, `preauthkey`, `apikey`, `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`,
+             *     `dns`, `webhook` or `clock`. More values may be added.
              * @example node
              */
             kind: string;
@@ -6201,6 +6441,135 @@ export interface operations {
             default: components["responses"]["Failure"];
         };
     };
+    inviteUser: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description User ID or name.
+                 * @example 1
+                 */
+                id: components["parameters"]["UserRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["InvitationCreation"];
+            };
+        };
+        responses: {
+            /** @description The invitation with its link. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvitationResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    listPasskeys: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Return only the passkeys of this user, given by name or ID.
+                 * @example alice
+                 */
+                user?: string;
+                /**
+                 * @description Maximum number of objects to return, from 1 to 1000. By default, all are returned.
+                 * @example 100
+                 */
+                limit?: components["parameters"]["Limit"];
+                /**
+                 * @description `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
+                 * @example 100
+                 */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The passkeys. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    deletePasskey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the passkey.
+                 * @example 1
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Done"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
     listPreAuthKeys: {
         parameters: {
             query?: {
@@ -6682,6 +7051,72 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SessionResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    startDeviceSignIn: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeviceSignInRequest"];
+            };
+        };
+        responses: {
+            /** @description The request of the program. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceSignIn"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    pollDeviceSignIn: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeviceSignInPoll"];
+            };
+        };
+        responses: {
+            /** @description The session with its token, or that the person has not confirmed yet. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceSignInResult"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -8883,7 +9318,7 @@ export interface operations {
             query?: {
                 /**
                  * @description Return only changes to objects of these kinds, separated by commas: `user`, `node`, `preauthkey`, `apikey`,
-                 *     `session`, `login`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
+                 *     `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
                  * @example node,user
                  */
                 kind?: string;

@@ -1081,6 +1081,42 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/session (the `CreateSession` operationId).
 	CreateSession(ctx context.Context, body CreateSessionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// StartDeviceSignInWithBody Let a person sign in on another device (no API key)
+	//
+	// For programs on a computer without a browser. The person opens `url` on any device, signs in, compares the code
+	// and confirms. Meanwhile, the program asks for the session every `interval` seconds with
+	// `POST /api/v1/session/device/token`. Nothing is stored until the person confirms.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/session/device (the `StartDeviceSignIn` operationId).
+	StartDeviceSignInWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StartDeviceSignIn Let a person sign in on another device (no API key)
+	//
+	// For programs on a computer without a browser. The person opens `url` on any device, signs in, compares the code
+	// and confirms. Meanwhile, the program asks for the session every `interval` seconds with
+	// `POST /api/v1/session/device/token`. Nothing is stored until the person confirms.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/session/device (the `StartDeviceSignIn` operationId).
+	StartDeviceSignIn(ctx context.Context, body StartDeviceSignInJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PollDeviceSignInWithBody Get the session of a sign-in on another device (no API key)
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/session/device/token (the `PollDeviceSignIn` operationId).
+	PollDeviceSignInWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PollDeviceSignIn Get the session of a sign-in on another device (no API key)
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/session/device/token (the `PollDeviceSignIn` operationId).
+	PollDeviceSignIn(ctx context.Context, body PollDeviceSignInJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// RevokeSession Revoke a session
 	//
 	// The session is no longer accepted on any replica, and the person has to sign in again.
@@ -3473,6 +3509,82 @@ func (c *Client) CreateSessionWithBody(ctx context.Context, contentType string, 
 // Corresponds with POST /api/v1/session (the `CreateSession` operationId).
 func (c *Client) CreateSession(ctx context.Context, body CreateSessionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCreateSessionRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StartDeviceSignInWithBody Let a person sign in on another device (no API key)
+//
+// For programs on a computer without a browser. The person opens `url` on any device, signs in, compares the code
+// and confirms. Meanwhile, the program asks for the session every `interval` seconds with
+// `POST /api/v1/session/device/token`. Nothing is stored until the person confirms.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/session/device (the `StartDeviceSignIn` operationId).
+func (c *Client) StartDeviceSignInWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStartDeviceSignInRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StartDeviceSignIn Let a person sign in on another device (no API key)
+//
+// For programs on a computer without a browser. The person opens `url` on any device, signs in, compares the code
+// and confirms. Meanwhile, the program asks for the session every `interval` seconds with
+// `POST /api/v1/session/device/token`. Nothing is stored until the person confirms.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/session/device (the `StartDeviceSignIn` operationId).
+func (c *Client) StartDeviceSignIn(ctx context.Context, body StartDeviceSignInJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStartDeviceSignInRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PollDeviceSignInWithBody Get the session of a sign-in on another device (no API key)
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/session/device/token (the `PollDeviceSignIn` operationId).
+func (c *Client) PollDeviceSignInWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPollDeviceSignInRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PollDeviceSignIn Get the session of a sign-in on another device (no API key)
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/session/device/token (the `PollDeviceSignIn` operationId).
+func (c *Client) PollDeviceSignIn(ctx context.Context, body PollDeviceSignInJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPollDeviceSignInRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8171,6 +8283,86 @@ func NewCreateSessionRequestWithBody(server string, contentType string, body io.
 	return req, nil
 }
 
+// NewStartDeviceSignInRequest calls the generic StartDeviceSignIn builder with application/json body
+func NewStartDeviceSignInRequest(server string, body StartDeviceSignInJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewStartDeviceSignInRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewStartDeviceSignInRequestWithBody constructs an http.Request for the StartDeviceSignIn method, with any body, and a specified content type
+func NewStartDeviceSignInRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/session/device")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewPollDeviceSignInRequest calls the generic PollDeviceSignIn builder with application/json body
+func NewPollDeviceSignInRequest(server string, body PollDeviceSignInJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPollDeviceSignInRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewPollDeviceSignInRequestWithBody constructs an http.Request for the PollDeviceSignIn method, with any body, and a specified content type
+func NewPollDeviceSignInRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/session/device/token")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewRevokeSessionRequest constructs an http.Request for the RevokeSession method
 func NewRevokeSessionRequest(server string, id string) (*http.Request, error) {
 	var err error
@@ -9905,6 +10097,16 @@ func (c *ClientWithResponses) ListSessionsWithResponse(ctx context.Context, para
 // CreateSessionWithResponse calls [Client.CreateSession] and reads the answer.
 func (c *ClientWithResponses) CreateSessionWithResponse(ctx context.Context, body CreateSessionJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[SessionResult], error) {
 	return Parse[SessionResult](c.CreateSession(ctx, body, reqEditors...))
+}
+
+// StartDeviceSignInWithResponse calls [Client.StartDeviceSignIn] and reads the answer.
+func (c *ClientWithResponses) StartDeviceSignInWithResponse(ctx context.Context, body StartDeviceSignInJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[DeviceSignIn], error) {
+	return Parse[DeviceSignIn](c.StartDeviceSignIn(ctx, body, reqEditors...))
+}
+
+// PollDeviceSignInWithResponse calls [Client.PollDeviceSignIn] and reads the answer.
+func (c *ClientWithResponses) PollDeviceSignInWithResponse(ctx context.Context, body PollDeviceSignInJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[DeviceSignInResult], error) {
+	return Parse[DeviceSignInResult](c.PollDeviceSignIn(ctx, body, reqEditors...))
 }
 
 // RevokeSessionWithResponse calls [Client.RevokeSession] and reads the answer.

@@ -962,6 +962,65 @@ type DatabaseHealth struct {
 	DatabaseConnectivity bool `json:"databaseConnectivity"`
 }
 
+// DeviceSignIn defines model for DeviceSignIn.
+type DeviceSignIn struct {
+	// DeviceCode What the program sends to ask for the session.
+	DeviceCode string `json:"deviceCode"`
+
+	// ExpiresIn Seconds until the request expires.
+	//
+	// Example: 600
+	ExpiresIn int `json:"expiresIn"`
+
+	// Interval Seconds to wait between two requests for the session.
+	//
+	// Example: 3
+	Interval int `json:"interval"`
+
+	// URL Where the person signs in.
+	//
+	// Example: https://mesh.example.com/oidc/device/…
+	URL string `json:"url"`
+
+	// UserCode The code that the page shows too, so that the person can compare them.
+	//
+	// Example: 7K3M-9QXD
+	UserCode string `json:"userCode"`
+}
+
+// DeviceSignInPoll defines model for DeviceSignInPoll.
+type DeviceSignInPoll struct {
+	DeviceCode string `json:"deviceCode"`
+
+	// Verifier The secret text whose SHA-256 was the challenge.
+	Verifier string `json:"verifier"`
+}
+
+// DeviceSignInRequest defines model for DeviceSignInRequest.
+type DeviceSignInRequest struct {
+	// Challenge The SHA-256 of a secret text of 43 to 128 characters, in base64url without padding.
+	Challenge string `json:"challenge"`
+
+	// Description Host name of the computer, which the person sees before they confirm.
+	//
+	// Example: build-server
+	Description *string `json:"description,omitempty"`
+}
+
+// DeviceSignInResult defines model for DeviceSignInResult.
+type DeviceSignInResult struct {
+	// Pending Whether the person has not confirmed yet.
+	Pending bool `json:"pending"`
+
+	// Session Null while `pending` is true.
+	Session *Session `json:"session"`
+
+	// Token The token of the session, which is shown only once. Empty while `pending` is true.
+	//
+	// Example: fls_7Qd0XhVb2mTa_…
+	Token string `json:"token"`
+}
+
 // Digest defines model for Digest.
 type Digest struct {
 	// Digest Digest of the state at `revision`, in hexadecimal.
@@ -3995,6 +4054,12 @@ type ChangeRouteJSONRequestBody = RouteChange
 
 // CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
 type CreateSessionJSONRequestBody = SessionExchange
+
+// StartDeviceSignInJSONRequestBody defines body for StartDeviceSignIn for application/json ContentType.
+type StartDeviceSignInJSONRequestBody = DeviceSignInRequest
+
+// PollDeviceSignInJSONRequestBody defines body for PollDeviceSignIn for application/json ContentType.
+type PollDeviceSignInJSONRequestBody = DeviceSignInPoll
 
 // ApproveSSHJSONRequestBody defines body for ApproveSSH for application/json ContentType.
 type ApproveSSHJSONRequestBody = SSHApprovalRequest

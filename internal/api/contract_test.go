@@ -275,6 +275,13 @@ func examples(doc document) map[string]func(f fixture) *answer {
 		"POST /api/v1/session": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/session", f.code(1), noKey)
 		},
+		"POST /api/v1/session/device": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/session/device", object{"challenge": challenge(), "description": "build"}, noKey)
+		},
+		"POST /api/v1/session/device/token": func(f fixture) *answer {
+			d := f.call("POST", "/api/v1/session/device", object{"challenge": challenge()}, noKey).ok()
+			return f.call("POST", "/api/v1/session/device/token", object{"deviceCode": d["deviceCode"], "verifier": verifier}, noKey)
+		},
 		"GET /api/v1/session": func(f fixture) *answer {
 			f.signedIn(1)
 			return f.call("GET", "/api/v1/session", nil)
@@ -335,7 +342,7 @@ func filled(path string) string {
 	return regexp.MustCompile(`\{\w+\}`).ReplaceAllString(strings.ReplaceAll(path, "{newName}", "bob"), "1")
 }
 
-func TestExactlyFiveOperationsNeedNoKey(t *testing.T) {
+func TestExactlySevenOperationsNeedNoKey(t *testing.T) {
 	s := sqlite(t).listen()
 	var open []string
 	for path := range readDocument(t).root["paths"].(object) {
@@ -352,7 +359,7 @@ func TestExactlyFiveOperationsNeedNoKey(t *testing.T) {
 		}
 	}
 	slices.Sort(open)
-	want := []string{"GET /api/v1/docs", "GET /api/v1/openapi.yaml", "GET /api/v1/signin", "POST /api/v1/machine", "POST /api/v1/session"}
+	want := []string{"GET /api/v1/docs", "GET /api/v1/openapi.yaml", "GET /api/v1/signin", "POST /api/v1/machine", "POST /api/v1/session", "POST /api/v1/session/device", "POST /api/v1/session/device/token"}
 	if diff := cmp.Diff(want, open); diff != "" {
 		t.Errorf("answered without a key (-want +got):\n%s", diff)
 	}

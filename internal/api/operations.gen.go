@@ -32,6 +32,8 @@ func (s *handlers) operations() map[string]operation {
 		"DELETE /api/v1/apikey/{prefix}":                                {role: "admin", scope: "apikeys", replay: s.replayEmpty},
 		"GET /api/v1/session":                                           {role: "admin", scope: "users"},
 		"POST /api/v1/session":                                          {anyone: true},
+		"POST /api/v1/session/device":                                   {anyone: true},
+		"POST /api/v1/session/device/token":                             {anyone: true},
 		"GET /api/v1/signin":                                            {anyone: true},
 		"DELETE /api/v1/session/{id}":                                   {role: "admin", scope: "users", replay: s.replayEmpty},
 		"GET /api/v1/my/session":                                        {anyone: true},
@@ -114,6 +116,8 @@ func (s *handlers) operations() map[string]operation {
 func isPublic(method, path string) bool {
 	switch method + " " + path {
 	case "POST /api/v1/session",
+		"POST /api/v1/session/device",
+		"POST /api/v1/session/device/token",
 		"GET /api/v1/signin",
 		"POST /api/v1/machine",
 		"GET /api/v1/openapi.yaml",

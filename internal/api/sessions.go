@@ -4,9 +4,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -106,6 +108,55 @@ func (s *sessions) ShowSignIn(w http.ResponseWriter, _ *http.Request) {
 	snap, out := s.ledger.World().Snapshot, s.signIn
 	if snap.Passkeys.Len() > 0 {
 		out.Providers = append(slices.Clip(out.Providers), openapi.SignInProvider{ID: "passkey", Name: "a passkey"})
+	}
+	reply(w, snap, out)
+}
+
+// pollSeconds is how long a program waits between two requests for a session.
+const pollSeconds = 3
+
+// StartDeviceSignIn implements POST /api/v1/session/device.
+func (s *sessions) StartDeviceSignIn(w http.ResponseWriter, r *http.Request) {
+	var in openapi.DeviceSignInRequest
+	err := decode(w, r, &in)
+	var token string
+	switch {
+	case err != nil:
+	case len(s.signIn.Providers) == 0:
+		err = &control.Refusal{Reason: control.Conflict, Text: "nobody can sign in to this server: it has no identity provider"}
+	default:
+		token, err = s.control.StartDevice(in.Challenge, or(in.Description))
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	reply(w, s.ledger.World().Snapshot, openapi.DeviceSignIn{
+		DeviceCode: token, UserCode: identity.Code(token), URL: s.deviceURL(token), ExpiresIn: int(control.DeviceSignInLifetime.Seconds()), Interval: pollSeconds,
+	})
+}
+
+// deviceURL returns where a person signs in on another device.
+func (s *sessions) deviceURL(token string) string {
+	return strings.TrimSuffix(s.signIn.URL, "session") + "device/" + token
+}
+
+// PollDeviceSignIn implements POST /api/v1/session/device/token.
+func (s *sessions) PollDeviceSignIn(w http.ResponseWriter, r *http.Request) {
+	var in openapi.DeviceSignInPoll
+	err := decode(w, r, &in)
+	var v *mesh.Session
+	var token string
+	if err == nil {
+		v, token, err = s.control.PollDevice(r.Context(), actor(r), in.DeviceCode, in.Verifier)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	snap, out := s.ledger.World().Snapshot, openapi.DeviceSignInResult{Pending: v == nil, Token: token}
+	if v != nil {
+		out.Session = new(sessionShape(snap, v, v.ID))
 	}
 	reply(w, snap, out)
 }

@@ -39,6 +39,11 @@ const (
 	returnURL = "https://mesh.example.com/admin/signin/callback"
 )
 
+func challenge() string {
+	sum := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
 // code returns a request with a one-time code of the n-th person.
 func (s *service) code(n int) object {
 	s.t.Helper()
@@ -47,8 +52,7 @@ func (s *service) code(n int) object {
 		s.t.Fatal(err)
 	}
 	u, _ := s.ledger.World().Users.Get(user)
-	sum := sha256.Sum256([]byte(verifier))
-	code, err := s.control.Sessions.Code(u, control.SessionRequest{Client: mesh.SessionConsole, Challenge: base64.RawURLEncoding.EncodeToString(sum[:]), ReturnURL: returnURL})
+	code, err := s.control.Sessions.Code(u, control.SessionRequest{Client: mesh.SessionConsole, Challenge: challenge(), ReturnURL: returnURL})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -112,6 +116,60 @@ func TestCodeWithAWrongVerifierIsRefused(t *testing.T) {
 	if n := s.ledger.World().Sessions.Len(); n != 0 {
 		t.Errorf("%d sessions", n)
 	}
+}
+
+// The person confirms on one replica, and the command line asks another.
+func TestDeviceGetsItsSessionOnceConfirmed(t *testing.T) {
+	database := postgres(t).Database(t)
+	a, b := start(t, openPostgres(t, database)), start(t, openPostgres(t, database))
+	rev := a.ledger.World().Rev
+	d := a.call("POST", "/api/v1/session/device", object{"challenge": challenge(), "description": "build\u202eserver"}, noKey).ok()
+	token := d["deviceCode"].(string)
+	if d["userCode"] != identity.Code(token) || d["url"] != "https://mesh.example.com/oidc/device/"+token {
+		t.Errorf("%v", d)
+	}
+	poll := func(s *service, verifier string) *answer {
+		return s.call("POST", "/api/v1/session/device/token", object{"deviceCode": token, "verifier": verifier}, noKey)
+	}
+	if out := poll(b, verifier).ok(); out["pending"] != true || out["token"] != "" || out["session"] != nil {
+		t.Errorf("before: %v", out)
+	}
+	if now := a.ledger.World().Rev; now != rev {
+		t.Errorf("a stranger made the server write: %d revisions", now-rev)
+	}
+	user, err := ensurePerson(a, "https://id.example.com/person1", "person1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, _ := a.ledger.World().Users.Get(user)
+	if err := a.control.Sessions.ApproveDevice(t.Context(), mesh.Actor{}, token, u); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.control.Sessions.ApproveDevice(t.Context(), mesh.Actor{}, token, u); err == nil {
+		t.Error("confirmed twice")
+	}
+	if err := b.ledger.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	poll(b, strings.Repeat("x", 43)).fails(400, "Bad Request", badCode, "code")
+	out := poll(b, verifier).ok()
+	got, _ := out["session"].(object)
+	if out["pending"] != false || got["description"] != "build-server" || got["client"] != "cli" || got["user"].(object)["name"] != "person1" {
+		t.Fatalf("after: %v", out)
+	}
+	b.call("GET", "/api/v1/my/session", nil, "Authorization: Bearer "+out["token"].(string)).ok()
+	for _, s := range []*service{a, b} {
+		poll(s, verifier).fails(400, "Bad Request", badCode, "code")
+	}
+}
+
+func TestDeviceSignInExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sqlite(t)
+		d := s.direct(s.handler, "POST", "/api/v1/session/device", object{"challenge": challenge()}, noKey).ok()
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // the bubble's clock
+		s.direct(s.handler, "POST", "/api/v1/session/device/token", object{"deviceCode": d["deviceCode"], "verifier": verifier}, noKey).fails(400, "Bad Request", badCode, "code")
+	})
 }
 
 func TestACodeExpires(t *testing.T) {

@@ -63,6 +63,9 @@ type sessionCode struct {
 
 // Code returns a one-time code with which the program gets a session of this user.
 func (s *Sessions) Code(u *mesh.User, r SessionRequest) (string, error) {
+	if err := mayHaveSessions(u); err != nil {
+		return "", err
+	}
 	code, ok := s.sealer.SealCookie(codePurpose, sessionCode{SessionRequest: r, ID: rand.Text(), User: u.ID, At: s.ledger.Now()})
 	if !ok {
 		return "", refuse(Invalid, "", "the address of the program is too long")

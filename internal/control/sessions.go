@@ -58,8 +58,12 @@ func (s *Sessions) Create(ctx context.Context, a mesh.Actor, in NewSession) (*me
 }
 
 func decideSession(w *policy.World, now mesh.Time, in NewSession, issued identity.Issued, lifetime time.Duration) (*mesh.Session, []mesh.Event, error) {
-	if _, ok := w.Users.Get(in.User); !ok {
+	u, ok := w.Users.Get(in.User)
+	if !ok {
 		return nil, nil, refuse(NotFound, "user", "unknown user; sign in again")
+	}
+	if err := mayHaveSessions(u); err != nil {
+		return nil, nil, err
 	}
 	var evs []mesh.Event
 	var own []*mesh.Session // oldest first
@@ -76,6 +80,14 @@ func decideSession(w *policy.World, now mesh.Time, in NewSession, issued identit
 		Expiry: now.Add(lifetime), CreatedAt: now,
 	}
 	return session, append(evs, mesh.SessionPut{Session: session}), nil
+}
+
+// mayHaveSessions refuses people who cannot sign in at the moment.
+func mayHaveSessions(u *mesh.User) error {
+	if u.NeedsApproval {
+		return refuse(Conflict, "user", "an administrator has to approve user %s first (fairlead users approve %s)", u.Name, u.Name)
+	}
+	return checkNotSuspended(u)
 }
 
 // Revoke ends a session. If of is set, it must be a session of that user.

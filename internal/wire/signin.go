@@ -88,6 +88,7 @@ func (s *signIn) routes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + signInPath + "start/{provider}/{token}": http.HandlerFunc(s.start),
 		"GET " + sessionPath:                             http.HandlerFunc(s.startSession),
+		"GET " + devicePath + "{token}":                  http.HandlerFunc(s.startDevice),
 		"GET " + callbackPath:                            http.HandlerFunc(s.callback),
 		"GET " + signInPath + "confirm/{id}":             http.HandlerFunc(s.confirmPage),
 		"POST " + signInPath + "confirm/{id}":            http.HandlerFunc(s.confirm),

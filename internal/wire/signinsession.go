@@ -13,12 +13,14 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/oidc"
 )
 
 const (
 	sessionPath = signInPath + "session"
+	devicePath  = signInPath + "device/"
 	// consoleCallback follows the URL of a console, loopbackCallback the address of a command line.
 	consoleCallback  = "signin/callback"
 	loopbackCallback = "/callback"
@@ -32,7 +34,9 @@ func SessionURL(serverURL string) string { return strings.TrimSuffix(serverURL, 
 // sessionRequest is a sign-in to the console or the command line.
 type sessionRequest struct {
 	control.SessionRequest
-	State string `json:"s"` // of the program
+	State string `json:"s,omitempty"` // of the program
+	// Device is the token of a command line on another computer, which gets no code but asks for the session.
+	Device string `json:"v,omitempty"`
 }
 
 // returns returns the address at which the browser brings the program its code.
@@ -78,6 +82,31 @@ func (s *signIn) startSession(w http.ResponseWriter, r *http.Request) {
 	s.depart(w, r, p, signInFlow{Flow: newFlow(), Issuer: p.Issuer(), Session: request, At: s.config.Ledger.Now()})
 }
 
+// startDevice sends the browser to a provider, to sign in to a command line on another computer.
+func (s *signIn) startDevice(w http.ResponseWriter, r *http.Request) {
+	token, q := r.PathValue("token"), r.URL.Query()
+	d, ok := s.config.Sessions.OpenDevice(token)
+	if !ok {
+		s.fail(w, http.StatusBadRequest, failure{state: "request", text: "the link is invalid or has expired. Run fairlead login --device again"})
+		return
+	}
+	if len(s.providers) > 1 && !q.Has("provider") {
+		s.chooseProvider(w, r)
+		return
+	}
+	i := 0
+	if q.Has("provider") {
+		n, err := strconv.Atoi(q.Get("provider"))
+		if i = n; err != nil || i < 0 || i >= len(s.providers) {
+			s.fail(w, http.StatusBadRequest, failure{state: "request", text: "there is no such identity provider"})
+			return
+		}
+	}
+	p := s.providers[i]
+	request := &sessionRequest{SessionRequest: control.SessionRequest{Client: mesh.SessionCLI, Description: d.Description}, Device: token}
+	s.depart(w, r, p, signInFlow{Flow: newFlow(), Issuer: p.Issuer(), Session: request, At: s.config.Ledger.Now()})
+}
+
 // newFlow returns the secrets of a new sign-in.
 func newFlow() oidc.Flow {
 	return oidc.Flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
@@ -89,7 +118,7 @@ func (s *signIn) chooseProvider(w http.ResponseWriter, r *http.Request) {
 	v := page{State: "choose"}
 	for i, p := range s.providers {
 		q.Set("provider", strconv.Itoa(i))
-		v.Choices = append(v.Choices, choice{p.Name(), sessionPath + "?" + q.Encode(), p.Check(r.Context()) != nil})
+		v.Choices = append(v.Choices, choice{p.Name(), r.URL.Path + "?" + q.Encode(), p.Check(r.Context()) != nil})
 	}
 	if s.passkeys.offered() {
 		q.Set("provider", PasskeyProvider)
@@ -133,6 +162,13 @@ func isLoopback(address string) bool {
 func (s *signIn) finishSession(w http.ResponseWriter, r *http.Request, c signInConfirm) {
 	a := mesh.Actor{Addr: s.addr(r), RequestID: rand.Text()[:12]}
 	user, err := s.config.Logins.SaveUser(r.Context(), a, c.Person)
+	if err == nil && c.Session.Device != "" {
+		if err = s.config.Sessions.ApproveDevice(r.Context(), a, c.Session.Device, user); err == nil {
+			s.clearCookie(w, c.ID)
+			s.pages.write(w, http.StatusOK, "signin", page{State: "approved"})
+			return
+		}
+	}
 	var code string
 	if err == nil {
 		code, err = s.config.Sessions.Code(user, c.Session.SessionRequest)
@@ -153,13 +189,16 @@ func (s *signIn) confirmSessionPage(w http.ResponseWriter, r *http.Request, c si
 		s.refused(w, r, c, err)
 		return
 	}
-	target, err := url.Parse(c.Session.ReturnURL)
-	if err != nil {
-		s.fail(w, http.StatusBadRequest, failure{state: "lost"})
-		return
+	v := page{State: "session", CSRF: c.CSRF, Action: signInPath + "confirm/" + c.ID, User: user.Name, Account: c.Person.Label(), Host: c.Session.Description}
+	if c.Session.Device != "" {
+		v.Code = identity.Code(c.Session.Device)
+	} else {
+		target, err := url.Parse(c.Session.ReturnURL)
+		if err != nil {
+			s.fail(w, http.StatusBadRequest, failure{state: "lost"})
+			return
+		}
+		v.FormTarget, v.Return = target.Scheme+"://"+target.Host, target.Host
 	}
-	s.pages.write(w, http.StatusOK, "signin", page{
-		State: "session", CSRF: c.CSRF, Action: signInPath + "confirm/" + c.ID, FormTarget: target.Scheme + "://" + target.Host,
-		User: user.Name, Account: c.Person.Label(), Host: c.Session.Description, Return: target.Host,
-	})
+	s.pages.write(w, http.StatusOK, "signin", v)
 }

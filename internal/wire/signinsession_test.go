@@ -262,3 +262,36 @@ func TestConsoleSignInSaysWhyItFailed(t *testing.T) {
 	}
 	s.browser().follow(newProgram("x", consoleBack).start(), "").shows(t, 409, "You were not signed in", "Another user already has the name ann")
 }
+
+func TestPersonConfirmsTheCommandLineOfAnotherComputer(t *testing.T) {
+	i := oidctest.Start(t, oidctest.Behaviour{PKCE: true, Claims: ann()})
+	s := openWith(t, i)
+	p := newProgram("cli", "")
+	sum := sha256.Sum256([]byte(p.verifier))
+	token, err := s.Sessions.StartDevice(base64.RawURLEncoding.EncodeToString(sum[:]), "build server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.browser()
+	rev := s.ledger.World().Rev
+	confirm := b.follow("/oidc/device/"+token, "")
+	confirm.shows(t, 200, "Sign in to the command line?", "ann@example.com", "<dd>build server</dd>", identity.Code(token), "it shows the same code")
+	if policy := confirm.header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "form-action 'self'") {
+		t.Errorf("policy %s", policy)
+	}
+	b.press(confirm, "Origin", "https://evil.example").shows(t, 403, "did not come from this server")
+	s.stays(t, rev)
+	if v, _, err := s.Sessions.PollDevice(t.Context(), mesh.Actor{}, token, p.verifier); v != nil || err != nil {
+		t.Errorf("a session before the confirmation: %v, %v", v, err)
+	}
+	b.press(confirm, "Origin", publicURL).shows(t, 200, "You are signed in", "continues by itself")
+	v, text, err := s.Sessions.PollDevice(t.Context(), mesh.Actor{}, token, p.verifier)
+	if err != nil || v == nil || v.Client != mesh.SessionCLI || text == "" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	// Somebody else with the link cannot confirm again.
+	i.Behave(func(b *oidctest.Behaviour) { b.Claims = bob() })
+	other := s.browser()
+	other.press(other.follow("/oidc/device/"+token, "")).shows(t, 409, "You were not signed in", "already confirmed")
+	other.get("/oidc/device/x").shows(t, 400, "This sign-in cannot start", "fairlead login --device")
+}

@@ -401,3 +401,11 @@ func (canned) CreateSession(w http.ResponseWriter, _ *http.Request) {
 func (canned) ShowSignIn(w http.ResponseWriter, _ *http.Request) {
 	reply(w, openapi.SignIn{URL: "https://mesh.example.com/oidc/session", Providers: []openapi.SignInProvider{{ID: "0", Name: "id.example.com"}}})
 }
+
+func (canned) StartDeviceSignIn(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.DeviceSignIn{DeviceCode: "the-device", UserCode: "7K3M-9QXD", URL: "https://mesh.example.com/oidc/device/the-device", ExpiresIn: 600, Interval: 1})
+}
+
+func (canned) PollDeviceSignIn(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.DeviceSignInResult{Token: "fls_7Qd0XhVb2mTa_the-secret", Session: new(cannedSession())})
+}

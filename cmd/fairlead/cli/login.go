@@ -34,19 +34,24 @@ const (
 )
 
 func (t *tool) login() *cobra.Command {
-	var noBrowser bool
+	var noBrowser, device bool
 	cmd := &cobra.Command{
 		Use:   "login",
 		Short: "Sign in to a server with your identity provider",
 		Long: `Sign in to a server with its identity provider, instead of using an API key.
 
-The command opens a browser on this computer. After you have signed in and
-confirmed, it stores a session in ~/.config/fairlead/sessions.json, which only
-you can read. Later commands use the session with --server, and without it on
-machines that run no server of their own. The session has your role on the
-server, and expires after the time that the server sets (oidc.session_expiry).`,
+The command opens a browser on this computer. On a computer without one, use
+--device: it prints a URL and a code. Open the URL on any device, sign in, check
+that the page shows the same code, and confirm.
+
+After you have confirmed, the command stores a session in
+~/.config/fairlead/sessions.json, which only you can read. Later commands use
+the session with --server, and without it on machines that run no server of
+their own. The session has your role on the server, and expires after the time
+that the server sets (oidc.session_expiry).`,
 		Example: `  fairlead login --server https://mesh.example.com
   fairlead login --server https://mesh.example.com --no-browser
+  fairlead login --server https://mesh.example.com --device
   fairlead whoami
   fairlead logout`,
 		Args: takes(),
@@ -57,9 +62,13 @@ server, and expires after the time that the server sets (oidc.session_expiry).`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), loginLimit)
 			defer cancel()
+			if device {
+				return t.signInElsewhere(ctx, server)
+			}
 			return t.signIn(ctx, server, noBrowser)
 		},
 	}
+	cmd.Flags().BoolVar(&device, "device", false, "sign in with a browser on another device")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "print the URL without opening a browser")
 	return cmd
 }
@@ -100,6 +109,58 @@ func (t *tool) signIn(ctx context.Context, server string, noBrowser bool) error 
 		return err
 	}
 	return t.keepSession(server, result)
+}
+
+// signInElsewhere signs in with a browser on another device and stores the session.
+func (t *tool) signInElsewhere(ctx context.Context, server string) error {
+	client, err := t.anonymous(server)
+	if err != nil {
+		return err
+	}
+	verifier, host := rand.Text()+rand.Text(), hostname()
+	started, err := decode[apiclient.DeviceSignIn](answer(client.StartDeviceSignIn(ctx, apiclient.DeviceSignInRequest{Challenge: challengeOf(verifier), Description: &host})))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.Stderr, "To sign in, open this URL on any device:\n\n%s\n\nConfirm only if the page shows this code: %s\n", started.URL, started.UserCode)
+	pause := time.NewTicker(max(1, time.Duration(started.Interval)) * time.Second)
+	defer pause.Stop()
+	for {
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return errLoginLate()
+		}
+		out, err := decode[apiclient.DeviceSignInResult](answer(client.PollDeviceSignIn(ctx, apiclient.DeviceSignInPoll{DeviceCode: started.DeviceCode, Verifier: verifier})))
+		temporary := brokenError{}
+		switch {
+		case ctx.Err() != nil:
+			return errLoginLate()
+		case errors.As(err, &temporary): // another replica may respond
+		case err != nil:
+			return err
+		case !out.Pending && out.Session != nil:
+			return t.keepSession(server, apiclient.SessionResult{Token: out.Token, Session: *out.Session})
+		}
+	}
+}
+
+func errLoginLate() error {
+	return errors.New("nobody signed in within 10 minutes; run fairlead login again")
+}
+
+func challengeOf(verifier string) string {
+	sum := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// hostname tells the sessions of a person apart. It may be empty.
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // anonymous returns a client that sends no key.
@@ -164,7 +225,7 @@ func (t *tool) awaitBrowser(ctx context.Context, start, verifier string, noBrows
 	case code := <-codes:
 		return landing{code, back}, nil
 	case <-ctx.Done():
-		return landing{}, errors.New("nobody signed in within 10 minutes; run fairlead login again")
+		return landing{}, errLoginLate()
 	}
 }
 
@@ -173,11 +234,9 @@ func loginLink(start, back, state, verifier string) (string, error) {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return "", errors.New("the server did not say where to sign in; check server_url in its configuration")
 	}
-	sum := sha256.Sum256([]byte(verifier))
-	host, _ := os.Hostname()
 	u.RawQuery = url.Values{
-		"return_url": {back}, "state": {state}, "code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
-		"description": {host},
+		"return_url": {back}, "state": {state}, "code_challenge": {challengeOf(verifier)}, "code_challenge_method": {"S256"},
+		"description": {hostname()},
 	}.Encode()
 	return u.String(), nil
 }

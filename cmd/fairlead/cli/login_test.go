@@ -171,3 +171,24 @@ func TestNobodySignsInForTooLong(t *testing.T) {
 		t.Errorf("%d: %s", status, &out)
 	}
 }
+
+func TestLoginOnAnotherDevice(t *testing.T) {
+	s, log, person := startSignIn(t)
+	r := fairlead(t, "/nowhere", []string{"login", "--device", "--server", s.url}, person)
+	if r.status != 0 || !strings.Contains(r.stdout.String(), "as alice") || !strings.Contains(r.stderr.String(), "https://mesh.example.com/oidc/device/the-device") || !strings.Contains(r.stderr.String(), "shows this code: 7K3M-9QXD") {
+		t.Fatalf("status %d: %s\n%s", r.status, &r.stdout, &r.stderr)
+	}
+	var started openapi.DeviceSignInRequest
+	var polled openapi.DeviceSignInPoll
+	requests := log.requests()
+	if len(requests) != 2 || json.Unmarshal([]byte(requests[0].Body), &started) != nil || json.Unmarshal([]byte(requests[1].Body), &polled) != nil {
+		t.Fatalf("%v", requests)
+	}
+	if polled.DeviceCode != "the-device" || started.Challenge != challengeOf(polled.Verifier) || requests[1].Authorization != "" {
+		t.Errorf("%v", requests)
+	}
+	fairlead(t, "/nowhere", []string{"whoami"}, person)
+	if last := log.requests()[2]; last.Authorization != "Bearer fls_7Qd0XhVb2mTa_the-secret" {
+		t.Errorf("%v", last)
+	}
+}

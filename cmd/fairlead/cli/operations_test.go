@@ -49,15 +49,16 @@ func commandOf() map[string]string {
 // withoutCommand returns the operations that need no command, and why.
 func withoutCommand() map[string]string {
 	return map[string]string{
-		"checkPolicy":     "policy check finds the same without a server",
-		"listNodeRoutes":  "routes list --node asks listRoutes, which knows more",
-		"backfillNodeIPs": "does nothing; for tools of Headscale's API",
-		"registerNode":    "an older form of approveLogin",
-		"registerLogin":   "an older form of approveLogin",
-		"databaseHealth":  "a part of health, for tools that read this form",
-		"docsPage":        "a page for browsers",
-		"createSession":   "fairlead login needs a browser; TestLoginStoresASession",
-		"showSignIn":      "fairlead login needs a browser; TestLoginStoresASession",
+		"checkPolicy":       "policy check finds the same without a server",
+		"listNodeRoutes":    "routes list --node asks listRoutes, which knows more",
+		"backfillNodeIPs":   "does nothing; for tools of Headscale's API",
+		"registerNode":      "an older form of approveLogin",
+		"registerLogin":     "an older form of approveLogin",
+		"databaseHealth":    "a part of health, for tools that read this form",
+		"docsPage":          "a page for browsers",
+		"createSession":     "fairlead login needs a browser; TestLoginStoresASession",
+		"startDeviceSignIn": "login --device needs --server; TestLoginOnAnotherDevice", "pollDeviceSignIn": "login --device needs --server; TestLoginOnAnotherDevice",
+		"showSignIn": "fairlead login needs a browser; TestLoginStoresASession",
 	}
 }
 

@@ -34,6 +34,10 @@ type (
 	DNSChange                        = apiclient.DNSChange
 	DNSRecord                        = apiclient.DNSRecord
 	DatabaseHealth                   = apiclient.DatabaseHealth
+	DeviceSignIn                     = apiclient.DeviceSignIn
+	DeviceSignInPoll                 = apiclient.DeviceSignInPoll
+	DeviceSignInRequest              = apiclient.DeviceSignInRequest
+	DeviceSignInResult               = apiclient.DeviceSignInResult
 	Digest                           = apiclient.Digest
 	Empty                            = apiclient.Empty
 	FailedEvent                      = apiclient.FailedEvent
@@ -276,6 +280,8 @@ type (
 	ExpirePreAuthKeyJSONRequestBody  = apiclient.ExpirePreAuthKeyJSONRequestBody
 	ChangeRouteJSONRequestBody       = apiclient.ChangeRouteJSONRequestBody
 	CreateSessionJSONRequestBody     = apiclient.CreateSessionJSONRequestBody
+	StartDeviceSignInJSONRequestBody = apiclient.StartDeviceSignInJSONRequestBody
+	PollDeviceSignInJSONRequestBody  = apiclient.PollDeviceSignInJSONRequestBody
 	ApproveSSHJSONRequestBody        = apiclient.ApproveSSHJSONRequestBody
 	RejectSSHJSONRequestBody         = apiclient.RejectSSHJSONRequestBody
 	CreateUserJSONRequestBody        = apiclient.CreateUserJSONRequestBody

@@ -228,6 +228,12 @@ type ServerInterface interface {
 	// CreateSession Exchange a one-time code for a session (no API key)
 	// (POST /api/v1/session)
 	CreateSession(w http.ResponseWriter, r *http.Request)
+	// StartDeviceSignIn Let a person sign in on another device (no API key)
+	// (POST /api/v1/session/device)
+	StartDeviceSignIn(w http.ResponseWriter, r *http.Request)
+	// PollDeviceSignIn Get the session of a sign-in on another device (no API key)
+	// (POST /api/v1/session/device/token)
+	PollDeviceSignIn(w http.ResponseWriter, r *http.Request)
 	// RevokeSession Revoke a session
 	// (DELETE /api/v1/session/{id})
 	RevokeSession(w http.ResponseWriter, r *http.Request, id string)
@@ -3126,6 +3132,34 @@ func (siw *ServerInterfaceWrapper) CreateSession(w http.ResponseWriter, r *http.
 	handler.ServeHTTP(w, r)
 }
 
+// StartDeviceSignIn operation middleware
+func (siw *ServerInterfaceWrapper) StartDeviceSignIn(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.StartDeviceSignIn(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PollDeviceSignIn operation middleware
+func (siw *ServerInterfaceWrapper) PollDeviceSignIn(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PollDeviceSignIn(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // RevokeSession operation middleware
 func (siw *ServerInterfaceWrapper) RevokeSession(w http.ResponseWriter, r *http.Request) {
 
@@ -4304,6 +4338,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/session", wrapper.ListSessions)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/session", wrapper.CreateSession)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/session/{id}", wrapper.RevokeSession)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/session/device", wrapper.StartDeviceSignIn)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/session/device/token", wrapper.PollDeviceSignIn)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/signin", wrapper.ShowSignIn)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/ssh/approve", wrapper.ApproveSSH)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/ssh/pending", wrapper.ListPendingSSH)

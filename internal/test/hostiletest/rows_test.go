@@ -32,6 +32,7 @@ func publicRows() []row {
 		{pattern: "GET /register/{token}", method: "GET", path: "/register/x"},
 		{pattern: "GET /oidc/start/{provider}/{token}", method: "GET", path: "/oidc/start/0/x"},
 		{pattern: "GET /oidc/session", method: "GET", path: "/oidc/session?return_url=http://127.0.0.1:1/callback&state=x&code_challenge_method=S256&code_challenge=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
+		{pattern: "GET /oidc/device/{token}", method: "GET", path: "/oidc/device/x"},
 		{pattern: "GET /oidc/callback", method: "GET", path: "/oidc/callback?state=x&code=x", header: signIn},
 		{pattern: "GET /oidc/confirm/{id}", method: "GET", path: "/oidc/confirm/x", header: signIn},
 		{pattern: "POST /oidc/confirm/{id}", method: "POST", path: "/oidc/confirm/x", header: signIn + formBody, body: "csrf="},
@@ -51,6 +52,8 @@ func publicRows() []row {
 		{pattern: "GET /api/v1/docs", method: "GET", path: "/api/v1/docs"},
 		{pattern: "POST /api/v1/machine", method: "POST", path: "/api/v1/machine", header: jsonBody, body: `{"preAuthKey":"`},
 		{pattern: "POST /api/v1/session", method: "POST", path: "/api/v1/session", header: jsonBody, body: `{"code":"`},
+		{pattern: "POST /api/v1/session/device", method: "POST", path: "/api/v1/session/device", header: jsonBody, body: `{"challenge":"`},
+		{pattern: "POST /api/v1/session/device/token", method: "POST", path: "/api/v1/session/device/token", header: jsonBody, body: `{"deviceCode":"`},
 		{pattern: "GET /api/v1/signin", method: "GET", path: "/api/v1/signin"},
 		{pattern: protected, method: "POST", path: "/api/v1/user", header: jsonBody, body: `{"name":"`},
 	}
