@@ -157,7 +157,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
 		}
 		s.loginPage(w, r, v, http.StatusOK, r.URL.RequestURI(), why.text())
 	case found.caller != nil && !mayUse(found.caller):
-		s.noAccess(w, r, held)
+		s.accountPage(w, r, v, held, http.StatusForbidden, "")
 	default:
 		s.renew(w, v, held, now) // loading a page is activity of a person
 		s.shell(w, r, held, known)
@@ -167,12 +167,6 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
 // mayUse reports whether the pages can show anything to a caller. Everything they show needs one of these roles.
 func mayUse(caller *apiclient.Caller) bool {
 	return slices.Contains([]apiclient.Role{apiclient.RoleRead, apiclient.RoleOperator, apiclient.RoleAdmin}, caller.Role)
-}
-
-// noAccess tells a person that their role does not include the console.
-func (s *Server) noAccess(w http.ResponseWriter, r *http.Request, held session) {
-	w.Header().Set("Referrer-Policy", "same-origin") // needed because the page has a form
-	s.plainPage(w, r, http.StatusForbidden, "noaccess", plainPage{Token: s.seals.csrfToken(held.ID), Person: held.Prefix})
 }
 
 // shell sends the page that loads the bundle.
@@ -202,6 +196,8 @@ type plainPage struct {
 	Token, Message, OwnKey       string
 	Unencrypted, Unreachable     bool
 	Person                       string
+	Restricted                   bool // the role of the person gives no access to the other pages
+	Sessions                     []accountSession
 	Providers                    []signInLink
 }
 

@@ -127,6 +127,7 @@ func (s *Server) Routes() map[string]http.HandlerFunc {
 		adminPath + "logout":        s.logout,
 		signInPath:                  s.startSignIn,
 		callbackPath:                s.finishSignIn,
+		accountPath:                 s.account,
 		adminPath + "api/session":   s.session,
 		adminPath + "api/v1/events": s.events,
 	}

@@ -28,6 +28,8 @@ const (
 	hostPrefix   = "__Host-"
 	signInTime   = 15 * time.Minute // how long a person may take; the server allows ten minutes at the provider
 	maxCode      = 4096
+	// currentSession stands for the session of a request in the server's API.
+	currentSession = "current"
 
 	textNoFlow   = "This sign-in was not started in this browser, took too long, or has already been used. Sign in again."
 	textBadCode  = "The server did not accept this sign-in: it has expired or was already used. Sign in again."
@@ -179,7 +181,7 @@ func (s *Server) endAtServer(ctx context.Context, held session, v visitor, reque
 	if !held.Person {
 		return
 	}
-	if err := s.upstream.revoke(ctx, held.Key, forwarded(v, requestID)); err != nil {
+	if err := s.upstream.revoke(ctx, held.Key, currentSession, forwarded(v, requestID)); err != nil {
 		s.log.Error("cannot revoke a session at the server; run \"fairlead sessions revoke\" if its cookie may have been stolen", "user", held.Prefix, "err", err)
 	}
 }

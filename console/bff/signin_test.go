@@ -119,6 +119,7 @@ func TestPeopleSignInWithAProvider(t *testing.T) {
 		{"links work only in their own browser and lead nowhere else", officeLinks},
 		{"signing out ends the session at the server", officeSignOut},
 		{"the login page says why a session ended", officeEnded},
+		{"people see and end their own sessions", officeSessions},
 		{"members have no access", officeMember},
 		{"the server is away", officeAway},
 	} {
@@ -269,6 +270,53 @@ func officeEnded(t *testing.T, o *office, b *browser) {
 	if got := held.endedBy().text(); got != textPersonExpired {
 		t.Errorf("a session that expired at the server: %q", got)
 	}
+}
+
+func officeSessions(t *testing.T, o *office, b *browser) {
+	b.signIn()
+	other, bob := newBrowser(t, o.base), newBrowser(t, o.base)
+	other.signIn()
+	o.person("bob", "it")
+	bob.signIn()
+	const form = "Content-Type: application/x-www-form-urlencoded"
+	revokeForm := func(b *browser, id, csrf string, headers ...string) answer {
+		return b.do(http.MethodPost, accountPath, url.Values{"session": {id}, "csrf": {csrf}}.Encode(), append(headers, form)...)
+	}
+	ids := func(b *browser) (found []string) {
+		page := b.must(http.StatusOK, http.MethodGet, accountPath, "").text
+		wantText(t, page, "this session", "Go to the console")
+		for _, id := range regexp.MustCompile(`name="session" value="(\d+)"`).FindAllStringSubmatch(page, -1) {
+			found = append(found, id[1])
+		}
+		return found
+	}
+	own, theirs := ids(b), ids(other)
+	if len(own) == 0 || len(own) != len(theirs) || len(ids(bob)) != 0 {
+		t.Fatalf("sessions %v, %v, %v", own, theirs, ids(bob))
+	}
+	last := own[len(own)-1] // the newest, of the other browser
+	for name, a := range map[string]answer{
+		"another site": revokeForm(b, last, b.csrf, "Sec-Fetch-Site: cross-site"),
+		"no token":     revokeForm(b, last, ""),
+		"bob's token":  revokeForm(b, last, bob.csrf),
+	} {
+		if a.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %s", name, a.Status)
+		}
+	}
+	if a := revokeForm(bob, last, bob.csrf); a.StatusCode != http.StatusNotFound {
+		t.Errorf("bob revokes a session of ann: %s", a.Status)
+	}
+	if a := revokeForm(b, "../1", b.csrf); a.StatusCode != http.StatusBadRequest {
+		t.Errorf("not an ID: %s", a.Status)
+	}
+	other.must(http.StatusOK, http.MethodGet, "/admin/api/v1/whoami", "")
+	if a := revokeForm(b, last, b.csrf); a.StatusCode != http.StatusSeeOther {
+		t.Errorf("revoke: %s", a.Status)
+	}
+	other.must(http.StatusUnauthorized, http.MethodGet, "/admin/api/v1/whoami", "")
+	b.must(http.StatusOK, http.MethodGet, "/admin/api/v1/whoami", "")
+	wantText(t, newBrowser(t, o.base).get(accountPath).text, `name="token"`)
 }
 
 func officeMember(t *testing.T, o *office, b *browser) {

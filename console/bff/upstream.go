@@ -38,6 +38,8 @@ var (
 	errEnded = errors.New("the server rejects the key")
 	// errTooLarge means that a response is larger than the console forwards.
 	errTooLarge = errors.New("the response is too large")
+	// errNoSession means that a session of a person does not exist, or does not exist any more.
+	errNoSession = errors.New("there is no such session")
 )
 
 // keyState is the state of the console's own key.
@@ -210,12 +212,32 @@ func (u *upstream) exchange(ctx context.Context, in apiclient.SessionExchange, e
 	return "", errBadCode
 }
 
-// revoke ends the session of a person at the server.
-func (u *upstream) revoke(ctx context.Context, token string, edit apiclient.RequestEditorFn) error {
+// sessions returns the sessions of the person with this token. Its error is errEnded if the token is refused.
+func (u *upstream) sessions(ctx context.Context, token string, edit apiclient.RequestEditorFn) ([]apiclient.Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, keyCheckTimeout)
+	defer cancel()
+	limit := maxOwnSessions
+	answer, err := u.api.ListMySessionsWithResponse(ctx, &apiclient.ListMySessionsParams{Limit: &limit}, edit, bearer(token))
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.StatusCode() == http.StatusUnauthorized:
+		return nil, errEnded
+	case answer.JSON200 == nil:
+		return nil, fmt.Errorf("unexpected status %s", answer.Status())
+	}
+	return answer.JSON200.Sessions, nil
+}
+
+// revoke ends a session of a person at the server: the one with this id, or currentSession.
+func (u *upstream) revoke(ctx context.Context, token, id string, edit apiclient.RequestEditorFn) error {
 	// The browser may disconnect as soon as it has sent the form.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	defer cancel()
-	answer, err := u.api.RevokeMySessionWithResponse(ctx, "current", edit, bearer(token))
+	answer, err := u.api.RevokeMySessionWithResponse(ctx, id, edit, bearer(token))
+	if err == nil && answer.StatusCode() == http.StatusNotFound {
+		return errNoSession
+	}
 	if err == nil && answer.StatusCode() != http.StatusOK && answer.StatusCode() != http.StatusUnauthorized { // 401: it has already ended
 		err = fmt.Errorf("unexpected status %s", answer.Status())
 	}

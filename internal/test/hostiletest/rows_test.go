@@ -88,6 +88,7 @@ func consoleRows() []row {
 		{pattern: "/admin/logout", method: "POST", path: "/admin/logout", header: form, body: "csrf="},
 		{pattern: "/admin/signin", method: "GET", path: "/admin/signin?provider=0&token="},
 		{pattern: "/admin/signin/callback", method: "GET", path: "/admin/signin/callback?code=x&state=x"},
+		{pattern: "/admin/account", method: "GET", path: "/admin/account"},
 		{pattern: "/admin/api/session", method: "GET", path: "/admin/api/session"},
 		{pattern: "/admin/api/v1/events", method: "GET", path: "/admin/api/v1/events"},
 		{pattern: "calls", method: "POST", path: "/admin/api/v1/user", header: "Content-Type: application/json\r\n", body: `{"name":"`},

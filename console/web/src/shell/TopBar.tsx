@@ -5,6 +5,7 @@ import {
   LogOut,
   Menu as MenuIcon,
   Monitor,
+  MonitorSmartphone,
   Moon,
   Search,
   Sun,
@@ -146,6 +147,11 @@ function KeyMenu() {
             {[text.shell.role[key.role], ...key.scopes, left].filter(Boolean).join(" · ")}
           </div>
         </MenuGroup>
+        {person && (
+          <MenuItem icon={MonitorSmartphone} onSelect={() => location.assign("/admin/account")}>
+            {text.shell.sessions}
+          </MenuItem>
+        )}
         <MenuItem icon={LogOut} onSelect={leave}>
           {text.shell.signOut}
         </MenuItem>

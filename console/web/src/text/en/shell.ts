@@ -73,6 +73,7 @@ export const shell = {
   theme: { system: "Theme: system", light: "Theme: light", dark: "Theme: dark" },
   signedIn: "Signed in with this API key",
   signedInAs: "Signed in as",
+  sessions: "Your sessions",
   key: (name: string) => `API key ${name}`,
   keyExpires: (days: number) => (days < 1 ? "expires today" : expiresIn(days)),
   readOnly: "Read-only",
