@@ -212,7 +212,7 @@ export interface paths {
          * Link a user to an account
          * @description The person with this account at the identity provider can then sign in as the user, with all the user's access.
          *     Make sure that they are the same person. An account belongs to at most one user. If the user had another
-         *     account, the groups from that account are removed.
+         *     account, the groups and sessions of that account are removed.
          *
          *     The API key needs the role `admin` without scopes.
          */
@@ -220,8 +220,8 @@ export interface paths {
         post?: never;
         /**
          * Unlink a user from the account
-         * @description The person can no longer sign in as the user, and the groups from the account are removed. The user's nodes and
-         *     keys stay. If the user has no account, nothing changes.
+         * @description The person can no longer sign in as the user, and the groups and sessions of the account are removed. The user's
+         *     nodes and keys stay. If the user has no account, nothing changes.
          *
          *     The API key needs the role `admin` without scopes. The last person with the role `admin` cannot be unlinked
          *     (409), except through the local socket.

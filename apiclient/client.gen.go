@@ -1261,8 +1261,8 @@ type ClientInterface interface {
 
 	// UnlinkUser Unlink a user from the account
 	//
-	// The person can no longer sign in as the user, and the groups from the account are removed. The user's nodes and
-	// keys stay. If the user has no account, nothing changes.
+	// The person can no longer sign in as the user, and the groups and sessions of the account are removed. The user's
+	// nodes and keys stay. If the user has no account, nothing changes.
 	//
 	// The API key needs the role `admin` without scopes. The last person with the role `admin` cannot be unlinked
 	// (409), except through the local socket.
@@ -1274,7 +1274,7 @@ type ClientInterface interface {
 	//
 	// The person with this account at the identity provider can then sign in as the user, with all the user's access.
 	// Make sure that they are the same person. An account belongs to at most one user. If the user had another
-	// account, the groups from that account are removed.
+	// account, the groups and sessions of that account are removed.
 	//
 	// The API key needs the role `admin` without scopes.
 	//
@@ -1287,7 +1287,7 @@ type ClientInterface interface {
 	//
 	// The person with this account at the identity provider can then sign in as the user, with all the user's access.
 	// Make sure that they are the same person. An account belongs to at most one user. If the user had another
-	// account, the groups from that account are removed.
+	// account, the groups and sessions of that account are removed.
 	//
 	// The API key needs the role `admin` without scopes.
 	//
@@ -3879,8 +3879,8 @@ func (c *Client) ShowUser(ctx context.Context, id UserRef, reqEditors ...Request
 
 // UnlinkUser Unlink a user from the account
 //
-// The person can no longer sign in as the user, and the groups from the account are removed. The user's nodes and
-// keys stay. If the user has no account, nothing changes.
+// The person can no longer sign in as the user, and the groups and sessions of the account are removed. The user's
+// nodes and keys stay. If the user has no account, nothing changes.
 //
 // The API key needs the role `admin` without scopes. The last person with the role `admin` cannot be unlinked
 // (409), except through the local socket.
@@ -3902,7 +3902,7 @@ func (c *Client) UnlinkUser(ctx context.Context, id UserRef, params *UnlinkUserP
 //
 // The person with this account at the identity provider can then sign in as the user, with all the user's access.
 // Make sure that they are the same person. An account belongs to at most one user. If the user had another
-// account, the groups from that account are removed.
+// account, the groups and sessions of that account are removed.
 //
 // The API key needs the role `admin` without scopes.
 //
@@ -3925,7 +3925,7 @@ func (c *Client) LinkUserWithBody(ctx context.Context, id UserRef, params *LinkU
 //
 // The person with this account at the identity provider can then sign in as the user, with all the user's access.
 // Make sure that they are the same person. An account belongs to at most one user. If the user had another
-// account, the groups from that account are removed.
+// account, the groups and sessions of that account are removed.
 //
 // The API key needs the role `admin` without scopes.
 //

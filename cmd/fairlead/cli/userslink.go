@@ -41,8 +41,8 @@ func (t *tool) usersUnlink() *cobra.Command {
 		Use:   "unlink <user>",
 		Short: "Unlink a user from the account at the identity provider",
 		Long: `Unlink a user from the account at the identity provider. The person can no
-longer sign in as the user, and the user loses the groups of the account. The
-user's nodes and keys stay. Identify the user by name or ID.`,
+longer sign in as the user, and the groups and sessions of the account are
+removed. The user's nodes and keys stay. Identify the user by name or ID.`,
 		Example:           `  fairlead users unlink alice`,
 		Args:              takes("user"),
 		ValidArgsFunction: t.completeUsers,
