@@ -91,7 +91,11 @@ func (s *passkeys) createPage(w http.ResponseWriter, r *http.Request, text strin
 		s.pages.write(w, http.StatusNotFound, "passkey", page{State: "gone"})
 		return
 	}
-	options, state, err := s.verifier.BeginCreate(s.account(u))
+	account := s.account(u)
+	if i.Recovery { // the new passkey may replace one on the same device
+		account.Credentials = nil
+	}
+	options, state, err := s.verifier.BeginCreate(account)
 	if err != nil || !s.keep(w, purposeCreate, passkeyState{State: state, For: text}) {
 		s.problem(w, http.StatusInternalServerError, "the server cannot create a passkey", "")
 		return

@@ -174,6 +174,9 @@ func TestRecoveryCodeReplacesAllPasskeysOnce(t *testing.T) {
 	recover("").shows(t, 404, "This code is not valid")
 	page := recover(strings.ToLower(strings.ReplaceAll(second, "-", "")))
 	page.shows(t, 200, "Create a passkey", "replaces all earlier passkeys")
+	if strings.Contains(b.optionsOf(page), `"excludeCredentials":[{`) {
+		t.Error("the browser would refuse to replace a passkey on the same device")
+	}
 	fresh := authenticator()
 	b.creates(fresh, page).shows(t, 200, "Your passkey is ready")
 	recover(second).shows(t, 404, "This code is not valid")
