@@ -312,5 +312,5 @@ func TestDeletedPasskeyCannotConfirmADevice(t *testing.T) {
 	if w := s.ledger.World(); len(w.Passkeys.Of(u.ID)) != 0 || w.Invitations.Len() != 0 {
 		t.Error("passkeys of a deleted user are left")
 	}
-	b.press(form).shows(t, 409, "This device was not added", "your passkey was deleted")
+	b.press(form).shows(t, 409, "This device was not added", "passkey was deleted")
 }
