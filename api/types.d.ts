@@ -2157,6 +2157,9 @@ export interface paths {
          *     exit nodes. A user without nodes who is named in `from` or `to` counts as one untagged node: the response shows
          *     what the user's first device could reach. The response lists at most 500 sources, 500 destinations and 10,000
          *     cells, and only counts the rest. Use `from` and `to` to narrow the result.
+         *
+         *     A member gets what their own devices can reach, by node and without the rules. They may set `from` to some of
+         *     these devices, but neither `to` nor `policy`.
          */
         post: operations["mapAccess"];
         delete?: never;
@@ -3080,6 +3083,11 @@ export interface components {
             role: components["schemas"]["Role"];
             scopes: components["schemas"]["Scopes"];
             /**
+             * @description The person who created the key. The key never allows more than this person may do now, and is deleted
+             *     together with the user. Absent if the key belongs to nobody.
+             */
+            user?: components["schemas"]["User"];
+            /**
              * @description Purpose of the key, as entered by its creator.
              * @example nightly backup
              */
@@ -3137,7 +3145,15 @@ export interface components {
              * @example flk_7Qd0XhVb2mTa_***
              */
             name: string;
-            role: components["schemas"]["Role"];
+            /** @description The person who signed in, or who owns the API key. Absent for other callers. */
+            user?: components["schemas"]["User"];
+            /**
+             * @description What the caller may do now: `read`, `operator`, `admin`, or `member` for a person who may only use their own
+             *     devices and pre-auth keys. An API key that belongs to a person has at most the role of this person. Empty
+             *     if the caller may do nothing.
+             * @example operator
+             */
+            role: string;
             scopes: components["schemas"]["Scopes"];
             /**
              * Format: date-time

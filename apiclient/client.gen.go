@@ -720,6 +720,9 @@ type ClientInterface interface {
 	// what the user's first device could reach. The response lists at most 500 sources, 500 destinations and 10,000
 	// cells, and only counts the rest. Use `from` and `to` to narrow the result.
 	//
+	// A member gets what their own devices can reach, by node and without the rules. They may set `from` to some of
+	// these devices, but neither `to` nor `policy`.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /api/v1/policy/access (the `MapAccess` operationId).
@@ -734,6 +737,9 @@ type ClientInterface interface {
 	// exit nodes. A user without nodes who is named in `from` or `to` counts as one untagged node: the response shows
 	// what the user's first device could reach. The response lists at most 500 sources, 500 destinations and 10,000
 	// cells, and only counts the rest. Use `from` and `to` to narrow the result.
+	//
+	// A member gets what their own devices can reach, by node and without the rules. They may set `from` to some of
+	// these devices, but neither `to` nor `policy`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2768,6 +2774,9 @@ func (c *Client) SetPolicy(ctx context.Context, params *SetPolicyParams, body Se
 // what the user's first device could reach. The response lists at most 500 sources, 500 destinations and 10,000
 // cells, and only counts the rest. Use `from` and `to` to narrow the result.
 //
+// A member gets what their own devices can reach, by node and without the rules. They may set `from` to some of
+// these devices, but neither `to` nor `policy`.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /api/v1/policy/access (the `MapAccess` operationId).
@@ -2792,6 +2801,9 @@ func (c *Client) MapAccessWithBody(ctx context.Context, contentType string, body
 // exit nodes. A user without nodes who is named in `from` or `to` counts as one untagged node: the response shows
 // what the user's first device could reach. The response lists at most 500 sources, 500 destinations and 10,000
 // cells, and only counts the rest. Use `from` and `to` to narrow the result.
+//
+// A member gets what their own devices can reach, by node and without the rules. They may set `from` to some of
+// these devices, but neither `to` nor `policy`.
 //
 // Takes a body of the `application/json` content type.
 //

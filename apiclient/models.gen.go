@@ -639,6 +639,10 @@ type APIKey struct {
 	//
 	// Example: ["nodes","routes:read"]
 	Scopes Scopes `json:"scopes"`
+
+	// User The person who created the key. The key never allows more than this person may do now, and is deleted
+	// together with the user. Absent if the key belongs to nobody.
+	User *User `json:"user,omitempty"`
 }
 
 // APIKeyCreation defines model for ApiKeyCreation.
@@ -808,13 +812,13 @@ type Caller struct {
 	// Example: flk_7Qd0XhVb2mTa_***
 	Name string `json:"name"`
 
-	// Role Permissions of an API key. Each role includes the permissions of the previous one. `read` can see everything and
-	// change nothing. `operator` can change everything except API keys, pre-auth keys, webhooks and the policy.
-	// `admin` can do everything.
+	// Role What the caller may do now: `read`, `operator`, `admin`, or `member` for a person who may only use their own
+	// devices and pre-auth keys. An API key that belongs to a person has at most the role of this person. Empty
+	// if the caller may do nothing.
 	//
 	//
 	// Example: operator
-	Role Role `json:"role"`
+	Role string `json:"role"`
 
 	// Scopes Resources to which the role applies: `users`, `preauthkeys`, `apikeys`, `nodes`, `routes`, `logins`, `ssh`,
 	// `dns`, `policy`, `history`, `webhooks`, `service`, `scim`. Append `:read` for read-only access. An empty list means all.
@@ -822,6 +826,9 @@ type Caller struct {
 	//
 	// Example: ["nodes","routes:read"]
 	Scopes Scopes `json:"scopes"`
+
+	// User The person who signed in, or who owns the API key. Absent for other callers.
+	User *User `json:"user,omitempty"`
 }
 
 // Change A change to one object.

@@ -21,6 +21,7 @@ const (
 
 const (
 	noReplay    = "none"
+	memberOwn   = "own"      // the only value of x-member
 	consoleBase = "/api/v1/" // the console forwards nothing else
 )
 
@@ -32,8 +33,11 @@ type operation struct {
 	ID          string `yaml:"operationId"`
 	Role        string `yaml:"x-role"`
 	Scope       string `yaml:"x-scope"`
+	Member      string `yaml:"x-member"`
 	Replay      string `yaml:"x-replay"`
 	Console     *bool  `yaml:"x-console"`
+	Summary     string
+	Tags        []string
 	Security    *[]any
 	Parameters  []parameter
 	RequestBody *struct{ Content map[string]content } `yaml:"requestBody"`
@@ -60,7 +64,7 @@ func (o *operation) UnmarshalYAML(n *yaml.Node) error {
 	if err := n.Decode((*plain)(o)); err != nil {
 		return err
 	}
-	known := []string{"x-role", "x-scope", "x-replay", "x-console"}
+	known := []string{"x-role", "x-scope", "x-member", "x-replay", "x-console"}
 	for i := 0; i < len(n.Content); i += 2 {
 		if name := n.Content[i].Value; strings.HasPrefix(name, "x-") && !slices.Contains(known, name) {
 			o.unknown = append(o.unknown, name)
@@ -152,6 +156,8 @@ func (o *operation) check() error {
 	wrong(keyless != (o.Role == rolePublic), "x-role: public and security: [] go together")
 	wrong(o.Role == rolePublic && strings.Contains(o.Path, "{"), "x-role: public is for paths without parameters")
 	wrong(isRole && !slices.Contains(mesh.Nouns(), mesh.Noun(o.Scope)), "x-scope is %q: use one of %v", o.Scope, mesh.Nouns())
+	wrong(o.Member != "" && o.Member != memberOwn, "x-member is %q: use own, or omit it", o.Member)
+	wrong(o.anyone() && o.Member != "", "x-member does not go with x-role: %s", o.Role)
 	wrong(o.anyone() && o.Scope != "", "x-scope does not go with x-role: %s", o.Role)
 
 	wrong(o.changes() && !replayName.MatchString(o.Replay), "x-replay is %q: name a method replay…, or none", o.Replay)

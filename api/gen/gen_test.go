@@ -53,7 +53,10 @@ paths:
       operationId: listPets
       x-role: read
       x-scope: nodes
+      x-member: own
       x-console: true
+      tags: [pets]
+      summary: List pets
       parameters:
         - { name: kind, in: query }
     put:
@@ -98,13 +101,13 @@ func TestTablesHaveARowForEachOperation(t *testing.T) {
 	}
 	for name, want := range map[string][]string{
 		"../internal/api/operations.gen.go": {
-			`"GET /api/v1/pet":        {role: "read", scope: "nodes"},`,
+			`"GET /api/v1/pet":        {role: "read", scope: "nodes", member: true},`,
 			`"PUT /api/v1/pet":        {role: "operator", scope: "nodes", conditional: true, replay: s.replayPet},`,
 			`"POST /api/v1/pet/check": {role: "read", scope: "policy"},`,
 			`"GET /health":            {anyone: true},`,
 		},
 		"../console/bff/operations.gen.go": {
-			`{id: "listPets", method: "GET", path: "pet", query: []string{"kind", "limit"}, repeatable: true},`,
+			`{id: "listPets", method: "GET", path: "pet", query: []string{"kind", "limit"}, repeatable: true, member: true},`,
 			`{id: "changePet", method: "PUT", path: "pet", query: []string{"limit"}, limit: bodyLimit},`,
 			`{id: "checkPet", method: "POST", path: "pet/check", limit: policyLimit, repeatable: true},`,
 		},
@@ -118,6 +121,21 @@ func TestTablesHaveARowForEachOperation(t *testing.T) {
 		if diff := cmp.Diff(want, rows); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+func TestRolesOfEachOperationAreDocumented(t *testing.T) {
+	files, err := generate([]byte(pets), []byte("package apiclient"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(string(files[rolesFile]), "\n## ")
+	want := "Operations on pets\n\n| operation | request | member | read | operator | admin |\n|---|---|---|---|---|---|\n" +
+		"| List pets | `GET /api/v1/pet` | own | yes | yes | yes |\n" +
+		"|  | `PUT /api/v1/pet` | – | – | yes | yes |\n" +
+		"|  | `POST /api/v1/pet/check` | – | yes | yes | yes |\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -146,6 +164,8 @@ func TestAttributesAreCompleteAndRight(t *testing.T) {
 		{"scope missing", "      x-scope: policy\n", "", `POST /api/v1/pet/check: x-scope is "": use one of [users `},
 		{"scope misspelt", "x-scope: policy", "x-scope: policies", `x-scope is "policies"`},
 		{"scope for everyone", "x-role: public", "x-role: public\n      x-scope: nodes", "x-scope does not go with x-role: public"},
+		{"member misspelt", "x-member: own", "x-member: any", `GET /api/v1/pet: x-member is "any": use own, or omit it`},
+		{"member of everyone", "x-role: public", "x-role: public\n      x-member: own", "x-member does not go with x-role: public"},
 		{"replay missing", "      x-replay: Pet\n", "", `PUT /api/v1/pet: x-replay is "": name a method replay…, or none`},
 		{"replay malformed", "x-replay: Pet", "x-replay: pet(1)", `x-replay is "pet(1)"`},
 		{"replay of a question", "x-scope: policy", "x-scope: policy\n      x-replay: none", "x-replay is for operations that change something"},

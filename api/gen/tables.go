@@ -40,8 +40,12 @@ func generate(document, models []byte) (map[string][]byte, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	files[rolesFile] = rolesPage(all)
 	return files, nil
 }
+
+// rolesFile is the document that shows which role may call which operation.
+const rolesFile = "../docs/roles.md"
 
 func serverTable(all []operation) string {
 	var b bytes.Buffer
@@ -58,6 +62,9 @@ func serverTable(all []operation) string {
 			b.WriteString("anyone: true")
 		} else {
 			fmt.Fprintf(&b, "role: %q, scope: %q", op.Role, op.Scope)
+		}
+		if op.Member == memberOwn {
+			b.WriteString(", member: true")
 		}
 		if op.takes("If-Match") {
 			b.WriteString(", conditional: true")
@@ -99,6 +106,9 @@ func consoleTable(all []operation) string {
 		}
 		if op.Method == "GET" || op.Role == string(mesh.RoleRead) {
 			b.WriteString(", repeatable: true")
+		}
+		if op.Member == memberOwn || op.Role == roleAny {
+			b.WriteString(", member: true")
 		}
 		b.WriteString("},\n")
 	}

@@ -33,6 +33,8 @@ type operation struct {
 	limit  int64    // maximum length of the body in bytes; 0 for no body
 	// repeatable operations change nothing, so they are retried if the server closes the connection.
 	repeatable bool
+	// member operations are available to people with the role member.
+	member bool
 }
 
 // takes reports whether a path parameter may have this value.

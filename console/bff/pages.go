@@ -166,7 +166,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
 
 // mayUse reports whether the pages can show anything to a caller. Everything they show needs one of these roles.
 func mayUse(caller *apiclient.Caller) bool {
-	return slices.Contains([]apiclient.Role{apiclient.RoleRead, apiclient.RoleOperator, apiclient.RoleAdmin}, caller.Role)
+	return slices.Contains([]apiclient.Role{apiclient.RoleRead, apiclient.RoleOperator, apiclient.RoleAdmin}, apiclient.Role(caller.Role))
 }
 
 // shell sends the page that loads the bundle.

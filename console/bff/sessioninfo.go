@@ -23,12 +23,15 @@ type sessionInfo struct {
 }
 
 type keyInfo struct {
-	ID         string         `json:"id"`     // the 12 characters that identify the key
-	Prefix     string         `json:"prefix"` // as in the list of keys
-	Role       apiclient.Role `json:"role"`
-	Scopes     []string       `json:"scopes"`
-	Expiration *time.Time     `json:"expiration"`
+	ID         string     `json:"id"`     // the 12 characters that identify the key
+	Prefix     string     `json:"prefix"` // as in the list of keys
+	Role       string     `json:"role"`   // member, read, operator or admin
+	Scopes     []string   `json:"scopes"`
+	Expiration *time.Time `json:"expiration"`
 }
+
+// roleMember is the role of people who may only use what they own.
+const roleMember = "member"
 
 type coordinatorInfo struct {
 	URL            string `json:"url"` // for people and devices, if the server reports it
@@ -86,6 +89,9 @@ func (s *Server) tellSession(w http.ResponseWriter, r *http.Request, held sessio
 		info.Person, info.Key.ID, info.Key.Expiration = caller.Name, "user:"+caller.Name, nil
 	}
 	for _, op := range s.operations {
+		if caller.Role == roleMember && !op.member {
+			continue
+		}
 		info.Capabilities = append(info.Capabilities, op.id)
 	}
 	writeJSON(w, http.StatusOK, "application/json", info)

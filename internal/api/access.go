@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -17,6 +18,8 @@ type operation struct {
 	role   mesh.Role
 	scope  mesh.Noun
 	anyone bool
+	// member is set if members may also call the operation, for what they own.
+	member bool
 	// conditional is set if the operation accepts If-Match.
 	conditional bool
 	// replay responds to a request that was already executed; nil if the operation accepts
@@ -42,8 +45,12 @@ func (s *Server) permitted(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern != unmatchedPattern {
 			op := s.operations[pattern]
-			if !op.anyone && !s.opens(w, r, permission{op.scope, op.role}) {
-				return
+			if !op.anyone && !access(r).Allows(op.scope, op.role) {
+				if !opensOwn(r, op) {
+					s.forbid(w, r, missing(actor(r), access(r), permission{op.scope, op.role}))
+					return
+				}
+				r = asMember(r)
 			}
 			if err := checkCondition(r, op); err != nil {
 				s.fail(w, r, err)
@@ -53,6 +60,30 @@ func (s *Server) permitted(mux *http.ServeMux) http.Handler {
 		mux.ServeHTTP(w, r)
 	})
 }
+
+// opensOwn reports whether the caller is a person who may call the operation for what they
+// own, as every person with a role may. If they use an API key, the key must also allow the
+// operation.
+func opensOwn(r *http.Request, op operation) bool {
+	limit, limited := r.Context().Value(keyLimitKey{}).(mesh.Access)
+	person := actor(r).User != 0 && access(r).Role.AtLeast(mesh.RoleMember)
+	return op.member && person && (!limited || limit.Allows(op.scope, op.role))
+}
+
+// asMember limits a request to what the caller owns.
+func asMember(r *http.Request) *http.Request {
+	a, _ := r.Context().Value(actorKey{}).(mesh.Actor)
+	a.Member = true
+	return r.WithContext(withActor(r.Context(), a))
+}
+
+// foreign reports whether a request failed because the caller may use only their own objects
+// but sees those of others, too. For such callers, an object of somebody else is not missing.
+func foreign(r *http.Request, refusal *control.Refusal) bool {
+	return refusal.Reason == control.NotFound && actor(r).Member && access(r).Role != mesh.RoleMember
+}
+
+type keyLimitKey struct{}
 
 // opens reports whether the caller has a permission. If not, it writes the error response.
 func (s *core) opens(w http.ResponseWriter, r *http.Request, need permission) bool {

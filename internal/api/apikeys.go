@@ -32,7 +32,7 @@ func (s *apiKeys) ListAPIKeys(w http.ResponseWriter, r *http.Request, p openapi.
 		encode: func(k *mesh.APIKey) []byte {
 			newest := *k
 			newest.LastUse = s.observations.LastUse(k)
-			return encoded(apiKeyShape(&newest, at))
+			return encoded(apiKeyShape(snap, &newest, at))
 		},
 	}.reply(w, snap, part, where(snap.APIKeys.All(), func(k *mesh.APIKey) bool { return matches(p.Valid, !k.Expiry.Reached(at)) }))
 }
@@ -53,13 +53,14 @@ func (s *apiKeys) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
 		s.forbid(w, r, fmt.Sprintf("a new API key cannot have more permissions than the key that creates it; choose from the scopes %v", has.Scopes))
 		return
 	}
-	k, text, err := s.control.Create(r.Context(), actor(r), control.NewAPIKey{Access: opens, Comment: or(in.Comment), Expiration: or(in.Expiration)})
+	k, text, err := s.control.Create(r.Context(), actor(r), control.NewAPIKey{Access: opens, User: actor(r).User, Comment: or(in.Comment), Expiration: or(in.Expiration)})
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	shape := apiKeyShape(k, s.ledger.Now())
-	reply(w, s.ledger.World().Snapshot, openapi.APIKeyResult{
+	snap := s.ledger.World().Snapshot
+	shape := apiKeyShape(snap, k, s.ledger.Now())
+	reply(w, snap, openapi.APIKeyResult{
 		APIKey: text, ID: shape.ID, Prefix: shape.Prefix, Role: shape.Role, Scopes: shape.Scopes, Expiration: shape.Expiration,
 	})
 }
@@ -69,7 +70,7 @@ func (*apiKeys) replayAPIKey(c replayed) (any, error) {
 	if !ok {
 		return nil, errAbsent
 	}
-	return nil, &shownOnce{"API key", c.receipt.Object, apiKeyShape(k, c.now)}
+	return nil, &shownOnce{"API key", c.receipt.Object, apiKeyShape(c.snap, k, c.now)}
 }
 
 func accessIn(in openapi.APIKeyCreation) (opens mesh.Access, err error) {
@@ -123,7 +124,8 @@ func (s *apiKeys) DeleteAPIKey(w http.ResponseWriter, r *http.Request, prefix st
 // Whoami implements GET /api/v1/whoami.
 func (s *apiKeys) Whoami(w http.ResponseWriter, r *http.Request) {
 	a, has, snap := actor(r), access(r), s.ledger.World().Snapshot
-	out := openapi.Caller{Kind: string(a.Kind), Name: a.Name, Role: openapi.Role(has.Role), Scopes: list(has.Scopes)}
+	out := openapi.Caller{Kind: string(a.Kind), Name: a.Name, Role: string(has.Role), Scopes: list(has.Scopes)}
+	out.User = userOrNull(snap, a.User)
 	if a.Kind == mesh.ActorKey {
 		if k, ok := snap.APIKeys.ByPrefix(a.Name); ok {
 			out.Name, out.Expiration = identity.Mask(identity.KindAPI, k.Prefix), moment(k.Expiry)

@@ -77,15 +77,15 @@ func (s *Server) identify(ctx context.Context, a mesh.Actor, token string) (cont
 	if strings.HasPrefix(token, string(identity.KindSession)+"_") {
 		return s.identifyPerson(ctx, a, token)
 	}
-	k, _, err := lookup(ctx, s.ledger, func(snap *mesh.Snapshot) (*mesh.APIKey, bool) {
+	k, snap, err := lookup(ctx, s.ledger, func(snap *mesh.Snapshot) (*mesh.APIKey, bool) {
 		return identity.APIKey(snap, token, s.ledger.Now())
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.observations.APIKeyUsed(k.ID, a.Addr)
-	a.Kind, a.ID, a.Name = mesh.ActorKey, k.ID.String(), k.Prefix
-	return withAccess(withActor(ctx, a), k.Access), nil
+	a.Kind, a.ID, a.Name, a.User = mesh.ActorKey, k.ID.String(), k.Prefix, k.User
+	return withAccess(withActor(context.WithValue(ctx, keyLimitKey{}, k.Access), a), s.keys.Access(snap, k)), nil
 }
 
 // identifyPerson is identify for the token of a session.
@@ -101,7 +101,7 @@ func (s *Server) identifyPerson(ctx context.Context, a mesh.Actor, token string)
 		return nil, errAbsent
 	}
 	s.observations.SessionUsed(v.ID, a.Addr)
-	return withSession(withAccess(withActor(ctx, control.PersonActor(a, u)), s.sessions.Access(u)), v.ID), nil
+	return withSession(withAccess(withActor(ctx, control.PersonActor(a, u)), s.people.Access(u)), v.ID), nil
 }
 
 // unauthorized responds to a request without a valid API key. Tools written for

@@ -29,12 +29,12 @@ func (s *nodes) ChangeNodes(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	snap := s.ledger.World().Snapshot
-	reply(w, snap, nodeBulkShape(snap, s.ledger.Now(), results))
+	reply(w, snap, nodeBulkShape(actor(r), snap, s.ledger.Now(), results))
 }
 
 func (*nodes) replayNodesChange(c replayed) (any, error) {
 	results, err := control.ResultsFromReceipt(c.receipt.Answer, control.ErrNoNode)
-	return nodeBulkShape(c.snap, c.now, results), err
+	return nodeBulkShape(actor(c.r), c.snap, c.now, results), err
 }
 
 // ChangePreAuthKeys implements POST /api/v1/preauthkey/bulk.
@@ -114,12 +114,12 @@ func usersBulkShape(snap *mesh.Snapshot, r *http.Request, results []control.Bulk
 	return out
 }
 
-func nodeBulkShape(snap *mesh.Snapshot, at mesh.Time, results []control.BulkResult) openapi.NodeBulkResults {
+func nodeBulkShape(a mesh.Actor, snap *mesh.Snapshot, at mesh.Time, results []control.BulkResult) openapi.NodeBulkResults {
 	out := openapi.NodeBulkResults{Results: []openapi.NodeBulkResult{}}
 	for _, r := range results {
 		item := openapi.NodeBulkResult{ID: strconv.FormatInt(r.ID, 10), Ok: r.Refused == nil, Error: bulkError(r.Refused)}
-		if n, there := snap.Nodes.Get(mesh.NodeID(r.ID)); there && item.Ok {
-			shape := nodeShape(snap, n, at)
+		if n, there := snap.Nodes.Get(mesh.NodeID(r.ID)); there && item.Ok && control.OwnsNode(a, n) {
+			shape := nodeShapeFor(a, snap, n, at)
 			item.Node = &shape
 		}
 		out.Results = append(out.Results, item)

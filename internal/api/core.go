@@ -33,8 +33,8 @@ type core struct {
 }
 
 // current returns an object as it is now, and its ETag. The object is nil if it no longer
-// exists.
-type current func(snap *mesh.Snapshot, object string) (shape any, revision string)
+// exists, or if the caller may not see it.
+type current func(a mesh.Actor, snap *mesh.Snapshot, object string) (shape any, revision string)
 
 var errAbsent = errors.New("object not found")
 

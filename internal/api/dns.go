@@ -78,7 +78,7 @@ func (*dns) replayDNS(c replayed) (any, error) {
 }
 
 // currentDNS returns the settings for the response to a stale request.
-func (*dns) currentDNS(snap *mesh.Snapshot, _ string) (shape any, revision string) {
+func (*dns) currentDNS(_ mesh.Actor, snap *mesh.Snapshot, _ string) (shape any, revision string) {
 	return dnsShape(snap), control.DNSRevision(snap)
 }
 

@@ -36,12 +36,13 @@ const (
 // events handles the stream of events.
 type events struct {
 	*core
-	health   func() openapi.Health
-	closed   func() bool
-	cursor   func() *ledger.Cursor
-	tail     *control.Tail[event]
-	sessions *control.Sessions
-	streams  streams
+	health  func() openapi.Health
+	closed  func() bool
+	cursor  func() *ledger.Cursor
+	tail    *control.Tail[event]
+	people  *control.Users
+	keys    *control.APIKeys
+	streams streams
 }
 
 // StreamEvents implements GET /api/v1/events.
@@ -236,16 +237,15 @@ func (st *eventStream) admitted() bool {
 	if s.closed() {
 		return false
 	}
-	snap, now := s.ledger.World().Snapshot, s.ledger.Now()
+	snap, now, op := s.ledger.World().Snapshot, s.ledger.Now(), s.operations[st.pattern]
 	if st.actor.Kind == mesh.ActorUser {
 		v, ok := snap.Sessions.Get(st.session)
 		u, known := snap.Users.Get(st.actor.User)
-		op := s.operations[st.pattern]
-		return ok && known && !u.Suspended() && !v.Expiry.Reached(now) && s.sessions.Access(u).Allows(op.scope, op.role)
+		return ok && known && !u.Suspended() && !v.Expiry.Reached(now) && s.people.Access(u).Allows(op.scope, op.role)
 	}
 	id, err := strconv.ParseInt(st.actor.ID, 10, 64)
 	k, ok := snap.APIKeys.Get(mesh.KeyID(id))
-	return err == nil && ok && !k.Expiry.Reached(now)
+	return err == nil && ok && !k.Expiry.Reached(now) && s.keys.Access(snap, k).Allows(op.scope, op.role)
 }
 
 // advance sends new events, not necessarily all of them.

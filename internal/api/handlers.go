@@ -58,7 +58,7 @@ func newHandlers(c Config, shared *core) *handlers {
 		policies:        policies{shared, use.Policies},
 		policyQuestions: policyQuestions{shared, use.Policies, newTurns()},
 		audit:           audit{shared, use.History},
-		events:          events{core: shared, health: c.Health, closed: c.Closed, cursor: c.Ledger.Cursor, tail: tail, sessions: use.Sessions},
+		events:          events{core: shared, health: c.Health, closed: c.Closed, cursor: c.Ledger.Cursor, tail: tail, people: use.Users, keys: use.APIKeys},
 		presences:       presences{shared, use.History},
 		webhooks:        webhooks{shared, use.Webhooks},
 		serverState:     serverState{shared, cluster, use.Observations, c.Version, c.Facts, c.Checks},

@@ -32,17 +32,20 @@ func (s *nodeList) ListNodes(w http.ResponseWriter, r *http.Request, p openapi.L
 	}
 	snap, at := filter.snap, s.ledger.Now()
 	encode := func(n *mesh.Node) []byte { return s.cache.encoded(snap, n, at) }
-	if or(p.Host) {
+	a := actor(r)
+	if or(p.Host) || a.Member {
 		regions := snap.Regions()
 		encode = func(n *mesh.Node) []byte {
-			shape := nodeShape(snap, n, at)
-			shape.Host = hostShape(n, s.observations.Facts(n.ID), regions)
+			shape := nodeShapeFor(a, snap, n, at)
+			if or(p.Host) {
+				shape.Host = hostShape(n, s.observations.Facts(n.ID), regions)
+			}
 			return encoded(shape)
 		}
 	}
 	lister[*mesh.Node, mesh.NodeID]{
 		name: "nodes", id: func(n *mesh.Node) mesh.NodeID { return n.ID }, encode: encode,
-	}.reply(w, snap, part, where(snap.Nodes.All(), filter.wants))
+	}.reply(w, snap, part, where(snap.Nodes.All(), func(n *mesh.Node) bool { return control.OwnsNode(a, n) && filter.wants(n) }))
 }
 
 // nodeFilter selects nodes of a snapshot. Zero and nil fields match any node.
@@ -73,7 +76,7 @@ func (s *nodeList) filterNodes(r *http.Request, p openapi.ListNodesParams) (f no
 		return f, err
 	}
 	f.key, f.snap, err = search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.PreAuthKey, error) {
-		return control.FindPreAuthKey(snap, *p.PreAuthKey)
+		return control.OwnPreAuthKey(snap, actor(r), *p.PreAuthKey)
 	})
 	return f, err
 }
@@ -108,20 +111,20 @@ func (s *nodeList) ShowNode(w http.ResponseWriter, r *http.Request, nodeID strin
 		return
 	}
 	w.Header().Set("ETag", etag(control.NodeRevision(n)))
-	reply(w, snap, openapi.NodeResult{Node: s.nodeWithHost(snap, n)})
+	reply(w, snap, openapi.NodeResult{Node: s.nodeWithHost(actor(r), snap, n)})
 }
 
-func (s *nodeList) nodeWithHost(snap *mesh.Snapshot, n *mesh.Node) openapi.Node {
-	shape := nodeShape(snap, n, s.ledger.Now())
+func (s *nodeList) nodeWithHost(a mesh.Actor, snap *mesh.Snapshot, n *mesh.Node) openapi.Node {
+	shape := nodeShapeFor(a, snap, n, s.ledger.Now())
 	shape.Host = hostShape(n, s.observations.Facts(n.ID), snap.Regions())
 	return shape
 }
 
 // currentNode returns a node for the response to a stale request.
-func (s *nodeList) currentNode(snap *mesh.Snapshot, id string) (shape any, revision string) {
-	n, err := control.FindNode(snap, id)
+func (s *nodeList) currentNode(a mesh.Actor, snap *mesh.Snapshot, id string) (shape any, revision string) {
+	n, err := control.OwnNode(snap, a, id)
 	if err != nil {
 		return nil, ""
 	}
-	return s.nodeWithHost(snap, n), control.NodeRevision(n)
+	return s.nodeWithHost(a, snap, n), control.NodeRevision(n)
 }

@@ -19,7 +19,7 @@ type nodes struct {
 }
 
 func (s *core) findNode(r *http.Request, ref string) (*mesh.Node, *mesh.Snapshot, error) {
-	return search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.Node, error) { return control.FindNode(snap, ref) })
+	return search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.Node, error) { return control.OwnNode(snap, actor(r), ref) })
 }
 
 func (s *core) replyNode(w http.ResponseWriter, r *http.Request, n *mesh.Node, err error) {
@@ -29,16 +29,16 @@ func (s *core) replyNode(w http.ResponseWriter, r *http.Request, n *mesh.Node, e
 	}
 	snap := s.ledger.World().Snapshot
 	w.Header().Set("ETag", etag(control.NodeRevision(n)))
-	reply(w, snap, openapi.NodeResult{Node: nodeShape(snap, n, s.ledger.Now())})
+	reply(w, snap, openapi.NodeResult{Node: nodeShapeFor(actor(r), snap, n, s.ledger.Now())})
 }
 
 func (*nodes) replayNode(c replayed) (any, error) {
-	n, err := control.FindNode(c.snap, cmp.Or(c.receipt.Object, c.receipt.Answer, c.r.PathValue("nodeId")))
+	n, err := control.OwnNode(c.snap, actor(c.r), cmp.Or(c.receipt.Object, c.receipt.Answer, c.r.PathValue("nodeId")))
 	if err != nil {
 		return nil, err
 	}
 	c.w.Header().Set("ETag", etag(control.NodeRevision(n)))
-	return openapi.NodeResult{Node: nodeShape(c.snap, n, c.now)}, nil
+	return openapi.NodeResult{Node: nodeShapeFor(actor(c.r), c.snap, n, c.now)}, nil
 }
 
 // DeleteNode implements DELETE /api/v1/node/{nodeId}.

@@ -134,7 +134,7 @@ func (*policies) replayAs(c replayed, shape func(*mesh.Policy) openapi.Policy) (
 }
 
 // currentPolicy returns the policy in force for the response to a stale request.
-func (s *policies) currentPolicy(snap *mesh.Snapshot, _ string) (shape any, revision string) {
+func (s *policies) currentPolicy(_ mesh.Actor, snap *mesh.Snapshot, _ string) (shape any, revision string) {
 	p, ok := snap.Policy()
 	if !ok {
 		return nil, ""

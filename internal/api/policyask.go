@@ -130,6 +130,10 @@ func (s *policyQuestions) MapAccess(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
+	if a := actor(r); a.Member {
+		s.mapOwnAccess(w, r, in)
+		return
+	}
 	by := explain.Detail(or(in.By))
 	if by != "" && by != explain.ByGroups && by != explain.ByUsers && by != explain.ByNodes {
 		s.fail(w, r, &badRequest{"by", "by must be groups, users or nodes"})
@@ -140,6 +144,26 @@ func (s *policyQuestions) MapAccess(w http.ResponseWriter, r *http.Request) {
 	var world *policy.World
 	var err error
 	if !s.inTurn(w, r, func() { m, world, err = s.control.MapAccess(in.Policy, ask) }) {
+		return
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	reply(w, world.Snapshot, accessShape(m))
+}
+
+// mapOwnAccess is MapAccess for a member. Questions about other destinations or policies would
+// tell members what exists, and what the policy contains.
+func (s *policyQuestions) mapOwnAccess(w http.ResponseWriter, r *http.Request, in openapi.AccessQuestion) {
+	if in.Policy != nil || len(in.To) > 0 {
+		s.forbid(w, r, "members can ask only what their own devices can reach: send neither policy nor to")
+		return
+	}
+	var m *explain.AccessMap
+	var world *policy.World
+	var err error
+	if !s.inTurn(w, r, func() { m, world, err = s.control.MapOwnAccess(actor(r), in.From) }) {
 		return
 	}
 	if err != nil {

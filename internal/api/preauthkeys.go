@@ -36,12 +36,12 @@ func (s *preAuthKeys) ListPreAuthKeys(w http.ResponseWriter, r *http.Request, p 
 		s.fail(w, r, err)
 		return
 	}
-	at := s.ledger.Now()
+	a, at := actor(r), s.ledger.Now()
 	lister[*mesh.PreAuthKey, mesh.KeyID]{
 		name: "preAuthKeys", id: func(k *mesh.PreAuthKey) mesh.KeyID { return k.ID },
 		encode: func(k *mesh.PreAuthKey) []byte { return encoded(preAuthKeyShape(snap, k, "", at)) },
 	}.reply(w, snap, part, where(snap.PreAuthKeys.All(), func(k *mesh.PreAuthKey) bool {
-		return (owner == 0 || k.User == owner) && matches(p.Valid, !k.Expiry.Reached(at) && (k.Reusable || !k.Used))
+		return control.OwnsPreAuthKey(a, k) && (owner == 0 || k.User == owner) && matches(p.Valid, !k.Expiry.Reached(at) && (k.Reusable || !k.Used))
 	}))
 }
 
@@ -83,7 +83,7 @@ func (s *preAuthKeys) CreatePreAuthKey(w http.ResponseWriter, r *http.Request) {
 
 func (*preAuthKeys) replayPreAuthKey(c replayed) (any, error) {
 	k, ok := c.snap.PreAuthKeys.Get(identity.ParseRef(identity.KindPreAuth, c.receipt.Object).ID)
-	if !ok {
+	if !ok || !control.OwnsPreAuthKey(actor(c.r), k) {
 		return nil, errAbsent
 	}
 	return nil, &shownOnce{"pre-auth key", c.receipt.Object, preAuthKeyShape(c.snap, k, "", c.now)}

@@ -113,13 +113,17 @@ func (s *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &wrong):
 		writeProblem(w, r, badPolicy(wrong))
 	case errors.As(err, &refusal):
+		if op := s.operations[r.Pattern]; foreign(r, refusal) {
+			s.forbid(w, r, missing(actor(r), access(r), permission{op.scope, op.role})+"; without it, you can do this only with your own devices and pre-auth keys")
+			return
+		}
 		if refusal.Reason == control.Forbidden {
 			s.forbid(w, r, refusal.Text)
 			return
 		}
 		p := refused(refusal)
 		if refusal.Reason == control.Stale {
-			p.Current = s.showCurrent(w, refusal)
+			p.Current = s.showCurrent(w, actor(r), refusal)
 		}
 		writeProblem(w, r, p)
 	case errors.Is(err, mesh.ErrNoAddress):
@@ -145,12 +149,12 @@ func (s *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // showCurrent returns the object that a stale request should have been based on, and sets
 // its ETag. It is nil if the object is gone.
-func (s *core) showCurrent(w http.ResponseWriter, stale *control.Refusal) any {
+func (s *core) showCurrent(w http.ResponseWriter, a mesh.Actor, stale *control.Refusal) any {
 	show, ok := s.current[stale.Path]
 	if !ok {
 		return nil
 	}
-	shape, revision := show(s.ledger.World().Snapshot, stale.Object)
+	shape, revision := show(a, s.ledger.World().Snapshot, stale.Object)
 	if shape != nil {
 		w.Header().Set("ETag", etag(revision))
 	}

@@ -114,7 +114,7 @@ func TestNobodyDeletesAUserWithAHigherRole(t *testing.T) {
 	s.person("ana", mesh.RoleAdmin)
 	s.person("zoe", mesh.RoleAdmin)
 	olaf, operator := s.person("olaf", mesh.RoleOperator), s.limited(mesh.RoleOperator)
-	const words = "Forbidden: user ana has the role admin, which is higher than the role of the API key (operator)"
+	const words = "Forbidden: user ana has the role admin, which is higher than that of the caller (operator)"
 	s.call("DELETE", "/api/v1/user/ana", nil, operator).fails(403, "Forbidden", words, "")
 	s.call("POST", "/api/v1/user/bulk", object{"ids": []string{olaf.String(), "1"}, "action": "delete"}, operator).fails(403, "Forbidden", words, "")
 	s.call("DELETE", "/api/v1/user/olaf", nil, operator).ok()

@@ -46,7 +46,8 @@ type Server struct {
 	*core
 	ledger         *ledger.Ledger // the whole ledger; core has only a reader
 	observations   *control.Observations
-	sessions       *control.Sessions
+	people         *control.Users
+	keys           *control.APIKeys
 	closed         func() bool
 	trustedProxies []netip.Prefix
 	handlers       *handlers
@@ -66,7 +67,7 @@ func New(c Config) *Server {
 	shared.operations = h.operations()
 	shared.current = map[string]current{"user": h.currentUser, "node": h.currentNode, "dns": h.currentDNS, "policy": h.currentPolicy}
 	s := &Server{
-		core: shared, ledger: c.Ledger, observations: c.Control.Observations, sessions: c.Control.Sessions, closed: c.Closed, trustedProxies: c.TrustedProxies, handlers: h,
+		core: shared, ledger: c.Ledger, observations: c.Control.Observations, people: c.Control.Users, keys: c.Control.APIKeys, closed: c.Closed, trustedProxies: c.TrustedProxies, handlers: h,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_http_requests_total", Help: "HTTP requests on the API listener and the local socket, by status code.",
 		}, []string{"code"}),

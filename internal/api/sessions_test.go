@@ -302,20 +302,6 @@ func TestNobodyRevokesSomebodyElsesSession(t *testing.T) {
 	s.call("GET", "/api/v1/my/session", nil, token).fails(401, "Unauthorized", "Authentication failed: invalid API key", "")
 }
 
-// A member is refused everything that needs a role.
-func TestASessionOfAMemberOpensNothingElse(t *testing.T) {
-	s := sqlite(t).listen()
-	_, token := s.signedIn(1)
-	for name, op := range readDocument(t).operations() {
-		if role := op["x-role"]; role == "any" || role == "public" {
-			continue
-		}
-		if a := s.unreadable(name, token); a.status != http.StatusForbidden {
-			t.Errorf("%s: %d\n%s", name, a.status, a.body)
-		}
-	}
-}
-
 func TestASessionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sqlite(t, config{control: func(c *control.Config) { c.SessionExpiry = time.Hour }})

@@ -44,9 +44,10 @@ func preAuthKeyShape(s *mesh.Snapshot, k *mesh.PreAuthKey, text string, at mesh.
 	return shape
 }
 
-func apiKeyShape(k *mesh.APIKey, at mesh.Time) openapi.APIKey {
+func apiKeyShape(s *mesh.Snapshot, k *mesh.APIKey, at mesh.Time) openapi.APIKey {
 	return openapi.APIKey{
-		ID: k.ID.String(), Prefix: identity.Mask(identity.KindAPI, k.Prefix), Role: openapi.Role(k.Role), Scopes: list(k.Scopes), Comment: k.Comment,
+		User: userOrNull(s, k.User),
+		ID:   k.ID.String(), Prefix: identity.Mask(identity.KindAPI, k.Prefix), Role: openapi.Role(k.Role), Scopes: list(k.Scopes), Comment: k.Comment,
 		Expiration: k.Expiry.Time(), Expired: k.Expiry.Reached(at), CreatedAt: k.CreatedAt.Time(), LastSeen: moment(k.LastUse.At), LastUsedFrom: k.LastUse.From,
 	}
 }
@@ -64,6 +65,20 @@ func sessionShape(s *mesh.Snapshot, v *mesh.Session, current mesh.SessionID) ope
 
 func nodeShape(s *mesh.Snapshot, n *mesh.Node, at mesh.Time) openapi.Node {
 	return viewNode(s, n, at).shape()
+}
+
+// nodeShapeFor returns a node as the caller may see it. It hides from members the notes of
+// administrators, and pre-auth keys that are not theirs.
+func nodeShapeFor(a mesh.Actor, s *mesh.Snapshot, n *mesh.Node, at mesh.Time) openapi.Node {
+	view := viewNode(s, n, at)
+	if k := view.key.key; k != nil && !control.OwnsPreAuthKey(a, k) {
+		view.key = preAuthKeyView{}
+	}
+	shape := view.shape()
+	if a.Member {
+		shape.Note = nil
+	}
+	return shape
 }
 
 func registerMethod(m mesh.RegisterMethod) openapi.RegisterMethod {
@@ -128,7 +143,7 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 	}
 	api := func(id mesh.KeyID) (string, string, []byte) {
 		k, ok := s.APIKeys.Get(id)
-		return "apikey", id.String(), shapeOf(ok, func() any { return apiKeyShape(k, at) })
+		return "apikey", id.String(), shapeOf(ok, func() any { return apiKeyShape(s, k, at) })
 	}
 	session := func(id mesh.SessionID) (string, string, []byte) {
 		v, ok := s.Sessions.Get(id)

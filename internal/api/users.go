@@ -35,7 +35,7 @@ func (s *users) ListUsers(w http.ResponseWriter, r *http.Request, p openapi.List
 		return
 	}
 	snap := s.ledger.World().Snapshot
-	wanted := func(*mesh.User) bool { return true }
+	a, wanted := actor(r), func(*mesh.User) bool { return true }
 	switch {
 	case or(p.Name) != "":
 		wanted = func(u *mesh.User) bool { return mesh.FoldName(u.Name) == mesh.FoldName(*p.Name) }
@@ -43,14 +43,14 @@ func (s *users) ListUsers(w http.ResponseWriter, r *http.Request, p openapi.List
 		wanted = func(u *mesh.User) bool { return u.Email == *p.Email }
 	case or(p.ID) != "":
 		wanted = func(u *mesh.User) bool { return u.ID.String() == *p.ID }
-	case part == page{}:
+	case part == page{} && !a.Member:
 		s.replyAllUsers(w, snap)
 		return
 	}
 	lister[*mesh.User, mesh.UserID]{
 		name: "users", id: func(u *mesh.User) mesh.UserID { return u.ID },
 		encode: func(u *mesh.User) []byte { return encoded(s.shape(snap, u)) },
-	}.reply(w, snap, part, where(snap.Users.All(), wanted))
+	}.reply(w, snap, part, where(snap.Users.All(), func(u *mesh.User) bool { return control.OwnsUser(a, u) && wanted(u) }))
 }
 
 func (s *users) replyAllUsers(w http.ResponseWriter, snap *mesh.Snapshot) {
@@ -115,8 +115,8 @@ func (s *users) replayUser(c replayed) (any, error) {
 }
 
 // currentUser returns a user for the response to a stale request.
-func (s *users) currentUser(snap *mesh.Snapshot, id string) (shape any, revision string) {
-	u, err := control.FindUser(snap, id)
+func (s *users) currentUser(a mesh.Actor, snap *mesh.Snapshot, id string) (shape any, revision string) {
+	u, err := control.OwnUser(snap, a, id)
 	if err != nil {
 		return nil, ""
 	}
@@ -248,5 +248,5 @@ func (s *core) filterUser(r *http.Request, ref *string) (mesh.UserID, *mesh.Snap
 }
 
 func (s *core) findUser(r *http.Request, ref string) (*mesh.User, *mesh.Snapshot, error) {
-	return search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.User, error) { return control.FindUser(snap, ref) })
+	return search(r, s.ledger, func(snap *mesh.Snapshot) (*mesh.User, error) { return control.OwnUser(snap, actor(r), ref) })
 }

@@ -22,6 +22,7 @@ type APIKeys struct{ *core }
 // NewAPIKey is the input for creating an API key. A zero Expiration means 90 days from now.
 type NewAPIKey struct {
 	Access     mesh.Access
+	User       mesh.UserID // the person who creates the key; zero if it belongs to nobody
 	Comment    string
 	Expiration time.Time
 }
@@ -37,8 +38,11 @@ func (s *APIKeys) Create(ctx context.Context, a mesh.Actor, in NewAPIKey) (*mesh
 		if err != nil {
 			return nil, nil, err
 		}
+		if _, ok := w.Users.Get(in.User); in.User != 0 && !ok {
+			return nil, nil, refuse(Forbidden, "", "your user has been deleted")
+		}
 		key := &mesh.APIKey{
-			ID: w.Counters.API + 1, Prefix: issued.Prefix, Hash: issued.Hash, Access: in.Access, Comment: in.Comment,
+			ID: w.Counters.API + 1, Prefix: issued.Prefix, Hash: issued.Hash, Access: in.Access, User: in.User, Comment: in.Comment,
 			Expiry: end, CreatedAt: now,
 		}
 		return key, []mesh.Event{mesh.APIKeyPut{Key: key}}, nil

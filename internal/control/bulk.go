@@ -188,6 +188,9 @@ func (s *Nodes) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64, c Nod
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	if a.Member && c.Action != BulkExpire && c.Action != BulkDelete {
+		return nil, refuse(Forbidden, "", "members can only expire and delete their devices")
+	}
 	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, now mesh.Time) (decideOne, error) {
 		if c.Action == BulkAddTags || c.Action == BulkSetTags {
 			if err := checkTagsKnown(w, "tags", c.Tags); err != nil {
@@ -196,11 +199,11 @@ func (s *Nodes) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64, c Nod
 		}
 		last := w.Counters.Route
 		return func(id int64) ([]mesh.Event, error) {
-			n, err := FindNode(w.Snapshot, strconv.FormatInt(id, 10))
+			n, err := OwnNode(w.Snapshot, a, strconv.FormatInt(id, 10))
 			if err != nil {
 				return nil, err
 			}
-			return c.decide(w, now, n, &last)
+			return c.decide(w, now, a, n, &last)
 		}, nil
 	})
 	if err != nil {
@@ -211,7 +214,7 @@ func (s *Nodes) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64, c Nod
 }
 
 // decide changes one node. Its new routes get the ids after last.
-func (c *NodesChange) decide(w *policy.World, now mesh.Time, before *mesh.Node, last *mesh.RouteID) ([]mesh.Event, error) {
+func (c *NodesChange) decide(w *policy.World, now mesh.Time, a mesh.Actor, before *mesh.Node, last *mesh.RouteID) ([]mesh.Event, error) {
 	n := *before
 	changed := false
 	switch c.Action {
@@ -219,6 +222,9 @@ func (c *NodesChange) decide(w *policy.World, now mesh.Time, before *mesh.Node, 
 		return []mesh.Event{mesh.NodeGone{ID: n.ID}}, nil
 	case BulkExpire:
 		changed = c.Expiration.decide(&n, now)
+		if err := mayExtend(a, before, &n); err != nil {
+			return nil, err
+		}
 	case BulkApprove, BulkWithdraw:
 		n.NeedsApproval = c.Action == BulkWithdraw
 		changed = n.NeedsApproval != before.NeedsApproval
@@ -272,7 +278,7 @@ func (s *PreAuthKeys) ChangeMany(ctx context.Context, a mesh.Actor, ids []int64,
 	}
 	results, err := s.changeMany(ctx, a, ids, func(w *policy.World, now mesh.Time) (decideOne, error) {
 		return func(id int64) ([]mesh.Event, error) {
-			k, err := findPreAuthKey(w, strconv.FormatInt(id, 10), "")
+			k, err := findPreAuthKey(w, a, strconv.FormatInt(id, 10), "")
 			switch {
 			case err != nil:
 				return nil, err
@@ -311,7 +317,7 @@ func (s *Users) DeleteMany(ctx context.Context, a mesh.Actor, ids []int64, tagge
 			if err != nil {
 				return nil, err
 			}
-			if err := cmp.Or(s.mayDeleteUser(w, a, u, brought[u.ID]), trial.mayChangeNames(w, a, u, nil), s.keepAdmin(w, a, append(gone, u.ID)...)); err != nil {
+			if err := cmp.Or(s.mayDeleteUser(w, a, u, brought[u.ID]), trial.mayChangeNames(s.core, w, a, u, nil), s.keepAdmin(w, a, append(gone, u.ID)...)); err != nil {
 				return nil, err
 			}
 			gone = append(gone, u.ID)

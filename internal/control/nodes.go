@@ -50,7 +50,7 @@ func (s *Nodes) change(ctx context.Context, a mesh.Actor, ref, ifRevision string
 	change func(w *policy.World, now mesh.Time, n *mesh.Node) (changed bool, err error),
 ) (before, after *mesh.Node, err error) {
 	c, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (none nodeChange, _ []mesh.Event, _ error) {
-		was, err := nodeAt(w.Snapshot, ref, ifRevision)
+		was, err := nodeAt(w.Snapshot, a, ref, ifRevision)
 		if err != nil {
 			return none, nil, err
 		}
@@ -68,7 +68,7 @@ func (s *Nodes) change(ctx context.Context, a mesh.Actor, ref, ifRevision string
 // Delete deletes a node. Its device must join again.
 func (s *Nodes) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string) error {
 	node, err := commit(ctx, s.core, a, func(w *policy.World, _ mesh.Time) (*mesh.Node, []mesh.Event, error) {
-		node, err := nodeAt(w.Snapshot, ref, ifRevision)
+		node, err := nodeAt(w.Snapshot, a, ref, ifRevision)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -104,7 +104,7 @@ func (s *Nodes) Rename(ctx context.Context, a mesh.Actor, ref, name, ifRevision 
 		}
 	}
 	before, after, err := s.change(ctx, a, ref, ifRevision, func(w *policy.World, _ mesh.Time, n *mesh.Node) (bool, error) {
-		return decideRename(w, n, name)
+		return decideRename(w, a, n, name)
 	})
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (s *Nodes) Rename(ctx context.Context, a mesh.Actor, ref, name, ifRevision 
 	return after, nil
 }
 
-func decideRename(w *policy.World, n *mesh.Node, name string) (changed bool, err error) {
+func decideRename(w *policy.World, a mesh.Actor, n *mesh.Node, name string) (changed bool, err error) {
 	was, wasRenamed := n.Name, n.Renamed
 	if n.Renamed = name != ""; n.Renamed {
 		n.Name = name
@@ -123,6 +123,9 @@ func decideRename(w *policy.World, n *mesh.Node, name string) (changed bool, err
 		n.Name = w.Nodes.UniqueName(n.Hostname, n.ID)
 	}
 	if holder, taken := w.Nodes.ByName(n.Name); taken && holder.ID != n.ID {
+		if !OwnsNode(a, holder) {
+			return false, refuse(Conflict, "newName", "the name %q is taken; choose another name", n.Name)
+		}
 		return false, refuse(Conflict, "newName", "node %s already has the name %q; rename that node first, or choose another name", holder.ID, n.Name)
 	}
 	return n.Name != was || n.Renamed != wasRenamed, nil
@@ -244,7 +247,9 @@ func (s *Nodes) Expire(ctx context.Context, a mesh.Actor, ref string, e Expirati
 		return nil, err
 	}
 	before, after, err := s.change(ctx, a, ref, ifRevision, func(_ *policy.World, now mesh.Time, n *mesh.Node) (bool, error) {
-		return e.decide(n, now), nil
+		was := *n
+		changed := e.decide(n, now)
+		return changed, mayExtend(a, &was, n)
 	})
 	switch {
 	case err != nil:
@@ -295,7 +300,7 @@ func (s *Nodes) ExpireMany(ctx context.Context, a mesh.Actor, sel NodeSelection)
 			if first {
 				before.end = w.Counters.Node
 			}
-			return decideExpireNodes(w, now, sel, before)
+			return decideExpireNodes(w, now, a, sel, before)
 		})
 		if err != nil && done.expired > 0 {
 			err = fmt.Errorf("expired %d nodes, then failed: %w", done.expired, err)
@@ -323,7 +328,7 @@ func (p expiryProgress) Answer() string { return fmt.Sprint(p.expired, p.already
 func (p expiryProgress) More() bool { return p.last < p.end }
 
 // decideExpireNodes expires a limited number of the remaining nodes.
-func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, before expiryProgress) (expiryProgress, []mesh.Event, error) {
+func decideExpireNodes(w *policy.World, now mesh.Time, a mesh.Actor, sel NodeSelection, before expiryProgress) (expiryProgress, []mesh.Event, error) {
 	done := before
 	done.last = before.end
 	var evs []mesh.Event
@@ -340,7 +345,7 @@ func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, before
 	if len(sel.Nodes) > 0 {
 		seen := map[mesh.NodeID]bool{}
 		for _, ref := range sel.Nodes {
-			n, err := FindNode(w.Snapshot, ref)
+			n, err := OwnNode(w.Snapshot, a, ref)
 			if err != nil {
 				return done, nil, err
 			}
@@ -353,7 +358,7 @@ func decideExpireNodes(w *policy.World, now mesh.Time, sel NodeSelection, before
 	}
 	for n := range w.Nodes.All() {
 		switch {
-		case n.ID <= before.last || sel.AllOffline && n.Presence.Online:
+		case n.ID <= before.last || sel.AllOffline && n.Presence.Online || !OwnsNode(a, n):
 			continue
 		case n.ID > before.end:
 			return done, evs, nil

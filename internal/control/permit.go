@@ -16,18 +16,18 @@ import (
 // callerAccess returns what the caller may do. bound is false if nothing limits it, as on
 // the local socket. A key or a user that was deleted, and a user who was
 // suspended, in the meantime has no permissions.
-func callerAccess(w *policy.World, a mesh.Actor, roles mesh.RoleRules) (has mesh.Access, bound bool) {
+func (s *core) callerAccess(w *mesh.Snapshot, a mesh.Actor) (has mesh.Access, bound bool) {
 	switch a.Kind {
 	case mesh.ActorKey:
 		if id, err := strconv.ParseInt(a.ID, 10, 64); err == nil {
 			if k, ok := w.APIKeys.Get(mesh.KeyID(id)); ok {
-				return k.Access, true
+				return s.keyAccess(w, k), true
 			}
 		}
 		return mesh.Access{}, true
 	case mesh.ActorUser:
-		if u, ok := w.Users.Get(a.User); ok && !u.Suspended() {
-			return mesh.Access{Role: roles.Of(u)}, true
+		if u, ok := w.Users.Get(a.User); ok {
+			return s.personAccess(u), true
 		}
 		return mesh.Access{}, true
 	case mesh.ActorNode, mesh.ActorLocal, mesh.ActorServer, mesh.ActorReplica:
@@ -40,7 +40,7 @@ func callerAccess(w *policy.World, a mesh.Actor, roles mesh.RoleRules) (has mesh
 // tagged holds the nodes to be deleted in addition to the user's own. It also refuses users
 // with a higher role.
 func (s *core) mayDeleteUser(w *policy.World, a mesh.Actor, u *mesh.User, tagged []*mesh.Node) error {
-	has, bound := callerAccess(w, a, s.roles)
+	has, bound := s.callerAccess(w.Snapshot, a)
 	if !bound {
 		return nil
 	}
@@ -67,7 +67,7 @@ func errDeletedWithUser(has mesh.Access, u *mesh.User, what string, n mesh.Noun)
 
 // mayRevokeKey refuses to expire or delete a key that has more permissions than the caller.
 func (s *core) mayRevokeKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error {
-	if has, bound := callerAccess(w, a, s.roles); bound && !has.Covers(k.Access) {
+	if has, bound := s.callerAccess(w.Snapshot, a); bound && !has.Covers(s.keyAccess(w.Snapshot, k)) {
 		return refuse(Forbidden, "", "an API key cannot revoke a key with more permissions; use a key with at least the permissions of %s, or the local socket", k.Prefix)
 	}
 	return nil
@@ -77,7 +77,6 @@ func (s *core) mayRevokeKey(w *policy.World, a mesh.Actor, k *mesh.APIKey) error
 type previousPolicy struct {
 	trial mesh.PolicyVersion // zero if none is on trial
 	doc   *lang.Doc
-	roles mesh.RoleRules
 }
 
 // previousPolicy reads the policy before the trial from the history. A decision cannot do
@@ -85,10 +84,10 @@ type previousPolicy struct {
 func (s *core) previousPolicy(ctx context.Context) (previousPolicy, error) {
 	p, ok := s.ledger.World().Policy()
 	if !ok || p.ConfirmBy == 0 {
-		return previousPolicy{roles: s.roles}, nil
+		return previousPolicy{}, nil
 	}
 	_, doc, err := s.textBefore(ctx, p)
-	return previousPolicy{p.Version, doc, s.roles}, err
+	return previousPolicy{p.Version, doc}, err
 }
 
 // errTrialUnread is returned by a decision that needs the policy that a revert would
@@ -99,7 +98,7 @@ var errTrialUnread = errors.New("the unconfirmed policy has changed")
 // policy that a revert would restore, so that requests which don't need it cost no
 // read from the database.
 func (s *core) withPreviousPolicy(ctx context.Context, do func(previousPolicy) error) error {
-	c := previousPolicy{roles: s.roles}
+	var c previousPolicy
 	for range 3 {
 		err := do(c)
 		if !errors.Is(err, errTrialUnread) {
@@ -140,8 +139,8 @@ func onlyOnTrial(tag string, p *mesh.Policy) string {
 // to: changing a user from before to after may add or remove the user that a name in the
 // policy refers to. before is nil for a new user, after for a deleted one. The policy that
 // a revert would restore is checked too.
-func (c previousPolicy) mayChangeNames(w *policy.World, a mesh.Actor, before, after *mesh.User) error {
-	has, bound := callerAccess(w, a, c.roles)
+func (c previousPolicy) mayChangeNames(s *core, w *policy.World, a mesh.Actor, before, after *mesh.User) error {
+	has, bound := s.callerAccess(w.Snapshot, a)
 	if !bound || has.Allows(mesh.NounPolicy, mesh.RoleAdmin) {
 		return nil
 	}

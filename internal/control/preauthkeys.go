@@ -88,6 +88,10 @@ func checkTagsKnown(w *policy.World, path string, tags []string) error {
 // policy declares it, it allows only what all tagged nodes may do. Besides, anyone who may
 // create keys may use every declared tag anyway.
 func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey) (*mesh.PreAuthKey, string, error) {
+	in, err := ownKey(a, in)
+	if err != nil {
+		return nil, "", err
+	}
 	tags, err := checkTags("aclTags", in.Tags)
 	if err != nil {
 		return nil, "", err
@@ -109,7 +113,7 @@ func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey
 			Reusable: in.Reusable, Ephemeral: in.Ephemeral, PreApproved: in.PreApproved, Tags: tags, Expiry: end, CreatedAt: now,
 		}
 		if in.User != "" {
-			user, err := FindUser(w.Snapshot, in.User)
+			user, err := OwnUser(w.Snapshot, a, in.User)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -140,14 +144,14 @@ func FindPreAuthKey(s *mesh.Snapshot, ref string) (*mesh.PreAuthKey, error) {
 	return k, nil
 }
 
-// findPreAuthKey is like FindPreAuthKey, but if owner is given, it does not find keys of
+// findPreAuthKey is like OwnPreAuthKey, but if owner is given, it does not find keys of
 // other users.
-func findPreAuthKey(w *policy.World, ref, owner string) (*mesh.PreAuthKey, error) {
-	k, err := FindPreAuthKey(w.Snapshot, ref)
+func findPreAuthKey(w *policy.World, a mesh.Actor, ref, owner string) (*mesh.PreAuthKey, error) {
+	k, err := OwnPreAuthKey(w.Snapshot, a, ref)
 	if err != nil || owner == "" {
 		return k, err
 	}
-	user, err := FindUser(w.Snapshot, owner)
+	user, err := OwnUser(w.Snapshot, a, owner)
 	switch {
 	case err != nil:
 		return nil, err
@@ -166,7 +170,7 @@ func ErrNoPreAuthKey(string) error {
 // Expire expires a key now. A key that has already expired is left unchanged.
 func (s *PreAuthKeys) Expire(ctx context.Context, a mesh.Actor, ref, owner string) error {
 	key, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.PreAuthKey, []mesh.Event, error) {
-		key, err := findPreAuthKey(w, ref, owner)
+		key, err := findPreAuthKey(w, a, ref, owner)
 		if err != nil || key.Expiry.Reached(now) {
 			return nil, nil, err
 		}
@@ -186,7 +190,7 @@ func (s *PreAuthKeys) Expire(ctx context.Context, a mesh.Actor, ref, owner strin
 // Delete removes a key. Nodes that joined with it stay.
 func (s *PreAuthKeys) Delete(ctx context.Context, a mesh.Actor, ref string) error {
 	key, err := commit(ctx, s.core, a, func(w *policy.World, _ mesh.Time) (*mesh.PreAuthKey, []mesh.Event, error) {
-		key, err := findPreAuthKey(w, ref, "")
+		key, err := findPreAuthKey(w, a, ref, "")
 		if err != nil {
 			return nil, nil, err
 		}

@@ -55,10 +55,10 @@ func contentRevision(content any) string {
 	return fmt.Sprintf("%x", sum[:8])
 }
 
-// nodeAt finds the node to change. If ifRevision is given, the node must have this
+// nodeAt finds the node that the caller wants to change. If ifRevision is given, the node must have this
 // NodeRevision.
-func nodeAt(s *mesh.Snapshot, ref, ifRevision string) (*mesh.Node, error) {
-	n, err := FindNode(s, ref)
+func nodeAt(s *mesh.Snapshot, a mesh.Actor, ref, ifRevision string) (*mesh.Node, error) {
+	n, err := OwnNode(s, a, ref)
 	if err == nil {
 		err = checkNodeRevision(n, ifRevision)
 	}

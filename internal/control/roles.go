@@ -13,6 +13,32 @@ func (s *Users) Role(u *mesh.User) mesh.Role { return s.roleOf(u) }
 
 func (s *core) roleOf(u *mesh.User) mesh.Role { return s.roles.Of(u) }
 
+// Access returns what a person may do now.
+func (s *Users) Access(u *mesh.User) mesh.Access { return s.personAccess(u) }
+
+func (s *core) personAccess(u *mesh.User) mesh.Access {
+	if u.Suspended() {
+		return mesh.Access{}
+	}
+	return mesh.Access{Role: s.roleOf(u)}
+}
+
+// Access returns what an API key allows now: no more than its owner may do, if it has one.
+func (s *APIKeys) Access(snap *mesh.Snapshot, k *mesh.APIKey) mesh.Access {
+	return s.keyAccess(snap, k)
+}
+
+func (s *core) keyAccess(snap *mesh.Snapshot, k *mesh.APIKey) mesh.Access {
+	if k.User == 0 {
+		return k.Access
+	}
+	owner, ok := snap.Users.Get(k.User)
+	if !ok {
+		return mesh.Access{}
+	}
+	return k.Within(s.personAccess(owner).Role)
+}
+
 // SetRole assigns a role to a user. The zero Role removes the assignment, so that the
 // groups of the user decide. ifRevision is as in Rename.
 func (s *Users) SetRole(ctx context.Context, a mesh.Actor, ref string, role mesh.Role, ifRevision string) (*mesh.User, error) {
@@ -49,7 +75,7 @@ func (s *Users) SetRole(ctx context.Context, a mesh.Actor, ref string, role mesh
 // mayAssign refuses API keys that do not allow everything, because a role of a person has
 // no scopes.
 func (s *core) mayAssign(w *policy.World, a mesh.Actor) error {
-	if has, bound := callerAccess(w, a, s.roles); bound && !has.Covers(mesh.Access{Role: mesh.RoleAdmin}) {
+	if has, bound := s.callerAccess(w.Snapshot, a); bound && !has.Covers(mesh.Access{Role: mesh.RoleAdmin}) {
 		return refuse(Forbidden, "", "assigning roles requires the role admin without scopes, because a role applies to everything; the API key has %s and the scopes %v", has.Role, has.Scopes)
 	}
 	return nil
@@ -57,8 +83,8 @@ func (s *core) mayAssign(w *policy.World, a mesh.Actor) error {
 
 // mayRemove refuses to remove the access of a user who has a higher role than the caller.
 func (s *core) mayRemove(w *policy.World, a mesh.Actor, u *mesh.User) error {
-	if has, bound := callerAccess(w, a, s.roles); bound && !has.Role.AtLeast(s.roleOf(u)) {
-		return refuse(Forbidden, "", "user %s has the role %s, which is higher than the role of the API key (%s)", u.Name, s.roleOf(u), has.Role)
+	if has, bound := s.callerAccess(w.Snapshot, a); bound && !has.Role.AtLeast(s.roleOf(u)) {
+		return refuse(Forbidden, "", "user %s has the role %s, which is higher than that of the caller (%s)", u.Name, s.roleOf(u), has.Role)
 	}
 	return nil
 }

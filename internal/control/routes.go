@@ -285,7 +285,7 @@ func (s *Routes) Approve(ctx context.Context, a mesh.Actor, ref string, prefixes
 		return nil, err
 	}
 	id, err := commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (mesh.NodeID, []mesh.Event, error) {
-		before, err := nodeAt(w.Snapshot, ref, ifRevision)
+		before, err := nodeAt(w.Snapshot, a, ref, ifRevision)
 		if err != nil {
 			return 0, nil, err
 		}

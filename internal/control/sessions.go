@@ -31,9 +31,6 @@ type Sessions struct {
 	sealer   *identity.CookieSealer // nil if nobody can sign in
 }
 
-// Access returns what a person may do in the API now.
-func (s *Sessions) Access(u *mesh.User) mesh.Access { return mesh.Access{Role: s.roleOf(u)} }
-
 // NewSession is the input for creating a session.
 type NewSession struct {
 	User        mesh.UserID

@@ -49,7 +49,7 @@ func (s *Users) Suspend(ctx context.Context, a mesh.Actor, ref, ifRevision strin
 				out.Deleted++
 			}
 		}
-		if has, bound := callerAccess(w, a, s.roles); out.Deleted > 0 && bound && !has.Allows(mesh.NounNodes, mesh.RoleOperator) {
+		if has, bound := s.callerAccess(w.Snapshot, a); out.Deleted > 0 && bound && !has.Allows(mesh.NounNodes, mesh.RoleOperator) {
 			return none, nil, refuse(Forbidden, "deleteTagged", "deleting the tagged nodes of a user requires an API key with the scope nodes")
 		}
 		return out, evs, nil

@@ -41,7 +41,7 @@ func (s *Users) Approve(ctx context.Context, a mesh.Actor, ref, ifRevision strin
 
 // mayApprove refuses to give a user a higher role than the caller has.
 func (s *core) mayApprove(w *policy.World, a mesh.Actor, u *mesh.User) error {
-	if has, bound := callerAccess(w, a, s.roles); bound && !has.Role.AtLeast(s.roleOf(u)) {
+	if has, bound := s.callerAccess(w.Snapshot, a); bound && !has.Role.AtLeast(s.roleOf(u)) {
 		return refuse(Forbidden, "", "user %s would have the role %s, which is higher than yours (%s)", u.Name, s.roleOf(u), has.Role)
 	}
 	return nil

@@ -148,7 +148,7 @@ func (s *Users) Create(ctx context.Context, a mesh.Actor, in NewUser) (*mesh.Use
 		user := &mesh.User{
 			ID: w.Counters.User + 1, Name: in.Name, DisplayName: in.DisplayName, Email: in.Email, ProfilePicURL: in.PictureURL, CreatedAt: now,
 		}
-		if err := trial.mayChangeNames(w, a, nil, user); err != nil {
+		if err := trial.mayChangeNames(s.core, w, a, nil, user); err != nil {
 			return nil, nil, err
 		}
 		return user, []mesh.Event{mesh.UserPut{User: user}}, nil
@@ -214,7 +214,7 @@ func (s *Users) Rename(ctx context.Context, a mesh.Actor, ref, name, ifRevision 
 		}
 		user := *was
 		user.Name = name
-		if err := trial.mayChangeNames(w, a, was, &user); err != nil {
+		if err := trial.mayChangeNames(s.core, w, a, was, &user); err != nil {
 			return none, nil, err
 		}
 		return renaming{was, &user}, append([]mesh.Event{mesh.UserPut{User: &user}}, renamedOwner(w, now, &user)...), nil
@@ -257,7 +257,7 @@ func (s *Users) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string
 		if tagged {
 			brought = TaggedBy(w.Snapshot)[user.ID]
 		}
-		if err := cmp.Or(s.mayDeleteUser(w, a, user, brought), trial.mayChangeNames(w, a, user, nil), s.keepAdmin(w, a, user.ID)); err != nil {
+		if err := cmp.Or(s.mayDeleteUser(w, a, user, brought), trial.mayChangeNames(s.core, w, a, user, nil), s.keepAdmin(w, a, user.ID)); err != nil {
 			return none, nil, err
 		}
 		return UserDeletion{user.ID, w.Nodes.OwnedCount(user.ID) + len(brought), user.Name}, deleteWithNodes(user, brought), nil

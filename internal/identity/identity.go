@@ -95,7 +95,7 @@ func APIKey(s *mesh.Snapshot, text string, now mesh.Time) (*mesh.APIKey, bool) {
 	if found {
 		kept = &k.Hash
 	}
-	if !matches(kept, secret) || k.Expiry.Reached(max(now, s.At)) {
+	if !matches(kept, secret) || k.Expiry.Reached(max(now, s.At)) || suspended(s, k.User) {
 		return nil, false
 	}
 	return k, true

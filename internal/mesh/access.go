@@ -114,6 +114,14 @@ func (a Access) opens(noun string, toRead bool) bool {
 	return len(a.Scopes) == 0 || slices.Contains(a.Scopes, noun) || toRead && slices.Contains(a.Scopes, noun+scopeToRead)
 }
 
+// Within returns a with at most this role.
+func (a Access) Within(most Role) Access {
+	if !most.AtLeast(a.Role) {
+		a.Role = most
+	}
+	return a
+}
+
 // Covers reports whether a includes all of b: a key can create only keys with equal or
 // fewer permissions.
 func (a Access) Covers(b Access) bool {

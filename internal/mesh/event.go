@@ -155,6 +155,11 @@ func Settle(before *Snapshot, evs []Event) []Event {
 				settled = append(settled, PreAuthKeyGone{ID: k.ID})
 			}
 		}
+		for k := range before.APIKeys.All() {
+			if users[k.User] {
+				settled = append(settled, APIKeyGone{ID: k.ID})
+			}
+		}
 		for l := range before.Logins.All() {
 			if users[l.User] {
 				settled = append(settled, LoginGone{ID: l.ID})

@@ -102,6 +102,8 @@ type Actor struct {
 	Reason    string    `json:"reason,omitempty"`
 	// User is the person whose permissions limit the request; zero if there is none.
 	User UserID `json:"-"`
+	// Member is set if the request may only use what User owns.
+	Member bool `json:"-"`
 	// Once, if set, makes the request idempotent.
 	Once *Once `json:"-"`
 }

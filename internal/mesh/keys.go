@@ -118,6 +118,9 @@ type APIKey struct {
 	Prefix string `json:"prefix"`
 	Hash   Secret `json:"hash"`
 	Access
+	// User is the person who created the key, or zero. The key never allows more than this
+	// person may do.
+	User UserID `json:"user,omitempty" column:"user_id"`
 	// Comment says what the key is for.
 	Comment   string `json:"comment,omitempty"`
 	Expiry    Time   `json:"expiry"`

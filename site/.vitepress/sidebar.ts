@@ -40,6 +40,7 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
       to("Console", "console.md"),
       to("Webhooks", "webhooks.md"),
       to("API", "api.md"),
+      to("Roles and operations", "roles.md"),
     ],
   },
   {

@@ -92,10 +92,14 @@ func (t *tool) apiKeysList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := columns{names: "ID, PREFIX, ROLE, SCOPES, COMMENT, EXPIRED, EXPIRATION, CREATED, LAST USED, FROM", spare: "FROM, CREATED, EXPIRED, SCOPES, COMMENT"}
+			shown := columns{names: "ID, PREFIX, USER, ROLE, SCOPES, COMMENT, EXPIRED, EXPIRATION, CREATED, LAST USED, FROM", spare: "FROM, CREATED, EXPIRED, SCOPES, COMMENT, USER"}
 			return showList(t, shown, list.APIKeys, func(k apiclient.APIKey) []string {
+				owner := ""
+				if k.User != nil {
+					owner = k.User.Name
+				}
 				return []string{
-					k.ID, k.Prefix, string(k.Role), scopesText(k.Scopes), k.Comment, yesNo(k.Expired), timeText(k.Expiration), timeText(k.CreatedAt),
+					k.ID, k.Prefix, owner, string(k.Role), scopesText(k.Scopes), k.Comment, yesNo(k.Expired), timeText(k.Expiration), timeText(k.CreatedAt),
 					lastUsed(k.LastSeen), k.LastUsedFrom,
 				}
 			})
@@ -120,7 +124,7 @@ func (t *tool) whoami() *cobra.Command {
 			}
 			shown := columns{names: "KIND, NAME, ROLE, SCOPES, EXPIRATION", spare: "EXPIRATION"}
 			return showTable(t, me, shown, []apiclient.Caller{me}, func(c apiclient.Caller) []string {
-				return []string{c.Kind, c.Name, string(c.Role), scopesText(c.Scopes), optionalTimeText(c.Expiration)}
+				return []string{c.Kind, c.Name, c.Role, scopesText(c.Scopes), optionalTimeText(c.Expiration)}
 			})
 		}),
 	}

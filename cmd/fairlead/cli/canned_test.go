@@ -148,7 +148,7 @@ func (canned) CreateAPIKey(w http.ResponseWriter, _ *http.Request) {
 
 func (canned) Whoami(w http.ResponseWriter, _ *http.Request) {
 	reply(w, openapi.Caller{
-		Kind: "key", Name: "flk_7Qd0XhVb2mTa_***", Role: openapi.RoleRead, Scopes: []string{"nodes"}, Expiration: new(at("2026-05-30T09:30:00Z")),
+		Kind: "key", Name: "flk_7Qd0XhVb2mTa_***", Role: "read", Scopes: []string{"nodes"}, Expiration: new(at("2026-05-30T09:30:00Z")),
 	})
 }
 

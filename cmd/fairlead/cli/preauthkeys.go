@@ -46,9 +46,6 @@ Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
   KEY=$(fairlead preauthkeys create --user alice)`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if user == "" && len(tags) == 0 {
-				return wrongUsage("missing flag: use --user or --tags")
-			}
 			client, err := t.connect()
 			if err != nil {
 				return err
@@ -71,7 +68,7 @@ Recommended lifetimes are 1 to 24 hours: 1h in production, 24h for testing.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&user, "user", "", "`user` who will own the nodes, by name or ID; optional with --tags")
+	flags.StringVar(&user, "user", "", "`user` who will own the nodes, by name or ID; optional with --tags, and for members")
 	flags.StringVar(&description, "description", "", "what the key is for, shown in lists")
 	flags.BoolVar(&reusable, "reusable", false, "let several nodes join with the key")
 	flags.BoolVar(&ephemeral, "ephemeral", false, "delete the nodes after they have been offline for a while")

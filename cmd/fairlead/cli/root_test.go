@@ -95,7 +95,6 @@ func TestWrongUsageExitsWithTwoAndAsksNoServer(t *testing.T) {
 		{"nodes", "expire", "web-1", "-f"},
 		{"--usr", "alice"},
 		{"users", "list", "--output", "xml"},
-		{"preauthkeys", "create"},
 		{"preauthkeys", "create", "--user", "alice", "--expiration", "soon"},
 		{"preauthkeys", "create", "--user", "alice", "--expiration", "-1h"},
 		{"preauthkeys", "expire"},

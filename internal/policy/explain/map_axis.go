@@ -25,8 +25,8 @@ const (
 // OtherUsers is the principal of users that no group and no rule names.
 const OtherUsers = "other users"
 
-// internetName is the principal of everything behind exit nodes.
-const internetName = "autogroup:internet"
+// Internet is the principal of everything behind exit nodes.
+const Internet = "autogroup:internet"
 
 // MapQuestion selects what an AccessMap shows. From and To are names that ParseEnd
 // accepts, routes, autogroup:internet or OtherUsers. An empty list means everyone,
@@ -261,7 +261,7 @@ func (s *mapBuilder) addRoute(a *axis, p netip.Prefix) {
 }
 
 func (s *mapBuilder) addInternet(a *axis) {
-	if i := a.add(Principal{Kind: KindInternet, Name: internetName}); i >= 0 {
+	if i := a.add(Principal{Kind: KindInternet, Name: Internet}); i >= 0 {
 		a.routes[i] = []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 	}
 }
@@ -276,7 +276,7 @@ func (s *mapBuilder) choose(a *axis, name string, by Detail) error {
 		return nil
 	}
 	switch {
-	case name == internetName:
+	case name == Internet:
 		s.addInternet(a)
 		return nil
 	case name == OtherUsers && by == ByNodes:

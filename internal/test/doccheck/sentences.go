@@ -14,7 +14,7 @@ func isDocument(name string) bool {
 	switch name {
 	case "README.md":
 		return true
-	case "docs/cli.md", "docs/spec-coverage.md":
+	case "docs/cli.md", "docs/roles.md", "docs/spec-coverage.md":
 		return false
 	}
 	return strings.HasPrefix(name, "docs/") && path.Ext(name) == ".md"
