@@ -40,13 +40,6 @@ func (p Person) ID() string {
 	return strings.TrimRight(p.Issuer, "/") + "/" + strings.TrimLeft(p.Subject, "/")
 }
 
-func (p Person) provider() string {
-	if p.Issuer == LocalIssuer {
-		return mesh.ProviderLocal
-	}
-	return mesh.ProviderOIDC
-}
-
 // Label returns what the person is called before there is a user.
 func (p Person) Label() string { return cmp.Or(p.Email, p.Username, p.DisplayName, p.Subject) }
 
