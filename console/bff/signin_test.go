@@ -324,7 +324,7 @@ func officeMember(t *testing.T, o *office, b *browser) {
 	b.must(http.StatusSeeOther, http.MethodGet, b.begin("/admin/nodes"), "")
 	page := b.must(http.StatusForbidden, http.MethodGet, "/admin/nodes", "")
 	wantText(t, page.text, "Your account <b>bob</b> has no access to the console.", `action="/admin/logout"`)
-	b.must(http.StatusForbidden, http.MethodGet, "/admin/api/v1/node", "")
+	b.must(http.StatusForbidden, http.MethodGet, "/admin/api/v1/policy", "")
 	token := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(page.text)[1]
 	b.must(http.StatusSeeOther, http.MethodPost, "/admin/logout", "csrf="+token, "Content-Type: application/x-www-form-urlencoded", "X-CSRF:")
 	b.must(http.StatusUnauthorized, http.MethodGet, "/admin/api/session", "")
