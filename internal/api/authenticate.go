@@ -144,7 +144,7 @@ func session(r *http.Request) mesh.SessionID {
 
 var (
 	requestWord = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	keySecret   = regexp.MustCompile(`(fl[kps]_[^_/]*_)[^/]+`)
+	keySecret   = regexp.MustCompile(`(fl[ikps]_[^_/]*_)[^/]+`)
 )
 
 // requestID returns the id that the caller or a proxy sent, if it is a plain word, or a new one.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -294,6 +295,8 @@ func TestMemberCannotGetMoreThanSigningInGives(t *testing.T) {
 	m.call("POST", node+"/expire", object{"expiry": "2029-01-01T00:00:00Z"}, m.token).fails(403, "Forbidden", extend, "")
 	m.call("POST", "/api/v1/preauthkey", object{"aclTags": []string{"tag:web"}}, m.token).fails(403, "Forbidden",
 		"Forbidden: members can create pre-auth keys only for their own devices, without tags and without approval in advance", "")
+	m.call("POST", "/api/v1/preauthkey", object{"expiration": time.Now().Add(25 * time.Hour)}, m.token).fails(403, "Forbidden",
+		"Forbidden: a pre-auth key of a member can be valid for at most 24 hours", "")
 	m.call("POST", "/api/v1/node/bulk", object{"ids": []string{m.node}, "action": "addTags", "tags": []string{"tag:web"}}, m.token).fails(403, "Forbidden",
 		"Forbidden: members can only expire and delete their devices", "")
 	m.call("POST", node+"/rename/host-1", nil, m.token).fails(409, "Conflict", `the name "host-1" is taken; choose another name`, "")

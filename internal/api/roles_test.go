@@ -120,6 +120,22 @@ func TestNobodyDeletesAUserWithAHigherRole(t *testing.T) {
 	s.call("DELETE", "/api/v1/user/olaf", nil, operator).ok()
 }
 
+func TestNobodyRestoresAUserWithAHigherRole(t *testing.T) {
+	s := sqlite(t)
+	s.person("ana", mesh.RoleAdmin)
+	s.person("zoe", mesh.RoleAdmin)
+	s.person("bob", "")
+	s.call("POST", "/api/v1/user/ana/suspend", nil).ok()
+	s.call("POST", "/api/v1/user/bob/suspend", nil).ok()
+	for _, key := range []string{s.limited(mesh.RoleOperator), s.limited(mesh.RoleAdmin, "users")} {
+		if a := s.call("POST", "/api/v1/user/ana/restore", nil, key); a.status != 403 {
+			t.Errorf("%d: %s", a.status, a.body)
+		}
+	}
+	s.call("POST", "/api/v1/user/bob/restore", nil, s.limited(mesh.RoleOperator)).ok()
+	s.call("POST", "/api/v1/user/ana/restore", nil).ok()
+}
+
 func TestGroupsGiveRoles(t *testing.T) {
 	s := sqlite(t, config{control: func(c *control.Config) {
 		c.Roles = mesh.RoleRules{{Issuer: issuer, Group: "it", Role: mesh.RoleAdmin}}

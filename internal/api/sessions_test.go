@@ -209,6 +209,27 @@ func TestSessionsEndWithTheAccount(t *testing.T) {
 	}
 }
 
+// What the earlier account has started must not give access either.
+func TestAccessEndsWithTheAccount(t *testing.T) {
+	s := sqlite(t)
+	v, token := s.signedIn(1)
+	s.person("zoe", mesh.RoleAdmin)
+	s.call("PUT", "/api/v1/user/"+v.User.String()+"/role", object{"role": "admin"}).ok()
+	key := s.call("POST", "/api/v1/apikey", nil, token).ok()["apiKey"].(string)
+	own := "Authorization: Bearer " + key
+	s.call("GET", "/api/v1/whoami", nil, own).ok()
+	d := s.call("POST", "/api/v1/session/device", object{"challenge": challenge()}, noKey).ok()
+	u, _ := s.ledger.World().Users.Get(v.User)
+	if err := s.control.Sessions.ApproveDevice(t.Context(), mesh.Actor{}, d["deviceCode"].(string), u); err != nil {
+		t.Fatal(err)
+	}
+	s.call("PUT", "/api/v1/user/"+u.Name+"/account", object{"providerId": "https://id.example.com/somebody-else", "replace": true}).ok()
+	if a := s.call("GET", "/api/v1/whoami", nil, own); a.status != http.StatusUnauthorized {
+		t.Errorf("API key: %d: %s", a.status, a.body)
+	}
+	s.call("POST", "/api/v1/session/device/token", object{"deviceCode": d["deviceCode"], "verifier": verifier}, noKey).fails(400, "Bad Request", badCode, "code")
+}
+
 func ensurePerson(s *service, id, name string) (user mesh.UserID, err error) {
 	_, err = s.ledger.Commit(s.t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		if u, ok := w.Users.ByProviderID(mesh.ProviderOIDC, id); ok {

@@ -264,7 +264,7 @@ func (s *Directory) memberships(w *policy.World, now mesh.Time, a mesh.Actor, be
 		if u.Groups, _ = GroupNames(groups); slices.Equal(u.Groups, user.Groups) {
 			continue
 		}
-		if s.administers(user) && !s.administers(&u) {
+		if s.administers(w, user) && !s.administers(w, &u) {
 			demoted = append(demoted, id)
 		}
 		evs = append(append(evs, mesh.UserPut{User: &u}), renamedOwner(w, now, &u)...)
@@ -295,7 +295,8 @@ func pushedGroups(s *mesh.Snapshot, id mesh.UserID) (names []string) {
 // pushedUser returns the user whom the provider has pushed for a person who signs in for
 // the first time: one with the subject as id, or else with the verified e-mail address.
 // Only the provider that pushes users can do this, because anyone may have the same ids and
-// addresses elsewhere. A user who has signed in is never used.
+// addresses elsewhere. A user who has signed in, or to whom an administrator has assigned a
+// role, is never used: an administrator has to link such a user.
 func pushedUser(s *mesh.Snapshot, p Person) (*mesh.User, bool) {
 	if !p.Directory {
 		return nil, false
@@ -303,7 +304,7 @@ func pushedUser(s *mesh.Snapshot, p Person) (*mesh.User, bool) {
 	var byMail *mesh.User
 	for u := range s.Users.All() {
 		switch {
-		case u.DirectoryName == "" || u.Provider != "":
+		case u.DirectoryName == "" || u.Provider != "" || u.Role != "":
 		case u.DirectoryID != "" && u.DirectoryID == p.Subject:
 			return u, true
 		case p.Email != "" && (mesh.FoldName(u.DirectoryName) == mesh.FoldName(p.Email) || mesh.FoldName(u.Email) == mesh.FoldName(p.Email)):

@@ -52,6 +52,27 @@ func TestFirstSignInOfAPushedUser(t *testing.T) {
 	}
 }
 
+// An assigned role must not be handed to whoever has the address at the provider.
+func TestPushedUserWithARoleIsNotTakenOver(t *testing.T) {
+	s := open(t)
+	pushed, err := s.Directory.CreateUser(t.Context(), admin, control.DirectoryUser{ExternalID: "ext-1", UserName: "ann@example.com", Email: "ann@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := *pushed
+	chosen.Role = mesh.RoleAdmin
+	commit(t, s, mesh.UserPut{User: &chosen})
+	p := control.Person{Issuer: "https://id.example", Subject: "ext-1", Email: "ann@example.com", Directory: true}
+	if u, err := s.Logins.SaveUser(t.Context(), mesh.Actor{}, p); err == nil {
+		t.Errorf("signed in as %+v", u)
+	}
+	chosen.Role = ""
+	commit(t, s, mesh.UserPut{User: chosen.Suspend(mesh.SuspendedByAdmin, 1)})
+	if u, err := s.Logins.SaveUser(t.Context(), mesh.Actor{}, p); err == nil {
+		t.Errorf("a suspended user signed in: %+v", u)
+	}
+}
+
 // Okta sends active: true with every change of a profile.
 func TestProviderDoesNotEndASuspensionByAnAdministrator(t *testing.T) {
 	s := open(t)

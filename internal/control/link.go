@@ -54,10 +54,13 @@ func (s *Users) changeAccount(ctx context.Context, a mesh.Actor, ref, ifRevision
 			return none, nil, err
 		}
 		if u.ProviderID == was.ProviderID && u.Provider == was.Provider {
+			if u.Provider == "" { // there may be an invitation
+				return result{was, was}, dropPasskeys(w.Snapshot, u.ID), nil
+			}
 			return result{was, was}, nil, nil
 		}
 		u.Groups = nil // those of the earlier account
-		if s.administers(was) && !s.administers(&u) {
+		if s.administers(w, was) && !s.administers(w, &u) {
 			if err := s.keepAdmin(w, a, was.ID); err != nil {
 				return none, nil, err
 			}

@@ -1,7 +1,10 @@
 package control
 
 import (
+	"time"
+
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 // This file defines what members own. To a member, everything else does not exist: it is
@@ -55,6 +58,34 @@ func mayExtend(a mesh.Actor, before, after *mesh.Node) error {
 	longer := after.Expiry == 0 && before.Expiry != 0 || before.Expiry != 0 && after.Expiry > before.Expiry || before.KeyExpired && !after.KeyExpired
 	if a.Member && longer {
 		return refuse(Forbidden, "", "members can expire their devices, but not extend the expiry; sign in again on the device, or ask an administrator")
+	}
+	return nil
+}
+
+const (
+	// memberKeyLifetime is the maximum lifetime of pre-auth keys that members create. With
+	// a longer one, a device could keep its access without a sign-in.
+	memberKeyLifetime = 24 * time.Hour
+	// memberKeys is how many valid pre-auth keys a member may have.
+	memberKeys = 50
+)
+
+// mayHaveKey refuses a member's pre-auth key that is valid for too long, or one too many.
+func mayHaveKey(w *policy.World, a mesh.Actor, now, end mesh.Time) error {
+	if !a.Member {
+		return nil
+	}
+	if end > now.Add(memberKeyLifetime) {
+		return refuse(Forbidden, "", "a pre-auth key of a member can be valid for at most %d hours", memberKeyLifetime/time.Hour)
+	}
+	valid := 0
+	for k := range w.PreAuthKeys.All() {
+		if k.User == a.User && !k.Expiry.Reached(now) {
+			valid++
+		}
+	}
+	if valid >= memberKeys {
+		return refuse(Forbidden, "", "you have %d valid pre-auth keys; delete some first", valid)
 	}
 	return nil
 }

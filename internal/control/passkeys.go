@@ -2,11 +2,14 @@ package control
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
@@ -93,6 +96,16 @@ func dropPasskeys(s *mesh.Snapshot, user mesh.UserID) (evs []mesh.Event) {
 	return slices.Concat(evs, dropInvitations(s, user, false), dropInvitations(s, user, true))
 }
 
+// endSessions returns the events that end the sessions of a user.
+func endSessions(s *mesh.Snapshot, user mesh.UserID) (evs []mesh.Event) {
+	for v := range s.Sessions.All() {
+		if v.User == user {
+			evs = append(evs, mesh.SessionGone{ID: v.ID})
+		}
+	}
+	return evs
+}
+
 // Invited returns the user for whom the holder of an invitation or recovery code may create
 // a passkey.
 func (s *Passkeys) Invited(text string) (*mesh.User, *mesh.Invitation, bool) {
@@ -154,6 +167,7 @@ func (s *Passkeys) Create(ctx context.Context, a mesh.Actor, text string, in New
 			for _, k := range have {
 				evs, replaced = append(evs, mesh.PasskeyGone{ID: k.ID}), replaced+1
 			}
+			evs = append(evs, endSessions(w.Snapshot, was.ID)...) // somebody else may have the lost passkeys
 		} else {
 			evs = append(evs, mesh.InvitationGone{ID: i.ID})
 		}
@@ -191,8 +205,10 @@ func (s *Passkeys) Of(user mesh.UserID) []*mesh.Passkey { return s.ledger.World(
 // Any reports whether anyone can sign in with a passkey.
 func (s *Passkeys) Any() bool { return s.ledger.World().Passkeys.Len() > 0 }
 
-// Used records a sign-in with a passkey.
-func (s *Passkeys) Used(ctx context.Context, a mesh.Actor, id mesh.PasskeyID, uses int64) error {
+// Used records a sign-in with a passkey. The same challenge is accepted only once.
+func (s *Passkeys) Used(ctx context.Context, a mesh.Actor, id mesh.PasskeyID, uses int64, challenge string) error {
+	sum := mesh.Secret(sha256.Sum256([]byte(challenge)))
+	a.Once = &mesh.Once{Owner: "passkey " + id.String(), Key: sum, Request: sum}
 	_, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Passkey, []mesh.Event, error) {
 		was, ok := w.Passkeys.Get(id)
 		if !ok {
@@ -202,6 +218,9 @@ func (s *Passkeys) Used(ctx context.Context, a mesh.Actor, id mesh.PasskeyID, us
 		k.LastUse, k.Uses = now, max(uses, was.Uses)
 		return &k, []mesh.Event{mesh.PasskeyPut{Passkey: &k}}, nil
 	})
+	if done := (*ledger.AlreadyDone)(nil); errors.As(err, &done) {
+		return refuse(Conflict, "passkey", "this sign-in was already used; start again")
+	}
 	return err
 }
 
@@ -219,7 +238,7 @@ func (s *Passkeys) Delete(ctx context.Context, a mesh.Actor, ref string) error {
 			if err := s.keepAdmin(w, a, k.User); err != nil {
 				return nil, nil, err
 			}
-			evs = append(evs, dropInvitations(w.Snapshot, k.User, true)...)
+			evs = append(append(evs, dropInvitations(w.Snapshot, k.User, true)...), endSessions(w.Snapshot, k.User)...)
 		}
 		return k, evs, nil
 	})

@@ -105,6 +105,9 @@ func (s *PreAuthKeys) Create(ctx context.Context, a mesh.Actor, in NewPreAuthKey
 	issued := identity.NewKey(identity.KindPreAuth)
 	key, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.PreAuthKey, []mesh.Event, error) {
 		end, err := expiry(in.Expiration, PreAuthKeyLifetime, now)
+		if err == nil {
+			err = mayHaveKey(w, a, now, end)
+		}
 		if err != nil {
 			return nil, nil, err
 		}

@@ -81,10 +81,21 @@ func (s *core) mayAssign(w *policy.World, a mesh.Actor) error {
 	return nil
 }
 
-// mayRemove refuses to remove the access of a user who has a higher role than the caller.
+// mayRemove refuses to remove the access of a user who has a higher role than the caller,
+// or would have it without the assigned one: such a person could sign in again and get the
+// role of their groups.
 func (s *core) mayRemove(w *policy.World, a mesh.Actor, u *mesh.User) error {
-	if has, bound := s.callerAccess(w.Snapshot, a); bound && !has.Role.AtLeast(s.roleOf(u)) {
-		return refuse(Forbidden, "", "user %s has the role %s, which is higher than that of the caller (%s)", u.Name, s.roleOf(u), has.Role)
+	has, bound := s.callerAccess(w.Snapshot, a)
+	if !bound {
+		return nil
+	}
+	if role := s.roleOf(u); !has.Role.AtLeast(role) {
+		return refuse(Forbidden, "", "user %s has the role %s, which is higher than that of the caller (%s)", u.Name, role, has.Role)
+	}
+	bare := *u
+	bare.Role = ""
+	if role := s.roleOf(&bare); !has.Role.AtLeast(role) {
+		return refuse(Forbidden, "", "the groups of user %s give the role %s, which is higher than that of the caller (%s)", u.Name, role, has.Role)
 	}
 	return nil
 }
@@ -101,7 +112,7 @@ func (s *core) keepAdmin(w *policy.World, a mesh.Actor, losing ...mesh.UserID) e
 	lost := false
 	for u := range w.Users.All() {
 		switch {
-		case !s.administers(u):
+		case !s.administers(w, u):
 		case slices.Contains(losing, u.ID):
 			lost = true
 		default:
@@ -115,8 +126,11 @@ func (s *core) keepAdmin(w *policy.World, a mesh.Actor, losing ...mesh.UserID) e
 }
 
 // administers reports whether a user can sign in as an administrator.
-func (s *core) administers(u *mesh.User) bool {
-	return u.Provider != "" && !u.Suspended() && s.roleOf(u) == mesh.RoleAdmin
+func (s *core) administers(w *policy.World, u *mesh.User) bool {
+	if u.Provider == "" || u.Suspended() || s.roleOf(u) != mesh.RoleAdmin {
+		return false
+	}
+	return u.Provider != mesh.ProviderLocal || len(w.Passkeys.Of(u.ID)) > 0
 }
 
 func errLastAdmin() error {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"regexp"
 	"strings"
@@ -58,7 +59,9 @@ type sessionCode struct {
 	SessionRequest
 	ID   string      `json:"i"`
 	User mesh.UserID `json:"u"`
-	At   mesh.Time   `json:"t"`
+	// Account is the accountMark of the user. The code is not valid for another account.
+	Account string    `json:"a"`
+	At      mesh.Time `json:"t"`
 }
 
 // Code returns a one-time code with which the program gets a session of this user.
@@ -66,11 +69,17 @@ func (s *Sessions) Code(u *mesh.User, r SessionRequest) (string, error) {
 	if err := mayHaveSessions(u); err != nil {
 		return "", err
 	}
-	code, ok := s.sealer.SealCookie(codePurpose, sessionCode{SessionRequest: r, ID: rand.Text(), User: u.ID, At: s.ledger.Now()})
+	code, ok := s.sealer.SealCookie(codePurpose, sessionCode{SessionRequest: r, ID: rand.Text(), User: u.ID, Account: accountMark(u), At: s.ledger.Now()})
 	if !ok {
 		return "", refuse(Invalid, "", "the address of the program is too long")
 	}
 	return code, nil
+}
+
+// accountMark identifies the account with which a user signs in.
+func accountMark(u *mesh.User) string {
+	sum := sha256.Sum256([]byte(u.Provider + "\n" + u.ProviderID))
+	return hex.EncodeToString(sum[:8])
 }
 
 func errCode() error {
@@ -104,6 +113,9 @@ func (s *Sessions) redeem(ctx context.Context, a mesh.Actor, c sessionCode) (*me
 	a.Once = &mesh.Once{Owner: sessionCodeKeys, Key: id, Request: id}
 	issued := identity.NewKey(identity.KindSession)
 	session, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Session, []mesh.Event, error) {
+		if u, ok := w.Users.Get(c.User); ok && accountMark(u) != c.Account {
+			return nil, nil, errCode()
+		}
 		return decideSession(w, now, NewSession{User: c.User, Client: c.Client, Description: c.Description}, issued, s.lifetime)
 	})
 	var done *ledger.AlreadyDone

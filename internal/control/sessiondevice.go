@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
@@ -56,10 +57,10 @@ func (d DeviceSignIn) once() *mesh.Once {
 }
 
 // deviceApproval is the result of an approval: the receipt contains the user.
-type deviceApproval struct{ user mesh.UserID }
+type deviceApproval struct{ user *mesh.User }
 
-// Answer returns the user's id.
-func (a deviceApproval) Answer() string { return a.user.String() }
+// Answer returns the user's id, and the account with which the user confirmed.
+func (a deviceApproval) Answer() string { return a.user.ID.String() + " " + accountMark(a.user) }
 
 // ApproveDevice lets the command line that made a request act for a user. Only the first
 // approval of a request counts.
@@ -74,7 +75,7 @@ func (s *Sessions) ApproveDevice(ctx context.Context, a mesh.Actor, token string
 	a = PersonActor(a, u)
 	a.Once = d.once()
 	_, err := commit(ctx, s.core, a, func(*policy.World, mesh.Time) (deviceApproval, []mesh.Event, error) {
-		return deviceApproval{u.ID}, nil, nil
+		return deviceApproval{u}, nil, nil
 	})
 	if done := (*ledger.AlreadyDone)(nil); errors.As(err, &done) {
 		return refuse(Conflict, "", "this sign-in was already confirmed; if you did not confirm it, run fairlead login --device again")
@@ -96,11 +97,12 @@ func (s *Sessions) PollDevice(ctx context.Context, a mesh.Actor, token, verifier
 	if !ok {
 		return nil, "", nil
 	}
-	user, err := strconv.ParseInt(receipt.Answer, 10, 64)
+	id, account, _ := strings.Cut(receipt.Answer, " ")
+	user, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
 		return nil, "", err
 	}
 	return s.redeem(ctx, a, sessionCode{
-		SessionRequest: SessionRequest{Client: mesh.SessionCLI, Description: d.Description}, ID: devicePurpose + " " + d.ID, User: mesh.UserID(user), At: d.At,
+		SessionRequest: SessionRequest{Client: mesh.SessionCLI, Description: d.Description}, ID: devicePurpose + " " + d.ID, User: mesh.UserID(user), Account: account, At: d.At,
 	})
 }

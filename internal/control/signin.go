@@ -129,11 +129,11 @@ func (s *core) decideUser(w *policy.World, now mesh.Time, p Person) (*mesh.User,
 	}
 	p = p.bounded()
 	was, known := userOf(w.Snapshot, p)
-	if known && was.Suspended() {
-		return nil, nil, errSuspended()
-	}
 	if !known {
 		was, known = pushedUser(w.Snapshot, p)
+	}
+	if known && was.Suspended() {
+		return nil, nil, errSuspended()
 	}
 	if !known {
 		name, err := nameFor(w, p)

@@ -73,6 +73,9 @@ func (s *Users) Restore(ctx context.Context, a mesh.Actor, ref, ifRevision strin
 			return user, nil, err
 		}
 		restored := user.Restore()
+		if err := s.mayApprove(w, a, restored); err != nil {
+			return nil, nil, err
+		}
 		return restored, []mesh.Event{mesh.UserPut{User: restored}}, nil
 	})
 	if err == nil && changed {

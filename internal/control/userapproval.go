@@ -39,9 +39,10 @@ func (s *Users) Approve(ctx context.Context, a mesh.Actor, ref, ifRevision strin
 	return out.after, nil
 }
 
-// mayApprove refuses to give a user a higher role than the caller has.
+// mayApprove refuses to give a user a higher role than the caller has. A role has no scopes,
+// so a key with scopes cannot make anyone an administrator.
 func (s *core) mayApprove(w *policy.World, a mesh.Actor, u *mesh.User) error {
-	if has, bound := s.callerAccess(w.Snapshot, a); bound && !has.Role.AtLeast(s.roleOf(u)) {
+	if has, bound := s.callerAccess(w.Snapshot, a); bound && (!has.Role.AtLeast(s.roleOf(u)) || s.roleOf(u) == mesh.RoleAdmin && len(has.Scopes) > 0) {
 		return refuse(Forbidden, "", "user %s would have the role %s, which is higher than yours (%s)", u.Name, s.roleOf(u), has.Role)
 	}
 	return nil

@@ -125,15 +125,16 @@ func Settle(before *Snapshot, evs []Event) []Event {
 	// SSH grants of a node are removed when it is deleted, and when its owner or tags
 	// change.
 	users, nodes, grantees := map[UserID]bool{}, map[NodeID]bool{}, map[NodeID]bool{}
-	// Sessions of a user end with the user, and when the user gets another account.
-	people := map[UserID]bool{}
+	// Sessions of a user end with the user, and when the user gets another account. The
+	// user's API keys then end too, unless there was no earlier account.
+	people, others := map[UserID]bool{}, map[UserID]bool{}
 	for _, e := range evs {
 		switch e := e.(type) {
 		case UserGone:
 			users[e.ID], people[e.ID] = true, true
 		case UserPut:
 			if old, ok := before.Users.Get(e.User.ID); ok && (old.Provider != e.User.Provider || old.ProviderID != e.User.ProviderID) {
-				people[e.User.ID] = true
+				people[e.User.ID], others[e.User.ID] = true, old.ProviderID != ""
 			}
 		case NodeGone:
 			nodes[e.ID], grantees[e.ID] = true, true
@@ -155,11 +156,6 @@ func Settle(before *Snapshot, evs []Event) []Event {
 				settled = append(settled, PreAuthKeyGone{ID: k.ID})
 			}
 		}
-		for k := range before.APIKeys.All() {
-			if users[k.User] {
-				settled = append(settled, APIKeyGone{ID: k.ID})
-			}
-		}
 		for l := range before.Logins.All() {
 			if users[l.User] {
 				settled = append(settled, LoginGone{ID: l.ID})
@@ -170,6 +166,11 @@ func Settle(before *Snapshot, evs []Event) []Event {
 		for s := range before.Sessions.All() {
 			if people[s.User] {
 				settled = append(settled, SessionGone{ID: s.ID})
+			}
+		}
+		for k := range before.APIKeys.All() {
+			if users[k.User] || others[k.User] {
+				settled = append(settled, APIKeyGone{ID: k.ID})
 			}
 		}
 		settled = append(settled, settlePasskeys(before, users)...)

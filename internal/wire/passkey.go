@@ -224,7 +224,12 @@ func (s *passkeys) finishSignIn(w http.ResponseWriter, r *http.Request) {
 	}
 	p := control.LocalPerson(user)
 	a := mesh.Actor{Kind: mesh.ActorUser, ID: p.ID(), Name: user.Name, Addr: s.addr(r), RequestID: rand.Text()[:12]}
-	if err := s.use.Used(r.Context(), a, key.ID, int64(used.Uses)); err != nil {
+	err = s.use.Used(r.Context(), a, key.ID, int64(used.Uses), state.Challenge)
+	if refusal := new(control.Refusal); errors.As(err, &refusal) {
+		s.pages.write(w, http.StatusBadRequest, "passkey", page{State: "lost", Retry: retry})
+		return
+	}
+	if err != nil {
 		s.config.Log.Error("sign-in failed", "error", err)
 		s.pages.write(w, http.StatusServiceUnavailable, "login", page{State: "unavailable"})
 		return

@@ -60,6 +60,9 @@ func (d *Doc) unknownGroups(provided map[string]bool) []string {
 func providedGroups(s *mesh.Snapshot) map[string]bool {
 	groups := map[string]bool{}
 	for u := range s.Users.All() {
+		if u.NeedsApproval || u.Suspended() {
+			continue // otherwise anyone with an account at the provider could make a policy invalid
+		}
 		for _, name := range u.Groups {
 			groups[PrefixGroup+name] = true
 		}
