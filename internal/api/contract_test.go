@@ -342,7 +342,7 @@ func filled(path string) string {
 	return regexp.MustCompile(`\{\w+\}`).ReplaceAllString(strings.ReplaceAll(path, "{newName}", "bob"), "1")
 }
 
-func TestExactlySevenOperationsNeedNoKey(t *testing.T) {
+func TestFewOperationsNeedNoKey(t *testing.T) {
 	s := sqlite(t).listen()
 	var open []string
 	for path := range readDocument(t).root["paths"].(object) {
