@@ -122,6 +122,9 @@ func TestCodeWithAWrongVerifierIsRefused(t *testing.T) {
 func TestDeviceGetsItsSessionOnceConfirmed(t *testing.T) {
 	database := postgres(t).Database(t)
 	a, b := start(t, openPostgres(t, database)), start(t, openPostgres(t, database))
+	if err := a.ledger.Sync(t.Context()); err != nil { // b has committed, too
+		t.Fatal(err)
+	}
 	rev := a.ledger.World().Rev
 	d := a.call("POST", "/api/v1/session/device", object{"challenge": challenge(), "description": "build\u202eserver"}, noKey).ok()
 	token := d["deviceCode"].(string)

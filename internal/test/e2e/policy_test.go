@@ -109,10 +109,11 @@ func (w *town) listen(ctx context.Context) {
 	for name, host := range w.hosts {
 		for _, addr := range w.addrs[name] {
 			for _, port := range []uint16{onePort, otherPort} {
-				l, err := host.Listen(ctx, "tcp", netip.AddrPortFrom(addr, port).String())
-				if err != nil {
-					w.t.Fatal(err)
-				}
+				var l net.Listener
+				eventually(ctx, w.t, func() (err error) { // the client says that it is up before its interface has the address
+					l, err = host.Listen(ctx, "tcp", netip.AddrPortFrom(addr, port).String())
+					return err
+				})
 				serveEcho(w.t, l)
 			}
 		}
