@@ -102,15 +102,15 @@ func (p *pages) write(w http.ResponseWriter, status int, name string, v page) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	switch {
-	case v.Action == "":
+	if v.Action == "" {
 		h.Set("Content-Security-Policy", p.security+"'none'")
 		h.Set("Referrer-Policy", "no-referrer") // the URL of a login page is a secret
-	case v.Passkey != "":
-		h.Set("Content-Security-Policy", strings.TrimSpace(p.security+"'self' "+v.FormTarget)+p.runs)
-		h.Set("Referrer-Policy", "same-origin")
-	default:
-		h.Set("Content-Security-Policy", strings.TrimSpace(p.security+"'self' "+v.FormTarget))
+	} else {
+		security := strings.TrimSpace(p.security + "'self' " + v.FormTarget)
+		if v.Passkey != "" {
+			security += p.runs
+		}
+		h.Set("Content-Security-Policy", security)
 		h.Set("Referrer-Policy", "same-origin") // without a referrer, browsers send no Origin either
 	}
 	w.WriteHeader(status)

@@ -65,20 +65,13 @@ func (s *passkeys) routes() map[string]http.Handler {
 // offered reports whether anyone has a passkey.
 func (s *passkeys) offered() bool { return s.verifier != nil && s.use.Any() }
 
-// unavailable reports that passkeys cannot be used now, and writes the response.
-func (s *passkeys) unavailable(w http.ResponseWriter, r *http.Request) bool {
-	if s.mustRefuse(r.Context()) {
-		s.pages.write(w, http.StatusServiceUnavailable, "login", page{State: "unavailable"})
-		return true
-	}
-	return false
-}
-
 // invited shows the page on which the holder of an invitation creates a passkey.
 func (s *passkeys) invited(w http.ResponseWriter, r *http.Request) {
-	if !s.unavailable(w, r) {
-		s.createPage(w, r, r.PathValue("token"))
+	if s.mustRefuse(r.Context()) {
+		s.unavailable(w)
+		return
 	}
+	s.createPage(w, r, r.PathValue("token"))
 }
 
 func (s *passkeys) createPage(w http.ResponseWriter, r *http.Request, text string) {
@@ -114,7 +107,7 @@ func (s *passkeys) recoverPage(w http.ResponseWriter, _ *http.Request) {
 
 func (s *passkeys) recovering(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if s.unavailable(w, r) || s.forged(w, r) {
+	if s.refusedForm(w, r) {
 		return
 	}
 	code := r.PostFormValue("code")
@@ -145,8 +138,7 @@ func (s *passkeys) create(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, http.StatusForbidden, "The server cannot accept this passkey. Open your link again, or use another device", "")
 		return
 	}
-	a := mesh.Actor{Kind: mesh.ActorUser, ID: control.LocalPerson(u).ID(), Name: u.Name, Addr: s.addr(r), RequestID: rand.Text()[:12]}
-	done, err := s.use.Create(r.Context(), a, state.For, control.NewPasskey{
+	done, err := s.use.Create(r.Context(), s.personActor(r, u), state.For, control.NewPasskey{
 		Credential: made.ID, PublicKey: base64.RawURLEncoding.EncodeToString(made.PublicKey), Syncable: made.Syncable, Uses: int64(made.Uses),
 	})
 	if refusal := new(control.Refusal); errors.As(err, &refusal) {
@@ -155,7 +147,7 @@ func (s *passkeys) create(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		s.config.Log.Error("creating a passkey failed", "error", err)
-		s.pages.write(w, http.StatusServiceUnavailable, "login", page{State: "unavailable"})
+		s.unavailable(w)
 		return
 	}
 	s.drop(w)
@@ -223,15 +215,14 @@ func (s *passkeys) finishSignIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := control.LocalPerson(user)
-	a := mesh.Actor{Kind: mesh.ActorUser, ID: p.ID(), Name: user.Name, Addr: s.addr(r), RequestID: rand.Text()[:12]}
-	err = s.use.Used(r.Context(), a, key.ID, int64(used.Uses), state.Challenge)
+	err = s.use.Used(r.Context(), s.personActor(r, user), key.ID, int64(used.Uses), state.Challenge)
 	if refusal := new(control.Refusal); errors.As(err, &refusal) {
 		s.pages.write(w, http.StatusBadRequest, "passkey", page{State: "lost", Retry: retry})
 		return
 	}
 	if err != nil {
 		s.config.Log.Error("sign-in failed", "error", err)
-		s.pages.write(w, http.StatusServiceUnavailable, "login", page{State: "unavailable"})
+		s.unavailable(w)
 		return
 	}
 	s.drop(w)
@@ -240,14 +231,17 @@ func (s *passkeys) finishSignIn(w http.ResponseWriter, r *http.Request) {
 		s.finishSession(w, r, confirm)
 		return
 	}
-	value, ok := s.cookies.SealCookie(purposeConfirm, confirm)
-	if !ok {
-		s.fail(w, http.StatusInternalServerError, failure{token: state.For, state: "failed", text: "the request is too long"})
-		return
-	}
 	s.makeRoom(w, r)
-	s.setCookie(w, confirm.ID, value)
-	redirect(w, signInPath+"confirm/"+confirm.ID)
+	if !s.askToConfirm(w, confirm) {
+		s.fail(w, http.StatusInternalServerError, failure{token: state.For, state: "failed", text: "the request is too long"})
+	}
+}
+
+// personActor returns who sends a request. A user who creates a first passkey has no account yet.
+func (s *passkeys) personActor(r *http.Request, u *mesh.User) mesh.Actor {
+	a := s.actor(r)
+	a.Kind, a.ID, a.Name = mesh.ActorUser, control.LocalPerson(u).ID(), u.Name
+	return a
 }
 
 // account returns a user in the form in which passkeys belong to it.
@@ -269,7 +263,7 @@ func (s *passkeys) account(u *mesh.User) passkey.Account {
 // answered returns the state of the page that sent this form. If there is none, it writes the response.
 func (s *passkeys) answered(w http.ResponseWriter, r *http.Request, purpose string) (state passkeyState, ok bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxPasskeyForm)
-	if s.unavailable(w, r) || s.forged(w, r) {
+	if s.refusedForm(w, r) {
 		return state, false
 	}
 	c, err := r.Cookie(s.cookieName())
@@ -280,11 +274,16 @@ func (s *passkeys) answered(w http.ResponseWriter, r *http.Request, purpose stri
 	return state, true
 }
 
-func (s *passkeys) forged(w http.ResponseWriter, r *http.Request) bool {
-	if s.sameOrigin(r) {
+// refusedForm reports whether a form cannot be accepted, and then writes the response.
+func (s *passkeys) refusedForm(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case s.mustRefuse(r.Context()):
+		s.unavailable(w)
+	case !s.sameOrigin(r):
+		s.pages.write(w, http.StatusForbidden, "passkey", page{State: "forged"})
+	default:
 		return false
 	}
-	s.pages.write(w, http.StatusForbidden, "passkey", page{State: "forged"})
 	return true
 }
 

@@ -13,6 +13,7 @@ import (
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/passkey"
 	"github.com/fairlead-mesh/fairlead/internal/passkey/passkeytest"
@@ -250,7 +251,7 @@ func TestPersonSignsInToTheConsoleAndTheCommandLineWithAPasskey(t *testing.T) {
 	s, _ := open(t, options{wire: withPasskeys})
 	b, a := s.browser(), authenticator()
 	console, cli := newProgram("console", consoleBack), newProgram("cli", loopback)
-	b.get(console.start()).shows(t, 400, "there is no such identity provider") // nobody has a passkey
+	b.get(console.start()).shows(t, 400, "unknown identity provider") // nobody has a passkey
 	b.creates(a, b.get(s.invite("ann")))
 	page := b.get(console.start())
 	if policy := page.header.Get("Content-Security-Policy"); !strings.Contains(policy, "form-action 'self' http://mesh.test;") {
@@ -268,6 +269,25 @@ func TestPersonSignsInToTheConsoleAndTheCommandLineWithAPasskey(t *testing.T) {
 	form.shows(t, 200, "127.0.0.1:40123")
 	if _, err := cli.exchange(t, s, cli.code(t, b.press(form))); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestPersonSignsInToACommandLineElsewhereWithAPasskey(t *testing.T) {
+	s, _ := open(t, options{wire: withPasskeys})
+	b, a, cli := s.browser(), authenticator(), newProgram("cli", loopback)
+	token, err := s.Sessions.StartDevice(cli.challenge(), "build server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := "/oidc/device/" + token
+	b.get(link).shows(t, 400, "unknown identity provider") // nobody has a passkey
+	b.creates(a, b.get(s.invite("ann")))
+	form := b.get(b.signs(a, b.get(link)).location)
+	form.shows(t, 200, identity.Code(token), "build server")
+	b.press(form).shows(t, 200)
+	v, _, err := s.Sessions.PollDevice(t.Context(), mesh.Actor{}, token, cli.verifier)
+	if err != nil || v == nil || v.Client != mesh.SessionCLI {
+		t.Fatalf("%+v, %v", v, err)
 	}
 }
 

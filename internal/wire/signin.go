@@ -202,25 +202,34 @@ func (s *signIn) callback(w http.ResponseWriter, r *http.Request) {
 		s.finishSession(w, r, confirm)
 		return
 	}
-	value, ok := s.cookies.SealCookie(purposeConfirm, confirm)
-	if !ok && len(confirm.Person.Groups) > 0 {
+	if s.askToConfirm(w, confirm) {
+		return
+	}
+	if len(confirm.Person.Groups) > 0 {
 		if err := s.saveGroups(r, &confirm.Person); err != nil {
 			s.clearCookie(w, flow.State)
 			s.refused(w, r, confirm, err)
 			return
 		}
-		value, ok = s.cookies.SealCookie(purposeConfirm, confirm)
+		if s.askToConfirm(w, confirm) {
+			return
+		}
 	}
-	if !ok { // only these can be long
-		confirm.Person.PictureURL, confirm.Person.DisplayName = "", ""
-		value, ok = s.cookies.SealCookie(purposeConfirm, confirm)
-	}
-	if !ok {
+	confirm.Person.PictureURL, confirm.Person.DisplayName = "", "" // only these can be long
+	if !s.askToConfirm(w, confirm) {
 		fail(http.StatusBadGateway, "failed", "the provider sends too much about you")
-		return
 	}
-	s.setCookie(w, flow.State, value)
-	redirect(w, signInPath+"confirm/"+confirm.ID)
+}
+
+// askToConfirm sends the browser to the page on which the person confirms. It returns false if the sign-in is too large for
+// a cookie.
+func (s *signIn) askToConfirm(w http.ResponseWriter, c signInConfirm) bool {
+	value, ok := s.cookies.SealCookie(purposeConfirm, c)
+	if ok {
+		s.setCookie(w, c.ID, value)
+		redirect(w, signInPath+"confirm/"+c.ID)
+	}
+	return ok
 }
 
 // looksLikeAnother reports whether an account of a provider could be one of another provider: the issuer
@@ -236,7 +245,7 @@ func (s *signIn) looksLikeAnother(p *oidc.Provider, who oidc.Identity) bool {
 // saveGroups commits the user with its groups before the person confirms, because a cookie cannot hold so many
 // groups. They are true whether or not the person adds the device.
 func (s *signIn) saveGroups(r *http.Request, p *control.Person) error {
-	if _, err := s.config.Logins.SaveUser(r.Context(), mesh.Actor{Addr: s.addr(r), RequestID: rand.Text()[:12]}, *p); err != nil {
+	if _, err := s.config.Logins.SaveUser(r.Context(), s.actor(r), *p); err != nil {
 		return err
 	}
 	p.Groups, p.GroupsUnknown = nil, true
@@ -297,8 +306,7 @@ func (s *signIn) confirm(w http.ResponseWriter, r *http.Request) {
 		s.finishSession(w, r, c)
 		return
 	}
-	a := mesh.Actor{Addr: s.addr(r), RequestID: rand.Text()[:12]}
-	if _, err := s.config.Logins.SignIn(r.Context(), a, c.Token, c.Person, c.ID); err != nil {
+	if _, err := s.config.Logins.SignIn(r.Context(), s.actor(r), c.Token, c.Person, c.ID); err != nil {
 		s.refused(w, r, c, err)
 		return
 	}
@@ -310,7 +318,7 @@ func (s *signIn) confirm(w http.ResponseWriter, r *http.Request) {
 // writes the response.
 func (s *signIn) confirming(w http.ResponseWriter, r *http.Request) (c signInConfirm, l identity.Login, ok bool) {
 	if s.mustRefuse(r.Context()) {
-		s.pages.write(w, http.StatusServiceUnavailable, "login", page{State: "unavailable"})
+		s.unavailable(w)
 		return c, l, false
 	}
 	if c, ok = s.openConfirm(r, r.PathValue("id")); !ok {
@@ -334,7 +342,7 @@ func (s *signIn) refused(w http.ResponseWriter, r *http.Request, c signInConfirm
 		if !errors.Is(err, context.Canceled) {
 			s.config.Log.Error("sign-in failed", "error", err)
 		}
-		s.pages.write(w, http.StatusServiceUnavailable, "login", page{State: "unavailable"})
+		s.unavailable(w)
 		return
 	}
 	if addr := s.addr(r); s.refusals.Admit(addr) {
@@ -376,6 +384,16 @@ func (s *signIn) fail(w http.ResponseWriter, status int, f failure) {
 
 // askLink returns the page of a login link that does not send people to a provider.
 func askLink(token string) string { return "/auth/" + token + "?ask" }
+
+// unavailable responds while the server cannot reach its database.
+func (s *signIn) unavailable(w http.ResponseWriter) {
+	s.pages.write(w, http.StatusServiceUnavailable, "login", page{State: "unavailable"})
+}
+
+// actor returns who sends a request, before the person is known.
+func (s *signIn) actor(r *http.Request) mesh.Actor {
+	return mesh.Actor{Addr: s.addr(r), RequestID: rand.Text()[:12]}
+}
 
 func (s *signIn) addr(r *http.Request) string {
 	return identity.ClientAddr(r, s.config.TrustedProxies)

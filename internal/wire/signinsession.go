@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"crypto/rand"
 	"net"
 	"net/http"
@@ -61,21 +62,24 @@ func (s *signIn) startSession(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, http.StatusBadRequest, failure{state: "request", text: "state, code_challenge or code_challenge_method=S256 is missing or invalid"})
 		return
 	}
-	withPasskey := s.passkeys.offered()
+	s.signInTo(w, r, request)
+}
+
+// signInTo lets the person choose how to sign in to a program, unless there is only one way, and begins.
+func (s *signIn) signInTo(w http.ResponseWriter, r *http.Request, request *sessionRequest) {
+	q, withPasskey := r.URL.Query(), s.passkeys.offered()
+	chosen := q.Get("provider")
 	switch several := len(s.providers) > 1 || len(s.providers) == 1 && withPasskey; {
 	case several && !q.Has("provider"):
 		s.chooseProvider(w, r)
 		return
-	case withPasskey && (q.Get("provider") == PasskeyProvider || len(s.providers) == 0):
+	case withPasskey && (chosen == PasskeyProvider || len(s.providers) == 0):
 		s.passkeys.ask(w, passkeyState{Session: request})
 		return
 	}
-	i, err := strconv.Atoi(q.Get("provider"))
-	if q.Get("provider") == "" {
-		i, err = 0, nil
-	}
+	i, err := strconv.Atoi(cmp.Or(chosen, "0"))
 	if err != nil || i < 0 || i >= len(s.providers) {
-		s.fail(w, http.StatusBadRequest, failure{state: "request", text: "there is no such identity provider"})
+		s.fail(w, http.StatusBadRequest, failure{state: "request", text: "unknown identity provider"})
 		return
 	}
 	p := s.providers[i]
@@ -84,27 +88,13 @@ func (s *signIn) startSession(w http.ResponseWriter, r *http.Request) {
 
 // startDevice sends the browser to a provider, to sign in to a command line on another computer.
 func (s *signIn) startDevice(w http.ResponseWriter, r *http.Request) {
-	token, q := r.PathValue("token"), r.URL.Query()
+	token := r.PathValue("token")
 	d, ok := s.config.Sessions.OpenDevice(token)
 	if !ok {
 		s.fail(w, http.StatusBadRequest, failure{state: "request", text: "the link is invalid or has expired. Run fairlead login --device again"})
 		return
 	}
-	if len(s.providers) > 1 && !q.Has("provider") {
-		s.chooseProvider(w, r)
-		return
-	}
-	i := 0
-	if q.Has("provider") {
-		n, err := strconv.Atoi(q.Get("provider"))
-		if i = n; err != nil || i < 0 || i >= len(s.providers) {
-			s.fail(w, http.StatusBadRequest, failure{state: "request", text: "there is no such identity provider"})
-			return
-		}
-	}
-	p := s.providers[i]
-	request := &sessionRequest{SessionRequest: control.SessionRequest{Client: mesh.SessionCLI, Description: d.Description}, Device: token}
-	s.depart(w, r, p, signInFlow{Flow: newFlow(), Issuer: p.Issuer(), Session: request, At: s.config.Ledger.Now()})
+	s.signInTo(w, r, &sessionRequest{SessionRequest: control.SessionRequest{Client: mesh.SessionCLI, Description: d.Description}, Device: token})
 }
 
 // newFlow returns the secrets of a new sign-in.
@@ -122,7 +112,7 @@ func (s *signIn) chooseProvider(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.passkeys.offered() {
 		q.Set("provider", PasskeyProvider)
-		v.Choices = append(v.Choices, choice{Name: passkeyName, Link: sessionPath + "?" + q.Encode()})
+		v.Choices = append(v.Choices, choice{Name: passkeyName, Link: r.URL.Path + "?" + q.Encode()})
 	}
 	s.pages.write(w, http.StatusOK, "signin", v)
 }
@@ -160,7 +150,7 @@ func isLoopback(address string) bool {
 
 // finishSession brings the program its code.
 func (s *signIn) finishSession(w http.ResponseWriter, r *http.Request, c signInConfirm) {
-	a := mesh.Actor{Addr: s.addr(r), RequestID: rand.Text()[:12]}
+	a := s.actor(r)
 	user, err := s.config.Logins.SaveUser(r.Context(), a, c.Person)
 	if err == nil && c.Session.Device != "" {
 		if err = s.config.Sessions.ApproveDevice(r.Context(), a, c.Session.Device, user); err == nil {

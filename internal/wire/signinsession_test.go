@@ -30,10 +30,14 @@ func newProgram(name, back string) program {
 	return program{strings.Repeat(name+"-verifier-", 6), "state-of-" + name, back}
 }
 
-func (p program) start() string {
+func (p program) challenge() string {
 	sum := sha256.Sum256([]byte(p.verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+func (p program) start() string {
 	return "/oidc/session?" + url.Values{
-		"return_url": {p.back}, "state": {p.state}, "code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+		"return_url": {p.back}, "state": {p.state}, "code_challenge": {p.challenge()}, "code_challenge_method": {"S256"},
 		"description": {"ann's laptop"},
 	}.Encode()
 }
