@@ -39,7 +39,7 @@ var (
 	// errTooLarge means that a response is larger than the console forwards.
 	errTooLarge = errors.New("the response is too large")
 	// errNoSession means that a session of a person does not exist, or does not exist any more.
-	errNoSession = errors.New("there is no such session")
+	errNoSession = errors.New("unknown session")
 )
 
 // keyState is the state of the console's own key.

@@ -72,7 +72,7 @@ func (s *Directory) ChangeUser(ctx context.Context, a mesh.Actor, id mesh.UserID
 	out, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (none result, _ []mesh.Event, _ error) {
 		was, ok := w.Users.Get(id)
 		if !ok {
-			return none, nil, refuse(NotFound, "id", "there is no user with the id %v", id)
+			return none, nil, refuse(NotFound, "id", "unknown user ID %v", id)
 		}
 		in := DirectoryUser{ExternalID: was.DirectoryID, UserName: DirectoryName(was), DisplayName: was.DisplayName, Email: was.Email}
 		if err := change(&in); err != nil {
@@ -140,7 +140,7 @@ func (s *Directory) DeleteUser(ctx context.Context, a mesh.Actor, id mesh.UserID
 	u, err := commit(ctx, s.core, a, func(w *policy.World, _ mesh.Time) (*mesh.User, []mesh.Event, error) {
 		u, ok := w.Users.Get(id)
 		if !ok {
-			return nil, nil, refuse(NotFound, "id", "there is no user with the id %v", id)
+			return nil, nil, refuse(NotFound, "id", "unknown user ID %v", id)
 		}
 		if err := s.keepAdmin(w, a, id); err != nil {
 			return nil, nil, err
@@ -237,7 +237,7 @@ func checkGroup(w *policy.World, id mesh.GroupID, in DirectoryGroup) (*mesh.Grou
 	g := &mesh.Group{ID: id, Name: name, DisplayName: in.DisplayName, ExternalID: in.ExternalID}
 	for _, user := range in.Members {
 		if _, ok := w.Users.Get(user); !ok {
-			return nil, refuse(Invalid, "members", "there is no user with the id %v", user)
+			return nil, refuse(Invalid, "members", "unknown user ID %v", user)
 		}
 		g.Members = append(g.Members, mesh.Member{User: user})
 	}

@@ -15,7 +15,7 @@ const maxUserGroups = 500
 
 // GroupName returns the name that a group of an identity provider has in the policy, without "group:". It differs
 // from the name at the provider only in what the policy cannot express: a leading slash, which Keycloak adds, is
-// removed, and spaces become hyphens. It returns false if there is no such name.
+// removed, and spaces become hyphens. It returns false if the policy cannot name the group.
 func GroupName(text string) (string, bool) {
 	name := strings.Join(strings.Fields(strings.TrimPrefix(text, "/")), "-")
 	return name, lang.IsGroup(lang.PrefixGroup+name) && checkText("", name, maxUserText) == nil

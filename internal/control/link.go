@@ -42,8 +42,8 @@ func (s *Users) Unlink(ctx context.Context, a mesh.Actor, ref, ifRevision string
 func (s *Users) changeAccount(ctx context.Context, a mesh.Actor, ref, ifRevision string, change func(*policy.World, *mesh.User) error) (*mesh.User, error) {
 	type result struct{ before, after *mesh.User }
 	out, err := commit(ctx, s.core, a, func(w *policy.World, _ mesh.Time) (none result, _ []mesh.Event, _ error) {
-		if has, bound := s.callerAccess(w.Snapshot, a); bound && !has.Covers(mesh.Access{Role: mesh.RoleAdmin}) {
-			return none, nil, refuse(Forbidden, "", "changing the account of a user requires the role admin without scopes, because the account gets all the access of the user; the API key has %s and the scopes %v", has.Role, has.Scopes)
+		if err := s.mayGiveAccess(w, a, "changing the account of a user", "the account gets all the access of the user"); err != nil {
+			return none, nil, err
 		}
 		was, err := userAt(w.Snapshot, ref, ifRevision)
 		if err != nil {

@@ -222,69 +222,63 @@ func newestFacts(s *mesh.Snapshot, replicas []ledger.Report, id mesh.NodeID, own
 }
 
 // APIKeyUsed records that a key was used. It never blocks.
-func (s *Observations) APIKeyUsed(id mesh.KeyID, from string) {
-	now, o := s.ledger.Now(), &s.seen
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.uses == nil {
-		o.uses = map[mesh.KeyID]mesh.KeyUse{}
+func (s *Observations) APIKeyUsed(id mesh.KeyID, from string) { used(s, &s.seen.uses, id, from) }
+
+// SessionUsed records that a session was used. It never blocks.
+func (s *Observations) SessionUsed(id mesh.SessionID, from string) {
+	used(s, &s.seen.sessions, id, from)
+}
+
+// used records a use in one of the maps of s.seen.
+func used[ID comparable](s *Observations, uses *map[ID]mesh.KeyUse, id ID, from string) {
+	now := s.ledger.Now()
+	s.seen.mu.Lock()
+	defer s.seen.mu.Unlock()
+	if *uses == nil {
+		*uses = map[ID]mesh.KeyUse{}
 	}
-	o.uses[id] = mesh.KeyUse{At: now, From: from}
+	(*uses)[id] = mesh.KeyUse{At: now, From: from}
 }
 
 // LastUse returns the last use of an API key that any replica knows of. Its time is zero if
 // there was none.
 func (s *Observations) LastUse(k *mesh.APIKey) mesh.KeyUse {
-	best, o := k.LastUse, &s.seen
-	newer := func(u mesh.KeyUse) {
-		if u.At > best.At {
-			best = u
-		}
-	}
-	o.mu.Lock()
-	newer(o.uses[k.ID])
-	o.mu.Unlock()
+	best := later(k.LastUse, seenUse(s, &s.seen.uses, k.ID))
 	for _, r := range s.ledger.Cluster().Replicas() {
 		for _, u := range r.Uses {
 			if u.ID == k.ID {
-				newer(u.Use)
+				best = later(best, u.Use)
 			}
 		}
 	}
 	return best
 }
 
-// SessionUsed records that a session was used. It never blocks.
-func (s *Observations) SessionUsed(id mesh.SessionID, from string) {
-	now, o := s.ledger.Now(), &s.seen
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.sessions == nil {
-		o.sessions = map[mesh.SessionID]mesh.KeyUse{}
-	}
-	o.sessions[id] = mesh.KeyUse{At: now, From: from}
-}
-
-// LastSessionUse returns the last use of a session that any replica knows of. Its time is
-// zero if there was none.
+// LastSessionUse is LastUse for a session.
 func (s *Observations) LastSessionUse(v *mesh.Session) mesh.KeyUse {
-	best, o := v.LastUse, &s.seen
-	newer := func(u mesh.KeyUse) {
-		if u.At > best.At {
-			best = u
-		}
-	}
-	o.mu.Lock()
-	newer(o.sessions[v.ID])
-	o.mu.Unlock()
+	best := later(v.LastUse, seenUse(s, &s.seen.sessions, v.ID))
 	for _, r := range s.ledger.Cluster().Replicas() {
 		for _, u := range r.SessionUses {
 			if u.ID == v.ID {
-				newer(u.Use)
+				best = later(best, u.Use)
 			}
 		}
 	}
 	return best
+}
+
+func later(a, b mesh.KeyUse) mesh.KeyUse {
+	if b.At > a.At {
+		return b
+	}
+	return a
+}
+
+// seenUse returns the use in one of the maps of s.seen, or zero.
+func seenUse[ID comparable](s *Observations, uses *map[ID]mesh.KeyUse, id ID) mesh.KeyUse {
+	s.seen.mu.Lock()
+	defer s.seen.mu.Unlock()
+	return (*uses)[id]
 }
 
 // observed is a list of observations, newest first.

@@ -50,8 +50,8 @@ func (s *Passkeys) Invite(ctx context.Context, a mesh.Actor, ref string, end tim
 	issued := identity.NewKey(identity.KindInvitation)
 	var user *mesh.User
 	out, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (_ *mesh.Invitation, evs []mesh.Event, err error) {
-		if has, bound := s.callerAccess(w.Snapshot, a); bound && !has.Covers(mesh.Access{Role: mesh.RoleAdmin}) {
-			return nil, nil, refuse(Forbidden, "", "inviting a user requires the role admin without scopes, because whoever has the link gets all the access of the user; the API key has %s and the scopes %v", has.Role, has.Scopes)
+		if err := s.mayGiveAccess(w, a, "inviting a user", "whoever has the link gets all the access of the user"); err != nil {
+			return nil, nil, err
 		}
 		if user, err = FindUser(w.Snapshot, ref); err != nil {
 			return nil, nil, err

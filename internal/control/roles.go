@@ -50,7 +50,7 @@ func (s *Users) SetRole(ctx context.Context, a mesh.Actor, ref string, role mesh
 		}
 		user := *was
 		user.Role = role
-		if err := s.mayAssign(w, a); err != nil {
+		if err := s.mayGiveAccess(w, a, "assigning roles", "a role applies to everything"); err != nil {
 			return none, nil, err
 		}
 		if user.Role == was.Role {
@@ -72,11 +72,11 @@ func (s *Users) SetRole(ctx context.Context, a mesh.Actor, ref string, role mesh
 	return out.after, nil
 }
 
-// mayAssign refuses API keys that do not allow everything, because a role of a person has
+// mayGiveAccess refuses callers who may not do everything, because what a person may do has
 // no scopes.
-func (s *core) mayAssign(w *policy.World, a mesh.Actor) error {
+func (s *core) mayGiveAccess(w *policy.World, a mesh.Actor, doing, because string) error {
 	if has, bound := s.callerAccess(w.Snapshot, a); bound && !has.Covers(mesh.Access{Role: mesh.RoleAdmin}) {
-		return refuse(Forbidden, "", "assigning roles requires the role admin without scopes, because a role applies to everything; the API key has %s and the scopes %v", has.Role, has.Scopes)
+		return refuse(Forbidden, "", "%s requires the role admin without scopes, because %s; the API key has %s and the scopes %v", doing, because, has.Role, has.Scopes)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func (f *failure) Error() string { return f.text }
 
 func invalid(kind, text string) error { return &failure{http.StatusBadRequest, kind, text} }
 
-func notFound() error { return &failure{http.StatusNotFound, "", "there is no such resource"} }
+func notFound() error { return &failure{http.StatusNotFound, "", "unknown resource"} }
 
 // Refuse answers a request with an error.
 func Refuse(w http.ResponseWriter, status int, text string) {
