@@ -72,7 +72,7 @@ describe("the access map", () => {
     const online = nodes.find((node) => node.online)?.givenName ?? "";
     await ask(name, online, "22");
     await page.getByText(`${name} is offline`).waitFor();
-    expect(await page.getByText(`${online} is offline`).count()).toBe(0);
+    await eventually(async () => expect(await page.getByText(`${online} is offline`).count()).toBe(0));
     expect(await axe(page)).toEqual([]);
     await page.getByRole("button", { name: "Clear result" }).click();
   });
@@ -101,13 +101,13 @@ describe("the access map", () => {
     const pass = await hold(page, "**/policy/access");
     await page.reload();
     await page.getByText("Calculating the effect of your unsaved draft").waitFor();
-    expect(await same.count()).toBe(0);
+    await eventually(async () => expect(await same.count()).toBe(0));
     await pass();
     await page.getByText(/^With your unsaved draft: \d+ gained/).waitFor();
     await stage.faults({ method: "POST", path: "/policy/access$", status: 500 });
     await page.reload();
     await page.getByText("Couldn't calculate the effect of your unsaved draft").waitFor();
-    expect(await same.count()).toBe(0);
+    await eventually(async () => expect(await same.count()).toBe(0));
     expect(await axe(page)).toEqual([]);
     await stage.faults();
     await page.reload();
@@ -126,7 +126,7 @@ describe("the access map", () => {
     expect(await gained.evaluate((e) => e === document.activeElement)).toBe(true);
     await page.getByRole("button", { name: "Show active policy" }).click();
     await page.getByRole("region", { name: "Answer" }).getByText("Not allowed").waitFor();
-    expect(await gained.count()).toBe(0);
+    await eventually(async () => expect(await gained.count()).toBe(0));
   });
 
   test("has a table that can be filtered and exported", async () => {
@@ -143,7 +143,7 @@ describe("the access map", () => {
     expect(await axe(page)).toEqual([]);
     await page.getByRole("menuitemcheckbox", { name: /^PostgreSQL/ }).click();
     await page.keyboard.press("Escape");
-    expect(await page.getByLabel("Filter rows").inputValue()).toBe("from:tag: port:5432");
+    await eventually(async () => expect(await page.getByLabel("Filter rows").inputValue()).toBe("from:tag: port:5432"));
     await eventually(async () => {
       const rows = await page.locator("tr[data-row]").allTextContents();
       expect(rows.length).toBeGreaterThan(0);
@@ -165,7 +165,9 @@ describe("the access map", () => {
       .getByRole("button", { name: /^Add as test: web-/ })
       .first()
       .click();
-    expect(await some.getByRole("button", { name: "Add as test", exact: true }).count()).toBe(0);
+    await eventually(async () =>
+      expect(await some.getByRole("button", { name: "Add as test", exact: true }).count()).toBe(0),
+    );
     await page.waitForURL(/\/admin\/policy\?line=/);
     await page
       .getByText(/^(\d+) of \1 pass$/)
@@ -174,7 +176,7 @@ describe("the access map", () => {
     const lines = await page.locator(".cm-line").allTextContents();
     for (const test of ['"src": "tag:api", "accept": ["tag:db:5432"]', '"src": "tag:web", "accept": ["tag:api:8443"]'])
       expect(lines.filter((line) => line.includes(test))).toHaveLength(1);
-    expect(await page.getByRole("img", { name: "Fails" }).count()).toBe(0);
+    await eventually(async () => expect(await page.getByRole("img", { name: "Fails" }).count()).toBe(0));
   });
 
   test("creates policy tests for SSH and subnets that an edit opens", async () => {
@@ -219,7 +221,9 @@ describe("the access map", () => {
     const key = (await stage.key("--role", "read")).trim();
     const reader = await signedIn(stage, "/admin/access?from=bjorn&to=tag:db&port=5432", {}, key);
     await reader.getByRole("region", { name: "Answer" }).getByText("Not allowed").waitFor();
-    expect(await reader.getByRole("button", { name: /Draft a rule|Add as test/ }).count()).toBe(0);
+    await eventually(async () =>
+      expect(await reader.getByRole("button", { name: /Draft a rule|Add as test/ }).count()).toBe(0),
+    );
     await closeWindow(reader);
   });
 });

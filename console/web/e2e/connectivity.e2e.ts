@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { axe, closeWindow, go, Stage, signedIn, withBrowser } from "./rig";
+import { axe, closeWindow, eventually, go, Stage, signedIn, withBrowser } from "./rig";
 
 withBrowser();
 let stage: Stage;
@@ -85,7 +85,7 @@ describe("the connectivity of a node", () => {
     await network.getByText("Public", { exact: true }).waitFor();
     await network.getByText("Local", { exact: true }).waitFor();
     const latencies = page.getByRole("table", { name: "Relay latency" });
-    expect(await latencies.getByRole("row").count()).toBe(4);
+    await eventually(async () => expect(await latencies.getByRole("row").count()).toBe(4));
     // The home relay is the closest one.
     await latencies.getByRole("row").nth(1).getByText("home").waitFor();
   });
@@ -94,7 +94,7 @@ describe("the connectivity of a node", () => {
     const section = page.getByRole("region", { name: "Direct or relayed right now?" });
     await section.getByText("The server can't tell").waitFor();
     await section.getByText("tailscale ping NAME").waitFor();
-    expect(await section.getByRole("button", { name: "Copy command" }).count()).toBe(3);
+    await eventually(async () => expect(await section.getByRole("button", { name: "Copy command" }).count()).toBe(3));
   });
 
   test.each([
@@ -115,7 +115,7 @@ describe("the connectivity of a node", () => {
       await number(/^Unknown /),
     ];
     expect(likely + unlikely + unknown).toBe(seen.size);
-    expect(await rows().count()).toBe(Math.min(25, seen.size));
+    await eventually(async () => expect(await rows().count()).toBe(Math.min(25, seen.size)));
   });
 
   test("is paged and filtered, and each peer says why it is visible", async () => {
@@ -133,14 +133,14 @@ describe("the connectivity of a node", () => {
     await peers()
       .getByText(/^26–50 of \d+$/)
       .waitFor();
-    expect(await rows().first().getByRole("link").textContent()).not.toBe(first);
+    await eventually(async () => expect(await rows().first().getByRole("link").textContent()).not.toBe(first));
     await peers()
       .getByText(/^Unlikely /)
       .click();
     await page.waitForURL(/direct=unlikely/);
     const shown = await rows().count();
     expect(shown).toBeGreaterThan(0);
-    expect(await rows().getByText("Direct unlikely").count()).toBe(shown);
+    await eventually(async () => expect(await rows().getByText("Direct unlikely").count()).toBe(shown));
     await peers().getByText(/^All /).click();
     await page.getByLabel("Filter peers by name").fill(first ?? "");
     await rows()
@@ -187,7 +187,7 @@ describe("the connectivity of a node", () => {
     await open(made);
     await page.getByText("The device hasn't reported any network details yet", { exact: false }).waitFor();
     await page.getByText("The device isn't connected to the server", { exact: false }).waitFor();
-    expect(await page.getByRole("table", { name: "Relay latency" }).count()).toBe(0);
+    await eventually(async () => expect(await page.getByRole("table", { name: "Relay latency" }).count()).toBe(0));
     await rows().first().waitFor();
     expect(await number(/^Likely /)).toBe(0);
     expect(await number(/^Unknown /)).toBeGreaterThan(0);

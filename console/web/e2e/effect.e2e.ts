@@ -53,7 +53,7 @@ describe("the effect of an edit", () => {
       .getByText(`${gained.toLocaleString("en")} had access on other ports`)
       .waitFor();
     const ports = cards().filter({ hasText: "gains port 22" });
-    expect(await ports.count()).toBe(1);
+    await eventually(async () => expect(await ports.count()).toBe(1));
     const card = await ports.textContent();
     expect(card).toMatch(/^group:devtag:web/);
     expect(card).toContain(`${gained.toLocaleString("en")} pairs`);
@@ -66,7 +66,7 @@ describe("the effect of an edit", () => {
     await tile(/pairs lose access/).waitFor();
     const lost = await number(/pairs lose access/);
     expect(lost).toBeGreaterThan(0);
-    expect(await cards().filter({ hasText: "loses port 22" }).count()).toBe(1);
+    await eventually(async () => expect(await cards().filter({ hasText: "loses port 22" }).count()).toBe(1));
     await page.getByRole("button", { name: "Review and save" }).click();
     const count = lost.toLocaleString("en");
     await page.getByRole("button", { name: `Save and remove access for ${count} pairs` }).waitFor();
@@ -141,11 +141,11 @@ describe("the form to check access", () => {
     expect(await axe(page)).toEqual([]);
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Enter");
-    expect(await from().inputValue()).toBe("group:ops");
-    expect(await page.getByRole("listbox", { name: "Suggestions" }).count()).toBe(0);
+    await eventually(async () => expect(await from().inputValue()).toBe("group:ops"));
+    await eventually(async () => expect(await page.getByRole("listbox", { name: "Suggestions" }).count()).toBe(0));
     await to().click();
     await page.getByRole("option", { name: /tag:db/ }).click();
-    expect(await to().inputValue()).toBe("tag:db");
+    await eventually(async () => expect(await to().inputValue()).toBe("tag:db"));
     await page.keyboard.press("Enter");
     await page
       .getByText(/^Allowed/)
@@ -159,14 +159,14 @@ describe("the form to check access", () => {
     await page.keyboard.press("Escape");
     await page.keyboard.press("Enter");
     await page.getByRole("alert").getByText("No node, user, group, tag or address is called tag:dbb.").waitFor();
-    expect(await to().getAttribute("aria-invalid")).toBe("true");
+    await eventually(async () => expect(await to().getAttribute("aria-invalid")).toBe("true"));
     expect(await axe(page)).toEqual([]);
     await page.getByRole("button", { name: "tag:db", exact: true }).click();
     await page
       .getByText(/^Allowed/)
       .first()
       .waitFor();
-    expect(await page.getByRole("alert").count()).toBe(0);
+    await eventually(async () => expect(await page.getByRole("alert").count()).toBe(0));
   });
 });
 

@@ -67,7 +67,7 @@ describe("when something fails", () => {
     await told.waitFor();
     await first().waitFor();
     const all = page.getByRole("tab", { name: /^All/ });
-    expect(await all.textContent()).toContain("200");
+    await eventually(async () => expect(await all.textContent()).toContain("200"));
     expect(await axe(page)).toEqual([]);
     // Changes to the nodes that are already loaded must not make the list count as complete.
     const [one] = JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as { givenName: string }[];
@@ -86,7 +86,7 @@ describe("when something fails", () => {
     await stage.faults({ path: "^/api/v1/node$", wait: 1500 });
     await page.goto(`${stage.url}/admin/nodes`);
     await page.getByRole("heading", { name: "Nodes", level: 1 }).waitFor();
-    expect(await page.locator("tr[data-row]").count()).toBe(0);
+    await eventually(async () => expect(await page.locator("tr[data-row]").count()).toBe(0));
     await page.locator("main .skeleton").first().waitFor();
     await first().waitFor();
     await stage.faults();
@@ -123,7 +123,7 @@ describe("when something fails", () => {
     expect(await axe(page)).toEqual([]);
     // The message stays while the console retries.
     for (let i = 0; i < 20; i++) {
-      expect(await page.getByRole("alert").count()).toBe(1);
+      await eventually(async () => expect(await page.getByRole("alert").count()).toBe(1));
       await page.waitForTimeout(500);
     }
     await stage.faults();
@@ -146,8 +146,10 @@ describe("when something fails", () => {
     await page.getByRole("button", { name: "Rename", exact: true }).click();
     const asked = page.getByRole("alert").filter({ hasText: /changed this \d+ seconds? ago/ });
     await asked.waitFor();
-    expect(await asked.textContent()).toMatch(/on the server changed this|API key \w+ changed this/);
-    expect(await asked.textContent()).toContain("theirs");
+    await eventually(async () =>
+      expect(await asked.textContent()).toMatch(/on the server changed this|API key \w+ changed this/),
+    );
+    await eventually(async () => expect(await asked.textContent()).toContain("theirs"));
     expect(await axe(page)).toEqual([]);
     await page.getByRole("button", { name: "Keep mine" }).click();
     await page.getByText("renamed to mine").first().waitFor();

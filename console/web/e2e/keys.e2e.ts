@@ -38,7 +38,7 @@ async function shownOnce(title: string): Promise<string> {
   // Neither Escape nor a click outside closes the dialog before the secret is stored.
   await page.keyboard.press("Escape");
   await page.mouse.click(5, 5);
-  expect(await page.getByRole("textbox", { name: title }).inputValue()).toBe(value);
+  await eventually(async () => expect(await page.getByRole("textbox", { name: title }).inputValue()).toBe(value));
   await page.getByLabel("I've saved this secret").check();
   await dialog().getByRole("button", { name: "Close", exact: true }).last().click();
   await dialog().waitFor({ state: "detached" });
@@ -108,7 +108,7 @@ describe("a pre-auth key", () => {
     if (!description) return;
     await page.getByLabel("Filter keys").fill("frankfurt");
     await page.getByRole("row").filter({ hasText: description }).waitFor();
-    expect(await page.locator("tr[data-row]").count()).toBe(1);
+    await eventually(async () => expect(await page.locator("tr[data-row]").count()).toBe(1));
   });
 
   test("that is being created is not lost by Esc or a click outside", async () => {
@@ -187,14 +187,14 @@ describe("an API key", () => {
     await page.getByRole("button", { name: "Filter", exact: true }).click();
     await page.getByRole("menuitemcheckbox", { name: /^Admin/ }).click();
     await page.keyboard.press("Escape");
-    expect(await page.getByLabel("Filter API keys").inputValue()).toBe("role:admin");
+    await eventually(async () => expect(await page.getByLabel("Filter API keys").inputValue()).toBe("role:admin"));
     await page.locator("tr[data-row]", { hasText: "This session" }).getByRole("checkbox").click();
     const bar = page.getByRole("toolbar");
     await bar.getByText(`${expired + 1} selected, ${expired} not shown`).waitFor();
     await bar.getByText("This session's key will be kept.").waitFor();
     await bar.getByRole("button", { name: "Delete" }).click();
     await dialog().getByText(`Delete ${expired} API keys?`).waitFor();
-    expect(await dialog().getByText(parts(stage.admin).id).count()).toBe(0);
+    await eventually(async () => expect(await dialog().getByText(parts(stage.admin).id).count()).toBe(0));
     expect(await axe(page)).toEqual([]);
     if (expired >= 5) await dialog().getByRole("textbox").fill(String(expired));
     await dialog()

@@ -304,7 +304,7 @@ describe("the API of the console", () => {
     const answer = await page.goto(`${stage.url}/admin/there-is-no-such-page`);
     expect(answer?.status()).toBe(404);
     await page.getByRole("heading", { level: 1 }).waitFor();
-    expect(await page.locator("main").getByRole("heading").count()).toBe(1);
+    await eventually(async () => expect(await page.locator("main").getByRole("heading").count()).toBe(1));
     await closeWindow(page);
   });
 });
@@ -392,7 +392,7 @@ describe("the console", () => {
     await page.getByRole("rowheader", { name: "mallory" }).first().waitFor();
     await stage.serverIs(false);
     await page.getByText(/Server unreachable since/).waitFor({ timeout: 30_000 });
-    expect(await page.getByText("mallory").count()).toBeGreaterThan(0);
+    await eventually(async () => expect(await page.getByText("mallory").count()).toBeGreaterThan(0));
     expect(await (await fetch(`${stage.url}/health`)).json()).toMatchObject({
       status: "pass",
       coordinator: "unreachable",

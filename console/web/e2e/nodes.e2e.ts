@@ -94,7 +94,7 @@ describe("the list of nodes", () => {
     await go(page, stage, `/admin/nodes?q=name:${name}`);
     const strip = row(name).getByRole("img", { name: new RegExp(`, ${Math.floor(changes / 2)} outages$`) });
     await strip.waitFor();
-    expect(await strip.locator("path[fill='var(--gap)']").count()).toBe(1);
+    await eventually(async () => expect(await strip.locator("path[fill='var(--gap)']").count()).toBe(1));
     await go(page, stage, "/admin/");
     await page
       .getByRole("listitem")
@@ -158,7 +158,7 @@ describe("the list of nodes", () => {
       const online = (await nodes()).filter((node) => node.tags.includes("tag:db") && node.online && !node.expired);
       expect(await count("Online")).toMatch(new RegExp(`\\b${online.length}$`));
     });
-    expect(await page.getByRole("button", { name: /^Remove filter/ }).count()).toBe(0);
+    await eventually(async () => expect(await page.getByRole("button", { name: /^Remove filter/ }).count()).toBe(0));
     await page.getByLabel("Filter nodes").fill("");
     await page.getByText(`${db.length} results`, { exact: true }).waitFor({ state: "detached" });
   });
@@ -261,7 +261,7 @@ describe("the list of nodes", () => {
     await page.keyboard.type("tag:db");
     await page.keyboard.press("Enter");
     await eventually(async () => expect(await chips.allTextContents()).toEqual(["tag:web", "tag:db"]));
-    expect(await field.inputValue()).toBe("");
+    await eventually(async () => expect(await field.inputValue()).toBe(""));
     await page.keyboard.press("Enter");
     const save = dialog.getByRole("button", { name: "Save tags" });
     expect(await save.isDisabled()).toBe(true);
@@ -269,7 +269,9 @@ describe("the list of nodes", () => {
     await eventually(async () => expect(await chips.allTextContents()).toEqual(["tag:web"]));
     await page.keyboard.press("ArrowDown");
     const active = dialog.getByRole("option", { selected: true });
-    expect(await field.getAttribute("aria-activedescendant")).toBe(await active.getAttribute("id"));
+    await eventually(async () =>
+      expect(await field.getAttribute("aria-activedescendant")).toBe(await active.getAttribute("id")),
+    );
     const next = (await active.textContent()) ?? "";
     await page.keyboard.press("Enter");
     await eventually(async () => expect(await chips.allTextContents()).toEqual(["tag:web", next]));
@@ -292,7 +294,9 @@ describe("the list of nodes", () => {
     const dialog = page.getByRole("dialog");
     const submit = dialog.getByRole("button", { name: "Change owner" });
     expect(await submit.isDisabled()).toBe(true);
-    expect(await dialog.getByRole("option", { name: user.name, exact: true }).count()).toBe(0);
+    await eventually(async () =>
+      expect(await dialog.getByRole("option", { name: user.name, exact: true }).count()).toBe(0),
+    );
     await dialog.getByLabel("New owner").selectOption({ label: other });
     expect(await axe(page)).toEqual([]);
     await submit.click();
@@ -338,7 +342,7 @@ describe("the list of nodes", () => {
     const dialog = page.getByRole("dialog");
     const submit = dialog.getByRole("button", { name: "Save addresses" });
     const field = dialog.getByLabel("IPv4");
-    expect(await field.inputValue()).toBe(ipAddresses[0]);
+    await eventually(async () => expect(await field.inputValue()).toBe(ipAddresses[0]));
     await field.fill("100.64.7");
     await dialog.getByText("Not a valid IPv4 address.").waitFor();
     await field.fill(other.ipAddresses[0] ?? "");

@@ -30,11 +30,13 @@ describe("the overview", () => {
     await eventually(async () => {
       const all = await nodes();
       const online = all.filter((n) => n.online).length;
-      expect(await figure("Nodes").innerText()).toContain(`\n${all.length}\n`);
-      expect(await figure("Online").innerText()).toContain(`\n${online}\n${all.length - online} offline`);
+      await eventually(async () => expect(await figure("Nodes").innerText()).toContain(`\n${all.length}\n`));
+      await eventually(async () =>
+        expect(await figure("Online").innerText()).toContain(`\n${online}\n${all.length - online} offline`),
+      );
     });
     const users = (JSON.parse(await stage.cli("users", "list", "--output", "json")) as unknown[]).length;
-    expect(await figure("Active users").innerText()).toContain(`of ${users} (last 24 h)`);
+    await eventually(async () => expect(await figure("Active users").innerText()).toContain(`of ${users} (last 24 h)`));
     const before = Number((await figure("Usable pre-auth keys").innerText()).split("\n")[1]);
     await stage.cli("preauthkeys", "create", "--user", "ana", "--expiration", "48h");
     await eventually(async () =>
@@ -86,7 +88,7 @@ describe("the next steps", () => {
 
   test("are listed once the first device has joined", async () => {
     await page.getByText("Waiting for your device…").waitFor();
-    expect(await steps().count()).toBe(0);
+    await eventually(async () => expect(await steps().count()).toBe(0));
     await fresh.cli("users", "create", "ana");
     await fresh.knock("laptop");
     const code = async () =>
@@ -124,12 +126,16 @@ describe("the next steps", () => {
     await done(3);
     await fresh.cli("nodes", "tag", "laptop", "--tags", "tag:server");
     await done(4);
-    expect(await steps().getByRole("img", { name: "Done", exact: true }).count()).toBe(4);
+    await eventually(async () => expect(await steps().getByRole("img", { name: "Done", exact: true }).count()).toBe(4));
   });
 
   test("lead to where they are taken", async () => {
-    expect(await take("Set up backups").getAttribute("href")).toMatch(/\/docs\/backup\.md#every-night$/);
-    expect(await take("Turn on HTTPS").getAttribute("href")).toMatch(/\/docs\/install\.md$/);
+    await eventually(async () =>
+      expect(await take("Set up backups").getAttribute("href")).toMatch(/\/docs\/backup\.md#every-night$/),
+    );
+    await eventually(async () =>
+      expect(await take("Turn on HTTPS").getAttribute("href")).toMatch(/\/docs\/install\.md$/),
+    );
   });
 
   test("include backups, which the person ticks and this browser remembers", async () => {
@@ -152,7 +158,7 @@ describe("the next steps", () => {
     await steps().getByRole("button", { name: "Hide" }).click();
     await go(page, fresh, "/admin/");
     await settled(page);
-    expect(await steps().count()).toBe(0);
+    await eventually(async () => expect(await steps().count()).toBe(0));
     await go(page, fresh, "/admin/settings/appearance");
     await page.getByRole("switch", { name: "Next steps on the overview" }).click();
     await go(page, fresh, "/admin/");
@@ -168,7 +174,7 @@ describe("the next steps", () => {
     });
     await go(page, fresh, "/admin/");
     await settled(page);
-    expect(await steps().count()).toBe(0);
+    await eventually(async () => expect(await steps().count()).toBe(0));
     await page.evaluate(() => localStorage.clear());
     await go(page, fresh, "/admin/");
     await done(5);
@@ -180,14 +186,14 @@ describe("the next steps", () => {
     await rail.getByRole("link", { name: /^Overview/ }).click();
     await page.getByText("Connected to PostgreSQL.").waitFor();
     await settled(page);
-    expect(await steps().count()).toBe(0);
+    await eventually(async () => expect(await steps().count()).toBe(0));
     await page.unroute("**/admin/api/session");
   });
 
   test("are for those who can take them", async () => {
     const reader = await signedIn(fresh, "/admin/", {}, await fresh.key("--role", "read"));
     await settled(reader);
-    expect(await reader.getByRole("region", { name: "Next steps" }).count()).toBe(0);
+    await eventually(async () => expect(await reader.getByRole("region", { name: "Next steps" }).count()).toBe(0));
     await closeWindow(reader);
   });
 });

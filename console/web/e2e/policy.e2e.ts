@@ -59,9 +59,9 @@ const reached = async (from: string) => (await stage.reach(from, "pier")).reache
 describe("the policy", () => {
   test("that is only suggested is not unsaved, and shows no pairs without nodes", async () => {
     await editor().waitFor();
-    expect(await editor().textContent()).toContain("acls");
+    await eventually(async () => expect(await editor().textContent()).toContain("acls"));
     await page.getByText("0 nodes", { exact: true }).waitFor();
-    expect(await page.getByText(/unsaved/).count()).toBe(0);
+    await eventually(async () => expect(await page.getByText(/unsaved/).count()).toBe(0));
     expect(await page.title()).not.toContain("unsaved");
     await write(`${policy()}// mine`);
     await page
@@ -111,7 +111,7 @@ describe("the policy", () => {
     const line = await page.evaluate(() => document.querySelector(".cm-activeLine")?.textContent);
     expect(line).toContain('"action": "accept"');
     await review().click({ force: true });
-    expect(await page.getByRole("dialog").count()).toBe(0);
+    await eventually(async () => expect(await page.getByRole("dialog").count()).toBe(0));
   });
 
   test("with unknown names is marked too", async () => {
@@ -205,7 +205,7 @@ describe("the policy", () => {
     await submit.click();
     await dialog.waitFor({ state: "detached" });
     expect(await versions()).toBe(before + 1);
-    expect(await page.getByText("unsaved").count()).toBe(0);
+    await eventually(async () => expect(await page.getByText("unsaved").count()).toBe(0));
   });
 
   test("keeps unsaved changes when somebody leaves the page and returns", async () => {

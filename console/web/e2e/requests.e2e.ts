@@ -143,6 +143,6 @@ describe("waiting SSH sessions", () => {
 test("a read-only key cannot approve or reject", async () => {
   const reader = await signedIn(stage, "/admin/requests", {}, await stage.key("--role", "read"));
   await reader.getByRole("heading", { level: 1, name: "Requests" }).waitFor();
-  expect(await reader.getByRole("button", { name: "Approve by code" }).count()).toBe(0);
+  await eventually(async () => expect(await reader.getByRole("button", { name: "Approve by code" }).count()).toBe(0));
   await closeWindow(reader);
 });

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { allow, closeWindow, newWindow, Stage, signIn, withBrowser } from "./rig";
+import { allow, closeWindow, eventually, newWindow, Stage, signIn, withBrowser } from "./rig";
 import { screens, settled } from "./screens";
 
 withBrowser();
@@ -38,21 +38,21 @@ describe("a read-only key", () => {
     await settled(page);
     const bar = page.getByRole("banner");
     await bar.getByText("Read-only", { exact: true }).waitFor();
-    expect(await bar.innerText()).toMatch(/API key \w{5}\s+expires in 89 days/);
+    await eventually(async () => expect(await bar.innerText()).toMatch(/API key \w{5}\s+expires in 89 days/));
   });
 
   test("has no unsaved policy, because it cannot save one", async () => {
     await page.goto(`${stage.url}/admin/policy`);
     await settled(page);
     await page.getByText("Your API key can't save the policy.").waitFor();
-    expect(await page.locator("main h1").textContent()).toBe("Policy");
+    await eventually(async () => expect(await page.locator("main h1").textContent()).toBe("Policy"));
     expect(await page.title()).not.toContain("unsaved");
   });
 
   test.each(["/users", "/routes", "/keys", "/settings/api-keys"])("cannot select rows on %s", async (path) => {
     await page.goto(`${stage.url}/admin${path}`);
     await page.locator("tr[data-row]").first().waitFor();
-    expect(await page.getByRole("checkbox").count()).toBe(0);
+    await eventually(async () => expect(await page.getByRole("checkbox").count()).toBe(0));
   });
 
   test("has no changes in the menu of a row, and no shortcuts for them", async () => {
@@ -68,7 +68,7 @@ describe("a read-only key", () => {
     expect(items.filter((words) => writes.test(words))).toEqual([]);
     await page.keyboard.press("Escape");
     for (const key of ["j", "e", "t", "Delete", "c"]) await page.keyboard.press(key);
-    expect(await page.getByRole("dialog").count()).toBe(0);
+    await eventually(async () => expect(await page.getByRole("dialog").count()).toBe(0));
     expect(page.url()).not.toContain("/nodes/new");
     await page.keyboard.press("Control+k");
     await page.locator("[cmdk-input]").fill("api-ams-1");
@@ -78,7 +78,7 @@ describe("a read-only key", () => {
     expect([...found, ...(await page.getByRole("option").allTextContents())].filter((w) => writes.test(w))).toEqual([]);
     await page.goto(`${stage.url}/admin/keys?create=1`);
     await settled(page);
-    expect(await page.getByRole("dialog").count()).toBe(0);
+    await eventually(async () => expect(await page.getByRole("dialog").count()).toBe(0));
   });
 });
 
@@ -106,11 +106,11 @@ describe("an operator key", () => {
     allow(page, /status of 403/);
     await signIn(page, stage, await stage.key("--role", "operator"), "/admin/keys");
     await settled(page);
-    expect(await page.getByRole("button", { name: "Create key" }).count()).toBe(0);
-    expect(await page.getByText("Read-only", { exact: true }).count()).toBe(0);
+    await eventually(async () => expect(await page.getByRole("button", { name: "Create key" }).count()).toBe(0));
+    await eventually(async () => expect(await page.getByText("Read-only", { exact: true }).count()).toBe(0));
     await page.goto(`${stage.url}/admin/policy`);
     await settled(page);
-    expect(await page.getByRole("button", { name: "Review and save" }).count()).toBe(0);
+    await eventually(async () => expect(await page.getByRole("button", { name: "Review and save" }).count()).toBe(0));
     await page.goto(`${stage.url}/admin/nodes`);
     await page
       .locator("tr[data-row]")

@@ -92,7 +92,9 @@ describe("several routes", () => {
     await dialog().getByText(`Overlaps ${wide}`).waitFor();
     await dialog().getByText(`Overlaps ${narrow}`).waitFor();
     await dialog().getByRole("button", { name: "Show as API call" }).click();
-    expect(await dialog().getByText("/approve_routes'").textContent()).toMatch(/curl .*\ncurl /);
+    await eventually(async () =>
+      expect(await dialog().getByText("/approve_routes'").textContent()).toMatch(/curl .*\ncurl /),
+    );
     expect(await axe(page)).toEqual([]);
   });
 
@@ -150,7 +152,7 @@ describe("a confirmation", () => {
     await dialog().getByText(`No other router serves ${wide}.`).waitFor();
     await pass();
     await page.getByText(`${narrow} disabled on pier`).last().waitFor();
-    expect(await dialog().count()).toBe(1);
+    await eventually(async () => expect(await dialog().count()).toBe(1));
     await page.keyboard.press("Escape");
     await eventually(async () => expect(await approved("pier")).toEqual([wide]));
   });
@@ -160,7 +162,7 @@ test("the filter menu inserts terms that find a route", async () => {
   await page.getByRole("button", { name: "Filter", exact: true }).click();
   await page.getByRole("menuitem", { name: "Router" }).click();
   await page.getByRole("menuitemcheckbox", { name: "node:pier" }).click();
-  expect(await page.getByLabel("Filter routes").inputValue()).toBe("node:pier");
+  await eventually(async () => expect(await page.getByLabel("Filter routes").inputValue()).toBe("node:pier"));
   await page.getByText(subnet).waitFor({ state: "detached" });
   expect(await axe(page)).toEqual([]);
   await page.keyboard.press("Escape");

@@ -37,7 +37,7 @@ describe("a secret that is shown once and not saved", () => {
     const field = page.getByRole("textbox", { name: "Your new pre-auth key" });
     await field.waitFor();
     await page.keyboard.press("Control+k");
-    expect(await page.locator("[cmdk-input]").count()).toBe(0);
+    await eventually(async () => expect(await page.locator("[cmdk-input]").count()).toBe(0));
     expect(await reloadAsks()).toBe(true);
 
     await page.evaluate(() => history.back());
@@ -45,13 +45,13 @@ describe("a secret that is shown once and not saved", () => {
     expect(await axe(page)).toEqual([]);
     await asked().getByRole("button", { name: "Stay here" }).click();
     await asked().waitFor({ state: "detached" });
-    expect(await field.inputValue()).toMatch(/^flp_/);
+    await eventually(async () => expect(await field.inputValue()).toMatch(/^flp_/));
     expect(page.url()).toContain("/admin/keys");
 
     await page.getByLabel("I've saved this secret").check();
     await page.evaluate(() => history.back());
     await page.getByRole("heading", { name: /^Nodes/, level: 1 }).waitFor();
-    expect(await asked().count()).toBe(0);
+    await eventually(async () => expect(await asked().count()).toBe(0));
   });
 
   test("can be closed without saving, and nothing asks again", async () => {
@@ -75,12 +75,12 @@ describe("a secret that is shown once and not saved", () => {
     await page.getByRole("radio", { name: /^Many servers or CI/ }).click();
     await asked().waitFor();
     await asked().getByRole("button", { name: "Stay here" }).click();
-    expect(await field.inputValue()).toBe(key);
+    await eventually(async () => expect(await field.inputValue()).toBe(key));
     await page.getByRole("link", { name: /^Users/ }).click();
     await asked().waitFor();
     await page.keyboard.press("Escape");
     await asked().waitFor({ state: "detached" });
-    expect(await field.inputValue()).toBe(key);
+    await eventually(async () => expect(await field.inputValue()).toBe(key));
     expect(await reloadAsks()).toBe(true);
     await page.getByRole("button", { name: "Copy command" }).click();
     await page.getByRole("link", { name: /^Users/ }).click();
@@ -99,17 +99,17 @@ test("changed DNS settings are not lost by a link or a reload without a confirma
   expect(await axe(page)).toEqual([]);
   await question.getByRole("button", { name: "Stay here" }).click();
   await question.waitFor({ state: "detached" });
-  expect(await field.inputValue()).toBe("unsaved.example.com");
+  await eventually(async () => expect(await field.inputValue()).toBe("unsaved.example.com"));
   expect(await reloadAsks()).toBe(true);
   await page.getByRole("link", { name: /^Users/ }).click();
   await question.getByRole("button", { name: "Discard changes" }).click();
   await page.getByRole("heading", { name: /^Users/, level: 1 }).waitFor();
   await page.goBack();
   await field.waitFor();
-  expect(await field.inputValue()).toBe("");
+  await eventually(async () => expect(await field.inputValue()).toBe(""));
   await page.getByRole("link", { name: /^Users/ }).click();
   await page.getByRole("heading", { name: /^Users/, level: 1 }).waitFor();
-  expect(await question.count()).toBe(0);
+  await eventually(async () => expect(await question.count()).toBe(0));
 });
 
 describe("Esc", () => {
@@ -119,7 +119,7 @@ describe("Esc", () => {
     await panel.waitFor();
     await page.getByLabel("Filter nodes").focus();
     await page.keyboard.press("Escape");
-    expect(await panel.count()).toBe(1);
+    await eventually(async () => expect(await panel.count()).toBe(1));
     await page.locator("tr[data-row]").first().focus();
     await page.keyboard.press("Escape");
     await panel.waitFor({ state: "detached" });
@@ -137,10 +137,10 @@ test("Esc closes the panel beside a list first, and then clears the selection", 
   await first.focus();
   await page.keyboard.press("Escape");
   await panel.waitFor({ state: "detached" });
-  expect(await page.getByRole("toolbar").getByText("1 selected").count()).toBe(1);
+  await eventually(async () => expect(await page.getByRole("toolbar").getByText("1 selected").count()).toBe(1));
   await page.keyboard.press("Escape");
   await page.getByRole("toolbar").waitFor({ state: "detached" });
-  expect(await first.getByRole("checkbox").getAttribute("aria-checked")).toBe("false");
+  await eventually(async () => expect(await first.getByRole("checkbox").getAttribute("aria-checked")).toBe("false"));
 });
 
 test("keys typed while a dialog loads trigger no shortcuts", async () => {
@@ -231,13 +231,13 @@ describe("the palette", () => {
     await slow.keyboard.press("Control+k");
     await slow.keyboard.type("tagx");
     await slow.keyboard.press("Backspace");
-    expect(await slow.getByRole("dialog").count()).toBe(0);
+    await eventually(async () => expect(await slow.getByRole("dialog").count()).toBe(0));
     load();
     await slow.locator("[cmdk-input]").waitFor();
     await eventually(async () => expect(await slow.locator("[cmdk-input]").inputValue()).toBe("tag"));
     await slow.keyboard.type(":web");
-    expect(await slow.locator("[cmdk-input]").inputValue()).toBe("tag:web");
-    expect(await slow.getByRole("dialog").count()).toBe(1);
+    await eventually(async () => expect(await slow.locator("[cmdk-input]").inputValue()).toBe("tag:web"));
+    await eventually(async () => expect(await slow.getByRole("dialog").count()).toBe(1));
     await closeWindow(slow);
   });
 
@@ -267,15 +267,15 @@ describe("without a connection, controls that change something", () => {
     await bulk.hover();
     await tip().waitFor();
     await bulk.click({ force: true });
-    expect(await page.getByRole("dialog").count()).toBe(0);
+    await eventually(async () => expect(await page.getByRole("dialog").count()).toBe(0));
 
     await row.getByRole("button", { name: /^Actions for / }).click();
     const item = page.getByRole("menuitem", { name: "Rename" });
-    expect(await item.getAttribute("aria-disabled")).toBe("true");
+    await eventually(async () => expect(await item.getAttribute("aria-disabled")).toBe("true"));
     await item.hover();
     await tip().waitFor();
     await item.click({ force: true });
-    expect(await page.getByRole("dialog").count()).toBe(0);
+    await eventually(async () => expect(await page.getByRole("dialog").count()).toBe(0));
     expect(await axe(page)).toEqual([]);
     await page.keyboard.press("Escape");
 
@@ -285,7 +285,7 @@ describe("without a connection, controls that change something", () => {
     await turn.hover();
     await tip().waitFor();
     await turn.click({ force: true });
-    expect(await turn.getAttribute("aria-checked")).toBe(before);
+    await eventually(async () => expect(await turn.getAttribute("aria-checked")).toBe(before));
     await stage.faults();
     await page.getByText("Live", { exact: true }).first().waitFor({ timeout: 60_000 });
     await eventually(async () => expect(await turn.getAttribute("aria-disabled")).toBe(null));
@@ -380,13 +380,13 @@ describe("every page", () => {
   test("has a button for shortcuts and a link to its documentation", async () => {
     const page = await signedIn(stage, "/admin/policy");
     const link = page.getByRole("link", { name: "Documentation" });
-    expect(await link.getAttribute("href")).toMatch(/\/docs\/policy\.md$/);
+    await eventually(async () => expect(await link.getAttribute("href")).toMatch(/\/docs\/policy\.md$/));
     await page.getByRole("button", { name: "Keyboard shortcuts" }).click();
     await page.getByRole("dialog").getByText("Show keyboard shortcuts").waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("link", { name: "Routes", exact: true }).click();
     await page.getByRole("heading", { level: 1, name: "Routes" }).waitFor();
-    expect(await link.getAttribute("href")).toMatch(/\/docs\/routes\.md$/);
+    await eventually(async () => expect(await link.getAttribute("href")).toMatch(/\/docs\/routes\.md$/));
     await closeWindow(page);
   });
 });
@@ -428,7 +428,7 @@ describe("on a touch screen", () => {
       .getByRole("tooltip")
       .filter({ hasText: before ?? "?" })
       .waitFor();
-    expect(await theme.getAttribute("aria-label")).toBe(before);
+    await eventually(async () => expect(await theme.getAttribute("aria-label")).toBe(before));
     await phone.locator("h1").tap();
     await phone.getByRole("tooltip").waitFor({ state: "detached" });
     await theme.tap();

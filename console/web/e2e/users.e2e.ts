@@ -62,7 +62,9 @@ describe("a user", () => {
     await act("zita", "Create pre-auth key");
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("button", { name: "Create key" }).click();
-    expect(await page.getByRole("textbox", { name: "Your new pre-auth key" }).inputValue()).toMatch(/^flp_/);
+    await eventually(async () =>
+      expect(await page.getByRole("textbox", { name: "Your new pre-auth key" }).inputValue()).toMatch(/^flp_/),
+    );
     await page.getByLabel("I've saved this secret").check();
     await page.getByRole("dialog").getByRole("button", { name: "Close", exact: true }).last().click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -97,7 +99,9 @@ describe("a user", () => {
     await act(owner, "Change owner of nodes");
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("New owner").selectOption({ label: other });
-    expect(await dialog.getByRole("option", { name: owner, exact: true }).count()).toBe(0);
+    await eventually(async () =>
+      expect(await dialog.getByRole("option", { name: owner, exact: true }).count()).toBe(0),
+    );
     expect(await axe(page)).toEqual([]);
     await dialog.getByRole("button", { name: `Change owner of ${owned.length} node` }).click();
     await dialog.waitFor({ state: "detached" });
@@ -117,7 +121,9 @@ describe("a user", () => {
     const submit = dialog.getByRole("button", { name: `Delete ${leaver}` });
     await dialog.getByRole("radio", { name: "Move to another user" }).check({ force: true });
     expect(await submit.isDisabled()).toBe(true);
-    expect(await dialog.getByRole("option", { name: leaver, exact: true }).count()).toBe(0);
+    await eventually(async () =>
+      expect(await dialog.getByRole("option", { name: leaver, exact: true }).count()).toBe(0),
+    );
     await dialog.getByLabel("Move their nodes to").selectOption({ label: heir });
     expect(await axe(page)).toEqual([]);
     await submit.click();

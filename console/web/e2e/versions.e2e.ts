@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { axe, closeWindow, go, Stage, signedIn, withBrowser } from "./rig";
+import { axe, closeWindow, eventually, go, Stage, signedIn, withBrowser } from "./rig";
 
 withBrowser();
 let stage: Stage;
@@ -50,7 +50,7 @@ describe("a version", () => {
   test("is compared with the previous one, or with any other", async () => {
     await go(page, stage, `/admin/policy/versions/${first + 2}`);
     await page.getByText("tag:mon").first().waitFor();
-    expect(await added().allTextContents()).toEqual([expect.stringContaining("tag:mon")]);
+    await eventually(async () => expect(await added().allTextContents()).toEqual([expect.stringContaining("tag:mon")]));
     await effect().getByRole("heading", { name: "Effect of this version" }).waitFor();
     await page.getByLabel("Compare with").selectOption(String(first));
     await page.waitForURL(/[?&]with=/);
@@ -72,7 +72,9 @@ describe("a version", () => {
       .getByText(/loses port/)
       .first()
       .waitFor();
-    expect(await page.locator(".cm-deletedChunk").first().textContent()).toContain("tag:ci");
+    await eventually(async () =>
+      expect(await page.locator(".cm-deletedChunk").first().textContent()).toContain("tag:ci"),
+    );
   });
 
   test("is shown as the one that added a rule", async () => {
@@ -103,7 +105,9 @@ describe("a version", () => {
       .getByText(`Draft without the changes of version ${first + 1}`)
       .first()
       .waitFor();
-    expect(await page.locator(".cm-deletedChunk").first().textContent()).toContain("tag:ci");
+    await eventually(async () =>
+      expect(await page.locator(".cm-deletedChunk").first().textContent()).toContain("tag:ci"),
+    );
     expect(await axe(page)).toEqual([]);
     await page.getByRole("button", { name: "Discard" }).click();
   });

@@ -123,8 +123,10 @@ describe("a webhook", () => {
 
   test("is edited", async () => {
     await act("Edit");
-    expect(await dialog().getByLabel("URL").inputValue()).toBe(url);
-    expect(await dialog().getByLabel("Events", { exact: true }).inputValue()).toBe("user.*");
+    await eventually(async () => expect(await dialog().getByLabel("URL").inputValue()).toBe(url));
+    await eventually(async () =>
+      expect(await dialog().getByLabel("Events", { exact: true }).inputValue()).toBe("user.*"),
+    );
     await dialog().getByLabel("Description (optional)").fill("chat of the administrators");
     await dialog().getByLabel("Events", { exact: true }).fill("");
     await dialog().getByRole("button", { name: "Save webhook" }).click();
@@ -186,13 +188,15 @@ describe("a webhook", () => {
     const operator = await signedIn(stage, "/admin/settings/webhooks", {}, await stage.key("--role", "operator"));
     await operator.getByRole("button", { name: "Send test" }).click();
     await operator.getByText(/^Delivered: status 204/).waitFor();
-    expect(await operator.getByRole("switch").count()).toBe(0);
-    expect(await operator.getByRole("button", { name: /^(Create|Actions)/ }).count()).toBe(0);
+    await eventually(async () => expect(await operator.getByRole("switch").count()).toBe(0));
+    await eventually(async () =>
+      expect(await operator.getByRole("button", { name: /^(Create|Actions)/ }).count()).toBe(0),
+    );
     await closeWindow(operator);
     const reader = await signedIn(stage, "/admin/settings/webhooks", {}, await stage.key("--role", "read"));
     await reader.getByRole("heading", { name: host }).waitFor();
-    expect(await reader.getByText(url).count()).toBe(0);
-    expect(await reader.getByRole("button", { name: "Send test" }).count()).toBe(0);
+    await eventually(async () => expect(await reader.getByText(url).count()).toBe(0));
+    await eventually(async () => expect(await reader.getByRole("button", { name: "Send test" }).count()).toBe(0));
     await closeWindow(reader);
   });
 
