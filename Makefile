@@ -31,6 +31,9 @@ FORMAT  ?= pkgname
 SUM      = mkdir -p $(RESULTS) && $(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(RESULTS)/$@
 # The linters vet all packages, so the tests need not.
 GOTEST   = $(SUM)$(1).json -- -vet=off
+# For tests of one package with browsers, clients or containers, which share the machine with other tests in CI. There, up to
+# two failed ones are run once more, and the summary names those that passed only then. Flags of the tests follow -args.
+SYSTEM   = $(SUM).json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=2) --packages=./internal/test/$(1) -- -vet=off -count=1
 
 .PHONY: help
 help: ## list the targets
@@ -92,9 +95,9 @@ console-demo: web ## run the console with NODES=200 virtual nodes and a history,
 
 .PHONY: console-test screens
 console-test: web $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json ## test the console in a browser, with a real server, PostgreSQL and nginx (ONLY=login: one file)
-	$(call GOTEST) -timeout=40m -count=1 -run='^TestBrowser$$' ./internal/test/consoletest -browser -only=$(ONLY)
+	$(call SYSTEM,consoletest) -timeout=40m -run='^TestBrowser$$' -args -browser -only=$(ONLY)
 screens: web $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json ## take screenshots of every screen into dist/screens (SCREENS=few: as CI does; SCREENS=docs: those in docs/images)
-	$(call GOTEST) -timeout=60m -count=1 -run='^TestScreens$$' ./internal/test/consoletest -screens=$(or $(SCREENS),all) -only=$(ONLY)
+	$(call SYSTEM,consoletest) -timeout=60m -run='^TestScreens$$' -args -screens=$(or $(SCREENS),all) -only=$(ONLY)
 
 .PHONY: test
 test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
@@ -152,8 +155,7 @@ packets: ## check with a million random packets that the clients' own filter agr
 
 .PHONY: figures
 figures: FORMAT = standard-verbose
-# Only measurements may run twice: in CI, up to three failed ones are measured once more, alone, and the summary names those
-# that passed only then.
+# In CI, up to three failed measurements are repeated, alone, and the summary names those that passed only then.
 figures: web $(BIN)/gotestsum ## check the promised ratios and figures, without the race detector and with nothing else running
 	$(SUM).json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=3) --packages='$(strip $(call having,Test(Ratio|Figure)))' -- \
 		-vet=off -p=1 -count=1 -v -timeout=20m -run='^Test(Ratio|Figure)'
@@ -173,7 +175,7 @@ hostile: $(BIN)/gotestsum ## attack a server as a stranger for HOSTILE while 300
 
 .PHONY: mesh
 mesh: clients $(BIN)/gotestsum ## run servers, real clients and hundreds of virtual nodes through restarts and failures (ROUNDS=20)
-	$(call GOTEST) -timeout=60m -count=1 -skip='^Test(Ratio|Figure)' ./internal/test/meshtest -rounds=$(ROUNDS)
+	$(call SYSTEM,meshtest) -timeout=60m -skip='^Test(Ratio|Figure)' -args -rounds=$(ROUNDS)
 
 .PHONY: clients clients-all
 clients: ## build the oldest and the newest Tailscale client for the tests; later runs reuse them
@@ -183,7 +185,7 @@ clients-all: ## build all supported Tailscale clients
 
 .PHONY: clients-test
 clients-test: $(BIN)/gotestsum ## test the harness for real clients: networks, devices, isolation
-	$(call GOTEST) -timeout=10m -count=1 ./internal/test/clienttest
+	$(call SYSTEM,clienttest) -timeout=10m
 
 .PHONY: e2e e2e-matrix
 e2e: CLIENTS = v1.74.1,v1.102.5
@@ -191,7 +193,7 @@ e2e-matrix: CLIENTS = all
 e2e: ## run real clients, the oldest and the newest, against the server; as root also with network devices
 e2e-matrix: ## run all supported clients against the server
 e2e e2e-matrix: $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json $(BIN)/dex
-	$(call GOTEST) -timeout=30m -count=1 -skip='^Test(Ratio|Figure)' ./internal/test/e2e -clients=$(CLIENTS)
+	$(call SYSTEM,e2e) -timeout=30m -skip='^Test(Ratio|Figure)' -args -clients=$(CLIENTS)
 
 # The identity providers with which people sign in.
 internal/test/oidctest/node_modules/.package-lock.json: internal/test/oidctest/package-lock.json
@@ -203,7 +205,7 @@ $(BIN)/dex: internal/test/oidctest/dex/go.mod
 
 .PHONY: deploy deploy-hold deploy-source
 deploy: $(BIN)/gotestsum ## start complete deployments with Docker, as root, and check them
-	$(call GOTEST) -timeout=60m -count=1 -parallel=6 -skip='^TestStreamStaysOpenThroughTheProxy$$' ./internal/test/deploytest -deploy
+	$(call SYSTEM,deploytest) -timeout=60m -parallel=6 -skip='^TestStreamStaysOpenThroughTheProxy$$' -args -deploy
 deploy-source: $(BIN)/gotestsum ## let setup.sh compile every image from source; the tests of deploy compile one
 	$(call GOTEST) -timeout=60m -count=1 -run='^TestImagesAreBuiltFromSource$$' ./internal/test/deploytest -deploy -from-source
 deploy-hold: $(BIN)/gotestsum ## hold a device's stream open through the proxy for HOLD; can run beside everything else

@@ -65,13 +65,22 @@ func (r *rig) vitest(t *testing.T, config string, env ...string) {
 	r.run(t, config, env).report(t)
 }
 
-// run runs the files of a vitest configuration whose names contain the value of -only.
+// chosen returns which test files to run: the value of -only, or else the file in -run=TestBrowser/FILE/…, which is how a
+// failed test is rerun. The tests of a file depend on each other, so it runs as a whole.
+func chosen() string {
+	if path := strings.Split(flag.Lookup("test.run").Value.String(), "/"); *only == "" && len(path) > 1 {
+		return strings.Trim(path[1], "^$")
+	}
+	return *only
+}
+
+// run runs the files of a vitest configuration that are chosen.
 func (r *rig) run(t *testing.T, config string, env []string) outcome {
 	t.Helper()
 	results := filepath.Join(t.TempDir(), "results.json")
 	args := []string{"node_modules/vitest/vitest.mjs", "run", "--config", "e2e/" + config, "--reporter=default", "--reporter=json", "--outputFile.json=" + results}
-	if *only != "" {
-		args = append(args, "--passWithNoTests", *only)
+	if only := chosen(); only != "" {
+		args = append(args, "--passWithNoTests", only)
 	}
 	cmd := exec.CommandContext(t.Context(), "node", args...)
 	cmd.Dir = filepath.Join("..", "..", "..", "console", "web")
@@ -124,7 +133,7 @@ func (s suite) passed() bool {
 // report reports each result as a subtest.
 func (o outcome) report(t *testing.T) {
 	t.Helper()
-	if len(o.TestResults) == 0 && *only == "" {
+	if len(o.TestResults) == 0 && chosen() == "" {
 		t.Error("no test ran")
 	}
 	for _, suite := range o.TestResults {
