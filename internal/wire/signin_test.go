@@ -21,20 +21,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
 
-// Known mistakes of sign-in with OpenID Connect, and the tests that prevent them:
-//
-//   - state in the memory of one process (headscale#2502): TestSignInContinuesOnAnotherReplicaAndAfterARestart, and
-//     TestSignInMovesBetweenReplicas in internal/app;
-//   - cookies that browsers drop on the way back: TestPersonSignsInAndTheDeviceJoins, TestSecureCookiesBehindHTTPS;
-//   - a reload that sends the code again (headscale#3365): TestReloadOfTheCallbackDoesNotSendTheCodeTwice;
-//   - responses of another provider, and errors that nobody sees (headscale#2887): TestResponseOfAnotherProviderIsRefused,
-//     TestErrorsOfTheProviderAreShown;
-//   - no PKCE: TestPKCEIsUsedWheneverItIsAnnounced in internal/oidc;
-//   - a link that adds a device without a question: TestConfirmationNeedsItsOwnForm, TestConfirmationCountsOnce;
-//   - a new node at each sign-in, or the node of somebody else (headscale#2651, #1704): TestSigningInAgainKeepsTheNode,
-//     TestAnotherPersonOnTheSameMachineGetsAnotherNode;
-//   - users who are merged by their name or email address: TestAccountOfAnotherUserIsNotMerged, TestLinkedUserSignsIn;
-//   - an outage of the provider that spreads: TestProviderThatIsDown, TestNobodyIsSentToAProviderThatHasStopped.
+// docs/spec-coverage.md lists known mistakes of sign-in with OpenID Connect, and the tests that prevent them.
 
 func TestPersonSignsInAndTheDeviceJoins(t *testing.T) {
 	i := oidctest.Start(t, oidctest.Behaviour{PKCE: true, Claims: ann()})
