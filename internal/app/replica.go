@@ -61,9 +61,9 @@ func replicaURL(ctx context.Context, c *config.Config, listener net.Addr) string
 func ownAddr(ctx context.Context, db config.Postgres) netip.Addr {
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
-	for _, host := range db.Hosts {
+	for _, server := range db.Addresses() {
 		// Nothing is sent: this only chooses a source address.
-		c, err := (&net.Dialer{}).DialContext(ctx, "udp", net.JoinHostPort(host, strconv.Itoa(db.Port)))
+		c, err := (&net.Dialer{}).DialContext(ctx, "udp", server)
 		if err != nil { // a socket directory, or a name that cannot be resolved now
 			continue
 		}

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -103,8 +105,8 @@ type SQLite struct {
 
 // Postgres applies, and has at least one host, when Database.Type is postgres.
 type Postgres struct {
-	Hosts           []string // names or addresses, or one socket directory
-	Port            int
+	Hosts           []string // names or addresses, each with or without a port, or one socket directory
+	Port            int      // of the hosts without one
 	Name            string
 	User            string
 	Pass            Secret
@@ -112,6 +114,18 @@ type Postgres struct {
 	MaxOpenConns    int
 	MaxIdleConns    int // at most MaxOpenConns
 	ConnMaxIdleTime time.Duration
+}
+
+// Addresses returns the address of each host, with its port.
+func (p Postgres) Addresses() []string {
+	all := make([]string, len(p.Hosts))
+	for i, host := range p.Hosts {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(host, strconv.Itoa(p.Port))
+		}
+		all[i] = host
+	}
+	return all
 }
 
 // DNS configures name resolution on clients.

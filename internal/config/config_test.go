@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,7 @@ func TestProblemsNeverQuoteSecrets(t *testing.T) {
 		"correct-horse",
 		"database: {type: postgres, postgres: {host: 'postgres://fairlead:correct-horse@db/fairlead'}}",
 		"database: {type: postgres, postgres: {host: 'host=db password=correct-horse'}}",
+		"database: {type: postgres, postgres: {host: 'fairlead:correct-horse'}}",
 		"server_url: https://me:correct-horse@mesh.example.org",
 		"derp: {urls: ['https://me:correct-horse@relays.example']}",
 		"dns: {nameservers: {global: ['https://me:correct-horse@dns.example']}}",
@@ -121,5 +123,18 @@ func TestReportNamesFileAndWarnings(t *testing.T) {
 	}
 	if got := (&Config{}).Report(); !strings.HasPrefix(got, "configuration ok: no file") {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestEachPostgresHostMayHaveItsOwnPort(t *testing.T) {
+	c := mustLoad(t, minimal+"database: {type: postgres, postgres: {port: 5433, host: ['db1:6000', db2, '::1', '[fd00::2]:6001', /run/pg]}}")
+	want := []string{"db1:6000", "db2:5433", "[::1]:5433", "[fd00::2]:6001", "/run/pg:5433"}
+	if got := c.Database.Postgres.Addresses(); !slices.Equal(got, want) {
+		t.Errorf("addresses %v, want %v", got, want)
+	}
+	for _, bad := range []string{"db:0", "db:70000", "db:pg", ":5432", "[db]", "a:b:5432"} {
+		if _, problems := load(t, minimal+"database: {type: postgres, postgres: {host: '"+bad+"'}}"); problems == "" {
+			t.Errorf("%s is accepted", bad)
+		}
 	}
 }

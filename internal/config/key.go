@@ -176,9 +176,9 @@ func databaseKeys(d *Database) []key {
 		},
 		{
 			pg + "host", list(&d.Postgres.Hosts, "host names", parsePostgresHost), "", none,
-			"Host name or address of the PostgreSQL server, a list of host names or addresses, or the directory of its socket. Default: `localhost`.",
+			"Host name or address of the PostgreSQL server, or the directory of its socket. If there are several servers with replication, a list of all of them: the server finds the primary, as with `target_session_attrs=read-write`. A host may have its own port: `[db1:5433, db2]`. Default: `localhost`.",
 		},
-		{pg + "port", whole(&d.Postgres.Port, 1, 65535), "5432", none, "Port of the PostgreSQL server. If there are several hosts, all must use the same port."},
+		{pg + "port", whole(&d.Postgres.Port, 1, 65535), "5432", none, "Port of the PostgreSQL servers, unless it is part of `host`."},
 		{pg + "name", text(&d.Postgres.Name), "fairlead", none, "Name of the database."},
 		{pg + "user", text(&d.Postgres.User), "fairlead", none, "PostgreSQL role."},
 		{

@@ -119,12 +119,20 @@ func parseHTTPListener(s string) (string, error) {
 	return parseHostPort(s)
 }
 
-// parsePostgresHost never quotes an invalid value, because a connection string put here by mistake contains
-// the password.
+// parsePostgresHost accepts a host with or without a port. It never quotes an invalid value, because a
+// connection string put here by mistake contains the password.
 func parsePostgresHost(s string) (string, error) {
-	_, err := netip.ParseAddr(s)
-	if err != nil && strings.ContainsAny(s, ": '\\@=") {
-		return "", unquotable("must be a host name, an address or a socket directory; port, user and password have their own keys")
+	host := s
+	if h, port, err := net.SplitHostPort(s); err == nil && !strings.Contains(s, "/") {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return "", unquotable("the port after the host name must be a number from 1 to 65535; user and password have their own keys")
+		}
+		host = h
+	}
+	_, err := netip.ParseAddr(host)
+	if host == "" || err != nil && strings.ContainsAny(host, ": '\\@=[]") {
+		return "", unquotable("must be a host name or an address, each with or without a port (db1:5433), or a socket directory; user and password have their own keys")
 	}
 	return parseText(s)
 }

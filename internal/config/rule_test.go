@@ -94,7 +94,8 @@ func TestRefusedDatabases(t *testing.T) {
 		`database: {type: sqlite, postgres: {max_idle_conns: -1}}`:          `database.postgres.max_idle_conns: must be from 0 to 1000`,
 		`database: {type: sqlite, postgres: {conn_max_idle_time_secs: 1h}}`: `database.postgres.conn_max_idle_time_secs: must be a whole number, got "1h"`,
 		`database: {sqlite: {path: /d}, postgres: {pass: x}}`:               `database.postgres.pass: database.sqlite.path is also set; add database.type: postgres, or database.type: sqlite, which ignores it`,
-		`database: {type: postgres, postgres: {host: "db:5432"}}`:           `database.postgres.host[0]: must be a host name, an address or a socket directory`,
+		`database: {type: postgres, postgres: {host: "db:pg"}}`:             `database.postgres.host[0]: the port after the host name must be a number from 1 to 65535`,
+		`database: {type: postgres, postgres: {host: "u@db"}}`:              `database.postgres.host[0]: must be a host name or an address, each with or without a port (db1:5433), or a socket directory`,
 		`database: {sqlite: {path: ""}}`:                                    `database.sqlite.path: must not be empty`,
 	})
 }

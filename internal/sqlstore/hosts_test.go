@@ -14,26 +14,26 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/store"
 )
 
-// silent listens on a loopback address at the server's port, accepts connections and
-// never responds.
+// silent listens on a loopback address, accepts connections and never responds. It returns
+// the address with its port.
 func silent(t *testing.T, host string) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, fmt.Sprint(pg.Port)))
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return host
+	return l.Addr().String()
 }
 
 // Unresponsive hosts listed before the primary cost a short delay, not the full
 // timeout of each.
 func TestSilentHostsDoNotKeepFromThePrimary(t *testing.T) {
-	hosts := []string{silent(t, "127.0.0.11"), silent(t, "127.0.0.12"), silent(t, "127.0.0.13"), pg.Host}
+	hosts := []string{silent(t, "127.0.0.11"), silent(t, "127.0.0.12"), silent(t, "127.0.0.13"), fmt.Sprintf("%s:%d", pg.Host, pg.Port)}
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
 	config := sqlstore.PostgresConfig{
-		Host: strings.Join(hosts, ","), Port: pg.Port, Name: pg.Database(t), User: pg.User, SSLMode: "disable", MaxOpenConns: 4,
+		Host: strings.Join(hosts, ","), Port: 1, Name: pg.Database(t), User: pg.User, SSLMode: "disable", MaxOpenConns: 4,
 	}
 	s, err := sqlstore.OpenPostgres(ctx, config, prometheus.NewRegistry())
 	if err != nil {

@@ -28,12 +28,25 @@ const (
 
 func (c PostgresConfig) answer() time.Duration { return cmp.Or(c.AnswerTimeout, answerTimeout) }
 
+// servers returns the configured hosts and the port of each.
+func (c PostgresConfig) servers() (hosts, ports []string) {
+	for host := range strings.SplitSeq(c.Host, ",") {
+		name, port, err := net.SplitHostPort(host)
+		if err != nil {
+			name, port = host, strconv.Itoa(cmp.Or(c.Port, 5432))
+		}
+		hosts, ports = append(hosts, name), append(ports, port)
+	}
+	return hosts, ports
+}
+
 func (c PostgresConfig) pool() (*pgxpool.Config, error) {
 	quote := func(s string) string {
 		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 	}
+	hosts, ports := c.servers()
 	keys := map[string]string{
-		"host": c.Host, "port": strconv.Itoa(cmp.Or(c.Port, 5432)), "dbname": c.Name, "user": c.User, "password": c.Pass,
+		"host": strings.Join(hosts, ","), "port": strings.Join(ports, ","), "dbname": c.Name, "user": c.User, "password": c.Pass,
 		"sslmode": cmp.Or(c.SSLMode, "prefer"), "application_name": "fairlead",
 	}
 	if strings.Contains(c.Host, ",") {

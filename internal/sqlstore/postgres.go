@@ -26,8 +26,8 @@ import (
 // PostgresConfig says where PostgreSQL is and how many connections may be open. Defaults: port 5432, sslmode
 // prefer, ten connections.
 type PostgresConfig struct {
-	Host         string // a name, several separated by commas, or a socket directory
-	Port         int
+	Host         string // a name, several separated by commas, or a socket directory; a name may be followed by :port
+	Port         int    // of the hosts without one
 	Name         string
 	User         string
 	Pass         string

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -32,7 +31,12 @@ func (l Location) String() string {
 	if l.SQLite != "" {
 		return l.SQLite
 	}
-	return fmt.Sprintf("PostgreSQL database %s at %s:%d", l.Postgres.Name, l.Postgres.Host, cmp.Or(l.Postgres.Port, 5432))
+	hosts, ports := l.Postgres.servers()
+	at := make([]string, len(hosts))
+	for i, host := range hosts {
+		at[i] = host + ":" + ports[i]
+	}
+	return fmt.Sprintf("PostgreSQL database %s at %s", l.Postgres.Name, strings.Join(at, ","))
 }
 
 // Use is the purpose for which a Raw is opened.

@@ -19,7 +19,7 @@ import (
 const StandbyName = "standby"
 
 // standbyHost is another loopback address, so that a standby can have the port of its
-// primary: clients are configured with one port for all hosts.
+// primary, as servers on different machines do.
 const standbyHost = "127.0.0.2"
 
 // settleLimit is the timeout for steps that take only a moment unless the machine is
