@@ -30,13 +30,14 @@ type providerTest struct {
 	program oidctest.Program
 	addr    string
 	client  *clienttest.Daemon
-	links   int // login links that the client has shown
+	host    string // what the client calls itself
+	links   int    // login links that the client has shown
 }
 
 func startProviderTest(ctx context.Context, t *testing.T, p oidctest.Program, version string) *providerTest {
 	t.Helper()
 	addr := meshtest.FreeAddr(t)
-	return &providerTest{program: p, addr: addr, network: startNetwork(t, meshtest.Config{Set: map[string]string{
+	return &providerTest{program: p, addr: addr, host: "laptop", network: startNetwork(t, meshtest.Config{Set: map[string]string{
 		"oidc.issuer": p.Issuer(addr), "oidc.client_id": oidctest.ClientID, "oidc.client_secret": oidctest.ClientSecret,
 		"oidc.scope": p.Scope, "oidc.allowed_groups": "staff", "oidc.allowed_domains": "example.com",
 	}}), client: clienttest.Start(t, clienttest.Options{Version: version})}
@@ -68,7 +69,7 @@ func (p *providerTest) up(ctx context.Context, signIn func(link string), args ..
 	var said string
 	var exit int
 	wait.Go(func() {
-		stdout, stderr, code := p.client.CLI(ctx, append([]string{"up", "--login-server=" + p.URL, "--hostname=laptop"}, args...)...)
+		stdout, stderr, code := p.client.CLI(ctx, append([]string{"up", "--login-server=" + p.URL, "--hostname=" + p.host}, args...)...)
 		said, exit = stdout+stderr, code
 	})
 	// The log, because the status of older clients does not always contain the link that "up" prints.
