@@ -125,7 +125,7 @@ func (s *sessions) StartDeviceSignIn(w http.ResponseWriter, r *http.Request) {
 	case len(s.signIn.Providers) == 0:
 		err = &control.Refusal{Reason: control.Conflict, Text: "nobody can sign in to this server: it has no identity provider"}
 	default:
-		token, err = s.control.StartDevice(in.Challenge, or(in.Description))
+		token, err = s.control.StartDevice(actor(r).Addr, in.Challenge, or(in.Description))
 	}
 	if err != nil {
 		s.fail(w, r, err)

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"slices"
 	"strconv"
@@ -207,8 +206,7 @@ func (s *Passkeys) Any() bool { return s.ledger.World().Passkeys.Len() > 0 }
 
 // Used records a sign-in with a passkey. The same challenge is accepted only once.
 func (s *Passkeys) Used(ctx context.Context, a mesh.Actor, id mesh.PasskeyID, uses int64, challenge string) error {
-	sum := mesh.Secret(sha256.Sum256([]byte(challenge)))
-	a.Once = &mesh.Once{Owner: "passkey " + id.String(), Key: sum, Request: sum}
+	a.Once = mesh.SignInOnce("passkey "+id.String(), challenge, challenge)
 	_, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Passkey, []mesh.Event, error) {
 		was, ok := w.Passkeys.Get(id)
 		if !ok {

@@ -22,10 +22,8 @@ const (
 	// codeLifetime is how long a one-time code is valid. Programs exchange it at once.
 	codeLifetime = time.Minute
 	codePurpose  = "session code"
-	// sessionCodeKeys is the owner of the receipts of one-time codes.
-	sessionCodeKeys = "session code"
-	minVerifier     = 43
-	maxVerifier     = 128
+	minVerifier  = 43
+	maxVerifier  = 128
 )
 
 // challengeForm matches a SHA-256 in base64url.
@@ -109,8 +107,7 @@ func (s *Sessions) redeem(ctx context.Context, a mesh.Actor, c sessionCode) (*me
 		}
 	}
 	a = PersonActor(a, u)
-	id := mesh.Secret(sha256.Sum256([]byte(c.ID)))
-	a.Once = &mesh.Once{Owner: sessionCodeKeys, Key: id, Request: id}
+	a.Once = mesh.SignInOnce("session "+u.ID.String(), c.ID, c.ID)
 	issued := identity.NewKey(identity.KindSession)
 	session, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Session, []mesh.Event, error) {
 		if u, ok := w.Users.Get(c.User); ok && accountMark(u) != c.Account {

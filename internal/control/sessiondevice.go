@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"strconv"
 	"strings"
@@ -19,8 +18,6 @@ const (
 	// DeviceSignInLifetime is how long a person may take to sign in on another device.
 	DeviceSignInLifetime = 10 * time.Minute
 	devicePurpose        = "device sign-in"
-	// deviceKeys is the owner of the receipts of approvals.
-	deviceKeys = "device sign-in"
 )
 
 // DeviceSignIn is the request of a command line on a computer without a browser. It is kept
@@ -30,15 +27,18 @@ type DeviceSignIn struct {
 	Challenge   string    `json:"h"`
 	Description string    `json:"d,omitempty"`
 	At          mesh.Time `json:"t"`
+	Network     string    `json:"n,omitempty"` // of the command line
 }
 
-// StartDevice returns the token of a new request. People compare its code, see
-// identity.Code.
-func (s *Sessions) StartDevice(challenge, description string) (string, error) {
+// StartDevice returns the token of a new request, which comes from addr. People compare its
+// code, see identity.Code.
+func (s *Sessions) StartDevice(addr, challenge, description string) (string, error) {
 	if !CheckChallenge(challenge) {
 		return "", refuse(Invalid, "challenge", "challenge must be a SHA-256 in base64url without padding")
 	}
-	token, ok := s.sealer.SealCookie(devicePurpose, DeviceSignIn{ID: rand.Text(), Challenge: challenge, Description: CleanDescription(description), At: s.ledger.Now()})
+	token, ok := s.sealer.SealCookie(devicePurpose, DeviceSignIn{
+		ID: rand.Text(), Challenge: challenge, Description: CleanDescription(description), At: s.ledger.Now(), Network: identity.Network(addr),
+	})
 	if !ok {
 		return "", refuse(Invalid, "description", "description is too long")
 	}
@@ -51,10 +51,9 @@ func (s *Sessions) OpenDevice(token string) (d DeviceSignIn, ok bool) {
 	return d, ok
 }
 
-func (d DeviceSignIn) once() *mesh.Once {
-	id := mesh.Secret(sha256.Sum256([]byte(d.ID)))
-	return &mesh.Once{Owner: deviceKeys, Key: id, Request: id}
-}
+// once counts against the network of the command line, because that also looks for the
+// receipt, and does not know who approves.
+func (d DeviceSignIn) once() *mesh.Once { return mesh.SignInOnce("device "+d.Network, d.ID, d.ID) }
 
 // deviceApproval is the result of an approval: the receipt contains the user.
 type deviceApproval struct{ user *mesh.User }

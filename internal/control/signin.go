@@ -43,13 +43,9 @@ func (p Person) ID() string {
 // Label returns what the person is called before there is a user.
 func (p Person) Label() string { return cmp.Or(p.Email, p.Username, p.DisplayName, p.Subject) }
 
-const (
-	// minUserName is the minimum length of a name that is derived from an identity. Other
-	// tools refuse shorter ones.
-	minUserName = 2
-	// signInKeys is the owner of the receipts of sign-ins.
-	signInKeys = "oidc"
-)
+// minUserName is the minimum length of a name that is derived from an identity. Other
+// tools refuse shorter ones.
+const minUserName = 2
 
 // SignedIn is the result of a sign-in.
 type SignedIn struct {
@@ -73,7 +69,8 @@ func (s *Logins) SignIn(ctx context.Context, a mesh.Actor, auth string, p Person
 		return SignedIn{}, err
 	}
 	a.Kind, a.ID, a.Name = mesh.ActorUser, p.ID(), p.Label()
-	a.Once = &mesh.Once{Owner: signInKeys, Key: mesh.Secret(sha256.Sum256([]byte(id))), Request: mesh.Secret(sha256.Sum256([]byte(auth + "\n" + p.ID())))}
+	account := sha256.Sum256([]byte(p.ID()))
+	a.Once = mesh.SignInOnce(hex.EncodeToString(account[:]), id, auth+"\n"+p.ID())
 	var user *mesh.User
 	err = s.withPreviousPolicy(ctx, func(c previousPolicy) (err error) {
 		user, err = commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.User, []mesh.Event, error) {

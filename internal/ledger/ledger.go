@@ -43,12 +43,12 @@ func (d *AlreadyDone) Error() string {
 	return fmt.Sprintf("already done at revision %d", d.Receipt.Rev)
 }
 
-// TooManyReceipts is the error for a command with an idempotency key whose receipt could
-// be stored only by deleting that of another command that may still be retried.
+// TooManyReceipts is the error for a command with an idempotency key, or a sign-in, whose
+// receipt could be stored only by deleting that of another one that may still be repeated.
 type TooManyReceipts struct{ Wait time.Duration }
 
 func (e *TooManyReceipts) Error() string {
-	return fmt.Sprintf("too many requests with an Idempotency-Key: each is remembered for at least %v; retry in %v", mesh.ReceiptMinimum, e.Wait.Round(time.Second))
+	return fmt.Sprintf("too many requests that must not be executed twice: each is remembered for at least %v; retry in %v", mesh.ReceiptMinimum, e.Wait.Round(time.Second))
 }
 
 // MaxNodes is how many nodes one command should change at most. Larger changes are split

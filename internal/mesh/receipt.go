@@ -1,7 +1,9 @@
 package mesh
 
 import (
+	"crypto/sha256"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,6 +16,30 @@ const (
 	MaxReceipts      = 50_000
 	MaxOwnerReceipts = 10_000
 )
+
+// The limits for receipts of sign-ins. What a sign-in keeps outside the server, such as a
+// cookie, is valid for ten minutes, so that its receipt has to be kept for longer. Each
+// person or network has its own limit, which is low because nobody signs in often: one of
+// them cannot make others wait.
+const (
+	SignInReceiptMinimum = 15 * time.Minute
+	MaxSignInReceipts    = 500
+	signInOwner          = "sign-in "
+)
+
+// SignInOnce identifies a step of a sign-in that must not be repeated. who is the person or
+// the network that it counts against, and id is unique.
+func SignInOnce(who, id, request string) *Once {
+	return &Once{Owner: signInOwner + who, Key: sha256.Sum256([]byte(id)), Request: sha256.Sum256([]byte(request))}
+}
+
+// receiptLimits returns how many receipts of an owner are kept, and for how long at least.
+func receiptLimits(owner string) (most int, minimum time.Duration) {
+	if strings.HasPrefix(owner, signInOwner) {
+		return MaxSignInReceipts, SignInReceiptMinimum
+	}
+	return MaxOwnerReceipts, ReceiptMinimum
+}
 
 // Once identifies a request that must not be executed twice. Owner is who made it, Key is
 // the idempotency key and Request the whole request. Only hashes of the latter two are
@@ -103,7 +129,8 @@ func ReceiptWait(s *Snapshot, now Time, o *Once) time.Duration {
 		return 0 // it would replace its own receipt
 	}
 	var oldest *Receipt
-	if own, _ := s.Receipts.byOwner.at(o.Owner); len(own) >= MaxOwnerReceipts {
+	most, _ := receiptLimits(o.Owner)
+	if own, _ := s.Receipts.byOwner.at(o.Owner); len(own) >= most {
 		oldest = s.Receipts.at(slices.Min(own))
 	} else if s.Receipts.count >= MaxReceipts {
 		for m := range s.Receipts.All() {
@@ -114,7 +141,8 @@ func ReceiptWait(s *Snapshot, now Time, o *Once) time.Duration {
 	if oldest == nil {
 		return 0
 	}
-	return max(0, oldest.Until.Add(ReceiptMinimum-ReceiptLifetime).Sub(now))
+	_, minimum := receiptLimits(oldest.Owner)
+	return max(0, oldest.Until.Add(minimum-ReceiptLifetime).Sub(now))
 }
 
 // Remember returns the events that store the receipt of a request executed in the revision
@@ -131,7 +159,8 @@ func Remember(s *Snapshot, now Time, o *Once, object, answer string) (evs []Even
 	if ended, ok := s.Receipts.For(o); ok {
 		forget(ended.ID)
 	}
-	if own, _ := s.Receipts.byOwner.at(o.Owner); len(own) >= MaxOwnerReceipts {
+	most, _ := receiptLimits(o.Owner)
+	if own, _ := s.Receipts.byOwner.at(o.Owner); len(own) >= most {
 		forget(slices.Min(own))
 	}
 	if s.Receipts.count >= MaxReceipts {

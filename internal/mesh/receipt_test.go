@@ -2,6 +2,7 @@ package mesh_test
 
 import (
 	"encoding/binary"
+	"strconv"
 	"testing"
 	"time"
 
@@ -71,6 +72,27 @@ func TestYoungReceiptsAreKept(t *testing.T) {
 		if got := mesh.ReceiptWait(s, c.now, c.once); got != c.want {
 			t.Errorf("%s waits %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// A copy of a sign-in stays valid for ten minutes, and one person must not make others wait.
+func TestSignInsOfOnePersonAreKeptLongEnoughAndDelayNobodyElse(t *testing.T) {
+	signIn := func(who string, n int) *mesh.Once { return mesh.SignInOnce(who, strconv.Itoa(n), "") }
+	d := mesh.Empty().Edit()
+	for n := range mesh.MaxSignInReceipts {
+		d.Apply(mesh.Revision(n)+1, mesh.Remember(d.Snapshot(), meshgen.Start, signIn("ann", n), "7", "")...)
+	}
+	s := d.Freeze()
+	late := meshgen.Start.Add(11 * time.Minute)
+	if got, want := mesh.ReceiptWait(s, late, signIn("ann", -1)), mesh.SignInReceiptMinimum-11*time.Minute; got != want {
+		t.Errorf("the same person waits %v, want %v", got, want)
+	}
+	if got := mesh.ReceiptWait(s, meshgen.Start, signIn("bob", -1)); got != 0 {
+		t.Errorf("another person waits %v", got)
+	}
+	s = remember(s, meshgen.Start.Add(mesh.SignInReceiptMinimum), signIn("ann", -1))
+	if _, ok := s.Receipts.For(signIn("ann", 0)); ok || receiptCount(s) != mesh.MaxSignInReceipts {
+		t.Errorf("the oldest is kept: %t, %d receipts", ok, receiptCount(s))
 	}
 }
 

@@ -275,7 +275,7 @@ func TestPersonSignsInToTheConsoleAndTheCommandLineWithAPasskey(t *testing.T) {
 func TestPersonSignsInToACommandLineElsewhereWithAPasskey(t *testing.T) {
 	s, _ := open(t, options{wire: withPasskeys})
 	b, a, cli := s.browser(), authenticator(), newProgram("cli", loopback)
-	token, err := s.Sessions.StartDevice(cli.challenge(), "build server")
+	token, err := s.Sessions.StartDevice("192.0.2.1", cli.challenge(), "build server")
 	if err != nil {
 		t.Fatal(err)
 	}

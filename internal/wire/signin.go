@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/oidc"
 )
@@ -337,17 +338,20 @@ func (s *signIn) confirming(w http.ResponseWriter, r *http.Request) (c signInCon
 
 // refused shows why the device was not added.
 func (s *signIn) refused(w http.ResponseWriter, r *http.Request, c signInConfirm, err error) {
-	refusal := new(control.Refusal)
-	if !errors.As(err, &refusal) {
+	refusal, many := new(control.Refusal), new(ledger.TooManyReceipts)
+	switch {
+	case errors.As(err, &many):
+		s.logAttempt(r, c, "too many sign-ins")
+		s.fail(w, http.StatusServiceUnavailable, failure{token: c.Token, state: "busy"})
+		return
+	case !errors.As(err, &refusal):
 		if !errors.Is(err, context.Canceled) {
 			s.config.Log.Error("sign-in failed", "error", err)
 		}
 		s.unavailable(w)
 		return
 	}
-	if addr := s.addr(r); s.refusals.Admit(addr) {
-		s.config.Log.Warn("authentication failed", "addr", addr, "user", c.Person.Label(), "account", c.Person.ID(), "reason", refusal.Text)
-	}
+	s.logAttempt(r, c, refusal.Text)
 	if refusal.Reason == control.Suspended {
 		s.fail(w, http.StatusForbidden, failure{state: "suspended"})
 		return
@@ -357,6 +361,12 @@ func (s *signIn) refused(w http.ResponseWriter, r *http.Request, c signInConfirm
 		f.link = "'" + strings.ReplaceAll(c.Person.ID(), "'", `'\''`) + "'"
 	}
 	s.fail(w, http.StatusConflict, f)
+}
+
+func (s *signIn) logAttempt(r *http.Request, c signInConfirm, reason string) {
+	if addr := s.addr(r); s.refusals.Admit(addr) {
+		s.config.Log.Warn("authentication failed", "addr", addr, "user", c.Person.Label(), "account", c.Person.ID(), "reason", reason)
+	}
 }
 
 func (s *signIn) logFailure(r *http.Request, p *oidc.Provider, reason string) {

@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -117,6 +118,31 @@ func TestAnotherPersonSignsInAfterALogout(t *testing.T) {
 		t.Fatalf("%d nodes, with the first: %t", w.Nodes.Len(), ok)
 	}
 	sameNode(t, was, *n)
+}
+
+// A person who signs in all the time must not keep others from it.
+func TestOnePersonCannotUseUpTheSignInsOfOthers(t *testing.T) {
+	i := oidctest.Start(t, oidctest.Behaviour{Claims: ann()})
+	s := openWith(t, i)
+	s.signedIn()
+	var evs []mesh.Event
+	for r := range s.ledger.World().Receipts.All() {
+		for n := range mesh.MaxSignInReceipts {
+			other := *r
+			other.ID += mesh.ReceiptID(n + 1)
+			other.Key = mesh.SignInOnce("", strconv.Itoa(n), "").Key
+			evs = append(evs, mesh.ReceiptPut{Receipt: &other})
+		}
+	}
+	s.commit(evs...)
+	b, c := s.browser(), s.client()
+	link := c.asks()
+	b.press(b.follow(path(link), "")).shows(t, 503, "Too many people are signing in", "Try again in a moment", path(link))
+	i.Behave(func(b *oidctest.Behaviour) { b.Claims = bob() })
+	s.browser().signIn(link)
+	if out := c.joins(object{"Followup": link}); out.Login.LoginName != "bob" {
+		t.Errorf("%+v", out)
+	}
 }
 
 // The person is refused, not merged and not an internal error, until an administrator decides.

@@ -272,7 +272,7 @@ func TestPersonConfirmsTheCommandLineOfAnotherComputer(t *testing.T) {
 	s := openWith(t, i)
 	p := newProgram("cli", "")
 	sum := sha256.Sum256([]byte(p.verifier))
-	token, err := s.Sessions.StartDevice(base64.RawURLEncoding.EncodeToString(sum[:]), "build server")
+	token, err := s.Sessions.StartDevice("192.0.2.1", base64.RawURLEncoding.EncodeToString(sum[:]), "build server")
 	if err != nil {
 		t.Fatal(err)
 	}
