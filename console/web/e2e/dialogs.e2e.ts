@@ -12,6 +12,7 @@ beforeAll(async () => {
   await stage.knock("new-laptop");
   await stage.cli("webhooks", "create", "https://receiver.example.com/mesh");
   await stage.cli("dns", "set", "--search-domains", "corp.example.com");
+  await stage.cli("users", "suspend", "zoe");
   page = await signedIn(stage, "/admin/");
   allow(page, /status of 404/);
 });

@@ -83,6 +83,18 @@ const withSession = async (page: Page, verb: string) => {
   await press(page, `${verb} the session from laptop to db-1`);
 };
 
+/** Reloads the page with a mocked user who waits for approval, because a real one needs an identity provider. */
+const withUnapproved = async (page: Page) => {
+  await page.route("**/api/v1/user?*", async (route) => {
+    const answer = await route.fetch();
+    const { users, ...rest } = await answer.json();
+    const [first, ...others] = users;
+    await route.fulfill({ response: answer, json: { ...rest, users: [{ ...first, needsApproval: true }, ...others] } });
+  });
+  await page.reload();
+  await settled(page);
+};
+
 const newKey = async (page: Page) => {
   await press(page, "Create key");
   await dialog(page).getByLabel("User", { exact: true }).selectOption({ index: 1 });
@@ -202,6 +214,25 @@ export const layers: Record<string, Layer> = {
   },
   "menu of a user": { of: "users/UserMenu UserMenu", path: "/users", open: (page) => rowMenu(page) },
   "rename a user": { of: "users/dialogs Rename", path: "/users", open: (page) => rowMenu(page, "Rename") },
+  "suspend a user": {
+    of: "users/access SuspendDialog",
+    path: "/users?q=-is:empty",
+    open: (page) => rowMenu(page, "Suspend"),
+  },
+  "restore a user": {
+    of: "users/access RestoreDialog",
+    path: "/users?q=is:suspended",
+    open: (page) => rowMenu(page, "Restore"),
+  },
+  "approve a user": {
+    of: "users/access ApproveDialog",
+    path: "/users?q=is:unapproved",
+    open: async (page) => {
+      await withUnapproved(page);
+      await rowMenu(page, "Approve");
+    },
+    spoils: true,
+  },
   "delete a user with nodes": {
     of: "users/dialogs Delete",
     path: "/users?q=-is:empty",

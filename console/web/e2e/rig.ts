@@ -50,7 +50,10 @@ export class Stage {
     readonly issuer: string,
   ) {}
 
-  static async open(wish: { nodes?: number; tls?: boolean; provider?: boolean } = {}): Promise<Stage> {
+  /** `set` is further configuration of the server. */
+  static async open(
+    wish: { nodes?: number; tls?: boolean; provider?: boolean; set?: Record<string, string> } = {},
+  ): Promise<Stage> {
     const s = await ask<Record<string, string> & { online: number }>("/stage", { nodes: 0, tls: false, ...wish });
     return new Stage(
       s.id ?? "",

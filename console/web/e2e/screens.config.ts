@@ -4,7 +4,10 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     environment: "node",
-    include: process.env.SCREENS === "docs" ? ["e2e/documentation.ts"] : ["e2e/pictures.ts", "e2e/signinpictures.ts"],
+    include:
+      process.env.SCREENS === "docs"
+        ? ["e2e/documentation.ts"]
+        : ["e2e/pictures.ts", "e2e/signinpictures.ts", "e2e/peoplepictures.ts"],
     testTimeout: 60_000,
     hookTimeout: 240_000,
   },

@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import type { Stage } from "./rig";
+import { allow, closeWindow, newWindow, type Stage } from "./rig";
 
 /** Waits for a page of the server. */
 export const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name }).waitFor();
@@ -19,4 +19,15 @@ export async function atProvider(page: Page, stage: Stage, name: string) {
     await page.keyboard.press("Enter");
     await page.waitForURL((url) => url.href !== at);
   }
+}
+
+/** Makes a person add a device that then waits for approval. */
+export async function addDevice(stage: Stage, person: string, device: string) {
+  const page = await newWindow(stage);
+  allow(page, /fonts\.googleapis\.com/, /status of (400|403|409)/, /favicon/);
+  await page.goto(await stage.login(device));
+  await atProvider(page, stage, person);
+  await page.getByRole("button", { name: "Add this device" }).click();
+  await heading(page, /wait|approv/i);
+  await closeWindow(page);
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -116,9 +117,10 @@ func answer(w http.ResponseWriter, value any, err error) {
 // open creates a stage.
 func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 	var wish struct {
-		Nodes    int  `json:"nodes"`
-		TLS      bool `json:"tls"`
-		Provider bool `json:"provider"` // an identity provider
+		Nodes    int               `json:"nodes"`
+		TLS      bool              `json:"tls"`
+		Provider bool              `json:"provider"` // an identity provider
+		Set      map[string]string `json:"set"`      // further configuration of the server
 	}
 	if err := json.NewDecoder(req.Body).Decode(&wish); err != nil {
 		answer(w, nil, err)
@@ -130,7 +132,10 @@ func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 		if wish.Provider {
 			s.idp = newIDP(part)
 		}
-		s.stage = newStage(part, r.fairlead, r.pg, wish.Nodes, s.idp.settings())
+		set := map[string]string{}
+		maps.Copy(set, s.idp.settings())
+		maps.Copy(set, wish.Set)
+		s.stage = newStage(part, r.fairlead, r.pg, wish.Nodes, set)
 		s.idp.start(part, r, s.stage)
 		s.faults = startFaultProxy(part, s.URL)
 		addr := meshtest.FreeAddr(part)

@@ -55,6 +55,8 @@ describe("a change in words", () => {
       nodeEntry(node({ expired: true }), node({ expired: true }), { actor: { ...server, reason: "expired" } }),
     ],
     ["web-1 signed in again", "nodes", nodeEntry(node({ expired: true }), node({ nodeKey: "nodekey:b" }))],
+    ["web-1 approved", "nodes", nodeEntry(node({ needsApproval: true }), node({ needsApproval: false }))],
+    ["Approval of web-1 withdrawn", "nodes", nodeEntry(node({ needsApproval: false }), node({ needsApproval: true }))],
     ["web-1 renamed to www", "nodes", nodeEntry(node(), node({ givenName: "www" }))],
     ["Tags changed on web-1: +tag:db −tag:web", "nodes", nodeEntry(node(), node({ tags: ["tag:db"] }))],
     ["web-1's key now expires in 30d", "nodes", nodeEntry(node(), node({ expiry: "2026-03-31T10:00:00Z" }))],

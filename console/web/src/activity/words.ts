@@ -126,6 +126,10 @@ function nodeChange(entry: Change, before: Node, after: Node, name: string): Sai
   if ((!before.expired && after.expired) || (entry.actor.kind === "server" && entry.actor.reason === "expired"))
     return { ...nodes, title: t.node.expired(name), sort: "expired", ended: true };
   if (before.nodeKey !== after.nodeKey) return { ...nodes, title: t.node.again(name), sort: "again" };
+  if (before.needsApproval !== after.needsApproval)
+    return after.needsApproval
+      ? { ...nodes, title: t.node.held(name), sort: "held", ended: true }
+      : { ...nodes, title: t.node.letIn(name), sort: "letIn" };
   if (before.givenName !== after.givenName)
     return { ...nodes, title: t.node.renamed(printable(before.givenName), name), sort: "renamed" };
   const tags = [
@@ -158,6 +162,7 @@ function userWords({ before, after, object }: Change): Said {
   if (!was.suspendedAt && is.suspendedAt)
     return { ...users, title: t.user.suspended(name), sort: "userSuspended", ended: true };
   if (was.suspendedAt && !is.suspendedAt) return { ...users, title: t.user.restored(name), sort: "userRestored" };
+  if (was.needsApproval && !is.needsApproval) return { ...users, title: t.user.approved(name), sort: "userApproved" };
   const title = was.name === is.name ? t.user.changed(name) : t.user.renamed(printable(was.name), name);
   return { ...users, title, sort: "userChanged" };
 }

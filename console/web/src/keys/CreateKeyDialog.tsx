@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { api, newRequestName, useSession, useUsers } from "@/api";
+import { api, newRequestName, useCan, useSession, useUsers } from "@/api";
 import { printable, text } from "@/text";
 import { Checkbox, Choices, Command, Field, Input, SecretReveal, Select, useNow, useWrites, Warning } from "@/ui";
 import { isLongLived, isTooLong, notATag, tagsOf } from "./facts";
@@ -20,6 +20,7 @@ interface Form {
   life: Life;
   reusable: boolean;
   ephemeral: boolean;
+  preApproved: boolean;
 }
 
 /** Asks for the options of a pre-auth key, creates it, and shows it once. */
@@ -45,6 +46,7 @@ export function CreateKeyDialog({
         life: { choice: "1", count: "2", unit: "days" },
         reusable: false,
         ephemeral: false,
+        preApproved: false,
       }}
       onMade={setMade}
       onClose={onClose}
@@ -56,6 +58,7 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
   const [form, setForm] = useState(start);
   const set = (change: Partial<Form>) => setForm((before) => ({ ...before, ...change }));
   const { now: connected } = useWrites("preauthkeys:write");
+  const mayApprove = useCan()("nodes:write");
 
   const tags = form.owner === "tags" ? tagsOf(form.tags) : [];
   const missing = form.owner === "user" ? form.user === "" : tags.length === 0 || notATag(tags) !== undefined;
@@ -66,7 +69,7 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
     aclTags: form.owner === "tags" ? tags : undefined,
     reusable: form.reusable,
     ephemeral: form.ephemeral,
-    preApproved: false,
+    preApproved: form.preApproved,
     expiration: new Date(expires).toISOString(),
   });
 
@@ -119,6 +122,14 @@ function KeyForm({ start, onMade, onClose }: { start: Form; onMade(key: string):
             checked={form.ephemeral}
             onChange={(ephemeral) => set({ ephemeral })}
           />
+          {mayApprove && (
+            <Checkbox
+              label={t.preApproved}
+              about={t.preApprovedHint}
+              checked={form.preApproved}
+              onChange={(preApproved) => set({ preApproved })}
+            />
+          )}
           <LongLived form={form} tags={tags} />
           {!connected && <Warning>{text.common.offlineWrite}</Warning>}
         </>

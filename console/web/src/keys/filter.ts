@@ -8,6 +8,7 @@ export function keyFilter(now: number): Fields<PreAuthKey> {
   const kinds: Record<string, (key: PreAuthKey) => boolean> = {
     reusable: (key) => key.reusable,
     ephemeral: (key) => key.ephemeral,
+    preapproved: (key) => key.preApproved,
     usable: (key) => keyState(key, now) === "usable",
     used: (key) => key.used,
     expired: (key) => keyState(key, now) === "expired",

@@ -35,6 +35,7 @@ export function KeyKind({
     <span className="flex items-center gap-1">
       <Badge>{key.reusable ? t.kinds.reusable : t.kinds.once}</Badge>
       {key.ephemeral && <Badge>{t.kinds.ephemeral}</Badge>}
+      {key.preApproved && <Badge>{t.kinds.preApproved}</Badge>}
       {risky && strong.length > 0 && (
         <Tip label={warning}>
           <TriangleAlert className="size-3.5 shrink-0 text-warn" role="img" aria-label={warning} />

@@ -1,11 +1,23 @@
 import { useNavigate } from "@tanstack/react-router";
-import { CalendarClock, Copy, Hourglass, PanelRight, Pencil, Route, Tag, Trash2, UserPen } from "lucide-react";
+import {
+  CalendarClock,
+  CircleCheck,
+  Copy,
+  Hourglass,
+  PanelRight,
+  Pencil,
+  Route,
+  Tag,
+  Trash2,
+  UserPen,
+} from "lucide-react";
 import { type Node, useDNS } from "@/api";
 import { useTurnRoutes } from "@/routes";
 import { printable, text } from "@/text";
 import { owner } from "@/text/ownership";
 import { copyAloud, MenuItem, MenuLine, RowMenu, useWrites } from "@/ui";
 import { useNodeActions } from "./actions";
+import { useApproveNodes } from "./approval";
 import { fullName, ipv4Of, waitingRoutes } from "./facts";
 
 /** The actions on one node. `here` omits the link to the node's own page. */
@@ -23,6 +35,7 @@ function Items({ node, here }: { node: Node; here: boolean }) {
   const navigate = useNavigate();
   const start = useNodeActions();
   const turn = useTurnRoutes();
+  const approve = useApproveNodes();
   const nodes = useWrites("nodes:write");
   const routes = useWrites("routes:write");
   const { data: dns } = useDNS();
@@ -42,6 +55,11 @@ function Items({ node, here }: { node: Node; here: boolean }) {
       {nodes.offered && (
         <>
           <MenuLine />
+          {node.needsApproval && (
+            <MenuItem icon={CircleCheck} why={nodes.why} onSelect={() => approve([node])}>
+              {t.approveNode}
+            </MenuItem>
+          )}
           <MenuItem icon={Pencil} keyHint="e" why={nodes.why} onSelect={() => start({ name: "rename", node })}>
             {t.rename}
           </MenuItem>

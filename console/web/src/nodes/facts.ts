@@ -70,10 +70,11 @@ export interface Around {
   now: number;
 }
 
-export type Attention = "expired" | "waiting" | "unowned" | "offline" | "flapping";
+export type Attention = "approval" | "expired" | "waiting" | "unowned" | "offline" | "flapping";
 
 /** Why the node needs attention, if it does. For servers, also if they are offline or unstable. */
 export function attentionOf(node: Node, { presence, owned, now }: Around): Attention | null {
+  if (node.needsApproval) return "approval";
   if (node.expired) return "expired";
   if (waitingRoutes(node).length > 0) return "waiting";
   if (owned && node.tags.some((tag) => !owned.has(tag))) return "unowned";

@@ -11,6 +11,7 @@ const kinds: Record<string, (node: Node) => boolean> = {
   exit: isExitNode,
   router: (node) => subnetsOf(node).length > 0,
   waiting: (node) => waitingRoutes(node).length > 0,
+  unapproved: (node) => node.needsApproval,
 };
 
 export type Hosts = ReadonlyMap<string, NodeHost>;

@@ -62,6 +62,8 @@ describe("filter words of nodes", () => {
     ["100.64", {}, true],
     ["fd7a:115c", {}, true],
     ["is:waiting", { availableRoutes: ["10.0.0.0/8"] }, true],
+    ["is:unapproved", { needsApproval: true }, true],
+    ["is:unapproved", { needsApproval: false, availableRoutes: ["10.0.0.0/8"] }, false],
     ["is:nonsense", {}, false],
   ])("%s", (line, fields, wanted) => expect(fits(line, fields)).toBe(wanted));
 });
@@ -118,6 +120,7 @@ describe("attention", () => {
     expect(needs({ tags: ["tag:old"] })).toBe(null);
   });
   test("is first for what a person has to do", () => {
+    expect(needs({ needsApproval: true, expired: true })).toBe("approval");
     expect(needs({ expired: true, availableRoutes: ["10.0.0.0/8"] })).toBe("expired");
     expect(needs({ availableRoutes: ["10.0.0.0/8"], tags: ["tag:a"], online: false })).toBe("waiting");
   });

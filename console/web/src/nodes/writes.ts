@@ -26,7 +26,7 @@ export function useNodeWrites() {
 /** How many nodes are moved at the same time, because the API moves only one per call. */
 const movesAtOnce = 4;
 
-type BulkAction = "expire" | "delete" | "addTags" | "removeTags" | "setTags";
+type BulkAction = "expire" | "delete" | "addTags" | "removeTags" | "setTags" | "approve" | "withdrawApproval";
 
 export function writesOf(client: QueryClient) {
   const put = (node: Node, revision?: string) =>

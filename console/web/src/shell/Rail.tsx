@@ -97,9 +97,14 @@ function useCounts(): Partial<Record<PageLink["to"], { count?: number; waiting?:
     "/nodes": { count: nodes?.items.length },
     "/users": { count: users?.items.length },
     "/routes": { waiting: nodes?.items.reduce((sum, node) => sum + waitingRoutes(node).length, 0) },
-    "/requests": { waiting: (logins?.length ?? 0) + (ssh?.length ?? 0) },
+    "/requests": {
+      waiting: (logins?.length ?? 0) + (ssh?.length ?? 0) + unapproved(nodes?.items) + unapproved(users?.items),
+    },
   };
 }
+
+const unapproved = (all: readonly { needsApproval?: boolean }[] = []) =>
+  all.filter((each) => each.needsApproval).length;
 
 function Item({ page, count, waiting }: { page: PageLink; count?: number; waiting?: number }) {
   const Icon = page.icon;

@@ -1,11 +1,22 @@
 import { useNavigate } from "@tanstack/react-router";
-import { KeyRound, PanelRight, Pencil, Server, Trash2, UserPen } from "lucide-react";
+import {
+  CircleCheck,
+  KeyRound,
+  PanelRight,
+  Pencil,
+  Server,
+  Trash2,
+  UserPen,
+  UserRoundCheck,
+  UserRoundX,
+} from "lucide-react";
 import { type User, useCan } from "@/api";
 import { printable } from "@/text";
 import { userWords } from "@/text/users";
 import { MenuItem, MenuLine, RowMenu, useWrites } from "@/ui";
 import { useUserActions } from "./actions";
-import { isLocal } from "./facts";
+import { isLocal, isSuspended, needsApproval } from "./facts";
+import { useAdminWrites } from "./writes";
 
 /** The actions on one user. */
 export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean; onDeleted?(): void }) {
@@ -14,6 +25,7 @@ export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean
   const start = useUserActions();
   const can = useCan();
   const users = useWrites("users:write");
+  const admin = useAdminWrites();
   const keys = useWrites("preauthkeys:write");
   const nodes = useWrites("nodes:write");
   return (
@@ -44,9 +56,23 @@ export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean
       {users.offered && (
         <>
           <MenuLine />
+          {needsApproval(user) && admin.offered && (
+            <MenuItem icon={CircleCheck} why={admin.why} onSelect={() => start({ name: "approve", user })}>
+              {t.approve}
+            </MenuItem>
+          )}
           {isLocal(user) && (
             <MenuItem icon={Pencil} keyHint="e" why={users.why} onSelect={() => start({ name: "rename", user })}>
               {t.rename}
+            </MenuItem>
+          )}
+          {isSuspended(user) ? (
+            <MenuItem icon={UserRoundCheck} why={users.why} onSelect={() => start({ name: "restore", user })}>
+              {t.restore}
+            </MenuItem>
+          ) : (
+            <MenuItem icon={UserRoundX} why={users.why} onSelect={() => start({ name: "suspend", user })}>
+              {t.suspend}
             </MenuItem>
           )}
           <MenuItem

@@ -35,6 +35,7 @@ import {
   useStatus,
   useWrites,
 } from "@/ui";
+import { ApproveDialog, RestoreDialog, SuspendDialog } from "./access";
 import { CreateUserDialog } from "./CreateUserDialog";
 import { isUserName, nodesOf, taggedBy } from "./facts";
 import { MentionList } from "./MentionList";
@@ -44,7 +45,7 @@ import { removal, useUserWrites } from "./writes";
 /** An action on users that a person starts; a dialog asks for further input. */
 export type UserAction =
   | { name: "create" }
-  | { name: "rename" | "key" | "move"; user: User }
+  | { name: "rename" | "key" | "move" | "approve" | "suspend" | "restore"; user: User }
   | { name: "delete"; users: readonly User[]; onDone?(): void };
 
 export default function UserDialogs({ action, onClose }: { action: UserAction; onClose(): void }) {
@@ -57,6 +58,12 @@ export default function UserDialogs({ action, onClose }: { action: UserAction; o
       return <CreateKeyDialog user={action.user.name} onClose={onClose} />;
     case "move":
       return <Move user={action.user} onClose={onClose} />;
+    case "approve":
+      return <ApproveDialog user={action.user} onClose={onClose} />;
+    case "suspend":
+      return <SuspendDialog user={action.user} onClose={onClose} />;
+    case "restore":
+      return <RestoreDialog user={action.user} onClose={onClose} />;
     default:
       return <Delete users={action.users} onDone={action.onDone} onClose={onClose} />;
   }

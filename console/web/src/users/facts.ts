@@ -3,6 +3,10 @@ import type { Node, User } from "@/api";
 /** Whether a user was created by an administrator. Others come from a sign-in provider, which decides their name. */
 export const isLocal = (user: User) => user.provider === "";
 
+export const isSuspended = (user: User) => user.suspendedAt !== undefined;
+
+export const needsApproval = (user: User) => user.needsApproval === true;
+
 /** A summary of a user's nodes. Tagged nodes belong to their tags. */
 export interface Holdings {
   total: number;

@@ -1,7 +1,7 @@
 import type { User } from "@/api";
 import { type Fields, longerAgo } from "@/filter";
 import { entry } from "@/text";
-import { type Holdings, isActive, isLocal } from "./facts";
+import { type Holdings, isActive, isLocal, isSuspended, needsApproval } from "./facts";
 import type { Mentions } from "./mentions";
 
 /** What filter terms mean for users, at a given time. */
@@ -11,6 +11,8 @@ export function userFilter(of: (user: User) => Holdings, mentions: Mentions | un
     idle: (user) => !isActive(of(user), now),
     empty: (user) => of(user).total === 0,
     online: (user) => of(user).online > 0,
+    suspended: isSuspended,
+    unapproved: needsApproval,
   };
   return {
     text: (user, word) => [user.name, user.displayName, user.email].some((value) => value.toLowerCase().includes(word)),

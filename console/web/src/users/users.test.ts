@@ -95,11 +95,13 @@ describe("where a policy names a user", () => {
 describe("the filter of users", () => {
   const now = Date.parse("2026-03-02T12:00:00Z");
   const ana = user("1", "ana", "ana@example.com");
-  const bob = { ...user("2", "bob"), provider: "OIDC" };
+  const bob = { ...user("2", "bob"), provider: "OIDC", suspendedAt: "2026-03-01T00:00:00Z" };
   const of = holdingsOf([node(ana, { online: true }), node(bob, { lastSeen: "2026-01-01T00:00:00Z" })]);
   const by = userFilter(of, readMentions('{"groups": {"group:ops": ["ana@"]}}'), now);
   const found = (line: string) =>
-    [ana, bob, user("3", "eve")].filter((each) => matches(each, parse(line, userFilterFields), by)).map((u) => u.name);
+    [ana, bob, { ...user("3", "eve"), needsApproval: true }]
+      .filter((each) => matches(each, parse(line, userFilterFields), by))
+      .map((u) => u.name);
   it.each([
     ["an", ["ana"]],
     ["is:active", ["ana"]],
@@ -111,6 +113,8 @@ describe("the filter of users", () => {
     ["source:oidc", ["bob"]],
     ["seen:>30d", ["bob", "eve"]],
     ["email:example", ["ana"]],
+    ["is:suspended", ["bob"]],
+    ["is:unapproved", ["eve"]],
     ["is:constructor", []],
   ])("%s", (line, names) => expect(found(line)).toEqual(names));
 });

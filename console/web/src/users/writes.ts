@@ -1,7 +1,15 @@
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { api, type Collection, type IfMatch, keys, newRequestName, takenBack, type User } from "@/api";
+import { api, type Collection, type IfMatch, keys, newRequestName, takenBack, type User, useSession } from "@/api";
 import { putItem } from "@/api/collection";
+import { useWrites } from "@/ui";
+
+/** Whether a control for what only administrators may change about users is offered. */
+export function useAdminWrites() {
+  const writes = useWrites("users:write");
+  const { role } = useSession().key;
+  return { ...writes, offered: writes.offered && role === "admin" };
+}
 
 /** Calls that change users. They put the response into the cache; the stream would do it a moment later. */
 export function useUserWrites() {
@@ -60,6 +68,33 @@ function writesOf(client: QueryClient) {
         if (now) put(takenBack(now, { name }, before));
         throw error;
       }
+    },
+
+    approve: async (user: User) => {
+      const { data, revision } = await api.call("post", "/api/v1/user/{id}/approve", {
+        params: { id: user.id },
+        once: newRequestName(),
+      });
+      put(data.user, revision);
+    },
+
+    /** Suspends a user. Returns how many tagged nodes that the user added keep their access. */
+    suspend: async (user: User, deleteTagged: boolean): Promise<number> => {
+      const { data, revision } = await api.call("post", "/api/v1/user/{id}/suspend", {
+        params: { id: user.id },
+        query: { deleteTagged },
+        once: newRequestName(),
+      });
+      put(data.user, revision);
+      return deleteTagged ? 0 : (data.taggedNodes?.length ?? 0);
+    },
+
+    restore: async (user: User) => {
+      const { data, revision } = await api.call("post", "/api/v1/user/{id}/restore", {
+        params: { id: user.id },
+        once: newRequestName(),
+      });
+      put(data.user, revision);
     },
 
     /** Deletes users with everything they own. Returns which failed and why, and how many tagged nodes stay. */

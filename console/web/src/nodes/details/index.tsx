@@ -4,7 +4,8 @@ import { NodeAccess } from "@/access";
 import { type Node, useCan } from "@/api";
 import type { Right } from "@/api/session";
 import { text } from "@/text";
-import { Banner, LoadingLines, Tabs } from "@/ui";
+import { Banner, Button, LoadingLines, Tabs, useWrites } from "@/ui";
+import { useApproveNodes } from "../approval";
 import { waitingRoutes } from "../facts";
 import { Activity } from "./Activity";
 import { Raw } from "./Raw";
@@ -73,11 +74,33 @@ export function NodePart({ node, tab, panel, deleted }: { node: Node; tab: strin
           <Banner tone="warn">{t.deleted}</Banner>
         </div>
       )}
+      {node.needsApproval && !deleted && <NeedsApproval node={node} />}
       <Suspense
         fallback={<LoadingLines widths={["w-64", "w-96 max-w-full", "w-80 max-w-full"]} className="space-y-4 py-2" />}
       >
         <Part node={node} deleted={deleted} />
       </Suspense>
+    </div>
+  );
+}
+
+function NeedsApproval({ node }: { node: Node }) {
+  const approve = useApproveNodes();
+  const { offered, why } = useWrites("nodes:write");
+  return (
+    <div className="mb-4 overflow-hidden rounded-lg [&>div]:px-4">
+      <Banner
+        tone="warn"
+        action={
+          offered && (
+            <Button why={why} onClick={() => approve([node])}>
+              {text.nodes.approval.submit}
+            </Button>
+          )
+        }
+      >
+        {text.nodes.approval.needed}
+      </Banner>
     </div>
   );
 }

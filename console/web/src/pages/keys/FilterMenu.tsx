@@ -23,7 +23,7 @@ function Groups({ keys, value, onChange }: Props) {
   return (
     <FilterGroups
       groups={[
-        [t.kind, ["is:reusable", "is:ephemeral"]],
+        [t.kind, ["is:reusable", "is:ephemeral", "is:preapproved"]],
         [t.state, ["is:usable", "is:used", "is:expired"]],
       ]}
       more={[

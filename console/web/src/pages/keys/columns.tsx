@@ -57,7 +57,13 @@ export function keyColumns({ nodes, creators, powerful, now }: KeyFacts): Column
       yields: 3,
       sort: (a, b) => Number(a.reusable) - Number(b.reusable) || Number(a.ephemeral) - Number(b.ephemeral),
       csv: (key) =>
-        [key.reusable ? t.kinds.reusable : t.kinds.once, key.ephemeral && t.kinds.ephemeral].filter(Boolean).join(" "),
+        [
+          key.reusable ? t.kinds.reusable : t.kinds.once,
+          key.ephemeral && t.kinds.ephemeral,
+          key.preApproved && t.kinds.preApproved,
+        ]
+          .filter(Boolean)
+          .join(" "),
       cell: (key) => <KeyKind of={key} powerful={powerful} now={now} />,
     },
     {

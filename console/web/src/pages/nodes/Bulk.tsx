@@ -1,7 +1,7 @@
-import { Hourglass, Route, Tag, Trash2, UserPen } from "lucide-react";
+import { CircleCheck, Hourglass, Route, Tag, Trash2, UserPen } from "lucide-react";
 import type { Node } from "@/api";
 import { type Selection, useChosen } from "@/list";
-import { type useNodeActions, waitingRoutes } from "@/nodes";
+import { useApproveNodes, type useNodeActions, waitingRoutes } from "@/nodes";
 import { useTurnRoutes } from "@/routes";
 import { text } from "@/text";
 import { owner } from "@/text/ownership";
@@ -26,13 +26,20 @@ export function Bulk({
   const { offered, why } = useWrites("nodes:write");
   const routes = useWrites("routes:write");
   const turn = useTurnRoutes();
+  const approve = useApproveNodes();
   const { chosen, bar } = useChosen(list, nodes, rows);
+  const unapproved = chosen.filter((node) => node.needsApproval);
   const waiting = chosen.some((node) => waitingRoutes(node).length > 0);
   const act = (name: "addTags" | "owners" | "expire" | "delete") => () => start({ name, nodes: chosen });
   return (
     <BulkBar label={t.title} {...bar}>
       {offered && (
         <>
+          {unapproved.length > 0 && (
+            <Button look="ghost" icon={CircleCheck} why={why} onClick={() => approve(unapproved)}>
+              {t.bulk.approveNodes}
+            </Button>
+          )}
           <Button look="ghost" icon={Tag} why={why} onClick={act("addTags")}>
             {t.bulk.tags}
           </Button>

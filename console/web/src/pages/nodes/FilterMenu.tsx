@@ -21,7 +21,7 @@ export const NodeFilterMenu = (props: Props) => (
 );
 
 const groups: [string, string[]][] = [
-  [t.state, ["is:online", "is:offline", "is:expired", "is:waiting"]],
+  [t.state, ["is:online", "is:offline", "is:expired", "is:unapproved", "is:waiting"]],
   [t.kind, ["is:exit", "is:router", "is:ephemeral"]],
   [t.seen, ["seen:>30d", "seen:>90d"]],
 ];

@@ -53,7 +53,7 @@ const inTab: Record<Tab, (node: Node) => boolean> = {
   online: (node) => stateOf(node) === "online",
   offline: (node) => stateOf(node) === "offline",
   expired: (node) => node.expired,
-  waiting: (node) => waitingRoutes(node).length > 0,
+  waiting: (node) => node.needsApproval || waitingRoutes(node).length > 0,
 };
 
 const tones: Partial<Record<Tab, Tone>> = { expired: "bad", waiting: "warn" };

@@ -13,6 +13,7 @@ import {
   usePolicy,
   usePresence,
   useSession,
+  useUsers,
 } from "@/api";
 import { text } from "@/text";
 import { overviewWords } from "@/text/overview";
@@ -107,6 +108,7 @@ function useAttention() {
   const now = useNow();
   const { key, coordinator, console: own } = useSession();
   const nodes = useAllNodes();
+  const users = useUsers();
   const presence = usePresence();
   const policy = usePolicy();
   const server = useQuery({ ...serverQuery, enabled: can("service:read") });
@@ -119,6 +121,7 @@ function useAttention() {
       attentionLines({
         now,
         nodes: nodes.data?.items,
+        users: users.data?.items,
         presence: presence.data,
         logins: logins.data,
         ssh: ssh.data,
@@ -133,6 +136,7 @@ function useAttention() {
     [
       now,
       nodes.data,
+      users.data,
       presence.data,
       logins.data,
       ssh.data,

@@ -1,4 +1,4 @@
-import type { ApiKey, Node, NodeBuckets, PendingLogin, PendingSSH, Policy, ServerState } from "@/api";
+import type { ApiKey, Node, NodeBuckets, PendingLogin, PendingSSH, Policy, ServerState, User } from "@/api";
 import type { Right } from "@/api/session";
 import { isServer, outages, systemName, waitingRoutes } from "@/nodes";
 import { entry, printable } from "@/text";
@@ -22,6 +22,7 @@ export interface AttentionLine {
 export interface Known {
   now: number;
   nodes?: readonly Node[];
+  users?: readonly User[];
   presence?: ReadonlyMap<string, NodeBuckets>;
   logins?: readonly PendingLogin[];
   ssh?: readonly PendingSSH[];
@@ -44,6 +45,7 @@ export function attentionLines(known: Known): AttentionLine[] {
   return [
     ...ofServer(known),
     ...ofRequests(known),
+    ...ofApprovals(known),
     ...ofPolicy(known),
     ...ofRoutes(known),
     ...ofNodes(known),
@@ -94,6 +96,20 @@ function* ofRequests({ logins = [], ssh = [], may }: Known): Generator<Attention
     yield { id: `login ${only.code}`, subject: printable(only.hostname, 60), rest, ...at };
   } else if (only) yield { id: "logins", subject: t.logins(logins.length), rest: t.loginsRest, ...at };
   if (ssh.length > 0) yield { id: "ssh", subject: t.ssh(ssh.length), rest: t.sshRest(ssh.length), ...at };
+}
+
+/** People and nodes that have no access until somebody approves them. */
+function* ofApprovals({ nodes = [], users = [], may }: Known): Generator<AttentionLine> {
+  const at = { tone: "warn", to: "/requests" } as const;
+  const people = users.filter((user) => user.needsApproval);
+  const verb = may("users:write") ? t.answer : t.show;
+  if (people.length > 0)
+    yield { id: "users", subject: t.people(people.length), rest: t.waits(people.length), verb, ...at };
+  const held = nodes.filter((node) => node.needsApproval);
+  const [only] = held;
+  const subject = only && held.length === 1 ? printable(only.givenName) : t.held(held.length);
+  if (only)
+    yield { id: "held", subject, rest: t.waits(held.length), verb: may("nodes:write") ? t.answer : t.show, ...at };
 }
 
 function* ofPolicy({ policy, server }: Known): Generator<AttentionLine> {

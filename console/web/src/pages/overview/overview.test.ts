@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ApiKey, Node, NodeBuckets, PendingLogin, ServerCheck, ServerState } from "@/api";
+import type { ApiKey, Node, NodeBuckets, PendingLogin, ServerCheck, ServerState, User } from "@/api";
 import { attentionLines, type Known } from "./attention";
 import { courseOf, nearest, outline, routesInService } from "./figures";
 import { healthLines } from "./health";
@@ -62,6 +62,16 @@ describe("what needs attention", () => {
     ]);
     expect(said({ nodes: ["1", "2", "3", "4"].map(router) })).toEqual([
       "4 nodes advertise routes that need approval → Review /routes",
+    ]);
+  });
+  it("counts users and nodes without approval, and names a single node", () => {
+    const held = node("1", { needsApproval: true });
+    expect(said({ nodes: [held, node("2")], users: [{ needsApproval: true } as User, {} as User] })).toEqual([
+      "1 user is waiting for approval → Review /requests",
+      "n1 is waiting for approval → Review /requests",
+    ]);
+    expect(said({ nodes: [held, node("2", { needsApproval: true })] })).toEqual([
+      "2 nodes are waiting for approval → Review /requests",
     ]);
   });
   it("asks nobody for what they may not do", () => {

@@ -1,10 +1,13 @@
-/** Requests that wait for approval: devices that join without a key, and SSH sessions whose rule requires it. */
+/**
+ * Requests that wait for approval: devices that join without a key, SSH sessions whose rule requires it, and nodes and
+ * users without access.
+ */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Hash, Inbox, SquareTerminal } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { loginsQuery, type PendingLogin, type PendingSSH, sshQuery, useCan, useSession } from "@/api";
-import { OsIcon, systemName } from "@/nodes";
+import { NodeActionsProvider, OsIcon, systemName } from "@/nodes";
 import { useActions } from "@/shell/actions";
 import { printable, text } from "@/text";
 import { requestWords } from "@/text/requests";
@@ -24,17 +27,30 @@ import {
   useWrites,
   WriteButton,
 } from "@/ui";
+import { UserActionsProvider } from "@/users";
+import { UnapprovedNodes, UnapprovedUsers, useUnapproved } from "./Approvals";
 import { type RequestAction, RequestDialogs } from "./dialogs";
-import { deviceName, oldestFirst } from "./facts";
+import { deviceName, oldestFirst, rowShape } from "./facts";
 
 const t = requestWords;
 /** Refetches often, because somebody is at the device and waiting. */
 const often = { refetchInterval: 3000 };
 
 export function RequestsPage() {
+  return (
+    <NodeActionsProvider>
+      <UserActionsProvider>
+        <Requests />
+      </UserActionsProvider>
+    </NodeActionsProvider>
+  );
+}
+
+function Requests() {
   const can = useCan();
   const logins = useQuery({ ...loginsQuery, ...often, enabled: can("logins:read") });
   const ssh = useQuery({ ...sshQuery, ...often, enabled: can("ssh:read") });
+  const unapproved = useUnapproved();
   const [action, setAction] = useState<RequestAction | null>(null);
   const writes = useWrites("logins:write");
   const byHand = () => setAction({ name: "approve", login: null });
@@ -42,10 +58,12 @@ export function RequestsPage() {
   useShortcuts(offer ? [{ keys: "c", label: t.byHand, group: text.shell.groups.page, run: byHand }] : []);
   useActions(offer ? [{ id: "requests.byHand", title: t.byHand, icon: Hash, keys: "c", run: byHand }] : []);
 
-  const waiting = (logins.data?.length ?? 0) + (ssh.data?.length ?? 0);
+  const waiting =
+    (logins.data?.length ?? 0) + (ssh.data?.length ?? 0) + unapproved.nodes.length + unapproved.users.length;
   usePageTitle(text.requests.title, waiting > 0 && t.arrived(waiting));
   useArrivals(waiting);
-  const quiet = waiting === 0 && !logins.isLoading && !ssh.isLoading && !logins.error && !ssh.error;
+  const loading = logins.isLoading || ssh.isLoading || unapproved.loading;
+  const quiet = waiting === 0 && !loading && !logins.error && !ssh.error;
   return (
     <div className="h-full overflow-y-auto">
       <PageHead title={text.requests.title} narrow>
@@ -58,6 +76,8 @@ export function RequestsPage() {
           <Quiet />
         ) : (
           <div className="space-y-5">
+            <UnapprovedUsers users={unapproved.users} />
+            <UnapprovedNodes nodes={unapproved.nodes} />
             {can("logins:read") && (
               <Section title={t.devices.title} note={logins.data?.length}>
                 <Content query={logins} failed={t.devices.failed} none={t.devices.none}>
@@ -151,9 +171,6 @@ function Quiet() {
     </>
   );
 }
-
-const rowShape =
-  "flex items-center gap-4 border-b border-hair px-4 py-3 last:border-b-0 max-sm:flex-col max-sm:items-stretch max-sm:gap-3";
 
 function Device({ login, onAct }: { login: PendingLogin; onAct(action: RequestAction): void }) {
   const name = deviceName(login);
@@ -253,7 +270,7 @@ function Answers({
   no: { name: string; run(): void };
 }) {
   return (
-    <div className="flex shrink-0 gap-2 max-sm:justify-end">
+    <div className="flex shrink-0 gap-2 max-md:[&>button]:h-11 max-sm:justify-end">
       <WriteButton right={right} aria-label={no.name} onClick={no.run}>
         {t.devices.turnAway}
       </WriteButton>

@@ -14,6 +14,7 @@ import {
   Avatar,
   BackLink,
   Banner,
+  Button,
   Empty,
   ErrorState,
   LoadingLines,
@@ -28,7 +29,17 @@ import {
   useWrites,
   WriteButton,
 } from "@/ui";
-import { holdingsOf, isLocal, nodesOf, UserActionsProvider, UserMenu, useUserActions } from "@/users";
+import {
+  holdingsOf,
+  isLocal,
+  isSuspended,
+  needsApproval,
+  nodesOf,
+  UserActionsProvider,
+  UserMenu,
+  useAdminWrites,
+  useUserActions,
+} from "@/users";
 import { LastActivity } from "../users/columns";
 import { Groups, Keys, Nodes } from "./sections";
 
@@ -92,7 +103,7 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
   useRenameKey(user, gone);
   return (
     <div className="h-full overflow-y-auto">
-      {gone && <Banner tone="warn">{t.gone}</Banner>}
+      {gone ? <Banner tone="warn">{t.gone}</Banner> : <AccessBanner user={user} />}
       <PageHead
         narrow
         above={<BackLink to="/users">{t.all}</BackLink>}
@@ -115,7 +126,7 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
             <Avatar name={user.displayName || user.name} />
             <span className="truncate">{printable(user.name)}</span>
             {user.displayName && (
-              <span className="truncate text-14 font-normal tracking-normal text-ink-2">
+              <span className="truncate text-14 font-normal tracking-normal text-ink-2 max-md:hidden">
                 {printable(user.displayName)}
               </span>
             )}
@@ -135,6 +146,40 @@ function UserView({ user, gone }: { user: User; gone: boolean }) {
         <Part user={user} nodes={own} tab={tab} />
       </PageBody>
     </div>
+  );
+}
+
+/** Why the user has no access, and what gives it back. */
+function AccessBanner({ user }: { user: User }) {
+  const start = useUserActions();
+  const admin = useAdminWrites();
+  if (isSuspended(user))
+    return (
+      <Banner
+        tone="bad"
+        action={
+          <WriteButton right="users:write" onClick={() => start({ name: "restore", user })}>
+            {userWords.actions.restore}
+          </WriteButton>
+        }
+      >
+        {t.suspended} {user.suspendedAt && <Time at={user.suspendedAt} format={t.suspendedSince} />}
+      </Banner>
+    );
+  if (!needsApproval(user)) return null;
+  return (
+    <Banner
+      tone="warn"
+      action={
+        admin.offered && (
+          <Button why={admin.why} onClick={() => start({ name: "approve", user })}>
+            {userWords.actions.approve}
+          </Button>
+        )
+      }
+    >
+      {t.approval}
+    </Banner>
   );
 }
 

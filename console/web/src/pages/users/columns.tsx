@@ -3,7 +3,7 @@ import type { User } from "@/api";
 import { compareText, printable, text } from "@/text";
 import { userWords } from "@/text/users";
 import { Avatar, Chips, type Column, Time, textColumn } from "@/ui";
-import { type Holdings, isLocal, type Mentions } from "@/users";
+import { type Holdings, isLocal, type Mentions, UserBadges } from "@/users";
 
 const t = userWords;
 
@@ -31,6 +31,7 @@ export function userColumns({ of, mentions }: UserFacts): Column<User>[] {
             {printable(user.name)}
           </Link>
           {user.displayName && <span className="truncate text-ink-3">{printable(user.displayName)}</span>}
+          <UserBadges user={user} />
         </span>
       ),
     }),

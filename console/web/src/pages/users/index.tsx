@@ -28,6 +28,7 @@ import {
   isActive,
   isLocal,
   UserActionsProvider,
+  UserBadges,
   UserMenu,
   usePolicyMentions,
   userFilter,
@@ -179,6 +180,7 @@ function PhoneRow({ user, has }: { user: User; has: Holdings }) {
           {user.displayName && ` · ${printable(user.displayName)}`}
         </div>
       </div>
+      <UserBadges user={user} />
       <span className="text-12 text-ink-3">
         <LastActivity has={has} />
       </span>

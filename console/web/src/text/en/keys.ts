@@ -18,6 +18,7 @@ export const keys = {
     words: {
       "is:reusable": "Reusable",
       "is:ephemeral": "Ephemeral nodes",
+      "is:preapproved": "Pre-approved",
       "is:usable": "Usable",
       "is:used": "Used at least once",
       "is:expired": "Expired",
@@ -38,7 +39,7 @@ export const keys = {
     lastUsed: "Last used",
     id: "ID",
   },
-  kinds: { once: "Single-use", reusable: "Reusable", ephemeral: "Ephemeral" },
+  kinds: { once: "Single-use", reusable: "Reusable", ephemeral: "Ephemeral", preApproved: "Pre-approved" },
   longLivedPowerful: (tags: readonly string[]) =>
     `Reusable, and valid for more than a day. The policy lets nodes with ${tags.join(", ")} reach everything, or approves their routes automatically.`,
   uses: plural({ one: "# use", other: "# uses" }),
@@ -120,6 +121,8 @@ export const keys = {
     reusableHint: "Any number of nodes can join until the key expires.",
     ephemeral: "Ephemeral nodes",
     ephemeralHint: "Nodes that join with this key are removed after being offline for a while.",
+    preApproved: "Pre-approved",
+    preApprovedHint: "Nodes that join with this key have access at once, even if the server requires approval.",
     long: "Anyone who finds this key can add nodes until it expires. Prefer a shorter expiry: you can always create another key.",
     powerful: (tags: readonly string[]) =>
       `Anyone who finds this key can add nodes with ${tags.join(", ")} until it expires. The policy lets these nodes reach everything, or approves their routes automatically.`,

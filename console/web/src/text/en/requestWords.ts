@@ -4,10 +4,24 @@ import { plural } from "../plural";
 export const requestWords = {
   byHand: "Approve by code",
   emptyTitle: "No pending requests",
-  emptyBody: "Devices that join without a pre-auth key, and SSH sessions that need approval, appear here.",
+  emptyBody: "Devices, users and SSH sessions that need approval appear here.",
   arrived: plural({ one: "# pending request", other: "# pending requests" }),
+  delete: "Delete",
+  deleteName: (name: string) => `Delete ${name}`,
+  users: {
+    title: "Users",
+    list: "Users waiting for approval",
+    lead: "These people signed in for the first time. They have no access until you approve them.",
+    nodes: plural({ one: "# node", other: "# nodes" }),
+  },
+  nodes: {
+    title: "Nodes",
+    list: "Nodes waiting for approval",
+    lead: "These nodes have joined, but have no access until you approve them.",
+    approveAll: plural({ one: "Approve # node", other: "Approve all #" }),
+  },
   devices: {
-    title: "Devices",
+    title: "Join requests",
     list: "Devices waiting for approval",
     none: "No pending devices.",
     teach: "To request approval, run this on a device. The device shows a code and appears here:",

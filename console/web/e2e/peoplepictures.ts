@@ -1,0 +1,50 @@
+import { mkdirSync } from "node:fs";
+import { resolve } from "node:path";
+import { afterAll, beforeAll, describe, test } from "vitest";
+import { allow, closeWindow, newWindow, Stage, signIn, withBrowser } from "./rig";
+import { settled } from "./screens";
+import { addDevice } from "./signin";
+
+withBrowser();
+const folder = resolve(import.meta.dirname, "../../../dist/screens");
+mkdirSync(folder, { recursive: true });
+const looks = [1440, 390].flatMap((width) => (["light", "dark"] as const).map((theme) => ({ width, theme })));
+
+/** Screens of people who sign in with an identity provider. */
+describe("people", () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await Stage.open({
+      provider: true,
+      set: { "node.approval_required": "true", "oidc.user_approval_required": "true" },
+    });
+    for (const [person, device] of [
+      ["ann", "laptop"],
+      ["bob", "tablet"],
+      ["carl", "phone"],
+    ] as const)
+      await addDevice(stage, person, device);
+    for (const name of ["ann", "carl"]) await stage.cli("users", "approve", name);
+    await stage.cli("users", "suspend", "carl");
+    await addDevice(stage, "ann", "desktop");
+  });
+  afterAll(() => stage.close());
+
+  test.each(looks)("$width px, $theme", async ({ width, theme }) => {
+    const page = await newWindow(stage, { width, theme, height: width < 500 ? 844 : 900 });
+    allow(page, /favicon/);
+    await signIn(page, stage);
+    for (const [name, path] of [
+      ["requests-waiting", "/requests"],
+      ["nodes-waiting", "/nodes?tab=waiting"],
+      ["node-waiting", "/nodes/1"],
+      ["users-states", "/users"],
+      ["user-suspended", "/users/3"],
+    ] as const) {
+      await page.goto(`${stage.url}/admin${path}`);
+      await settled(page);
+      await page.screenshot({ path: `${folder}/people-${name}-${width}-${theme}.png` });
+    }
+    await closeWindow(page);
+  });
+});
