@@ -800,7 +800,7 @@ export interface paths {
         };
         /**
          * List the caller's own sessions
-         * @description Available to everyone who has signed in. For API keys and the local socket, the list is empty.
+         * @description Available to everyone who has signed in. For API keys, including those of a person, and the local socket, the list is empty.
          */
         get: operations["listMySessions"];
         put?: never;

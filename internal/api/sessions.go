@@ -39,7 +39,7 @@ func (s *sessions) ListSessions(w http.ResponseWriter, r *http.Request, p openap
 
 // ListMySessions implements GET /api/v1/my/session.
 func (s *sessions) ListMySessions(w http.ResponseWriter, r *http.Request, p openapi.ListMySessionsParams) {
-	of := actor(r).User
+	of := owner(r)
 	s.list(w, r, p.Limit, p.Cursor, func(v *mesh.Session) bool { return of != 0 && v.User == of })
 }
 
@@ -67,14 +67,23 @@ func (s *sessions) RevokeSession(w http.ResponseWriter, r *http.Request, id stri
 
 // RevokeMySession implements DELETE /api/v1/my/session/{id}.
 func (s *sessions) RevokeMySession(w http.ResponseWriter, r *http.Request, id string) {
-	a, of := actor(r), sessionID(id)
+	of := sessionID(id)
 	if id == currentSession {
 		of = session(r)
 	}
-	if a.User == 0 {
-		of = 0 // an API key has no sessions
+	if owner(r) == 0 {
+		of = 0
 	}
-	s.done(w, r, s.control.Revoke(r.Context(), a, of, a.User))
+	s.done(w, r, s.control.Revoke(r.Context(), actor(r), of, owner(r)))
+}
+
+// owner returns the person who makes a request with a session, or zero. An API key has no sessions, even if it
+// belongs to a person: a program that has it need not see where the person is signed in, or sign the person out.
+func owner(r *http.Request) mesh.UserID {
+	if session(r) == 0 {
+		return 0
+	}
+	return actor(r).User
 }
 
 // sessionID returns the id in a path, or zero, which no session has.

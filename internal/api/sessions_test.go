@@ -326,6 +326,21 @@ func TestNobodyRevokesSomebodyElsesSession(t *testing.T) {
 	s.call("GET", "/api/v1/my/session", nil, token).fails(401, "Unauthorized", "Authentication failed: invalid API key", "")
 }
 
+// A program that has the key cannot see where its owner is signed in, or sign the owner out.
+func TestKeyOfAPersonHasNoSessions(t *testing.T) {
+	s := sqlite(t).listen()
+	mine, token := s.signedIn(1)
+	s.call("PUT", "/api/v1/user/person1/role", object{"role": "admin"}).ok()
+	key := "Authorization: Bearer " + s.call("POST", "/api/v1/apikey", object{"role": "read", "scopes": []string{"nodes"}}, token).ok()["apiKey"].(string)
+	if got := s.call("GET", "/api/v1/my/session", nil, key).ok()["sessions"].([]any); len(got) != 0 {
+		t.Errorf("the key sees %v", got)
+	}
+	for _, id := range []string{mine.ID.String(), "current"} {
+		s.call("DELETE", "/api/v1/my/session/"+id, nil, key).fails(404, "Not Found", "unknown session: it may have expired or been revoked", "")
+	}
+	s.call("GET", "/api/v1/my/session", nil, token).ok()
+}
+
 func TestASessionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sqlite(t, config{control: func(c *control.Config) { c.SessionExpiry = time.Hour }})
