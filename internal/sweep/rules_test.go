@@ -61,6 +61,16 @@ func TestReceiptsExpire(t *testing.T) {
 	}
 }
 
+func TestExpiredInvitationsAreRemovedAndRecoveryCodesStay(t *testing.T) {
+	invitation := func(id mesh.InvitationID, expiry mesh.Time) mesh.Event {
+		return mesh.InvitationPut{Invitation: &mesh.Invitation{ID: id, Prefix: id.String(), User: 1, Expiry: expiry, Recovery: expiry == 0}}
+	}
+	got := endedInvitations(world(invitation(1, moment+1), invitation(2, moment), invitation(3, moment-1), invitation(4, 0)), moment)
+	if diff := cmp.Diff([]mesh.Event{mesh.InvitationGone{ID: 2}, mesh.InvitationGone{ID: 3}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestExpiredSessionsAreRemoved(t *testing.T) {
 	session := func(id mesh.SessionID, expiry mesh.Time) mesh.Event {
 		return mesh.SessionPut{Session: &mesh.Session{ID: id, Prefix: id.String(), User: 1, Expiry: expiry}}

@@ -1,5 +1,5 @@
 // Package sweep removes what has expired: node keys, idle ephemeral nodes, nodes and relays
-// of dead replicas, decisions that no device received, and sessions of people.
+// of dead replicas, decisions that no device received, sessions and invitations of people.
 package sweep
 
 import (
@@ -139,6 +139,7 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 		{"route overlaps the mesh's own addresses", forbiddenRoutes(s.ledger.World().Reserved)},
 		{"idempotency key expired", endedReceipts},
 		{"session expired", endedSessions},
+		{"invitation expired", endedInvitations},
 		{"replica lost", lostRelays(lost)},
 	} {
 		if err := s.commit(ctx, f.reason, f.find); err != nil {
@@ -319,6 +320,16 @@ func endedSessions(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 	for v := range s.Sessions.All() {
 		if v.Expiry.Reached(now) && len(evs) < ledger.MaxNodes {
 			evs = append(evs, mesh.SessionGone{ID: v.ID})
+		}
+	}
+	return evs
+}
+
+// endedInvitations finds invitations that nobody used in time. Recovery codes do not expire.
+func endedInvitations(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
+	for v := range s.Invitations.All() {
+		if v.Expiry.Reached(now) && len(evs) < ledger.MaxNodes {
+			evs = append(evs, mesh.InvitationGone{ID: v.ID})
 		}
 	}
 	return evs
