@@ -347,7 +347,7 @@ type ClientInterface interface {
 
 	// ListMySessions List the caller's own sessions
 	//
-	// Available to everyone who has signed in. For API keys and the local socket, the list is empty.
+	// Available to everyone who has signed in. For API keys, including those of a person, and the local socket, the list is empty.
 	//
 	// Corresponds with GET /api/v1/my/session (the `ListMySessions` operationId).
 	ListMySessions(ctx context.Context, params *ListMySessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2051,7 +2051,7 @@ func (c *Client) EnrolMachine(ctx context.Context, body EnrolMachineJSONRequestB
 
 // ListMySessions List the caller's own sessions
 //
-// Available to everyone who has signed in. For API keys and the local socket, the list is empty.
+// Available to everyone who has signed in. For API keys, including those of a person, and the local socket, the list is empty.
 //
 // Corresponds with GET /api/v1/my/session (the `ListMySessions` operationId).
 func (c *Client) ListMySessions(ctx context.Context, params *ListMySessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {

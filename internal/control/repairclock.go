@@ -14,7 +14,7 @@ import (
 // contain objects by kind and name.
 type ClockRepair struct {
 	Was, Now mesh.Time // date of the newest change, before and after
-	// Valid lists nodes and keys that had expired only because of the wrong clock and are
+	// Valid lists nodes, keys, sessions and invitations that had expired only because of the wrong clock and are
 	// valid again.
 	Valid []string
 	// Revoked lists those that were expired by hand while the clock was ahead. They stay
@@ -99,6 +99,7 @@ func (f future) repair(s *mesh.Snapshot, now mesh.Time) ([]mesh.Event, ClockRepa
 	evs := []mesh.Event{mesh.ClockSet{Was: s.At}}
 	evs = append(evs, f.repairNodes(s, now, &plan)...)
 	evs = append(evs, f.repairKeys(s, now, &plan)...)
+	evs = append(evs, repairPeople(s, now, &plan)...)
 	return append(evs, repairOthers(s, now)...), plan
 }
 
@@ -177,6 +178,41 @@ func (f future) repairKeys(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (
 		if use := k.LastUse; use.At > now {
 			use.At = now
 			evs = append(evs, mesh.PreAuthKeyUsed{ID: k.ID, Use: use})
+		}
+	}
+	return evs
+}
+
+// repairPeople corrects when people and groups were created, users were suspended and
+// passkeys were used. The nodes of a suspended user follow the user.
+func repairPeople(s *mesh.Snapshot, now mesh.Time, plan *ClockRepair) (evs []mesh.Event) {
+	for u := range s.Users.All() {
+		if max(u.CreatedAt, u.SuspendedAt) > now {
+			changed := *u
+			changed.CreatedAt, changed.SuspendedAt = min(u.CreatedAt, now), min(u.SuspendedAt, now)
+			evs = append(evs, mesh.UserPut{User: &changed})
+		}
+	}
+	for g := range s.Groups.All() {
+		if g.CreatedAt > now {
+			changed := *g
+			changed.CreatedAt = now
+			evs = append(evs, mesh.GroupPut{Group: &changed})
+		}
+	}
+	for k := range s.Passkeys.All() {
+		if max(k.CreatedAt, k.LastUse) > now {
+			changed := *k
+			changed.CreatedAt, changed.LastUse = min(k.CreatedAt, now), min(k.LastUse, now)
+			evs = append(evs, mesh.PasskeyPut{Passkey: &changed})
+		}
+	}
+	for v := range s.Invitations.All() {
+		changed := *v
+		changed.Expiry = plan.expiry("invitation "+v.Prefix, v.Expiry, nil, v.CreatedAt > now)
+		changed.CreatedAt = min(v.CreatedAt, now)
+		if changed != *v {
+			evs = append(evs, mesh.InvitationPut{Invitation: &changed})
 		}
 	}
 	return evs

@@ -31,6 +31,14 @@ func TestTimeIsTakenBack(t *testing.T) {
 		mesh.WebhookPut{Webhook: &mesh.Webhook{ID: 1}},
 		mesh.WebhookMoved{ID: 1, Progress: mesh.WebhookProgress{Replica: "dead", Until: bad, LastSuccess: bad}},
 		mesh.ReceiptPut{Receipt: &mesh.Receipt{ID: 1, Until: bad.Add(mesh.ReceiptLifetime)}},
+		mesh.UserPut{User: &mesh.User{ID: 2, Name: "eve", CreatedAt: bad, SuspendedAt: bad, SuspendedBy: mesh.SuspendedByAdmin}},
+		mesh.NodePut{Node: &mesh.Node{ID: 6, Name: "suspended", Owner: 2, SuspendedAt: bad}},
+		mesh.GroupPut{Group: &mesh.Group{ID: 1, Name: "staff", CreatedAt: bad}},
+		mesh.SessionPut{Session: &mesh.Session{ID: 1, Prefix: "s", User: 1, Expiry: day(1)}},
+		mesh.PasskeyPut{Passkey: &mesh.Passkey{ID: 1, User: 1, CreatedAt: bad, LastUse: bad}},
+		mesh.InvitationPut{Invitation: &mesh.Invitation{ID: 1, Prefix: "open", User: 1, Expiry: day(7)}},
+		mesh.InvitationPut{Invitation: &mesh.Invitation{ID: 2, Prefix: "made", User: 1, CreatedAt: bad, Expiry: bad.Add(time.Hour)}},
+		mesh.InvitationPut{Invitation: &mesh.Invitation{ID: 3, Prefix: "code", User: 1, Recovery: true, CreatedAt: bad}},
 		mesh.PolicyPut{Policy: &mesh.Policy{Version: 1, SavedAt: bad, ConfirmBy: bad.Add(time.Minute)}},
 	)
 	d := s.Edit()
@@ -40,13 +48,14 @@ func TestTimeIsTakenBack(t *testing.T) {
 
 	evs, plan := f.repair(s, now)
 	want := ClockRepair{
-		Was: bad, Now: now, Valid: []string{"node expired", "API key good", "pre-auth key auth"}, Revoked: []string{"node revoked", "API key stolen"},
-		Late: []string{"node joined"}, Lost: []string{"node 9"}, Changes: 3,
+		Was: bad, Now: now, Valid: []string{"node expired", "API key good", "session 1", "pre-auth key auth", "invitation open"}, Revoked: []string{"node revoked", "API key stolen"},
+		Late: []string{"node joined", "invitation made"}, Lost: []string{"node 9"}, Changes: 3,
 	}
 	if diff := cmp.Diff(want, plan); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
-	after, _ := mesh.Apply(s, 2, evs...)
+	after, _ := mesh.Apply(s, 2, mesh.Settle(s, evs)...)
+	mustBePast(t, after, now)
 	for id, lapsed := range map[mesh.NodeID]bool{1: false, 2: true, 3: true, 4: false, 5: false} {
 		if n, _ := after.Nodes.Get(id); n.KeyExpired != lapsed || n.Expired(now) != lapsed || n.CreatedAt > now || n.UpdatedAt > now || n.Presence.LastSeen > now {
 			t.Errorf("%s: %+v", n.Name, n)
@@ -78,5 +87,33 @@ func TestTimeIsTakenBack(t *testing.T) {
 	}
 	if p, _ := after.Policy(); p.ConfirmBy != now.Add(time.Minute) || p.SavedAt != now {
 		t.Errorf("the policy reverts at %v", p.ConfirmBy.Time())
+	}
+}
+
+// mustBePast checks what must not be dated in the future about people.
+func mustBePast(t *testing.T, s *mesh.Snapshot, now mesh.Time) {
+	t.Helper()
+	for u := range s.Users.All() {
+		if u.CreatedAt > now || u.SuspendedAt > now || (u.ID == 2) != u.Suspended() {
+			t.Errorf("user %+v", u)
+		}
+	}
+	if n, _ := s.Nodes.Get(6); n.SuspendedAt != now {
+		t.Errorf("node %+v", n)
+	}
+	for g := range s.Groups.All() {
+		if g.CreatedAt > now {
+			t.Errorf("group %+v", g)
+		}
+	}
+	for k := range s.Passkeys.All() {
+		if k.CreatedAt > now || k.LastUse > now {
+			t.Errorf("passkey %+v", k)
+		}
+	}
+	for v := range s.Invitations.All() {
+		if v.CreatedAt > now || v.Recovery != (v.Expiry == 0) {
+			t.Errorf("invitation %+v", v)
+		}
 	}
 }
