@@ -20,7 +20,7 @@ var (
 	number = regexp.MustCompile(`^[0-9]{1,19}$`)
 	// keyPrefix matches the number, id or masked form of an API key. It does not match a whole key, because
 	// URLs end up in logs.
-	keyPrefix = regexp.MustCompile(`^([0-9]{1,19}|[A-Za-z0-9]{12}|flk_[A-Za-z0-9]{12}_\*\*\*)$`)
+	keyPrefix = regexp.MustCompile(`^([0-9]{1,19}|[A-Za-z0-9_-]{12}|[A-Za-z0-9_-]{7}|flk_[A-Za-z0-9_-]{7,12}_\*\*\*)$`)
 )
 
 // operation is one API call that a page may make. The table operations is generated from x-console in

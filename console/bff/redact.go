@@ -12,7 +12,7 @@ var (
 	// apiKeyForm matches text in the format of an API key.
 	apiKeyForm = regexp.MustCompile(`^flk_[A-Za-z0-9]{12}_[A-Za-z0-9_-]{20,200}$`)
 	// secretPart matches any key with its secret part within a text.
-	secretPart = regexp.MustCompile(`(fl[ikps]_[A-Za-z0-9]{1,12})_[A-Za-z0-9_-]+`)
+	secretPart = regexp.MustCompile(`(fl[ikps]_[A-Za-z0-9]{1,12}|hskey-[a-z]+-[A-Za-z0-9_-]{12})[_-][A-Za-z0-9_-]+`)
 )
 
 // NewLogger returns a logger that redacts secrets: those in the configuration by their value, and other

@@ -33,7 +33,8 @@ func open(r *http.Request) bool {
 }
 
 // authenticated refuses requests without a valid API key or session, except to public operations. Callers
-// cannot tell unknown, malformed, wrong, expired and deleted keys apart, not even by timing.
+// cannot tell unknown, malformed, wrong, expired and deleted keys apart, not even by timing. (An imported key
+// that has not been used yet takes longer.)
 func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := mesh.Actor{Kind: mesh.ActorNode, Addr: identity.ClientAddr(r, s.trustedProxies), RequestID: requestID(r)}
@@ -80,6 +81,13 @@ func (s *Server) identify(ctx context.Context, a mesh.Actor, token string) (cont
 	k, snap, err := lookup(ctx, s.ledger, func(snap *mesh.Snapshot) (*mesh.APIKey, bool) {
 		return identity.APIKey(snap, token, s.ledger.Now())
 	})
+	if errors.Is(err, errAbsent) {
+		var ok bool
+		if k, ok, err = s.keys.VerifyImported(ctx, a, token); err == nil && !ok {
+			err = errAbsent
+		}
+		snap = s.ledger.World().Snapshot
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +152,9 @@ func session(r *http.Request) mesh.SessionID {
 
 var (
 	requestWord = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	keySecret   = regexp.MustCompile(`(fl[ikps]_[^_/]*_)[^/]+`)
+	keySecret   = regexp.MustCompile(`(fl[ikps]_[^_/]*_|hskey-[a-z]+-[^/]{12}-)[^/]+`)
+	// formerSecret matches keys that Headscale issued before 0.28.
+	formerSecret = regexp.MustCompile(`(/[\w-]{7}\.|/[0-9a-f]{12})[\w-]{32,36}($|/)`)
 )
 
 // requestID returns the id that the caller or a proxy sent, if it is a plain word, or a new one.
@@ -157,4 +167,6 @@ func requestID(r *http.Request) string {
 
 // loggedPath returns the path without the secrets of keys: some operations have the prefix of
 // a key in their path, and people paste the whole key.
-func loggedPath(r *http.Request) string { return keySecret.ReplaceAllString(r.URL.Path, "$1***") }
+func loggedPath(r *http.Request) string {
+	return formerSecret.ReplaceAllString(keySecret.ReplaceAllString(r.URL.Path, "$1***"), "$1***$2")
+}

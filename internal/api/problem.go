@@ -103,6 +103,7 @@ func (s *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var tooLarge *http.MaxBytesError
 	var clocks *ledger.ClockError
 	var many *ledger.TooManyReceipts
+	var fast *control.TooFast
 	switch {
 	case errors.As(err, &tooLarge):
 		writeProblem(w, r, problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than %d KiB", tooLarge.Limit>>10)))
@@ -134,6 +135,9 @@ func (s *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &many):
 		w.Header().Set("Retry-After", strconv.Itoa(1+int(many.Wait.Seconds())))
 		writeProblem(w, r, problem(http.StatusTooManyRequests, many.Error()))
+	case errors.As(err, &fast):
+		w.Header().Set("Retry-After", strconv.Itoa(1+int(fast.After.Seconds())))
+		writeProblem(w, r, problem(http.StatusTooManyRequests, fast.Error()))
 	case errors.As(err, &clocks):
 		w.Header().Set("Retry-After", "60")
 		writeProblem(w, r, problem(http.StatusServiceUnavailable, clocks.Error()))

@@ -112,6 +112,7 @@ type core struct {
 	nodeApproval, userApproval bool
 	roles                      mesh.RoleRules
 	providerGroups             bool
+	slow                       *slowKeys
 }
 
 // New returns the use cases over an open ledger.
@@ -120,6 +121,7 @@ func New(c Config) *Service {
 		ledger: c.Ledger, history: c.History, log: c.Log, prefixV4: c.PrefixV4, prefixV6: c.PrefixV6, nodeApproval: c.NodeApproval, userApproval: c.UserApproval, refusals: identity.NewRefusalLog(c.Log),
 		roles:          c.Roles,
 		providerGroups: c.ProviderGroups,
+		slow:           newSlowKeys(),
 	}
 	audit := &History{shared}
 	observations := &Observations{core: shared}

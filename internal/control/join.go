@@ -119,6 +119,9 @@ func (s *Joins) Join(ctx context.Context, a mesh.Actor, j Joining) (Joined, erro
 		a.ID = shortKey(j.MachineKey)
 	}
 	j.addr = a.Addr
+	if err := s.verifyImported(ctx, a, j); err != nil {
+		return Joined{}, err
+	}
 	v, err := s.join(ctx, a, j)
 	if err == nil && v.ask && s.logins.ownLink(j) {
 		var answered bool

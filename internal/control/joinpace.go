@@ -18,12 +18,15 @@ const (
 	joinForget = time.Minute
 )
 
-// TooFast is the error for a machine that registers too often. It may retry after the given
-// time.
-type TooFast struct{ After time.Duration }
+// TooFast is the error for a machine that registers too often, or for a caller who presents too
+// many wrong keys. It may retry after the given time.
+type TooFast struct {
+	After time.Duration
+	Text  string
+}
 
 func (e *TooFast) Error() string {
-	return fmt.Sprintf("this device has registered too often; try again in %s", e.After.Round(time.Second))
+	return fmt.Sprintf("%s; try again in %s", e.Text, e.After.Round(time.Second))
 }
 
 // joinPace limits how often each machine makes this replica commit by registering. It
@@ -59,7 +62,7 @@ func (p *joinPace) charge(machine key.MachinePublic, now time.Time, logout bool)
 		b.used++
 		return nil
 	}
-	return &TooFast{After: time.Duration((b.used + 1 - joinBurst) * float64(joinEvery))}
+	return &TooFast{After: time.Duration((b.used + 1 - joinBurst) * float64(joinEvery)), Text: "this device has registered too often"}
 }
 
 // refund gives back the charge for a registration that was not committed.

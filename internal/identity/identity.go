@@ -65,14 +65,22 @@ func Mask(kind Kind, prefix string) string { return string(kind) + "_" + prefix 
 
 // split splits a key into its parts. It does the same work for any text.
 func split(kind Kind, text string) (prefix string, secret mesh.Secret) {
+	prefix, plain := parts(kind, text)
+	return prefix, hash(plain)
+}
+
+// parts splits a key into its prefix and its secret. If the text has no form of a key, there is no prefix.
+func parts(kind Kind, text string) (prefix, secret string) {
 	if len(text) > maxKeyLength {
 		text = ""
 	}
-	parts := strings.SplitN(text, "_", 3)
-	if len(parts) != 3 || parts[0] != string(kind) {
-		return "", hash(text)
+	if parts := strings.SplitN(text, "_", 3); len(parts) == 3 && parts[0] == string(kind) {
+		return parts[1], parts[2]
 	}
-	return parts[1], hash(parts[2])
+	if prefix, secret, ok := importedParts(kind, text); ok {
+		return prefix, secret
+	}
+	return "", text
 }
 
 // matches compares in constant time, even if there is no key to compare with.
@@ -145,8 +153,15 @@ type Ref struct {
 // ParseRef parses a numeric id, a prefix, the masked text or a whole key. A prefix may look like a number;
 // then both are returned.
 func ParseRef(kind Kind, text string) Ref {
+	if prefix, ok := importedPrefix(kind, text); ok {
+		return Ref{Prefix: prefix}
+	}
 	text = strings.TrimPrefix(text, string(kind)+"_")
-	prefix, _, _ := strings.Cut(text, "_")
+	prefix, masked := strings.CutSuffix(text, "_***")
+	// Only an imported prefix contains underscores.
+	if len(prefix) != prefixLength && !(masked && len(prefix) == formerAPIPrefix) {
+		prefix, _, _ = strings.Cut(text, "_")
+	}
 	ref := Ref{Prefix: prefix}
 	if n, err := strconv.ParseInt(prefix, 10, 64); err == nil && n > 0 && len(prefix) < prefixLength {
 		ref.ID = mesh.KeyID(n)

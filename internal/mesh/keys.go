@@ -21,6 +21,10 @@ func (s *Secret) UnmarshalText(text []byte) error {
 	return err
 }
 
+// Bcrypt is the bcrypt hash of the secret of a key that was imported from another server. The
+// first valid use of the key replaces it with a Secret. It is empty for all other keys.
+type Bcrypt string
+
 // KeyUse is when, and from where, a key was last used.
 type KeyUse struct {
 	At   Time   `json:"at"`
@@ -39,6 +43,7 @@ type PreAuthKey struct {
 	ID        KeyID    `json:"id"`
 	Prefix    string   `json:"prefix"`
 	Hash      Secret   `json:"hash"`
+	Bcrypt    Bcrypt   `json:"bcrypt,omitempty"`
 	User      UserID   `json:"user,omitempty" column:"user_id"`
 	Reusable  bool     `json:"reusable,omitempty"`
 	Ephemeral bool     `json:"ephemeral,omitempty"`
@@ -117,6 +122,7 @@ type APIKey struct {
 	ID     KeyID  `json:"id"`
 	Prefix string `json:"prefix"`
 	Hash   Secret `json:"hash"`
+	Bcrypt Bcrypt `json:"bcrypt,omitempty"`
 	Access
 	// User is the person who created the key, or zero. The key never allows more than this
 	// person may do.

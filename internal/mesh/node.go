@@ -26,6 +26,10 @@ const (
 // says what a change is based on.
 type Node struct {
 	ID NodeID `json:"id" decided:"true"`
+	// StableID is what clients call the node in their own settings, for example for the exit
+	// node that a person chose. It is empty unless the node was imported from another server:
+	// see Stable.
+	StableID string `json:"stableId,omitempty"`
 	// Owner is zero for a tagged node: it belongs to its tags.
 	Owner UserID `json:"owner,omitempty" decided:"true"`
 	// CreatedBy is the user who added a tagged node: the owner before it was tagged, or
@@ -113,6 +117,15 @@ type Presence struct {
 	Replica  string `json:"replica,omitempty"`
 	Conn     int64  `json:"conn,omitempty"`
 	LastSeen Time   `json:"lastSeen,omitempty"`
+}
+
+// Stable returns the ID by which clients remember the node. It never changes. Imported nodes
+// have the one that their previous server sent.
+func (n *Node) Stable() string {
+	if n.StableID != "" {
+		return n.StableID
+	}
+	return "n" + n.ID.String()
 }
 
 // Tagged reports whether the node belongs to tags instead of a user.

@@ -99,7 +99,7 @@ func plainHost(n *mesh.Node) json.RawMessage {
 
 func common(s *Scene, n *mesh.Node) *Node {
 	p := &Node{
-		ID: n.ID, StableID: "n" + n.ID.String(), Name: n.Name + "." + s.domain + ".", User: userOf(n), Key: n.NodeKey, KeyExpiry: n.Expiry.Time(),
+		ID: n.ID, StableID: n.Stable(), Name: n.Name + "." + s.domain + ".", User: userOf(n), Key: n.NodeKey, KeyExpiry: n.Expiry.Time(),
 		Created: n.CreatedAt.Time(), Tags: n.Tags, MachineAuthorized: !n.NeedsApproval,
 	}
 	for _, a := range n.Addrs() {

@@ -14,6 +14,7 @@ const masked = "***"
 
 var (
 	keySecret      = regexp.MustCompile(`\b(fl[a-z]_[A-Za-z0-9]{12})_[A-Za-z0-9_-]{16,}`)
+	importedSecret = regexp.MustCompile(`\b(hskey-[a-z]+-[A-Za-z0-9_-]{12})-[A-Za-z0-9_-]{16,}`)
 	webhookSecret  = regexp.MustCompile(`\b(flw)_[A-Za-z0-9_-]{16,}`)
 	bearerToken    = regexp.MustCompile(`(?i)\b(bearer) +[^\s"',]+`)
 	privateKey     = regexp.MustCompile(`\b(privkey):[0-9a-fA-F]+`)
@@ -54,6 +55,7 @@ func (m *mask) text(text string) string {
 		text = strings.ReplaceAll(text, secret, masked)
 	}
 	text = keySecret.ReplaceAllString(text, "${1}_"+masked)
+	text = importedSecret.ReplaceAllString(text, "${1}-"+masked)
 	text = webhookSecret.ReplaceAllString(text, "${1}_"+masked)
 	text = bearerToken.ReplaceAllString(text, "$1 "+masked)
 	text = privateKey.ReplaceAllString(text, "$1:"+masked)
