@@ -8,5 +8,5 @@
 // of a list request.
 //
 // By default the meshes are small enough to run for every change: make load-short. Full sizes run with make
-// load, make load-10k, make load-lists and make quiet.
+// load, make load-10k, make load-lists, make load-scim and make quiet.
 package load

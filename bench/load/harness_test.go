@@ -51,6 +51,7 @@ type target struct {
 	url, authKey string
 	apiKey       string // empty for the reference server
 	pid, dbPID   int
+	server       *meshtest.Server // nil for the reference server
 }
 
 // startFairlead starts a server as operators run it, with a PostgreSQL that syncs to disk.
@@ -78,7 +79,7 @@ func (b binaries) startFairlead(t *testing.T) (target, *pgtest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return target{meshbench: b.meshbench, url: s.URL, authKey: s.PreAuthKey("load", "--reusable"), apiKey: s.APIKey(), pid: s.PID(), dbPID: dbPID}, pg
+	return target{meshbench: b.meshbench, url: s.URL, authKey: s.PreAuthKey("load", "--reusable"), apiKey: s.APIKey(), pid: s.PID(), dbPID: dbPID, server: s}, pg
 }
 
 // startReference starts the reference server for comparisons.
@@ -133,6 +134,15 @@ type outcome struct {
 	ToldAlone  float64 `json:"server_cpu_us_per_told_alone"`
 	ToldBeside float64 `json:"server_cpu_us_per_told_beside_lists"`
 	CPURise    float64 `json:"server_cpu_rise_pct"`
+
+	Push          float64 `json:"push_s"`
+	Watched       int     `json:"memberships_watched"`
+	MembershipP50 float64 `json:"membership_lag_p50_ms"`
+	MembershipP99 float64 `json:"membership_lag_p99_ms"`
+	LagP50        float64 `json:"lag_p50_ms"`
+	LagP99        float64 `json:"lag_p99_ms"`
+	RequestP99    float64 `json:"request_p99_ms"`
+	CPUPerRequest float64 `json:"server_cpu_ms_per_request"`
 }
 
 // load runs scenarios against a server and returns their outcomes by name. It calls after, if given, at the

@@ -15,21 +15,31 @@ type watch struct {
 	left    atomic.Int64
 	last    atomic.Int64 // in Unix nanoseconds
 	allTold chan struct{}
+	lag     *histogram // per observer; nil if nobody wants it
 }
 
-func (c *cluster) watch(b *node) *watch {
+func (c *cluster) newWatch(b *node) *watch {
 	w := &watch{index: b.index, start: time.Now(), told: make([]atomic.Bool, len(c.nodes)), allTold: make(chan struct{})}
 	w.left.Store(int64(c.observers(b)))
+	return w
+}
+
+// watch makes the nodes report messages about b.
+func (c *cluster) watch(b *node) *watch {
+	w := c.newWatch(b)
 	c.watched.Store(w)
 	return w
 }
 
 func (w *watch) seen(n *node, at time.Time) {
 	c := n.cluster
-	if n.index >= c.size || !c.sees(n, c.nodes[w.index]) || at.Before(w.start) || w.told[n.index].Swap(true) {
+	if n.index >= c.size || n.index == w.index || !c.sees(n, c.nodes[w.index]) || at.Before(w.start) || w.told[n.index].Swap(true) {
 		return
 	}
 	w.last.Store(at.UnixNano())
+	if w.lag != nil {
+		w.lag.add(at.Sub(w.start))
+	}
 	if w.left.Add(-1) == 0 {
 		close(w.allTold)
 	}

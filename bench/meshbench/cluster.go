@@ -37,6 +37,8 @@ type cluster struct {
 	watched   atomic.Pointer[watch]
 	changeNum atomic.Int64
 
+	memberships atomic.Pointer[membershipLog]
+
 	converged     atomic.Int64
 	lastConverged atomic.Int64 // in Unix nanoseconds
 	allConverged  atomic.Pointer[chan struct{}]

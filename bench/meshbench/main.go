@@ -26,6 +26,7 @@ Load scenarios (each registers --n nodes first; separate several with commas):
   reconnect   all nodes lose their connections and reconnect at once
   api         GET requests to the admin API, --api-concurrency at a time
   lists       lists of nodes, half complete, half paginated, during --rate changes per second
+  scim        an identity provider pushes --scim-users users and --scim-groups groups
   all         register,idle,fanout,churn,reconnect,api
 
 Reference:
@@ -99,6 +100,10 @@ type config struct {
 	listsFor      time.Duration
 	listsTurns    int
 	listsRate     float64
+	scimUsers     int
+	scimGroups    int
+	scimOwners    int
+	scimConns     int
 
 	stepLimit      time.Duration
 	requestTimeout time.Duration
@@ -133,6 +138,10 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	fs.DurationVar(&c.listsFor, "lists-for", 15*time.Second, "lists: duration of each of the four windows (idle, changes, lists, both)")
 	fs.IntVar(&c.listsTurns, "lists-turns", 1, "lists: how often the four windows are repeated")
 	fs.Float64Var(&c.listsRate, "lists-rate", 100, "lists: requests per second")
+	fs.IntVar(&c.scimUsers, "scim-users", 1000, "scim: users person-0000, person-0001 and so on to push")
+	fs.IntVar(&c.scimGroups, "scim-groups", 50, "scim: groups team-00, team-01 and so on to push")
+	fs.IntVar(&c.scimOwners, "scim-owners", 0, "scim: how many of the users have nodes; the first auth keys are theirs, in order")
+	fs.IntVar(&c.scimConns, "scim-concurrency", 4, "scim: connections")
 	fs.DurationVar(&c.stepLimit, "step-limit", 20*time.Minute, "register, reconnect: give up if not all nodes have converged after this time")
 	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "timeout of one dial or request")
 	fs.DurationVar(&c.quiet, "quiet", 3*time.Second, "time without messages other than keep-alives after which the nodes count as settled")
@@ -171,19 +180,21 @@ func (c *config) choose(command string) error {
 		c.scenarios = all
 	}
 	for _, s := range c.scenarios {
-		if s != "lists" && !slices.Contains(all, s) {
+		if s != "lists" && s != "scim" && !slices.Contains(all, s) {
 			return fmt.Errorf("unknown command %q: see meshbench help", s)
 		}
 	}
 	switch {
 	case c.url == "":
 		return errors.New("missing --url")
-	case (c.wants("api") && command != "all" || c.wants("lists")) && c.apiKey == "":
+	case (c.wants("api") && command != "all" || c.wants("lists") || c.wants("scim")) && c.apiKey == "":
 		return errors.New("missing --api-key")
 	case c.needsNodes() && len(c.authKeys) == 0:
 		return errors.New("missing --auth-key")
 	case c.nodes < 2 || c.concurrency < 1 || c.changes < 1:
 		return errors.New("--n must be 2 or more, --concurrency and --changes 1 or more")
+	case c.scimUsers < 1 || c.scimGroups < 1 || c.scimConns < 1 || c.scimOwners < 0 || c.scimOwners > min(c.scimUsers, len(c.authKeys)):
+		return errors.New("--scim-users, --scim-groups and --scim-concurrency must be 1 or more, --scim-owners at most the number of users and of auth keys")
 	case c.listsTurns < 1 || c.listsRate <= 0:
 		return errors.New("--lists-turns must be 1 or more, --lists-rate more than 0")
 	}
@@ -239,6 +250,7 @@ func (b *bench) afterRegister(ctx context.Context, c *cluster) error {
 		{"churn", b.churn},
 		{"reconnect", b.reconnect},
 		{"lists", b.lists},
+		{"scim", b.scim},
 		{"api", func(ctx context.Context, _ *cluster) error { return b.api(ctx) }},
 	}
 	for _, step := range steps {

@@ -395,4 +395,9 @@ func (n *node) mention(index int) {
 	if w := n.cluster.watched.Load(); w != nil && w.index == index {
 		w.seen(n, n.arrived)
 	}
+	if l := n.cluster.memberships.Load(); l != nil {
+		if w := l.watches[index].Load(); w != nil {
+			w.seen(n, n.arrived)
+		}
+	}
 }

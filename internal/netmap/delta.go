@@ -124,12 +124,23 @@ func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 }
 
 // dependsOnVisible reports whether the result of shared depends only on which of the
-// touched nodes a viewpoint shows.
-func dependsOnVisible(from, to *Scene, v Viewpoint, touched []mesh.NodeID) bool {
+// affected nodes a viewpoint shows.
+func dependsOnVisible(from, to *Scene, v Viewpoint) bool {
 	return from.Rules() == to.Rules() && !to.Rules().Steers(v.Class) && from.domain == to.domain && sameInbound(from, to, v) &&
-		policy.SameShells(from.World, to.World, v.Class) &&
-		!slices.ContainsFunc(to.Users.ChangedSince(&from.Users), func(id mesh.UserID) bool { return !sameProfile(from, to, id) }) &&
-		!slices.ContainsFunc(policy.Reclassified(from.World, to.World), func(id mesh.NodeID) bool { return !slices.Contains(touched, id) })
+		policy.SameShells(from.World, to.World, v.Class)
+}
+
+// affectedBy returns the nodes about which viewers may have to be told something: those
+// that were touched or got another class, and those whose owner has another profile.
+// Both scenes must have the same rules.
+func affectedBy(from, to *Scene, touched []mesh.NodeID) []mesh.NodeID {
+	affected := union(touched, policy.Reclassified(from.World, to.World))
+	for _, id := range to.Users.ChangedSince(&from.Users) {
+		if !sameProfile(from, to, id) {
+			affected = union(affected, to.Owned(id))
+		}
+	}
+	return affected
 }
 
 // sameInbound reports whether viewers with a viewpoint accept traffic from the same

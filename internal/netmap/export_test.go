@@ -33,3 +33,15 @@ func (c *Cache) UpdateMessages(from, to *Scene, viewer mesh.NodeID, touched []me
 	u, err := c.Update(from, to, Viewer{Node: viewer, Compress: true}, touched)
 	return u.Messages, err
 }
+
+// Deltas returns how many different deltas between two scenes have been rendered.
+func (c *Cache) Deltas(from, to *Scene) int {
+	s := c.deltaSet(from, to)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	distinct := map[*delta]bool{}
+	for _, d := range s.byViewpoint {
+		distinct[d] = true
+	}
+	return len(distinct)
+}

@@ -1,6 +1,8 @@
 package netmap_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -75,5 +77,109 @@ func TestMembershipChangeIsSentOnlyToThoseItAffects(t *testing.T) {
 	from = joined
 	if got := told(change("unused")); !same(got, laptop, phone, db, web) {
 		t.Errorf("a member who left is told to %v", got)
+	}
+}
+
+// company returns a mesh of people with two nodes and two of the provider's groups each, so that hardly two people
+// have nodes of the same class, and one server for each group, which its members can reach. The servers have the first
+// ids. more holds further rules.
+func company(people, groups int, more string) *netmap.Scene {
+	rules, tags := more, ""
+	d := mesh.Empty().Edit()
+	for g := range groups {
+		rules += fmt.Sprintf(`{"action": "accept", "src": ["group:team%d"], "dst": ["tag:team%d:22"]},`, g, g)
+		tags += fmt.Sprintf(`"tag:team%d": [],`, g)
+		n := meshgen.Node(mesh.NodeID(g+1), 0)
+		n.Tags, n.CapVersion = []string{fmt.Sprintf("tag:team%d", g)}, 140
+		d.Apply(1, mesh.NodePut{Node: n})
+	}
+	d.Apply(1, mesh.PolicyPut{Policy: &mesh.Policy{Version: 1, Text: `{"tagOwners": {` + tags + `}, "acls": [` + rules + `]}`}})
+	for i := range people {
+		u := *meshgen.User(mesh.UserID(i + 1))
+		u.Groups = []string{fmt.Sprintf("team%d", i%groups), fmt.Sprintf("team%d", (i+1+i/groups)%groups)}
+		slices.Sort(u.Groups)
+		d.Apply(1, mesh.UserPut{User: &u})
+		for k := range 2 {
+			n := meshgen.Node(mesh.NodeID(groups+2*i+k+1), u.ID)
+			n.CapVersion = 140
+			d.Apply(1, mesh.NodePut{Node: n})
+		}
+	}
+	return netmap.SceneOf(policy.NewWorld(d.Freeze(), nil), nil)
+}
+
+// join returns the scene after a person has joined a group.
+func join(from *netmap.Scene, id mesh.UserID, group string) *netmap.Scene {
+	was, _ := from.Users.Get(id)
+	u := *was
+	u.Groups = append(slices.Clone(u.Groups), group)
+	slices.Sort(u.Groups)
+	s, touched := mesh.Apply(from.Snapshot, from.Rev+1, mesh.UserPut{User: &u})
+	return netmap.SceneOf(from.Next(s, touched), from)
+}
+
+func TestMembershipChangeCostsOthersNothing(t *testing.T) {
+	const people, groups, member, joined = 200, 10, 60, 7
+	from := company(people, groups, "")
+	to := join(from, member, fmt.Sprintf("team%d", joined))
+	if to.Rules() != from.Rules() {
+		t.Error("the policy was compiled again")
+	}
+	if got := policy.Reclassified(from.World, to.World); !slices.Equal(got, from.Owned(member)) {
+		t.Errorf("nodes %v got another class", got)
+	}
+	cache, touched := netmap.NewCache(""), []mesh.NodeID{}
+	viewpoints, others := map[netmap.Viewpoint]bool{}, 0
+	for n := range to.Nodes.All() {
+		concerns := n.Owner == member || slices.ContainsFunc(from.Owned(member), func(id mesh.NodeID) bool {
+			peer, _ := to.Nodes.Get(id)
+			return to.Shows(to.Viewpoint(n), peer)
+		})
+		update := func() [][]byte {
+			u, err := cache.Update(from, to, netmap.Viewer{Node: n.ID, Compress: true}, touched)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return u.Messages
+		}
+		if messages := update(); len(messages) > 0 != concerns {
+			t.Errorf("node %d, which the change concerns: %v, is sent %d messages", n.ID, concerns, len(messages))
+		}
+		if concerns {
+			continue
+		}
+		others++
+		viewpoints[to.Viewpoint(n)] = true
+		if allocations := testing.AllocsPerRun(1, func() { update() }); allocations > 0 {
+			t.Errorf("node %d costs %v allocations", n.ID, allocations)
+		}
+	}
+	// One delta is for all others, whatever their class, one for the member, one for the server of the new group, and
+	// one for the servers of the other groups that the member has.
+	if got := cache.Deltas(from, to); others < 2*people || len(viewpoints) < 50 || got != 4 {
+		t.Errorf("%d deltas for %d others of %d viewpoints, want 4", got, others, len(viewpoints))
+	}
+}
+
+// What a change sends to many classes is rendered once for all of them.
+func TestMembershipChangeIsRenderedOnceForAllClasses(t *testing.T) {
+	const people, groups, member = 200, 10, 60
+	from := company(people, groups, `{"action": "accept", "src": ["*"], "dst": ["*:443"]},`)
+	to := join(from, member, "team7")
+	cache, viewpoints := netmap.NewCache(""), map[netmap.Viewpoint]bool{}
+	for n := range to.Nodes.All() {
+		viewpoints[to.Viewpoint(n)] = true
+		u, err := cache.Update(from, to, netmap.Viewer{Node: n.ID, Compress: true}, []mesh.NodeID{})
+		if err != nil || len(u.Messages) == 0 {
+			t.Fatalf("node %d is sent %d messages, %v", n.ID, len(u.Messages), err)
+		}
+		if n.ID%20 == 1 || n.Owner == member {
+			if diff := netmap.Verify(from, to, netmap.Viewer{Node: n.ID, Compress: true}, u.Messages); diff != "" {
+				t.Fatalf("node %d: %s", n.ID, diff)
+			}
+		}
+	}
+	if got := cache.Deltas(from, to); got != 2 || len(viewpoints) < 50 {
+		t.Errorf("%d deltas for %d viewpoints, want one for the member and one for everyone else", got, len(viewpoints))
 	}
 }

@@ -100,20 +100,14 @@ type deltaSet struct {
 	from, to *Scene
 
 	mu          sync.Mutex
-	byViewpoint map[viewpoints]*delta   // guarded by mu
-	byVisible   map[visibleNodes]*delta // guarded by mu
+	byViewpoint map[viewpoints]*delta // guarded by mu
+	byVisible   map[string]*delta     // guarded by mu; by the result of visible
+	affected    []mesh.NodeID         // guarded by mu; see affectedBy
+	known       bool                  // guarded by mu; whether affected is set
 }
 
 // viewpoints holds the viewpoints of a viewer in the two scenes of a delta.
 type viewpoints struct{ before, after Viewpoint }
-
-// visibleNodes says which of the touched nodes a viewpoint shows, before and after, as
-// one bit each.
-type visibleNodes struct{ before, after uint64 }
-
-// maxVisible is how many nodes a visibleNodes can hold. With more nodes, it would also be
-// more expensive to determine what each viewpoint shows than to render its delta.
-const maxVisible = 64
 
 // delta returns the delta between two scenes for the viewers of one viewpoint.
 func (c *Cache) delta(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *delta {
@@ -146,7 +140,7 @@ func (c *Cache) deltaSet(from, to *Scene) *deltaSet {
 			return s
 		}
 	}
-	s := &deltaSet{from: from, to: to, byViewpoint: map[viewpoints]*delta{}, byVisible: map[visibleNodes]*delta{}}
+	s := &deltaSet{from: from, to: to, byViewpoint: map[viewpoints]*delta{}, byVisible: map[string]*delta{}}
 	c.recent[c.next] = s
 	c.next = (c.next + 1) % recentDeltaSets
 	return s
@@ -161,8 +155,11 @@ func (s *deltaSet) find(v viewpoints, touched []mesh.NodeID) *delta {
 		return d
 	}
 	d := &delta{}
-	if v.before == v.after && touched != nil && len(touched) <= maxVisible && dependsOnVisible(s.from, s.to, v.after, touched) {
-		key := s.visible(v, touched)
+	if v.before == v.after && touched != nil && dependsOnVisible(s.from, s.to, v.after) {
+		if !s.known {
+			s.affected, s.known = affectedBy(s.from, s.to, touched), true
+		}
+		key := s.visible(v, s.affected)
 		if same, ok := s.byVisible[key]; ok {
 			d = same
 		} else {
@@ -173,14 +170,20 @@ func (s *deltaSet) find(v viewpoints, touched []mesh.NodeID) *delta {
 	return d
 }
 
-func (s *deltaSet) visible(v viewpoints, touched []mesh.NodeID) (key visibleNodes) {
-	for i, id := range touched {
+// visible returns which of the affected nodes a viewpoint shows, before and after, as one
+// bit each.
+func (s *deltaSet) visible(v viewpoints, affected []mesh.NodeID) string {
+	const perByte = 4
+	key := make([]byte, (len(affected)+perByte-1)/perByte)
+	for i, id := range affected {
+		var bits byte
 		if n, ok := s.from.Nodes.Get(id); ok && s.from.Shows(v.before, n) {
-			key.before |= 1 << i
+			bits |= 1
 		}
 		if n, ok := s.to.Nodes.Get(id); ok && s.to.Shows(v.after, n) {
-			key.after |= 1 << i
+			bits |= 2
 		}
+		key[i/perByte] |= bits << (2 * (i % perByte))
 	}
-	return key
+	return string(key)
 }

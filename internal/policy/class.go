@@ -110,9 +110,9 @@ type classInfo struct {
 	// must list the addresses of the owner's nodes. anyone: some rule accepts everyone.
 	marked, listed, ownListed, anyone bool
 	steered                           bool // whether it is a source of rules with via
-	// shellNodes means that some SSH rule lists tagged nodes, shellOwn that some SSH rule
-	// depends on the owner of the node.
-	shellNodes, shellOwn bool
+	// shells means that some SSH rule applies to the node, shellNodes that one of them lists
+	// tagged nodes, shellOwn that one depends on the owner of the node.
+	shells, shellNodes, shellOwn bool
 
 	inbound func() []Inbound
 	visible atomic.Pointer[visibleClasses]

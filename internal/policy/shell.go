@@ -23,9 +23,10 @@ func (c *Rules) noteShells(i *classInfo) {
 	for _, r := range c.ssh {
 		switch {
 		case r.on(i):
+			i.shells = true
 			i.shellNodes = i.shellNodes || slices.ContainsFunc(r.srcs, func(s int) bool { return mayBeTagged(&c.selectors[s].target) })
 		case r.onOwn(i):
-			i.shellOwn = true
+			i.shells, i.shellOwn = true, true
 		}
 	}
 }

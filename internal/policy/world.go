@@ -203,7 +203,7 @@ func SameShells(from, to *World, c Class) bool {
 	switch {
 	case from.rules != to.rules:
 		return false
-	case from.lookups == to.lookups || len(to.rules.ssh) == 0:
+	case from.lookups == to.lookups || !to.rules.info(c).shells:
 		return true
 	default:
 		return !to.rules.info(c).shellNodes && len(to.Users.ChangedSince(&from.Users)) == 0

@@ -56,9 +56,13 @@ func (d *Doc) unknownGroups(provided map[string]bool) []string {
 	return list
 }
 
-// providedGroups returns the groups that users have at the identity provider.
+// providedGroups returns the groups that users have at the identity provider, and those
+// that it has pushed.
 func providedGroups(s *mesh.Snapshot) map[string]bool {
 	groups := map[string]bool{}
+	for g := range s.Groups.All() {
+		groups[PrefixGroup+g.Name] = true
+	}
 	for u := range s.Users.All() {
 		if u.NeedsApproval || u.Suspended() {
 			continue // otherwise anyone with an account at the provider could make a policy invalid

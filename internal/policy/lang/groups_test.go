@@ -19,6 +19,15 @@ func people(groups ...[]string) *mesh.Snapshot {
 	return d.Freeze()
 }
 
+// pushed returns a snapshot with groups that the provider has pushed and that have no members.
+func pushed(names ...string) *mesh.Snapshot {
+	d := mesh.Empty().Edit()
+	for i, name := range names {
+		d.Apply(1, mesh.GroupPut{Group: &mesh.Group{ID: mesh.GroupID(i + 1), Name: name}})
+	}
+	return d.Freeze()
+}
+
 func TestGroupsAreCheckedAgainstThoseOfTheProvider(t *testing.T) {
 	const text = `{
   "groups": {"group:ops": ["user1"],
@@ -43,7 +52,10 @@ func TestGroupsAreCheckedAgainstThoseOfTheProvider(t *testing.T) {
 			"line 4, column 41: group:qa " + nobody,
 			"line 4, column 53: group:op " + nobody + "; did you mean group:ops?",
 		}},
-		"a member":  {people(nil, []string{"other", "qa"}), false, nil, []string{"line 4, column 53: group:op " + nobody + "; did you mean group:ops?"}},
+		"a member": {people(nil, []string{"other", "qa"}), false, nil, []string{"line 4, column 53: group:op " + nobody + "; did you mean group:ops?"}},
+		"pushed without members": {pushed("qa", "dev"), false, []string{"line 3, column 5: group:dev " + both}, []string{
+			"line 4, column 53: group:op " + nobody + "; did you mean group:ops?", "unknown user user1",
+		}},
 		"all known": {people([]string{"op"}, []string{"qa"}), true, nil, nil},
 		"in both":   {people([]string{"dev", "op", "ops", "qa"}), true, []string{"line 3, column 5: group:dev " + both, "line 2, column 14: group:ops " + both}, nil},
 	} {
