@@ -80,7 +80,8 @@ type service struct {
 	certificate certificate
 	draining    atomic.Bool
 	checks      checks
-	risks       *risks // nil with SQLite
+	risks       *risks        // nil with SQLite
+	stale       func() string // nil with SQLite
 	parts       atomic.Pointer[parts]
 }
 
@@ -173,7 +174,7 @@ func (s *service) openStore(ctx context.Context) (database, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.risks = &risks{read: st.Risks, log: s.log}
+	s.risks, s.stale = &risks{read: st.Risks, log: s.log}, st.Stale
 	return st, nil
 }
 
@@ -340,6 +341,9 @@ func (s *service) health() openapi.Health {
 	}
 	if s.risks != nil {
 		for _, text := range s.risks.warnings() {
+			report(checkDatabase, openapi.HealthCheckStatusWarn, text)
+		}
+		if text := s.stale(); text != "" {
 			report(checkDatabase, openapi.HealthCheckStatusWarn, text)
 		}
 	}

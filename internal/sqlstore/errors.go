@@ -28,7 +28,10 @@ func explain(err error) error {
 	}
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
+	var stale *staleError
 	switch {
+	case errors.As(err, &stale):
+		return unavailable("no current primary found: %w", stale)
 	case errors.Is(err, errPoolExhausted):
 		return unavailable("%w", err)
 	case errors.As(err, &pg): // more specific than the ConnectError that may wrap it

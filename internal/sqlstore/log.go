@@ -67,6 +67,8 @@ type head struct {
 	clock   store.Clock
 	now     mesh.Time // the later of clock and at
 	lazy    bool      // PostgreSQL would acknowledge a commit before it is on disk
+	// timeline is that of the PostgreSQL server, or 0 if unknown.
+	timeline uint64
 }
 
 // countersText returns the counters in the form in which the row stores them.

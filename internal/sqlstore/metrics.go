@@ -17,15 +17,22 @@ func newDurations() prometheus.Histogram {
 	})
 }
 
+func newRefusals() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "mesh_db_stale_primary_refusals_total",
+		Help: "Connections refused because the PostgreSQL server was an old primary: on an older timeline than this replica had seen.",
+	})
+}
+
 type poolStat struct{ open, idle, max int }
 
 // register registers the metrics of an open store.
-func register(reg prometheus.Registerer, durations prometheus.Histogram, stat func() poolStat) {
+func register(reg prometheus.Registerer, durations prometheus.Histogram, refusals prometheus.Counter, stat func() poolStat) {
 	gauge := func(name, help string, value func(poolStat) int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value(stat())) })
 	}
 	reg.MustRegister(
-		durations,
+		durations, refusals,
 		gauge("mesh_db_connections_open", "Open connections in the pool.", func(s poolStat) int { return s.open }),
 		gauge("mesh_db_connections_idle", "Idle connections in the pool.", func(s poolStat) int { return s.idle }),
 		gauge("mesh_db_max_open_connections", "Maximum number of open connections in the pool.", func(s poolStat) int { return s.max }),

@@ -54,16 +54,17 @@ const (
 // Postgres is the engine for one replica or many.
 type Postgres struct {
 	historyTables
-	config  *pgx.ConnConfig
-	hosts   *hosts
-	pool    *pgxpool.Pool
-	answer  time.Duration // AnswerTimeout
-	idle    idleLimit
-	self    string // distinguishes our own notifications from those of others
-	changed chan struct{}
-	clock   atomic.Pointer[store.Clock]
-	beatMu  sync.Mutex // held while beating is in use, because Close may be called at any time
-	beating *pgx.Conn  // used only by Beat
+	config    *pgx.ConnConfig
+	hosts     *hosts
+	timelines *timelines
+	pool      *pgxpool.Pool
+	answer    time.Duration // AnswerTimeout
+	idle      idleLimit
+	self      string // distinguishes our own notifications from those of others
+	changed   chan struct{}
+	clock     atomic.Pointer[store.Clock]
+	beatMu    sync.Mutex // held while beating is in use, because Close may be called at any time
+	beating   *pgx.Conn  // used only by Beat
 }
 
 var (
@@ -80,21 +81,24 @@ func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Register
 	}
 	durations := newDurations()
 	config.ConnConfig.Tracer = tracer{durations}
+	timelines := &timelines{refusals: newRefusals()}
+	config.ConnConfig.ValidateConnect = timelines.validate
+	hosts := newHosts(config.ConnConfig)
+	hosts.survey(ctx)
 	if err := migratePostgres(ctx, config.ConnConfig); err != nil {
 		return nil, explain(err)
 	}
-	hosts := newHosts(config.ConnConfig)
 	config.BeforeConnect = hosts.choose
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, explain(err)
 	}
-	register(reg, durations, func() poolStat {
+	register(reg, durations, timelines.refusals, func() poolStat {
 		s := pool.Stat()
 		return poolStat{open: int(s.TotalConns()), idle: int(s.IdleConns()), max: int(s.MaxConns())}
 	})
 	p := &Postgres{
-		config: config.ConnConfig, hosts: hosts, pool: pool, answer: c.answer(), idle: idleLimit{most: cmp.Or(int32(c.MaxIdleConns), config.MaxConns)},
+		config: config.ConnConfig, hosts: hosts, timelines: timelines, pool: pool, answer: c.answer(), idle: idleLimit{most: cmp.Or(int32(c.MaxIdleConns), config.MaxConns)},
 		self: rand.Text(), changed: make(chan struct{}, 1),
 	}
 	p.historyTables = historyTables{p, newSchema()}
@@ -179,7 +183,7 @@ func (p *Postgres) Tail(ctx context.Context, after store.Point) ([]store.Entry, 
 	var rows []logRow
 	broken := false
 	read := func(ctx context.Context, conn *pgx.Conn) (err error) {
-		h, rows, err = p.tail(ctx, conn, after.Rev, readHead, "")
+		h, rows, err = p.tail(ctx, conn, after.Rev, p.readHead(), "")
 		broken = err != nil && ctx.Err() == nil && conn.IsClosed()
 		return err
 	}
@@ -216,8 +220,12 @@ func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision
 		}
 	}
 	var now mesh.Time
-	var durability string
-	if h, err = scanHead(res.QueryRow(), &now, &durability); err != nil {
+	var durability, walFile string
+	if h, err = scanHead(res.QueryRow(), &now, &durability, &walFile); err != nil {
+		return h, nil, err
+	}
+	if h.timeline, err = p.timelines.admit(conn.PgConn(), walFile); err != nil {
+		closeConn(conn)
 		return h, nil, err
 	}
 	h.clock = p.readClock(now, sent)
@@ -231,15 +239,18 @@ func (p *Postgres) tail(ctx context.Context, conn *pgx.Conn, after mesh.Revision
 	return h, missed, err
 }
 
-// readHead also reads the database's clock and the synchronous_commit setting.
-const readHead = selectHead + ", " + nowMicros + ", current_setting('synchronous_commit') FROM head WHERE id = 1"
+// readHead also reads the database's clock, the synchronous_commit setting and the timeline. A pooler between
+// this replica and PostgreSQL may switch to another server at any time, so the timeline is read every time.
+func (p *Postgres) readHead() string {
+	return selectHead + ", " + nowMicros + ", current_setting('synchronous_commit'), " + p.timelines.timelineQuery() + " FROM head WHERE id = 1"
+}
 
 // Lock takes three round trips, whatever the size of the batch: begin, head and tail; all rows; commit.
 func (p *Postgres) Lock(ctx context.Context, after mesh.Revision, batch store.BatchID, fn func(store.Tx) error) error {
 	return p.use(ctx, p.answer, func(ctx context.Context, conn *pgx.Conn) error {
-		lockHead := readHead + " FOR UPDATE"
-		if faultSkipHeadLock() {
-			lockHead = readHead
+		lockHead := p.readHead()
+		if !faultSkipHeadLock() {
+			lockHead += " FOR UPDATE"
 		}
 		h, raws, err := p.tail(ctx, conn, after, lockHead, "BEGIN")
 		if err != nil {
@@ -386,6 +397,9 @@ func (p *Postgres) Beat(ctx context.Context, self store.Report) ([]store.Report,
 	defer cancel()
 	p.beatMu.Lock()
 	defer p.beatMu.Unlock()
+	if p.beating != nil && !p.timelines.current(p.beating.PgConn()) {
+		closeConn(p.beating)
+	}
 	if p.beating == nil || p.beating.IsClosed() {
 		// A heartbeat is valid for seconds only. It waits neither for the disk nor for
 		// a standby: a stalled standby must not make all replicas look dead.

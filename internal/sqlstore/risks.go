@@ -4,7 +4,10 @@ import "context"
 
 // Risks returns the server settings with which a crash can lose acknowledged changes or damage the database,
 // each with a remedy.
+//
+// It also looks at all servers, so that Stale reports an old primary that nobody has tried to use.
 func (p *Postgres) Risks(ctx context.Context) (risks []string, err error) {
+	p.hosts.survey(ctx)
 	const query = "SELECT current_setting('fsync') = 'off', current_setting('full_page_writes') = 'off', current_setting('synchronous_commit') = 'off'"
 	var fsync, pages, commits bool
 	err = p.read(ctx, func(rows rowsReader) error {
@@ -26,3 +29,6 @@ func (p *Postgres) Risks(ctx context.Context) (risks []string, err error) {
 	}
 	return risks, explain(err)
 }
+
+// Stale describes an old primary that accepts writes and was refused in the last minutes, or returns "".
+func (p *Postgres) Stale() string { return p.timelines.warning() }

@@ -75,7 +75,7 @@ func OpenSQLite(ctx context.Context, path string, reg prometheus.Registerer) (_ 
 		return nil, errors.Join(explain(err), db.Close(), pin.Close())
 	}
 	durations := newDurations()
-	register(reg, durations, func() poolStat {
+	register(reg, durations, newRefusals(), func() poolStat {
 		s := db.Stats()
 		return poolStat{open: s.OpenConnections, idle: s.Idle, max: s.MaxOpenConnections}
 	})
