@@ -23,11 +23,13 @@ var pages embed.FS
 
 // knownPage matches the paths of pages below /admin/. The web bundle has the same list; this one is used to
 // respond to unknown paths with the right status.
-var knownPage = regexp.MustCompile(`^(|nodes|nodes/new|nodes/\d{1,19}|users|users/\d{1,19}|routes|keys|requests|` +
+var knownPage = regexp.MustCompile(`^(|my|nodes|nodes/new|nodes/\d{1,19}|users|users/\d{1,19}|routes|keys|requests|` +
 	`policy|policy/versions|policy/versions/\d{1,19}|access|timeline|settings|settings/(api-keys|appearance|dns|server|webhooks))$`)
 
 const (
 	bundleIndex = "index.html"
+	// memberPage is the page with the person's own devices.
+	memberPage = "my"
 	// Placeholders in the bundle's index.html, replaced in each response.
 	nonceWord = "__CSP_NONCE__"
 	csrfWord  = "__CSRF__"
@@ -158,15 +160,20 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string) {
 		s.loginPage(w, r, v, http.StatusOK, r.URL.RequestURI(), why.text())
 	case found.caller != nil && !mayUse(found.caller):
 		s.accountPage(w, r, v, held, http.StatusForbidden, "")
+	case found.caller != nil && found.caller.Role == roleMember && !known:
+		s.plainPage(w, r, http.StatusNotFound, "notfound", plainPage{})
+	case found.caller != nil && found.caller.Role == roleMember && name != memberPage:
+		http.Redirect(w, r, adminPath+memberPage, http.StatusSeeOther)
 	default:
 		s.renew(w, v, held, now) // loading a page is activity of a person
 		s.shell(w, r, held, known)
 	}
 }
 
-// mayUse reports whether the pages can show anything to a caller. Everything they show needs one of these roles.
+// mayUse reports whether the pages can show anything to a caller. Everything they show needs one of these roles. Members
+// may use only memberPage.
 func mayUse(caller *apiclient.Caller) bool {
-	return slices.Contains([]apiclient.Role{apiclient.RoleRead, apiclient.RoleOperator, apiclient.RoleAdmin}, apiclient.Role(caller.Role))
+	return caller.Role == roleMember || slices.Contains([]apiclient.Role{apiclient.RoleRead, apiclient.RoleOperator, apiclient.RoleAdmin}, apiclient.Role(caller.Role))
 }
 
 // shell sends the page that loads the bundle.

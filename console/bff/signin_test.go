@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,7 +121,7 @@ func TestPeopleSignInWithAProvider(t *testing.T) {
 		{"signing out ends the session at the server", officeSignOut},
 		{"the login page says why a session ended", officeEnded},
 		{"people see and end their own sessions", officeSessions},
-		{"members have no access", officeMember},
+		{"members get their own devices", officeMember},
 		{"the server is away", officeAway},
 	} {
 		o.person("ann", "it")
@@ -319,14 +320,27 @@ func officeSessions(t *testing.T, o *office, b *browser) {
 	wantText(t, newBrowser(t, o.base).get(accountPath).text, `name="token"`)
 }
 
+// officeMember checks that members get the page of their own devices, instead of those of administrators.
 func officeMember(t *testing.T, o *office, b *browser) {
 	o.person("bob")
-	b.must(http.StatusSeeOther, http.MethodGet, b.begin("/admin/nodes"), "")
-	page := b.must(http.StatusForbidden, http.MethodGet, "/admin/nodes", "")
-	wantText(t, page.text, "Your account <b>bob</b> has no access to the console.", `action="/admin/logout"`)
+	if a := b.get(b.begin("/admin/nodes"), "Sec-Fetch-Site: cross-site"); a.Header.Get("Location") != "/admin/nodes" {
+		t.Fatalf("%s to %q", a.Status, a.Header.Get("Location"))
+	}
+	for _, path := range []string{"/admin/", "/admin/nodes", "/admin/settings/server"} {
+		if a := b.get(path); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/admin/my" {
+			t.Errorf("%s: %s to %q", path, a.Status, a.Header.Get("Location"))
+		}
+	}
+	b.must(http.StatusNotFound, http.MethodGet, "/admin/nowhere", "")
+	b.csrf = regexp.MustCompile(`name="csrf" content="([^"]+)"`).FindStringSubmatch(b.must(http.StatusOK, http.MethodGet, "/admin/my", "").text)[1]
+	info := decode[sessionInfo](t, b.must(http.StatusOK, http.MethodGet, "/admin/api/session", ""))
+	if info.Person != "bob" || info.Key.Role != roleMember || slices.Contains(info.Capabilities, "getPolicy") || !slices.Contains(info.Capabilities, "renameNode") {
+		t.Errorf("%+v", info)
+	}
 	b.must(http.StatusForbidden, http.MethodGet, "/admin/api/v1/policy", "")
-	token := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(page.text)[1]
-	b.must(http.StatusSeeOther, http.MethodPost, "/admin/logout", "csrf="+token, "Content-Type: application/x-www-form-urlencoded", "X-CSRF:")
+	b.must(http.StatusOK, http.MethodPost, "/admin/api/v1/preauthkey", `{"user":"bob","reusable":false,"ephemeral":false}`)
+	wantText(t, b.must(http.StatusOK, http.MethodGet, accountPath, "").text, "Signed in as <b>bob</b>")
+	b.must(http.StatusNoContent, http.MethodPost, "/admin/logout", "")
 	b.must(http.StatusUnauthorized, http.MethodGet, "/admin/api/session", "")
 }
 

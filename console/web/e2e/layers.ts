@@ -103,6 +103,16 @@ const newKey = async (page: Page) => {
 };
 const withoutSaving = (page: Page) => pressIn(page, "Close without saving");
 
+/** Layers on the page of a person's own devices. my.e2e.ts checks them, because an API key has no such devices. */
+export const ownLayers: Record<string, Layer> = {
+  "menu of a device": { of: "pages/my/Devices DeviceMenu", path: "/my", open: (page) => rowMenu(page) },
+  "access of a device": {
+    of: "pages/my/DeviceAccess DeviceAccess",
+    path: "/my",
+    open: (page) => rowMenu(page, "Show access"),
+  },
+};
+
 export const layers: Record<string, Layer> = {
   "command palette": {
     of: "shell/Palette Palette",

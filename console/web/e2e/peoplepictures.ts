@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { allow, closeWindow, newWindow, Stage, signIn, withBrowser } from "./rig";
 import { settled } from "./screens";
-import { addDevice } from "./signin";
+import { addDevice, personIn } from "./signin";
 
 withBrowser();
 const folder = resolve(import.meta.dirname, "../../../dist/screens");
@@ -26,6 +26,8 @@ describe("people", () => {
       await addDevice(stage, person, device);
     for (const name of ["ann", "carl"]) await stage.cli("users", "approve", name);
     await stage.cli("users", "suspend", "carl");
+    await stage.cli("nodes", "approve", "laptop");
+    await stage.cli("preauthkeys", "create", "--user", "ann", "--expiration", "4h");
     await addDevice(stage, "ann", "desktop");
   });
   afterAll(() => stage.close());
@@ -37,7 +39,7 @@ describe("people", () => {
     for (const [name, path] of [
       ["requests-waiting", "/requests"],
       ["nodes-waiting", "/nodes?tab=waiting"],
-      ["node-waiting", "/nodes/1"],
+      ["node-waiting", "/nodes/2"],
       ["users-states", "/users"],
       ["user-suspended", "/users/3"],
     ] as const) {
@@ -46,5 +48,16 @@ describe("people", () => {
       await page.screenshot({ path: `${folder}/people-${name}-${width}-${theme}.png` });
     }
     await closeWindow(page);
+    const own = await personIn(stage, "ann", { width, theme, height: width < 500 ? 844 : 900 });
+    await settled(own);
+    await own.screenshot({ path: `${folder}/people-my-devices-${width}-${theme}.png` });
+    await own.getByRole("button", { name: /^Actions for laptop/ }).click();
+    await own.getByRole("menuitem", { name: "Show access" }).click();
+    await own
+      .getByRole("dialog")
+      .getByText(/can't reach|Destination/)
+      .waitFor();
+    await own.screenshot({ path: `${folder}/people-my-access-${width}-${theme}.png` });
+    await closeWindow(own);
   });
 });

@@ -110,7 +110,8 @@ class Watch {
     readonly stage: Stage,
   ) {
     // Without a provider, pages load nothing from the server itself. Pages of the provider are not ours.
-    const origins = stage.issuer ? [stage.url, stage.server, stage.issuer] : [stage.url];
+    const direct = new URL(stage.direct).origin;
+    const origins = stage.issuer ? [stage.url, direct, stage.server, stage.issuer] : [stage.url];
     const own = (r: Request) => origins.some((origin) => r.url().startsWith(`${origin}/`));
     const theirs = (r: Request) => stage.issuer !== "" && r.headers().referer?.startsWith(stage.issuer);
     page.on("console", (m) => {

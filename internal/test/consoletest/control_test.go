@@ -132,13 +132,13 @@ func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 		if wish.Provider {
 			s.idp = newIDP(part)
 		}
+		addr := meshtest.FreeAddr(part)
 		set := map[string]string{}
-		maps.Copy(set, s.idp.settings())
+		maps.Copy(set, s.idp.settings(addr))
 		maps.Copy(set, wish.Set)
 		s.stage = newStage(part, r.fairlead, r.pg, wish.Nodes, set)
 		s.idp.start(part, r, s.stage)
 		s.faults = startFaultProxy(part, s.URL)
-		addr := meshtest.FreeAddr(part)
 		s.console = startConsole(part, r.console, "http://"+s.faults.addr, addr)
 		s.nginx = meshtest.StartNginx(part, meshtest.NginxConfig{
 			Deploy: filepath.Join("..", "..", "..", "deploy", "nginx"), Server: s.Addr, Console: addr, TLS: wish.TLS,

@@ -37,14 +37,15 @@ func (i *idp) issuer() string {
 	return i.program.Issuer(i.addr)
 }
 
-// settings returns the configuration of a server that uses the provider.
-func (i *idp) settings() map[string]string {
+// settings returns the configuration of a server that uses the provider, also for people who sign in to the console at an
+// address.
+func (i *idp) settings(console string) map[string]string {
 	if i == nil {
 		return nil
 	}
 	return map[string]string{
 		"oidc.issuer": i.issuer(), "oidc.client_id": oidctest.ClientID, "oidc.client_secret": oidctest.ClientSecret, "oidc.name": "Example ID",
-		"oidc.scope": i.program.Scope, "oidc.allowed_domains": "example.com",
+		"oidc.scope": i.program.Scope, "oidc.allowed_domains": "example.com", "oidc.console_urls": "http://" + console + "/admin/",
 	}
 }
 

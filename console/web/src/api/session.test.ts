@@ -2,7 +2,12 @@ import { expect, test } from "vitest";
 import { allows, type Right } from "./session";
 import type { Role } from "./types";
 
-test.each<[Role, string[], Right, boolean]>([
+test.each<[Role | "member", string[], Right, boolean]>([
+  ["member", [], "nodes:read", true],
+  ["member", [], "preauthkeys:read", true],
+  ["member", [], "nodes:write", false],
+  ["member", [], "users:read", false],
+  ["member", [], "history:read", false],
   ["read", [], "nodes:read", true],
   ["read", [], "nodes:write", false],
   ["operator", [], "nodes:write", true],

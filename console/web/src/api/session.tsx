@@ -4,7 +4,7 @@ import { api } from "./client";
 import type { Role } from "./types";
 
 export interface Session {
-  key: { id: string; prefix: string; role: Role; scopes: string[]; expiration: string | null };
+  key: { id: string; prefix: string; role: Role | "member"; scopes: string[]; expiration: string | null };
   /** The name of the person, or "" if they signed in with an API key. */
   person: string;
   csrf: string;
@@ -35,12 +35,16 @@ export type Right = `${Noun}:${"read" | "write"}`;
 /** What only admins may change; operators may change everything else. */
 const adminNouns: readonly string[] = ["preauthkeys", "apikeys", "policy", "webhooks"];
 
+/** What members may see: their own. */
+const memberNouns: readonly string[] = ["nodes", "preauthkeys"];
+
 /**
  * Whether a key with this role and these scopes has a permission. It decides only what is shown; the server enforces
  * permissions.
  */
-export function allows(role: Role, scopes: readonly string[], right: Right): boolean {
+export function allows(role: Role | "member", scopes: readonly string[], right: Right): boolean {
   const [noun = "", act] = right.split(":");
+  if (role === "member") return act === "read" && memberNouns.includes(noun);
   const whole = scopes.length === 0 || scopes.includes(noun);
   if (act === "read") return whole || scopes.includes(`${noun}:read`);
   return whole && (role === "admin" || (role === "operator" && !adminNouns.includes(noun)));

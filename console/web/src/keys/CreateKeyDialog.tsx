@@ -168,7 +168,7 @@ function LongLived({ form, tags }: { form: Form; tags: readonly string[] }) {
 }
 
 /** The new key, shown once, with the command that uses it. */
-function KeyReveal({ value, onClose }: { value: string; onClose(): void }) {
+export function KeyReveal({ value, onClose }: { value: string; onClose(): void }) {
   const { coordinator } = useSession();
   const [system, setSystem] = useState<JoinSystem>("linux");
   return (

@@ -1,7 +1,8 @@
+import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { Copy, Hourglass, Server, Trash2 } from "lucide-react";
 import { useMemo, useState } from "react";
-import { api, newRequestName, type PreAuthKey, useNodes } from "@/api";
+import { api, keys, newRequestName, type PreAuthKey, useCan, useNodes } from "@/api";
 import { text } from "@/text";
 import { ApiCall, Confirm, copyAloud, MenuItem, MenuLine, RowMenu, useNow, useStatus, useWrites } from "@/ui";
 import { actionsOf } from "@/ui/actions";
@@ -66,6 +67,8 @@ export function KeyMenu({ of: key }: { of: PreAuthKey }) {
 function useKeyBulk(action: "expire" | "delete", onClose: () => void) {
   const status = useStatus();
   const [busy, setBusy] = useState(false);
+  const client = useQueryClient();
+  const follows = useCan()("history:read");
   const words = action === "expire" ? t.expire : t.remove;
   const start = async (chosen: readonly PreAuthKey[]) => {
     setBusy(true);
@@ -95,6 +98,8 @@ function useKeyBulk(action: "expire" | "delete", onClose: () => void) {
     } catch (error) {
       status.failed(words.failed, error);
     }
+    // Without the stream, nothing else would report the change.
+    if (!follows) void client.invalidateQueries({ queryKey: keys.preAuthKeys });
     setBusy(false);
     onClose();
   };

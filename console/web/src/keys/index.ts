@@ -1,6 +1,6 @@
 /** Pre-auth keys: what they are, the actions on them, and the lifetimes of things that expire. */
 export { type KeyAction, KeyActionsProvider, KeyMenu, useKeyActions } from "./actions";
-export { CreateKeyDialog } from "./CreateKeyDialog";
+export { CreateKeyDialog, KeyReveal } from "./CreateKeyDialog";
 export * from "./facts";
 export { keyFilter, keyFilterFields } from "./filter";
 export { type JoinSystem, joinCommand, onlyHere } from "./join";

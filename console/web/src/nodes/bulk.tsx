@@ -1,5 +1,6 @@
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import type { Node } from "@/api";
+import { keys, type Node, useCan } from "@/api";
 import { printable, text } from "@/text";
 import { ApiCall, useStatus } from "@/ui";
 import { useNodeWrites } from "./writes";
@@ -26,6 +27,8 @@ export function useBulk(onClose: () => void) {
   const writes = useNodeWrites();
   const status = useStatus();
   const [busy, setBusy] = useState(false);
+  const client = useQueryClient();
+  const follows = useCan()("history:read");
   const t = text.nodes.many;
   const start = async (
     nodes: readonly Node[],
@@ -44,6 +47,8 @@ export function useBulk(onClose: () => void) {
     } catch (error) {
       status.failed(told.failed ?? t.failed, error);
     }
+    // Without the stream, nothing else would report the change.
+    if (!follows) void client.invalidateQueries({ queryKey: keys.nodes });
     setBusy(false);
     onClose();
   };

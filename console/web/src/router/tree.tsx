@@ -6,14 +6,14 @@ import {
   lazyRouteComponent,
   redirect,
 } from "@tanstack/react-router";
-import { type Right, useCan } from "@/api/session";
-import { Shell } from "@/shell";
+import { type Right, useCan, useSession } from "@/api/session";
+import { MemberShell, Shell } from "@/shell";
 import { NotFound, PageFailed, PageWaiting } from "@/shell/failures";
 import { NotAllowed } from "@/ui";
 import { readSearch, type Search, writeSearch } from "./search";
 
 const root = createRootRoute({
-  component: Shell,
+  component: () => (useSession().key.role === "member" ? <MemberShell /> : <Shell />),
   notFoundComponent: NotFound,
   errorComponent: PageFailed,
   validateSearch: (search: Record<string, unknown>): Search => search as Search,
@@ -30,6 +30,7 @@ const needs = (right: Right, Page: AsyncRouteComponent<object>) =>
  */
 const pages = [
   createRoute({ ...under, path: "/", component: lazyRouteComponent(() => import("@/pages/overview"), "OverviewPage") }),
+  createRoute({ ...under, path: "/my", component: lazyRouteComponent(() => import("@/pages/my"), "MyPage") }),
   createRoute({
     ...under,
     path: "/nodes",

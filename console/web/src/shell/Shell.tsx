@@ -7,7 +7,7 @@ import { NodeActionsProvider } from "@/nodes";
 import { PolicyTrial } from "@/policy/PolicyTrial";
 
 import { text } from "@/text";
-import { Banner, Button, clock, LiveRegions, StatusLine, usePreferences } from "@/ui";
+import { Banner, Button, LiveRegions, StatusLine } from "@/ui";
 import { holdKeys, releaseKeys } from "@/ui/heldKeys";
 import { nextTheme } from "@/ui/preferences";
 import { useKeyboard, useShortcuts } from "@/ui/shortcuts";
@@ -15,6 +15,7 @@ import { useActions } from "./actions";
 import { KeyHelp } from "./KeyHelp";
 import { usePageChange } from "./pageChange";
 import { accessPages, mainPages } from "./pages";
+import { OfflineBanner, SkipLink } from "./parts";
 import { Rail, RailSheet } from "./Rail";
 import { TopBar } from "./TopBar";
 
@@ -49,12 +50,7 @@ export function Shell() {
   useEffect(() => setLayer((open) => (open === "menu" ? null : open)), [path]);
   return (
     <div className="grid h-dvh grid-cols-[216px_minmax(0,1fr)] grid-rows-[minmax(0,1fr)] bg-canvas text-ink max-md:grid-cols-[minmax(0,1fr)]">
-      <a
-        href="#main"
-        className="sr-only focus:not-sr-only focus:absolute focus:top-2 focus:left-2 focus:z-50 focus:rounded-md focus:bg-raised focus:px-3 focus:py-2 focus:shadow-menu"
-      >
-        {text.shell.skip}
-      </a>
+      <SkipLink />
       <Rail />
       <div className="flex min-h-0 min-w-0 flex-col">
         <TopBar onPalette={openPalette} onMenu={() => setLayer("menu")} onHelp={() => setLayer("help")} />
@@ -118,17 +114,6 @@ function useShellKeys(palette: () => void, help: () => void) {
       run: nextTheme,
     },
   ]);
-}
-
-function OfflineBanner() {
-  const connection = useConnection();
-  const { timeZone } = usePreferences();
-  if (connection.name !== "offline") return null;
-  return (
-    <div role="alert">
-      <Banner tone="warn">{text.shell.offlineBanner(clock(connection.since, timeZone))}</Banner>
-    </div>
-  );
 }
 
 /** An incomplete list looks like a complete one, so a banner has to say that it is not. */

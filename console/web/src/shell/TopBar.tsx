@@ -1,7 +1,9 @@
+import { useNavigate } from "@tanstack/react-router";
 import { clsx } from "clsx";
 import {
   CircleQuestionMark,
   KeyRound,
+  Laptop,
   LogOut,
   Menu as MenuIcon,
   Monitor,
@@ -21,7 +23,6 @@ import { useActions } from "./actions";
 const pictures = { system: Monitor, light: Sun, dark: Moon };
 
 export function TopBar({ onPalette, onMenu, onHelp }: { onPalette(): void; onMenu(): void; onHelp(): void }) {
-  const preferences = usePreferences();
   return (
     <header className="flex h-14 shrink-0 items-center gap-3 border-b border-line bg-surface px-6 max-md:gap-1 max-md:px-3">
       <IconButton label={text.shell.openMenu} icon={MenuIcon} onClick={onMenu} className="md:hidden" />
@@ -48,15 +49,16 @@ export function TopBar({ onPalette, onMenu, onHelp }: { onPalette(): void; onMen
           aria-keyshortcuts="?"
           className="max-md:hidden"
         />
-        <IconButton
-          label={text.shell.theme[preferences.theme]}
-          icon={pictures[preferences.theme]}
-          onClick={nextTheme}
-        />
+        <ThemeButton />
         <KeyMenu />
       </div>
     </header>
   );
+}
+
+export function ThemeButton() {
+  const { theme } = usePreferences();
+  return <IconButton label={text.shell.theme[theme]} icon={pictures[theme]} onClick={nextTheme} />;
 }
 
 /** Says that the session's key is read-only, where users would look for actions. */
@@ -74,7 +76,7 @@ export function ReadOnlyBadge({ className = "max-md:hidden" }: { className?: str
 
 const mac = typeof navigator !== "undefined" && /Mac|iPhone|iPad/.test(navigator.userAgent);
 
-function LiveMark() {
+export function LiveMark() {
   const connection = useConnection();
   const { timeZone } = usePreferences();
   const words = {
@@ -105,9 +107,10 @@ function LiveMark() {
   );
 }
 
-function KeyMenu() {
+export function KeyMenu() {
   const { key, person, csrf } = useSession();
   const form = useRef<HTMLFormElement>(null);
+  const navigate = useNavigate();
   const short = key.prefix.replace(/^flk_|_\*\*\*$/g, "").slice(0, 5);
   const signedIn = person ? text.shell.signedInAs : text.shell.signedIn;
   const Picture = person ? UserRound : KeyRound;
@@ -147,6 +150,11 @@ function KeyMenu() {
             {[text.shell.role[key.role], ...key.scopes, left].filter(Boolean).join(" · ")}
           </div>
         </MenuGroup>
+        {person && (
+          <MenuItem icon={Laptop} onSelect={() => void navigate({ to: "/my" })}>
+            {text.shell.myDevices}
+          </MenuItem>
+        )}
         {person && (
           <MenuItem icon={MonitorSmartphone} onSelect={() => location.assign("/admin/account")}>
             {text.shell.sessions}

@@ -5,6 +5,7 @@ import { documentationOf, type GuideName, guides, guideTo } from "./documentatio
 const docs = new URL("../../../../docs/", import.meta.url);
 const pages = [
   "/",
+  "/my",
   "/nodes",
   "/nodes/7",
   "/nodes/new",

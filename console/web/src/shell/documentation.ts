@@ -2,6 +2,7 @@ const base = "https://github.com/fairlead-mesh/fairlead/blob/main/docs/";
 
 /** Where the documentation explains what a page is about. The first matching path is used. */
 const topics: readonly [path: string, document: string][] = [
+  ["/my", "console.md#my-devices"],
   ["/nodes/new", "join.md"],
   ["/nodes", "console.md#nodes"],
   ["/users", "console.md#users"],

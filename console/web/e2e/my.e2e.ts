@@ -1,0 +1,138 @@
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ownLayers } from "./layers";
+import { allow, asStory, axe, axeInBothThemes, closeWindow, eventually, Stage, signedIn, withBrowser } from "./rig";
+import { addDevice, personIn } from "./signin";
+
+withBrowser();
+asStory();
+let stage: Stage;
+let page: Page;
+
+beforeAll(async () => {
+  stage = await Stage.open({ provider: true });
+  for (const device of ["laptop", "phone"]) await addDevice(stage, "ann", device);
+  await addDevice(stage, "bob", "server");
+  page = await personIn(stage, "ann");
+});
+afterAll(async () => {
+  await closeWindow(page);
+  await stage.close();
+});
+
+interface Node {
+  givenName: string;
+}
+const nodes = async () => JSON.parse(await stage.cli("nodes", "list", "--output", "json")) as Node[];
+const device = (name: string) =>
+  page.getByRole("list", { name: "My devices" }).getByRole("listitem").filter({ hasText: name });
+const act = async (name: string, what: string) => {
+  await device(name)
+    .getByRole("button", { name: /^Actions for / })
+    .click();
+  await page.getByRole("menuitem", { name: what, exact: true }).click();
+};
+
+describe("a member", () => {
+  test("gets their own devices and nothing else, whichever page they open", async () => {
+    for (const path of ["", "nodes", "policy"]) {
+      await page.goto(stage.direct + path);
+      await page.getByRole("heading", { level: 1, name: "My devices" }).waitFor();
+      expect(page.url()).toBe(`${stage.direct}my`);
+    }
+    for (const name of ["laptop", "phone"])
+      await device(name)
+        .getByText(/^100\.64\./)
+        .waitFor();
+    expect(await page.getByText("server", { exact: true }).count()).toBe(0);
+    expect(await page.getByRole("navigation").count()).toBe(0);
+  });
+
+  test.each([1440, 390])("can use the page in a window of %i px", async (width) => {
+    await page.setViewportSize({ width, height: 844 });
+    expect(await axeInBothThemes(page)).toEqual([]);
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(over, "horizontal overflow").toBeLessThanOrEqual(0);
+    for (const [name, layer] of Object.entries(ownLayers)) {
+      await layer.open(page);
+      const open = page.locator("[role=dialog], [role=menu]").last();
+      await open.waitFor();
+      expect(await axe(page), name).toEqual([]);
+      await page.keyboard.press("Escape");
+      await open.waitFor({ state: "detached" });
+    }
+  });
+
+  test("renames a device with the keyboard alone", async () => {
+    await device("laptop")
+      .getByRole("button", { name: /^Actions for / })
+      .focus();
+    await page.keyboard.press("Enter");
+    const rename = page.getByRole("menuitem", { name: "Rename" });
+    await rename.waitFor();
+    for (let moves = 0; moves < 6; moves++) {
+      if (await rename.evaluate((item) => item === document.activeElement)) break;
+      await page.keyboard.press("ArrowDown");
+    }
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByLabel("Name").fill("work-laptop");
+    await page.keyboard.press("Enter");
+    await device("work-laptop").waitFor();
+    await eventually(async () => expect((await nodes()).map((n) => n.givenName)).toContain("work-laptop"));
+  });
+
+  test("sees what a device can reach", async () => {
+    await act("work-laptop", "Show access");
+    const dialog = page.getByRole("dialog", { name: "What work-laptop can reach" });
+    await dialog.getByRole("rowheader", { name: "server" }).waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+  });
+
+  test("creates a pre-auth key for a few hours, and expires it", async () => {
+    await page.getByRole("button", { name: "Create pre-auth key" }).click();
+    const dialog = page.getByRole("dialog");
+    expect(await dialog.getByText("Pre-approved").count()).toBe(0);
+    await dialog.getByRole("radio", { name: "12 hours" }).check();
+    expect(await axe(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Create key" }).click();
+    const made = page.getByRole("dialog", { name: "Your new pre-auth key" });
+    await made.getByText(/--auth-key/).waitFor();
+    await made.getByRole("checkbox").check();
+    await made.getByRole("button", { name: "Close", exact: true }).last().click();
+    await page.getByRole("button", { name: /^Expire / }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Expire key" }).click();
+    await page.getByText("You have no usable pre-auth keys.").waitFor();
+  });
+
+  test("signs a device out, and deletes it", async () => {
+    await act("phone", "Sign out device");
+    await page.getByRole("dialog").getByRole("button", { name: "Expire key" }).click();
+    await device("phone").getByText("Sign in again").waitFor();
+    await act("phone", "Delete");
+    await page.getByRole("dialog").getByRole("button", { name: "Delete phone" }).click();
+    await device("phone").waitFor({ state: "detached" });
+    await eventually(async () =>
+      expect((await nodes()).map((n) => n.givenName).sort()).toEqual(["server", "work-laptop"]),
+    );
+  });
+});
+
+test("an administrator has a page of their own devices, too", async () => {
+  await stage.cli("users", "set-role", "bob", "admin");
+  const bob = await personIn(stage, "bob");
+  await bob.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  await bob.getByRole("button", { name: /Signed in as/ }).click();
+  await bob.getByRole("menuitem", { name: "My devices" }).click();
+  const list = bob.getByRole("list", { name: "My devices" });
+  await list.getByText("server", { exact: true }).waitFor();
+  expect(await list.getByRole("listitem").count()).toBe(1);
+  await closeWindow(bob);
+});
+
+test("an API key has no devices", async () => {
+  const key = await signedIn(stage, "/admin/my");
+  allow(key, /favicon/);
+  await key.getByRole("heading", { name: "No devices of your own" }).waitFor();
+  await closeWindow(key);
+});
