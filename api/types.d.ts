@@ -4266,13 +4266,19 @@ export interface components {
              */
             baseDomain: string;
             /**
-             * @description Global nameservers, which replace those of the device. If empty, devices keep their own.
+             * @description Global nameservers. If empty, devices keep their own.
              * @example [
              *       "9.9.9.9",
              *       "https://dns.example.com/dns-query"
              *     ]
              */
             nameservers: string[];
+            /**
+             * @description Whether the global nameservers replace those of the device. If `false`, devices use them only if they
+             *     cannot combine their own nameservers with MagicDNS or `split`.
+             * @example true
+             */
+            overrideLocalDNS: boolean;
             /**
              * @description Nameservers for individual domains. If the list of a domain is empty, devices answer only from
              *     `extraRecords`.
@@ -4294,6 +4300,8 @@ export interface components {
             searchDomains: string[];
             /** @description Additional records that devices resolve locally. */
             extraRecords: components["schemas"]["DNSRecord"][];
+            /** @description Further records, from the file that `dns.extra_records_path` names. The API cannot change them. */
+            fileRecords: components["schemas"]["DNSRecord"][];
             /**
              * @description `config` if the settings come from the configuration, `api` after a change through the API.
              * @example api
@@ -4339,6 +4347,8 @@ export interface components {
              *     ]
              */
             nameservers?: string[];
+            /** @example true */
+            overrideLocalDNS?: boolean;
             /**
              * @description At most 256 domains.
              * @example {

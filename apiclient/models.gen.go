@@ -878,15 +878,25 @@ type DNS struct {
 	// ExtraRecords Additional records that devices resolve locally.
 	ExtraRecords []DNSRecord `json:"extraRecords"`
 
+	// FileRecords Further records, from the file that `dns.extra_records_path` names. The API cannot change them.
+	FileRecords []DNSRecord `json:"fileRecords"`
+
 	// MagicDNS Whether devices resolve the names of nodes.
 	//
 	// Example: true
 	MagicDNS bool `json:"magicDNS"`
 
-	// Nameservers Global nameservers, which replace those of the device. If empty, devices keep their own.
+	// Nameservers Global nameservers. If empty, devices keep their own.
 	//
 	// Example: ["9.9.9.9","https://dns.example.com/dns-query"]
 	Nameservers []string `json:"nameservers"`
+
+	// OverrideLocalDNS Whether the global nameservers replace those of the device. If `false`, devices use them only if they
+	// cannot combine their own nameservers with MagicDNS or `split`.
+	//
+	//
+	// Example: true
+	OverrideLocalDNS bool `json:"overrideLocalDNS"`
 
 	// Pinned Whether the configuration makes the settings read-only.
 	//
@@ -933,6 +943,9 @@ type DNSChange struct {
 	//
 	// Example: ["9.9.9.9"]
 	Nameservers *[]string `json:"nameservers,omitempty"`
+
+	// OverrideLocalDNS Example: true
+	OverrideLocalDNS *bool `json:"overrideLocalDNS,omitempty"`
 
 	// SearchDomains At most 64 domains.
 	//

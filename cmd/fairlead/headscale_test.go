@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 )
 
 // A Headscale configuration is the first thing that people migrating from Headscale try.
@@ -162,9 +163,7 @@ func TestStockConfigurationsOfHeadscalePassTheCheck(t *testing.T) {
 			if len(warnings) > 8 {
 				t.Errorf("%d warnings hide those that matter:\n%s", len(warnings), r.stdout)
 			}
-			important := func(line string) bool {
-				return strings.Contains(line, noPolicyFile) || strings.Contains(line, "dns.override_local_dns: devices keep")
-			}
+			important := func(line string) bool { return strings.Contains(line, noPolicyFile) }
 			first := slices.IndexFunc(warnings, important)
 			for _, line := range warnings[max(0, first):] {
 				if !important(line) {
@@ -172,6 +171,50 @@ func TestStockConfigurationsOfHeadscalePassTheCheck(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// internal/config/testdata/headscale.yaml says what the server does about each key. It must list every key
+// that Headscale reads, so that none is ignored without a warning.
+func TestEveryKeyThatHeadscaleReadsIsListed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../internal/config/testdata/headscale.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []struct{ Key, Since, Until string }
+	if err := yaml.Unmarshal(text, &listed); err != nil {
+		t.Fatal(err)
+	}
+	read := regexp.MustCompile(`\b(?:viper\.(?:Get\w+|IsSet|SetDefault|UnmarshalKey|InConfig)|util\.GetFileMode|depr\.\w+)\(\s*"([a-z0-9_.]+)"(?:,\s*"([a-z0-9_]+[._][a-z0-9_.]+)")?`)
+	for _, version := range append(headscaleVersions(), formerHeadscale) {
+		dir := filepath.Join(filepath.Dir(stockConfig(t, version)), "hscontrol")
+		source, err := os.ReadFile(filepath.Join(dir, "types", "config.go"))
+		if errors.Is(err, fs.ErrNotExist) { // versions before 0.23
+			source, err = os.ReadFile(filepath.Join(dir, "config.go"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := map[string]bool{}
+		for _, found := range read.FindAllSubmatch(source, -1) {
+			keys[string(found[1])], keys[string(found[2])] = true, true
+		}
+		for _, section := range []string{"", "dns", "dns_config", "noise"} {
+			delete(keys, section)
+		}
+		minor := strings.TrimPrefix(version[:len("v0.22")], "v")
+		for _, k := range listed {
+			if k.Since <= minor && minor <= k.Until && !keys[k.Key] {
+				t.Errorf("%s does not read %s", version, k.Key)
+			}
+			if k.Since <= minor && minor <= k.Until {
+				delete(keys, k.Key)
+			}
+		}
+		for key := range keys {
+			t.Errorf("%s reads %s, which is not listed", version, key)
+		}
 	}
 }
 

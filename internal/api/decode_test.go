@@ -24,7 +24,7 @@ func bodies() []any {
 func TestSnakeCaseOfEveryMember(t *testing.T) {
 	want := map[string]string{
 		"displayName": "display_name", "preApproved": "pre_approved", "pictureUrl": "picture_url", "aclTags": "acl_tags", "preAuthKey": "pre_auth_key", "machineKey": "machine_key",
-		"nodeKey": "node_key", "clientVersion": "client_version", "routableIPs": "routable_ips", "magicDNS": "magic_dns", "searchDomains": "search_domains", "extraRecords": "extra_records",
+		"nodeKey": "node_key", "clientVersion": "client_version", "routableIPs": "routable_ips", "magicDNS": "magic_dns", "overrideLocalDNS": "override_local_dns", "searchDomains": "search_domains", "extraRecords": "extra_records",
 	}
 	for _, body := range bodies() {
 		for f := range reflect.TypeOf(body).Elem().Fields() {

@@ -26,7 +26,7 @@ func (s *dns) ChangeDNS(w http.ResponseWriter, r *http.Request, p openapi.Change
 	err := decode(w, r, &in)
 	if err == nil {
 		err = s.control.Set(r.Context(), actor(r), control.DNSChange{
-			MagicDNS: in.MagicDNS, Nameservers: in.Nameservers, Split: in.Split, SearchDomains: in.SearchDomains,
+			MagicDNS: in.MagicDNS, Nameservers: in.Nameservers, OverrideLocalDNS: in.OverrideLocalDNS, Split: in.Split, SearchDomains: in.SearchDomains,
 			ExtraRecords: dnsRecords(in.ExtraRecords), IfRevision: ifRevision(p.IfMatch),
 		})
 	}
@@ -82,17 +82,22 @@ func (*dns) currentDNS(_ mesh.Actor, snap *mesh.Snapshot, _ string) (shape any, 
 	return dnsShape(snap), control.DNSRevision(snap)
 }
 
+func recordShapes(records []mesh.DNSRecord) []openapi.DNSRecord {
+	shapes := make([]openapi.DNSRecord, len(records))
+	for i, r := range records {
+		shapes[i] = openapi.DNSRecord{Name: r.Name, Type: r.Type, Value: r.Value.String()}
+	}
+	return shapes
+}
+
 func dnsShape(s *mesh.Snapshot) openapi.DNS {
 	d := s.DNS()
 	shape := openapi.DNS{
 		MagicDNS: d.MagicDNS, BaseDomain: d.BaseDomain, Nameservers: list(d.Nameservers), Split: map[string][]string{},
-		SearchDomains: list(d.SearchDomains), ExtraRecords: []openapi.DNSRecord{}, Source: openapi.DNSSourceConfig,
+		OverrideLocalDNS: !d.KeepLocal, SearchDomains: list(d.SearchDomains), ExtraRecords: recordShapes(d.ExtraRecords), FileRecords: recordShapes(s.FileRecords()), Source: openapi.DNSSourceConfig,
 	}
 	for domain, servers := range d.Split {
 		shape.Split[domain] = list(servers)
-	}
-	for _, r := range d.ExtraRecords {
-		shape.ExtraRecords = append(shape.ExtraRecords, openapi.DNSRecord{Name: r.Name, Type: r.Type, Value: r.Value.String()})
 	}
 	if set, ok := s.Settings.ByKey(mesh.SettingDNS); ok {
 		at := set.UpdatedAt.Time()

@@ -30,7 +30,7 @@ func TestDNSIsChangedPartByPartAndReset(t *testing.T) {
 	first := s.call("GET", "/api/v1/dns", nil)
 	want := object{
 		"magicDNS": true, "baseDomain": "mesh.example", "nameservers": []any{}, "split": object{}, "searchDomains": []any{"corp.example"},
-		"extraRecords": []any{}, "source": "config", "pinned": false, "updatedAt": first.ok()["updatedAt"],
+		"extraRecords": []any{}, "fileRecords": []any{}, "overrideLocalDNS": true, "source": "config", "pinned": false, "updatedAt": first.ok()["updatedAt"],
 	}
 	if diff := cmp.Diff(want, first.ok()); diff != "" {
 		t.Errorf("configured (-want +got):\n%s", diff)

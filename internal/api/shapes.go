@@ -213,11 +213,11 @@ func describePolicy(s *mesh.Snapshot, v mesh.PolicyVersion) (kind, id string, sh
 }
 
 func describeSetting(s *mesh.Snapshot, key string) (kind, id string, shape []byte) {
-	if key != mesh.SettingDNS {
+	if key != mesh.SettingDNS && key != mesh.SettingRecords {
 		return "", "", nil
 	}
 	_, ok := s.Settings.ByKey(key)
-	return "dns", key, shapeOf(ok, func() any { return dnsShape(s) })
+	return "dns", mesh.SettingDNS, shapeOf(ok, func() any { return dnsShape(s) })
 }
 
 func shapeOf(ok bool, shape func() any) []byte {

@@ -316,6 +316,7 @@ const (
 	checkConns    = "connections"
 	checkCert     = "certificate"
 	checkIdentity = "identity"
+	checkDNS      = "dns"
 )
 
 // Texts that explain to probes why this replica is not ready.
@@ -377,6 +378,9 @@ func (s *service) health() openapi.Health {
 		}
 		for _, text := range p.control.PolicyWatch.Warnings() {
 			report(checkPolicy, openapi.HealthCheckStatusWarn, text)
+		}
+		for _, text := range p.control.RecordsFile.Warnings() {
+			report(checkDNS, openapi.HealthCheckStatusWarn, text)
 		}
 		for _, text := range p.providerWarnings() {
 			report(checkIdentity, openapi.HealthCheckStatusWarn, text)

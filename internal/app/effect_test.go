@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -205,4 +207,31 @@ func call(t *testing.T, s *service, path, body string) (answer map[string]any) {
 		t.Fatalf("%s: %d (%v) %s", path, status, err, text)
 	}
 	return answer
+}
+
+func TestRecordsFileIsServed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "records.json")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`[{"name": "wiki.example.org", "type": "A", "value": "100.64.0.7"}]`)
+	s := run(t, settings(t, "FAIRLEAD_DNS_EXTRA_RECORDS_PATH="+file, "FAIRLEAD_DNS_OVERRIDE_LOCAL_DNS=false"))
+	await := func(address, path, want string) {
+		t.Helper()
+		eventually(t, func() error {
+			if _, body := fetch(t, "unix", address, path); !strings.Contains(body, want) {
+				return fmt.Errorf("no %s in %s", want, body)
+			}
+			return nil
+		})
+	}
+	await(s.Socket, "/api/v1/dns", `"fileRecords":[{"name":"wiki.example.org","type":"A","value":"100.64.0.7"}]`)
+	await(s.Socket, "/api/v1/dns", `"overrideLocalDNS":false`)
+	write(`[{"name": "wiki.exa`)
+	await(s.Socket, "/health", "not loaded; the previous records stay active")
+	await(s.Socket, "/api/v1/dns", `"name":"wiki.example.org"`)
+	write("[]")
+	await(s.Socket, "/api/v1/dns", `"fileRecords":[]`)
 }

@@ -83,7 +83,7 @@ func (s *service) fill(r *store.Report) {
 	r.Held = p.presence.StreamCount()
 	r.Logins = p.control.Logins.Waiting()
 	r.SSH = p.control.SSH.Waiting()
-	r.PolicyHash = p.control.PolicyFile.Hash()
+	r.PolicyHash, r.RecordsHash = p.control.PolicyFile.Hash(), p.control.RecordsFile.Hash()
 	r.Facts, r.Uses, r.SessionUses = p.control.Observations.Unsaved(store.MaxSeen)
 }
 
@@ -106,7 +106,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
 		NodeExpiry: c.Node.Expiry, NodeApproval: c.Node.ApprovalRequired, UserApproval: c.OIDC.UserApprovalRequired, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL, PasskeysErr: err,
 		SessionCodes: identity.NewCookieSealer(noise), SessionExpiry: c.OIDC.SessionExpiry,
-		PolicyFile: policyFile(c.Policy), Webhooks: hooks, LocalWebhooks: c.Webhooks.AllowLocal, Roles: roleRules(c.OIDC), ProviderGroups: len(p.providers) > 0,
+		PolicyFile: policyFile(c.Policy), RecordsFile: c.DNS.ExtraRecordsPath, Webhooks: hooks, LocalWebhooks: c.Webhooks.AllowLocal, Roles: roleRules(c.OIDC), ProviderGroups: len(p.providers) > 0,
 		Deliver: func(ctx context.Context, w *mesh.Webhook, row history.AuditRow) control.WebhookAnswer {
 			return p.webhooks.Deliver(ctx, w, row)
 		},
@@ -120,6 +120,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry, ServerURL: c.ServerURL})
 	prober := probe.New(probe.Config{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
+		Interval: c.Node.Routes.ProbeInterval, Timeout: c.Node.Routes.ProbeTimeout,
 		Ask: func(id mesh.NodeID, token string) bool { return p.hub.Ask(id, wire.PingURL(c.ServerURL, token)) },
 	})
 	p.clients = wire.New(wire.Config{
@@ -130,19 +131,18 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	sweeper := sweep.New(sweep.Config{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry, Interval: c.NodeUpdateCheckInterval, Inactivity: c.Node.Ephemeral.InactivityTimeout,
 	})
-	p.loops = []func(context.Context) error{
+	p.loops = append(settingLoops(p.control, c),
 		p.fence.Run,
 		p.clients.Run,
 		p.hub.Run,
 		sweeper.Run,
 		prober.Run,
-		func(ctx context.Context) error { return p.control.DNS.Configure(ctx, dnsOf(c.DNS), c.DNS.Pinned) },
 		p.control.PolicyWatch.RevertUnconfirmed,
 		p.control.PolicyWatch.RunTests,
 		p.control.Observations.Save,
 		p.control.Clients.SaveReports,
 		s.followHealth,
-	}
+	)
 	for _, provider := range p.providers {
 		p.loops = append(p.loops, provider.Run)
 	}

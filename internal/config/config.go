@@ -35,6 +35,7 @@ type Config struct {
 	APICompatVersion        string
 	SecretsKeyFile          string
 	NodeUpdateCheckInterval time.Duration
+	RandomizeClientPort     bool // clients use a random UDP port
 
 	Noise    Noise
 	Prefixes Prefixes
@@ -44,6 +45,7 @@ type Config struct {
 	OIDC     OIDC
 	Policy   Policy
 	Node     Node
+	Taildrop Taildrop
 	History  History
 	Limits   Limits
 	Webhooks Webhooks
@@ -130,12 +132,14 @@ func (p Postgres) Addresses() []string {
 
 // DNS configures name resolution on clients.
 type DNS struct {
-	Pinned        bool // the API cannot change it
-	MagicDNS      bool
-	BaseDomain    string // lower case, no trailing dot; set if MagicDNS is
-	Nameservers   Nameservers
-	SearchDomains []string
-	ExtraRecords  []Record
+	Pinned           bool // the API cannot change it
+	MagicDNS         bool
+	BaseDomain       string // lower case, no trailing dot; set if MagicDNS is
+	Nameservers      Nameservers
+	OverrideLocalDNS bool // the global nameservers replace those of the device
+	SearchDomains    []string
+	ExtraRecords     []Record
+	ExtraRecordsPath string // a JSON file with further records; empty if there is none
 }
 
 // Nameservers are IP addresses or https URLs.
@@ -179,11 +183,23 @@ type Policy struct {
 	Path string // set when Mode is file
 }
 
-// Node holds the lifetimes of nodes, and whether new ones need approval.
+// Node holds the lifetimes of nodes, whether new ones need approval, and how routers are probed.
 type Node struct {
 	Expiry           time.Duration // 0 means never
 	ApprovalRequired bool
 	Ephemeral        Ephemeral
+	Routes           Routes
+}
+
+// Routes configures the probes of routers that another router could replace.
+type Routes struct {
+	ProbeInterval time.Duration // 0 means that routers are not probed
+	ProbeTimeout  time.Duration
+}
+
+// Taildrop configures the transfer of files between nodes.
+type Taildrop struct {
+	Enabled bool
 }
 
 // Ephemeral nodes are deleted after they have been offline for too long.

@@ -43,6 +43,23 @@ func variablesOf(env []string) map[string]string {
 	return out
 }
 
+// warnOfHeadscale warns about variables that Headscale would read. The server does not, because a variable that
+// overrides the file must be visible as the server's own.
+func (l *loader) warnOfHeadscale(env []string) {
+	const prefix = "HEADSCALE_"
+	own := map[string]bool{}
+	for _, k := range l.keys {
+		own[k.variable()] = true
+	}
+	for _, e := range env {
+		name, text, _ := strings.Cut(e, "=")
+		rest, ok := strings.CutPrefix(name, prefix)
+		if instead := variablePrefix + rest; ok && text != "" && own[instead] {
+			l.warn(place{file: name}, "", "ignored; set "+instead+" instead")
+		}
+	}
+}
+
 func (l *loader) readEnvironment(variables map[string]string) {
 	byVariable := map[string]key{}
 	for _, k := range l.keys {

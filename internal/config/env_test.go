@@ -106,7 +106,7 @@ func TestBadVariableIsNamed(t *testing.T) {
 
 func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
 	c := mustLoad(t, minimal,
-		"PATH=/bin", "HEADSCALE_LOG_LEVEL=debug", "FAIRLEAD", "FAIRLEAD_LOG_LEVEL=", "=x",
+		"PATH=/bin", "HEADSCALE_UI_TOKEN=x", "FAIRLEAD", "FAIRLEAD_LOG_LEVEL=", "=x",
 		"FAIRLEAD_CLI_SERVER=https://a.example", "FAIRLEAD_CLI_API_KEY=k", "FAIRLEAD_CONSOLE_API_KEY=k",
 		"FAIRLEAD_SERVICE_HOST=10.0.0.1", "FAIRLEAD_SERVICE_PORT=80", "FAIRLEAD_SERVICE_PORT_HTTP=80", "FAIRLEAD_PORT=tcp://10.0.0.1:80",
 		"FAIRLEAD_PORT_80_TCP=tcp://10.0.0.1:80", "FAIRLEAD_PORT_80_TCP_ADDR=10.0.0.1", "FAIRLEAD_METRICS_SERVICE_HOST=10.0.0.1",

@@ -19,9 +19,6 @@ type foreignKey struct {
 	moved  string                  // the key with the same meaning, which is set instead
 }
 
-// keepLocalDNS is the one foreign key that has an effect, in settleDNS.
-const keepLocalDNS = "dns.override_local_dns"
-
 // alreadySo is the warning about a value that changes nothing.
 const alreadySo = "ignored: the server always behaves this way"
 
@@ -33,6 +30,7 @@ func foreignKeys() []foreignKey {
 // rejected instead of ignored.
 func ignoredKeys() []foreignKey {
 	const (
+		ownPings    = "the server detects lost connections itself"
 		noGRPC      = "gRPC is not supported"
 		ownDatabase = "the server tunes its database automatically; log.level controls logging"
 	)
@@ -47,21 +45,20 @@ func ignoredKeys() []foreignKey {
 		{path: "derp.server.automatically_add_embedded_derp_region", same: on, doc: "the embedded relay is always in the relay map"},
 		{path: "derp.server.stun.enabled", same: on, doc: "the embedded relay always answers STUN, at derp.server.stun_listen_addr"},
 		{path: "disable_check_updates", doc: "the server never checks for updates"},
-		{path: "dns.extra_records_path", same: off, doc: "the file is not read; list its records under dns.extra_records"},
-		{path: keepLocalDNS, same: on, doc: "with false, devices keep their own nameservers, and dns.nameservers.global is ignored"},
 		{path: "dns.use_username_in_magic_dns", same: off, doc: "node names never contain user names"},
 		{path: "ephemeral_node_inactivity_timeout", moved: "node.ephemeral.inactivity_timeout"},
 		{path: "grpc_allow_insecure", doc: noGRPC},
 		{path: "grpc_listen_addr", doc: noGRPC},
 		{path: "logtail.enabled", same: off, doc: "the server never makes clients upload logs"},
-		{path: "node.routes", doc: "redundant routers are probed every 5s, with a timeout of 3s"},
+		{path: "noise.ping_after_idle", doc: ownPings},
+		{path: "noise.ping_timeout", doc: ownPings},
+		{path: "oidc.enabled", same: on, doc: "people can sign in if oidc.issuer is set; remove the oidc section to disable it"},
 		{path: "oidc.expiry", doc: "set node.expiry, which applies to all nodes without tags", same: []string{"0"}},
 		{path: "oidc.map_legacy_users", same: off, doc: "a person is found by issuer and subject only, never by name or email address"},
 		{path: "oidc.only_start_if_oidc_is_available", same: off, doc: "the server starts without the provider, and keeps trying to reach it"},
 		{path: "oidc.pkce.method", same: []string{"s256"}, doc: "PKCE always uses S256"},
 		{path: "oidc.strip_email_domain", doc: "users are named as at the provider, or by their whole email address"},
-		{path: "randomize_client_port", same: off, doc: "set randomizeClientPort in the access policy"},
-		{path: "taildrop.enabled", same: on, refuse: always, doc: "sending files between nodes (Taildrop) cannot be disabled; remove the key"},
+		{path: "preauth_keys.revoked_retention", doc: "pre-auth keys are kept until you delete them"},
 		{path: "tuning", doc: "there are no tuning settings"},
 		{
 			path: "unix_socket_permission", same: []string{"0770", "0o770"}, refuse: withoutGroup,
@@ -110,8 +107,6 @@ func (l *loader) readForeign(f foreignKey, n *yaml.Node, at place) {
 		}
 	case isText && slices.Contains(f.same, strings.ToLower(n.Value)):
 		l.warnMinor(at, f.path, alreadySo)
-	case f.path == keepLocalDNS:
-		l.given[f.path] = at
 	case f.refuse != nil && f.refuse(n.Value):
 		l.problem(at, f.path, errors.New(f.doc))
 	case f.same == nil:

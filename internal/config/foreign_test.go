@@ -17,15 +17,11 @@ func TestForeignKeyIsIgnoredWithAWarning(t *testing.T) {
 		"logtail: {enabled: true}":                             {"logtail.enabled: ignored: the server never makes clients upload logs", false},
 		"database: {gorm: {prepare_stmt: 1}}":                  {"database.gorm: ignored: the server tunes its database automatically", true},
 		"ephemeral_node_inactivity_timeout: 5m":                {"ephemeral_node_inactivity_timeout: is now called node.ephemeral.inactivity_timeout", true},
-		"node: {routes: {ha: {probe_interval: 10s}}}":          {"node.routes: ignored: redundant routers are probed every 5s", true},
 		"cli: {address: a.example, api_key: " + password + "}": {"cli: ignored: set FAIRLEAD_CLI_SERVER", true},
 		"tuning: {batch_change_delay: 800ms}":                  {"tuning: ignored: there are no tuning settings", true},
 		"dns: {use_username_in_magic_dns: false}":              {"dns.use_username_in_magic_dns: " + alreadySo, true},
 		"dns: {use_username_in_magic_dns: true}":               {"dns.use_username_in_magic_dns: ignored: node names never contain", false},
-		"dns: {extra_records_path: /r.json}":                   {"dns.extra_records_path: ignored: the file is not read", false},
-		"dns: {override_local_dns: True}":                      {"dns.override_local_dns: " + alreadySo, true},
 		"derp: {server: {stun: {enabled: false}}}":             {"derp.server.stun.enabled: ignored: the embedded relay always answers STUN", false},
-		"randomize_client_port: true":                          {"randomize_client_port: ignored: set randomizeClientPort in the access policy", false},
 		"oidc: {only_start_if_oidc_is_available: true}":        {"oidc.only_start_if_oidc_is_available: ignored: the server starts without the provider", false},
 		"oidc: {expiry: 180d}":                                 {"oidc.expiry: ignored: set node.expiry", false},
 		"oidc: {strip_email_domain: true}":                     {"oidc.strip_email_domain: ignored: users are named", true},
@@ -47,16 +43,13 @@ func TestForeignKeyIsIgnoredWithAWarning(t *testing.T) {
 			t.Errorf("%q: %q shows the secret", text, w)
 		}
 	}
-	if c := mustLoad(t, minimal+"oidc:\nlogtail:\ndns: {override_local_dns: false}"); len(c.Warnings) > 0 {
+	if c := mustLoad(t, minimal+"oidc:\nlogtail:"); len(c.Warnings) > 0 {
 		t.Errorf("got %v about keys that are not set or change nothing", c.Warnings)
 	}
 }
 
 func TestForeignKeyThatProtectsSomethingIsRefused(t *testing.T) {
 	refused(t, map[string]string{
-		"taildrop: {enabled: false}":           "taildrop.enabled: sending files between nodes (Taildrop) cannot be disabled",
-		"taildrop: {enabled: {a: b}}":          "taildrop.enabled: sending files between nodes (Taildrop) cannot be disabled",
-		"taildrop: off":                        "taildrop: must be a section of keys, got text",
 		"unix_socket_permission: '0700'":       "unix_socket_permission: the socket has mode 0770, so every member of its group is an administrator",
 		"unix_socket_permission: 0o600":        "unix_socket_permission: the socket has mode 0770",
 		"unix_socket_permission: rwx":          "unix_socket_permission: the socket has mode 0770",
@@ -99,7 +92,7 @@ taildrop: {enabled: true}
 		"config.yaml:3: disable_check_updates",
 		"config.yaml:5: database.debug, database.gorm, database.sqlite.write_ahead_log, database.sqlite.wal_autocheckpoint",
 		"config.yaml:8: grpc_listen_addr, grpc_allow_insecure",
-		"config.yaml:10: logtail.enabled, taildrop.enabled",
+		"config.yaml:10: logtail.enabled",
 		"config.yaml:2: policy.path: no policy file: all nodes can reach each other unless the database has a policy. Set policy.path, or remove policy.mode to store the policy in the database",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

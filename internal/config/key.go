@@ -157,6 +157,22 @@ func nodeKeys(c *Config) []key {
 			"Time after which the server deletes an ephemeral node that is offline. The minimum is one minute.",
 		},
 		{
+			"node.routes.ha.probe_interval", duration(&c.Node.Routes.ProbeInterval, 0, time.Hour), "5s", shared,
+			"Interval between probes of routers that another router could replace, at least 2s; `0` means that routers are not probed. A router that misses two probes in a row loses its routes to another router.",
+		},
+		{
+			"node.routes.ha.probe_timeout", duration(&c.Node.Routes.ProbeTimeout, time.Second, time.Hour), "3s", shared,
+			"Time within which a router must respond to a probe, at least 1s and less than the interval.",
+		},
+		{
+			"taildrop.enabled", boolean(&c.Taildrop.Enabled), "true", shared,
+			"Whether nodes of the same user can send files to each other (Taildrop).",
+		},
+		{
+			"randomize_client_port", boolean(&c.RandomizeClientPort), "false", shared,
+			"Whether clients use a random UDP port for WireGuard instead of 41641. `randomizeClientPort` in the access policy has the same effect.",
+		},
+		{
 			"node_update_check_interval", duration(&c.NodeUpdateCheckInterval, time.Second, time.Hour), "10s", none,
 			"Interval between checks for expired nodes, inactive ephemeral nodes and lost connections. The interval can be from 1s to 1h.",
 		},
@@ -213,7 +229,11 @@ func dnsKeys(d *DNS) []key {
 		},
 		{
 			"dns.nameservers.global", list(&d.Nameservers.Global, "IP addresses or https URLs", parseNameserver), "", shared,
-			"Nameservers that clients use for all names, instead of their own nameservers.",
+			"Nameservers that clients use for all names. `dns.override_local_dns` determines whether they replace the nameservers of the device.",
+		},
+		{
+			"dns.override_local_dns", boolean(&d.OverrideLocalDNS), "true", shared,
+			"Whether `dns.nameservers.global` replaces the nameservers of the device. With `false`, devices keep their own nameservers, and use the global ones only if they cannot combine their own with MagicDNS or split DNS.",
 		},
 		{
 			"dns.nameservers.split", perDomain(&d.Nameservers.Split), "", shared,
@@ -226,6 +246,10 @@ func dnsKeys(d *DNS) []key {
 		{
 			"dns.extra_records", records(&d.ExtraRecords), "", shared,
 			"Additional DNS records that clients resolve themselves; `type` is `A` or `AAAA`.",
+		},
+		{
+			"dns.extra_records_path", filePath(&d.ExtraRecordsPath), "", none,
+			"JSON file with further DNS records: a list of objects with `name`, `type` and `value`, at most 5,000. The server reloads the file when it changes. An invalid file never takes effect. The API does not change these records. The file must be the same on all replicas.",
 		},
 		{
 			"dns.pinned", boolean(&d.Pinned), "false", shared,

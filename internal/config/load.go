@@ -37,6 +37,7 @@ func Load(path string, env []string) (*Config, error) {
 	l := newLoader(path)
 	whole := l.readFile(named)
 	l.readEnvironment(variables)
+	l.warnOfHeadscale(env)
 	if whole { // otherwise keys of the file would be reported as missing
 		l.settle()
 	}

@@ -72,6 +72,7 @@ func TestDefaultsOfEmptyFile(t *testing.T) {
 				MaxOpenConns: 10, MaxIdleConns: 10, ConnMaxIdleTime: time.Hour,
 			},
 		},
+		DNS: DNS{OverrideLocalDNS: true},
 		DERP: DERP{
 			AutoUpdateEnabled: true,
 			UpdateFrequency:   24 * time.Hour,
@@ -81,12 +82,13 @@ func TestDefaultsOfEmptyFile(t *testing.T) {
 				PrivateKeyPath: "/var/lib/fairlead/derp_server_private.key",
 			},
 		},
-		OIDC:    OIDC{OIDCProvider: OIDCProvider{Scope: []string{"openid", "profile", "email"}, GroupsClaim: "groups", EmailVerifiedRequired: true}, SessionExpiry: 24 * time.Hour},
-		Policy:  Policy{Mode: "database"},
-		Node:    Node{Ephemeral: Ephemeral{InactivityTimeout: 30 * time.Minute}},
-		History: History{Retention: 365 * 24 * time.Hour},
-		Limits:  Limits{ConnectionsPerNetwork: 6000},
-		Log:     Log{Level: slog.LevelInfo, Format: "text"},
+		OIDC:     OIDC{OIDCProvider: OIDCProvider{Scope: []string{"openid", "profile", "email"}, GroupsClaim: "groups", EmailVerifiedRequired: true}, SessionExpiry: 24 * time.Hour},
+		Policy:   Policy{Mode: "database"},
+		Node:     Node{Ephemeral: Ephemeral{InactivityTimeout: 30 * time.Minute}, Routes: Routes{ProbeInterval: 5 * time.Second, ProbeTimeout: 3 * time.Second}},
+		Taildrop: Taildrop{Enabled: true},
+		History:  History{Retention: 365 * 24 * time.Hour},
+		Limits:   Limits{ConnectionsPerNetwork: 6000},
+		Log:      Log{Level: slog.LevelInfo, Format: "text"},
 	}
 	for name, text := range map[string]string{
 		"empty":         "",
@@ -145,6 +147,8 @@ database:
     max_idle_conns: 0
     conn_max_idle_time_secs: 60
 dns:
+  override_local_dns: false
+  extra_records_path: /records.json
   magic_dns: true
   base_domain: Tail.Example.com.
   nameservers:
@@ -195,7 +199,9 @@ oidc:
   providers:
     - {issuer: "http://127.0.0.1:5556/dex", client_id: other, client_secret: s, pkce: {enabled: true, method: S256}}
 policy: {mode: file, path: /acl.json}
-node: {expiry: 180d, approval_required: true, ephemeral: {inactivity_timeout: 1h}}
+node: {expiry: 180d, approval_required: true, ephemeral: {inactivity_timeout: 1h}, routes: {ha: {probe_interval: 20s, probe_timeout: 10s}}}
+taildrop: {enabled: false}
+randomize_client_port: true
 history: {retention: 2y}
 webhooks: {allow_local: true}
 limits: {connections: 3000, connections_per_network: 300, nodes_per_user: 5, nodes_per_key: 50}
@@ -211,6 +217,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 		TrustedProxies:          []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")},
 		NodeUpdateCheckInterval: 30 * time.Second,
 		Noise:                   Noise{PrivateKeyPath: "/n.key"},
+		RandomizeClientPort:     true,
 		Limits:                  Limits{Connections: 3000, ConnectionsPerNetwork: 300, NodesPerUser: 5, NodesPerKey: 50},
 		Prefixes:                Prefixes{V4: netip.MustParsePrefix("100.80.0.0/16"), V6: netip.MustParsePrefix("fd7a:115c:a1e0:1::/64"), Allocation: "random"},
 		Database: Database{Type: "postgres", SQLite: SQLite{Path: "/d.sqlite"}, Postgres: Postgres{
@@ -218,7 +225,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 			MaxOpenConns: 20, MaxIdleConns: 0, ConnMaxIdleTime: time.Minute,
 		}},
 		DNS: DNS{
-			Pinned: true, MagicDNS: true, BaseDomain: "tail.example.com", SearchDomains: []string{"example.com"},
+			Pinned: true, MagicDNS: true, BaseDomain: "tail.example.com", SearchDomains: []string{"example.com"}, ExtraRecordsPath: "/records.json",
 			Nameservers: Nameservers{
 				Global: []string{"1.1.1.1", "2606:4700::1111", "https://dns.example/q"},
 				Split:  map[string][]string{"corp.example": {"10.0.0.53"}, "local.example": nil},
@@ -251,7 +258,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 			ConsoleURLs: []string{"https://console.example.org/admin/", "http://localhost:3000/admin/"}, SessionExpiry: 12 * time.Hour,
 		},
 		Policy:   Policy{Mode: "file", Path: "/acl.json"},
-		Node:     Node{Expiry: 180 * 24 * time.Hour, ApprovalRequired: true, Ephemeral: Ephemeral{InactivityTimeout: time.Hour}},
+		Node:     Node{Expiry: 180 * 24 * time.Hour, ApprovalRequired: true, Ephemeral: Ephemeral{InactivityTimeout: time.Hour}, Routes: Routes{ProbeInterval: 20 * time.Second, ProbeTimeout: 10 * time.Second}},
 		History:  History{Retention: 2 * 365 * 24 * time.Hour},
 		Webhooks: Webhooks{AllowLocal: true},
 		Log:      Log{Level: LevelTrace, Format: "json"},

@@ -160,7 +160,7 @@ func TestAcceptedValues(t *testing.T) {
 		"policy: {mode: file}":                                                               {func(c *Config) any { return c.Policy }, Policy{Mode: "database"}},
 		"dns: {nameservers: {global: [1.1.1.1]}}":                                            {func(c *Config) any { return c.DNS.Nameservers.Global }, []string{"1.1.1.1"}},
 		"dns: {override_local_dns: true, nameservers: {global: [1.1.1.1]}}":                  {func(c *Config) any { return c.DNS.Nameservers.Global }, []string{"1.1.1.1"}},
-		"dns: {override_local_dns: false, nameservers: {global: [1.1.1.1]}}":                 {func(c *Config) any { return c.DNS.Nameservers.Global }, []string(nil)},
+		"dns: {override_local_dns: false, nameservers: {global: [1.1.1.1]}}":                 {func(c *Config) any { return c.DNS.Nameservers.Global }, []string{"1.1.1.1"}},
 		"policy: {mode: database, path: /acl}":                                               {func(c *Config) any { return c.Policy }, Policy{Mode: "database"}},
 		"derp: {urls: []}":                                                                   {func(c *Config) any { return c.DERP.Server.Enabled }, true},
 		"derp: {urls: [https://relays.example/map]}":                                         {func(c *Config) any { return c.DERP.Server.Enabled }, false},
@@ -183,15 +183,24 @@ func TestAcceptedValues(t *testing.T) {
 	}
 }
 
+func TestProbesMustFitTheirInterval(t *testing.T) {
+	refused(t, map[string]string{
+		"node: {routes: {ha: {probe_interval: 1s, probe_timeout: 1s}}}": "node.routes.ha.probe_interval: must be 0 or at least 2s, got 1s",
+		"node: {routes: {ha: {probe_interval: 3s}}}":                    "node.routes.ha.probe_interval: the timeout 3s must be less than the interval 3s",
+		"node: {routes: {ha: {probe_timeout: 5s}}}":                     "node.routes.ha.probe_timeout: the timeout 5s must be less than the interval 5s",
+		"node: {routes: {ha: {probe_timeout: 500ms}}}":                  "node.routes.ha.probe_timeout: must be at least 1s",
+	})
+	mustLoad(t, minimal+"node: {routes: {ha: {probe_interval: 0, probe_timeout: 5s}}}")
+}
+
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "server_url: not set; http://localhost:8080 only works on this machine: set the URL that clients use",
-		minimal + "database: {postgres: {max_open_conns: 5, max_idle_conns: 10}}":      "config.yaml:2: database.postgres.max_idle_conns: 10 is more than database.postgres.max_open_conns (5), which is used instead",
-		minimal + "policy: {mode: database, path: /a}":                                 "config.yaml:2: policy.path: ignored, because policy.mode is database",
-		minimal + "policy: {mode: file, path: ''}":                                     "config.yaml:2: policy.path: no policy file: all nodes can reach each other unless the database has a policy",
-		minimal + "dns: {override_local_dns: false, nameservers: {global: [1.1.1.1]}}": "config.yaml:2: dns.override_local_dns: devices keep their own nameservers, so dns.nameservers.global is ignored",
-		"server_url: http://mesh.example.org":                                          "config.yaml: derp.server.enabled: clients connect to relays over TLS only",
-		"server_url: http://mesh.example.org\nderp: {server: {enabled: true}}":         "config.yaml:2: derp.server.enabled: clients connect to relays over TLS only",
+		minimal + "database: {postgres: {max_open_conns: 5, max_idle_conns: 10}}": "config.yaml:2: database.postgres.max_idle_conns: 10 is more than database.postgres.max_open_conns (5), which is used instead",
+		minimal + "policy: {mode: database, path: /a}":                            "config.yaml:2: policy.path: ignored, because policy.mode is database",
+		minimal + "policy: {mode: file, path: ''}":                                "config.yaml:2: policy.path: no policy file: all nodes can reach each other unless the database has a policy",
+		"server_url: http://mesh.example.org":                                     "config.yaml: derp.server.enabled: clients connect to relays over TLS only",
+		"server_url: http://mesh.example.org\nderp: {server: {enabled: true}}":    "config.yaml:2: derp.server.enabled: clients connect to relays over TLS only",
 	} {
 		c := mustLoad(t, text)
 		if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].String(), want) || c.Warnings[0].Minor {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // settle fills in values that are derived from other keys, and performs the checks that involve more than
@@ -17,6 +18,7 @@ func (l *loader) settle() {
 	l.settleListeners()
 	l.settleDatabase()
 	l.settleDNS()
+	l.settleProbes()
 	l.settlePolicy()
 	l.settleRelay()
 	l.settleOIDC()
@@ -146,10 +148,6 @@ func (l *loader) firstGiven(section string) string {
 func (l *loader) settleDNS() {
 	const magic, base = "dns.magic_dns", "dns.base_domain"
 	d := &l.config.DNS
-	if l.isGiven(keepLocalDNS) && len(d.Nameservers.Global) > 0 {
-		l.warn(l.at(keepLocalDNS), keepLocalDNS, "devices keep their own nameservers, so dns.nameservers.global is ignored; remove this key to override them")
-		d.Nameservers.Global = nil
-	}
 	if !l.isGiven(magic) {
 		d.MagicDNS = d.BaseDomain != ""
 	}
@@ -165,6 +163,22 @@ func (l *loader) settleDNS() {
 	}
 	if host := strings.ToLower(u.Hostname()); host == d.BaseDomain || strings.HasSuffix(host, "."+d.BaseDomain) {
 		l.problem(l.at(base), base, fmt.Errorf("must not contain %s, the host of server_url: clients would look for the server inside the mesh", host))
+	}
+}
+
+func (l *loader) settleProbes() {
+	const interval, timeout = "node.routes.ha.probe_interval", "node.routes.ha.probe_timeout"
+	r := &l.config.Node.Routes
+	switch {
+	case r.ProbeInterval == 0 || !l.sound(interval, timeout):
+	case r.ProbeInterval < 2*time.Second:
+		l.problem(l.at(interval), interval, fmt.Errorf("must be 0 or at least 2s, got %s", r.ProbeInterval))
+	case r.ProbeTimeout >= r.ProbeInterval:
+		key := timeout
+		if !l.isGiven(timeout) {
+			key = interval
+		}
+		l.problem(l.at(key), key, fmt.Errorf("the timeout %s must be less than the interval %s", r.ProbeTimeout, r.ProbeInterval))
 	}
 }
 

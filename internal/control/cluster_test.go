@@ -32,6 +32,7 @@ import (
 // only one replica, so the heartbeats are kept in memory.
 type cluster struct {
 	store.Store
+	recordsFile string // of the replicas that start from now on
 
 	mu    sync.Mutex
 	beats map[store.ReplicaID]beat // guarded by mu
@@ -156,20 +157,20 @@ func (c *cluster) startWith(t *testing.T, id store.ReplicaID, hash, policyFile s
 		Store: st, Log: log, Registerer: r.registry, Self: store.Report{ID: id, ConfigHash: hash},
 		History: c.Store.(history.Store),
 		Fill: func(report *store.Report) {
-			report.SSH, report.PolicyHash = r.SSH.Waiting(), r.PolicyFile.Hash()
+			report.SSH, report.PolicyHash, report.RecordsHash = r.SSH.Waiting(), r.PolicyFile.Hash(), r.RecordsFile.Hash()
 			report.Facts, report.Uses, report.SessionUses = r.Observations.Unsaved(store.MaxSeen)
 		},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	r.Service = control.New(control.Config{Ledger: r.ledger, History: c.Store.(history.Store), Log: log, Registerer: r.registry, PolicyFile: policyFile})
+	r.Service = control.New(control.Config{Ledger: r.ledger, History: c.Store.(history.Store), Log: log, Registerer: r.registry, PolicyFile: policyFile, RecordsFile: c.recordsFile})
 	r.presence = presence.New(presence.Config{Ledger: r.ledger, Log: log, Registerer: r.registry})
 	sweeper := sweep.New(sweep.Config{
 		Ledger: r.ledger, Log: log, Registerer: r.registry, Interval: 10 * time.Second, Inactivity: inactivity,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	loops := []func(context.Context) error{r.ledger.Run, r.ledger.SendHeartbeats, r.presence.Run, sweeper.Run, r.PolicyWatch.RevertUnconfirmed, r.PolicyWatch.RunTests, r.Observations.Save}
+	loops := []func(context.Context) error{r.ledger.Run, r.ledger.SendHeartbeats, r.presence.Run, sweeper.Run, r.PolicyWatch.RevertUnconfirmed, r.PolicyWatch.RunTests, r.RecordsFile.Follow, r.Observations.Save}
 	if policyFile != "" {
 		loops = append(loops, func(ctx context.Context) error {
 			return errors.Join(r.PolicyFile.Load(ctx), r.PolicyFile.Follow(ctx, r.hangup))

@@ -67,6 +67,8 @@ type Config struct {
 	// PolicyFile is the path of the policy file. If it is empty, the policy is the version
 	// saved last.
 	PolicyFile string
+	// RecordsFile is the path of the file with DNS records; empty if there is none.
+	RecordsFile string
 	// Roles decides which role people have who were not assigned one.
 	Roles mesh.RoleRules
 	// ProviderGroups says that people can sign in, so that the policy may use groups that
@@ -88,6 +90,7 @@ type Service struct {
 	Relays       *Relays
 	Policies     *Policies
 	PolicyFile   *PolicyFile
+	RecordsFile  *RecordsFile
 	PolicyWatch  *PolicyWatch
 	Joins        *Joins
 	Logins       *Logins
@@ -142,6 +145,7 @@ func New(c Config) *Service {
 		Relays:       &Relays{core: shared},
 		Policies:     &Policies{core: shared, file: file},
 		PolicyFile:   file,
+		RecordsFile:  &RecordsFile{core: shared, path: c.RecordsFile},
 		PolicyWatch:  newPolicyWatch(shared, file, c.Registerer),
 		Joins:        newJoins(shared, logins, c),
 		Logins:       logins,

@@ -31,11 +31,12 @@ type DNS struct {
 // DNSChange is a change to the DNS settings; nil fields stay unchanged. The base domain is
 // part of every node's name and comes from the configuration alone.
 type DNSChange struct {
-	MagicDNS      *bool
-	Nameservers   *[]string
-	Split         *map[string][]string
-	SearchDomains *[]string
-	ExtraRecords  *[]mesh.DNSRecord
+	MagicDNS         *bool
+	Nameservers      *[]string
+	OverrideLocalDNS *bool
+	Split            *map[string][]string
+	SearchDomains    *[]string
+	ExtraRecords     *[]mesh.DNSRecord
 	// IfRevision is the DNSRevision that the change is based on. If it is empty, the change
 	// applies to any revision.
 	IfRevision string
@@ -104,6 +105,9 @@ func (c *DNSChange) apply(d *mesh.DNS) {
 	if c.Nameservers != nil {
 		d.Nameservers = *c.Nameservers
 	}
+	if c.OverrideLocalDNS != nil {
+		d.KeepLocal = !*c.OverrideLocalDNS
+	}
 	if c.Split != nil {
 		d.Split = *c.Split
 	}
@@ -140,7 +144,7 @@ func (c *DNSChange) normalize() error {
 		c.Split = &split
 	}
 	if c.ExtraRecords != nil {
-		records, err := parseRecords(*c.ExtraRecords)
+		records, err := parseRecords(*c.ExtraRecords, maxExtraRecords)
 		if err != nil {
 			return err
 		}
@@ -191,9 +195,9 @@ func parseSplit(split map[string][]string) (map[string][]string, error) {
 	return out, nil
 }
 
-func parseRecords(records []mesh.DNSRecord) ([]mesh.DNSRecord, error) {
-	if len(records) > maxExtraRecords {
-		return nil, refuse(Invalid, "extraRecords", "extraRecords has more than %d entries", maxExtraRecords)
+func parseRecords(records []mesh.DNSRecord, limit int) ([]mesh.DNSRecord, error) {
+	if len(records) > limit {
+		return nil, refuse(Invalid, "extraRecords", "extraRecords has more than %d entries", limit)
 	}
 	out := make([]mesh.DNSRecord, len(records))
 	for i, r := range records {

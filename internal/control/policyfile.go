@@ -109,17 +109,23 @@ func (f *PolicyFile) Follow(ctx context.Context, reload <-chan os.Signal) error 
 // changed reports whether the file may differ from what was read. A file that could not be
 // read may be readable now.
 func (f *PolicyFile) changed() bool {
-	info, err := os.Stat(f.path)
-	if err != nil || f.seen == nil {
+	return changedSince(f.path, f.seen)
+}
+
+// changedSince reports whether a file may differ from when it was read. seen is nil if it could
+// not be read.
+func changedSince(path string, seen os.FileInfo) bool {
+	info, err := os.Stat(path)
+	if err != nil || seen == nil {
 		return true
 	}
-	return !info.ModTime().Equal(f.seen.ModTime()) || info.Size() != f.seen.Size() || !os.SameFile(info, f.seen)
+	return !info.ModTime().Equal(seen.ModTime()) || info.Size() != seen.Size() || !os.SameFile(info, seen)
 }
 
 // read uses the content of the file if it is a valid policy. Invalid or partially written
 // text changes nothing.
 func (f *PolicyFile) read() {
-	text, info, err := readPolicy(f.path)
+	text, info, err := readWatched("policy.path", f.path, maxPolicyFile)
 	f.seen = info
 	var doc *lang.Doc
 	if err == nil {
@@ -142,10 +148,12 @@ func (f *PolicyFile) read() {
 	}
 }
 
-func readPolicy(path string) (string, os.FileInfo, error) {
+// readWatched reads a file that a configuration key names, up to a limit in bytes. The error says
+// what to do.
+func readWatched(key, path string, limit int64) (string, os.FileInfo, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would block until there is a writer
 	if err != nil {
-		return "", nil, fmt.Errorf("%w: create the file, or remove policy.path from the configuration", err)
+		return "", nil, fmt.Errorf("%w: create the file, or remove %s from the configuration", err, key)
 	}
 	defer file.Close()
 	info, err := file.Stat()
@@ -153,9 +161,9 @@ func readPolicy(path string) (string, os.FileInfo, error) {
 		return "", nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return "", info, fmt.Errorf("%s is not a regular file: replace it with the policy, or remove policy.path from the configuration", path)
+		return "", info, fmt.Errorf("%s is not a regular file: replace it with one, or remove %s from the configuration", path, key)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, maxPolicyFile))
+	text, err := io.ReadAll(io.LimitReader(file, limit))
 	return string(text), info, err
 }
 

@@ -36,7 +36,7 @@ func twoRouters(t *testing.T) (service, *watch) {
 	}
 	w := &watch{asked: map[mesh.NodeID]string{}, now: time.Now()}
 	w.Prober = probe.New(probe.Config{
-		Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
+		Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Interval: 5 * time.Second, Timeout: 3 * time.Second,
 		Ask: func(id mesh.NodeID, token string) bool {
 			w.asked[id] = token
 			return true
@@ -94,4 +94,24 @@ func TestOnlyTheRouterItselfCanAnswer(t *testing.T) {
 		w.now = w.now.Add(500 * time.Millisecond)
 	}
 	s.wantRoutes(t, "another machine said its token", "1 10.1.0.0/16 a e, 2 10.1.0.0/16 a e p, 3 10.3.0.0/16 a e p")
+}
+
+func TestRouterIsHealthyIfRoutersAreNotProbed(t *testing.T) {
+	s, w := twoRouters(t)
+	w.pass(t, 20*time.Second, 2)
+	if n, _ := s.ledger.World().Nodes.Get(1); !n.Unhealthy {
+		t.Fatal("the silent router counts as healthy")
+	}
+	off := probe.New(probe.Config{
+		Ledger: s.ledger, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Timeout: 3 * time.Second,
+		Ask: func(id mesh.NodeID, _ string) bool {
+			t.Errorf("router %d was probed", id)
+			return true
+		},
+	})
+	off.Look(t.Context(), w.now)
+	if n, _ := s.ledger.World().Nodes.Get(1); n.Unhealthy {
+		t.Error("the router stays unhealthy, and nothing will find it healthy again")
+	}
+	off.Look(t.Context(), w.now.Add(time.Minute))
 }

@@ -46,6 +46,26 @@ func (s *DNS) Configure(ctx context.Context, dns mesh.DNS, pinned bool) error {
 	return nil
 }
 
+// ConfigureClients applies what the configuration allows or asks of clients.
+func (s *DNS) ConfigureClients(ctx context.Context, clients mesh.Clients) error {
+	value, err := json.Marshal(clients)
+	if err != nil {
+		return fmt.Errorf("encoding client settings: %w", err)
+	}
+	s.commitConfigured(ctx, mesh.SettingClients, func(w *mesh.Snapshot, agreed bool, now mesh.Time) []mesh.Event {
+		return decideClients(w, clients, string(value), agreed, now)
+	})
+	return nil
+}
+
+// decideClients is like decideDNS, for what the configuration allows or asks of clients.
+func decideClients(w *mesh.Snapshot, clients mesh.Clients, value string, agreed bool, now mesh.Time) []mesh.Event {
+	if w.Clients() == clients || !agreed {
+		return nil
+	}
+	return w.SettingPutFor(mesh.SettingClients, value, sourceConfig, false, now)
+}
+
 // Relays implements the use cases for the relay map.
 type Relays struct {
 	*core

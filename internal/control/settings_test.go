@@ -110,6 +110,42 @@ func TestValueOfTheAPIStaysUnlessTheFilePinsAnother(t *testing.T) {
 	})
 }
 
+func TestClientSettingsAreCommittedWhenTheReplicasAgree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a := c.start(t, "a", "1")
+		configure := func(r *replica, clients mesh.Clients) {
+			r.run(t, func(ctx context.Context) {
+				if err := r.DNS.ConfigureClients(ctx, clients); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		configure(a, mesh.Clients{})
+		pass(10 * time.Second)
+		if _, stored := a.ledger.World().Settings.ByKey(mesh.SettingClients); stored {
+			t.Error("the defaults were committed")
+		}
+		b := c.start(t, "b", "2")
+		want := mesh.Clients{NoTaildrop: true, RandomPort: true}
+		configure(b, want)
+		pass(time.Minute)
+		if got := a.ledger.World().Clients(); got != (mesh.Clients{}) {
+			t.Errorf("the replicas disagree, and clients are told %+v", got)
+		}
+		a.kill()
+		pass(time.Minute)
+		if got := b.ledger.World().Clients(); got != want {
+			t.Errorf("clients are told %+v", got)
+		}
+		configure(b, mesh.Clients{})
+		pass(time.Minute)
+		if got := b.ledger.World().Clients(); got != (mesh.Clients{}) {
+			t.Errorf("clients are still told %+v", got)
+		}
+	})
+}
+
 // commitRelays runs Relays.Configure in the background.
 func (r *replica) commitRelays(t *testing.T, text string) {
 	r.run(t, func(ctx context.Context) { r.Relays.Configure(ctx, text) })

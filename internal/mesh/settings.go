@@ -60,6 +60,12 @@ func (s *Settings) ByKey(key string) (*Setting, bool) {
 const (
 	// SettingDNS is the key of the DNS configuration, which is a DNS.
 	SettingDNS = "dns"
+	// SettingRecords is the key of the DNS records that were read from a file, which are a list
+	// of DNSRecord.
+	SettingRecords = "dns-records"
+	// SettingClients is the key of what the configuration allows or asks of clients, which is
+	// a Clients.
+	SettingClients = "clients"
 	// SettingRelays is the key of the relay map that was read from URLs and files, in the
 	// clients' format.
 	SettingRelays = "relays"
@@ -76,8 +82,11 @@ type DNS struct {
 	MagicDNS bool `json:"magicDNS"`
 	// BaseDomain is lower case, without a dot at either end; it may be empty
 	// only when MagicDNS is off.
-	BaseDomain    string              `json:"baseDomain,omitempty"`
-	Nameservers   []string            `json:"nameservers,omitempty"`
+	BaseDomain  string   `json:"baseDomain,omitempty"`
+	Nameservers []string `json:"nameservers,omitempty"`
+	// KeepLocal means that devices keep their own nameservers, and use Nameservers only if
+	// they cannot combine their own with the other settings.
+	KeepLocal     bool                `json:"keepLocal,omitempty"`
 	Split         map[string][]string `json:"split,omitempty"`
 	SearchDomains []string            `json:"searchDomains,omitempty"`
 	ExtraRecords  []DNSRecord         `json:"extraRecords,omitempty"`
@@ -90,6 +99,12 @@ type DNSRecord struct {
 	Value netip.Addr `json:"value"`
 }
 
+// Clients is what the configuration allows or asks of all clients.
+type Clients struct {
+	NoTaildrop bool `json:"noTaildrop,omitempty"` // they cannot send or receive files
+	RandomPort bool `json:"randomPort,omitempty"` // they use a random UDP port
+}
+
 // Relay is the embedded relay of one replica.
 type Relay struct {
 	Replica string `json:"replica"`
@@ -100,6 +115,12 @@ type Relay struct {
 // DNS returns the DNS configuration. A value that cannot be parsed counts as unset,
 // so that clients still get their maps.
 func (s *Snapshot) DNS() DNS { return settingOf[DNS](s, SettingDNS) }
+
+// FileRecords returns the DNS records that were read from a file.
+func (s *Snapshot) FileRecords() []DNSRecord { return settingOf[[]DNSRecord](s, SettingRecords) }
+
+// Clients returns what the configuration allows or asks of clients.
+func (s *Snapshot) Clients() Clients { return settingOf[Clients](s, SettingClients) }
 
 // Relays returns the relay map that was read from URLs and files, and the embedded
 // relays by region number, both in the clients' format.

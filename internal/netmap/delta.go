@@ -38,7 +38,7 @@ func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 	}
 	before, _ := from.Nodes.Get(viewer)
 	after, _ := to.Nodes.Get(viewer)
-	if !sameSelf(before, after) || from.domain != to.domain || !sameAttributes(from, to, before, after) {
+	if !sameSelf(before, after) || !from.sameSelf(to.Settings) || !sameAttributes(from, to, before, after) {
 		r.Node = renderSelf(to, after)
 		r.addProfile(to, after)
 	}
@@ -119,7 +119,7 @@ func sameProfile(from, to *Scene, id mesh.UserID) bool {
 // that the viewer itself did not change.
 func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 	before, after := from.Viewpoint(viewer), to.Viewpoint(viewer)
-	return sameProfile(from, to, viewer.Owner) && from.domain == to.domain && sameAttributes(from, to, viewer, viewer) && (!isRouter(viewer) ||
+	return sameProfile(from, to, viewer.Owner) && from.sameSelf(to.Settings) && sameAttributes(from, to, viewer, viewer) && (!isRouter(viewer) ||
 		before == after && from.Rules() == to.Rules() && sameInbound(from, to, after))
 }
 

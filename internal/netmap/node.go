@@ -76,13 +76,21 @@ func renderSelf(s *Scene, n *mesh.Node) *Node {
 	p.Hostinfo = plainHost(n)
 	p.Online, p.LastSeen = true, p.Created
 	p.CapMap = map[string][]json.RawMessage{
-		"https://tailscale.com/cap/file-sharing": {},
-		"https://tailscale.com/cap/ssh":          {},
-		"magicdns-aaaa":                          {},
+		"https://tailscale.com/cap/ssh": {},
+		"magicdns-aaaa":                 {},
+	}
+	if !s.clients.NoTaildrop {
+		p.CapMap[fileSharing] = []json.RawMessage{}
+	}
+	if s.clients.RandomPort {
+		p.CapMap["randomize-client-port"] = []json.RawMessage{}
 	}
 	maps.Copy(p.CapMap, s.Rules().Attributes(s.Class(n)))
 	return p
 }
+
+// fileSharing is the capability with which a client sends and receives files.
+const fileSharing = "https://tailscale.com/cap/file-sharing"
 
 // sameAttributes reports whether the policy gives a node the same attributes in
 // both scenes.

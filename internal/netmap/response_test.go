@@ -159,3 +159,45 @@ func TestNameSettingsReachClients(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestFallbackNameserversAndFileRecordsReachClients(t *testing.T) {
+	s := mesh.Empty()
+	s, _ = mesh.Apply(s, 1, append(s.SettingPutFor(mesh.SettingDNS, `{"magicDNS":true,"baseDomain":"net.example.com","nameservers":["192.0.2.53"],"keepLocal":true,
+		"extraRecords":[{"name":"a.example.org","type":"A","value":"100.64.0.9"}]}`, "config", false, 1), mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(7, 1)})...)
+	s, _ = mesh.Apply(s, 2, s.SettingPutFor(mesh.SettingRecords, `[{"name":"b.example.org","type":"A","value":"100.64.0.8"}]`, "config", true, 1)...)
+	var theirs tailcfg.MapResponse
+	if err := json.Unmarshal([]byte(encoded(t, netmap.Full(scene(s, nil), 7))), &theirs); err != nil {
+		t.Fatal(err)
+	}
+	d := theirs.DNSConfig
+	if len(d.Resolvers) != 0 || len(d.FallbackResolvers) != 1 || d.FallbackResolvers[0].Addr != "192.0.2.53" {
+		t.Errorf("resolvers %v, fallback %v", d.Resolvers, d.FallbackResolvers)
+	}
+	want := []tailcfg.DNSRecord{{Name: "a.example.org", Type: "A", Value: "100.64.0.9"}, {Name: "b.example.org", Type: "A", Value: "100.64.0.8"}}
+	if diff := cmp.Diff(want, d.ExtraRecords); diff != "" {
+		t.Error(diff)
+	}
+	if _, routed := d.Routes["b.example.org"]; !routed {
+		t.Errorf("the record in the file is not routed to the client itself: %v", d.Routes)
+	}
+}
+
+func TestConfigurationWithholdsFileSharingAndRandomizesPorts(t *testing.T) {
+	s := mesh.Empty()
+	s, _ = mesh.Apply(s, 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(7, 1)})
+	for value, want := range map[string]struct{ share, random bool }{
+		`{}`:                  {true, false},
+		`{"noTaildrop":true}`: {false, false},
+		`{"randomPort":true}`: {true, true},
+	} {
+		s, _ = mesh.Apply(s, s.Rev+1, s.SettingPutFor(mesh.SettingClients, value, "config", false, 1)...)
+		var theirs tailcfg.MapResponse
+		if err := json.Unmarshal([]byte(encoded(t, netmap.Full(scene(s, nil), 7))), &theirs); err != nil {
+			t.Fatal(err)
+		}
+		caps := theirs.Node.CapMap
+		if caps.Contains(tailcfg.CapabilityFileSharing) != want.share || caps.Contains(tailcfg.NodeAttrRandomizeClientPort) != want.random {
+			t.Errorf("%s: %v", value, caps)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package netmap
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -9,10 +10,15 @@ import (
 
 // Settings holds the rendered settings, which are the same for all viewers.
 type Settings struct {
-	domain string
-	dns    json.RawMessage
-	relays json.RawMessage
+	domain  string
+	clients mesh.Clients
+	dns     json.RawMessage
+	relays  json.RawMessage
 }
+
+// sameSelf reports whether both settings have the same effect on what a node is sent about
+// itself.
+func (s *Settings) sameSelf(t *Settings) bool { return s.domain == t.domain && s.clients == t.clients }
 
 // noDomain is the domain of nodes while no base domain is set.
 const noDomain = "mesh.internal"
@@ -25,6 +31,7 @@ type dnsConfig struct {
 	Proxied             bool
 	Domains             []string
 	Resolvers           []resolver            `json:",omitempty"`
+	FallbackResolvers   []resolver            `json:",omitempty"`
 	Routes              map[string][]resolver `json:",omitempty"`
 	ExtraRecords        []record              `json:",omitempty"`
 	ExitNodeFilteredSet []string              `json:",omitempty"`
@@ -33,7 +40,8 @@ type dnsConfig struct {
 // SettingsOf renders the settings of a snapshot.
 func SettingsOf(s *mesh.Snapshot) *Settings {
 	d := s.DNS()
-	out := &Settings{domain: d.BaseDomain, dns: renderDNS(d), relays: renderRelays(s)}
+	d.ExtraRecords = slices.Concat(d.ExtraRecords, s.FileRecords())
+	out := &Settings{domain: d.BaseDomain, clients: s.Clients(), dns: renderDNS(d), relays: renderRelays(s)}
 	if out.domain == "" {
 		out.domain = noDomain
 	}
@@ -47,7 +55,9 @@ func renderDNS(d mesh.DNS) json.RawMessage {
 		c.ExitNodeFilteredSet = []string{"." + d.BaseDomain}
 	}
 	c.Domains = append(c.Domains, d.SearchDomains...)
-	c.Resolvers = resolvers(d.Nameservers)
+	if c.Resolvers = resolvers(d.Nameservers); d.KeepLocal {
+		c.Resolvers, c.FallbackResolvers = nil, c.Resolvers
+	}
 	for domain, servers := range d.Split {
 		c.Routes[domain] = resolvers(servers)
 	}

@@ -20,20 +20,19 @@ import (
 )
 
 const (
-	// A router is probed every interval and must respond within the timeout. After two
-	// misses in a row it counts as unhealthy, so that a router that stops responding is
-	// replaced within 12 s.
-	interval = 5 * time.Second
-	timeout  = 3 * time.Second
-	misses   = 2
-	tick     = 500 * time.Millisecond
+	// After this many misses in a row a router counts as unhealthy.
+	misses = 2
+	tick   = 500 * time.Millisecond
 )
 
-// Config configures a Prober. All fields are required.
+// Config configures a Prober. All fields except Interval are required.
 type Config struct {
 	Ledger     *ledger.Ledger
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
+	// Interval is how often a router is probed; zero means never. It must respond within
+	// Timeout.
+	Interval, Timeout time.Duration
 	// Ask makes a node send a token to Answered. It must not block, and returns
 	// false if this replica does not have the node's stream.
 	Ask func(node mesh.NodeID, token string) bool
@@ -46,6 +45,8 @@ type Prober struct {
 	log    *slog.Logger
 	ask    func(mesh.NodeID, string) bool
 	probes *prometheus.CounterVec
+
+	interval, timeout time.Duration
 
 	mu     sync.Mutex
 	asked  map[mesh.NodeID]*probe   // guarded by mu
@@ -64,7 +65,7 @@ type probe struct {
 // New returns a prober. It sends requests in Run.
 func New(c Config) *Prober {
 	p := &Prober{
-		ledger: c.Ledger, log: c.Log, ask: c.Ask, asked: map[mesh.NodeID]*probe{}, tokens: map[string]mesh.NodeID{}, heard: map[mesh.NodeID]struct{}{},
+		ledger: c.Ledger, log: c.Log, ask: c.Ask, interval: c.Interval, timeout: c.Timeout, asked: map[mesh.NodeID]*probe{}, tokens: map[string]mesh.NodeID{}, heard: map[mesh.NodeID]struct{}{},
 		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mesh_route_probes_total", Help: "Probes of redundant routers, by whether they answered in time.",
 		}, []string{"result"}),
@@ -89,7 +90,7 @@ func (p *Prober) Answered(token string, machine key.MachinePublic) {
 	}
 	delete(p.tokens, token)
 	if a := p.asked[id]; a != nil && a.token == token {
-		a.token, a.misses, a.next = "", 0, a.sent.Add(interval)
+		a.token, a.misses, a.next = "", 0, a.sent.Add(p.interval)
 		p.heard[id] = struct{}{}
 	}
 }
@@ -110,10 +111,18 @@ func (p *Prober) Look(ctx context.Context, now time.Time) {
 // look probes the routers that are due, and returns those whose health changed.
 func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 	w := p.ledger.World()
+	verdicts = map[mesh.NodeID]bool{}
+	if p.interval == 0 { // routers that an earlier configuration found unhealthy must not stay so
+		for n := range w.Nodes.All() {
+			if n.Unhealthy {
+				verdicts[n.ID] = true
+			}
+		}
+		return verdicts
+	}
 	routers := replaceable(w.Snapshot, string(p.ledger.Cluster().Self().ID))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	verdicts = map[mesh.NodeID]bool{}
 	for id := range p.heard {
 		p.probes.WithLabelValues("answered").Inc()
 		if n, ok := w.Nodes.Get(id); ok && n.Unhealthy {
@@ -133,7 +142,7 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 			a = &probe{}
 			p.asked[id] = a
 		}
-		if a.token != "" && now.Sub(a.sent) >= timeout {
+		if a.token != "" && now.Sub(a.sent) >= p.timeout {
 			p.probes.WithLabelValues("silent").Inc()
 			delete(p.tokens, a.token)
 			a.token, a.next, a.misses = "", now, a.misses+1
@@ -146,7 +155,7 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 			p.tokens[a.token] = id
 			if !p.ask(id, a.token) { // the stream ended a moment ago
 				delete(p.tokens, a.token)
-				a.token, a.next = "", now.Add(interval)
+				a.token, a.next = "", now.Add(p.interval)
 			}
 		}
 	}

@@ -153,6 +153,9 @@ type Report struct {
 	SessionUses []mesh.SessionUsed `json:"sessionUses,omitempty"`
 	// PolicyHash is the hash of the replica's policy file, if it has one.
 	PolicyHash string `json:"policyHash,omitempty"`
+	// RecordsHash is the hash of the replica's file with DNS records. It is "-" if the file was never valid, and
+	// empty if there is none.
+	RecordsHash string `json:"recordsHash,omitempty"`
 	// Age is the time since the heartbeat, by the database's clock.
 	Age time.Duration `json:"-"`
 }

@@ -10,7 +10,7 @@ func dns() openapi.DNS {
 	return openapi.DNS{
 		MagicDNS: true, BaseDomain: "mesh.example.com", Nameservers: []string{"9.9.9.9", "https://dns.example.com/dns-query"},
 		Split:         map[string][]string{"corp.example.com": {"10.1.0.53", "10.2.0.53"}, "lab.example.com": {}},
-		SearchDomains: []string{"corp.example.com"},
+		SearchDomains: []string{"corp.example.com"}, OverrideLocalDNS: true, FileRecords: []openapi.DNSRecord{{Name: "wiki.example.com", Type: "A", Value: "192.168.7.10"}},
 		ExtraRecords: []openapi.DNSRecord{
 			{Name: "grafana.mesh.example.com", Type: "A", Value: "100.64.0.7"},
 			{Name: "grafana.mesh.example.com", Type: "AAAA", Value: "fd7a:115c:a1e0::7"},

@@ -52,7 +52,7 @@ func dnsDetails(d apiclient.DNS) string {
 	rows := [][]string{
 		{"MagicDNS", yesNo(d.MagicDNS)},
 		{"Base domain", d.BaseDomain},
-		{"Nameservers", strings.Join(d.Nameservers, ", ")},
+		{"Nameservers", nameserverText(d)},
 		{"Search domains", strings.Join(d.SearchDomains, ", ")},
 	}
 	for _, domain := range slices.Sorted(maps.Keys(d.Split)) {
@@ -65,6 +65,9 @@ func dnsDetails(d apiclient.DNS) string {
 	for _, r := range d.ExtraRecords {
 		rows = append(rows, []string{"Record", recordText(r)})
 	}
+	for _, r := range d.FileRecords {
+		rows = append(rows, []string{"Record in file", recordText(r)})
+	}
 	source := string(d.Source)
 	if d.Pinned {
 		source += ", pinned"
@@ -72,24 +75,36 @@ func dnsDetails(d apiclient.DNS) string {
 	return details(append(rows, []string{"Source", source}, []string{"Updated", optionalTimeText(d.UpdatedAt)}))
 }
 
+func nameserverText(d apiclient.DNS) string {
+	text := strings.Join(d.Nameservers, ", ")
+	if text != "" && !d.OverrideLocalDNS {
+		text += " (devices prefer their own)"
+	}
+	return text
+}
+
 func recordText(r apiclient.DNSRecord) string { return r.Name + " " + r.Type + " " + r.Value }
 
 func (t *tool) dnsSet() *cobra.Command {
-	var magic bool
+	var magic, override bool
 	var nameservers, search []string
 	cmd := &cobra.Command{
 		Use:   "set",
 		Short: "Set MagicDNS, nameservers or search domains",
 		Long: `Set MagicDNS, nameservers or search domains. Settings that you omit are not
-changed. A list replaces the previous one; "" empties it.`,
+changed. A list replaces the previous one; "" empties it. With
+--override-local-dns=false, devices keep their own nameservers.`,
 		Example: `  fairlead dns set --nameservers 9.9.9.9,https://dns.example.com/dns-query
   fairlead dns set --nameservers ""
   fairlead dns set --search-domains corp.example.com
   fairlead dns set --magic-dns=false`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && cmd.Flags().Changed("magic-dns") {
+			for _, flag := range []string{"magic-dns", "override-local-dns"} {
+				if len(args) == 0 || !cmd.Flags().Changed(flag) {
+					continue
+				}
 				if _, err := strconv.ParseBool(args[0]); err == nil {
-					return fmt.Errorf("write --magic-dns=%s, with an equals sign", args[0])
+					return fmt.Errorf("write --%s=%s, with an equals sign", flag, args[0])
 				}
 			}
 			return takes()(cmd, args)
@@ -99,6 +114,9 @@ changed. A list replaces the previous one; "" empties it.`,
 			if cmd.Flags().Changed("magic-dns") {
 				change.MagicDNS = &magic
 			}
+			if cmd.Flags().Changed("override-local-dns") {
+				change.OverrideLocalDNS = &override
+			}
 			if cmd.Flags().Changed("nameservers") {
 				change.Nameservers = &nameservers
 			}
@@ -106,7 +124,7 @@ changed. A list replaces the previous one; "" empties it.`,
 				change.SearchDomains = &search
 			}
 			if change == (apiclient.DNSChange{}) {
-				return wrongUsage("nothing to set: use --magic-dns, --nameservers or --search-domains")
+				return wrongUsage("nothing to set: use --magic-dns, --nameservers, --override-local-dns or --search-domains")
 			}
 			client, err := t.connect()
 			if err != nil {
@@ -121,6 +139,7 @@ changed. A list replaces the previous one; "" empties it.`,
 	}
 	cmd.Flags().BoolVar(&magic, "magic-dns", false, "let devices resolve the names of nodes")
 	cmd.Flags().StringSliceVar(&nameservers, "nameservers", nil, "`servers` that devices use instead of their own: addresses or https URLs")
+	cmd.Flags().BoolVar(&override, "override-local-dns", true, "replace the nameservers of devices, instead of only completing them")
 	cmd.Flags().StringSliceVar(&search, "search-domains", nil, "`domains` to try for short names, after the base domain")
 	complete(cmd, "nameservers", cobra.NoFileCompletions)
 	complete(cmd, "search-domains", cobra.NoFileCompletions)

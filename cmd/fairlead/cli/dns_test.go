@@ -14,6 +14,7 @@ import (
 func TestDNSCommandsChangeTheirPartAlone(t *testing.T) {
 	for command, want := range map[string]string{
 		"dns set --magic-dns=false":                                   `{"magicDNS":false}`,
+		"dns set --override-local-dns=false":                          `{"overrideLocalDNS":false}`,
 		"dns set --nameservers 9.9.9.9 --nameservers=149.112.112.112": `{"nameservers":["9.9.9.9","149.112.112.112"]}`,
 		"dns set --nameservers= --search-domains a.example,b.example": `{"nameservers":[],"searchDomains":["a.example","b.example"]}`,
 		"dns split set A.example 10.0.0.1 10.0.0.2":                   `{"split":{"a.example":["10.0.0.1","10.0.0.2"],"corp.example.com":["10.1.0.53","10.2.0.53"],"lab.example.com":[]}}`,
