@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -22,13 +23,14 @@ const sessionGrace = 15 * time.Second
 // that no single node can keep others from waiting there.
 const maxWaitingPair = 16
 
-// SSH implements the use cases for SSH sessions that need an administrator's approval.
+// SSH implements the use cases for SSH sessions that need approval: by an administrator, or
+// by the owner of the source node, who signs in again.
 type SSH struct {
 	*core
 	sessions sessionQueue
 }
 
-// WaitingSSH is a session that waits for an administrator's approval.
+// WaitingSSH is a session that waits for approval.
 type WaitingSSH = ledger.WaitingSSH
 
 // sessionQueue holds the sessions that wait on this replica.
@@ -186,12 +188,72 @@ func (s *SSH) find(text string) (SSHSession, error) {
 
 // Approve lets a session begin, and all equal ones for as long as the policy rule allows.
 func (s *SSH) Approve(ctx context.Context, a mesh.Actor, code string) (*mesh.SSHGrant, error) {
-	g, err := s.answer(ctx, a, code, false)
-	if err != nil {
-		return nil, err
+	g, err := s.answer(ctx, a, code, false, anyone)
+	return g, s.logApproved(a, g, err)
+}
+
+// ApproveAs is Approve for a person who has just signed in. id identifies the sign-in, which
+// approves once: repeating it changes nothing.
+func (s *SSH) ApproveAs(ctx context.Context, a mesh.Actor, code string, person mesh.UserID, id string) error {
+	u, ok := s.ledger.World().Users.Get(person)
+	if !ok {
+		return errSession(code)
 	}
-	s.logSession(a, SSHSession{g.Src, g.Dst, g.User}).Info("SSH session approved", "until", g.Until.Time())
-	return g, nil
+	a = PersonActor(a, u)
+	a.Once = mesh.SignInOnce("ssh "+u.ID.String(), id, code)
+	g, err := s.answer(ctx, a, code, false, func(w *policy.World, q SSHSession) error {
+		u, ok := w.Users.Get(person)
+		if !ok {
+			return errSession(code)
+		}
+		return s.mayApprove(w, q, u)
+	})
+	if done := (*ledger.AlreadyDone)(nil); errors.As(err, &done) {
+		return nil
+	}
+	return s.logApproved(a, g, err)
+}
+
+// ForPerson returns the session with a code, if the user may approve it.
+func (s *SSH) ForPerson(code string, u *mesh.User) (SSHSession, error) {
+	q, err := s.find(code)
+	if err != nil {
+		return q, errSession(code)
+	}
+	return q, s.mayApprove(s.ledger.World(), q, u)
+}
+
+// mayApprove reports whether a user may approve a session: as the owner of the source node,
+// unless an administrator has just rejected it, or as an operator. Nobody else learns
+// whether there is such a session.
+func (s *SSH) mayApprove(w *policy.World, q SSHSession, u *mesh.User) error {
+	if err := mayHaveSessions(u); err != nil {
+		return err
+	}
+	if s.personAccess(u).Allows(mesh.NounSSH, mesh.RoleOperator) {
+		return nil
+	}
+	src, ok := w.Nodes.Get(q.Src)
+	if !ok || src.Tagged() || src.Owner != u.ID {
+		return errSession(q.Code())
+	}
+	if g := grantIn(w, q); g != nil && g.Rejected && !g.Until.Reached(s.ledger.Now()) {
+		return refuse(Conflict, "code", rejectedSession)
+	}
+	return nil
+}
+
+func errSession(code string) error {
+	return refuse(NotFound, "code", "no SSH session from one of your devices is waiting with the code %s. Only the owner of the device, or an administrator, can approve a session", code)
+}
+
+func anyone(*policy.World, SSHSession) error { return nil }
+
+func (s *SSH) logApproved(a mesh.Actor, g *mesh.SSHGrant, err error) error {
+	if err == nil {
+		s.logSession(a, SSHSession{g.Src, g.Dst, g.User}).Info("SSH session approved", "until", g.Until.Time())
+	}
+	return err
 }
 
 // Reject refuses a session, and all equal ones for a minute. It revokes an earlier
@@ -201,7 +263,7 @@ func (s *SSH) Reject(ctx context.Context, a mesh.Actor, code, reason string) (*m
 		return nil, err
 	}
 	a.Reason = cmp.Or(reason, a.Reason)
-	g, err := s.answer(ctx, a, code, true)
+	g, err := s.answer(ctx, a, code, true, anyone)
 	if err != nil {
 		return nil, err
 	}
@@ -209,12 +271,15 @@ func (s *SSH) Reject(ctx context.Context, a mesh.Actor, code, reason string) (*m
 	return g, nil
 }
 
-func (s *SSH) answer(ctx context.Context, a mesh.Actor, code string, rejected bool) (*mesh.SSHGrant, error) {
+func (s *SSH) answer(ctx context.Context, a mesh.Actor, code string, rejected bool, may func(*policy.World, SSHSession) error) (*mesh.SSHGrant, error) {
 	q, err := s.find(code)
 	if err != nil {
 		return nil, err
 	}
 	return commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.SSHGrant, []mesh.Event, error) {
+		if err := may(w, q); err != nil {
+			return nil, nil, err
+		}
 		rule := shellRule(w, q)
 		if rule == nil || !rule.Check {
 			return nil, nil, refuse(Conflict, "code", `the policy has changed: no rule with "action": "check" applies to this session any more`)

@@ -30,6 +30,8 @@ const (
 	// rejection is repeated to users who try again.
 	sshAnswerLifetime = time.Minute
 	maxSSHUser        = 256
+
+	rejectedSession = "an administrator rejected this session"
 )
 
 // SSHSession identifies what an approval is for: source node, destination node and user
@@ -51,6 +53,9 @@ type SSHAsk struct {
 	MachineKey key.MachinePublic // machine key of the node that asks
 	// Since is copied from the last response; it is zero in the first request.
 	Since mesh.Time
+	// SignIn is followed by the code where people sign in to approve a session. It is empty
+	// if nobody can sign in.
+	SignIn string
 }
 
 // SSHVerdict tells a node what to do with a session.
@@ -98,7 +103,7 @@ func (s *SSH) Check(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnswer, err
 		return SSHAnswer{}, err
 	case done:
 	case now.Sub(since) >= sshPatience:
-		done, answer = true, s.deny(a, q.SSHSession, "no administrator responded in time")
+		done, answer = true, s.deny(a, q.SSHSession, "nobody approved this session in time")
 	}
 	if done {
 		s.sessions.forget(q.SSHSession)
@@ -113,12 +118,20 @@ func (s *SSH) Check(ctx context.Context, a mesh.Actor, q SSHAsk) (SSHAnswer, err
 		s.logSession(a, q.SSHSession).Info("SSH session waiting for approval", "code", q.Code())
 	}
 	if q.Since == 0 {
-		text := sshLine("an administrator must approve this session with the code %s:", q.Code()) + sshLine("  fairlead ssh approve %s", q.Code())
-		return SSHAnswer{Message: text, Since: since}, nil
+		return SSHAnswer{Message: s.invite(q), Since: since}, nil
 	}
 	answer, err = s.wait(ctx, a, q.SSHSession)
 	answer.Since = since
 	return answer, err
+}
+
+// invite tells the user of a session how it is approved.
+func (s *SSH) invite(q SSHAsk) string {
+	if src, ok := s.ledger.World().Nodes.Get(q.Src); ok && !src.Tagged() && q.SignIn != "" {
+		return sshLine("to approve this session, sign in:") + sshLine("  %s%s", q.SignIn, q.Code()) +
+			sshLine("or ask an administrator to run: fairlead ssh approve %s", q.Code())
+	}
+	return sshLine("an administrator must approve this session with the code %s:", q.Code()) + sshLine("  fairlead ssh approve %s", q.Code())
 }
 
 // wait waits for a decision about a session.
@@ -185,7 +198,7 @@ func (s *SSH) decided(ctx context.Context, a mesh.Actor, w *policy.World, q SSHS
 	case g == nil:
 		return SSHAnswer{}, false, nil
 	case g.Rejected:
-		return s.deny(a, q, "an administrator rejected this session"), true, nil
+		return s.deny(a, q, rejectedSession), true, nil
 	case rule.CheckPeriod > 0:
 		return accept, true, nil
 	}

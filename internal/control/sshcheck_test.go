@@ -352,6 +352,27 @@ func TestOneNodeCannotTakeAllPlacesToWait(t *testing.T) {
 	}
 }
 
+// Whoever added a tagged node does not own it.
+func TestSessionOfATaggedNodeIsNotApprovedByAPerson(t *testing.T) {
+	s := open(t)
+	sessions(t, s.commit, `{"action": "check", "src": ["tag:ci"], "dst": ["tag:server"], "users": ["root"]}`)
+	n, _ := s.ledger.World().Nodes.Get(builder)
+	added := *n
+	added.CreatedBy = 1
+	s.commit(t, mesh.NodePut{Node: &added})
+	q := question(builder, server, "root")
+	q.SignIn = "https://mesh.example.com/oidc/ssh/"
+	if got := asks(t, s.Service, q); got.Verdict != control.SSHAskAgain || strings.Contains(got.Message, q.SignIn) || !strings.Contains(got.Message, "an administrator must approve") {
+		t.Errorf("%+v", got)
+	}
+	if err := s.SSH.ApproveAs(t.Context(), mesh.Actor{}, q.Code(), 1, "x"); reason(err) != control.NotFound {
+		t.Errorf("%v", err)
+	}
+	if err := s.SSH.ApproveAs(t.Context(), mesh.Actor{}, q.Code(), 99, "x"); reason(err) != control.NotFound {
+		t.Errorf("an unknown user: %v", err)
+	}
+}
+
 func TestAnswerToACodeThatNobodyHas(t *testing.T) {
 	s := open(t)
 	for code, want := range map[string]control.Reason{"ABCD-EFGH": control.NotFound, "hello": control.Invalid, "": control.Invalid} {

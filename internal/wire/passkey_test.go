@@ -291,6 +291,19 @@ func TestPersonSignsInToACommandLineElsewhereWithAPasskey(t *testing.T) {
 	}
 }
 
+func TestOwnerApprovesAnSSHSessionWithAPasskey(t *testing.T) {
+	s, _ := open(t, options{wire: withPasskeys})
+	b, a, c := s.browser(), authenticator(), newTarget(s)
+	b.creates(a, b.get(s.invite("alice")))
+	link, held := c.asksForApproval("ana")
+	form := b.get(b.signs(a, b.get(link)).location)
+	form.shows(t, 200, "Approve this SSH session?", "<dd>ana</dd>")
+	b.press(form).shows(t, 200, "The SSH session was approved")
+	if out := <-held; !out.Accept {
+		t.Errorf("%+v", out)
+	}
+}
+
 func TestPasskeyIsOfferedBesideAProvider(t *testing.T) {
 	i := oidctest.Start(t, oidctest.Behaviour{Claims: ann()})
 	s, _ := open(t, options{wire: func(c *wire.Config) {

@@ -67,7 +67,8 @@ type signInConfirm struct {
 	Session *sessionRequest `json:"e,omitempty"`
 }
 
-// signIn lets people sign in with a provider, to add a device or to use the console or the command line.
+// signIn lets people sign in with a provider, to add a device, to use the console or the command line, or to
+// approve an SSH session.
 type signIn struct {
 	*Server
 	providers []*oidc.Provider
@@ -90,6 +91,7 @@ func (s *signIn) routes() map[string]http.Handler {
 		"GET " + signInPath + "start/{provider}/{token}": http.HandlerFunc(s.start),
 		"GET " + sessionPath:                             http.HandlerFunc(s.startSession),
 		"GET " + devicePath + "{token}":                  http.HandlerFunc(s.startDevice),
+		"GET " + sshPath + "{code}":                      http.HandlerFunc(s.startSSH),
 		"GET " + callbackPath:                            http.HandlerFunc(s.callback),
 		"GET " + signInPath + "confirm/{id}":             http.HandlerFunc(s.confirmPage),
 		"POST " + signInPath + "confirm/{id}":            http.HandlerFunc(s.confirm),
@@ -133,6 +135,9 @@ func (s *signIn) depart(w http.ResponseWriter, r *http.Request, p *oidc.Provider
 	if err != nil || p.Check(r.Context()) != nil {
 		s.fail(w, http.StatusServiceUnavailable, failure{provider: p.Name(), token: token, state: "down"})
 		return
+	}
+	if flow.Session != nil && flow.Session.SSH != "" {
+		address = withPassword(address)
 	}
 	value, ok := s.cookies.SealCookie(purposeFlow, flow)
 	if !ok {
@@ -357,6 +362,9 @@ func (s *signIn) refused(w http.ResponseWriter, r *http.Request, c signInConfirm
 		return
 	}
 	f := failure{token: c.Token, state: "conflict", text: strings.ToUpper(refusal.Text[:1]) + refusal.Text[1:]}
+	if c.Session != nil && c.Session.SSH != "" {
+		f.state = "sshrefused"
+	}
 	if control.Linkable(err) {
 		f.link = "'" + strings.ReplaceAll(c.Person.ID(), "'", `'\''`) + "'"
 	}
@@ -377,7 +385,7 @@ func (s *signIn) logFailure(r *http.Request, p *oidc.Provider, reason string) {
 
 // failure is what a page says about a sign-in that failed.
 type failure struct {
-	state    string // lost, down, busy, refused, notallowed, failed, conflict, suspended, forged or request
+	state    string // lost, down, busy, refused, notallowed, failed, conflict, sshrefused, suspended, forged or request
 	provider string
 	token    string // of the login link, if it is known
 	text     string

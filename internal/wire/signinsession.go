@@ -38,6 +38,8 @@ type sessionRequest struct {
 	State string `json:"s,omitempty"` // of the program
 	// Device is the token of a command line on another computer, which gets no code but asks for the session.
 	Device string `json:"v,omitempty"`
+	// SSH is the code of an SSH session that the person wants to approve. No program gets a session then.
+	SSH string `json:"x,omitempty"`
 }
 
 // returns returns the address at which the browser brings the program its code.
@@ -150,6 +152,10 @@ func isLoopback(address string) bool {
 
 // finishSession brings the program its code.
 func (s *signIn) finishSession(w http.ResponseWriter, r *http.Request, c signInConfirm) {
+	if c.Session.SSH != "" {
+		s.approveSSH(w, r, c)
+		return
+	}
 	a := s.actor(r)
 	user, err := s.config.Logins.SaveUser(r.Context(), a, c.Person)
 	if err == nil && c.Session.Device != "" {
@@ -177,6 +183,10 @@ func (s *signIn) confirmSessionPage(w http.ResponseWriter, r *http.Request, c si
 	user, err := s.config.Logins.Preview(c.Person)
 	if err != nil {
 		s.refused(w, r, c, err)
+		return
+	}
+	if c.Session.SSH != "" {
+		s.confirmSSHPage(w, r, c, user)
 		return
 	}
 	v := page{State: "session", CSRF: c.CSRF, Action: signInPath + "confirm/" + c.ID, User: user.Name, Account: c.Person.Label(), Host: c.Session.Description}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
@@ -22,6 +23,9 @@ func (s *Server) sshAction(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ask.MachineKey = p.machine
+	if len(s.config.Providers) > 0 || s.passkeys.offered() {
+		ask.SignIn = strings.TrimSuffix(s.config.ServerURL, "/") + sshPath
+	}
 	answer := http.NewResponseController(w)
 	_ = answer.SetWriteDeadline(time.Time{}) // it waits for approval by a person
 	defer func() { _ = answer.SetWriteDeadline(time.Now().Add(s.config.RequestTimeout)) }()

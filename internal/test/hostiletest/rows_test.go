@@ -33,6 +33,7 @@ func publicRows() []row {
 		{pattern: "GET /oidc/start/{provider}/{token}", method: "GET", path: "/oidc/start/0/x"},
 		{pattern: "GET /oidc/session", method: "GET", path: "/oidc/session?return_url=http://127.0.0.1:1/callback&state=x&code_challenge_method=S256&code_challenge=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
 		{pattern: "GET /oidc/device/{token}", method: "GET", path: "/oidc/device/x"},
+		{pattern: "GET /oidc/ssh/{code}", method: "GET", path: "/oidc/ssh/ABCD-EFGH"},
 		{pattern: "GET /oidc/callback", method: "GET", path: "/oidc/callback?state=x&code=x", header: signIn},
 		{pattern: "GET /oidc/confirm/{id}", method: "GET", path: "/oidc/confirm/x", header: signIn},
 		{pattern: "POST /oidc/confirm/{id}", method: "POST", path: "/oidc/confirm/x", header: signIn + formBody, body: "csrf="},

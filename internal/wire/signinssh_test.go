@@ -1,0 +1,166 @@
+package wire_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tailscale.com/tailcfg"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
+)
+
+var sshLink = regexp.MustCompile(`http://(?:mesh\.test|localhost)(/oidc/ssh/\S+)`)
+
+// sshSignIn is a server with a provider, whose person ann is the owner of both nodes of a target.
+func sshSignIn(t *testing.T) (*oidctest.Issuer, *service, target) {
+	i := oidctest.Start(t, oidctest.Behaviour{Claims: ann()})
+	s := openWith(t, i)
+	c := newTarget(s)
+	if _, err := s.Users.Link(t.Context(), admin, "alice", i.URL+"/ann-1", false, ""); err != nil {
+		t.Fatal(err)
+	}
+	return i, s, c
+}
+
+// asksForApproval starts a session, and returns the link in its terminal.
+func (c target) asksForApproval(user string) (link string, answer <-chan tailcfg.SSHAction) {
+	c.s.t.Helper()
+	first := c.begins(user)
+	found := sshLink.FindStringSubmatch(first.Message)
+	if found == nil || !strings.Contains(first.Message, "fairlead ssh approve ") {
+		c.s.t.Fatalf("%+v", first)
+	}
+	return found[1], c.follow(first, user)
+}
+
+func (s *service) grants() (n int) {
+	for range s.ledger.World().SSHGrants.All() {
+		n++
+	}
+	return n
+}
+
+func TestOwnerOfTheSourceApprovesAnSSHSessionBySigningIn(t *testing.T) {
+	i, s, c := sshSignIn(t)
+	link, held := c.asksForApproval("ana")
+	b := s.browser()
+	start := b.follow(link, i.URL)
+	if u, err := url.Parse(start.location); err != nil || u.Query().Get("prompt") != "login" {
+		t.Errorf("the provider is not told to ask for a password: %s", start.location)
+	}
+	confirm := b.follow(start.location, "")
+	confirm.shows(t, 200, "Approve this SSH session?", "ann@example.com", "<dd>laptop</dd>", "<dd>laptop-1</dd>", "<dd>ana</dd>")
+	if s.grants() != 0 {
+		t.Error("approved before the person has confirmed it")
+	}
+	at, err := url.Parse(confirm.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := b.http.Jar.Cookies(at)
+	b.do("POST", confirm.url, url.Values{"csrf": {"AAAAAAAAAAAAAAAAAAAAAAAAAA"}}).shows(t, 403, "did not come from this server")
+	b.press(confirm).shows(t, 200, "The SSH session was approved")
+	if a := <-held; !a.Accept {
+		t.Errorf("%+v", a)
+	}
+	if lines := s.log.lines(t, "SSH session approved"); len(lines) != 1 || lines[0]["actor"] != "user:alice" {
+		t.Errorf("log %v", lines)
+	}
+	// A copy of the cookie does not approve again.
+	if _, err := s.SSH.Reject(t.Context(), admin, strings.TrimPrefix(link, "/oidc/ssh/"), ""); err != nil {
+		t.Fatal(err)
+	}
+	rev := s.ledger.World().Rev
+	for _, cookie := range kept {
+		cookie.Path = "/oidc/"
+	}
+	b.http.Jar.SetCookies(at, kept)
+	b.press(confirm)
+	s.stays(t, rev)
+}
+
+func TestOnlyTheOwnerOfTheSourceOrAnAdministratorApprovesAnSSHSession(t *testing.T) {
+	i, s, c := sshSignIn(t)
+	i.Behave(func(b *oidctest.Behaviour) { b.Claims = bob() })
+	s.signedInElsewhere()
+	link, held := c.asksForApproval("ana")
+	const refused = "no SSH session from one of your devices is waiting with the code "
+	s.browser().follow(link, "").shows(t, 409, "The SSH session was not approved", strings.ToUpper(refused[:1])+refused[1:])
+	s.browser().follow("/oidc/ssh/ABCD-EFGH", "").shows(t, 409, strings.ToUpper(refused[:1])+refused[1:]) // says the same about a code that nobody has
+	// The page refuses, and so does the form of a page that was opened before.
+	code := strings.TrimPrefix(link, "/oidc/ssh/")
+	bob, err := control.FindUser(s.ledger.World().Snapshot, "bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SSH.ApproveAs(t.Context(), mesh.Actor{}, code, bob.ID, "x"); err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("another member: %v", err)
+	}
+	if s.grants() != 0 {
+		t.Fatal("another member approved the session")
+	}
+	if _, err := s.Users.SetRole(t.Context(), mesh.Actor{Kind: mesh.ActorLocal}, "bob", mesh.RoleOperator, ""); err != nil {
+		t.Fatal(err)
+	}
+	b := s.browser()
+	b.press(b.follow(link, "")).shows(t, 200, "The SSH session was approved")
+	if a := <-held; !a.Accept {
+		t.Errorf("%+v", a)
+	}
+}
+
+// signedInElsewhere lets the person of the provider add a device of their own.
+func (s *service) signedInElsewhere() {
+	s.t.Helper()
+	c := s.client()
+	link := c.asks()
+	s.browser().signIn(link)
+	c.joins(object{"Followup": link})
+}
+
+func TestOwnerDoesNotOverruleAnAdministratorWhoRejectedAnSSHSession(t *testing.T) {
+	_, s, c := sshSignIn(t)
+	link, held := c.asksForApproval("ana")
+	b := s.browser()
+	confirm := b.follow(link, "")
+	if _, err := s.SSH.Reject(t.Context(), admin, strings.TrimPrefix(link, "/oidc/ssh/"), "no"); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-held; !a.Reject {
+		t.Errorf("%+v", a)
+	}
+	b.press(confirm).shows(t, 409, "The SSH session was not approved", "An administrator rejected this session")
+	if a := c.begins("ana"); !a.Reject {
+		t.Errorf("the next session: %+v", a)
+	}
+}
+
+func TestSuspendedOwnerApprovesNoSSHSession(t *testing.T) {
+	_, s, c := sshSignIn(t)
+	link, _ := c.asksForApproval("ana")
+	b := s.browser()
+	confirm := b.follow(link, "")
+	if _, err := s.Users.Suspend(t.Context(), admin, "alice", "", false); err != nil {
+		t.Fatal(err)
+	}
+	b.press(confirm).shows(t, 403, "Your account is suspended")
+	if s.grants() != 0 {
+		t.Error("approved")
+	}
+}
+
+func TestLinkOfAnSSHSessionMustBeComplete(t *testing.T) {
+	i, s, _ := sshSignIn(t)
+	if out := s.browser().get("/oidc/ssh/ABCD"); out.status != http.StatusBadRequest || strings.Contains(out.location, i.URL) {
+		t.Errorf("%d to %s", out.status, out.location)
+	}
+	plain, _ := open(t, options{})
+	if first := newTarget(plain).begins("ana"); strings.Contains(first.Message, "/oidc/") {
+		t.Errorf("nobody can sign in, but the terminal says: %s", first.Message)
+	}
+}
