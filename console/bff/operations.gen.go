@@ -28,6 +28,8 @@ func operations() []operation {
 		{id: "whoami", method: "GET", path: "whoami", repeatable: true, member: true},
 		{id: "expireApiKeys", method: "POST", path: "apikey/expire", limit: bodyLimit},
 		{id: "deleteApiKey", method: "DELETE", path: "apikey/{prefix}", query: []string{"id"}},
+		{id: "listSessions", method: "GET", path: "session", query: []string{"user", "limit", "cursor"}, repeatable: true},
+		{id: "revokeSession", method: "DELETE", path: "session/{id}"},
 		{id: "listNodes", method: "GET", path: "node", query: []string{"user", "tag", "online", "needsApproval", "route", "os", "search", "preAuthKey", "host", "limit", "cursor"}, repeatable: true, member: true},
 		{id: "showNode", method: "GET", path: "node/{nodeId}", repeatable: true, member: true},
 		{id: "deleteNode", method: "DELETE", path: "node/{nodeId}", member: true},

@@ -103,13 +103,27 @@ const newKey = async (page: Page) => {
 };
 const withoutSaving = (page: Page) => pressIn(page, "Close without saving");
 
-/** Layers on the page of a person's own devices. my.e2e.ts checks them, because an API key has no such devices. */
+/** Layers on the page of a person's own devices. people.e2e.ts checks them, because an API key has no such devices. */
 export const ownLayers: Record<string, Layer> = {
   "menu of a device": { of: "pages/my/Devices DeviceMenu", path: "/my", open: (page) => rowMenu(page) },
   "access of a device": {
     of: "pages/my/DeviceAccess DeviceAccess",
     path: "/my",
     open: (page) => rowMenu(page, "Show access"),
+  },
+};
+
+/** Layers on the page of sessions. people.e2e.ts checks them, because there are none until somebody signs in. */
+export const sessionLayers: Record<string, Layer> = {
+  "menu of a session": {
+    of: "pages/sessions/index SessionMenu",
+    path: "/settings/sessions",
+    open: (page) => rowMenu(page),
+  },
+  "revoke a session": {
+    of: "pages/sessions/Revoke Revoke",
+    path: "/settings/sessions",
+    open: (page) => rowMenu(page, "Revoke"),
   },
 };
 

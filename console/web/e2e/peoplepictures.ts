@@ -47,7 +47,6 @@ describe("people", () => {
       await settled(page);
       await page.screenshot({ path: `${folder}/people-${name}-${width}-${theme}.png` });
     }
-    await closeWindow(page);
     const own = await personIn(stage, "ann", { width, theme, height: width < 500 ? 844 : 900 });
     await settled(own);
     await own.screenshot({ path: `${folder}/people-my-devices-${width}-${theme}.png` });
@@ -58,6 +57,10 @@ describe("people", () => {
       .getByText(/can't reach|Destination/)
       .waitFor();
     await own.screenshot({ path: `${folder}/people-my-access-${width}-${theme}.png` });
+    await page.goto(`${stage.url}/admin/settings/sessions`);
+    await settled(page);
+    await page.screenshot({ path: `${folder}/people-sessions-${width}-${theme}.png` });
+    await closeWindow(page);
     await closeWindow(own);
   });
 });

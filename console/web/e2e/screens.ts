@@ -30,6 +30,7 @@ export const screens: Record<string, string> = {
   "access-table": "/access?view=table",
   timeline: "/timeline",
   "api-keys": "/settings/api-keys",
+  sessions: "/settings/sessions",
   dns: "/settings/dns",
   webhooks: "/settings/webhooks",
   server: "/settings/server",

@@ -4,7 +4,7 @@ import { type Answer, ApiError, api } from "./client";
 import { addPage, applyChanges, type Collection, type Merge, replace } from "./collection";
 import { useCan } from "./session";
 import { mergeNode } from "./stream/reduce";
-import type { ApiKey, Change, Node, NodeBuckets, NodeHost, Policy, PreAuthKey, User } from "./types";
+import type { ApiKey, Change, Node, NodeBuckets, NodeHost, PersonSession, Policy, PreAuthKey, User } from "./types";
 
 /** The keys of the query cache. The event stream uses them to patch or invalidate data. */
 export const keys = {
@@ -28,6 +28,7 @@ export const keys = {
   recentChanges: ["recentChanges"],
   webhooks: ["webhooks"],
   server: ["server"],
+  sessions: ["sessions"],
 } as const;
 
 const lists = ["nodes", "users", "preAuthKeys", "apiKeys"] as const;
@@ -124,6 +125,21 @@ export const apiKeysQuery = queryOptions({
         next: d.next,
       })),
     ),
+});
+
+/** The sessions of all people. The stream says when one starts or ends, but not when it was last used. */
+export const sessionsQuery = queryOptions({
+  queryKey: keys.sessions,
+  queryFn: async ({ signal }): Promise<PersonSession[]> => {
+    const all: PersonSession[] = [];
+    for (let cursor: string | undefined; ; ) {
+      const page = await api.get("/api/v1/session", { query: { limit: nextPage, cursor }, signal });
+      all.push(...page.sessions);
+      if (!page.next) return all;
+      cursor = page.next;
+    }
+  },
+  refetchInterval: 60_000,
 });
 
 /** One node with what its device reports, and the ETag for changes to it. */

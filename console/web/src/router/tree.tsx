@@ -133,6 +133,11 @@ const pages = [
   }),
   createRoute({
     ...under,
+    path: "/settings/sessions",
+    component: lazyRouteComponent(() => import("@/pages/sessions"), "SessionsPage"),
+  }),
+  createRoute({
+    ...under,
     path: "/settings/appearance",
     component: lazyRouteComponent(() => import("@/pages/appearance"), "AppearancePage"),
   }),

@@ -18,6 +18,7 @@ const pages = [
   "/access",
   "/timeline",
   "/settings/api-keys",
+  "/settings/sessions",
   "/settings/dns",
   "/settings/webhooks",
   "/settings/server",

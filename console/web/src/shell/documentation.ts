@@ -13,6 +13,7 @@ const topics: readonly [path: string, document: string][] = [
   ["/access", "console.md#access-map"],
   ["/timeline", "console.md#timeline"],
   ["/settings/api-keys", "api.md"],
+  ["/settings/sessions", "console.md#settings"],
   ["/settings/dns", "dns.md"],
   ["/settings/webhooks", "webhooks.md"],
   ["/settings/server", "operating.md"],

@@ -2,4 +2,5 @@
 export { apiKeys } from "./en/apiKeys";
 export { dnsPage } from "./en/dnsPage";
 export { serverPage } from "./en/serverPage";
+export { sessionsPage } from "./en/sessionsPage";
 export { webhooksPage } from "./en/webhooksPage";

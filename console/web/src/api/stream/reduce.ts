@@ -13,7 +13,18 @@ export function mergeNode(before: Node | undefined, change: Change): Node | null
   return before ? { ...after, online: before.online, lastSeen: before.lastSeen } : after;
 }
 
-type Part = "routes" | "logins" | "ssh" | "dns" | "policy" | "audit" | "webhooks" | "presence" | "users" | "access";
+type Part =
+  | "routes"
+  | "logins"
+  | "ssh"
+  | "dns"
+  | "policy"
+  | "audit"
+  | "webhooks"
+  | "presence"
+  | "users"
+  | "access"
+  | "sessions";
 
 /** What else a change invalidates, among the data that the stream does not report completely. */
 export function outdatedBy(change: Change): Part[] {
@@ -30,6 +41,8 @@ export function outdatedBy(change: Change): Part[] {
       return ["policy", "routes", "audit", "access"];
     case "dns":
       return ["dns", "audit"];
+    case "session":
+      return ["sessions", "audit"];
     case "webhook":
       return ["webhooks", "audit"];
     default:

@@ -6,6 +6,7 @@ import { PageBody, PageHead, pageWidth, usePageTitle } from "@/ui";
 
 const sections = [
   ["/settings/api-keys", text.settings.apiKeys],
+  ["/settings/sessions", text.settings.sessions],
   ["/settings/dns", text.settings.dns],
   ["/settings/webhooks", text.settings.webhooks],
   ["/settings/server", text.settings.server],

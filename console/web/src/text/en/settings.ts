@@ -2,6 +2,7 @@ export const settings = {
   title: "Settings",
   sections: "Settings sections",
   apiKeys: "API keys",
+  sessions: "Sessions",
   appearance: "Appearance",
   server: "Server",
   dns: "DNS",

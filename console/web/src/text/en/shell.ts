@@ -22,6 +22,7 @@ export const shell = {
   },
   settingsPages: {
     "/settings/api-keys": "Settings: API keys",
+    "/settings/sessions": "Settings: Sessions",
     "/settings/appearance": "Settings: Appearance",
     "/settings/server": "Settings: Server",
     "/settings/dns": "Settings: DNS",

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ownLayers } from "./layers";
+import { type Layer, ownLayers, sessionLayers } from "./layers";
 import { allow, asStory, axe, axeInBothThemes, closeWindow, eventually, Stage, signedIn, withBrowser } from "./rig";
 import { addDevice, personIn } from "./signin";
 
@@ -33,6 +33,21 @@ const act = async (name: string, what: string) => {
   await page.getByRole("menuitem", { name: what, exact: true }).click();
 };
 
+/** Checks that everyone can use a page and what opens on it. */
+async function usable(page: Page, layers: Record<string, Layer>) {
+  expect(await axeInBothThemes(page)).toEqual([]);
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  expect(over, "horizontal overflow").toBeLessThanOrEqual(0);
+  for (const [name, layer] of Object.entries(layers)) {
+    await layer.open(page);
+    const open = page.locator("[role=dialog], [role=menu]").last();
+    await open.waitFor();
+    expect(await axe(page), name).toEqual([]);
+    await page.keyboard.press("Escape");
+    await open.waitFor({ state: "detached" });
+  }
+}
+
 describe("a member", () => {
   test("gets their own devices and nothing else, whichever page they open", async () => {
     for (const path of ["", "nodes", "policy"]) {
@@ -50,17 +65,7 @@ describe("a member", () => {
 
   test.each([1440, 390])("can use the page in a window of %i px", async (width) => {
     await page.setViewportSize({ width, height: 844 });
-    expect(await axeInBothThemes(page)).toEqual([]);
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    expect(over, "horizontal overflow").toBeLessThanOrEqual(0);
-    for (const [name, layer] of Object.entries(ownLayers)) {
-      await layer.open(page);
-      const open = page.locator("[role=dialog], [role=menu]").last();
-      await open.waitFor();
-      expect(await axe(page), name).toEqual([]);
-      await page.keyboard.press("Escape");
-      await open.waitFor({ state: "detached" });
-    }
+    await usable(page, ownLayers);
   });
 
   test("renames a device with the keyboard alone", async () => {
@@ -128,6 +133,55 @@ test("an administrator has a page of their own devices, too", async () => {
   await list.getByText("server", { exact: true }).waitFor();
   expect(await list.getByRole("listitem").count()).toBe(1);
   await closeWindow(bob);
+});
+
+describe("the sessions of everyone", () => {
+  let admin: Page;
+  const session = (name: string) => admin.locator("tr[data-row]").filter({ hasText: name });
+  beforeAll(async () => {
+    admin = await signedIn(stage, "/admin/settings/sessions");
+    allow(admin, /favicon/);
+  });
+  afterAll(() => closeWindow(admin));
+
+  test("are listed for an admin", async () => {
+    await session("ann").getByText("Console").waitFor();
+    await session("bob").getByText("Console").waitFor();
+    for (const width of [1440, 390]) {
+      await admin.setViewportSize({ width, height: 844 });
+      await usable(admin, sessionLayers);
+    }
+    await admin.setViewportSize({ width: 1440, height: 844 });
+  });
+
+  test("are revoked with the keyboard alone, which signs the person out", async () => {
+    await admin.getByLabel("Filter sessions").fill("user:ann");
+    await session("bob").waitFor({ state: "detached" });
+    await session("ann")
+      .getByRole("button", { name: /^Actions for ann/ })
+      .focus();
+    await admin.keyboard.press("Enter");
+    const revoke = admin.getByRole("menuitem", { name: "Revoke" });
+    await revoke.waitFor();
+    await admin.keyboard.press("End");
+    await eventually(async () => expect(await revoke.evaluate((e) => e === document.activeElement)).toBe(true));
+    await admin.keyboard.press("Enter");
+    const dialog = admin.getByRole("dialog");
+    await dialog.waitFor();
+    await dialog.getByRole("button", { name: "Revoke session" }).focus();
+    await admin.keyboard.press("Enter");
+    await session("ann").waitFor({ state: "detached" });
+    allow(page, /status of 401/);
+    await page.reload();
+    await page.getByRole("link", { name: "Sign in with Example ID" }).waitFor();
+  });
+
+  test("are hidden from others", async () => {
+    const reader = await signedIn(stage, "/admin/settings/sessions", {}, await stage.key("--role", "read"));
+    allow(reader, /favicon/);
+    await reader.getByText("Only admins can see the sessions of other people.").waitFor();
+    await closeWindow(reader);
+  });
 });
 
 test("an API key has no devices", async () => {

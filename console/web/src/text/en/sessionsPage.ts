@@ -1,0 +1,36 @@
+/** Texts that only the page of sessions loads. */
+export const sessionsPage = {
+  list: "Session list",
+  emptyTitle: "No sessions",
+  emptyBody: "People who sign in to the console or the command line appear here, until their session ends.",
+  notAllowed: "Only admins can see the sessions of other people. Your own sessions are in the menu at the top right.",
+  filterLabel: "Filter sessions",
+  filterPlaceholder: "Person, computer, user:ana",
+  filters: {
+    client: "Signed in to",
+    words: { "client:console": "Console", "client:cli": "Command line" } as Record<string, string>,
+  },
+  tabs: { all: "All", console: "Console", cli: "Command line" },
+  columns: {
+    user: "Person",
+    client: "Signed in to",
+    description: "Computer or browser",
+    lastUsed: "Last used",
+    from: "Used from",
+    created: "Created",
+    expires: "Expires",
+    id: "ID",
+  },
+  clients: { console: "Console", cli: "Command line" },
+  thisSession: "This session",
+  name: (user: string, client: string) => `${user}, ${client}`,
+  actions: { user: "Show user", revoke: "Revoke" },
+  revoke: {
+    title: (name: string) => `Revoke the session of ${name}?`,
+    body: "The person is signed out within seconds, and has to sign in again. To keep somebody out, suspend the user.",
+    own: "This is your own session: you are signed out.",
+    submit: "Revoke session",
+    done: (name: string) => `Session of ${name} revoked`,
+    failed: (name: string) => `Couldn't revoke the session of ${name}`,
+  },
+};
