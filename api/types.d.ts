@@ -2579,6 +2579,36 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/server/drain": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drain the replica that responds
+         * @description Before maintenance, sends the nodes that are connected to the replica that responds to the other replicas, and makes
+         *     its `/ready` fail, so that load balancers send no more nodes to it. After 5 seconds, the replica disconnects up to
+         *     100 nodes per second. The replica still serves requests and nodes that come back. Use the replica's own URL or its
+         *     local socket, because a load balancer would choose any replica. A restart ends draining. The response is 409 if no
+         *     other replica can take the nodes.
+         */
+        post: operations["drainReplica"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/debug/digest": {
         parameters: {
             query?: never;
@@ -4143,10 +4173,36 @@ export interface components {
              */
             nodes: number;
             /**
+             * @description Whether the replica is sending its nodes to the others, before maintenance.
+             * @example false
+             */
+            draining: boolean;
+            /**
              * @description Milliseconds since the report, according to the database clock.
              * @example 840
              */
             ageMillis: number;
+        };
+        DrainRequest: {
+            /**
+             * @description Whether to drain the replica. False ends draining.
+             * @example true
+             */
+            draining: boolean;
+            /**
+             * @description Drain the replica even if no other replica can take its nodes. They stay connected until one can.
+             * @example false
+             */
+            force?: boolean;
+        };
+        Drain: {
+            /**
+             * @description The replica that responds.
+             * @example r-4f2a
+             */
+            replica: string;
+            /** @example true */
+            draining: boolean;
         };
         Digest: {
             /**
@@ -9867,6 +9923,40 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    drainReplica: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DrainRequest"];
+            };
+        };
+        responses: {
+            /** @description Whether the replica is draining. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Drain"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            409: components["responses"]["Conflict"];
             default: components["responses"]["Failure"];
         };
     };

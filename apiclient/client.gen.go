@@ -1054,6 +1054,32 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/server (the `ShowServer` operationId).
 	ShowServer(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// DrainReplicaWithBody Drain the replica that responds
+	//
+	// Before maintenance, sends the nodes that are connected to the replica that responds to the other replicas, and makes
+	// its `/ready` fail, so that load balancers send no more nodes to it. After 5 seconds, the replica disconnects up to
+	// 100 nodes per second. The replica still serves requests and nodes that come back. Use the replica's own URL or its
+	// local socket, because a load balancer would choose any replica. A restart ends draining. The response is 409 if no
+	// other replica can take the nodes.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/server/drain (the `DrainReplica` operationId).
+	DrainReplicaWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DrainReplica Drain the replica that responds
+	//
+	// Before maintenance, sends the nodes that are connected to the replica that responds to the other replicas, and makes
+	// its `/ready` fail, so that load balancers send no more nodes to it. After 5 seconds, the replica disconnects up to
+	// 100 nodes per second. The replica still serves requests and nodes that come back. Use the replica's own URL or its
+	// local socket, because a load balancer would choose any replica. A restart ends draining. The response is 409 if no
+	// other replica can take the nodes.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/server/drain (the `DrainReplica` operationId).
+	DrainReplica(ctx context.Context, body DrainReplicaJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListSessions List sessions
 	//
 	// Sessions that have expired are not listed. Secrets are masked.
@@ -3458,6 +3484,52 @@ func (c *Client) ShowRouteHistory(ctx context.Context, routeID RouteRef, params 
 // Corresponds with GET /api/v1/server (the `ShowServer` operationId).
 func (c *Client) ShowServer(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewShowServerRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DrainReplicaWithBody Drain the replica that responds
+//
+// Before maintenance, sends the nodes that are connected to the replica that responds to the other replicas, and makes
+// its `/ready` fail, so that load balancers send no more nodes to it. After 5 seconds, the replica disconnects up to
+// 100 nodes per second. The replica still serves requests and nodes that come back. Use the replica's own URL or its
+// local socket, because a load balancer would choose any replica. A restart ends draining. The response is 409 if no
+// other replica can take the nodes.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/server/drain (the `DrainReplica` operationId).
+func (c *Client) DrainReplicaWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDrainReplicaRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DrainReplica Drain the replica that responds
+//
+// Before maintenance, sends the nodes that are connected to the replica that responds to the other replicas, and makes
+// its `/ready` fail, so that load balancers send no more nodes to it. After 5 seconds, the replica disconnects up to
+// 100 nodes per second. The replica still serves requests and nodes that come back. Use the replica's own URL or its
+// local socket, because a load balancer would choose any replica. A restart ends draining. The response is 409 if no
+// other replica can take the nodes.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/server/drain (the `DrainReplica` operationId).
+func (c *Client) DrainReplica(ctx context.Context, body DrainReplicaJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDrainReplicaRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -8177,6 +8249,46 @@ func NewShowServerRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewDrainReplicaRequest calls the generic DrainReplica builder with application/json body
+func NewDrainReplicaRequest(server string, body DrainReplicaJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewDrainReplicaRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewDrainReplicaRequestWithBody constructs an http.Request for the DrainReplica method, with any body, and a specified content type
+func NewDrainReplicaRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/server/drain")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewListSessionsRequest constructs an http.Request for the ListSessions method
 func NewListSessionsRequest(server string, params *ListSessionsParams) (*http.Request, error) {
 	var err error
@@ -10099,6 +10211,11 @@ func (c *ClientWithResponses) ShowRouteHistoryWithResponse(ctx context.Context, 
 // ShowServerWithResponse calls [Client.ShowServer] and reads the answer.
 func (c *ClientWithResponses) ShowServerWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*Response[ServerState], error) {
 	return Parse[ServerState](c.ShowServer(ctx, reqEditors...))
+}
+
+// DrainReplicaWithResponse calls [Client.DrainReplica] and reads the answer.
+func (c *ClientWithResponses) DrainReplicaWithResponse(ctx context.Context, body DrainReplicaJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[Drain], error) {
+	return Parse[Drain](c.DrainReplica(ctx, body, reqEditors...))
 }
 
 // ListSessionsWithResponse calls [Client.ListSessions] and reads the answer.

@@ -1060,6 +1060,30 @@ type Digest struct {
 	Revision string `json:"revision"`
 }
 
+// Drain defines model for Drain.
+type Drain struct {
+	// Draining Example: true
+	Draining bool `json:"draining"`
+
+	// Replica The replica that responds.
+	//
+	// Example: r-4f2a
+	Replica string `json:"replica"`
+}
+
+// DrainRequest defines model for DrainRequest.
+type DrainRequest struct {
+	// Draining Whether to drain the replica. False ends draining.
+	//
+	// Example: true
+	Draining bool `json:"draining"`
+
+	// Force Drain the replica even if no other replica can take its nodes. They stay connected until one can.
+	//
+	// Example: false
+	Force *bool `json:"force,omitempty"`
+}
+
 // Empty An empty object.
 type Empty = map[string]interface{}
 
@@ -2881,6 +2905,11 @@ type ServerReplica struct {
 	// Example: 840
 	AgeMillis int `json:"ageMillis"`
 
+	// Draining Whether the replica is sending its nodes to the others, before maintenance.
+	//
+	// Example: false
+	Draining bool `json:"draining"`
+
 	// ID Example: r-4f2a
 	ID string `json:"id"`
 
@@ -4071,6 +4100,9 @@ type ExpirePreAuthKeyJSONRequestBody = PreAuthKeySelection
 
 // ChangeRouteJSONRequestBody defines body for ChangeRoute for application/json ContentType.
 type ChangeRouteJSONRequestBody = RouteChange
+
+// DrainReplicaJSONRequestBody defines body for DrainReplica for application/json ContentType.
+type DrainReplicaJSONRequestBody = DrainRequest
 
 // CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
 type CreateSessionJSONRequestBody = SessionExchange

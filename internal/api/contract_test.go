@@ -104,6 +104,9 @@ func examples(doc document) map[string]func(f fixture) *answer {
 		}
 	}
 	calls := map[string]func(f fixture) *answer{
+		"POST /api/v1/server/drain": func(f fixture) *answer {
+			return f.call("POST", "/api/v1/server/drain", object{"draining": true})
+		},
 		"GET /api/v1/policy":                    withPolicy("GET", "/api/v1/policy", nil),
 		"GET /api/v1/policy/diff":               withPolicy("GET", "/api/v1/policy/diff", nil),
 		"GET /api/v1/policy/versions":           withPolicy("GET", "/api/v1/policy/versions", nil),

@@ -61,7 +61,7 @@ func newHandlers(c Config, shared *core) *handlers {
 		events:          events{core: shared, health: c.Health, closed: c.Closed, cursor: c.Ledger.Cursor, tail: tail, people: use.Users, keys: use.APIKeys},
 		presences:       presences{shared, use.History},
 		webhooks:        webhooks{shared, use.Webhooks},
-		serverState:     serverState{shared, cluster, use.Observations, c.Version, c.Facts, c.Checks},
+		serverState:     serverState{shared, cluster, use.Observations, c.Version, c.Facts, c.Checks, c.Balancer},
 		diagnostics:     diagnostics{shared, cluster},
 		probes:          probes{shared, c.Health, c.Ready, c.Ledger.Status().Health, c.Version},
 		documents:       documents{shared, c.Document, page},

@@ -29,7 +29,8 @@ type Config struct {
 	Ready func() openapi.Health
 	// Closed, if set, reports whether this replica must not serve its state, because
 	// other replicas may have revoked API keys that it still considers valid.
-	Closed func() bool
+	Closed   func() bool
+	Balancer Balancer
 	// Facts is the constant part of the response to GET /api/v1/server. Checks returns
 	// the state of each part of this replica.
 	Facts    openapi.ServerState

@@ -21,6 +21,16 @@ type serverState struct {
 	version      openapi.Version
 	facts        openapi.ServerState // the part that does not change
 	checks       func() []openapi.ServerCheck
+	balancer     Balancer
+}
+
+// Balancer sends the nodes of this replica to other replicas.
+type Balancer interface {
+	// Drain starts or ends draining. It returns whether that is a change.
+	Drain(on bool) bool
+	Draining() bool
+	// Others returns the number of other replicas that can take nodes.
+	Others() int
 }
 
 // ShowServer implements GET /api/v1/server.
@@ -31,10 +41,28 @@ func (s *serverState) ShowServer(w http.ResponseWriter, _ *http.Request) {
 	out.Checks, out.Relays, out.Replicas = s.checks(), s.relays(snap), []openapi.ServerReplica{}
 	for _, r := range s.cluster.Replicas() {
 		out.Replicas = append(out.Replicas, openapi.ServerReplica{
-			ID: string(r.ID), Version: r.Version, Revision: revision(r.Rev), Nodes: r.Held, AgeMillis: int(r.Age.Milliseconds()),
+			ID: string(r.ID), Version: r.Version, Revision: revision(r.Rev), Nodes: r.Held, Draining: r.Draining, AgeMillis: int(r.Age.Milliseconds()),
 		})
 	}
 	reply(w, snap, out)
+}
+
+// DrainReplica implements POST /api/v1/server/drain.
+func (s *serverState) DrainReplica(w http.ResponseWriter, r *http.Request) {
+	var in openapi.DrainRequest
+	if err := decode(w, r, &in); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if in.Draining && !or(in.Force) && s.balancer.Others() == 0 {
+		writeProblem(w, r, problem(http.StatusConflict, "no other replica can take the nodes; start another one, or use force"))
+		return
+	}
+	if s.balancer.Drain(in.Draining) {
+		s.log.Info("drain", "draining", in.Draining, "replica", s.cluster.Self().ID, "actor", actor(r))
+		s.cluster.Announce() // the other replicas should know before nodes arrive there
+	}
+	reply(w, s.ledger.World().Snapshot, openapi.Drain{Replica: string(s.cluster.Self().ID), Draining: s.balancer.Draining()})
 }
 
 // relays summarizes the last measurements of online nodes for every relay.

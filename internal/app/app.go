@@ -322,6 +322,7 @@ const (
 // Texts that explain to probes why this replica is not ready.
 const (
 	stopping = "the server is shutting down"
+	drained  = "this replica is being drained; to end that, run: fairlead drain --cancel"
 	fenced   = "this replica cannot reach the database, but another replica can; it rejects devices and API keys"
 )
 
@@ -369,6 +370,9 @@ func (s *service) health() openapi.Health {
 	if p := s.parts.Load(); p != nil {
 		if p.fence.Closed() {
 			report(checkReplicas, openapi.HealthCheckStatusFail, fenced)
+		}
+		if p.balancer.Draining() {
+			report(checkService, openapi.HealthCheckStatusWarn, drained)
 		}
 		for _, text := range p.fence.Warnings() {
 			report(checkReplicas, openapi.HealthCheckStatusWarn, text)

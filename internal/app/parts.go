@@ -18,6 +18,7 @@ import (
 	apispec "github.com/fairlead-mesh/fairlead/api"
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/balance"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/fence"
 	"github.com/fairlead-mesh/fairlead/internal/history"
@@ -44,6 +45,7 @@ type parts struct {
 	clients  *wire.Server
 	webhooks *webhook.Sender
 	fence    *fence.Fence
+	balancer *balance.Balancer
 	relay    *relay.Server // nil if it is disabled
 	// providers are where people sign in.
 	providers []*oidc.Provider
@@ -80,7 +82,7 @@ func (s *service) fill(r *store.Report) {
 	if url := p.url.Load(); url != nil {
 		r.URL = *url
 	}
-	r.Held = p.presence.StreamCount()
+	r.Held, r.Draining = p.presence.StreamCount(), p.balancer.Draining()
 	r.Logins = p.control.Logins.Waiting()
 	r.SSH = p.control.SSH.Waiting()
 	r.PolicyHash, r.RecordsHash = p.control.PolicyFile.Hash(), p.control.RecordsFile.Hash()
@@ -115,8 +117,8 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Ledger: s.ledger, Webhooks: p.control.Webhooks, History: p.control.History, Log: s.log, Registerer: s.registry, Secret: hooks.Secret, Encode: api.EncodeWebhookEvent,
 		Version: s.Build.Version, AllowLocal: c.Webhooks.AllowLocal,
 	})
-	p.fence = s.newFence(identity.NewReplicaKey(noise))
 	p.presence = presence.New(presence.Config{Ledger: s.ledger, Log: s.log, Registerer: s.registry})
+	p.fence, p.balancer = s.newFence(identity.NewReplicaKey(noise)), s.newBalancer(p.presence)
 	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry, ServerURL: c.ServerURL})
 	prober := probe.New(probe.Config{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
@@ -126,7 +128,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	p.clients = wire.New(wire.Config{
 		Joins: p.control.Joins, Logins: p.control.Logins, Sessions: p.control.Sessions, Clients: p.control.Clients, Observations: p.control.Observations, SSH: p.control.SSH, Passkeys: p.control.Passkeys, PasskeyVerifier: verifier,
 		Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL, Providers: p.providers, ConsoleURLs: consoleURLs(c),
-		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.fence.Leave, Closed: p.fence.Closed, Answered: prober.Answered,
+		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.fence.Leave, Move: p.balancer.Next, Closed: p.fence.Closed, Answered: prober.Answered,
 	})
 	sweeper := sweep.New(sweep.Config{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry, Interval: c.NodeUpdateCheckInterval, Inactivity: c.Node.Ephemeral.InactivityTimeout,
@@ -158,7 +160,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		return nil, err
 	}
 	server := api.New(api.Config{
-		Control: p.control, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health, Ready: s.ready, Closed: p.fence.Closed,
+		Control: p.control, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health, Ready: s.ready, Closed: p.fence.Closed, Balancer: p.balancer,
 		Facts:    openapi.ServerState{URL: c.ServerURL, StartedAt: time.Now(), Database: openapi.ServerStateDatabase(c.Database.Type)},
 		Checks:   s.checksNow,
 		Document: apispec.Document, SignIn: s.signInChoices(p.providers), TrustedProxies: c.TrustedProxies,

@@ -13,8 +13,13 @@ func (s *service) ready() openapi.Health {
 	if s.draining.Load() {
 		fail(checkService, stopping)
 	}
-	if p := s.parts.Load(); p != nil && p.fence.Closed() {
-		fail(checkReplicas, fenced)
+	if p := s.parts.Load(); p != nil {
+		if p.fence.Closed() {
+			fail(checkReplicas, fenced)
+		}
+		if p.balancer.Draining() {
+			fail(checkService, drained)
+		}
 	}
 	return h
 }

@@ -7,9 +7,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/balance"
 	"github.com/fairlead-mesh/fairlead/internal/config"
 	"github.com/fairlead-mesh/fairlead/internal/fence"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/presence"
 )
 
 // newFence creates the fence of this replica.
@@ -17,6 +19,13 @@ func (s *service) newFence(key *identity.ReplicaKey) *fence.Fence {
 	return fence.New(fence.Config{
 		Self: string(s.ledger.Cluster().Self().ID), Fresh: s.ledger.Status().Freshness, State: s.ledger.Status().State, Peers: s.peers, Key: key, Log: s.log, Registerer: s.registry,
 		CutOff: func() bool { return s.ledger.Cluster().Heartbeats().CutOff(time.Now()) },
+	})
+}
+
+// newBalancer creates the balancer of this replica.
+func (s *service) newBalancer(p *presence.Tracker) *balance.Balancer {
+	return balance.New(balance.Config{
+		Self: string(s.ledger.Cluster().Self().ID), Replicas: s.ledger.Cluster().Replicas, Held: p.StreamCount, Log: s.log,
 	})
 }
 

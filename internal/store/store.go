@@ -142,6 +142,8 @@ type Report struct {
 	URL string `json:"url,omitempty"`
 	// Held is the number of nodes with a map stream on this replica.
 	Held int `json:"held"`
+	// Draining reports whether this replica sends its nodes to the others, before maintenance.
+	Draining bool `json:"draining,omitempty"`
 	// Logins lists the devices that wait for approval on this replica, the newest MaxWaitingLogins of them.
 	Logins []WaitingLogin `json:"logins,omitempty"`
 	// SSH lists the sessions that wait for approval on this replica, the newest hundred.

@@ -39,19 +39,19 @@ func refuseClosed(w http.ResponseWriter) {
 	http.Error(w, "this replica cannot reach the database; connect to another replica", http.StatusServiceUnavailable)
 }
 
-// Run sends clients to other replicas when Config.Leave returns true, gradually and once, until ctx ends.
-// Clients that come back are served unless Config.Closed returns true: if all replicas are cut off, a
-// slightly outdated map is better than none.
+// Run sends clients to other replicas, until ctx ends: all of them, gradually and once, when Config.Leave
+// returns true, and otherwise as many as Config.Move returns. Clients that come back after Leave are served unless
+// Config.Closed returns true: if all replicas are cut off, a slightly outdated map is better than none.
 func (s *Server) Run(ctx context.Context) error {
-	if s.config.Leave == nil {
-		return nil
-	}
 	var since time.Time // when Leave first returned true
 	var chunk int
 	return periodic.Run(ctx, leaveEvery, func() {
 		switch leave := s.config.Leave(); {
 		case !leave:
 			since = time.Time{}
+			if n, before := s.config.Move(); n > 0 {
+				s.closeSome(n, before)
+			}
 		case since.IsZero():
 			since = time.Now()
 			chunk = max(leaveChunk, s.connections()/int(leaveWithin/leaveEvery)+1)

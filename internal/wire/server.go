@@ -64,6 +64,9 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// Leave reports whether clients should move to another replica. By default it always returns false.
 	Leave func() bool
+	// Move returns how many clients to disconnect now, of those that connected before the given time, so that they
+	// connect to other replicas. It is called every 100 ms. By default it always returns zero.
+	Move func() (clients int, before time.Time)
 	// Closed reports whether this replica must not serve its state: clients are
 	// refused until it returns false again. By default it always returns false.
 	Closed func() bool
@@ -140,6 +143,12 @@ func New(c Config) *Server {
 	}
 	if c.Closed == nil {
 		c.Closed = func() bool { return false }
+	}
+	if c.Leave == nil {
+		c.Leave = func() bool { return false }
+	}
+	if c.Move == nil {
+		c.Move = func() (int, time.Time) { return 0, time.Time{} }
 	}
 	orDefault(&c.ReadIdleTimeout, readIdleTimeout)
 	orDefault(&c.PingTimeout, pingTimeout)

@@ -349,8 +349,17 @@ func (canned) ShowServer(w http.ResponseWriter, _ *http.Request) {
 			{Region: openapi.RelayRegion{ID: 900, Code: "fra", Name: "Frankfurt"}, Embedded: true, Homes: 12, Measured: 14, MedianMilliseconds: &middle},
 			{Region: openapi.RelayRegion{ID: 901, Code: "nyc", Name: "New York"}},
 		},
-		Replicas: []openapi.ServerReplica{{ID: "r1", Version: "0.1.1", Revision: "4711", Nodes: 12, AgeMillis: 840}},
+		Replicas: []openapi.ServerReplica{
+			{ID: "r1", Version: "0.1.1", Revision: "4711", Nodes: 12, AgeMillis: 840},
+			{ID: "r2", Version: "0.1.1", Revision: "4711", Draining: true, AgeMillis: 840},
+		},
 	})
+}
+
+func (canned) DrainReplica(w http.ResponseWriter, r *http.Request) {
+	var in openapi.DrainRequest
+	_ = json.NewDecoder(r.Body).Decode(&in)
+	reply(w, openapi.Drain{Replica: "r2", Draining: in.Draining})
 }
 
 func (canned) Version(w http.ResponseWriter, _ *http.Request) {

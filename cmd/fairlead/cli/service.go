@@ -98,7 +98,11 @@ func stateRows(s apiclient.ServerState) [][]string {
 	}
 	for _, r := range s.Replicas {
 		age := time.Duration(r.AgeMillis) * time.Millisecond
-		rows = append(rows, []string{"replica " + r.ID, r.Version, "", fmt.Sprintf("%s, revision %s, last seen %v ago", count(r.Nodes, "node"), r.Revision, age)})
+		details := fmt.Sprintf("%s, revision %s, last seen %v ago", count(r.Nodes, "node"), r.Revision, age)
+		if r.Draining {
+			details = "draining, " + details
+		}
+		rows = append(rows, []string{"replica " + r.ID, r.Version, "", details})
 	}
 	return rows
 }

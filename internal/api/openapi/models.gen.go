@@ -39,6 +39,8 @@ type (
 	DeviceSignInRequest              = apiclient.DeviceSignInRequest
 	DeviceSignInResult               = apiclient.DeviceSignInResult
 	Digest                           = apiclient.Digest
+	Drain                            = apiclient.Drain
+	DrainRequest                     = apiclient.DrainRequest
 	Empty                            = apiclient.Empty
 	FailedEvent                      = apiclient.FailedEvent
 	FailedEventList                  = apiclient.FailedEventList
@@ -279,6 +281,7 @@ type (
 	ChangePreAuthKeysJSONRequestBody = apiclient.ChangePreAuthKeysJSONRequestBody
 	ExpirePreAuthKeyJSONRequestBody  = apiclient.ExpirePreAuthKeyJSONRequestBody
 	ChangeRouteJSONRequestBody       = apiclient.ChangeRouteJSONRequestBody
+	DrainReplicaJSONRequestBody      = apiclient.DrainReplicaJSONRequestBody
 	CreateSessionJSONRequestBody     = apiclient.CreateSessionJSONRequestBody
 	StartDeviceSignInJSONRequestBody = apiclient.StartDeviceSignInJSONRequestBody
 	PollDeviceSignInJSONRequestBody  = apiclient.PollDeviceSignInJSONRequestBody

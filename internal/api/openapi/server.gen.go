@@ -222,6 +222,9 @@ type ServerInterface interface {
 	// ShowServer Show the state of the server
 	// (GET /api/v1/server)
 	ShowServer(w http.ResponseWriter, r *http.Request)
+	// DrainReplica Drain the replica that responds
+	// (POST /api/v1/server/drain)
+	DrainReplica(w http.ResponseWriter, r *http.Request)
 	// ListSessions List sessions
 	// (GET /api/v1/session)
 	ListSessions(w http.ResponseWriter, r *http.Request, params ListSessionsParams)
@@ -3059,6 +3062,20 @@ func (siw *ServerInterfaceWrapper) ShowServer(w http.ResponseWriter, r *http.Req
 	handler.ServeHTTP(w, r)
 }
 
+// DrainReplica operation middleware
+func (siw *ServerInterfaceWrapper) DrainReplica(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DrainReplica(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListSessions operation middleware
 func (siw *ServerInterfaceWrapper) ListSessions(w http.ResponseWriter, r *http.Request) {
 
@@ -4335,6 +4352,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes/{routeId}/history", wrapper.ShowRouteHistory)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes/history", wrapper.ShowNetworkHistory)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/server", wrapper.ShowServer)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/server/drain", wrapper.DrainReplica)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/session", wrapper.ListSessions)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/session", wrapper.CreateSession)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/session/{id}", wrapper.RevokeSession)

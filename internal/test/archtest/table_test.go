@@ -39,6 +39,7 @@ var table = map[string]row{
 	"api/openapi":         {"./apiclient", "http"},
 	"apidocs":             {"", ""},
 	"fence":               {"ledger identity periodic", "http slog prometheus"},
+	"balance":             {"ledger", "slog"},
 	"webhook":             {"mesh policy history ledger control", "http slog prometheus"},
 	"relay":               {"identity guard", "keys tailcfg tailscale http slog prometheus"},
 	"backup":              {"mesh store sqlstore", "slog"},
@@ -48,7 +49,7 @@ var table = map[string]row{
 	"periodic":            {"", ""},
 	"acme":                {"", "http"},
 	"app": {
-		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api fence webhook relay config periodic oidc passkey",
+		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api fence balance webhook relay config periodic oidc passkey",
 		"keys http slog prometheus",
 	},
 
