@@ -43,10 +43,11 @@ export function supportBundle({ at, browser, session, server, dns, policy, nodes
         measured,
         medianMilliseconds,
       })),
-      replicas: server.replicas.map(({ version, revision, nodes: connected, ageMillis }) => ({
+      replicas: server.replicas.map(({ version, revision, nodes: connected, draining, ageMillis }) => ({
         version,
         revision,
         nodes: connected,
+        draining,
         ageMillis,
       })),
     },

@@ -177,7 +177,7 @@ function Replicas({ server }: { server: ServerState }) {
         {server.replicas.map((replica) => (
           <tr key={replica.id}>
             <th scope="row" className={`${cell} text-left font-mono text-12 font-normal`}>
-              {replica.id}
+              {replica.id} {replica.draining && <Badge>{t.replica.draining}</Badge>}
             </th>
             <td className={cell}>{replica.version}</td>
             <td className={`${cell} tabular-nums`}>{text.common.count(replica.nodes)}</td>

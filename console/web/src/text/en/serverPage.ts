@@ -36,7 +36,14 @@ export const serverPage = {
     nodes: plural({ one: "# node", other: "# nodes" }),
     milliseconds: (ms: string) => `${ms} ms`,
   },
-  replica: { id: "Replica", version: "Version", nodes: "Connected nodes", revision: "Revision", report: "Last report" },
+  replica: {
+    draining: "Draining",
+    id: "Replica",
+    version: "Version",
+    nodes: "Connected nodes",
+    revision: "Revision",
+    report: "Last report",
+  },
   seconds: (s: string) => `${s} s ago`,
   operations: plural({ one: "# API operation", other: "# API operations" }),
   bundle: {
