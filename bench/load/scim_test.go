@@ -22,7 +22,7 @@ func TestFigureSCIM(t *testing.T) {
 	s, _ := build(t).startFairlead(t)
 	s.prepareSCIM(t, owners, groups)
 	o := s.load(t, "scim", nil, "--api-key="+s.apiKey, "--register-first", "--quiet=1s", fmt.Sprintf("--scim-users=%d", users),
-		fmt.Sprintf("--scim-groups=%d", groups), fmt.Sprintf("--scim-owners=%d", owners))["scim"]
+		fmt.Sprintf("--scim-groups=%d", groups), fmt.Sprintf("--scim-owners=%d", owners), "--rate=2")["scim"]
 
 	lag := 1000.
 	if o.OtherPercent > 100*float64(runtime.NumCPU())/2 {

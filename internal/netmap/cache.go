@@ -166,7 +166,7 @@ func (c *Cache) head(s *Scene, viewer *mesh.Node, v Viewpoint, now time.Time) ([
 		return nil, err
 	}
 	profiles := c.profiles
-	if owner, ok := ownerProfile(s, viewer); ok && !slices.Contains(common.profiles, owner) {
+	if owner, ok := ownerProfile(s, v, viewer); ok && !hasProfile(common.profiles, owner) {
 		doc, err := json.Marshal(owner)
 		if err != nil {
 			return nil, fmt.Errorf("encoding the owner of node %d: %w", viewer.ID, err)

@@ -113,7 +113,7 @@ func TestFigureRegistrationCostsAViewerAPeerEntry(t *testing.T) {
 	to := netmap.SceneOf(from.Next(s, touched), from)
 	joined, _ := to.Nodes.Get(10_001)
 	cache := netmap.NewCache("")
-	entry, err := netmap.ResponseMessage(&netmap.Response{PeersChanged: []*netmap.Node{netmap.RenderPeer(to, joined)}, UserProfiles: []netmap.Profile{{LoginName: "user2", DisplayName: "user2"}}})
+	entry, err := netmap.ResponseMessage(&netmap.Response{PeersChanged: []*netmap.Node{netmap.RenderPeer(to, joined)}, UserProfiles: []netmap.Profile{{LoginName: "user2", DisplayName: "user2", Groups: []string{"group:all"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // deletedResponse returns a response that tells a deleted node that its key has expired.
@@ -38,16 +39,17 @@ func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 	}
 	before, _ := from.Nodes.Get(viewer)
 	after, _ := to.Nodes.Get(viewer)
+	was, is := from.Viewpoint(before), to.Viewpoint(after)
 	if !sameSelf(before, after) || !from.sameSelf(to.Settings) || !sameAttributes(from, to, before, after) {
 		r.Node = renderSelf(to, after)
-		r.addProfile(to, after)
+		r.addProfile(to, is, after)
 	}
 	r.addMessages(before, after)
 	if isRouter(before) || isRouter(after) {
 		r.PacketFilters = changedFilters(viewerFilters(from, before), viewerFilters(to, after))
 	}
-	if !sameProfile(from, to, after.Owner) {
-		r.addProfile(to, after)
+	if !sameProfile(from, to, was, is, after.Owner) {
+		r.addProfile(to, is, after)
 	}
 	if r.empty() {
 		return nil
@@ -94,12 +96,12 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Re
 			r.SSHPolicy = shells
 		}
 	}
-	for _, id := range to.Users.ChangedSince(&from.Users) {
-		if u, ok := to.Users.Get(id); ok && !sameProfile(from, to, id) && slices.ContainsFunc(to.Owned(id), func(id mesh.NodeID) bool {
+	for _, id := range otherProfiles(from, to, before, after) {
+		if u, ok := to.Users.Get(id); ok && slices.ContainsFunc(to.Owned(id), func(id mesh.NodeID) bool {
 			n, ok := to.Nodes.Get(id)
 			return ok && to.Shows(after, n)
 		}) {
-			r.addUnique(profileOf(u))
+			r.addUnique(profileFor(to, after, u))
 		}
 	}
 	if r.empty() {
@@ -108,23 +110,58 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Re
 	return r
 }
 
-// sameProfile reports whether clients are told the same about a user.
-func sameProfile(from, to *Scene, id mesh.UserID) bool {
+// otherProfiles returns the users about whom viewers with one viewpoint in each scene are
+// told something else.
+func otherProfiles(from, to *Scene, before, after Viewpoint) []mesh.UserID {
+	ids := to.Users.ChangedSince(&from.Users)
+	if sameGroups := before.Class == after.Class && from.Rules() == to.Rules() ||
+		!from.Rules().HasGroups(before.Class) && !to.Rules().HasGroups(after.Class); !sameGroups {
+		ids = nil
+		for u := range to.Users.All() {
+			ids = append(ids, u.ID)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id mesh.UserID) bool { return sameProfile(from, to, before, after, id) })
+}
+
+// sameProfile reports whether viewers with one viewpoint in each scene are told the same
+// about a user.
+func sameProfile(from, to *Scene, before, after Viewpoint, id mesh.UserID) bool {
 	was, had := from.Users.Get(id)
 	is, has := to.Users.Get(id)
-	return was == is || had && has && profileOf(was) == profileOf(is)
+	switch {
+	case !had || !has:
+		return had == has
+	case was != is && !equalProfiles(profileOf(was), profileOf(is)):
+		return false
+	}
+	return was == is && before == after && from.Rules() == to.Rules() ||
+		slices.Equal(from.Rules().GroupsOf(before.Class, was), to.Rules().GroupsOf(after.Class, is))
+}
+
+// sameForAll reports whether all viewers whose viewpoint is the same are told the same
+// about a user. Both scenes must have the same rules.
+func sameForAll(from, to *Scene, id mesh.UserID) bool {
+	was, had := from.Users.Get(id)
+	is, has := to.Users.Get(id)
+	return was == is || had && has && equalProfiles(profileOf(was), profileOf(is)) &&
+		slices.Equal(was.Groups, is.Groups) && slices.Equal(lang.NamesOf(was), lang.NamesOf(is))
+}
+
+func equalProfiles(a, b Profile) bool {
+	return a.ID == b.ID && a.LoginName == b.LoginName && a.DisplayName == b.DisplayName && a.ProfilePicURL == b.ProfilePicURL && slices.Equal(a.Groups, b.Groups)
 }
 
 // sharedServes reports whether the result of shared is all that a viewer needs, provided
 // that the viewer itself did not change.
 func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 	before, after := from.Viewpoint(viewer), to.Viewpoint(viewer)
-	return sameProfile(from, to, viewer.Owner) && from.sameSelf(to.Settings) && sameAttributes(from, to, viewer, viewer) && (!isRouter(viewer) ||
+	return sameProfile(from, to, before, after, viewer.Owner) && from.sameSelf(to.Settings) && sameAttributes(from, to, viewer, viewer) && (!isRouter(viewer) ||
 		before == after && from.Rules() == to.Rules() && sameInbound(from, to, after))
 }
 
 // dependsOnVisible reports whether the result of shared depends only on which of the
-// affected nodes a viewpoint shows.
+// affected nodes a viewpoint shows, and on which groups of their owners it is told.
 func dependsOnVisible(from, to *Scene, v Viewpoint) bool {
 	return from.Rules() == to.Rules() && !to.Rules().Steers(v.Class) && from.domain == to.domain && sameInbound(from, to, v) &&
 		policy.SameShells(from.World, to.World, v.Class)
@@ -136,7 +173,7 @@ func dependsOnVisible(from, to *Scene, v Viewpoint) bool {
 func affectedBy(from, to *Scene, touched []mesh.NodeID) []mesh.NodeID {
 	affected := union(touched, policy.Reclassified(from.World, to.World))
 	for _, id := range to.Users.ChangedSince(&from.Users) {
-		if !sameProfile(from, to, id) {
+		if !sameForAll(from, to, id) {
 			affected = union(affected, to.Owned(id))
 		}
 	}
@@ -187,13 +224,13 @@ func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Respo
 			r.PeersRemoved = append(r.PeersRemoved, id)
 		case is && !was:
 			r.PeersChanged = append(r.PeersChanged, renderPeerFor(to, after, node))
-			r.addProfile(to, node)
+			r.addProfile(to, after, node)
 		case is:
 			patch, whole := change(old, node)
 			if whole || from.domain != to.domain || !policy.SameMarks(from.World, to.World, old, node) ||
 				!sameRoutesFor(from, to, before, after, old, node) {
 				r.PeersChanged = append(r.PeersChanged, renderPeerFor(to, after, node))
-				r.addProfile(to, node)
+				r.addProfile(to, after, node)
 			} else if patch != nil {
 				r.PeersChangedPatch = append(r.PeersChangedPatch, patch)
 			}

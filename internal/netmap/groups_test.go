@@ -154,10 +154,10 @@ func TestMembershipChangeCostsOthersNothing(t *testing.T) {
 			t.Errorf("node %d costs %v allocations", n.ID, allocations)
 		}
 	}
-	// One delta is for all others, whatever their class, one for the member, one for the server of the new group, and
-	// one for the servers of the other groups that the member has.
-	if got := cache.Deltas(from, to); others < 2*people || len(viewpoints) < 50 || got != 4 {
-		t.Errorf("%d deltas for %d others of %d viewpoints, want 4", got, others, len(viewpoints))
+	// One delta is for all others, whatever their class, one for the member, and one for each server of the member's three
+	// groups, which is told only its own group.
+	if got := cache.Deltas(from, to); others < 2*people || len(viewpoints) < 50 || got != 5 {
+		t.Errorf("%d deltas for %d others of %d viewpoints, want 5", got, others, len(viewpoints))
 	}
 }
 
@@ -179,7 +179,38 @@ func TestMembershipChangeIsRenderedOnceForAllClasses(t *testing.T) {
 			}
 		}
 	}
-	if got := cache.Deltas(from, to); got != 2 || len(viewpoints) < 50 {
-		t.Errorf("%d deltas for %d viewpoints, want one for the member and one for everyone else", got, len(viewpoints))
+	if got := cache.Deltas(from, to); got != 5 || len(viewpoints) < 50 {
+		t.Errorf("%d deltas for %d viewpoints, want one for the member, three for the servers of the member's groups, and one for everyone else", got, len(viewpoints))
+	}
+}
+
+// A device is told only the groups by which rules let people reach it.
+func TestDevicesAreToldTheGroupsThatRulesForThemName(t *testing.T) {
+	const doc = `{"tagOwners": {"tag:db": [], "tag:web": []}, "groups": {"group:local": ["user1@"], "group:away": ["user2@"]}, "acls": [
+		{"action": "accept", "src": ["group:dev", "group:local", "group:away"], "dst": ["tag:db:5432"]},
+		{"action": "accept", "src": ["group:qa"], "dst": ["group:dev:80"]},
+		{"action": "accept", "src": ["autogroup:member"], "dst": ["tag:web:80"]}],
+		"ssh": [{"action": "accept", "src": ["group:ops"], "dst": ["tag:web"], "users": ["root"]}]}`
+	const laptop, db, web = 1, 2, 3
+	u := *meshgen.User(1)
+	u.Groups = []string{"dev", "ops", "qa", "secret"}
+	d := mesh.Empty().Edit()
+	d.Apply(1, mesh.UserPut{User: &u}, mesh.PolicyPut{Policy: &mesh.Policy{Version: 1, Text: doc}}, mesh.NodePut{Node: meshgen.Node(laptop, 1)})
+	for id, tag := range map[mesh.NodeID]string{db: "tag:db", web: "tag:web"} {
+		n := meshgen.Node(id, 0)
+		n.Tags = []string{tag}
+		d.Apply(1, mesh.NodePut{Node: n})
+	}
+	s := netmap.SceneOf(policy.NewWorld(d.Freeze(), nil), nil)
+	for id, want := range map[mesh.NodeID][]string{
+		laptop: {"group:qa"}, db: {"group:dev", "group:local"}, web: {"group:ops"},
+	} {
+		i := slices.IndexFunc(netmap.Full(s, id).UserProfiles, func(p netmap.Profile) bool { return p.ID == 1 })
+		if i < 0 {
+			t.Fatalf("node %d is not told who user 1 is", id)
+		}
+		if got := netmap.Full(s, id).UserProfiles[i].Groups; !slices.Equal(got, want) {
+			t.Errorf("node %d is told the groups %v, want %v", id, got, want)
+		}
 	}
 }

@@ -64,7 +64,7 @@ func Full(s *Scene, viewer mesh.NodeID) *Response {
 	r.PacketFilters = viewerFilters(s, n)
 	r.Node = renderSelf(s, n)
 	r.addMessages(nil, n)
-	if own, ok := ownerProfile(s, n); ok && !slices.Contains(r.UserProfiles, own) {
+	if own, ok := ownerProfile(s, v, n); ok && !hasProfile(r.UserProfiles, own) {
 		r.UserProfiles = slices.Insert(r.UserProfiles, 0, own)
 	}
 	r.Peers = []*Node{}
@@ -103,23 +103,31 @@ func profiles(s *Scene, v Viewpoint) []Profile {
 	}
 	for n := range s.Nodes.All() {
 		if s.Shows(v, n) {
-			r.addProfile(s, n)
+			r.addProfile(s, v, n)
 		}
 	}
 	slices.SortFunc(r.UserProfiles, func(a, b Profile) int { return cmp.Compare(a.ID, b.ID) })
 	return r.UserProfiles
 }
 
-// addProfile adds the profile of the owner of a node, unless r already has it.
-func (r *Response) addProfile(s *Scene, n *mesh.Node) {
-	if p, ok := ownerProfile(s, n); ok {
-		r.addUnique(p)
+// hasProfile reports whether a list of profiles of one viewpoint contains a profile.
+func hasProfile(list []Profile, p Profile) bool {
+	return slices.ContainsFunc(list, func(q Profile) bool { return q.ID == p.ID })
+}
+
+// addProfile adds the profile of the owner of a node, as viewers with a viewpoint are
+// told it, unless r already has it.
+func (r *Response) addProfile(s *Scene, v Viewpoint, n *mesh.Node) {
+	if n.Tagged() || !r.profiled[int64(n.Owner)] {
+		if p, ok := ownerProfile(s, v, n); ok {
+			r.addUnique(p)
+		}
 	}
 }
 
-// ownerProfile returns the profile of the owner of a node, or false if the user was
-// deleted.
-func ownerProfile(s *Scene, n *mesh.Node) (Profile, bool) {
+// ownerProfile returns the profile of the owner of a node, as viewers with a viewpoint
+// are told it, or false if the user was deleted.
+func ownerProfile(s *Scene, v Viewpoint, n *mesh.Node) (Profile, bool) {
 	if n.Tagged() {
 		return taggedDevices(), true
 	}
@@ -127,13 +135,23 @@ func ownerProfile(s *Scene, n *mesh.Node) (Profile, bool) {
 	if !ok {
 		return Profile{}, false
 	}
-	return profileOf(u), true
+	return profileFor(s, v, u), true
 }
 
 func taggedDevices() Profile {
 	return Profile{ID: int64(mesh.TaggedDevices), LoginName: "tagged-devices", DisplayName: "Tagged Devices"}
 }
 
+// profileFor returns the profile of a user as viewers with a viewpoint are told it. They
+// are told only the groups by which rules let people reach them: which other groups
+// someone has is none of their business, and would have to be sent to everyone.
+func profileFor(s *Scene, v Viewpoint, u *mesh.User) Profile {
+	p := profileOf(u)
+	p.Groups = s.Rules().GroupsOf(v.Class, u)
+	return p
+}
+
+// profileOf returns the profile of a user without groups.
 func profileOf(u *mesh.User) Profile {
 	p := Profile{ID: int64(u.ID), LoginName: u.Name, DisplayName: u.DisplayName, ProfilePicURL: u.ProfilePicURL}
 	if u.Email != "" {

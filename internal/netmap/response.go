@@ -101,6 +101,9 @@ type Profile struct {
 	LoginName     string
 	DisplayName   string
 	ProfilePicURL string `json:",omitzero"`
+	// Groups holds the groups of the user that the viewer may know, sorted. Applications on
+	// the viewer's node can ask its client for them.
+	Groups []string `json:",omitempty"`
 }
 
 // Rule lets sources reach destinations, or grants capabilities to them.

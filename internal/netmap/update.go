@@ -1,7 +1,9 @@
 package netmap
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -171,7 +173,7 @@ func (s *deltaSet) find(v viewpoints, touched []mesh.NodeID) *delta {
 }
 
 // visible returns which of the affected nodes a viewpoint shows, before and after, as one
-// bit each.
+// bit each, and then the groups of their owners that it is told.
 func (s *deltaSet) visible(v viewpoints, affected []mesh.NodeID) string {
 	const perByte = 4
 	key := make([]byte, (len(affected)+perByte-1)/perByte)
@@ -184,6 +186,23 @@ func (s *deltaSet) visible(v viewpoints, affected []mesh.NodeID) string {
 			bits |= 2
 		}
 		key[i/perByte] |= bits << (2 * (i % perByte))
+	}
+	if rules := s.to.Rules(); rules.HasGroups(v.after.Class) {
+		var last mesh.UserID
+		for i, id := range affected {
+			n, ok := s.to.Nodes.Get(id)
+			if !ok || n.Owner == last || key[i/perByte]>>(2*(i%perByte))&2 == 0 {
+				continue
+			}
+			last = n.Owner
+			for k, scene := range []*Scene{s.from, s.to} {
+				if u, ok := scene.Users.Get(n.Owner); ok {
+					if groups := rules.GroupsOf(v.after.Class, u); len(groups) > 0 {
+						key = fmt.Appendf(key, "/%d/%d/%s", i, k, strings.Join(groups, ","))
+					}
+				}
+			}
+		}
 	}
 	return string(key)
 }

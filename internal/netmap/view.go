@@ -140,7 +140,7 @@ func (v *View) Differs(w *View) string {
 		return fmt.Sprintf("filters: %v, want %v", v.filters, w.filters)
 	}
 	for id, p := range w.profiles {
-		if v.profiles[id] != p {
+		if !equalProfiles(v.profiles[id], p) {
 			return fmt.Sprintf("user %d: %+v, want %+v", id, v.profiles[id], p)
 		}
 	}

@@ -115,6 +115,7 @@ type classInfo struct {
 	shells, shellNodes, shellOwn bool
 
 	inbound func() []Inbound
+	groups  func() []int // selectors of the groups that are sources of its rules, by name
 	visible atomic.Pointer[visibleClasses]
 }
 
@@ -241,6 +242,7 @@ func (c *Rules) newClass(t traits) *classInfo {
 	i.steered = i.src.four.Meets(c.via) || i.src.six.Meets(c.via)
 	i.attrs = c.attributesOf(t.own)
 	i.inbound = sync.OnceValue(func() []Inbound { return c.inboundOf(i) })
+	i.groups = sync.OnceValue(func() []int { return c.sourceGroups(i) })
 	c.noteSources(i)
 	c.noteShells(i)
 	return i
