@@ -108,7 +108,7 @@ func (t *tool) signIn(ctx context.Context, server string, noBrowser bool) error 
 	if err != nil {
 		return err
 	}
-	return t.keepSession(server, result)
+	return t.keepSession(ctx, server, result)
 }
 
 // signInElsewhere signs in with a browser on another device and stores the session.
@@ -140,7 +140,7 @@ func (t *tool) signInElsewhere(ctx context.Context, server string) error {
 		case err != nil:
 			return err
 		case !out.Pending && out.Session != nil:
-			return t.keepSession(server, apiclient.SessionResult{Token: out.Token, Session: *out.Session})
+			return t.keepSession(ctx, server, apiclient.SessionResult{Token: out.Token, Session: *out.Session})
 		}
 	}
 }
@@ -171,8 +171,8 @@ func (t *tool) anonymous(server string) (*apiclient.Client, error) {
 	return apiclient.NewClient(server, apiclient.WithHTTPClient(overNetwork(server)))
 }
 
-// keepSession stores a new session.
-func (t *tool) keepSession(server string, result apiclient.SessionResult) error {
+// keepSession stores a new session, and ends the one that it replaces: nobody could use or revoke that from here any more.
+func (t *tool) keepSession(ctx context.Context, server string, result apiclient.SessionResult) error {
 	c, err := t.readCredentials()
 	if err != nil {
 		return err
@@ -181,9 +181,15 @@ func (t *tool) keepSession(server string, result apiclient.SessionResult) error 
 		c.Sessions = map[string]credential{}
 	}
 	c.Server = server
+	before := c.Sessions[server]
 	c.Sessions[server] = credential{Token: result.Token, User: result.Session.User.Name, Expiration: result.Session.Expiration}
 	if err := t.writeCredentials(c); err != nil {
 		return err
+	}
+	if before.Token != "" && before.Token != result.Token {
+		if err := t.revoke(ctx, server, before.Token); err != nil {
+			fmt.Fprintf(t.Stderr, "The previous session could not be revoked: %v. Revoke it with: fairlead sessions list --mine\n", err)
+		}
 	}
 	return t.show(result.Session, fmt.Sprintf("Signed in to %s as %s. The session expires at %s\n", server, result.Session.User.Name, timeText(result.Session.Expiration)))
 }
@@ -302,15 +308,7 @@ this computer. Without --server, sign out of the server of the last login.`,
 			if !ok {
 				return fmt.Errorf("you are not signed in to %s", server)
 			}
-			t.server, t.apiKey = server, kept.Token
-			client, err := t.connect()
-			if err != nil {
-				return err
-			}
-			resp, err := client.RevokeMySession(cmd.Context(), "current")
-			if err == nil && resp.StatusCode == http.StatusUnauthorized { // it has ended already
-				_ = resp.Body.Close()
-			} else if _, err := answer(resp, err); err != nil {
+			if err := t.revoke(cmd.Context(), server, kept.Token); err != nil {
 				return fmt.Errorf("%w. The session is still valid; try again, or delete it from %s and let an administrator revoke it", err, t.credentialsFile())
 			}
 			if delete(c.Sessions, server); c.Server == server {
@@ -322,4 +320,20 @@ this computer. Without --server, sign out of the server of the last login.`,
 			return t.show(apiclient.Empty{}, fmt.Sprintf("Signed out of %s\n", server))
 		},
 	}
+}
+
+// revoke ends a session that was stored.
+func (t *tool) revoke(ctx context.Context, server, token string) error {
+	kept := tool{Env: t.Env, server: server, apiKey: token}
+	client, err := kept.dial()
+	if err != nil {
+		return err
+	}
+	resp, err := client.RevokeMySession(ctx, "current")
+	if err == nil && resp.StatusCode == http.StatusUnauthorized { // it has ended already
+		_ = resp.Body.Close()
+		return nil
+	}
+	_, err = answer(resp, err)
+	return err
 }

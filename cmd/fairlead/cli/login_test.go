@@ -144,6 +144,34 @@ func TestLoginStoresASession(t *testing.T) {
 	}
 }
 
+// Otherwise, the first session stays valid although nobody can use it, and people see sessions that they do not know.
+func TestSecondLoginEndsTheFirstSession(t *testing.T) {
+	s, log, person := startSignIn(t)
+	noSocket := filepath.Join(t.TempDir(), "none")
+	login := []string{"login", "--server", s.url}
+	fairlead(t, noSocket, login, person)
+	var env Env
+	person(&env)
+	file := filepath.Join(strings.TrimPrefix(env.Environ[0], "HOME="), ".config", "fairlead", "sessions.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "the-secret", "the-first", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := fairlead(t, noSocket, login, person); r.status != 0 || strings.Contains(r.stderr.String(), "revoke") {
+		t.Errorf("%d: %s", r.status, &r.stderr)
+	}
+	last := log.requests()[len(log.requests())-1]
+	if last.Method != "DELETE" || last.Path != "/api/v1/my/session/current" || last.Authorization != "Bearer fls_7Qd0XhVb2mTa_the-first" {
+		t.Errorf("the last request is %v", last)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "the-secret") || strings.Contains(string(text), "the-first") {
+		t.Errorf("stored %s, %v", text, err)
+	}
+}
+
 func TestLoginSaysWhatIsMissing(t *testing.T) {
 	s, _, person := startSignIn(t)
 	s.providers = []openapi.SignInProvider{}
