@@ -149,6 +149,10 @@ identity provider, and the command warns about users that do not exist.`,
 			}
 			doc, problems := lang.Parse([]byte(text))
 			result := policyCheckResult{File: args[0], Problems: problemShapes(problems)}
+			if len(problems) > 0 {
+				result.Warnings = problemShapes(lang.UndefinedGroupsIn([]byte(text)))
+				t.tellWarnings(args[0], result.Warnings)
+			}
 			if err := t.tellProblems(args[0], result.Problems); err != nil {
 				if t.forPeople() {
 					return err

@@ -244,3 +244,19 @@ func TestConfigCheckReadsThePolicyFileToo(t *testing.T) {
 		}
 	}
 }
+
+// Otherwise, people fix one mistake and then get the next one.
+func TestUndefinedGroupsAreReportedWithOtherProblems(t *testing.T) {
+	const text = `{"groups": {"group:dev": []}, "acls": [
+{"action": "accept", "src": ["group:dev", "group:devs"], "dst": ["*:*"]},
+{"action": "allow", "src": ["*"], "dst": ["*:*"]}]}`
+	r := fairlead(t, "/nowhere", []string{"policy", "check", "-"}, func(e *Env) { e.Stdin = strings.NewReader(text) })
+	said := r.stderr.String()
+	if r.status != 1 || !strings.Contains(said, "group:devs is not defined in groups") || !strings.Contains(said, `"allow"`) || strings.Contains(said, "group:dev is not") {
+		t.Errorf("%d: %s", r.status, said)
+	}
+	r = fairlead(t, "/nowhere", []string{"policy", "check", "-", "--output", "json"}, func(e *Env) { e.Stdin = strings.NewReader(text) })
+	if out := r.stdout.String(); r.status != 1 || !strings.Contains(out, "group:devs is not defined in groups") || !strings.Contains(out, `allow`) {
+		t.Errorf("%d: %s", r.status, out)
+	}
+}

@@ -37,6 +37,16 @@ func (d *Doc) UndefinedGroups() (warnings []Problem) {
 	return warnings[:min(len(warnings), maxWarnings)]
 }
 
+// UndefinedGroupsIn is UndefinedGroups for a text that may have problems, so that all mistakes
+// are reported at once.
+func UndefinedGroupsIn(text []byte) []Problem {
+	doc, _ := parse(text)
+	if doc == nil {
+		return nil
+	}
+	return doc.UndefinedGroups()
+}
+
 // groupWarnings returns warnings about groups that nobody has.
 func (d *Doc) groupWarnings(s *mesh.Snapshot) (warnings []Problem) {
 	provided := providedGroups(s)

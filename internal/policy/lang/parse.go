@@ -46,6 +46,16 @@ const (
 // Parse reads a policy in HuJSON, which is JSON with comments and trailing commas. If
 // there are problems, the document is nil.
 func Parse(text []byte) (*Doc, Problems) {
+	doc, problems := parse(text)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return doc, nil
+}
+
+// parse is Parse, but returns what it could read of a document with problems. The document
+// is nil if it is no HuJSON.
+func parse(text []byte) (*Doc, Problems) {
 	r := &reader{text: text, doc: &Doc{
 		Groups: map[string][]string{}, MemberLines: map[string][]Line{}, Hosts: map[string]netip.Prefix{},
 		TagOwners: map[string][]string{}, users: map[string]bool{}, Provided: map[string]Problem{}, groupsAt: map[string]Problem{},
@@ -74,11 +84,8 @@ func Parse(text []byte) (*Doc, Problems) {
 		return nil, r.problems
 	}
 	r.document(root)
-	if len(r.problems) > 0 {
-		slices.SortStableFunc(r.problems, Problem.compare)
-		return nil, r.problems
-	}
-	return r.doc, nil
+	slices.SortStableFunc(r.problems, Problem.compare)
+	return r.doc, r.problems
 }
 
 func (r *reader) document(root hujson.Value) {
