@@ -131,7 +131,10 @@ func (s session) kind() string {
 }
 
 // cookieFor returns the full name of a cookie. Browsers accept the secure prefix only over TLS, so a cookie
-// that was planted over plain HTTP is ignored there.
+// that was planted over plain HTTP is ignored there. The prefix __Host- would also keep hosts with the same
+// parent domain from planting a cookie, but demands the path /: browsers would then send the session to
+// everything else on this host. Such a host can only plant a session of its own, and the page shows whose
+// session it is.
 func cookieFor(name string, secure bool) string {
 	if secure {
 		return securePrefix + name
