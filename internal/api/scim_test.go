@@ -224,6 +224,26 @@ func TestSCIMRefusesWhatItCannotDo(t *testing.T) {
 	}
 }
 
+// A conflict would let providers look for another user. They show an error, and retry until there is another administrator.
+func TestSCIMIsToldThatTheLastAdministratorStays(t *testing.T) {
+	p := newPusher(t, sqlite(t))
+	id := p.person("boss", mesh.RoleAdmin).String()
+	disable := `{"Operations":[{"op":"replace","value":{"active":false}}]}`
+	for range 2 {
+		out := p.call(t, "PATCH", "/Users/"+id, disable, 403)
+		if out["scimType"] != nil || !strings.Contains(out["detail"].(string), "give another person the role admin first") {
+			t.Errorf("%v", out)
+		}
+		p.call(t, "DELETE", "/Users/"+id, "", 403)
+	}
+	const warning = "the identity provider wants to disable the last administrator, who keeps all access until another person has the role admin"
+	if lines := p.log.lines(t, warning); len(lines) != 4 {
+		t.Errorf("logged %v", lines)
+	}
+	p.person("zoe", mesh.RoleAdmin)
+	p.call(t, "PATCH", "/Users/"+id, disable, 200)
+}
+
 func TestSCIMNeedsAKeyForIt(t *testing.T) {
 	s := start(t, openSQLite(t))
 	for _, c := range []struct {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -131,6 +132,13 @@ func (s *core) administers(w *policy.World, u *mesh.User) bool {
 		return false
 	}
 	return u.Provider != mesh.ProviderLocal || len(w.Passkeys.Of(u.ID)) > 0
+}
+
+// LosesLastAdmin reports whether a change was refused because nobody would be an administrator
+// any more.
+func LosesLastAdmin(err error) bool {
+	refusal := new(Refusal)
+	return errors.As(err, &refusal) && refusal.Text == errLastAdmin().Error()
 }
 
 func errLastAdmin() error {

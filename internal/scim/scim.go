@@ -121,6 +121,10 @@ func (s *Server) fail(w http.ResponseWriter, err error) {
 	own, refused := new(failure), new(control.Refusal)
 	switch {
 	case errors.As(err, &own):
+	case control.LosesLastAdmin(err):
+		// Not a conflict, which providers resolve by looking for another object. They show an error, and retry.
+		s.Log.Warn("the identity provider wants to disable the last administrator, who keeps all access until another person has the role admin", "error", err)
+		own = &failure{http.StatusForbidden, "", err.Error()}
 	case errors.As(err, &refused) && refused.Reason == control.NotFound:
 		own = &failure{http.StatusNotFound, "", refused.Text}
 	case errors.As(err, &refused) && refused.Reason == control.Conflict:
