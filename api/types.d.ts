@@ -2807,10 +2807,21 @@ export interface components {
              */
             suspendedAt?: string;
             /**
-             * @description What suspended the user, such as `admin`. Absent unless the user is suspended.
+             * @description What suspended the user: `admin`, `recheck`, `logout` or `scim`. Absent unless the user is suspended.
              * @example admin
              */
             suspendedBy?: string;
+            /**
+             * Format: date-time
+             * @description When the identity provider stopped accepting the user, if too many people at once would have been suspended. The user keeps access until an administrator suspends the user, or dismisses this with `restoreUser`.
+             * @example 2026-03-01T09:30:00Z
+             */
+            suspensionHeldAt?: string;
+            /**
+             * @description What would have suspended the user, such as `recheck`. Absent unless a suspension is held.
+             * @example recheck
+             */
+            suspensionHeldBy?: string;
             /**
              * @description Number of nodes that the user owns, not counting tagged nodes.
              * @example 2

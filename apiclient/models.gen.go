@@ -3172,10 +3172,20 @@ type User struct {
 	// Example: 2026-03-01T09:30:00Z
 	SuspendedAt *time.Time `json:"suspendedAt,omitempty"`
 
-	// SuspendedBy What suspended the user, such as `admin`. Absent unless the user is suspended.
+	// SuspendedBy What suspended the user: `admin`, `recheck`, `logout` or `scim`. Absent unless the user is suspended.
 	//
 	// Example: admin
 	SuspendedBy *string `json:"suspendedBy,omitempty"`
+
+	// SuspensionHeldAt When the identity provider stopped accepting the user, if too many people at once would have been suspended. The user keeps access until an administrator suspends the user, or dismisses this with `restoreUser`.
+	//
+	// Example: 2026-03-01T09:30:00Z
+	SuspensionHeldAt *time.Time `json:"suspensionHeldAt,omitempty"`
+
+	// SuspensionHeldBy What would have suspended the user, such as `recheck`. Absent unless a suspension is held.
+	//
+	// Example: recheck
+	SuspensionHeldBy *string `json:"suspensionHeldBy,omitempty"`
 }
 
 // UserCreation defines model for UserCreation.

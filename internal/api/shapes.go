@@ -201,7 +201,8 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 	case mesh.ClockSet:
 		return "clock", "1", shapeOf(true, func() any { return map[string]time.Time{"time": s.At.Time()} })
 	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
-		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.SessionUsed, mesh.ReceiptPut, mesh.ReceiptGone:
+		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.SessionUsed, mesh.ReceiptPut, mesh.ReceiptGone,
+		mesh.RecheckPut, mesh.RecheckGone:
 	}
 	return "", "", nil
 }

@@ -57,6 +57,7 @@ func (v userView) shape() *openapi.User {
 		ID: u.ID.String(), Name: u.Name, CreatedAt: moment(u.CreatedAt), DisplayName: u.DisplayName, Email: u.Email,
 		Provider: u.Provider, ProviderID: u.ProviderID, ProfilePicURL: u.ProfilePicURL, NodeCount: v.nodes, AssignedRole: unlessEmpty(string(u.Role)),
 		SuspendedAt: moment(u.SuspendedAt), SuspendedBy: unlessEmpty(string(u.SuspendedBy)),
+		SuspensionHeldAt: moment(u.HeldAt), SuspensionHeldBy: unlessEmpty(string(u.HeldBy)),
 	}
 }
 

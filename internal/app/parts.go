@@ -28,6 +28,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/passkey"
 	"github.com/fairlead-mesh/fairlead/internal/presence"
 	"github.com/fairlead-mesh/fairlead/internal/probe"
+	"github.com/fairlead-mesh/fairlead/internal/recheck"
 	"github.com/fairlead-mesh/fairlead/internal/relay"
 	"github.com/fairlead-mesh/fairlead/internal/secrets"
 	"github.com/fairlead-mesh/fairlead/internal/store"
@@ -49,6 +50,7 @@ type parts struct {
 	relay    *relay.Server // nil if it is disabled
 	// providers are where people sign in.
 	providers []*oidc.Provider
+	rechecks  *recheck.Loop
 	// public and local are the handlers of the listeners.
 	public, local http.Handler
 	routes        []string // patterns of public, besides the operations of the API
@@ -107,7 +109,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Ledger: s.ledger, History: s.history, Log: s.log, Registerer: s.registry,
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
 		NodeExpiry: c.Node.Expiry, NodeApproval: c.Node.ApprovalRequired, UserApproval: c.OIDC.UserApprovalRequired, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL, PasskeysErr: err,
-		SessionCodes: identity.NewCookieSealer(noise), SessionExpiry: c.OIDC.SessionExpiry,
+		SessionCodes: identity.NewCookieSealer(noise), SessionExpiry: c.OIDC.SessionExpiry, RefreshTokens: identity.NewTokenSealer(noise), Recheck: recheckIntervals(c.OIDC),
 		PolicyFile: policyFile(c.Policy), RecordsFile: c.DNS.ExtraRecordsPath, Webhooks: hooks, LocalWebhooks: c.Webhooks.AllowLocal, Roles: roleRules(c.OIDC), ProviderGroups: len(p.providers) > 0,
 		Deliver: func(ctx context.Context, w *mesh.Webhook, row history.AuditRow) control.WebhookAnswer {
 			return p.webhooks.Deliver(ctx, w, row)
@@ -117,6 +119,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Ledger: s.ledger, Webhooks: p.control.Webhooks, History: p.control.History, Log: s.log, Registerer: s.registry, Secret: hooks.Secret, Encode: api.EncodeWebhookEvent,
 		Version: s.Build.Version, AllowLocal: c.Webhooks.AllowLocal,
 	})
+	p.rechecks = recheck.New(recheck.Config{Rechecks: p.control.Rechecks, Providers: p.providers, Log: s.log, Registerer: s.registry})
 	p.presence = presence.New(presence.Config{Ledger: s.ledger, Log: s.log, Registerer: s.registry})
 	p.fence, p.balancer = s.newFence(identity.NewReplicaKey(noise)), s.newBalancer(p.presence)
 	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry, ServerURL: c.ServerURL})
@@ -126,7 +129,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Ask: func(id mesh.NodeID, token string) bool { return p.hub.Ask(id, wire.PingURL(c.ServerURL, token)) },
 	})
 	p.clients = wire.New(wire.Config{
-		Joins: p.control.Joins, Logins: p.control.Logins, Sessions: p.control.Sessions, Clients: p.control.Clients, Observations: p.control.Observations, SSH: p.control.SSH, Passkeys: p.control.Passkeys, PasskeyVerifier: verifier,
+		Joins: p.control.Joins, Logins: p.control.Logins, Sessions: p.control.Sessions, Rechecks: p.control.Rechecks, Clients: p.control.Clients, Observations: p.control.Observations, SSH: p.control.SSH, Passkeys: p.control.Passkeys, PasskeyVerifier: verifier,
 		Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL, Providers: p.providers, ConsoleURLs: consoleURLs(c),
 		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.fence.Leave, Move: p.balancer.Next, Closed: p.fence.Closed, Answered: prober.Answered,
 	})
@@ -145,9 +148,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		p.control.Clients.SaveReports,
 		s.followHealth,
 	)
-	for _, provider := range p.providers {
-		p.loops = append(p.loops, provider.Run)
-	}
+	p.loops = append(p.loops, p.providerLoops()...)
 	if policyFile(c.Policy) != "" {
 		if err := p.control.PolicyFile.Load(ctx); err != nil {
 			return nil, err

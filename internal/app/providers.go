@@ -1,8 +1,10 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/config"
@@ -22,10 +24,19 @@ func (s *service) newProviders() (all []*oidc.Provider, err error) {
 			Name: c.Name, Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: string(secret), RedirectURL: wire.CallbackURL(s.Config.ServerURL),
 			Scopes: c.Scope, ExtraParams: c.ExtraParams, PKCE: c.PKCE, GroupsClaim: c.GroupsClaim, GroupsMap: c.GroupsMap,
 			AllowedDomains: c.AllowedDomains, AllowedUsers: c.AllowedUsers, AllowedGroups: c.AllowedGroups,
-			EmailVerifiedRequired: c.EmailVerifiedRequired, UseExpiry: c.UseExpiryFromToken, Log: s.log,
+			EmailVerifiedRequired: c.EmailVerifiedRequired, UseExpiry: c.UseExpiryFromToken, Offline: c.Recheck > 0, Log: s.log,
 		}))
 	}
 	return all, nil
+}
+
+// providerLoops returns the loops that reach the providers and ask them about people.
+func (p *parts) providerLoops() []func(context.Context) error {
+	loops := []func(context.Context) error{p.rechecks.Run}
+	for _, provider := range p.providers {
+		loops = append(loops, provider.Run)
+	}
+	return loops
 }
 
 // consoleURLs returns where the consoles are. By default, there is one on the server's own host.
@@ -57,12 +68,30 @@ func roleRules(c config.OIDC) (rules mesh.RoleRules) {
 	return rules
 }
 
-// providerWarnings says which providers cannot be reached. Why is in the log, because strangers read this.
+// recheckIntervals returns how often each provider is asked about people.
+func recheckIntervals(c config.OIDC) map[string]time.Duration {
+	every := map[string]time.Duration{}
+	for _, p := range c.All() {
+		if p.Recheck > 0 {
+			every[p.Issuer] = p.Recheck
+		}
+	}
+	return every
+}
+
+// providerWarnings says which providers cannot be reached or asked about people. Why is in the log, because strangers read
+// this.
 func (p *parts) providerWarnings() (texts []string) {
 	for _, provider := range p.providers {
 		if provider.Err() != nil {
 			texts = append(texts, fmt.Sprintf("identity provider %s cannot be reached: nobody can sign in with it. Devices that have joined are not affected. The log says why; search for \"identity provider unreachable\"", provider.Name()))
 		}
+	}
+	if text := p.rechecks.Warning(); text != "" {
+		texts = append(texts, text)
+	}
+	if text := p.control.Users.HoldWarning(); text != "" {
+		texts = append(texts, text)
 	}
 	return texts
 }

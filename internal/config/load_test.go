@@ -194,6 +194,7 @@ oidc:
   roles: {admin: [/mesh], owner: [chiefs], it-admin: [on call], read: audit}
   email_verified_required: false
   use_expiry_from_token: true
+  recheck: 15m
   user_approval_required: true
   pkce: {enabled: true, method: S256}
   providers:
@@ -248,7 +249,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 				ExtraParams: map[string]string{"domain_hint": "example.org"}, AllowedDomains: []string{"example.org"},
 				AllowedUsers: []string{"a@example.org", "b@example.org"}, AllowedGroups: []string{"/mesh"}, GroupsClaim: "realm.groups", GroupsMap: map[string]string{"/mesh": "mesh"},
 				Roles:              map[mesh.Role][]string{mesh.RoleAdmin: {"mesh", "chiefs"}, mesh.RoleOperator: {"on-call"}, mesh.RoleRead: {"audit"}},
-				UseExpiryFromToken: true, PKCE: true,
+				UseExpiryFromToken: true, PKCE: true, Recheck: 15 * time.Minute,
 			},
 			UserApprovalRequired: true,
 			Providers: []OIDCProvider{{

@@ -43,6 +43,7 @@ type OIDCProvider struct {
 	EmailVerifiedRequired bool
 	UseExpiryFromToken    bool
 	PKCE                  bool
+	Recheck               time.Duration // zero means never
 }
 
 // All returns every provider, the one of the flat keys first.
@@ -141,6 +142,10 @@ func providerKeys(p *OIDCProvider) []key {
 		{
 			oidcSection + "pkce.enabled", boolean(&p.PKCE), "false", shared,
 			"Whether to use PKCE even if the provider does not announce support for it. If the provider announces support, the server always uses PKCE.",
+		},
+		{
+			oidcSection + "recheck", duration(&p.Recheck, 0, 30*24*time.Hour), "0", shared,
+			"How often the server asks the provider whether each person still has an account, such as `15m`. People who do not are suspended. The server then requests and stores refresh tokens. `0` means never. See [identity.md](identity.md#find-out-who-has-left).",
 		},
 	}
 }

@@ -47,6 +47,10 @@ type Config struct {
 	// SessionCodes seals the codes that programs exchange for sessions. If it is nil, there are
 	// none.
 	SessionCodes *identity.CookieSealer
+	// RefreshTokens seals the refresh tokens of people who signed in, and Recheck says how
+	// often each issuer is asked whether it still accepts them. Without both, it is not.
+	RefreshTokens *identity.TokenSealer
+	Recheck       map[string]time.Duration
 	// UserApproval makes people who sign in for the first time wait until an administrator
 	// approves them.
 	UserApproval bool
@@ -84,6 +88,7 @@ type Service struct {
 	PreAuthKeys  *PreAuthKeys
 	APIKeys      *APIKeys
 	Sessions     *Sessions
+	Rechecks     *Rechecks
 	Passkeys     *Passkeys
 	Routes       *Routes
 	DNS          *DNS
@@ -138,6 +143,7 @@ func New(c Config) *Service {
 		PreAuthKeys:  &PreAuthKeys{shared},
 		APIKeys:      &APIKeys{shared},
 		Sessions:     &Sessions{core: shared, lifetime: cmp.Or(c.SessionExpiry, SessionLifetime), sealer: c.SessionCodes},
+		Rechecks:     &Rechecks{core: shared, tokens: c.RefreshTokens, every: c.Recheck},
 		Passkeys:     &Passkeys{core: shared, serverURL: logins.serverURL, err: c.PasskeysErr},
 		Directory:    &Directory{shared},
 		Routes:       &Routes{shared},

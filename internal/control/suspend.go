@@ -63,20 +63,26 @@ func (s *Users) Suspend(ctx context.Context, a mesh.Actor, ref, ifRevision strin
 	return out, nil
 }
 
-// Restore ends a suspension. The user's nodes, keys and sessions are valid again, unless they have
+// Restore ends a suspension, or dismisses one that is held. The user's nodes, keys and sessions are valid again, unless they have
 // expired or were deleted in the meantime.
 func (s *Users) Restore(ctx context.Context, a mesh.Actor, ref, ifRevision string) (*mesh.User, error) {
 	changed := false
-	user, err := commit(ctx, s.core, a, func(w *policy.World, _ mesh.Time) (*mesh.User, []mesh.Event, error) {
+	user, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.User, []mesh.Event, error) {
 		user, err := userAt(w.Snapshot, ref, ifRevision)
-		if changed = err == nil && user.Suspended(); !changed {
+		if changed = err == nil && (user.Suspended() || user.Held()); !changed {
 			return user, nil, err
 		}
 		restored := user.Restore()
 		if err := s.mayApprove(w, a, restored); err != nil {
 			return nil, nil, err
 		}
-		return restored, []mesh.Event{mesh.UserPut{User: restored}}, nil
+		evs := []mesh.Event{mesh.UserPut{User: restored}}
+		if r, ok := w.Rechecks.Get(user.ID); ok { // if the provider still refuses, the administrator has overruled it
+			overruled := *r
+			overruled.Refused, overruled.Due = true, now
+			evs = append(evs, mesh.RecheckPut{Recheck: &overruled})
+		}
+		return restored, evs, nil
 	})
 	if err == nil && changed {
 		s.logFor(a).Info("user restored", "user", user.Name)

@@ -54,6 +54,8 @@ const (
 	KindInvitationGone Kind = "invitation.gone"
 	KindGroupPut       Kind = "group.put"
 	KindGroupGone      Kind = "group.gone"
+	KindRecheckPut     Kind = "recheck.put"
+	KindRecheckGone    Kind = "recheck.gone"
 )
 
 // Event is a committed fact with the full new value. An event that assigns an id also has a
@@ -111,6 +113,8 @@ func Events() []Event {
 		SessionUsed{},
 		GroupPut{},
 		GroupGone{},
+		RecheckPut{},
+		RecheckGone{},
 		AddressCursor{},
 		ClockSet{},
 	}
@@ -174,6 +178,7 @@ func Settle(before *Snapshot, evs []Event) []Event {
 			}
 		}
 		settled = append(settled, settlePasskeys(before, users)...)
+		settled = append(settled, settleRechecks(before, people)...)
 	}
 	if len(grantees) > 0 {
 		for g := range before.SSHGrants.All() {

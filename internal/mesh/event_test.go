@@ -52,8 +52,8 @@ func TestEventsListsEveryEvent(t *testing.T) {
 func TestEveryObjectRaisesACounter(t *testing.T) {
 	objects := 0
 	for _, e := range mesh.Events() {
-		if _, ok := e.(mesh.NodeFacts); ok || !strings.HasSuffix(string(e.Kind()), ".put") {
-			continue // the ID is the node's
+		if _, ok := e.(mesh.RecheckPut); ok || !strings.HasSuffix(string(e.Kind()), ".put") {
+			continue // the ID is the user's
 		}
 		var c mesh.Counters
 		if c.Count(meshgen.Fill(e)); c == (mesh.Counters{}) {

@@ -42,6 +42,7 @@ type Snapshot struct {
 	Passkeys    Passkeys
 	Invitations Invitations
 	Groups      Table[GroupID, Group]
+	Rechecks    Table[UserID, Recheck]
 
 	policy    *Policy  // the newest version
 	policySum [32]byte // its digest, computed only once because the text may be long

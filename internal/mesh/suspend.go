@@ -7,6 +7,10 @@ type SuspensionSource string
 const (
 	// SuspendedByAdmin means that a person did it.
 	SuspendedByAdmin SuspensionSource = "admin"
+	// SuspendedByRecheck means that the identity provider refused to renew the person's
+	// sign-in, and SuspendedByLogout that it did so when it was asked after a logout.
+	SuspendedByRecheck SuspensionSource = "recheck"
+	SuspendedByLogout  SuspensionSource = "logout"
 	// SuspendedBySCIM means that the identity provider said that the user is not active.
 	SuspendedBySCIM SuspensionSource = "scim"
 )
@@ -17,12 +21,23 @@ func (u *User) Suspended() bool { return u.SuspendedAt != 0 }
 // Suspend returns the user as suspended.
 func (u User) Suspend(by SuspensionSource, now Time) *User {
 	u.SuspendedAt, u.SuspendedBy = now, by
+	u.HeldAt, u.HeldBy = 0, ""
 	return &u
 }
 
-// Restore returns the user as not suspended.
+// Restore returns the user as neither suspended nor held.
 func (u User) Restore() *User {
 	u.SuspendedAt, u.SuspendedBy = 0, ""
+	u.HeldAt, u.HeldBy = 0, ""
+	return &u
+}
+
+// Held reports whether an administrator has to decide whether the user is suspended.
+func (u *User) Held() bool { return u.HeldAt != 0 }
+
+// Hold returns the user as one whose suspension an administrator has to decide on.
+func (u User) Hold(by SuspensionSource, now Time) *User {
+	u.HeldAt, u.HeldBy = now, by
 	return &u
 }
 

@@ -27,6 +27,10 @@ type User struct {
 	// SuspendedAt is zero unless the user is suspended. SuspendedBy says by what.
 	SuspendedAt Time             `json:"suspendedAt,omitempty"`
 	SuspendedBy SuspensionSource `json:"suspendedBy,omitempty"`
+	// HeldAt is set if the server would have suspended the user, but too many people at
+	// once, so that an administrator has to decide. HeldBy is what would have suspended the user.
+	HeldAt Time             `json:"heldAt,omitempty"`
+	HeldBy SuspensionSource `json:"heldBy,omitempty"`
 	// NeedsApproval means that the person has no access, and their new nodes need approval,
 	// until an administrator approves the user.
 	NeedsApproval bool `json:"needsApproval,omitempty"`

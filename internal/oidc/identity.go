@@ -29,6 +29,8 @@ type Identity struct {
 	GroupsUnknown bool
 	// Expiry is when the ID token expires, if the configuration uses it.
 	Expiry time.Time
+	// RefreshToken is for Refresh, if the configuration requests it and the provider sent one. It is a secret.
+	RefreshToken string
 }
 
 // RefusedError is an error that the provider reported, with its own words.
@@ -71,19 +73,12 @@ func (p *Provider) Exchange(ctx context.Context, f Flow, code string) (Identity,
 	if !ok {
 		return Identity{}, errors.New("the provider sent no ID token: check that the scope contains openid")
 	}
-	signed, err := d.Verifier(&coreos.Config{ClientID: p.config.ClientID}).Verify(ctx, raw)
+	signed, claims, err := p.verify(ctx, d, raw)
 	if err != nil {
-		return Identity{}, fmt.Errorf("the ID token is not valid: %w", plain(err))
+		return Identity{}, err
 	}
 	if subtle.ConstantTimeCompare([]byte(signed.Nonce), []byte(f.Nonce)) != 1 {
 		return Identity{}, errors.New("the ID token is not valid: it belongs to another sign-in")
-	}
-	claims := map[string]any{}
-	if err := signed.Claims(&claims); err != nil {
-		return Identity{}, errors.New("the ID token is not valid: its claims cannot be read")
-	}
-	if azp, _ := claims["azp"].(string); len(signed.Audience) > 1 && azp != p.config.ClientID {
-		return Identity{}, errors.New("the ID token is not valid: it was issued to another client")
 	}
 	complete, err := p.addUserInfo(ctx, d, token, signed.Subject, claims)
 	if err != nil {
@@ -94,10 +89,34 @@ func (p *Provider) Exchange(ctx context.Context, f Flow, code string) (Identity,
 	if p.config.UseExpiry {
 		who.Expiry = signed.Expiry
 	}
-	if who.Subject == "" || len(who.Subject) > maxSubject || Line(who.Subject) != who.Subject {
+	if !validSubject(who.Subject) {
 		return Identity{}, errors.New("the ID token is not valid: its subject is empty or too long")
 	}
-	return who, p.allow(claims, who)
+	if err := p.allow(claims, who); err != nil {
+		return Identity{}, err
+	}
+	who.RefreshToken = p.refreshToken(d, token)
+	return who, nil
+}
+
+func validSubject(text string) bool {
+	return text != "" && len(text) <= maxSubject && Line(text) == text
+}
+
+// verify checks an ID token, except its nonce.
+func (p *Provider) verify(ctx context.Context, d *discovered, raw string) (*coreos.IDToken, map[string]any, error) {
+	signed, err := d.Verifier(&coreos.Config{ClientID: p.config.ClientID}).Verify(ctx, raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the ID token is not valid: %w", plain(err))
+	}
+	claims := map[string]any{}
+	if err := signed.Claims(&claims); err != nil {
+		return nil, nil, errors.New("the ID token is not valid: its claims cannot be read")
+	}
+	if azp, _ := claims["azp"].(string); len(signed.Audience) > 1 && azp != p.config.ClientID {
+		return nil, nil, errors.New("the ID token is not valid: it was issued to another client")
+	}
+	return signed, claims, nil
 }
 
 // addUserInfo overrides the claims of the ID token with those of UserInfo. Without an answer, those of the ID

@@ -50,7 +50,9 @@ type Config struct {
 	EmailVerifiedRequired bool
 	// UseExpiry sets Identity.Expiry.
 	UseExpiry bool
-	Log       *slog.Logger
+	// Offline requests refresh tokens that outlive the person's session at the provider; see Refresh.
+	Offline bool
+	Log     *slog.Logger
 	// Fresh is for how long Check trusts the last attempt to reach the provider; five seconds by default.
 	Fresh time.Duration
 	// Transport defaults to a transport of its own.
@@ -93,6 +95,8 @@ type discovered struct {
 	oauth oauth2.Config
 	pkce  bool
 	iss   bool // responses name the issuer
+	// offline is set if the provider knows the scope offline_access, and the server requests it.
+	offline bool
 }
 
 // New returns a provider. It does not connect to it: see Run.
@@ -215,7 +219,7 @@ func sameEndpoints(a, b *discovered) bool {
 		return false
 	}
 	return keys[0].JWKS == keys[1].JWKS && slices.Equal(keys[0].Algs, keys[1].Algs) && a.oauth.Endpoint == b.oauth.Endpoint &&
-		a.UserInfoEndpoint() == b.UserInfoEndpoint() && a.pkce == b.pkce && a.iss == b.iss
+		a.UserInfoEndpoint() == b.UserInfoEndpoint() && a.pkce == b.pkce && a.iss == b.iss && a.offline == b.offline
 }
 
 func (p *Provider) discover(ctx context.Context, limit time.Duration) (*discovered, error) {
@@ -230,6 +234,8 @@ func (p *Provider) discover(ctx context.Context, limit time.Duration) (*discover
 		Iss  bool     `json:"authorization_response_iss_parameter_supported"`
 		Auth []string `json:"token_endpoint_auth_methods_supported"`
 		JWKS string   `json:"jwks_uri"`
+		// Scopes is optional: providers need not list all of them.
+		Scopes []string `json:"scopes_supported"`
 	}
 	if err := core.Claims(&more); err != nil {
 		return nil, fmt.Errorf("invalid discovery document: %w", err)
@@ -245,9 +251,14 @@ func (p *Provider) discover(ctx context.Context, limit time.Duration) (*discover
 	if p.config.ClientSecret == "" || len(more.Auth) > 0 && !slices.Contains(more.Auth, "client_secret_basic") {
 		e.AuthStyle = oauth2.AuthStyleInParams
 	}
+	scopes := p.config.Scopes
+	if p.config.Offline && slices.Contains(more.Scopes, coreos.ScopeOfflineAccess) && !slices.Contains(scopes, coreos.ScopeOfflineAccess) {
+		scopes = append(slices.Clone(scopes), coreos.ScopeOfflineAccess)
+	}
 	return &discovered{
+		offline:  p.config.Offline && slices.Contains(scopes, coreos.ScopeOfflineAccess),
 		Provider: core, pkce: p.config.PKCE || slices.Contains(more.PKCE, "S256"), iss: more.Iss,
-		oauth: oauth2.Config{ClientID: p.config.ClientID, ClientSecret: p.config.ClientSecret, Endpoint: e, RedirectURL: p.config.RedirectURL, Scopes: p.config.Scopes},
+		oauth: oauth2.Config{ClientID: p.config.ClientID, ClientSecret: p.config.ClientSecret, Endpoint: e, RedirectURL: p.config.RedirectURL, Scopes: scopes},
 	}, nil
 }
 

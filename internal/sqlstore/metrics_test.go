@@ -45,7 +45,7 @@ func statements(t *testing.T, s store.Store) []operation {
 				t.Fatal(err)
 			}
 		}},
-		{"load", 23, func(ctx context.Context) { // begin, head, 20 tables, rollback
+		{"load", 24, func(ctx context.Context) { // begin, head, 21 tables, rollback
 			_, err := s.Load(ctx)
 			check(err)
 		}},

@@ -171,6 +171,7 @@ func newSchema() *schema {
 		{"passkeys", mesh.PasskeyPut{}, mesh.PasskeyGone{}},
 		{"invitations", mesh.InvitationPut{}, mesh.InvitationGone{}},
 		{"user_groups", mesh.GroupPut{}, mesh.GroupGone{}},
+		{"rechecks", mesh.RecheckPut{}, mesh.RecheckGone{}},
 	} {
 		r := bind(t.table, t.row)
 		r.key, r.replace = "id", true

@@ -108,6 +108,7 @@ func (j *journal) lines(t testing.TB, msg string) (found []map[string]any) {
 }
 
 type options struct {
+	recheck  map[string]time.Duration
 	path     string // path of the database; a new one by default
 	noise    key.MachinePrivate
 	wire     func(*wire.Config)
@@ -146,11 +147,12 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	s.url = "http://" + server.Listener.Addr().String()
 	s.Service = control.New(control.Config{
 		Ledger: s.ledger, History: st, Log: log, Registerer: s.reg, Logins: identity.NewLoginSealer(o.noise), ServerURL: s.url, SessionCodes: identity.NewCookieSealer(o.noise),
+		RefreshTokens: identity.NewTokenSealer(o.noise), Recheck: o.recheck,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"), NodeExpiry: 24 * time.Hour, NodeApproval: o.approval,
 	})
 	hub := stream.New(stream.Config{Ledger: s.ledger, Presence: nobody{}, Log: log, Registerer: s.reg})
 	c := wire.Config{
-		Joins: s.Joins, Logins: s.Logins, Sessions: s.Sessions, ConsoleURLs: []string{consoleURL}, Clients: s.Clients, Observations: s.Observations, SSH: s.SSH, Passkeys: s.Passkeys, Ledger: s.ledger, Streams: hub, Log: log, Registerer: s.reg, Noise: o.noise, ServerURL: s.url,
+		Joins: s.Joins, Logins: s.Logins, Sessions: s.Sessions, Rechecks: s.Rechecks, ConsoleURLs: []string{consoleURL}, Clients: s.Clients, Observations: s.Observations, SSH: s.SSH, Passkeys: s.Passkeys, Ledger: s.ledger, Streams: hub, Log: log, Registerer: s.reg, Noise: o.noise, ServerURL: s.url,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 	}
 	if o.wire != nil {

@@ -41,6 +41,7 @@ type Config struct {
 	Joins        *control.Joins
 	Logins       *control.Logins
 	Sessions     *control.Sessions
+	Rechecks     *control.Rechecks
 	Clients      *control.Clients
 	Observations *control.Observations
 	SSH          *control.SSH

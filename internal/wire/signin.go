@@ -204,6 +204,9 @@ func (s *signIn) callback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	confirm := signInConfirm{ID: flow.State, CSRF: rand.Text(), Token: flow.Token, Session: flow.Session, Person: s.personOf(who), At: s.config.Ledger.Now()}
+	if who.RefreshToken != "" && !s.saveToken(w, r, &confirm, who.RefreshToken) {
+		return
+	}
 	if flow.Session != nil && flow.Session.Client == mesh.SessionConsole {
 		s.finishSession(w, r, confirm)
 		return
@@ -256,6 +259,18 @@ func (s *signIn) saveGroups(r *http.Request, p *control.Person) error {
 	}
 	p.Groups, p.GroupsUnknown = nil, true
 	return nil
+}
+
+// saveToken commits the user with the refresh token before the person confirms: the token may be too long for a cookie, and
+// with some providers, it has just replaced the one that is stored. If the person is refused, it writes the response.
+func (s *signIn) saveToken(w http.ResponseWriter, r *http.Request, c *signInConfirm, token string) bool {
+	if _, err := s.config.Rechecks.SignedIn(r.Context(), s.actor(r), c.Person, token); err != nil {
+		s.clearCookie(w, c.ID)
+		s.refused(w, r, *c, err)
+		return false
+	}
+	c.Person.Groups, c.Person.GroupsUnknown = nil, true // saved, too
+	return true
 }
 
 func (s *signIn) personOf(who oidc.Identity) control.Person {

@@ -64,5 +64,8 @@ func Dump(s *mesh.Snapshot) string {
 	for g := range s.Groups.All() {
 		line(map[string]any{"group": g})
 	}
+	for r := range s.Rechecks.All() {
+		line(map[string]any{"recheck": r})
+	}
 	return out.String()
 }

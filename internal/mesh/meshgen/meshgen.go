@@ -79,7 +79,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
-	pick := r.IntN(32)
+	pick := r.IntN(33)
 	if _, ok := s.Nodes.Get(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that does not exist
 	}
@@ -148,6 +148,8 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		return passkeyEvent(r, s, keyID, user, at)
 	case 30:
 		return groupEvent(r, mesh.GroupID(1+keyID%9), at)
+	case 31:
+		return recheckEvent(r, s, user, at)
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
@@ -214,6 +216,16 @@ func groupEvent(r *rand.Rand, id mesh.GroupID, at mesh.Time) mesh.Event {
 		return mesh.GroupGone{ID: id}
 	}
 	return mesh.GroupPut{Group: group(r, id, at)}
+}
+
+func recheckEvent(r *rand.Rand, s *mesh.Snapshot, user mesh.UserID, at mesh.Time) mesh.Event {
+	if _, ok := s.Users.Get(user); !ok || r.IntN(3) == 0 { // only users have rechecks
+		return mesh.RecheckGone{ID: user}
+	}
+	return mesh.RecheckPut{Recheck: &mesh.Recheck{
+		ID: user, Issuer: "https://id.example/ä", Token: fmt.Sprintf("sealed%d", r.IntN(9)), Due: at.Add(1e9), Claim: []string{"", "claim"}[r.IntN(2)], ClaimedAt: at,
+		Doubt: r.IntN(2) == 0, Refused: r.IntN(2) == 0, Cause: []mesh.SuspensionSource{"", mesh.SuspendedByLogout}[r.IntN(2)], ConfirmedAt: at,
+	}}
 }
 
 func group(r *rand.Rand, id mesh.GroupID, at mesh.Time) *mesh.Group {

@@ -40,6 +40,7 @@ var table = map[string]row{
 	"apidocs":             {"", ""},
 	"fence":               {"ledger identity periodic", "http slog prometheus"},
 	"balance":             {"ledger", "slog"},
+	"recheck":             {"mesh control oidc periodic", "slog prometheus"},
 	"webhook":             {"mesh policy history ledger control", "http slog prometheus"},
 	"relay":               {"identity guard", "keys tailcfg tailscale http slog prometheus"},
 	"backup":              {"mesh store sqlstore", "slog"},
@@ -49,7 +50,7 @@ var table = map[string]row{
 	"periodic":            {"", ""},
 	"acme":                {"", "http"},
 	"app": {
-		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api fence balance webhook relay config periodic oidc passkey",
+		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api fence balance webhook relay config periodic oidc passkey recheck",
 		"keys http slog prometheus",
 	},
 

@@ -67,7 +67,8 @@ func Audited(e mesh.Event) bool {
 	switch e.Kind() {
 	case mesh.KindNodeNet, mesh.KindOnline, mesh.KindOffline, mesh.KindAddressCursor, mesh.KindClockSet,
 		mesh.KindLoginPut, mesh.KindLoginGone, mesh.KindSettingPut, mesh.KindSettingGone,
-		mesh.KindNodeFacts, mesh.KindPreAuthKeyUsed, mesh.KindAPIKeyUsed, mesh.KindSessionUsed:
+		mesh.KindNodeFacts, mesh.KindPreAuthKeyUsed, mesh.KindAPIKeyUsed, mesh.KindSessionUsed,
+		mesh.KindRecheckPut, mesh.KindRecheckGone:
 		return false
 	default:
 		return true

@@ -36,6 +36,15 @@ type Behaviour struct {
 	Error            url.Values    // answer with this error instead of a code
 	TokenError       string        // answer the code with this error
 	Down             bool          // answer everything with 503
+
+	Offline      bool   // announce offline_access, and issue refresh tokens
+	Scope        string // the granted scopes, if they are not those requested
+	Rotate       bool   // refresh tokens work once
+	RefreshError string // answer refresh tokens with this error, and RefreshStatus, which is 400 by default
+	// RefreshStatus without RefreshError answers refresh tokens without a body.
+	RefreshStatus int
+	RefreshErrors int  // answer only so many refresh tokens with the error; 0 means all
+	RefreshLost   bool // use up refresh tokens, and close the connection
 }
 
 // Issuer is a provider.
@@ -48,6 +57,8 @@ type Issuer struct {
 	codes     map[string]url.Values // the requests for which codes were issued
 	exchanged []string              // the codes that were sent to the token endpoint
 	issued    []string              // every code and token
+	refresh   map[string]bool       // the refresh tokens that are valid
+	refreshed []string              // the refresh tokens that were sent to the token endpoint
 }
 
 // Start starts a provider.
@@ -57,7 +68,7 @@ func Start(t testing.TB, b Behaviour) *Issuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Issuer{key: k, behaviour: b, codes: map[string]url.Values{}}
+	i := &Issuer{key: k, behaviour: b, codes: map[string]url.Values{}, refresh: map[string]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", i.discovery)
 	mux.HandleFunc("GET /jwks", i.jwks)
@@ -89,6 +100,13 @@ func (i *Issuer) Exchanged() []string {
 	return append([]string(nil), i.exchanged...)
 }
 
+// Refreshed returns the refresh tokens that were sent to the token endpoint.
+func (i *Issuer) Refreshed() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return append([]string(nil), i.refreshed...)
+}
+
 // Secrets returns every code, token and secret that must not be logged.
 func (i *Issuer) Secrets() []string {
 	i.mu.Lock()
@@ -116,6 +134,9 @@ func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
 	}
 	if b.UserInfo != nil {
 		document["userinfo_endpoint"] = i.URL + "/userinfo"
+	}
+	if b.Offline {
+		document["scopes_supported"] = []string{"openid", "offline_access"}
 	}
 	if b.PKCE {
 		document["code_challenge_methods_supported"] = []string{"S256"}
@@ -157,6 +178,10 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 
 func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	b := i.now()
+	if r.PostFormValue("grant_type") == "refresh_token" {
+		i.renew(w, r, b)
+		return
+	}
 	code := r.PostFormValue("code")
 	i.mu.Lock()
 	asked, known := i.codes[code]
@@ -173,18 +198,77 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	case !known, asked.Get("redirect_uri") != r.PostFormValue("redirect_uri"), b.PKCE && asked.Get("code_challenge") != encode(sum[:]):
 		answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant", "error_description": "the code is not valid"})
 	default:
-		lifetime := b.Lifetime
-		if lifetime == 0 {
-			lifetime = time.Hour
-		}
-		claims := map[string]any{"iss": i.URL, "aud": ClientID, "sub": "1", "nonce": asked.Get("nonce"), "iat": time.Now().Unix(), "exp": time.Now().Add(lifetime).Unix()}
-		maps.Copy(claims, b.Claims)
-		access, signed := rand.Text(), i.sign(claims)
-		i.mu.Lock()
-		i.issued = append(i.issued, access, signed)
-		i.mu.Unlock()
-		answer(w, http.StatusOK, map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": 60, "id_token": signed})
+		i.grant(w, b, asked.Get("nonce"), "")
 	}
+}
+
+// renew answers a refresh token.
+func (i *Issuer) renew(w http.ResponseWriter, r *http.Request, b Behaviour) {
+	text := r.PostFormValue("refresh_token")
+	i.mu.Lock()
+	known := i.refresh[text]
+	i.refreshed = append(i.refreshed, text)
+	fail := b.RefreshError != "" || b.RefreshStatus != 0
+	if fail && b.RefreshErrors > 0 {
+		if i.behaviour.RefreshErrors--; i.behaviour.RefreshErrors == 0 {
+			i.behaviour.RefreshError, i.behaviour.RefreshStatus = "", 0
+		}
+	}
+	if known && b.Rotate && !fail {
+		delete(i.refresh, text)
+	}
+	i.mu.Unlock()
+	id, secret, _ := r.BasicAuth()
+	status := b.RefreshStatus
+	if status == 0 {
+		status = http.StatusBadRequest
+	}
+	switch {
+	case b.RefreshLost:
+		panic(http.ErrAbortHandler)
+	case fail && b.RefreshError == "":
+		w.WriteHeader(status)
+	case fail:
+		answer(w, status, map[string]string{"error": b.RefreshError, "error_description": "as the test wants it"})
+	case id != ClientID || secret != ClientSecret:
+		answer(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client"})
+	case !known:
+		answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
+	default:
+		if b.Rotate {
+			text = ""
+		}
+		i.grant(w, b, "", text)
+	}
+}
+
+// grant answers with tokens. A refresh token that is given stays in use.
+func (i *Issuer) grant(w http.ResponseWriter, b Behaviour, nonce, refresh string) {
+	lifetime := b.Lifetime
+	if lifetime == 0 {
+		lifetime = time.Hour
+	}
+	claims := map[string]any{"iss": i.URL, "aud": ClientID, "sub": "1", "iat": time.Now().Unix(), "exp": time.Now().Add(lifetime).Unix()}
+	if nonce != "" {
+		claims["nonce"] = nonce
+	}
+	maps.Copy(claims, b.Claims)
+	access, signed := rand.Text(), i.Sign(claims)
+	out := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": 60, "id_token": signed}
+	i.mu.Lock()
+	i.issued = append(i.issued, access, signed)
+	if b.Offline {
+		if refresh == "" {
+			refresh = rand.Text()
+			i.issued = append(i.issued, refresh)
+		}
+		i.refresh[refresh], out["refresh_token"] = true, refresh
+	}
+	i.mu.Unlock()
+	if b.Scope != "" {
+		out["scope"] = b.Scope
+	}
+	answer(w, http.StatusOK, out)
 }
 
 func (i *Issuer) userInfo(w http.ResponseWriter, r *http.Request) {
@@ -200,8 +284,8 @@ func (i *Issuer) userInfo(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, info)
 }
 
-// sign returns the claims as a JWT.
-func (i *Issuer) sign(claims map[string]any) string {
+// Sign returns the claims as a JWT.
+func (i *Issuer) Sign(claims map[string]any) string {
 	body, err := json.Marshal(claims)
 	if err != nil {
 		panic(err) // a test gave something that is not JSON

@@ -1,0 +1,273 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"slices"
+	"time"
+
+	mathrand "math/rand/v2"
+
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+const (
+	// claimLifetime is longer than a replica takes to ask the provider twice, and to save
+	// the result. A claim that is older belongs to a replica that died.
+	claimLifetime = time.Minute
+	// recheckRetry is how soon the provider is asked again if it gave no useful answer.
+	recheckRetry = 5 * time.Minute
+	// recheckReason is the reason of changes that a recheck makes.
+	recheckReason = "recheck"
+)
+
+// Rechecks implements what the server does with the refresh tokens of people who signed in:
+// it asks the provider regularly whether it still accepts them.
+//
+// With many providers, a refresh token works once. A replica therefore claims it in the
+// ledger before it asks. If the replica dies before it has saved the answer, the token may
+// be used up. The next refusal then only means that the person has to sign in again.
+type Rechecks struct {
+	*core
+	tokens *identity.TokenSealer
+	every  map[string]time.Duration // by issuer; none means never
+}
+
+// SignedIn creates or updates the user of a person who signed in, and stores the refresh
+// token.
+func (s *Rechecks) SignedIn(ctx context.Context, a mesh.Actor, p Person, token string) (*mesh.User, error) {
+	a.Kind, a.ID, a.Name = mesh.ActorUser, p.ID(), p.Label()
+	every := s.interval(p.Issuer)
+	return commitRoutes(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.User, []mesh.Event, error) {
+		user, evs, err := s.decideUser(w, now, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		if released, ok := release(user); ok {
+			user, evs = released, append(evs, mesh.UserPut{User: released})
+		}
+		return user, append(evs, mesh.RecheckPut{Recheck: &mesh.Recheck{
+			ID: user.ID, Issuer: p.Issuer, Token: s.tokens.SealToken(tokenOwner(user.ID), token), Due: now.Add(every), ConfirmedAt: now,
+		}}), nil
+	})
+}
+
+// Enabled reports whether refresh tokens of a provider are used.
+func (s *Rechecks) Enabled(issuer string) bool { return s.tokens != nil && s.every[issuer] > 0 }
+
+func tokenOwner(id mesh.UserID) string { return "user " + id.String() }
+
+// interval returns the time until the next check, at most what is configured. It varies, so
+// that people who signed in at the same time are not checked at the same time.
+func (s *Rechecks) interval(issuer string) time.Duration {
+	every := s.every[issuer]
+	return every - mathrand.N(every/10+1) //nolint:gosec // it only spreads load
+}
+
+// Claim is the right to use a refresh token.
+type Claim struct {
+	User   mesh.UserID
+	Issuer string
+	Token  string
+
+	id string
+}
+
+// Claim claims refresh tokens that are due, the oldest first. Providers for which ask
+// returns false are left out.
+func (s *Rechecks) Claim(ctx context.Context, limit int, ask func(issuer string) bool) ([]Claim, error) {
+	issuers, useful := map[string]bool{}, false
+	for _, r := range s.due(s.ledger.World().Snapshot, s.ledger.Now(), nil) {
+		if _, asked := issuers[r.Issuer]; !asked {
+			issuers[r.Issuer] = ask(r.Issuer)
+			useful = useful || issuers[r.Issuer]
+		}
+	}
+	if !useful {
+		return nil, nil
+	}
+	type result struct {
+		claims []Claim
+		lost   []mesh.UserID
+	}
+	out, err := commit(ctx, s.core, s.actor(), func(w *policy.World, now mesh.Time) (out result, evs []mesh.Event, _ error) {
+		due := s.due(w.Snapshot, now, issuers)
+		for _, r := range due[:min(limit, len(due))] {
+			token, ok := s.tokens.OpenToken(tokenOwner(r.ID), r.Token)
+			if !ok { // sealed with another key
+				out.lost, evs = append(out.lost, r.ID), append(evs, mesh.RecheckGone{ID: r.ID})
+				continue
+			}
+			claimed := *r
+			claimed.Doubt = r.Doubt || r.Claim != ""
+			claimed.Claim, claimed.ClaimedAt = rand.Text(), now
+			evs = append(evs, mesh.RecheckPut{Recheck: &claimed})
+			out.claims = append(out.claims, Claim{User: r.ID, Issuer: r.Issuer, Token: token, id: claimed.Claim})
+		}
+		return out, evs, nil
+	})
+	for _, id := range out.lost {
+		s.log.Warn("refresh token cannot be decrypted, because the server has another key now; the person is rechecked after the next sign-in", "user", id)
+	}
+	return out.claims, err
+}
+
+// due returns the tokens that are due, the oldest first, of the issuers that are true. If
+// issuers is nil, it returns those of all.
+func (s *Rechecks) due(w *mesh.Snapshot, now mesh.Time, issuers map[string]bool) (due []*mesh.Recheck) {
+	for r := range w.Rechecks.All() {
+		switch {
+		case !r.Due.Reached(now) || !s.Enabled(r.Issuer) || issuers != nil && !issuers[r.Issuer]:
+		case r.Claim != "" && now < r.ClaimedAt.Add(claimLifetime): // a replica is asking
+		default:
+			if u, ok := w.Users.Get(r.ID); ok && !u.Suspended() {
+				due = append(due, r)
+			}
+		}
+	}
+	slices.SortFunc(due, func(a, b *mesh.Recheck) int { return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID)) })
+	return due
+}
+
+func (s *Rechecks) actor() mesh.Actor {
+	return mesh.Actor{Kind: mesh.ActorServer, Reason: recheckReason}
+}
+
+// held returns the recheck that a claim is about. It returns false if the person has signed in again in the
+// meantime, or another replica has taken over.
+func held(w *policy.World, c Claim) (mesh.Recheck, *mesh.User, bool) {
+	r, ok := w.Rechecks.Get(c.User)
+	u, known := w.Users.Get(c.User)
+	if !ok || !known || r.Claim != c.id {
+		return mesh.Recheck{}, nil, false
+	}
+	next := *r
+	next.Claim, next.ClaimedAt, next.Cause = "", 0, ""
+	return next, u, true
+}
+
+// Confirm stores the token that replaces the one of a claim, after the provider has
+// accepted it.
+func (s *Rechecks) Confirm(ctx context.Context, c Claim, token string) error {
+	every := s.interval(c.Issuer)
+	_, err := commit(ctx, s.core, s.actor(), func(w *policy.World, now mesh.Time) (none nothing, evs []mesh.Event, _ error) {
+		r, u, ok := held(w, c)
+		if !ok {
+			return none, nil, nil
+		}
+		r.Token, r.Due, r.ConfirmedAt, r.Doubt, r.Refused = s.tokens.SealToken(tokenOwner(c.User), token), now.Add(every), now, false, false
+		evs = append(evs, mesh.RecheckPut{Recheck: &r})
+		if released, ok := release(u); ok {
+			evs = append(evs, mesh.UserPut{User: released})
+		}
+		return none, evs, nil
+	})
+	return err
+}
+
+// Update updates the user of a claim with what the provider says about the person now.
+func (s *Rechecks) Update(ctx context.Context, c Claim, p Person) error {
+	_, err := commitRoutes(ctx, s.core, s.actor(), func(w *policy.World, now mesh.Time) (none nothing, evs []mesh.Event, _ error) {
+		if u, ok := userOf(w.Snapshot, p); !ok || u.ID != c.User || u.Suspended() {
+			return none, nil, nil
+		}
+		_, evs, err := s.decideUser(w, now, p)
+		return none, evs, err
+	})
+	return err
+}
+
+// Postpone releases a claim after the provider gave no useful answer. used says that the
+// token may have been used up.
+func (s *Rechecks) Postpone(ctx context.Context, c Claim, used bool) error {
+	wait := min(s.interval(c.Issuer), recheckRetry)
+	_, err := commit(ctx, s.core, s.actor(), func(w *policy.World, now mesh.Time) (none nothing, _ []mesh.Event, _ error) {
+		r, _, ok := held(w, c)
+		if !ok {
+			return none, nil, nil
+		}
+		r.Doubt, r.Due = r.Doubt || used, now.Add(wait)
+		return none, []mesh.Event{mesh.RecheckPut{Recheck: &r}}, nil
+	})
+	return err
+}
+
+// Rejection is what follows if a provider does not accept a refresh token.
+type Rejection string
+
+// The rejections.
+const (
+	// RejectionNone means that the claim had ended, and nothing was changed.
+	RejectionNone Rejection = "none"
+	// RejectionSuspended means that the user was suspended.
+	RejectionSuspended Rejection = "suspended"
+	// RejectionHeld means that an administrator has to decide.
+	RejectionHeld Rejection = "held"
+	// RejectionSignIn means that the token may have been used up by a request whose end is
+	// unknown. The person's sessions end, and the next sign-in brings a new token.
+	RejectionSignIn Rejection = "sign in again"
+	// RejectionKept means that the user keeps the access: it is the last administrator, or
+	// somebody whom an administrator has restored.
+	RejectionKept Rejection = "kept"
+	// RejectionLater means that the provider is asked again.
+	RejectionLater Rejection = "later"
+)
+
+// Reject ends a claim after the provider has rejected the token. left says that the provider
+// has said twice that the grant is no longer valid: only then is the user suspended.
+func (s *Rechecks) Reject(ctx context.Context, c Claim, left bool) (Rejection, error) {
+	type result struct {
+		rejection Rejection
+		user      *mesh.User
+		source    mesh.SuspensionSource
+	}
+	every := s.interval(c.Issuer)
+	out, err := commitRoutes(ctx, s.core, s.actor(), func(w *policy.World, now mesh.Time) (result, []mesh.Event, error) {
+		r, u, ok := held(w, c)
+		if !ok || u.Suspended() {
+			return result{rejection: RejectionNone}, nil, nil
+		}
+		r.Due = now.Add(every)
+		source := mesh.SuspendedByRecheck
+		if was, _ := w.Rechecks.Get(c.User); was.Cause != "" {
+			source = was.Cause
+		}
+		put := mesh.RecheckPut{Recheck: &r}
+		switch {
+		case r.Doubt:
+			evs := []mesh.Event{mesh.RecheckGone{ID: r.ID}}
+			return result{RejectionSignIn, u, source}, append(evs, endSessions(w.Snapshot, u.ID)...), nil
+		case !left:
+			return result{RejectionLater, u, source}, []mesh.Event{put}, nil
+		case r.Refused:
+			return result{RejectionKept, u, source}, []mesh.Event{mesh.RecheckGone{ID: r.ID}}, nil
+		case s.keepAdmin(w, s.actor(), u.ID) != nil:
+			return result{RejectionKept, u, source}, []mesh.Event{put}, nil
+		case s.braked(w, now):
+			if u.Held() {
+				return result{RejectionNone, u, source}, []mesh.Event{put}, nil
+			}
+			return result{RejectionHeld, u, source}, []mesh.Event{put, mesh.UserPut{User: u.Hold(source, now)}}, nil
+		}
+		r.Refused = true
+		return result{RejectionSuspended, u, source}, []mesh.Event{put, mesh.UserPut{User: u.Suspend(source, now)}}, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	switch out.rejection {
+	case RejectionSuspended:
+		s.log.Info("user suspended", "user", out.user.Name, "source", out.source, "nodes", s.ledger.World().Nodes.OwnedCount(out.user.ID))
+	case RejectionHeld:
+		s.logHeld(out.user, out.source)
+	case RejectionSignIn:
+		s.log.Warn("refresh token lost, because a replica or the provider did not finish an earlier recheck; the sessions of the person have ended, and the person is rechecked after the next sign-in", "user", out.user.Name)
+	case RejectionKept:
+		s.log.Warn("identity provider no longer accepts a person, who keeps access: it is the last administrator, or an administrator has restored the user", "user", out.user.Name)
+	case RejectionNone, RejectionLater:
+	}
+	return out.rejection, nil
+}

@@ -1,0 +1,162 @@
+package oidc
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	coreos "github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+// maxRefreshToken limits the length of refresh tokens, which some providers make long.
+const maxRefreshToken = 8 << 10
+
+// refreshToken returns the refresh token of a sign-in, unless it ends with the person's session at the provider: then
+// a refusal would not mean that the person has left.
+func (p *Provider) refreshToken(d *discovered, token *oauth2.Token) string {
+	if !p.config.Offline {
+		return ""
+	}
+	text := token.RefreshToken
+	granted, _ := token.Extra("scope").(string) // empty means what was requested
+	switch bound := d.offline && granted != "" && !slices.Contains(strings.Fields(granted), coreos.ScopeOfflineAccess) && !omitsOffline(p.config.Issuer); {
+	case text == "":
+		p.config.Log.Warn("identity provider sent no refresh token: the server cannot recheck this person. Allow the client to use refresh tokens", "issuer", p.config.Issuer)
+	case bound:
+		p.config.Log.Warn("identity provider did not grant offline_access: the server cannot recheck this person. Allow the scope for the client; some providers also need oidc.extra_params with prompt: consent",
+			"issuer", p.config.Issuer)
+		return ""
+	case len(text) > maxRefreshToken:
+		p.config.Log.Warn("identity provider sent a refresh token that is too long: the server cannot recheck this person", "issuer", p.config.Issuer, "bytes", len(text))
+		return ""
+	}
+	return text
+}
+
+// omitsOffline reports whether a provider never lists offline_access among the granted scopes. Microsoft Entra ID lists
+// only those of the access token.
+func omitsOffline(issuer string) bool {
+	u, err := url.Parse(issuer)
+	return err == nil && strings.HasPrefix(u.Hostname(), "login.microsoftonline.")
+}
+
+// Outcome is how a refresh ended that did not succeed.
+type Outcome int
+
+// The outcomes. Only Refused says something about the account.
+const (
+	// Unsent means that the provider was not reached. The token is unused.
+	Unsent Outcome = iota
+	// Refused means that the provider does not accept the token (invalid_grant).
+	Refused
+	// Rejected means that the provider answered with another error. The token is unused.
+	Rejected
+	// Unknown means that there was no answer, or one that cannot be understood. The provider may have used up the token.
+	Unknown
+)
+
+// RefreshError is why a refresh token was not exchanged.
+type RefreshError struct {
+	Outcome Outcome
+	text    string
+}
+
+func (e *RefreshError) Error() string { return e.text }
+
+// Renewal is the result of a refresh.
+type Renewal struct {
+	// Token replaces the refresh token. Providers that do not rotate tokens return the same one.
+	Token string
+
+	token *oauth2.Token
+}
+
+// Refresh asks the provider whether it still accepts a refresh token. It sends one request, and the error is a *RefreshError.
+func (p *Provider) Refresh(ctx context.Context, token string) (Renewal, error) {
+	d, err := p.ready()
+	if err != nil {
+		return Renewal{}, &RefreshError{Unsent, err.Error()}
+	}
+	ctx, cancel := context.WithTimeout(coreos.ClientContext(ctx, p.client), requestTimeout)
+	defer cancel()
+	renewed, err := d.oauth.TokenSource(ctx, &oauth2.Token{RefreshToken: token}).Token()
+	if err != nil {
+		failure := refreshError(err)
+		if failure.Outcome == Unsent || failure.Outcome == Unknown {
+			p.doubt()
+		}
+		return Renewal{}, failure
+	}
+	if len(renewed.RefreshToken) > maxRefreshToken {
+		return Renewal{}, &RefreshError{Unknown, "the provider sent a refresh token that is too long"}
+	}
+	return Renewal{Token: renewed.RefreshToken, token: renewed}, nil
+}
+
+func refreshError(err error) *RefreshError {
+	refused, dial := new(oauth2.RetrieveError), new(net.OpError)
+	switch {
+	case errors.As(err, &refused) && refused.Response != nil:
+		status := refused.Response.StatusCode
+		outcome, text := Unknown, http.StatusText(status)
+		if status >= http.StatusBadRequest && status < http.StatusInternalServerError {
+			outcome = Rejected
+		}
+		if refused.ErrorCode != "" {
+			text = Line(refused.ErrorCode)
+		}
+		if outcome == Rejected && refused.ErrorCode == "invalid_grant" {
+			outcome = Refused
+		}
+		return &RefreshError{outcome, text}
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return &RefreshError{Unsent, "the provider could not be reached"}
+	}
+	return &RefreshError{Unknown, "the provider did not answer as it should"}
+}
+
+// ErrNoIdentity is returned if a renewal says nothing about the person.
+var ErrNoIdentity = errors.New("the provider sent no ID token and has no UserInfo")
+
+// Identify returns who the person is now, from the ID token and UserInfo. Groups that are in neither are unknown unless
+// UserInfo answered, because a renewed ID token may contain less than the first one.
+func (p *Provider) Identify(ctx context.Context, r Renewal) (Identity, error) {
+	d, err := p.ready()
+	if err != nil {
+		return Identity{}, err
+	}
+	ctx, cancel := context.WithTimeout(coreos.ClientContext(ctx, p.client), requestTimeout)
+	defer cancel()
+	claims, subject := map[string]any{}, ""
+	if raw, ok := r.token.Extra("id_token").(string); ok {
+		signed, found, err := p.verify(ctx, d, raw)
+		if err != nil {
+			return Identity{}, err
+		}
+		claims, subject = found, signed.Subject
+	}
+	complete := false
+	if d.UserInfoEndpoint() != "" {
+		info, err := d.UserInfo(ctx, oauth2.StaticTokenSource(r.token))
+		if err == nil {
+			more := map[string]any{}
+			if subject != "" && info.Subject != subject || info.Claims(&more) != nil {
+				return Identity{}, errors.New("UserInfo describes another person than the ID token, or cannot be read")
+			}
+			subject, complete = info.Subject, true
+			maps.Copy(claims, more)
+		}
+	}
+	if !validSubject(subject) {
+		return Identity{}, ErrNoIdentity
+	}
+	who := p.identity(claims, complete)
+	who.Issuer, who.Subject = p.config.Issuer, subject
+	return who, nil
+}

@@ -1,0 +1,449 @@
+package recheck_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/oidc"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/recheck"
+	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
+)
+
+// often makes everyone due at once.
+const often = time.Millisecond
+
+var flow = oidc.Flow{State: "state", Nonce: "nonce", Verifier: strings.Repeat("v", 43)}
+
+// service is a server with one provider.
+type service struct {
+	*control.Service
+	t        *testing.T
+	ledger   *ledger.Ledger
+	issuer   *oidctest.Issuer
+	provider *oidc.Provider
+	loop     *recheck.Loop
+	dir      string
+	log      waittest.Transcript
+}
+
+func start(t *testing.T, b oidctest.Behaviour) *service {
+	t.Helper()
+	b.Offline = true
+	s := &service{t: t, issuer: oidctest.Start(t, b), dir: t.TempDir()}
+	st, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(s.dir, "db"), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	log, reg := slog.New(slog.NewTextHandler(&s.log, nil)), prometheus.NewRegistry()
+	v4, v6 := netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")
+	if s.ledger, err = ledger.Open(t.Context(), ledger.Config{Store: st, Log: log, Registerer: reg, History: st, Reserved: mesh.ReservedFor(v4, v6)}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wait sync.WaitGroup
+	wait.Go(func() { _ = s.ledger.Run(ctx) })
+	t.Cleanup(func() { cancel(); wait.Wait() })
+	s.Service = control.New(control.Config{
+		Ledger: s.ledger, History: st, Log: log, Registerer: reg, PrefixV4: v4, PrefixV6: v6,
+		RefreshTokens: identity.NewTokenSealer(key.NewMachine()), Recheck: map[string]time.Duration{s.issuer.URL: often},
+	})
+	s.provider = oidc.New(oidc.Config{
+		Issuer: s.issuer.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret, RedirectURL: "https://mesh.example.com/oidc/callback",
+		Offline: true, Log: log, Fresh: time.Nanosecond,
+	})
+	if err := s.provider.Discover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.loop = recheck.New(recheck.Config{Rechecks: s.Rechecks, Providers: []*oidc.Provider{s.provider}, Log: log, Registerer: reg})
+	return s
+}
+
+// signIn signs a person in, with a session.
+func (s *service) signIn(name string) mesh.UserID {
+	s.t.Helper()
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.Claims = map[string]any{"sub": name, "groups": []string{"staff"}} })
+	address, err := s.provider.AuthURL(flow)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	back, err := res.Location()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	who, err := s.provider.Exchange(s.t.Context(), flow, back.Query().Get("code"))
+	if err != nil || who.RefreshToken == "" {
+		s.t.Fatalf("%+v, %v", who, err)
+	}
+	u, err := s.Rechecks.SignedIn(s.t.Context(), mesh.Actor{}, control.Person{Issuer: who.Issuer, Subject: who.Subject, Username: name, Groups: who.Groups}, who.RefreshToken)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, _, err := s.Sessions.Create(s.t.Context(), mesh.Actor{}, control.NewSession{User: u.ID, Client: mesh.SessionCLI}); err != nil {
+		s.t.Fatal(err)
+	}
+	return u.ID
+}
+
+func (s *service) user(id mesh.UserID) *mesh.User {
+	s.t.Helper()
+	u, ok := s.ledger.World().Users.Get(id)
+	if !ok {
+		s.t.Fatalf("no user %v", id)
+	}
+	return u
+}
+
+// look rechecks everyone, until the provider has been asked so many times more.
+func (s *service) look(requests int) {
+	s.t.Helper()
+	before := len(s.issuer.Refreshed())
+	waittest.Eventually(s.t, time.Minute, time.Millisecond, func() error {
+		if got := len(s.issuer.Refreshed()) - before; got < requests {
+			s.loop.Look(s.t.Context())
+			return fmt.Errorf("asked %d times, want %d", got, requests)
+		}
+		return nil
+	})
+}
+
+func (s *service) change(id mesh.UserID, edit func(*mesh.Recheck)) {
+	s.t.Helper()
+	if _, err := s.ledger.Commit(s.t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
+		r, ok := w.Rechecks.Get(id)
+		if !ok {
+			return nil, errors.New("no recheck")
+		}
+		changed := *r
+		edit(&changed)
+		return []mesh.Event{mesh.RecheckPut{Recheck: &changed}}, nil
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestOnlyAConfirmedInvalidGrantSuspends(t *testing.T) {
+	refuse := func(code string, status, times int) func(*oidctest.Behaviour) {
+		return func(b *oidctest.Behaviour) { b.RefreshError, b.RefreshStatus, b.RefreshErrors = code, status, times }
+	}
+	for name, c := range map[string]struct {
+		behave  func(*oidctest.Behaviour)
+		suspend bool
+	}{
+		"twice":                {refuse("invalid_grant", 0, 0), true},
+		"once":                 {refuse("invalid_grant", 0, 1), false},
+		"another status":       {refuse("invalid_grant", http.StatusInternalServerError, 0), false},
+		"invalid_request":      {refuse("invalid_request", 0, 0), false}, // dex, for a token that was used before
+		"invalid_client":       {refuse("invalid_client", http.StatusUnauthorized, 0), false},
+		"an empty body":        {refuse("", http.StatusBadRequest, 0), false}, // glewlwyd
+		"an error of a proxy":  {refuse("", http.StatusBadGateway, 0), false},
+		"a lost connection":    {func(b *oidctest.Behaviour) { b.RefreshLost = true }, false},
+		"an answer of no form": {refuse("", http.StatusOK, 0), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, oidctest.Behaviour{})
+			id := s.signIn("ann")
+			s.look(1)
+			s.issuer.Behave(c.behave)
+			s.look(2)
+			if u := s.user(id); u.Suspended() != c.suspend || c.suspend && u.SuspendedBy != mesh.SuspendedByRecheck {
+				t.Errorf("%+v", u)
+			}
+			if sent := s.issuer.Refreshed(); sent[0] != sent[1] || sent[1] != sent[2] {
+				t.Error("a token that was not replaced is not used again")
+			}
+			if failing := s.loop.Warning() != ""; failing != (!c.suspend && name != "once") {
+				t.Errorf("health says %q", s.loop.Warning())
+			}
+		})
+	}
+}
+
+func TestProviderThatIsDownIsNotAsked(t *testing.T) {
+	s := start(t, oidctest.Behaviour{})
+	id := s.signIn("ann")
+	s.look(1)
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.Down = true })
+	before, _ := s.ledger.World().Rechecks.Get(id)
+	waittest.Eventually(t, time.Minute, time.Millisecond, func() error {
+		if !before.Due.Reached(s.ledger.Now()) {
+			return errors.New("not due yet")
+		}
+		return nil
+	})
+	s.loop.Look(t.Context())
+	if after, _ := s.ledger.World().Rechecks.Get(id); !cmp.Equal(before, after) {
+		t.Errorf("%+v, was %+v", after, before)
+	}
+}
+
+func TestRotatedTokensReplaceEachOther(t *testing.T) {
+	s := start(t, oidctest.Behaviour{Rotate: true})
+	id := s.signIn("ann")
+	s.look(4)
+	seen := map[string]bool{}
+	for _, token := range s.issuer.Refreshed() {
+		if seen[token] {
+			t.Error("a token was used twice")
+		}
+		seen[token] = true
+	}
+	if s.user(id).Suspended() {
+		t.Error("the user is suspended")
+	}
+}
+
+// A replica that dies between the answer of the provider and its commit leaves a token that was used up. So does a provider
+// whose answer is lost.
+func TestTokenThatWasPerhapsUsedUpMeansSignInAgain(t *testing.T) {
+	for name, interrupt := range map[string]func(*service, mesh.UserID){
+		"a replica died": func(s *service, id mesh.UserID) {
+			claims, err := s.Rechecks.Claim(s.t.Context(), 1, func(string) bool { return true })
+			if err != nil || len(claims) != 1 {
+				s.t.Fatalf("%v, %v", claims, err)
+			}
+			if _, err := s.provider.Refresh(s.t.Context(), claims[0].Token); err != nil {
+				s.t.Fatal(err)
+			}
+			if others, err := s.Rechecks.Claim(s.t.Context(), 1, func(string) bool { return true }); err != nil || len(others) != 0 {
+				s.t.Errorf("two replicas use the token: %v, %v", others, err)
+			}
+			s.change(id, func(r *mesh.Recheck) { r.ClaimedAt = r.ClaimedAt.Add(-2 * time.Minute) })
+		},
+		"the answer was lost": func(s *service, _ mesh.UserID) {
+			s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshLost = true })
+			s.look(1)
+			s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshLost = false })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, oidctest.Behaviour{Rotate: true})
+			id := s.signIn("ann")
+			waittest.Eventually(t, time.Minute, time.Millisecond, func() error {
+				if r, _ := s.ledger.World().Rechecks.Get(id); !r.Due.Reached(s.ledger.Now()) {
+					return errors.New("not due yet")
+				}
+				return nil
+			})
+			interrupt(s, id)
+			s.look(2) // the provider refuses twice
+			_, again := s.ledger.World().Rechecks.Get(id)
+			if u := s.user(id); u.Suspended() || u.Held() || again || s.ledger.World().Sessions.Len() != 0 {
+				t.Errorf("%+v; recheck %t, %d sessions", u, again, s.ledger.World().Sessions.Len())
+			}
+			if s.signIn("ann") != id {
+				t.Error("another user")
+			}
+			s.look(2)
+		})
+	}
+}
+
+// The safety brake: a provider that suddenly refuses everyone suspends three people, and nobody else without an
+// administrator.
+func TestTooManySuspensionsAreHeld(t *testing.T) {
+	s := start(t, oidctest.Behaviour{})
+	var ids []mesh.UserID
+	for i := range 8 {
+		ids = append(ids, s.signIn(fmt.Sprintf("person%d", i)))
+	}
+	count := func() (suspended, held int) {
+		for _, id := range ids {
+			if s.user(id).Suspended() {
+				suspended++
+			}
+			if s.user(id).Held() {
+				held++
+			}
+		}
+		return suspended, held
+	}
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshError = "invalid_grant" })
+	waittest.Eventually(t, time.Minute, time.Millisecond, func() error {
+		s.loop.Look(t.Context())
+		if suspended, held := count(); suspended != 3 || held != 5 {
+			return fmt.Errorf("%d suspended, %d held", suspended, held)
+		}
+		return nil
+	})
+	if text := s.Users.HoldWarning(); !strings.Contains(text, "5 people") {
+		t.Errorf("health says %q", text)
+	}
+	var held []*mesh.User
+	for _, id := range ids {
+		if u := s.user(id); u.Held() {
+			held = append(held, u)
+		}
+	}
+	if _, err := s.Users.Suspend(t.Context(), mesh.Actor{Kind: mesh.ActorLocal}, held[0].Name, "", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Users.Restore(t.Context(), mesh.Actor{Kind: mesh.ActorLocal}, held[1].Name, ""); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		s.loop.Look(t.Context())
+	}
+	if suspended, held := count(); suspended != 4 || held != 3 {
+		t.Errorf("after the administrator decided on two: %d suspended, %d held", suspended, held)
+	}
+	// The others are released when the provider accepts them again.
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshError, b.Claims = "", nil })
+	waittest.Eventually(t, time.Minute, time.Millisecond, func() error {
+		s.loop.Look(t.Context())
+		if suspended, held := count(); suspended != 4 || held != 0 || s.Users.HoldWarning() != "" {
+			return fmt.Errorf("%d suspended, %d held", suspended, held)
+		}
+		return nil
+	})
+}
+
+func TestRestoredPersonIsNotSuspendedForTheSameToken(t *testing.T) {
+	s := start(t, oidctest.Behaviour{})
+	id := s.signIn("ann")
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshError = "invalid_grant" })
+	s.look(2)
+	if !s.user(id).Suspended() {
+		t.Fatal("not suspended")
+	}
+	for range 3 { // nobody asks about suspended people
+		s.loop.Look(t.Context())
+	}
+	if n := len(s.issuer.Refreshed()); n != 2 {
+		t.Errorf("asked %d times", n)
+	}
+	if _, err := s.Users.Restore(t.Context(), mesh.Actor{Kind: mesh.ActorLocal}, "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	s.look(2)
+	if _, ok := s.ledger.World().Rechecks.Get(id); ok || s.user(id).Suspended() || s.ledger.World().Sessions.Len() != 1 {
+		t.Errorf("the administrator's decision does not count: %+v", s.user(id))
+	}
+	s.signIn("ann") // with a new token, a refusal counts again
+	s.look(2)
+	if !s.user(id).Suspended() {
+		t.Error("a refusal of the new token does not count")
+	}
+}
+
+func TestLastAdministratorIsNotSuspended(t *testing.T) {
+	s := start(t, oidctest.Behaviour{})
+	id := s.signIn("ann")
+	if _, err := s.Users.SetRole(t.Context(), mesh.Actor{Kind: mesh.ActorLocal}, "ann", mesh.RoleAdmin, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshError = "invalid_grant" })
+	s.look(4)
+	if u := s.user(id); u.Suspended() || u.Held() {
+		t.Errorf("%+v", u)
+	}
+}
+
+func TestGroupsFollowTheProvider(t *testing.T) {
+	s := start(t, oidctest.Behaviour{})
+	id := s.signIn("ann")
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.Claims = map[string]any{"sub": "ann", "groups": []string{"sales"}} })
+	s.look(1)
+	if got := s.user(id).Groups; !cmp.Equal(got, []string{"sales"}) {
+		t.Errorf("groups %q", got)
+	}
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.Claims = map[string]any{"sub": "ann"} })
+	s.look(1)
+	if got := s.user(id).Groups; !cmp.Equal(got, []string{"sales"}) {
+		t.Errorf("groups %q, although a renewed token need not contain them", got)
+	}
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.Claims = map[string]any{"sub": "bob", "groups": []string{"admins"}} })
+	s.look(1)
+	if got := s.user(id).Groups; !cmp.Equal(got, []string{"sales"}) || s.ledger.World().Users.Len() != 1 {
+		t.Errorf("groups %q: those of somebody else", got)
+	}
+}
+
+func TestNewerSignInWinsOverARecheck(t *testing.T) {
+	s := start(t, oidctest.Behaviour{})
+	id := s.signIn("ann")
+	var claims []control.Claim
+	waittest.Eventually(t, time.Minute, time.Millisecond, func() (err error) {
+		if claims, err = s.Rechecks.Claim(t.Context(), 1, func(string) bool { return true }); err == nil && len(claims) == 0 {
+			err = errors.New("not due yet")
+		}
+		return err
+	})
+	s.signIn("ann")
+	if r, err := s.Rechecks.Reject(t.Context(), claims[0], true); err != nil || r != control.RejectionNone || s.user(id).Suspended() {
+		t.Errorf("%v, %v", r, err)
+	}
+	if err := s.Rechecks.Confirm(t.Context(), claims[0], "old"); err != nil {
+		t.Fatal(err)
+	}
+	s.look(1)
+	if sent := s.issuer.Refreshed(); sent[0] == claims[0].Token || sent[0] == "old" {
+		t.Error("the token of the newer sign-in is not used")
+	}
+}
+
+func TestRefreshTokensAreStoredSealedAndNotLogged(t *testing.T) {
+	s := start(t, oidctest.Behaviour{Rotate: true})
+	s.signIn("ann")
+	s.look(2)
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshError = "invalid_grant" })
+	s.look(2)
+	var stored strings.Builder
+	files, err := filepath.Glob(filepath.Join(s.dir, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored.Write(data)
+	}
+	if !strings.Contains(stored.String(), s.issuer.URL) {
+		t.Fatal("the database is not where this test looks")
+	}
+	if sent := s.issuer.Refreshed(); len(sent) < 4 {
+		t.Fatalf("%d requests", len(sent))
+	}
+	for _, secret := range append(s.issuer.Secrets(), s.issuer.Refreshed()...) {
+		if strings.Contains(stored.String(), secret) {
+			t.Errorf("%s is stored", secret)
+		}
+		if strings.Contains(s.log.String(), secret) {
+			t.Errorf("%s is logged", secret)
+		}
+	}
+}
