@@ -25,7 +25,8 @@ const (
 	// cause.
 	factsAge  = time.Second
 	ownKeyAge = 30 * time.Second
-	// signInAge is how long the identity providers are cached. They change only when the server restarts.
+	// signInAge is how long it is cached how people can sign in. That changes with the first passkey, and when the server
+	// restarts.
 	signInAge = 5 * time.Second
 	// maxProviders is how many of them the login page shows.
 	maxProviders = 10

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
@@ -55,6 +56,18 @@ func TestInvitationIsShownOnceAndNamesNoSecretLater(t *testing.T) {
 	if a := f.call("POST", "/api/v1/user/alice/invitation", object{"expiration": time.Now().Add(-time.Hour)}); a.status != 400 {
 		t.Errorf("%d: %s", a.status, a.body)
 	}
+}
+
+func TestProgramsNeedNoProviderIfSomebodyHasAPasskey(t *testing.T) {
+	f := populated(t, sqlite(t, config{api: func(c *api.Config) { c.SignIn.Providers = nil }}))
+	start := func() *answer {
+		return f.call("POST", "/api/v1/session/device", object{"challenge": "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"}, noKey)
+	}
+	if a := start(); a.status != 409 {
+		t.Errorf("a sign-in before anybody has a passkey: %d %s", a.status, a.body)
+	}
+	f.passkey("alice")
+	start().ok()
 }
 
 func TestPasskeysAreListedAndDeleted(t *testing.T) {

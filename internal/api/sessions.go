@@ -131,7 +131,7 @@ func (s *sessions) StartDeviceSignIn(w http.ResponseWriter, r *http.Request) {
 	var token string
 	switch {
 	case err != nil:
-	case len(s.signIn.Providers) == 0:
+	case len(s.signIn.Providers) == 0 && s.ledger.World().Passkeys.Len() == 0:
 		err = &control.Refusal{Reason: control.Conflict, Text: "nobody can sign in to this server: it has no identity provider"}
 	default:
 		token, err = s.control.StartDevice(actor(r).Addr, in.Challenge, or(in.Description))

@@ -82,7 +82,7 @@ func oidcKeys(o *OIDC) []key {
 		"Additional providers: a list of sections, each with the `oidc` keys of one provider, written without `oidc.`. People choose a provider on the login page.",
 	}, key{
 		oidcSection + "console_urls", list(&o.ConsoleURLs, "URLs", parseConsoleURL), "", shared,
-		"URLs of the consoles to which people may sign in with the provider, such as `https://console.example.com/admin/`. The server sends people back to no other address. Default: `<server_url>/admin/`.",
+		"URLs of the consoles to which people may sign in, with a provider or a passkey, such as `https://console.example.com/admin/`. The server sends people back to no other address. Default: `<server_url>/admin/`.",
 	}, key{
 		oidcSection + "session_expiry", duration(&o.SessionExpiry, time.Minute, 365*24*time.Hour), "24h", shared,
 		"How long a person stays signed in to the console and the command line.",
@@ -297,7 +297,9 @@ func parseConsoleURL(s string) (string, error) {
 func (l *loader) settleOIDC() {
 	const issuer, list = oidcSection + "issuer", oidcSection + "providers"
 	o := &l.config.OIDC
-	if first := l.firstGiven(oidcSection); o.Issuer == "" && first != "" && first != list && l.sound(issuer) {
+	// These keys are not about the first provider. Those for sessions also apply to people with passkeys.
+	others := []string{list, oidcSection + "console_urls", oidcSection + "session_expiry", oidcSection + "user_approval_required"}
+	if first := l.firstGiven(oidcSection, others...); o.Issuer == "" && first != "" && l.sound(issuer) {
 		l.problem(l.at(first), issuer, errors.New("is required if another key of oidc is set"))
 	}
 	seen := map[string]bool{}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 const provider = "issuer: https://id.example, client_id: mesh"
@@ -32,6 +33,17 @@ func TestRefusedProviders(t *testing.T) {
 		`oidc: {providers: [{issuer: https://id.example, client_id: b, roles: {boss: [a]}}]}`:  `oidc.providers[0].roles.boss: unknown role`,
 		`oidc: on`: `oidc: must be a section of keys`,
 	})
+}
+
+func TestKeysForEveryoneWhoSignsInNeedNoFirstProvider(t *testing.T) {
+	const keys = `oidc: {console_urls: ["https://console.example.com/admin/"], session_expiry: 8h`
+	for _, more := range []string{`}`, `, user_approval_required: true, providers: [{issuer: https://id.example, client_id: b}]}`} {
+		c := mustLoad(t, minimal+keys+more)
+		if len(c.OIDC.ConsoleURLs) != 1 || c.OIDC.SessionExpiry != 8*time.Hour {
+			t.Errorf("%s: %+v", more, c.OIDC)
+		}
+	}
+	refused(t, map[string]string{keys + `, client_id: mesh}`: `oidc.issuer: is required if another key of oidc is set`})
 }
 
 func TestProviderOnThisMachineNeedsNoTLS(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -136,9 +137,9 @@ func (l *loader) settleDatabase() {
 }
 
 // firstGiven returns the first key of a section that is set, or "".
-func (l *loader) firstGiven(section string) string {
+func (l *loader) firstGiven(section string, except ...string) string {
 	for _, k := range l.known {
-		if strings.HasPrefix(k, section) && l.isGiven(k) {
+		if strings.HasPrefix(k, section) && !slices.Contains(except, k) && l.isGiven(k) {
 			return k
 		}
 	}
