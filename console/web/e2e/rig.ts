@@ -50,9 +50,9 @@ export class Stage {
     readonly issuer: string,
   ) {}
 
-  /** `set` is further configuration of the server. */
+  /** `host` is the host name in the server's URL, and `set` is further configuration of the server. */
   static async open(
-    wish: { nodes?: number; tls?: boolean; provider?: boolean; set?: Record<string, string> } = {},
+    wish: { nodes?: number; tls?: boolean; provider?: boolean; host?: string; set?: Record<string, string> } = {},
   ): Promise<Stage> {
     const s = await ask<Record<string, string> & { online: number }>("/stage", { nodes: 0, tls: false, ...wish });
     return new Stage(
@@ -111,7 +111,8 @@ class Watch {
   ) {
     // Without a provider, pages load nothing from the server itself. Pages of the provider are not ours.
     const direct = new URL(stage.direct).origin;
-    const origins = stage.issuer ? [stage.url, direct, stage.server, stage.issuer] : [stage.url];
+    const signIn = stage.issuer !== "" || stage.server.includes("localhost");
+    const origins = signIn ? [stage.url, direct, stage.server, stage.issuer].filter(Boolean) : [stage.url];
     const own = (r: Request) => origins.some((origin) => r.url().startsWith(`${origin}/`));
     const theirs = (r: Request) => stage.issuer !== "" && r.headers().referer?.startsWith(stage.issuer);
     page.on("console", (m) => {
@@ -144,7 +145,7 @@ export function withBrowser() {
   beforeAll(async () => {
     browser = await chromium.launch({
       executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-      args: ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
+      args: ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
     });
   });
   afterEach(() => {

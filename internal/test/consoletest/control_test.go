@@ -120,6 +120,7 @@ func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 		Nodes    int               `json:"nodes"`
 		TLS      bool              `json:"tls"`
 		Provider bool              `json:"provider"` // an identity provider
+		Host     string            `json:"host"`     // host name in the server's URL
 		Set      map[string]string `json:"set"`      // further configuration of the server
 	}
 	if err := json.NewDecoder(req.Body).Decode(&wish); err != nil {
@@ -136,7 +137,13 @@ func (r *rig) open(w http.ResponseWriter, req *http.Request) {
 		set := map[string]string{}
 		maps.Copy(set, s.idp.settings(addr))
 		maps.Copy(set, wish.Set)
-		s.stage = newStage(part, r.fairlead, r.pg, wish.Nodes, set)
+		if wish.Host != "" {
+			set["oidc.console_urls"] = "http://" + addr + "/admin/"
+		}
+		s.stage = newStage(part, r.fairlead, r.pg, wish.Nodes, wish.Host, set)
+		if wish.Host != "" {
+			r.seclusion.bring(part, "http://"+s.Addr)
+		}
 		s.idp.start(part, r, s.stage)
 		s.faults = startFaultProxy(part, s.URL)
 		s.console = startConsole(part, r.console, "http://"+s.faults.addr, addr)

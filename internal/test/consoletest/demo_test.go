@@ -48,7 +48,7 @@ func TestDemo(t *testing.T) {
 		})
 		pg = server
 	}
-	s := newStage(t, fairlead, pg, *nodes, nil)
+	s := newStage(t, fairlead, pg, *nodes, "", nil)
 	c := startConsole(t, binary, s.URL, net.JoinHostPort("127.0.0.1", strconv.Itoa(*port)))
 	reader := s.CLI("apikeys", "create", "--role", "read")
 	operator := s.CLI("apikeys", "create", "--role", "operator")

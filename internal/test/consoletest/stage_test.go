@@ -44,12 +44,13 @@ type stage struct {
 }
 
 // newStage starts a server, on PostgreSQL if pg is not nil, and creates a company with count
-// devices. Zero is for a server that nobody has used yet. set is further configuration.
-func newStage(t testing.TB, fairlead string, pg *pgtest.Server, count int, set map[string]string) *stage {
+// devices. Zero is for a server that nobody has used yet. host is the host name in
+// its URL, if it is not empty, and set is further configuration.
+func newStage(t testing.TB, fairlead string, pg *pgtest.Server, count int, host string, set map[string]string) *stage {
 	t.Helper()
 	dir := t.TempDir()
 	s := &stage{t: t, devices: devices(count)}
-	config := meshtest.Config{Binary: fairlead, Relay: true, Set: map[string]string{
+	config := meshtest.Config{Binary: fairlead, Relay: true, Host: host, Set: map[string]string{
 		"log.level": "info", "derp.paths": filepath.Join(dir, "relays.json"), "derp.server.region_name": "Headquarters", "dns.base_domain": "mesh.example.net",
 		"webhooks.allow_local": "true", // receivers of the tests are on this machine
 	}}

@@ -56,6 +56,8 @@ type Config struct {
 	Database string
 	// URL is the server URL for clients; it defaults to the server's own address.
 	URL string
+	// Host is the host name in the server URL, if URL is not set; it defaults to the server's own address.
+	Host string
 	// NoiseKey is the file of the server's Noise key, which replicas share.
 	NoiseKey string
 	Relay    bool              // also run a relay with STUN
@@ -102,6 +104,13 @@ func Start(t testing.TB, c Config) *Server {
 		Addr:     freeIn(t, c.Namespace), Metrics: FreeAddr(t), Socket: filepath.Join(dir, "socket"), t: t, binary: c.Binary, place: c.Namespace,
 	}
 	s.URL = "http://" + s.Addr
+	if c.Host != "" {
+		_, port, err := net.SplitHostPort(s.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.URL = "http://" + net.JoinHostPort(c.Host, port)
+	}
 	s.env = s.environ(c, dir)
 	t.Cleanup(func() {
 		s.end(syscall.SIGKILL)
