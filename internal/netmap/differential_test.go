@@ -131,8 +131,8 @@ func (c *client) accepts(p packet) bool {
 	return c.filter.Check(p.src, p.dst, p.port, ipproto.Proto(p.protocol)) == filter.Accept
 }
 
-func (c *client) grants(p packet) bool {
-	return c.filter.CapsWithValues(p.src, p.dst).HasCapability(capability)
+func (c *client) grants(p packet, name tailcfg.PeerCapability) bool {
+	return c.filter.CapsWithValues(p.src, p.dst).HasCapability(name)
 }
 
 // knowsByCapability reports whether some rule identifies the source by a capability. The
@@ -158,6 +158,33 @@ func (f *reference) grants(s, d netip.Addr, at *mesh.Node) bool {
 		}
 	}
 	return false
+}
+
+// answers reports whether a node whose address is d may use a relay at s, so that its client looks
+// for one there.
+func (f *reference) answers(s, d netip.Addr, at *mesh.Node) bool {
+	for _, rule := range f.rules {
+		if _, ok := rule.app[relay]; !ok || len(rule.via) > 0 || at.KeyExpired || at.NeedsApproval || !f.hasSource(rule, d) {
+			continue
+		}
+		if slices.ContainsFunc(rule.dst, func(dst place) bool { return f.mayBeRelay(dst.name, s, at) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *reference) mayBeRelay(name string, s netip.Addr, user *mesh.Node) bool {
+	n := f.nodeAt(s)
+	switch {
+	case name == "*":
+		return within("100.64.0.0/10", s) || within("fd7a:115c:a1e0::/48", s)
+	case name == "autogroup:self":
+		return n != nil && len(n.Tags) == 0 && len(user.Tags) == 0 && n.Owner == user.Owner
+	case f.namesAddresses(name):
+		return f.contains(name, s)
+	}
+	return n != nil && f.is(name, n)
 }
 
 // mayAsk reports whether a source may reach any address of a node, or behind it.
@@ -242,7 +269,7 @@ type bug struct {
 
 // tally counts what a trial covered.
 type tally struct {
-	packets, accepted, beyond, granted, echoes, pairs, seen int
+	packets, accepted, beyond, granted, answered, echoes, pairs, seen int
 }
 
 // sceneOf returns the scene under test.
@@ -357,7 +384,13 @@ func (n *tally) agree(f *reference, scene *netmap.Scene, c *client, p packet) st
 	if !slices.Contains(c.Addrs(), p.dst) {
 		return "" // capabilities are checked at the node itself
 	}
-	if want, got = f.grants(p.src, p.dst, c.Node), c.grants(p); got != want {
+	if want, got = f.answers(p.src, p.dst, c.Node), c.grants(p, relayTarget); got != want {
+		return fmt.Sprintf("node %d looks for a relay at %s: %t, want %t; its rules: %s", c.ID, p.src, got, want, inJSON(c.rules))
+	}
+	if got {
+		n.answered++
+	}
+	if want, got = f.grants(p.src, p.dst, c.Node), c.grants(p, capability); got != want {
 		return fmt.Sprintf("node %d grants the capability to %s: %t, want %t; its rules: %s", c.ID, p.src, got, want, inJSON(c.rules))
 	}
 	if got {
@@ -384,7 +417,7 @@ func TestClientsAllowWhatThePolicyAllows(t *testing.T) {
 		}
 	}
 	t.Logf("%d worlds: %+v", worlds, n)
-	if n.accepted < n.packets/20 || n.accepted > n.packets*3/4 || n.beyond < n.packets/100 || n.granted == 0 || n.seen < n.pairs/10 || n.seen > n.pairs*9/10 {
+	if n.accepted < n.packets/20 || n.accepted > n.packets*3/4 || n.beyond < n.packets/100 || n.granted == 0 || n.answered == 0 || n.seen < n.pairs/10 || n.seen > n.pairs*9/10 {
 		t.Errorf("the worlds are too much alike: %+v", n)
 	}
 }

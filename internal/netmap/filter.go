@@ -43,6 +43,13 @@ func filtersOf(s *Scene, v Viewpoint, n *mesh.Node) map[string][]Rule {
 		}
 		to.add(&in, sources(s, in.Src, list), n)
 	}
+	for _, in := range s.Rules().Mirrored(v.Class) {
+		to := &base
+		if slices.ContainsFunc(in.Src, func(src policy.Source) bool { return src.Kind.IsIdentity() }) {
+			to = &listed
+		}
+		to.add(&in, sources(s, in.Src, true), n)
+	}
 	if len(base.list) > 0 {
 		filters[filterBase] = base.list
 	}
@@ -123,7 +130,7 @@ func sources(s *Scene, srcs []policy.Source, list bool) []string {
 	var listed []netip.Addr
 	for _, src := range srcs {
 		switch {
-		case src.Mark != "" && list:
+		case src.Kind.IsIdentity() && list:
 			listed = append(listed, s.Holders(src)...)
 		case src.Mark != "":
 			words = append(words, "cap:"+src.Mark)

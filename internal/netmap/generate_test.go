@@ -48,6 +48,12 @@ func (w world) String() string {
 // capability is the capability that random policies grant to applications.
 const capability = "example.com/cap/edit"
 
+// relay is a capability that sources must answer with relayTarget.
+const (
+	relay       = "tailscale.com/cap/relay"
+	relayTarget = "tailscale.com/cap/relay-target"
+)
+
 func pick[E any](r *rand.Rand, list []E) E { return list[r.IntN(len(list))] }
 
 // some picks between least and most elements, without duplicates, in random order.
@@ -390,7 +396,11 @@ func (a *author) grant() map[string]any {
 	// Only nodes have capabilities.
 	app := func() map[string]any {
 		rule["dst"] = a.times(3, func() string { return pick(a.Rand, []string{a.node(), a.node(), a.addresses(), "*"}) })
-		return map[string]any{capability: []any{map[string]any{"rows": []int{1, 2}}, "all"}}
+		app := map[string]any{capability: []any{map[string]any{"rows": []int{1, 2}}, "all"}}
+		if oneIn(a.Rand, 2) {
+			app[relay] = []any{}
+		}
+		return app
 	}
 	switch a.IntN(7) {
 	case 0:

@@ -114,9 +114,9 @@ type classInfo struct {
 	// tagged nodes, shellOwn that one depends on the owner of the node.
 	shells, shellNodes, shellOwn bool
 
-	inbound func() []Inbound
-	groups  func() []int // selectors of the groups that are sources of its rules, by name
-	visible atomic.Pointer[visibleClasses]
+	inbound, mirrored func() []Inbound
+	groups            func() []int // selectors of the groups that are sources of its rules, by name
+	visible           atomic.Pointer[visibleClasses]
 }
 
 // visibleClasses records which of the first n classes a class sees.
@@ -243,6 +243,7 @@ func (c *Rules) newClass(t traits) *classInfo {
 	i.attrs = c.attributesOf(t.own)
 	i.inbound = sync.OnceValue(func() []Inbound { return c.inboundOf(i) })
 	i.groups = sync.OnceValue(func() []int { return c.sourceGroups(i) })
+	i.mirrored = sync.OnceValue(func() []Inbound { return c.mirroredOf(i) })
 	c.noteSources(i)
 	c.noteShells(i)
 	return i

@@ -38,6 +38,8 @@ type Rules struct {
 	// source "*".
 	marked, listing, open bitset.Set
 	viaTags               [][]int
+	// mirrored holds the rules whose sources grant capabilities in return (see Mirrored).
+	mirrored bitset.Set
 
 	attributes []compiledAttribute
 	randomPort bool
@@ -54,6 +56,7 @@ type selector struct {
 	target lang.Target
 	mark   string // see World.Marks; empty if no mark is needed
 	six    bool   // whether its addresses are IPv6
+	held   bool   // whether the addresses of its nodes are listed although it has no mark
 	// src holds the rules that have it as a source, dst those that have it as a
 	// destination.
 	src, dst bitset.Set
@@ -141,6 +144,7 @@ func (c *Rules) addRule(known map[string]int, i int) {
 			c.viaTags[i] = append(c.viaTags[i], c.use(known, lang.Target{Kind: lang.Tag, Name: tag})...)
 		}
 	}
+	c.noteMirror(i)
 }
 
 func (c *Rules) addShell(known map[string]int, r *lang.SSHRule) {

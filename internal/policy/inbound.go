@@ -146,7 +146,7 @@ func (c *Rules) prefixesOf(i *classInfo, selectors []int) (list []netip.Prefix) 
 // nodes of this class.
 func (c *Rules) ownInbound(i *classInfo) (list []Inbound) {
 	for r := range bitset.Both(i.src.any(), c.self) {
-		in := Inbound{Rule: &c.rules[r], Index: r, Listed: c.listing.Has(r)}
+		in := Inbound{Rule: withAnswers(&c.rules[r]), Index: r, Listed: c.listing.Has(r)}
 		for _, d := range in.Rule.Dst {
 			if d.Kind == lang.Self {
 				in.Dst = append(in.Dst, Reach{Destination: d, Own: true})
@@ -191,6 +191,7 @@ func (c *Rules) noteSources(i *classInfo) {
 	for r := range bitset.Both(rules, c.listing) {
 		i.listed = i.listed || c.marked.Has(r)
 	}
+	i.listed = i.listed || c.listsMirrored(i)
 	for r := range bitset.Both(i.src.any(), c.self) {
 		i.ownListed = i.ownListed || c.listing.Has(r)
 	}

@@ -51,13 +51,13 @@ func (w *World) Owned(u mesh.UserID) []mesh.NodeID {
 	return w.lookups.ownedBy[u]
 }
 
-// Holders returns the sorted addresses of the nodes with the mark of a source.
+// Holders returns the sorted addresses of the nodes of a source that has a mark or is one of Mirrored.
 func (w *World) Holders(s Source) []netip.Addr {
 	w.lookups.holders.Do(func() {
 		w.lookups.heldBy = map[int][]netip.Addr{}
 		for n := range w.Nodes.All() {
 			for s := range w.rules.info(w.PeerClass(n)).own.All() {
-				if w.rules.selectors[s].mark != "" {
+				if sel := &w.rules.selectors[s]; sel.mark != "" || sel.held {
 					w.lookups.heldBy[s] = append(w.lookups.heldBy[s], n.Addrs()...)
 				}
 			}

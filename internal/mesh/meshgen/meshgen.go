@@ -347,8 +347,8 @@ func Policies() []string {
 		`{` + owners + `"grants": [{"src": ["autogroup:member"], "dst": ["10.1.2.0/24", "autogroup:internet"], "ip": ["*"], "via": ["tag:web"]},
 			{"src": ["group:some"], "dst": ["*"], "ip": ["22"]}]}`,
 		`{` + owners + `"grants": [{"src": ["*"], "dst": ["10.0.0.0/8", "autogroup:internet"], "ip": ["tcp:443"]},
-			{"src": ["group:some", "100.64.0.0/24"], "dst": ["tag:one"], "ip": ["gre:*"], "app": {"example.com/cap": [{"a": 1}]}},
-			{"src": ["user1"], "dst": ["autogroup:self"], "ip": ["igmp:*"]}],
+			{"src": ["group:some", "100.64.0.0/24"], "dst": ["tag:one", "tag:web"], "ip": ["gre:*"], "app": {"example.com/cap": [{"a": 1}], "tailscale.com/cap/relay": []}},
+			{"src": ["user1"], "dst": ["autogroup:self"], "ip": ["igmp:*"], "app": {"tailscale.com/cap/drive": [{"shares": ["*"], "access": "rw"}]}}],
 			"nodeAttrs": [{"target": ["group:more"], "attr": ["example.com/attr"]}], "randomizeClientPort": true}`,
 	}
 }
