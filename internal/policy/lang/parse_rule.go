@@ -8,8 +8,10 @@ import (
 )
 
 func (r *reader) acls(v hujson.Value) {
-	kind := entry{what: "an acls rule", members: []string{"action", "proto", "src", "dst", "comment"}, required: []string{"action"}}
+	kind := entry{what: "an acls rule", members: []string{"action", "proto", "src", "dst", "comment", "users", "ports"}, required: []string{"action"}}
 	r.entries(v, memberACLs, kind, func(v hujson.Value, m map[string]hujson.Value) {
+		r.former(m, "users", "src")
+		r.former(m, "ports", "dst")
 		for _, name := range []string{"src", "dst"} {
 			if _, ok := m[name]; !ok {
 				r.warn(v.StartOffset, "%s has no %s, so it allows nothing", kind.what, name)
@@ -44,6 +46,21 @@ func (r *reader) acls(v hujson.Value) {
 		})
 		r.doc.Rules = append(r.doc.Rules, rule)
 	})
+}
+
+// former reads a field of a rule under its former name. Old policies of Tailscale and Headscale use
+// these names.
+func (r *reader) former(m map[string]hujson.Value, was, is string) {
+	v, ok := m[was]
+	if !ok {
+		return
+	}
+	if _, both := m[is]; both {
+		r.problem(v.StartOffset, "%s is the former name of %s, which is also set: remove %s", was, is, was)
+		return
+	}
+	r.warn(v.StartOffset, "%s is the former name of %s: rename it", was, is)
+	m[is] = v
 }
 
 // self checks the sources of a rule that has t as a destination: autogroup:self needs
