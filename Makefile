@@ -195,6 +195,10 @@ e2e-matrix: ## run all supported clients against the server
 e2e e2e-matrix: $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json $(BIN)/dex
 	$(call SYSTEM,e2e) -timeout=30m -skip='^Test(Ratio|Figure)' -args -clients=$(CLIENTS)
 
+.PHONY: e2e-identity
+e2e-identity: ## sign in with glewlwyd, an identity provider that does not notice who left; needs the Debian packages glewlwyd and sqlite3
+	go test -tags=identity -timeout=10m -count=1 -run=Glewlwyd ./internal/test/e2e -clients=v1.74.1,v1.102.5
+
 # The identity providers with which people sign in.
 internal/test/oidctest/node_modules/.package-lock.json: internal/test/oidctest/package-lock.json
 	cd internal/test/oidctest && npm ci --ignore-scripts --no-audit --no-fund
