@@ -76,6 +76,9 @@ type Node struct {
 	// KeyExpired means that Expiry has passed and peers have been told. It is a field
 	// because what peers see may change only by an event, not as time passes.
 	KeyExpired bool `json:"lapsed,omitempty"`
+	// ExpiryNotice is the Expiry that the device has last been told of in advance. It has no
+	// meaning any more once Expiry has another value: see ExpiresSoon.
+	ExpiryNotice Time `json:"expiryNotice,omitempty"`
 	// SuspendedAt is when the owner was suspended, or zero. Settle copies it from the owner,
 	// so that a suspension changes every node that it affects.
 	SuspendedAt Time `json:"suspendedAt,omitempty"`
@@ -133,6 +136,11 @@ func (n *Node) Tagged() bool { return len(n.Tags) > 0 }
 
 // Suspended reports whether the owner of the node is suspended.
 func (n *Node) Suspended() bool { return n.SuspendedAt != 0 }
+
+// ExpiresSoon reports whether the device is told that its key is about to expire.
+func (n *Node) ExpiresSoon() bool {
+	return n.Expiry != 0 && n.ExpiryNotice == n.Expiry && !n.KeyExpired
+}
 
 // CutOff reports whether the node has no access: its key has expired, or its owner is
 // suspended.

@@ -17,7 +17,8 @@ type DisplayMessage struct {
 	ImpactsConnectivity   bool
 }
 
-// messagesOf returns the messages for a node by their id: why it has no access.
+// messagesOf returns the messages for a node by their id: why it has no access, or when it
+// will lose it.
 func messagesOf(n *mesh.Node) map[string]DisplayMessage {
 	messages := map[string]DisplayMessage{}
 	if n.NeedsApproval {
@@ -30,16 +31,23 @@ func messagesOf(n *mesh.Node) map[string]DisplayMessage {
 			"Account suspended", "The account of this device's owner is suspended. Contact an administrator.", "high", true,
 		}
 	}
+	if n.ExpiresSoon() {
+		messages["sign-in-expires"] = DisplayMessage{
+			"Sign-in expires soon", n.Expiry.Time().UTC().Format("The sign-in of this device expires on 2 January 2006 at 15:04 UTC. ") +
+				"Sign in again before then to stay connected, for example with: tailscale up --force-reauth", "medium", false,
+		}
+	}
 	return messages
 }
 
 // hasMessages reports whether messagesOf returns any.
-func hasMessages(n *mesh.Node) bool { return n.NeedsApproval || n.Suspended() }
+func hasMessages(n *mesh.Node) bool { return n.NeedsApproval || n.Suspended() || n.ExpiresSoon() }
 
 // sameMessages reports whether the client of a node is sent the same messages, in the same
 // form, for two values of the node.
 func sameMessages(a, b *mesh.Node) bool {
-	return a.NeedsApproval == b.NeedsApproval && a.Suspended() == b.Suspended() &&
+	return a.NeedsApproval == b.NeedsApproval && a.Suspended() == b.Suspended() && a.ExpiresSoon() == b.ExpiresSoon() &&
+		(!a.ExpiresSoon() || a.Expiry == b.Expiry) &&
 		(!hasMessages(a) || (a.CapVersion < messagesSince) == (b.CapVersion < messagesSince))
 }
 

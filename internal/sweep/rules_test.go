@@ -51,6 +51,41 @@ func TestNodeLapsesOnceWhenItsExpiryHasPassed(t *testing.T) {
 	}
 }
 
+func TestDeviceIsToldOnceThatItsKeyWillExpire(t *testing.T) {
+	for name, c := range map[string]struct {
+		expiry, updated, notice mesh.Time
+		expired, want           bool
+	}{
+		"never":                         {},
+		"in four days":                  {expiry: moment.Add(noticeBefore + 1)},
+		"in three days":                 {expiry: moment.Add(noticeBefore), want: true},
+		"told already":                  {expiry: moment.Add(time.Hour), notice: moment.Add(time.Hour)},
+		"extended meanwhile":            {expiry: moment.Add(time.Hour), notice: moment, want: true},
+		"passed":                        {expiry: moment},
+		"expired by an administrator":   {expiry: moment.Add(time.Hour), expired: true},
+		"signed in for three days only": {expiry: moment.Add(noticeBefore), updated: moment},
+	} {
+		evs := expiring(world(nodeOf(1, func(n *mesh.Node) {
+			n.UpdatedAt = moment.Add(-30 * 24 * time.Hour)
+			if c.updated != 0 {
+				n.UpdatedAt = c.updated
+			}
+			n.Expiry, n.ExpiryNotice, n.KeyExpired = c.expiry, c.notice, c.expired
+		})), moment)
+		if got := len(evs) == 1; got != c.want {
+			t.Errorf("%s: found %v", name, evs)
+		}
+		for _, e := range evs {
+			if n := e.(mesh.NodePut).Node; !n.ExpiresSoon() || n.UpdatedAt == moment {
+				t.Errorf("%s: %+v", name, n)
+			}
+		}
+	}
+	if got := untilExpiry(world(nodeOf(1, func(n *mesh.Node) { n.Expiry = moment.Add(noticeBefore + time.Second) })), moment); got != time.Second+expirySlack {
+		t.Errorf("the next sweep is in %v", got)
+	}
+}
+
 func TestReceiptsExpire(t *testing.T) {
 	receipt := func(id mesh.ReceiptID, until mesh.Time) mesh.Event {
 		return mesh.ReceiptPut{Receipt: &mesh.Receipt{ID: id, Owner: "key:1", Key: mesh.Secret{byte(id)}, Until: until}}

@@ -110,12 +110,19 @@ func (s *Sweeper) watch(now time.Time) bool {
 	return s.replicas.observe(now, s.ledger.Cluster().Heartbeats().Steady(now), alive)
 }
 
-// untilExpiry returns the time until the next node key expires.
+// noticeBefore is how long before a node key expires the device is told.
+const noticeBefore = 3 * 24 * time.Hour
+
+// untilExpiry returns the time until the next node key expires or the next device has to be
+// told that it will.
 func untilExpiry(s *mesh.Snapshot, now mesh.Time) time.Duration {
 	next := time.Duration(math.MaxInt64)
 	for n := range s.Nodes.All() {
 		if !n.KeyExpired && n.Expiry > now {
 			next = min(next, n.Expiry.Sub(now)+expirySlack)
+			if notice := n.Expiry.Sub(now) - noticeBefore; notice > 0 {
+				next = min(next, notice+expirySlack)
+			}
 		}
 	}
 	return next
@@ -132,6 +139,7 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 		find   finding
 	}{
 		{mesh.ReasonExpired, expired},
+		{"node expires soon", expiring},
 		{"ephemeral node inactive for too long", away},
 		{"replica lost", lostNodes(lost)},
 		{"login approval expired", endedLogins},
@@ -178,7 +186,11 @@ func (s *Sweeper) logSwept(before *mesh.Snapshot, found []mesh.Event) {
 	for _, e := range found {
 		switch e := e.(type) {
 		case mesh.NodePut:
-			if n, ok := before.Nodes.Get(e.Node.ID); ok && n.KeyExpired == e.Node.KeyExpired {
+			n, ok := before.Nodes.Get(e.Node.ID)
+			if ok && n.ExpiryNotice != e.Node.ExpiryNotice {
+				continue // only the device has to know
+			}
+			if ok && n.KeyExpired == e.Node.KeyExpired {
 				s.log.Warn("routes disabled: they overlap the mesh's own addresses", "node", n.ID, "name", n.Name, "routes", n.Routes, "left", e.Node.Routes)
 				continue
 			}
@@ -219,6 +231,22 @@ func expired(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
 		lapsed := *n
 		lapsed.KeyExpired, lapsed.UpdatedAt = true, now
 		return mesh.NodePut{Node: &lapsed}
+	})
+}
+
+// expiring finds nodes whose devices have to be told that their key will expire. Those
+// that joined, or were changed, less than noticeBefore earlier are not told: a key that is
+// valid for only a day would otherwise always seem about to expire. The change is
+// invisible to others, so UpdatedAt stays.
+func expiring(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
+	return eachNode(s, func(n *mesh.Node) mesh.Event {
+		if n.Expiry == 0 || n.KeyExpired || n.Expired(now) || n.ExpiryNotice == n.Expiry ||
+			n.Expiry.Sub(now) > noticeBefore || n.Expiry.Sub(n.UpdatedAt) <= noticeBefore {
+			return nil
+		}
+		told := *n
+		told.ExpiryNotice = n.Expiry
+		return mesh.NodePut{Node: &told}
 	})
 }
 

@@ -376,6 +376,9 @@ func randomNode(r *rand.Rand, s *mesh.Snapshot, node mesh.NodeID, user mesh.User
 	}
 	n.UpdatedAt, n.Expiry, n.Ephemeral, n.KeyExpired = at, at.Add(1), r.IntN(2) == 0, r.IntN(4) == 0
 	n.Host, n.CapVersion, n.Renamed = fmt.Sprintf(`{"Hostname":"höst %d","OS":"linux"}`, r.IntN(3)), 106+r.IntN(40), r.IntN(2) == 0
+	if r.IntN(3) == 0 {
+		n.ExpiryNotice = n.Expiry
+	}
 	n.NodeKey, n.PreAuthKey = NodeKey(uint64(node)*1000+uint64(r.IntN(3))), mesh.KeyID(s.Rev%40)
 	if r.IntN(3) == 0 {
 		n.Note = mesh.Note{Text: "rack 7,\nZürich", Author: "local:root", At: at}

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -79,5 +80,31 @@ func TestClientTellsThatTheAccountIsSuspended(t *testing.T) {
 		await(ctx, t, d, func(s *ipnstate.Status) bool { return s.BackendState == "NeedsLogin" && tells(s, "owner is suspended") })
 		n.CLI("users", "restore", "alice")
 		await(ctx, t, d, func(s *ipnstate.Status) bool { return s.BackendState == "Running" && !tells(s, "owner is suspended") })
+	})
+}
+
+// A client says that the sign-in of its device expires soon, until the expiry changes.
+func TestClientAnnouncesTheExpiryOfItsSignIn(t *testing.T) {
+	t.Parallel()
+	forEachVersion(t, func(t *testing.T, version string) {
+		ctx := within(t, patience)
+		n := startNetwork(t, meshtest.Config{Set: map[string]string{"node_update_check_interval": "1s"}})
+		subject := n.join(ctx, clienttest.Options{Version: version}, n.key(), "subject")
+		awaitState(ctx, t, subject, "Running")
+		// The server tells the device only if the change is more than three days before the expiry, so a slow
+		// machine needs another attempt.
+		told := false
+		for lead := 5 * time.Second; !told && ctx.Err() == nil; lead *= 2 {
+			soon := time.Now().Add(3*24*time.Hour + lead).UTC()
+			n.CLI("nodes", "expire", "subject", "--at", soon.Format(time.RFC3339))
+			soonEnough, cancel := context.WithTimeout(ctx, 2*lead)
+			told = subject.Wait(soonEnough, func(s *ipnstate.Status) bool { return tells(s, soon.Format("expires on 2 January 2006")) }) == nil
+			cancel()
+		}
+		if !told {
+			t.Fatal("the client does not say that its sign-in expires")
+		}
+		n.CLI("nodes", "expire", "subject", "--never")
+		await(ctx, t, subject, func(s *ipnstate.Status) bool { return !tells(s, "expires on") })
 	})
 }
