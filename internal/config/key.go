@@ -183,7 +183,7 @@ func databaseKeys(d *Database) []key {
 	const pg = "database.postgres."
 	return []key{
 		{
-			"database.type", oneOf(&d.Type, "sqlite", "postgres"), "sqlite", none,
+			"database.type", scalar(&d.Type, "sqlite or postgres", parseDatabaseType), "sqlite", none,
 			"`sqlite` for a single server, `postgres` for one or more replicas. Default: `postgres` if a `database.postgres` key is set, otherwise `sqlite`. Required if both `database.sqlite` and `database.postgres` keys are set.",
 		},
 		{

@@ -84,6 +84,14 @@ func choice(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
+// parseDatabaseType also accepts sqlite3, as Headscale does.
+func parseDatabaseType(s string) (string, error) {
+	if s == "sqlite3" {
+		return "sqlite", nil
+	}
+	return parseWord([]string{"sqlite", "postgres"})(s)
+}
+
 // parseSSLMode accepts libpq's modes, and true and false for two of them.
 func parseSSLMode(words []string) func(string) (string, error) {
 	return func(s string) (string, error) {

@@ -142,6 +142,7 @@ func TestAcceptedValues(t *testing.T) {
 		"database: {type: postgres, postgres: {host: /run/pg}}":                              {func(c *Config) any { return c.Database.Postgres.Hosts }, []string{"/run/pg"}},
 		"database: {postgres: {host: db}}":                                                   {func(c *Config) any { return c.Database.Type }, "postgres"},
 		"database: {postgres: {pass: x}}":                                                    {func(c *Config) any { return c.Database.Postgres.Hosts }, []string{"localhost"}},
+		"database: {type: sqlite3, postgres: {host: db}}":                                    {func(c *Config) any { return c.Database.Type }, "sqlite"},
 		"database: {type: postgres}":                                                         {func(c *Config) any { return c.Database.Postgres.Hosts }, []string{"localhost"}},
 		"database: {type: sqlite, postgres: {host: db}}":                                     {func(c *Config) any { return c.Database.Type }, "sqlite"},
 		"database: {sqlite: {path: /d}}":                                                     {func(c *Config) any { return c.Database.Type }, "sqlite"},
