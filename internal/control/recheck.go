@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"slices"
 	"time"
 
 	mathrand "math/rand/v2"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
@@ -73,7 +75,8 @@ type Claim struct {
 	Issuer string
 	Token  string
 
-	id string
+	id    string
+	cause mesh.SuspensionSource
 }
 
 // Claim claims refresh tokens that are due, the oldest first. Providers for which ask
@@ -105,7 +108,7 @@ func (s *Rechecks) Claim(ctx context.Context, limit int, ask func(issuer string)
 			claimed.Doubt = r.Doubt || r.Claim != ""
 			claimed.Claim, claimed.ClaimedAt = rand.Text(), now
 			evs = append(evs, mesh.RecheckPut{Recheck: &claimed})
-			out.claims = append(out.claims, Claim{User: r.ID, Issuer: r.Issuer, Token: token, id: claimed.Claim})
+			out.claims = append(out.claims, Claim{User: r.ID, Issuer: r.Issuer, Token: token, id: claimed.Claim, cause: r.Cause})
 		}
 		return out, evs, nil
 	})
@@ -145,7 +148,10 @@ func held(w *policy.World, c Claim) (mesh.Recheck, *mesh.User, bool) {
 		return mesh.Recheck{}, nil, false
 	}
 	next := *r
-	next.Claim, next.ClaimedAt, next.Cause = "", 0, ""
+	next.Claim, next.ClaimedAt = "", 0
+	if r.Cause == c.cause {
+		next.Cause = ""
+	}
 	return next, u, true
 }
 
@@ -159,6 +165,9 @@ func (s *Rechecks) Confirm(ctx context.Context, c Claim, token string) error {
 			return none, nil, nil
 		}
 		r.Token, r.Due, r.ConfirmedAt, r.Doubt, r.Refused = s.tokens.SealToken(tokenOwner(c.User), token), now.Add(every), now, false, false
+		if r.Cause != "" { // the person was signed out after the provider was asked
+			r.Due = now
+		}
 		evs = append(evs, mesh.RecheckPut{Recheck: &r})
 		if released, ok := release(u); ok {
 			evs = append(evs, mesh.UserPut{User: released})
@@ -270,4 +279,34 @@ func (s *Rechecks) Reject(ctx context.Context, c Claim, left bool) (Rejection, e
 	case RejectionNone, RejectionLater:
 	}
 	return out.rejection, nil
+}
+
+// LoggedOut ends the sessions of a person whom the provider has signed out, and makes the
+// provider be asked about the person at once. id identifies the message of the provider,
+// which counts once.
+func (s *Rechecks) LoggedOut(ctx context.Context, a mesh.Actor, p Person, id string) error {
+	u, ok := userOf(s.ledger.World().Snapshot, p)
+	if !ok {
+		return nil // somebody who has never signed in here
+	}
+	a.Kind, a.Reason = mesh.ActorServer, string(mesh.SuspendedByLogout)
+	a.Once = mesh.SignInOnce("logout "+u.ID.String(), p.Issuer+"\n"+id, p.ID())
+	ended, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (int, []mesh.Event, error) {
+		evs := endSessions(w.Snapshot, u.ID)
+		sessions := len(evs)
+		if r, ok := w.Rechecks.Get(u.ID); ok {
+			due := *r
+			due.Due, due.Cause = now, mesh.SuspendedByLogout
+			evs = append(evs, mesh.RecheckPut{Recheck: &due})
+		}
+		return sessions, evs, nil
+	})
+	var done *ledger.AlreadyDone
+	switch {
+	case errors.As(err, &done):
+		return refuse(Conflict, "", "the logout token was already used")
+	case err == nil:
+		s.logFor(a).Info("person signed out by the identity provider", "user", u.Name, "sessions", ended)
+	}
+	return err
 }

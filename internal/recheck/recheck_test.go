@@ -414,6 +414,33 @@ func TestNewerSignInWinsOverARecheck(t *testing.T) {
 	}
 }
 
+func TestLogoutAsksTheProviderEvenDuringARecheck(t *testing.T) {
+	s := start(t, oidctest.Behaviour{})
+	id := s.signIn("ann")
+	ann := control.Person{Issuer: s.issuer.URL, Subject: "ann"}
+	var claims []control.Claim
+	waittest.Eventually(t, time.Minute, time.Millisecond, func() (err error) {
+		if claims, err = s.Rechecks.Claim(t.Context(), 1, func(string) bool { return true }); err == nil && len(claims) == 0 {
+			err = errors.New("not due yet")
+		}
+		return err
+	})
+	if err := s.Rechecks.LoggedOut(t.Context(), mesh.Actor{}, ann, "one"); err != nil || s.ledger.World().Sessions.Len() != 0 {
+		t.Fatalf("%v, %d sessions", err, s.ledger.World().Sessions.Len())
+	}
+	if err := s.Rechecks.Confirm(t.Context(), claims[0], claims[0].Token); err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := s.ledger.World().Rechecks.Get(id); !r.Due.Reached(s.ledger.Now()) || r.Cause != mesh.SuspendedByLogout {
+		t.Errorf("an answer from before the logout counts: %+v", r)
+	}
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshError = "invalid_grant" })
+	s.look(2)
+	if u := s.user(id); u.SuspendedBy != mesh.SuspendedByLogout {
+		t.Errorf("%+v", u)
+	}
+}
+
 func TestRefreshTokensAreStoredSealedAndNotLogged(t *testing.T) {
 	s := start(t, oidctest.Behaviour{Rotate: true})
 	s.signIn("ann")

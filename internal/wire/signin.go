@@ -93,6 +93,7 @@ func (s *signIn) routes() map[string]http.Handler {
 		"GET " + devicePath + "{token}":                  http.HandlerFunc(s.startDevice),
 		"GET " + sshPath + "{code}":                      http.HandlerFunc(s.startSSH),
 		"GET " + callbackPath:                            http.HandlerFunc(s.callback),
+		"POST " + logoutPath:                             http.HandlerFunc(s.logout),
 		"GET " + signInPath + "confirm/{id}":             http.HandlerFunc(s.confirmPage),
 		"POST " + signInPath + "confirm/{id}":            http.HandlerFunc(s.confirm),
 	}

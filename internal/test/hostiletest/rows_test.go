@@ -35,6 +35,7 @@ func publicRows() []row {
 		{pattern: "GET /oidc/device/{token}", method: "GET", path: "/oidc/device/x"},
 		{pattern: "GET /oidc/ssh/{code}", method: "GET", path: "/oidc/ssh/ABCD-EFGH"},
 		{pattern: "GET /oidc/callback", method: "GET", path: "/oidc/callback?state=x&code=x", header: signIn},
+		{pattern: "POST /oidc/backchannel-logout", method: "POST", path: "/oidc/backchannel-logout", header: formBody, body: "logout_token=e30.e30.x"},
 		{pattern: "GET /oidc/confirm/{id}", method: "GET", path: "/oidc/confirm/x", header: signIn},
 		{pattern: "POST /oidc/confirm/{id}", method: "POST", path: "/oidc/confirm/x", header: signIn + formBody, body: "csrf="},
 		{pattern: "GET /{$}", method: "GET", path: "/"},

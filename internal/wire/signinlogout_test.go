@@ -1,0 +1,149 @@
+package wire_test
+
+import (
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/oidc"
+	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
+)
+
+const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
+
+// logoutClaims returns the claims of a logout token for ann.
+func logoutClaims(i *oidctest.Issuer, id string) map[string]any {
+	return map[string]any{
+		"iss": i.URL, "aud": oidctest.ClientID, "sub": "ann-1", "iat": time.Now().Unix(), "exp": time.Now().Add(2 * time.Minute).Unix(), "jti": id,
+		"events": map[string]any{logoutEvent: map[string]any{}},
+	}
+}
+
+func (s *service) logout(token string) answer {
+	s.t.Helper()
+	return s.browser().do(http.MethodPost, "/oidc/backchannel-logout", url.Values{"logout_token": {token}})
+}
+
+// withSession signs ann in, and gives her a session.
+func (s *service) withSession(i *oidctest.Issuer) *mesh.User {
+	s.t.Helper()
+	b := s.browser()
+	start := b.follow(path(s.client().asks()), i.URL)
+	b.follow(start.location, "/oidc/confirm/")
+	u, ok := s.ledger.World().Users.ByName("ann")
+	if !ok {
+		s.t.Fatal("there is no user")
+	}
+	s.session(u)
+	return u
+}
+
+func (s *service) session(u *mesh.User) {
+	s.t.Helper()
+	if _, _, err := s.Sessions.Create(s.t.Context(), mesh.Actor{}, control.NewSession{User: u.ID, Client: mesh.SessionCLI}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestBackChannelLogoutEndsSessionsAndAsksTheProvider(t *testing.T) {
+	i := oidctest.Start(t, oidctest.Behaviour{Claims: ann(), Offline: true})
+	s := offline(t, i, "")
+	u := s.withSession(i)
+	token := i.Sign(logoutClaims(i, "one"))
+	if out := s.logout(token); out.status != http.StatusOK || out.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d: %s", out.status, out.text)
+	}
+	r, ok := s.ledger.World().Rechecks.Get(u.ID)
+	if !ok || !r.Due.Reached(s.ledger.Now()) || r.Cause != mesh.SuspendedByLogout || s.ledger.World().Sessions.Len() != 0 {
+		t.Errorf("%+v; %d sessions", r, s.ledger.World().Sessions.Len())
+	}
+	if now, _ := s.ledger.World().Users.Get(u.ID); now.Suspended() {
+		t.Error("a logout alone suspends")
+	}
+	if strings.Contains(s.log.text(), token) {
+		t.Error("the token is logged")
+	}
+}
+
+// A token that somebody has recorded must not sign the person out again, on any replica.
+func TestLogoutTokenCountsOnce(t *testing.T) {
+	i := oidctest.Start(t, oidctest.Behaviour{Claims: ann(), Offline: true})
+	o := options{
+		path: filepath.Join(t.TempDir(), "db"), noise: key.NewMachine(), recheck: map[string]time.Duration{i.URL: time.Hour},
+		wire: withProviders(providerOf(t, i, func(c *oidc.Config) { c.Offline = true })),
+	}
+	s, stop := open(t, o)
+	u := s.withSession(i)
+	token := i.Sign(logoutClaims(i, "one"))
+	if out := s.logout(token); out.status != http.StatusOK {
+		t.Fatalf("%d: %s", out.status, out.text)
+	}
+	s.session(u)
+	stop()
+	s, _ = open(t, o)
+	if out := s.logout(token); out.status != http.StatusBadRequest || s.ledger.World().Sessions.Len() != 1 {
+		t.Errorf("%d: %s; %d sessions", out.status, out.text, s.ledger.World().Sessions.Len())
+	}
+	if out := s.logout(i.Sign(logoutClaims(i, "two"))); out.status != http.StatusOK || s.ledger.World().Sessions.Len() != 0 {
+		t.Errorf("%d: %s; %d sessions", out.status, out.text, s.ledger.World().Sessions.Len())
+	}
+}
+
+func TestForgedAndForeignLogoutTokensAreRefused(t *testing.T) {
+	i, other := oidctest.Start(t, oidctest.Behaviour{Claims: ann(), Offline: true}), oidctest.Start(t, oidctest.Behaviour{})
+	s := offline(t, i, "")
+	s.withSession(i)
+	with := func(name string, v any) string {
+		c := logoutClaims(i, name)
+		if c[name] = v; v == nil {
+			delete(c, name)
+		}
+		return i.Sign(c)
+	}
+	good := i.Sign(logoutClaims(i, "good"))
+	parts := strings.Split(good, ".")
+	idToken := map[string]any{"iss": i.URL, "aud": oidctest.ClientID, "sub": "ann-1", "nonce": "n", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
+	rev := s.ledger.World().Rev
+	for name, token := range map[string]string{
+		"no token":               "",
+		"not a token":            "a.b.c",
+		"signed by somebody":     other.Sign(logoutClaims(i, "x")),
+		"of another provider":    other.Sign(logoutClaims(other, "x")),
+		"without a signature":    "eyJhbGciOiJub25lIn0." + parts[1] + ".",
+		"changed":                parts[0] + "." + strings.Split(with("sub", "bob-1"), ".")[1] + "." + parts[2],
+		"for another client":     with("aud", "another"),
+		"an ID token":            i.Sign(idToken),
+		"with a nonce":           with("nonce", "n"),
+		"without an event":       with("events", nil),
+		"with another event":     with("events", map[string]any{"http://schemas.openid.net/event/other": map[string]any{}}),
+		"with an event as text":  with("events", map[string]any{logoutEvent: "yes"}),
+		"without an ID":          with("jti", nil),
+		"with a long ID":         with("jti", strings.Repeat("x", 300)),
+		"without a time":         with("iat", nil),
+		"old":                    with("iat", time.Now().Add(-10*time.Minute).Unix()),
+		"from the future":        with("iat", time.Now().Add(10*time.Minute).Unix()),
+		"expired":                with("exp", time.Now().Add(-5*time.Minute).Unix()),
+		"without a person":       with("sub", nil),
+		"longer than is allowed": with("padding", strings.Repeat("x", 20<<10)),
+	} {
+		if out := s.logout(token); out.status != http.StatusBadRequest || !strings.Contains(out.text, "invalid_request") {
+			t.Errorf("%s: %d %s", name, out.status, out.text)
+		}
+	}
+	if s.ledger.World().Rev != rev || s.ledger.World().Sessions.Len() != 1 {
+		t.Errorf("something was changed: %d sessions", s.ledger.World().Sessions.Len())
+	}
+	if out := s.logout(with("sub", "unknown")); out.status != http.StatusOK || s.ledger.World().Rev != rev {
+		t.Errorf("a person who has never signed in: %d %s", out.status, out.text)
+	}
+	if out := s.logout(good); out.status != http.StatusOK {
+		t.Errorf("%d: %s", out.status, out.text)
+	}
+}
