@@ -111,11 +111,11 @@ UNWATCHED = $(foreach code,modernc.org github.com/klauspost/compress,-gcflags='$
 # One more than CPUs: tests spend a third of their time waiting for databases and timers.
 RACE_PACKAGES = $(shell echo $$(($$(nproc) + 1)))
 # Packages that start no goroutines, so the race detector has nothing to find. Many of them test thousands of random inputs.
-PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/... ./internal/config ./internal/identity \
+PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/... ./internal/config ./internal/headscale ./internal/identity \
 	./internal/spelling ./internal/textdiff ./internal/apidocs ./internal/test/archtest ./internal/test/doccheck/... ./internal/test/speccheck ./internal/test/apitest \
 	./internal/test/monitortest ./internal/test/packagetest ./api/... ./deploy/package/...)
 # These test processes, containers or browsers, which the race detector does not cover. They have their own targets.
-SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest sitecheck) %/bench/load
+SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest movetest sitecheck) %/bench/load
 RACED = $(filter-out $(PURE) $(SUITES),$(shell go list ./...))
 race: $(BIN)/gotestsum ## run the product's tests, with the race detector except for pure functions (PKG=./internal/ledger for one package)
 	@status=0; \
@@ -198,6 +198,10 @@ e2e e2e-matrix: $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lo
 .PHONY: e2e-identity
 e2e-identity: ## sign in with glewlwyd, an identity provider that does not notice who left; needs the Debian packages glewlwyd and sqlite3
 	go test -tags=identity -timeout=10m -count=1 -run=Glewlwyd ./internal/test/e2e -clients=v1.74.1,v1.102.5
+
+.PHONY: move
+move: $(BIN)/gotestsum ## move real clients from a real Headscale server to this one and back; builds Headscale once
+	$(call SYSTEM,movetest) -timeout=30m
 
 # The identity providers with which people sign in.
 internal/test/oidctest/node_modules/.package-lock.json: internal/test/oidctest/package-lock.json

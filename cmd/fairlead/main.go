@@ -33,6 +33,8 @@ func main() {
 
 		Browse:      cli.OpenBrowser,
 		RepairClock: repairClock,
+
+		ImportHeadscale: importHeadscale,
 	})
 	root.AddCommand(serve(build))
 	os.Exit(cli.Execute(context.Background(), root, os.Args[1:]))

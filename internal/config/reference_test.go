@@ -56,7 +56,8 @@ const referenceForeign = `
 You can start the server with the example configuration of any Headscale version from 0.23 to 0.29. The server honours most
 of Headscale's keys: they are in the tables above. It warns about keys that it ignores, and uses the paths in the file. It ignores
 variables that begin with ` + "`HEADSCALE_`" + `, also with a warning. If ` + "`database.sqlite.path`" + ` names Headscale's database, the server refuses
-to start and does not change the database. The server does not import users, nodes or keys.
+to start and does not change the database. To take over users, nodes and keys, see
+[moving-from-headscale.md](moving-from-headscale.md).
 
 The server accepts these Headscale keys with a warning, and ignores them unless the notes say otherwise. If the table lists certain
 values as accepted, any other value is an error, because ignoring it would make the network less secure. If no value is accepted,

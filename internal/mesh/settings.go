@@ -75,6 +75,8 @@ const (
 	// SettingNoise is the key of the setting with the Noise key, by which clients
 	// recognize the server.
 	SettingNoise = "secret/noise"
+	// SettingImport is the key of the record of the last import from another server.
+	SettingImport = "import"
 )
 
 // DNS is the DNS configuration of clients.

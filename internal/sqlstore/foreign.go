@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 )
@@ -39,10 +38,6 @@ func mustBeOurs(name string, tables []string, setting string) error {
 // mustBeOurFile fails if a file contains the tables of another program. It neither changes the file nor
 // creates others.
 func mustBeOurFile(ctx context.Context, path string) error {
-	exists := func(path string) bool {
-		info, err := os.Stat(path)
-		return err == nil && info.Size() > 0
-	}
 	// If the file is damaged, opening it later reports that. After a process was killed while writing, only a
 	// writer can read the file, and mustBeOurSQLite checks it later.
 	if !exists(path) || exists(path+"-journal") {

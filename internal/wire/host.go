@@ -55,6 +55,9 @@ func parseHost(raw json.RawMessage) (h hostDescription) {
 	return h
 }
 
+// StoredHost reads a tailcfg.Hostinfo that another server stored.
+func StoredHost(raw json.RawMessage) control.Host { return parseHost(raw).Host }
+
 // plainTexts returns only the main text fields of a description that is invalid or too large.
 func plainTexts(raw json.RawMessage) (host tailcfg.Hostinfo) {
 	var members map[string]json.RawMessage

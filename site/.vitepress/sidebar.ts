@@ -27,6 +27,7 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
       to("Quick start without Docker", "quickstart.md"),
       to("Verify a download", "verify.md"),
       to("Join devices", "join.md"),
+      to("Move from Headscale", "moving-from-headscale.md"),
     ],
   },
   {

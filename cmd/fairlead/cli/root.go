@@ -30,6 +30,8 @@ type Env struct {
 	// RepairClock sets the time of a database back to its clock, once agree has
 	// returned nil.
 	RepairClock func(ctx context.Context, c *config.Config, agree func(ClockRepair) error) (ClockRepair, error)
+	// ImportHeadscale imports from Headscale, or checks an import.
+	ImportHeadscale func(ctx context.Context, c *config.Config, in HeadscaleImport) (HeadscaleReport, error)
 }
 
 // Build identifies this binary.
@@ -62,8 +64,8 @@ func New(env Env) *cobra.Command {
 
 "fairlead serve" runs the server. Most other commands connect to a running
 server: through its local socket, or from another machine with --server and
---api-key, or after "fairlead login". Only backup, restore and db open the
-database directly.
+--api-key, or after "fairlead login". Only backup, restore, db and import
+open the database directly.
 
 Exit status: 0 on success, 1 on failure, 2 on incorrect usage.`,
 		Example: `  fairlead users create alice
@@ -75,7 +77,7 @@ Exit status: 0 on success, 1 on failure, 2 on incorrect usage.`,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	},
 		t.users(), t.preAuthKeys(), t.apiKeys(), t.sessions(), t.nodes(), t.routes(), t.dns(), t.auth(), t.policy(), t.ssh(), t.audit(), t.events(), t.webhooks(),
-		t.backup(), t.restore(), t.db(),
+		t.backup(), t.restore(), t.db(), t.importing(),
 		t.setup(), t.login(), t.logout(), t.whoami(), t.health(), t.status(), t.drain(), t.version(), t.openapi(), t.debug(), t.config(), t.completion(), t.man(),
 	)
 	help := helpCommand()

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"context"
+
+	"github.com/fairlead-mesh/fairlead/cmd/fairlead/cli"
+	"github.com/fairlead-mesh/fairlead/internal/app"
+	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/headscale"
+)
+
+// importHeadscale imports from Headscale for package cli, which does not open databases itself.
+func importHeadscale(ctx context.Context, c *config.Config, in cli.HeadscaleImport) (cli.HeadscaleReport, error) {
+	p := in.Postgres
+	r, err := app.ImportHeadscale(ctx, c, app.HeadscaleImport{
+		From: in.From, SQLite: in.SQLite, Apply: in.Apply, Progress: in.Progress,
+		Postgres: headscale.Postgres{Host: p.Host, Port: p.Port, Name: p.Name, User: p.User, Pass: p.Pass, SSLMode: p.SSLMode},
+	})
+	return cli.HeadscaleReport{
+		Source: r.Source, Version: r.Version, Users: r.Users, Nodes: r.Nodes, PreAuthKeys: r.PreAuthKeys, APIKeys: r.APIKeys, Policy: r.Policy,
+		Repairs: r.Repairs, Refusals: r.Refusals, PolicyProblems: r.Policies, Configuration: r.Config,
+		Applied: r.Applied, Added: r.Added, Changed: r.Changed, Deleted: r.Deleted,
+	}, err
+}

@@ -1,0 +1,311 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/headscale"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/wire"
+)
+
+// HeadscaleImport says what to import from Headscale.
+type HeadscaleImport struct {
+	// From is the path of Headscale's configuration. SQLite or Postgres, if set, replaces the database in it.
+	From     string
+	SQLite   string
+	Postgres headscale.Postgres
+	// Apply imports. Without it, the import is only checked.
+	Apply bool
+	// Progress is called before each step.
+	Progress func(step string)
+}
+
+// HeadscaleReport is the result of an import or of its check.
+type HeadscaleReport struct {
+	Source, Version                     string
+	Users, Nodes, PreAuthKeys, APIKeys  int
+	Policy                              bool
+	Repairs, Refusals, Policies, Config []string
+	Applied                             bool
+	Added, Changed, Deleted             int
+}
+
+// ImportHeadscale reads the mesh of a Headscale server and, if asked and nothing speaks against it, imports it into
+// the configured database in one commit. It never changes what belongs to Headscale.
+func ImportHeadscale(ctx context.Context, c *config.Config, in HeadscaleImport) (r HeadscaleReport, err error) {
+	text, err := os.ReadFile(in.From)
+	if err != nil {
+		return r, fmt.Errorf("cannot read the configuration of Headscale: %w", err)
+	}
+	old, err := headscale.ParseConfig(text)
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", in.From, err)
+	}
+	old = in.located(old)
+	r.Config = configWarnings(in.From, c, old)
+	where := sqlstore.Location{SQLite: old.SQLite}
+	if old.SQLite == "" {
+		p := old.Postgres
+		where.Postgres = sqlstore.PostgresConfig{Host: p.Host, Port: p.Port, Name: p.Name, User: p.User, Pass: p.Pass, SSLMode: p.SSLMode}
+	}
+	r.Source = where.String()
+	in.Progress("Reading " + r.Source)
+	rows, err := sqlstore.ReadTables(ctx, where, headscale.TableNames()...)
+	if err != nil {
+		return r, oneLine(err)
+	}
+	tables := headscale.Tables{}
+	for name, all := range rows {
+		tables[name] = []headscale.Row{}
+		for _, row := range all {
+			tables[name] = append(tables[name], row)
+		}
+	}
+	now := mesh.TimeOf(time.Now())
+	plan := headscale.Map(tables, headscale.Options{V4: c.Prefixes.V4, V6: c.Prefixes.V6, OldV4: old.V4, OldV6: old.V6, Now: now})
+	r.Version, r.Repairs, r.Refusals = plan.Version, plan.Repairs, plan.Refusals
+	r.Users, r.Nodes, r.PreAuthKeys, r.APIKeys = len(plan.Users), len(plan.Nodes), len(plan.PreAuthKeys), len(plan.APIKeys)
+	whole := importOf(plan)
+	if err := in.policyInto(&whole, c, old, &r); err != nil {
+		return r, err
+	}
+	in.Progress("Checking the import")
+	r.check(whole, c, now)
+	keys := r.keyFiles(&whole, c, old)
+	if !in.Apply || len(r.Refusals)+len(r.Policies) > 0 {
+		return r, nil
+	}
+	in.Progress(fmt.Sprintf("Importing %d nodes", r.Nodes))
+	for _, k := range keys {
+		if err := k.copy(); err != nil {
+			return r, err
+		}
+	}
+	done, err := applyImport(ctx, c, whole)
+	if err != nil {
+		return r, oneLine(err)
+	}
+	r.Applied, r.Added, r.Changed, r.Deleted = true, done.Added, done.Changed, done.Deleted
+	return r, nil
+}
+
+// located returns a configuration with the database of the import, and with absolute paths. Headscale resolves relative
+// paths from the directory in which it starts, which is usually that of its configuration.
+func (in HeadscaleImport) located(c headscale.Config) headscale.Config {
+	for _, path := range []*string{&c.SQLite, &c.NoiseKey, &c.RelayKey, &c.PolicyFile} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(filepath.Dir(in.From), *path)
+		}
+	}
+	switch {
+	case in.SQLite != "":
+		c.SQLite = in.SQLite
+	case in.Postgres.Host != "":
+		c.SQLite, c.Postgres = "", in.Postgres
+	}
+	return c
+}
+
+// configWarnings returns which settings of Headscale have another meaning here, and which differ between both servers.
+func configWarnings(path string, c *config.Config, old headscale.Config) (lines []string) {
+	stock, err := config.Load(path, nil)
+	var problems config.Problems
+	switch {
+	case errors.As(err, &problems):
+		for _, p := range problems {
+			lines = append(lines, p.String())
+		}
+	case err == nil:
+		for _, p := range stock.Warnings {
+			lines = append(lines, p.String())
+		}
+	}
+	for _, s := range []struct{ key, old, own string }{
+		{"server_url", strings.TrimSuffix(old.ServerURL, "/"), c.ServerURL},
+		{"dns.base_domain", strings.TrimSuffix(old.BaseDomain, "."), c.DNS.BaseDomain},
+	} {
+		if s.old != "" && s.old != s.own {
+			lines = append(lines, fmt.Sprintf("%s is %q here and %q in the configuration of Headscale; clients expect the latter", s.key, s.own, s.old))
+		}
+	}
+	return lines
+}
+
+func importOf(p *headscale.Plan) control.Import {
+	whole := control.Import{Users: p.Users, PreAuthKeys: p.PreAuthKeys, APIKeys: p.APIKeys, Policy: p.Policy}
+	for _, n := range p.Nodes {
+		whole.Nodes = append(whole.Nodes, control.ImportedNode{
+			Node: n.Node, Host: wire.StoredHost(n.HostInfo), Approved: n.Approved, AskedTags: n.AskedTags, Net: n.Net, LastSeen: n.LastSeen,
+		})
+	}
+	return whole
+}
+
+// maxPolicyFile is far above any real policy.
+const maxPolicyFile = 16 << 20
+
+// policyInto adds the policy of Headscale, which is in a file or in its database.
+func (in HeadscaleImport) policyInto(whole *control.Import, c *config.Config, old headscale.Config, r *HeadscaleReport) error {
+	whole.ProviderGroups = len(c.OIDC.All()) > 0
+	if old.PolicyFile != "" {
+		text, err := readLimited(old.PolicyFile)
+		if err != nil {
+			return fmt.Errorf("cannot read the policy of Headscale: %w", err)
+		}
+		whole.Policy = string(text)
+	}
+	r.Policy = whole.Policy != ""
+	if own := policyFile(c.Policy); own != "" {
+		whole.PolicyElsewhere = true
+		text, err := readLimited(own)
+		switch {
+		case err != nil:
+			r.Policies = append(r.Policies, "policy.path: "+err.Error())
+		case string(text) != whole.Policy:
+			r.Config = append(r.Config, fmt.Sprintf("policy.path: %s differs from the policy of Headscale and will be used", own))
+			whole.Policy = string(text)
+		}
+	}
+	return nil
+}
+
+func readLimited(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxPolicyFile+1))
+	if err == nil && len(text) > maxPolicyFile {
+		err = fmt.Errorf("%s is larger than %d MiB", path, maxPolicyFile>>20)
+	}
+	return text, err
+}
+
+// check tries the import on an empty mesh.
+func (r *HeadscaleReport) check(whole control.Import, c *config.Config, now mesh.Time) {
+	err := whole.Check(mesh.ReservedFor(c.Prefixes.V4, c.Prefixes.V6), now)
+	var bad *control.BadPolicy
+	switch {
+	case errors.As(err, &bad):
+		for _, p := range bad.Problems {
+			r.Policies = append(r.Policies, p.String())
+		}
+		for _, f := range bad.Failures {
+			r.Policies = append(r.Policies, f.Text)
+		}
+	case err != nil:
+		r.Refusals = append(r.Refusals, err.Error())
+	}
+}
+
+// keyFile is a private key to copy.
+type keyFile struct {
+	to   string
+	text []byte
+}
+
+// keyFiles returns the key files that the new server lacks.
+func (r *HeadscaleReport) keyFiles(whole *control.Import, c *config.Config, old headscale.Config) (files []keyFile) {
+	text, err := os.ReadFile(old.NoiseKey)
+	var noise key.MachinePrivate
+	if err == nil {
+		err = noise.UnmarshalText(bytes.TrimSpace(text))
+	}
+	if err != nil {
+		r.Refusals = append(r.Refusals, fmt.Sprintf("noise.private_key_path of Headscale (%s) cannot be read, and clients accept no other key: %v", old.NoiseKey, err))
+		return nil
+	}
+	whole.Noise = noise.Public()
+	for _, f := range []struct {
+		setting, to string
+		text        []byte
+		must        bool
+	}{{"noise.private_key_path", c.Noise.PrivateKeyPath, text, true}, {"derp.server.private_key_path", c.DERP.Server.PrivateKeyPath, readable(old.RelayKey), false}} {
+		if len(f.text) == 0 || f.to == "" {
+			continue
+		}
+		own, err := os.ReadFile(f.to)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			files = append(files, keyFile{f.to, f.text})
+		case err != nil:
+			r.Refusals = append(r.Refusals, fmt.Sprintf("%s: %v", f.setting, err))
+		case bytes.Equal(bytes.TrimSpace(own), bytes.TrimSpace(f.text)):
+		case f.must:
+			r.Refusals = append(r.Refusals, fmt.Sprintf("%s: %s contains another key than that of Headscale, which clients would not accept; remove the file", f.setting, f.to))
+		default:
+			r.Config = append(r.Config, fmt.Sprintf("%s: %s contains another key than that of Headscale and will be used", f.setting, f.to))
+		}
+	}
+	return files
+}
+
+// readable returns the content of a file, or nothing if it cannot be read.
+func readable(path string) []byte {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// copy writes the key without ever leaving a part of it under its name.
+func (k keyFile) copy() error {
+	if err := os.MkdirAll(filepath.Dir(k.to), 0o750); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(k.to), ".import-*") // only its owner may read it
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(append(bytes.TrimSpace(k.text), '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Link(f.Name(), k.to) // fails if the file exists by now
+}
+
+// applyImport commits an import. For a moment this process acts as a replica.
+func applyImport(ctx context.Context, c *config.Config, whole control.Import) (done control.Imported, err error) {
+	s := &service{Options: Options{Config: c}, log: newLogger(io.Discard, c.Log), registry: prometheus.NewRegistry()}
+	st, err := s.openStore(ctx)
+	if err != nil {
+		return done, err
+	}
+	defer st.Close()
+	if err := s.openLedger(ctx, st); err != nil {
+		return done, err
+	}
+	a := mesh.Actor{Kind: mesh.ActorLocal, Reason: "fairlead import headscale"}
+	if u, err := user.Current(); err == nil {
+		a.ID, a.Name = u.Uid, u.Username
+	}
+	loops, end := context.WithCancel(context.WithoutCancel(ctx))
+	g, failed := errgroup.WithContext(loops)
+	g.Go(func() error { return s.ledger.Run(failed) })
+	done, err = control.ImportMesh(ctx, s.ledger, a, whole)
+	end()
+	if stopped := g.Wait(); err == nil {
+		err = stopped
+	}
+	return done, err
+}

@@ -1,0 +1,33 @@
+-- The database of a Headscale 0.28.0 server with two nodes that real clients (1.102.5) registered. Expirations of keys, endpoints and
+-- versions of the operating system were changed.
+BEGIN TRANSACTION;
+CREATE TABLE `api_keys` (`id` integer PRIMARY KEY AUTOINCREMENT,`prefix` text,`hash` blob,`created_at` datetime,`expiration` datetime,`last_seen` datetime);
+INSERT INTO "api_keys" VALUES(1,'OKzGRduoYeGL',X'24326124313024666D4F6379684373715368574634547475336D792F652F47595773486743767273476469664A41506A364365553255794269577753','2026-11-18 00:24:51.722574258+00:00','2099-01-01 00:24:51.560875651+00:00',NULL);
+CREATE TABLE `migrations` (`id` text,PRIMARY KEY (`id`));
+INSERT INTO "migrations" VALUES('SCHEMA_INIT');
+INSERT INTO "migrations" VALUES('202501221827');
+INSERT INTO "migrations" VALUES('202501311657');
+INSERT INTO "migrations" VALUES('202502070949');
+INSERT INTO "migrations" VALUES('202502131714');
+INSERT INTO "migrations" VALUES('202502171819');
+INSERT INTO "migrations" VALUES('202505091439');
+INSERT INTO "migrations" VALUES('202505141324');
+INSERT INTO "migrations" VALUES('202507021200');
+INSERT INTO "migrations" VALUES('202510311551');
+INSERT INTO "migrations" VALUES('202511101554-drop-old-idx');
+INSERT INTO "migrations" VALUES('202511011637-preauthkey-bcrypt');
+INSERT INTO "migrations" VALUES('202511122344-remove-newline-index');
+INSERT INTO "migrations" VALUES('202511131445-node-forced-tags-to-tags');
+INSERT INTO "migrations" VALUES('202601121700-migrate-hostinfo-request-tags');
+CREATE TABLE `nodes` (`id` integer PRIMARY KEY AUTOINCREMENT,`machine_key` text,`node_key` text,`disco_key` text,`endpoints` text,`host_info` text,`ipv4` text,`ipv6` text,`hostname` text,`given_name` varchar(63),`user_id` integer,`register_method` text,`tags` text,`auth_key_id` integer,`expiry` datetime,`last_seen` datetime,`approved_routes` text,`created_at` datetime,`updated_at` datetime,`deleted_at` datetime,CONSTRAINT `fk_nodes_user` FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE CASCADE,CONSTRAINT `fk_nodes_auth_key` FOREIGN KEY (`auth_key_id`) REFERENCES `pre_auth_keys`(`id`));
+INSERT INTO "nodes" VALUES(1,'mkey:9941ac5de92c31576a43be026f973bf3e7b2aeace3e96102e45318240af5ce4e','nodekey:dda1579188ab97e2f4ddc588d52baa514b7db64c3b632e8815d55b181d410637','discokey:748ae5af1c6233a03f54a8b82556945069542390feb3be26e9a752b9e288523f','["192.0.2.10:45215"]','{"IPNVersion":"1.102.5","OS":"linux","OSVersion":"6.1.0","Container":true,"Distro":"debian","DistroVersion":"12.11","DistroCodeName":"bookworm","Desktop":false,"Hostname":"laptop","NoLogsNoSupport":true,"Machine":"x86_64","GoArch":"amd64","GoArchVar":"v1","GoVersion":"go1.26.8","RoutableIPs":["10.9.0.0/24"],"Services":[{"Proto":"peerapi4","Port":58436},{"Proto":"peerapi6","Port":58436},{"Proto":"peerapi-dns-proxy","Port":1}],"NetInfo":{"WorkingIPv6":false,"OSHasIPv6":true,"WorkingUDP":true,"WorkingICMPv4":false,"UPnP":false,"PMP":false,"PCP":false,"PreferredDERP":999,"DERPLatency":{"999-v4":0.00043467}},"Userspace":true,"UserspaceRouter":true,"AppConnector":false,"StateEncrypted":false}','100.64.0.1','fd7a:115c:a1e0::1','laptop','laptop',1,'authkey',NULL,1,'0001-01-01 00:00:00+00:00','2026-11-18 00:25:03.091246176+00:00','["0.0.0.0/0","10.9.0.0/24","::/0"]','2026-11-18 00:24:52.311898097+00:00','2026-11-18 00:25:03.094324124+00:00',NULL);
+INSERT INTO "nodes" VALUES(2,'mkey:e85fb263b6ef2d38fb0e672bdcfc5a2320f21a3a4e8f3c73ed68103b5afbb864','nodekey:aba6375880186042c93c9102e5cd8a5978b6ba6e65df597e1703e5b33e843d56','discokey:f773507c15ce3a46ca71b032ace3a97bf93d5c4b022e817a2bc961d9b441504a','["192.0.2.10:52879"]','{"IPNVersion":"1.102.5","OS":"linux","OSVersion":"6.1.0","Container":true,"Distro":"debian","DistroVersion":"12.11","DistroCodeName":"bookworm","Desktop":false,"Hostname":"web","NoLogsNoSupport":true,"Machine":"x86_64","GoArch":"amd64","GoArchVar":"v1","GoVersion":"go1.26.8","RoutableIPs":["10.9.0.0/24"],"Services":[{"Proto":"peerapi4","Port":46590},{"Proto":"peerapi6","Port":46590},{"Proto":"peerapi-dns-proxy","Port":1}],"NetInfo":{"WorkingIPv6":false,"OSHasIPv6":true,"WorkingUDP":true,"WorkingICMPv4":false,"UPnP":false,"PMP":false,"PCP":false,"PreferredDERP":999,"DERPLatency":{"999-v4":0.004338208}},"Userspace":true,"UserspaceRouter":true,"AppConnector":false,"StateEncrypted":false}','100.64.0.2','fd7a:115c:a1e0::2','web','web',NULL,'authkey','["tag:web"]',2,NULL,'2026-11-18 00:25:02.590683007+00:00',NULL,'2026-11-18 00:24:57.196155562+00:00','2026-11-18 00:25:02.591740694+00:00',NULL);
+CREATE TABLE `policies` (`id` integer PRIMARY KEY AUTOINCREMENT,`created_at` datetime,`updated_at` datetime,`deleted_at` datetime,`data` text);
+INSERT INTO "policies" VALUES(1,'2026-11-18 00:25:02.719514718+00:00','2026-11-18 00:25:02.719514718+00:00',NULL,'{"tagOwners": {"tag:web": ["ann@"]}, "acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}]}');
+CREATE TABLE `pre_auth_keys` (`id` integer PRIMARY KEY AUTOINCREMENT,`key` text,`prefix` text,`hash` blob,`user_id` integer,`reusable` numeric,`ephemeral` numeric DEFAULT false,`used` numeric DEFAULT false,`tags` text,`created_at` datetime,`expiration` datetime,CONSTRAINT `fk_pre_auth_keys_user` FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON DELETE SET NULL);
+INSERT INTO "pre_auth_keys" VALUES(1,'','JR01iMbZdd9u',X'243261243130244653454E7651693676574A44325951446269565A397555364B377A4C5251642E356A474876414D4F3345522F497374543877436947',1,1,0,0,'[]','2026-11-18 00:24:51.140027024+00:00','2099-01-01 00:24:51.137762283+00:00');
+INSERT INTO "pre_auth_keys" VALUES(2,'','NN3wiTYx8vnj',X'243261243130246D63492E37474541474C434C4647307968596457442E546E666B344F653339647167634848436D686E525734507049445A6E594F4B',NULL,0,0,1,'["tag:web"]','2026-11-18 00:24:51.372909204+00:00','2099-01-01 00:24:51.371128033+00:00');
+INSERT INTO "pre_auth_keys" VALUES(3,'','6gCWI-tDzODk',X'24326124313024564C4C4B4877314B616A3841656C4C2E334C5631572E37654B63314A377A456F753379395A67636879642F67613954424E44477261',1,0,0,0,'[]','2026-11-18 00:25:02.612725401+00:00','2099-01-01 00:25:02.611352653+00:00');
+CREATE TABLE `users` (`id` integer PRIMARY KEY AUTOINCREMENT,`created_at` datetime,`updated_at` datetime,`deleted_at` datetime,`name` text,`display_name` text,`email` text,`provider_identifier` text,`provider` text,`profile_pic_url` text);
+INSERT INTO "users" VALUES(1,'2026-11-18 00:24:51.11738107+00:00','2026-11-18 00:24:51.11738107+00:00',NULL,'ann','','',NULL,'','');
+COMMIT;

@@ -1,0 +1,2 @@
+// Package movetest moves a network of real clients from a real Headscale server to Fairlead and back (make move).
+package movetest
