@@ -2118,6 +2118,10 @@ export interface paths {
          * @description Sources and destinations can be a node (name, ID or address), a user (name or email address), a tag, a group, a
          *     host defined in the policy, or any address. For a user, a group or a tag, access is allowed if it is allowed for
          *     at least one node that they have or could have.
+         *
+         *     Members can ask about their own devices as the source, and about devices that these see as the destination. All
+         *     other devices do not exist for them. The response then says which property of the source allows the access, in
+         *     `text`, and contains no lines or comments of the policy.
          */
         get: operations["whyPolicy"];
         put?: never;

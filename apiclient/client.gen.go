@@ -870,6 +870,10 @@ type ClientInterface interface {
 	// host defined in the policy, or any address. For a user, a group or a tag, access is allowed if it is allowed for
 	// at least one node that they have or could have.
 	//
+	// Members can ask about their own devices as the source, and about devices that these see as the destination. All
+	// other devices do not exist for them. The response then says which property of the source allows the access, in
+	// `text`, and contains no lines or comments of the policy.
+	//
 	// Corresponds with GET /api/v1/policy/why (the `WhyPolicy` operationId).
 	WhyPolicy(ctx context.Context, params *WhyPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -3099,6 +3103,10 @@ func (c *Client) GetPolicyVersion(ctx context.Context, version string, reqEditor
 // Sources and destinations can be a node (name, ID or address), a user (name or email address), a tag, a group, a
 // host defined in the policy, or any address. For a user, a group or a tag, access is allowed if it is allowed for
 // at least one node that they have or could have.
+//
+// Members can ask about their own devices as the source, and about devices that these see as the destination. All
+// other devices do not exist for them. The response then says which property of the source allows the access, in
+// `text`, and contains no lines or comments of the policy.
 //
 // Corresponds with GET /api/v1/policy/why (the `WhyPolicy` operationId).
 func (c *Client) WhyPolicy(ctx context.Context, params *WhyPolicyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {

@@ -73,7 +73,7 @@ func operations() []operation {
 		{id: "getPolicyVersion", method: "GET", path: "policy/versions/{version}", repeatable: true},
 		{id: "diffPolicies", method: "GET", path: "policy/diff", query: []string{"from", "to", "effect"}, repeatable: true},
 		{id: "previewPolicy", method: "POST", path: "policy/preview", limit: policyLimit, repeatable: true},
-		{id: "whyPolicy", method: "GET", path: "policy/why", query: []string{"from", "to", "port", "proto"}, repeatable: true},
+		{id: "whyPolicy", method: "GET", path: "policy/why", query: []string{"from", "to", "port", "proto"}, repeatable: true, member: true},
 		{id: "askPolicy", method: "POST", path: "policy/why", limit: policyLimit, repeatable: true},
 		{id: "mapAccess", method: "POST", path: "policy/access", limit: policyLimit, repeatable: true, member: true},
 		{id: "testPolicy", method: "POST", path: "policy/test", limit: policyLimit, repeatable: true},

@@ -84,7 +84,7 @@ func (s *handlers) operations() map[string]operation {
 		"GET /api/v1/policy/versions/{version}":                         {role: "read", scope: "policy"},
 		"GET /api/v1/policy/diff":                                       {role: "read", scope: "policy"},
 		"POST /api/v1/policy/preview":                                   {role: "read", scope: "policy"},
-		"GET /api/v1/policy/why":                                        {role: "read", scope: "policy"},
+		"GET /api/v1/policy/why":                                        {role: "read", scope: "policy", member: true},
 		"POST /api/v1/policy/why":                                       {role: "read", scope: "policy"},
 		"POST /api/v1/policy/access":                                    {role: "read", scope: "policy", member: true},
 		"POST /api/v1/policy/test":                                      {role: "read", scope: "policy"},

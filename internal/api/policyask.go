@@ -94,7 +94,7 @@ func (s *policyQuestions) PreviewPolicy(w http.ResponseWriter, r *http.Request) 
 
 // WhyPolicy implements GET /api/v1/policy/why.
 func (s *policyQuestions) WhyPolicy(w http.ResponseWriter, r *http.Request, p openapi.WhyPolicyParams) {
-	answer, world, err := s.control.Why(control.PolicyQuestion{From: p.From, To: p.To, Port: or(p.Port), Protocol: or(p.Proto)})
+	answer, world, err := s.control.Why(actor(r), control.PolicyQuestion{From: p.From, To: p.To, Port: or(p.Port), Protocol: or(p.Proto)})
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -113,7 +113,7 @@ func (s *policyQuestions) AskPolicy(w http.ResponseWriter, r *http.Request) {
 	var answer explain.Answer
 	var world *policy.World
 	var err error
-	if !s.inTurn(w, r, func() { answer, world, err = s.control.Why(question) }) {
+	if !s.inTurn(w, r, func() { answer, world, err = s.control.Why(actor(r), question) }) {
 		return
 	}
 	if err != nil {

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"slices"
+
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/policy/explain"
@@ -31,6 +33,38 @@ func (s *Policies) MapOwnAccess(a mesh.Actor, from []string) (*explain.AccessMap
 		return nil, nil, err
 	}
 	return reachable(m), w, nil
+}
+
+// whyOwn is Why for a member. The source must be one of the member's nodes, and the
+// destination a node that it sees, or another one of the member's. The answer says by which
+// property of the source it is allowed. It does not contain the rules, which may name other
+// people, groups and hosts, nor those that almost allow it.
+func (s *Policies) whyOwn(a mesh.Actor, in PolicyQuestion) (explain.Answer, *policy.World, error) {
+	w := s.ledger.World()
+	q, err := in.service()
+	if err != nil {
+		return explain.Answer{}, nil, err
+	}
+	from, err := OwnNode(w.Snapshot, a, in.From)
+	if err != nil {
+		return explain.Answer{}, nil, err
+	}
+	to, err := FindNode(w.Snapshot, in.To)
+	if err != nil {
+		return explain.Answer{}, nil, err
+	}
+	if !OwnsNode(a, to) && !w.Sees(w.Class(from), from.Owner, to) {
+		return explain.Answer{}, nil, ErrNoNode(in.To)
+	}
+	q.From, q.To = explain.End{Node: from.ID}, explain.End{Node: to.ID}
+	full := explain.Why(w, q)
+	answer := explain.Answer{Allowed: full.Allowed, Notes: full.Notes}
+	for _, f := range full.Rules {
+		if !slices.ContainsFunc(answer.Rules, func(g explain.Finding) bool { return g.Text == f.Source }) {
+			answer.Rules = append(answer.Rules, explain.Finding{Text: f.Source})
+		}
+	}
+	return answer, w, nil
 }
 
 func ownNodes(s *mesh.Snapshot, a mesh.Actor, refs []string) (own []*mesh.Node, err error) {

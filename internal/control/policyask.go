@@ -99,13 +99,20 @@ type PolicyQuestion struct {
 	Draft                    *string
 }
 
-// Why answers a question, and returns the world it was evaluated in.
-func (s *Policies) Why(in PolicyQuestion) (explain.Answer, *policy.World, error) {
+// Why answers a question, and returns the world it was evaluated in. Members can ask only
+// about their own nodes, and without a draft.
+func (s *Policies) Why(a mesh.Actor, in PolicyQuestion) (explain.Answer, *policy.World, error) {
+	if a.Member {
+		return s.whyOwn(a, in)
+	}
 	w, err := s.drafted(s.ledger.World(), in.Draft)
 	if err != nil {
 		return explain.Answer{}, nil, err
 	}
-	var q explain.Question
+	q, err := in.service()
+	if err != nil {
+		return explain.Answer{}, nil, err
+	}
 	for _, end := range []struct {
 		path, text string
 		to         *explain.End
@@ -116,21 +123,26 @@ func (s *Policies) Why(in PolicyQuestion) (explain.Answer, *policy.World, error)
 		}
 		*end.to = e
 	}
+	return explain.Why(w, q), w, nil
+}
+
+// service returns the question without its ends.
+func (in PolicyQuestion) service() (q explain.Question, err error) {
 	if in.Protocol != "" {
 		number, err := lang.ParseProtocol(in.Protocol)
 		if err != nil {
-			return explain.Answer{}, nil, refuse(Invalid, "proto", "%v", err)
+			return q, refuse(Invalid, "proto", "%v", err)
 		}
 		q.Protocol = number
 	}
 	if in.Port != "" {
 		port, err := strconv.ParseUint(in.Port, 10, 16)
 		if err != nil || port == 0 {
-			return explain.Answer{}, nil, refuse(Invalid, "port", "invalid port %q: use a number from 1 to 65535", in.Port)
+			return q, refuse(Invalid, "port", "invalid port %q: use a number from 1 to 65535", in.Port)
 		}
 		q.Port = uint16(port)
 	}
-	return explain.Why(w, q), w, nil
+	return q, nil
 }
 
 func errBadEnd(path string, err error) error {

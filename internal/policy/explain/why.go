@@ -43,6 +43,8 @@ type Finding struct {
 	Grant   bool      // it is in grants, not in acls
 	Comment string
 	Text    string
+	// Source is the part of Text about the source, or all of it if it names nothing.
+	Source string
 }
 
 func (f Finding) String() string {
@@ -213,12 +215,15 @@ func (w *world) because(r *lang.Rule, v verdict, p *pair) Finding {
 	switch {
 	case w.Doc == nil:
 		f.Text = "no policy is set, so all nodes can reach each other"
+		f.Source = f.Text
 		return f
 	case r.Line == 0:
 		f.Text = "the policy has no access rules, so all nodes can reach each other"
+		f.Source = f.Text
 		return f
 	}
-	f.Text = w.sourceReason(&r.Src[v.src], &p.src) + ", and " + w.destinationReason(&r.Dst[v.dst].Target, &p.src, &p.dst)
+	f.Source = w.sourceReason(&r.Src[v.src], &p.src)
+	f.Text = f.Source + ", and " + w.destinationReason(&r.Dst[v.dst].Target, &p.src, &p.dst)
 	if len(r.Via) > 0 {
 		f.Text += ", through routers with " + either(r.Via)
 	}
