@@ -2253,7 +2253,8 @@ export interface paths {
          *     event of each type may be kept.
          *
          *     If events after the given ID are no longer stored, the server sends a `reset` event with the data
-         *     `{"revision":"4711"}` and continues from now. Reload the data that you need.
+         *     `{"revision":"4711"}` and continues from now. Reload the data that you need. It also sends `reset` after a
+         *     database failover that lost acknowledged changes, because events that you received may describe lost changes.
          *
          *     The server sends a comment every 15 seconds. It may also send an ID without an event; resume from that ID. The
          *     stream ends when its API key expires or is revoked, when the client reads nothing for 10 seconds, or when the
@@ -2303,7 +2304,8 @@ export interface paths {
          *     event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
          *     `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted`, `userSuspended`, `userRestored` or `policyUpdate`. For all other
          *     events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
-         *     that some earlier events are no longer stored; reload the data that you need.
+         *     that some earlier events are no longer stored, or that a database failover lost changes that you may know of;
+         *     reload the data that you need.
          *
          *     Each request has these headers:
          *
@@ -9415,7 +9417,7 @@ export interface operations {
             query?: {
                 /**
                  * @description Return only changes to objects of these kinds, separated by commas: `user`, `node`, `preauthkey`, `apikey`,
-                 *     `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
+                 *     `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook`, `clock` or `history`.
                  * @example node,user
                  */
                 kind?: string;

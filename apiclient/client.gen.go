@@ -298,7 +298,8 @@ type ClientInterface interface {
 	// event of each type may be kept.
 	//
 	// If events after the given ID are no longer stored, the server sends a `reset` event with the data
-	// `{"revision":"4711"}` and continues from now. Reload the data that you need.
+	// `{"revision":"4711"}` and continues from now. Reload the data that you need. It also sends `reset` after a
+	// database failover that lost acknowledged changes, because events that you received may describe lost changes.
 	//
 	// The server sends a comment every 15 seconds. It may also send an ID without an event; resume from that ID. The
 	// stream ends when its API key expires or is revoked, when the client reads nothing for 10 seconds, or when the
@@ -1440,7 +1441,8 @@ type ClientInterface interface {
 	// event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
 	// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted`, `userSuspended`, `userRestored` or `policyUpdate`. For all other
 	// events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
-	// that some earlier events are no longer stored; reload the data that you need.
+	// that some earlier events are no longer stored, or that a database failover lost changes that you may know of;
+	// reload the data that you need.
 	//
 	// Each request has these headers:
 	//
@@ -1470,7 +1472,8 @@ type ClientInterface interface {
 	// event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
 	// `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted`, `userSuspended`, `userRestored` or `policyUpdate`. For all other
 	// events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
-	// that some earlier events are no longer stored; reload the data that you need.
+	// that some earlier events are no longer stored, or that a database failover lost changes that you may know of;
+	// reload the data that you need.
 	//
 	// Each request has these headers:
 	//
@@ -1992,7 +1995,8 @@ func (c *Client) ChangeDNS(ctx context.Context, params *ChangeDNSParams, body Ch
 // event of each type may be kept.
 //
 // If events after the given ID are no longer stored, the server sends a `reset` event with the data
-// `{"revision":"4711"}` and continues from now. Reload the data that you need.
+// `{"revision":"4711"}` and continues from now. Reload the data that you need. It also sends `reset` after a
+// database failover that lost acknowledged changes, because events that you received may describe lost changes.
 //
 // The server sends a comment every 15 seconds. It may also send an ID without an event; resume from that ID. The
 // stream ends when its API key expires or is revoked, when the client reads nothing for 10 seconds, or when the
@@ -4234,7 +4238,8 @@ func (c *Client) ListWebhooks(ctx context.Context, reqEditors ...RequestEditorFn
 // event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
 // `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted`, `userSuspended`, `userRestored` or `policyUpdate`. For all other
 // events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
-// that some earlier events are no longer stored; reload the data that you need.
+// that some earlier events are no longer stored, or that a database failover lost changes that you may know of;
+// reload the data that you need.
 //
 // Each request has these headers:
 //
@@ -4274,7 +4279,8 @@ func (c *Client) CreateWebhookWithBody(ctx context.Context, contentType string, 
 // event stream, such as `node.created`. `type` is the name that Tailscale uses: `nodeCreated`,
 // `nodeApproved`, `nodeKeyExpired`, `nodeDeleted`, `userCreated`, `userDeleted`, `userSuspended`, `userRestored` or `policyUpdate`. For all other
 // events, it is the same as `event`. Ignore events with unknown names. `webhook.test` is a test. `reset` means
-// that some earlier events are no longer stored; reload the data that you need.
+// that some earlier events are no longer stored, or that a database failover lost changes that you may know of;
+// reload the data that you need.
 //
 // Each request has these headers:
 //

@@ -3556,7 +3556,7 @@ type DeleteAPIKeyParams struct {
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Kind Return only changes to objects of these kinds, separated by commas: `user`, `node`, `preauthkey`, `apikey`,
-	// `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook` or `clock`.
+	// `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook`, `clock` or `history`.
 	Kind *string `form:"kind,omitempty" json:"kind,omitempty"`
 
 	// Object Return only changes to objects with this ID, whatever their kind.

@@ -262,7 +262,7 @@ func (st *eventStream) advance(ctx context.Context) (err error) {
 		rev := st.events.ledger.World().Rev
 		st.after, st.lost = history.EndOf(rev), false
 		st.told = st.after
-		return st.write(fmt.Appendf(nil, "id: %v\nevent: reset\ndata: {\"revision\":%q}\n\n", st.after, revision(rev)))
+		return st.write(resetText(st.after))
 	}
 	if err != nil {
 		return err
@@ -313,8 +313,17 @@ type event struct {
 	text []byte
 }
 
-// eventOf encodes a change as a server-sent event.
+// resetText encodes a reset event. What follows it is complete from its revision on.
+func resetText(at history.Position) []byte {
+	return fmt.Appendf(nil, "id: %v\nevent: reset\ndata: {\"revision\":%q}\n\n", at, revision(at.Rev))
+}
+
+// eventOf encodes a change as a server-sent event. Lost changes are a reset: what the consumer knows may
+// never have happened.
 func eventOf(row history.AuditRow) event {
+	if control.EventName(row) == control.EventReset {
+		return event{row.Position, resetText(row.Position)}
+	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "id: %v\nevent: %s.%s\ndata: %s\n\n", row.Position, row.Kind, row.Verb, encoded(changeShape(row)))
 	return event{row.Position, b.Bytes()}

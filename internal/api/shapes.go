@@ -200,11 +200,24 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return describeInvitation(s, e.ID)
 	case mesh.ClockSet:
 		return "clock", "1", shapeOf(true, func() any { return map[string]time.Time{"time": s.At.Time()} })
+	case mesh.HistoryReset:
+		return describeEpoch(s, e)
 	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
 		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.SessionUsed, mesh.ReceiptPut, mesh.ReceiptGone,
 		mesh.RecheckPut, mesh.RecheckGone:
 	}
 	return "", "", nil
+}
+
+// describeEpoch describes lost changes. An epoch that began only as a precaution is not shown.
+func describeEpoch(s *mesh.Snapshot, e mesh.HistoryReset) (kind, id string, shape []byte) {
+	if e.Epoch.Loss.Rev != e.Epoch.Rev {
+		return "", "", nil
+	}
+	return control.KindHistory, strconv.FormatInt(e.Epoch.Number, 10), shapeOf(s.Counters.Epoch.Number == e.Epoch.Number, func() any {
+		lost := e.Epoch.Loss
+		return map[string]any{"epoch": e.Epoch.Number, "lostFrom": revision(lost.From), "lostTo": revision(lost.To), "atLeast": lost.AtLeast}
+	})
 }
 
 // describePolicy omits the text, which is available from the list of versions.

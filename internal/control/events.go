@@ -17,8 +17,14 @@ const (
 	EventReset = "reset"
 )
 
+// KindHistory is the kind of audit rows about lost changes. To receivers of events they are resets.
+const KindHistory = "history"
+
 // EventName returns the name of a change: the object's kind and the verb.
 func EventName(row history.AuditRow) string {
+	if row.Kind == KindHistory {
+		return EventReset
+	}
 	if row.Verb == "" {
 		return row.Kind
 	}

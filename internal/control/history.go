@@ -39,7 +39,7 @@ func (s *History) Audit(ctx context.Context, q history.AuditQuery) (rows []histo
 		path  string
 		texts []string
 		among []string // nil means any
-	}{{"kind", q.Kinds, eventKinds()}, {"verb", q.Verbs, changeVerbs()}, {"object", []string{q.Object}, nil}, {"actor", []string{q.Actor}, nil}} {
+	}{{"kind", q.Kinds, append(eventKinds(), KindHistory)}, {"verb", q.Verbs, changeVerbs()}, {"object", []string{q.Object}, nil}, {"actor", []string{q.Actor}, nil}} {
 		for _, text := range f.texts {
 			if err := checkText(f.path, text, maxFilter); err != nil {
 				return nil, next, err

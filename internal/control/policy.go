@@ -190,7 +190,7 @@ func decidePolicy(w *policy.World, now mesh.Time, author string, in PolicyDraft,
 		return current, nil, nil
 	}
 	p := &mesh.Policy{
-		Version: w.Counters.Policy + 1, Text: in.Text, Source: policyFromAPI, Author: author, Reason: in.Reason, SavedAt: now,
+		Version: w.Counters.NextPolicy(), Text: in.Text, Source: policyFromAPI, Author: author, Reason: in.Reason, SavedAt: now,
 	}
 	if in.ConfirmWithin > 0 {
 		p.ConfirmBy, p.RevertTo = now.Add(in.ConfirmWithin), current.Version
@@ -309,7 +309,7 @@ func (s *core) revertTrial(ctx context.Context, a mesh.Actor, pending *mesh.Poli
 			return nil, nil, nil //nolint:nilerr // it was confirmed or replaced
 		}
 		p := &mesh.Policy{
-			Version: w.Counters.Policy + 1, Text: text, Source: policyFromAPI, Author: a.String(), Reason: reason, SavedAt: now,
+			Version: w.Counters.NextPolicy(), Text: text, Source: policyFromAPI, Author: a.String(), Reason: reason, SavedAt: now,
 		}
 		return p, activate(w, now, p, doc), nil
 	})

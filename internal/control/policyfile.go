@@ -215,7 +215,7 @@ func (f *PolicyFile) commit(ctx context.Context, text, reason string, replace fu
 			return none, nil, nil
 		}
 		return none, activate(w, now, &mesh.Policy{
-			Version: w.Counters.Policy + 1, Text: text, Source: policyFromFile, Author: "policy file", Reason: reason, SavedAt: now,
+			Version: w.Counters.NextPolicy(), Text: text, Source: policyFromFile, Author: "policy file", Reason: reason, SavedAt: now,
 		}, doc), nil
 	})
 	return err

@@ -37,9 +37,12 @@ func TestReplacedHistoryIsNoticed(t *testing.T) {
 			pg.Exec(t, db, "DELETE FROM users WHERE id > 1")
 			pg.Exec(t, db, "DELETE FROM log WHERE rev > 1")
 			pg.Exec(t, db, `UPDATE head SET rev = 1, batch = (SELECT batch FROM log WHERE rev = 1), counters = '{"user":1,"node":0,"preAuth":0,"api":0,"v4":"","v6":""}'`)
-			eventually(t, "the other replica reads the backup", func() bool { return other.World().Rev == 1 })
+			eventually(t, "the other replica reads the backup and begins a new epoch", func() bool { return other.World().Counters.Epoch.Number == 1 })
+			if w := other.World(); w.Rev != 4+mesh.Skipped+1 || w.Counters.User != 4+mesh.SkippedIDs {
+				t.Errorf("revision %d and user %d are not after those that were lost", w.Rev, w.Counters.User)
+			}
 			for id := range mesh.UserID(3 + more) {
-				commit(t, other, mesh.UserPut{User: &mesh.User{ID: id + 2, Name: fmt.Sprint("after", id)}})
+				commit(t, other, mesh.UserPut{User: &mesh.User{ID: other.World().Counters.User + 1, Name: fmt.Sprint("after", id)}})
 			}
 			if r, ok := other.Status().Rewound(); !ok || r.Was != 4 || r.Common != 1 || r.AtLeast || r.Lost() != 3 {
 				t.Fatalf("the other replica reports %+v (%v)", r, ok)
@@ -53,12 +56,66 @@ func TestReplacedHistoryIsNoticed(t *testing.T) {
 				_, err := stalled.Commit(t.Context(), server, addUser("after0"))
 				return errors.Is(err, errTaken)
 			})
+			if e := stalled.World().Counters.Epoch; e.Number != 1 || e.Loss.From != 2 || e.Loss.To != 4 {
+				t.Errorf("one loss results in %+v", e)
+			}
+			if err := other.Sync(t.Context()); err != nil {
+				t.Error(err)
+			}
 			if stalled.World().Digest() != other.World().Digest() {
 				t.Fatal("the replicas hold different snapshots")
 			}
 		})
 	}
 }
+
+// A replica that had not seen the lost changes begins an epoch too when a standby was
+// promoted, so that it does not assign the same ids again before the other replicas notice.
+func TestPromotionBeginsAnEpoch(t *testing.T) {
+	st := &promotable{Store: openSQLite(t)}
+	st.timeline.Store(1)
+	l := run(t, ledger.Config{Store: st})
+	commit(t, l, mesh.UserPut{User: meshgen.User(1)})
+	commit(t, l, mesh.UserPut{User: meshgen.User(2)})
+	if rev := l.World().Rev; rev != 2 {
+		t.Fatalf("at revision %d without a promotion", rev)
+	}
+	st.timeline.Store(2)
+	for _, want := range []mesh.Revision{2 + mesh.Skipped + 2, 2 + mesh.Skipped + 3} {
+		if rev, err := l.Commit(t.Context(), server, addUser(fmt.Sprint("user", want))); err != nil || rev != want {
+			t.Fatalf("after the promotion: revision %d, want %d (%v)", rev, want, err)
+		}
+	}
+	if _, lost := l.Status().Rewound(); lost {
+		t.Error("a loss is reported, but nothing was lost")
+	}
+	// The log can be followed across the gap, and the tables hold the same state.
+	again := run(t, ledger.Config{Store: st})
+	if again.World().Digest() != l.World().Digest() {
+		t.Error("the tables differ from the state")
+	}
+	entries, err := st.Tail(t.Context(), store.Point{Rev: 1})
+	if err != nil || len(entries) != 4 {
+		t.Errorf("%d entries after the first: %v", len(entries), err)
+	}
+}
+
+// promotable is a store with a timeline.
+type promotable struct {
+	store.Store
+	timeline atomic.Int64
+}
+
+func (p *promotable) Lock(ctx context.Context, after mesh.Revision, id store.BatchID, fn func(store.Tx) error) error {
+	return p.Store.Lock(ctx, after, id, func(tx store.Tx) error { return fn(onTimeline{tx, p.timeline.Load()}) })
+}
+
+type onTimeline struct {
+	store.Tx
+	timeline int64
+}
+
+func (t onTimeline) Timeline() int64 { return t.timeline }
 
 // asleep is a store whose log can be made unreadable, as if the replica were paused.
 type asleep struct {

@@ -135,6 +135,8 @@ type Ledger struct {
 	clocks     string        // the state of the clocks that was logged last; see logClocks
 	lastRewind time.Time     // when the tables were last reloaded because of a rewind
 	trail      []store.Point // positions of the previous worlds, newest last
+	loss       *loss         // lost changes that are not recorded in the database yet
+	timeline   int64         // of the last transaction
 }
 
 type command struct {

@@ -19,7 +19,7 @@ const (
 )
 
 // Rewind describes how the database went back to an earlier state and lost
-// revisions that this replica had seen.
+// revisions that a replica had seen.
 type Rewind struct {
 	At     time.Time
 	Common mesh.Revision // the newest revision that both histories have
@@ -40,14 +40,72 @@ func (r Rewind) String() string {
 		many, r.Lost(), r.Common+1, r.Was, r.At.UTC().Format(time.RFC3339))
 }
 
-// Rewound returns the last rewind while it should be reported: for a day, or until
-// this process ends.
+// Rewound returns the last rewind that any replica noticed, for a day.
 func (s Status) Rewound() (Rewind, bool) {
 	r := s.l.rewind.Load()
-	if r == nil || time.Since(r.At) > rewindShown {
-		return Rewind{}, false
+	if r == nil {
+		lost := s.l.World().Counters.Epoch.Loss
+		if lost.To == 0 {
+			return Rewind{}, false
+		}
+		r = &Rewind{At: lost.At.Time(), Common: lost.From - 1, Was: lost.To, AtLeast: lost.AtLeast}
 	}
-	return *r, true
+	return *r, time.Since(r.At) <= rewindShown
+}
+
+// loss is what this replica had seen of a history that the database no longer has.
+type loss struct {
+	Rewind
+	counters mesh.Counters
+}
+
+// with returns the loss of both.
+func (o *loss) with(p *loss) *loss {
+	if o == nil {
+		return p
+	}
+	return &loss{
+		Rewind{At: p.At, Common: min(o.Common, p.Common), Was: max(o.Was, p.Was), AtLeast: o.AtLeast || p.AtLeast}, p.counters.AtLeast(o.counters),
+	}
+}
+
+// recorded reports whether the database has recorded the loss: the revisions after s are
+// newer than any that this replica had seen, and so are the ids.
+func (o *loss) recorded(s *mesh.Snapshot) bool {
+	c := s.Counters
+	policies := max(c.Policy, c.LostPolicy) >= max(o.counters.Policy, o.counters.LostPolicy)
+	most := c.AtLeast(o.counters)
+	most.Policy, most.LostPolicy = c.Policy, c.LostPolicy
+	return c.Epoch.Loss.Rev > o.Was && policies && most == c
+}
+
+// beginEpoch appends an event that begins a new epoch of the history, if this replica knows
+// of a loss that is not recorded yet, or if a standby was promoted since its last
+// transaction: another replica may then have seen changes that are lost. Revisions and ids
+// of lost changes are not used again. It returns the timeline for which that is done.
+func (l *Ledger) beginEpoch(tx store.Tx, id store.BatchID, f *follower) (timeline int64, _ error) {
+	s, now := f.draft.Snapshot(), tx.Now()
+	promoted := l.timeline != 0 && tx.Timeline() > l.timeline && s.Counters.Epoch.Timeline != tx.Timeline()
+	lost := l.loss != nil && !l.loss.recorded(s)
+	switch {
+	case !promoted && !lost:
+		return tx.Timeline(), nil
+	case refuseClocks(tx) != nil:
+		return l.timeline, nil
+	}
+	seen, counters, what := s.Rev, s.Counters, mesh.Loss{}
+	if lost {
+		seen, counters = l.loss.Was, l.loss.counters
+		what = mesh.Loss{At: now, From: l.loss.Common + 1, To: l.loss.Was, AtLeast: l.loss.AtLeast}
+	}
+	e := mesh.NewEpoch(s, seen, counters, tx.Timeline(), what)
+	evs, actor := []mesh.Event{e}, mesh.Actor{Kind: mesh.ActorServer}
+	audit := l.before(s, now, evs)
+	f.applyOne(e.Epoch.Rev, now, id, evs)
+	audit = l.after(f.draft.Snapshot(), now, actor, evs, audit)
+	_, err := tx.Append(store.Command{Actor: actor, Events: evs, Audit: audit})
+	l.log.Warn("new epoch of the history: skipping revisions and IDs", "epoch", e.Epoch.Number, "rev", e.Epoch.Rev, "after", e.Epoch.After, "timeline", tx.Timeline())
+	return tx.Timeline(), err
 }
 
 func pointOf(s *mesh.Snapshot) store.Point { return store.Point{Rev: s.Rev, Batch: s.Batch} }
@@ -55,13 +113,15 @@ func pointOf(s *mesh.Snapshot) store.Point { return store.Point{Rev: s.Rev, Batc
 // noteRewind reports the revisions that this replica had and the database no longer has.
 // trail holds the last batches of this replica. The loss is reported before the database
 // is queried for details.
-func (l *Ledger) noteRewind(ctx context.Context, was, now mesh.Revision, trail []store.Point) {
+func (l *Ledger) noteRewind(ctx context.Context, old *mesh.Snapshot, now mesh.Revision, trail []store.Point) {
+	was := old.Rev
 	r := Rewind{At: time.Now(), Was: was, Common: min(now, was-1), AtLeast: true}
 	first := r
 	l.rewind.Store(&first)
 	l.metrics.rewinds.Inc()
 	r.Common, r.AtLeast = l.common(ctx, trail, r.Common)
 	l.rewind.Store(&r)
+	l.loss = l.loss.with(&loss{r, old.Counters})
 	l.metrics.lostRevisions.Add(float64(r.Lost()))
 	l.log.Error("database went back to an earlier state, acknowledged changes are lost; see the runbook page FairleadHistoryRewound",
 		"was", r.Was, "common", r.Common, "rev", now, "lost", r.Lost(), "at_least", r.AtLeast)

@@ -97,6 +97,9 @@ func (l *Ledger) follow(ctx context.Context) {
 	if !errors.Is(err, context.Canceled) {
 		l.recordOutcome("follow", err)
 	}
+	if err == nil && l.loss != nil {
+		l.write(ctx, nil) // begins a new epoch
+	}
 	for _, done := range l.syncing {
 		done <- err
 	}
@@ -151,7 +154,9 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	if err != nil {
 		return err
 	}
-	was, trail := l.World().Rev, l.trail
+	old, trail := l.World().Snapshot, l.trail
+	was := old.Rev
+	rewound = rewound || s.Counters.Epoch.Skips(was) // the log may no longer show it
 	l.trail = []store.Point{pointOf(s)}
 	l.metrics.loads.Inc()
 	l.log.Warn("reloaded all tables", "rev", s.Rev, "was", was, "reason", why)
@@ -164,7 +169,7 @@ func (l *Ledger) load(ctx context.Context, why error) error {
 	l.feed.publish(w, nil, false)
 	if rewound {
 		l.lastRewind = time.Now()
-		l.noteRewind(ctx, was, s.Rev, trail)
+		l.noteRewind(ctx, old, s.Rev, trail)
 	}
 	return nil
 }
@@ -194,7 +199,7 @@ func (f *follower) rev() mesh.Revision { return f.draft.Snapshot().Rev }
 // log that skips a revision, or one that was replaced by another with the same revisions.
 func (f *follower) apply(entries []store.Entry) error {
 	for _, e := range entries {
-		if e.Rev != f.rev()+1 {
+		if e.Rev != mesh.Next(f.rev(), e.Events) {
 			return fmt.Errorf("%w: %d after %d", errGap, e.Rev, f.rev())
 		}
 		if e.Prev != f.draft.Snapshot().Batch {

@@ -53,6 +53,10 @@ func (l *Ledger) commit(ctx context.Context, batch []*command) (_ []result, comm
 		switch {
 		case err == nil:
 			l.publish(a.f)
+			l.timeline = a.timeline
+			if l.loss != nil && l.loss.recorded(l.World().Snapshot) {
+				l.loss = nil
+			}
 			if a.commits() {
 				l.confirm()
 			}
@@ -87,6 +91,7 @@ type attempt struct {
 	results             []result
 	f                   *follower
 	appended, confirmed bool // whether commands were appended, or only earlier commits confirmed
+	timeline            int64
 }
 
 func (a *attempt) commits() bool { return a.appended || a.confirmed }
@@ -117,6 +122,9 @@ func (l *Ledger) attempt(ctx context.Context, id store.BatchID, batch []*command
 			return err
 		}
 		w, read, head := l.World(), base.PolicyRev, f.rev()
+		if a.timeline, err = l.beginEpoch(tx, id, f); err != nil {
+			return err
+		}
 		for i, c := range batch {
 			s := f.draft.Snapshot() // it changes in place, so w may not show that its policy changed
 			if s.PolicyRev != read {
@@ -172,7 +180,7 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 	if once {
 		evs = append(evs, mesh.Remember(s, tx.Now(), c.actor.Once, firstObject(audit), d.answer)...)
 	}
-	f.applyOne(s.Rev+1, tx.Now(), id, evs)
+	f.applyOne(mesh.Next(s.Rev, evs), tx.Now(), id, evs)
 	audit = l.after(f.draft.Snapshot(), tx.Now(), c.actor, evs, audit)
 	rev, err := tx.Append(store.Command{Actor: c.actor, Events: evs, Audit: audit, Presence: presence, Leaders: led})
 	return result{rev: rev}, err

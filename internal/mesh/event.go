@@ -56,6 +56,7 @@ const (
 	KindGroupGone      Kind = "group.gone"
 	KindRecheckPut     Kind = "recheck.put"
 	KindRecheckGone    Kind = "recheck.gone"
+	KindHistoryReset   Kind = "history.reset"
 )
 
 // Event is a committed fact with the full new value. An event that assigns an id also has a
@@ -117,6 +118,7 @@ func Events() []Event {
 		RecheckGone{},
 		AddressCursor{},
 		ClockSet{},
+		HistoryReset{},
 	}
 }
 

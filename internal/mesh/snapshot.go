@@ -72,6 +72,9 @@ type Counters struct {
 	DeadLetter DeadLetterID `json:"deadLetter,omitempty"`
 	V4         netip.Addr   `json:"v4"` // the address assigned last
 	V6         netip.Addr   `json:"v6"`
+	// LostPolicy is the newest version of the policy that the database lost, if any.
+	LostPolicy PolicyVersion `json:"lostPolicy,omitempty"`
+	Epoch      Epoch         `json:"epoch,omitzero"`
 }
 
 // AtLeast returns c with each id raised to at least that of o.

@@ -30,8 +30,16 @@ func (s *schema) readLog(from rowsReader) (rows []logRow, err error) {
 // entries decodes rows, which must follow after without a gap. head was read before them.
 func entries(rows []logRow, after store.Point, head store.Point) ([]store.Entry, error) {
 	next := head
-	if len(rows) > 0 && rows[0].Rev == after.Rev+1 {
-		next = store.Point{Rev: after.Rev, Batch: rows[0].Prev}
+	if len(rows) > 0 {
+		first, _ := mesh.DecodeEvents(rows[0].Events) // an error is returned below
+		if rows[0].Rev == mesh.Next(after.Rev, first) {
+			next = store.Point{Rev: after.Rev, Batch: rows[0].Prev}
+		}
+		for _, e := range first {
+			if e, ok := e.(mesh.HistoryReset); ok && e.Epoch.Skips(after.Rev) {
+				return nil, fmt.Errorf("%w: its history does not contain revision %d", store.ErrRewound, after.Rev)
+			}
+		}
 	}
 	switch anyBatch := after.Batch == (store.BatchID{}); {
 	case head.Rev < after.Rev, next.Rev == after.Rev && next.Batch != after.Batch && !anyBatch:
@@ -40,14 +48,16 @@ func entries(rows []logRow, after store.Point, head store.Point) ([]store.Entry,
 		return nil, fmt.Errorf("%w: the log ends at %d, but entries after %d were requested", store.ErrPruned, head.Rev, after.Rev)
 	}
 	out := make([]store.Entry, len(rows))
+	rev := after.Rev
 	for i, row := range rows {
-		if row.Rev != after.Rev+mesh.Revision(i)+1 {
-			return nil, fmt.Errorf("%w: found revision %d, want the one after %d", store.ErrPruned, row.Rev, after.Rev+mesh.Revision(i))
-		}
 		evs, err := mesh.DecodeEvents(row.Events)
+		if row.Rev != mesh.Next(rev, evs) {
+			return nil, fmt.Errorf("%w: found revision %d, want the one after %d", store.ErrPruned, row.Rev, rev)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("revision %d: %w", row.Rev, err)
 		}
+		rev = row.Rev
 		out[i] = store.Entry{Rev: row.Rev, Batch: row.Batch, Prev: row.Prev, At: row.At, Events: evs}
 		if err := json.Unmarshal([]byte(row.Actor), &out[i].Actor); err != nil {
 			return nil, fmt.Errorf("revision %d: actor: %w", row.Rev, err)

@@ -182,7 +182,7 @@ func newSchema() *schema {
 	}
 	of[mesh.PolicyPut](s).clause = " ORDER BY id DESC LIMIT 1" // older versions are read only by the history
 	of[mesh.DeadLetterPut](s).unloaded = true                  // dead letters are read only by the history
-	for _, e := range []mesh.Event{mesh.AddressCursor{}, mesh.ClockSet{}} {
+	for _, e := range []mesh.Event{mesh.AddressCursor{}, mesh.ClockSet{}, mesh.HistoryReset{}} {
 		s.byRow[reflect.TypeOf(e)] = nil // stored in the head row
 	}
 	s.log, s.audit, s.leaders = bind("log", logRow{}), bind("audit", auditRow{}), bind("route_leaders", leaderRow{})

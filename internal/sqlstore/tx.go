@@ -10,14 +10,16 @@ import (
 
 // tx is a locked log of either engine. It only collects rows; the engine sends them.
 type tx struct {
-	head    head
-	after   mesh.Revision
-	found   mesh.Revision // the head when it was locked
-	last    store.BatchID // the batch of the head
-	missed  []logRow
-	batch   store.BatchID
-	confirm bool
-	changes *changes
+	head   head
+	after  mesh.Revision
+	found  mesh.Revision // the head when it was locked
+	last   store.BatchID // the batch of the head
+	missed []logRow
+	// complete is set when missed is known to contain everything after the revision after.
+	complete bool
+	batch    store.BatchID
+	confirm  bool
+	changes  *changes
 }
 
 func newTx(s *schema, h head, missed []logRow, after mesh.Revision, batch store.BatchID) *tx {
@@ -25,7 +27,9 @@ func newTx(s *schema, h head, missed []logRow, after mesh.Revision, batch store.
 }
 
 func (t *tx) Missed() ([]store.Entry, error) {
-	return entries(t.missed, store.Point{Rev: t.after}, store.Point{Rev: t.found, Batch: t.last})
+	missed, err := entries(t.missed, store.Point{Rev: t.after}, store.Point{Rev: t.found, Batch: t.last})
+	t.complete = err == nil && (len(missed) == 0 || missed[len(missed)-1].Rev == t.found)
+	return missed, err
 }
 
 func (t *tx) Head() mesh.Revision { return t.head.rev }
@@ -38,6 +42,8 @@ func (t *tx) Clock() store.Clock { return t.head.clock }
 
 func (t *tx) Rewind() { t.head.now = t.head.clock.Now }
 
+func (t *tx) Timeline() int64 { return int64(t.head.timeline) }
+
 func (t *tx) Confirm() { t.confirm = true }
 
 // empty reports whether there is nothing to commit; bare reports whether an empty commit is requested.
@@ -47,8 +53,10 @@ func (t *tx) bare() bool  { return len(t.changes.log) == 0 && t.confirm }
 var errBehind = errors.New("cannot append before reading all missed entries")
 
 func (t *tx) Append(c store.Command) (mesh.Revision, error) {
-	if mesh.Revision(len(t.missed)) != t.found-t.after {
-		return 0, errBehind
+	if !t.complete {
+		if _, err := t.Missed(); err != nil || !t.complete {
+			return 0, errBehind
+		}
 	}
 	events, err := mesh.EncodeEvents(c.Events)
 	if err != nil {
@@ -58,7 +66,7 @@ func (t *tx) Append(c store.Command) (mesh.Revision, error) {
 	if err != nil {
 		return 0, err
 	}
-	t.head.rev++
+	t.head.rev = mesh.Next(t.head.rev, c.Events)
 	for _, e := range c.Events {
 		if err := t.changes.add(e); err != nil {
 			return 0, err

@@ -116,6 +116,9 @@ type Tx interface {
 	// Rewind sets Now to the database's clock even if earlier entries have a later time. Call it before
 	// Append.
 	Rewind()
+	// Timeline returns the timeline of the PostgreSQL server, which increases when a standby is promoted. It
+	// is 0 if it is unknown.
+	Timeline() int64
 	// Append buffers one command and returns its revision.
 	Append(c Command) (mesh.Revision, error)
 	// Confirm makes Lock commit even if nothing is appended. Commits become durable in order, so when Lock

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/webhook"
 )
@@ -199,5 +200,27 @@ func TestReceiverLearnsOfPrunedEvents(t *testing.T) {
 	defer rec.mu.Unlock()
 	if diff := cmp.Diff([]string{control.EventReset, "user.created"}, rec.names); diff != "" {
 		t.Errorf("webhook %d (-want +got):\n%s", w.ID, diff)
+	}
+}
+
+// After a failover that lost changes, receivers that knew them must reload, whatever they
+// subscribe to.
+func TestReceiverLearnsOfLostChanges(t *testing.T) {
+	r := start(t, sqlite(t))
+	_, rec := r.hook()
+	r.user("anna")
+	eventually(t, patience, "an event comes", func() bool { got, _ := rec.has(); return len(got) == 1 })
+	_, err := r.ledger.Commit(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		return []mesh.Event{mesh.NewEpoch(w.Snapshot, w.Rev+5, w.Counters, 2, mesh.Loss{At: now, From: w.Rev + 1, To: w.Rev + 5})}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.user("bert")
+	eventually(t, patience, "the next events come", func() bool { got, _ := rec.has(); return len(got) == 3 })
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if diff := cmp.Diff([]string{"user.created", control.EventReset, "user.created"}, rec.names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }

@@ -76,7 +76,7 @@ includes the object before and after the change.
 	for _, name := range []string{"object", "actor", "from", "to", "limit", "cursor"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
-	complete(cmd, "kind", cobra.FixedCompletions(changeKinds(), cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "kind", cobra.FixedCompletions(append(changeKinds(), "history"), cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "verb", cobra.FixedCompletions([]string{"created", "changed", "deleted"}, cobra.ShellCompDirectiveNoFileComp))
 	return t.watchable(cmd)
 }

@@ -70,7 +70,7 @@ func (c *Checker) event(e Entry, ev mesh.Event) {
 		c.put(e, apiObject(ev.Key.ID), ev.Key.Prefix, "the API prefix "+ev.Key.Prefix)
 	case mesh.APIKeyGone:
 		c.gone(e, apiObject(ev.ID))
-	case mesh.AddressCursor, mesh.ClockSet, mesh.SessionPut, mesh.SessionGone, mesh.GroupPut, mesh.GroupGone, mesh.LoginPut, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone,
+	case mesh.AddressCursor, mesh.ClockSet, mesh.HistoryReset, mesh.SessionPut, mesh.SessionGone, mesh.GroupPut, mesh.GroupGone, mesh.LoginPut, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone,
 		mesh.PolicyPut, mesh.SSHGrantPut, mesh.SSHGrantGone,
 		mesh.WebhookPut, mesh.WebhookGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
 		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.SessionUsed, mesh.ReceiptPut, mesh.ReceiptGone,

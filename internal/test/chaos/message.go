@@ -65,7 +65,7 @@ func ParseRequestID(id string) (caller string, seq int64, err error) {
 // Audited reports whether the replicas write an audit row for an event.
 func Audited(e mesh.Event) bool {
 	switch e.Kind() {
-	case mesh.KindNodeNet, mesh.KindOnline, mesh.KindOffline, mesh.KindAddressCursor, mesh.KindClockSet,
+	case mesh.KindNodeNet, mesh.KindOnline, mesh.KindOffline, mesh.KindAddressCursor, mesh.KindClockSet, mesh.KindHistoryReset,
 		mesh.KindLoginPut, mesh.KindLoginGone, mesh.KindSettingPut, mesh.KindSettingGone,
 		mesh.KindNodeFacts, mesh.KindPreAuthKeyUsed, mesh.KindAPIKeyUsed, mesh.KindSessionUsed,
 		mesh.KindRecheckPut, mesh.KindRecheckGone:

@@ -3,11 +3,13 @@
 package meshtest
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -87,8 +89,14 @@ func TestPromotedStandbyThatLacksCommitsIsReportedByEveryReplica(t *testing.T) {
 	standby := startStandby(t, primary)
 	r := startReplicas(t, primary, 3, map[string]string{"database.postgres.host": primary.Host + "," + standby.Host})
 	r.servers[0].CLI("users", "create", "kept")
+	reader := r.servers[0].APIKey()
+	for _, s := range r.servers {
+		eventually(t, patience, func() error { return wantStatus(t, s, usersPath, reader, http.StatusOK) })
+	}
 	must(t, standby.Detach())
+	live := followEvents(t, r.servers[0], reader, "")
 	r.servers[1].CLI("users", "create", "lost")
+	lostUser, lostEvent := userID(t, r.servers[1], "lost"), live.next(t, "user.created")
 	key := r.servers[2].APIKey() // the failover loses it too
 	for _, s := range r.servers {
 		eventually(t, patience, func() error { return wantStatus(t, s, usersPath, key, http.StatusOK) })
@@ -114,14 +122,112 @@ func TestPromotedStandbyThatLacksCommitsIsReportedByEveryReplica(t *testing.T) {
 			t.Errorf("an API key of the old history: %v", err)
 		}
 	}
-	r.servers[0].CLI("users", "create", "lost") // the name is free again, and the revision was used before
+	r.servers[0].CLI("users", "create", "lost") // the name is free again
+	for _, s := range r.servers {               // the event is now in the past, but of another history
+		followEvents(t, s, reader, lostEvent).next(t, "reset")
+	}
 	for _, s := range r.servers {
 		eventually(t, patience, func() error { return wantUsers(s, "kept", "lost") })
+	}
+	if id := userID(t, r.servers[0], "lost"); id <= lostUser {
+		t.Errorf("the user ID %d was assigned before, when it was %d", id, lostUser)
+	}
+	if out := r.servers[1].CLI("audit", "list", "--kind", "history", "-o", "json"); !strings.Contains(out, "lostFrom") {
+		t.Errorf("the audit log does not record the loss: %s", out)
+	}
+	mustAgree(t, r.servers...)
+
+	// The old primary returns and accepts writes.
+	must(t, primary.Resume())
+	must(t, wantCount(t, standby, "SELECT count(pg_terminate_backend(pid)) * 0 FROM pg_stat_activity WHERE application_name = 'fairlead'", 0))
+	for i, s := range r.servers {
+		eventually(t, patience, func() error {
+			_, err := s.TryCLI(t.Context(), "users", "create", fmt.Sprint("later", i))
+			if err != nil && strings.Contains(err.Error(), "already") {
+				return nil
+			}
+			return err
+		})
+	}
+	for _, s := range r.servers {
+		eventually(t, patience, func() error { return wantUsers(s, "kept", "lost", "later0", "later1", "later2") })
 	}
 	mustAgree(t, r.servers...)
 }
 
-// wantUsers checks that exactly these users exist, ordered by name.
+// userID returns the ID of a user.
+func userID(t *testing.T, s *Server, name string) (id int) {
+	t.Helper()
+	var users []struct{ ID, Name string }
+	must(t, json.Unmarshal([]byte(s.CLI("users", "list", "-o", "json")), &users))
+	for _, u := range users {
+		if u.Name == name {
+			n, err := strconv.Atoi(u.ID)
+			must(t, err)
+			return n
+		}
+	}
+	t.Fatalf("no user %s", name)
+	return 0
+}
+
+// eventReader is a consumer of the event stream.
+type eventReader struct{ lines chan string }
+
+// followEvents opens the event stream of a server, after an event if one is given.
+func followEvents(t *testing.T, s *Server, key, after string) *eventReader {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/api/v1/events", nil)
+	must(t, err)
+	req.Header.Set("Authorization", "Bearer "+key)
+	if after != "" {
+		req.Header.Set("Last-Event-ID", after)
+	}
+	var res *http.Response
+	eventually(t, patience, func() error {
+		if res, err = (&http.Client{}).Do(req); err != nil { //nolint:bodyclose // the cleanup closes it
+			return err
+		}
+		if res.StatusCode != http.StatusOK {
+			res.Body.Close()
+			return fmt.Errorf("the event stream is answered with %s", res.Status)
+		}
+		return nil
+	})
+	t.Cleanup(func() { res.Body.Close() })
+	r := &eventReader{make(chan string, 1024)}
+	go func() {
+		defer close(r.lines)
+		for in := bufio.NewScanner(res.Body); in.Scan(); {
+			r.lines <- in.Text()
+		}
+	}()
+	return r
+}
+
+// next waits for an event with this name, and returns its ID.
+func (r *eventReader) next(t *testing.T, name string) (id string) {
+	t.Helper()
+	limit := time.After(patience)
+	for {
+		select {
+		case line, open := <-r.lines:
+			if !open {
+				t.Fatalf("the stream ended before an event %s", name)
+			}
+			if after, ok := strings.CutPrefix(line, "id: "); ok {
+				id = after
+			}
+			if line == "event: "+name {
+				return id
+			}
+		case <-limit:
+			t.Fatalf("no event %s", name)
+		}
+	}
+}
+
+// wantUsers checks that exactly these users exist, ordered by ID.
 func wantUsers(s *Server, names ...string) error {
 	out, err := s.TryCLI(context.Background(), "users", "list", "-o", "json")
 	if err != nil {
