@@ -1,21 +1,23 @@
 // A certified OpenID Connect provider for tests. Everyone may sign in, with any password:
-// the account is the name that was typed. Only eve has an address in another domain.
+// the account is the name that was typed. Only eve has an address in another domain. A request to
+// /test/disable/NAME or /test/enable/NAME disables or enables an account.
 import Provider from "oidc-provider";
 
 const [port, callback] = process.argv.slice(2);
 const issuer = `http://127.0.0.1:${port}`;
 
+const disabled = new Set();
 const provider = new Provider(issuer, {
   clients: [
     {
       client_id: "mesh",
       client_secret: "client-secret-of-the-test",
       redirect_uris: [callback],
-      grant_types: ["authorization_code"],
+      grant_types: ["authorization_code", "refresh_token"],
     },
   ],
   pkce: { required: () => true },
-  scopes: ["openid", "profile", "email", "groups"],
+  scopes: ["openid", "profile", "email", "groups", "offline_access"],
   claims: {
     openid: ["sub"],
     profile: ["name", "preferred_username"],
@@ -23,7 +25,7 @@ const provider = new Provider(issuer, {
     groups: ["groups"],
   },
   features: { devInteractions: { enabled: true } },
-  findAccount: (_, id) => ({
+  findAccount: (_, id) => disabled.has(id) ? undefined : ({
     accountId: id,
     claims: () => ({
       sub: id,
@@ -34,6 +36,14 @@ const provider = new Provider(issuer, {
       groups: ["staff"],
     }),
   }),
+});
+
+provider.use(async (ctx, next) => {
+  const [, test, verb, name] = ctx.path.split("/");
+  if (test !== "test") return next();
+  if (verb === "disable") disabled.add(name);
+  if (verb === "enable") disabled.delete(name);
+  ctx.body = "done";
 });
 
 provider.listen(Number(port), "127.0.0.1", () => console.log("ready"));
