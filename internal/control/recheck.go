@@ -226,7 +226,8 @@ const (
 )
 
 // Reject ends a claim after the provider has rejected the token. left says that the provider
-// has said twice that the grant is no longer valid: only then is the user suspended.
+// has said twice that the grant is no longer valid: only then is the user suspended. An answer
+// that says nothing about the token is for Postpone.
 func (s *Rechecks) Reject(ctx context.Context, c Claim, left bool) (Rejection, error) {
 	type result struct {
 		rejection Rejection

@@ -55,8 +55,12 @@ const (
 	Unsent Outcome = iota
 	// Refused means that the provider does not accept the token (invalid_grant).
 	Refused
-	// Rejected means that the provider answered with another error. The token is unused.
+	// Rejected means that the provider does not accept the request, with another error. Some providers answer like this
+	// if the token was used before.
 	Rejected
+	// Deferred means that the provider answered with an error that says nothing about the token: the client is not
+	// allowed to refresh, there were too many requests, or a proxy answered. The token is unused.
+	Deferred
 	// Unknown means that there was no answer, or one that cannot be understood. The provider may have used up the token.
 	Unknown
 )
@@ -105,20 +109,32 @@ func refreshError(err error) *RefreshError {
 	case errors.As(err, &refused) && refused.Response != nil:
 		status := refused.Response.StatusCode
 		outcome, text := Unknown, http.StatusText(status)
-		if status >= http.StatusBadRequest && status < http.StatusInternalServerError {
+		switch code := refused.ErrorCode; {
+		case status < http.StatusBadRequest || status >= http.StatusInternalServerError:
+		case code == "invalid_grant":
+			outcome = Refused
+		case status == http.StatusBadRequest && code != "" && !aboutClient(code):
 			outcome = Rejected
+		default:
+			outcome = Deferred
 		}
 		if refused.ErrorCode != "" {
 			text = Line(refused.ErrorCode)
-		}
-		if outcome == Rejected && refused.ErrorCode == "invalid_grant" {
-			outcome = Refused
 		}
 		return &RefreshError{outcome, text}
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return &RefreshError{Unsent, "the provider could not be reached"}
 	}
 	return &RefreshError{Unknown, "the provider did not answer as it should"}
+}
+
+// aboutClient reports whether an error of a token endpoint is about the client or the provider itself, and not about a token.
+func aboutClient(code string) bool {
+	switch code {
+	case "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope", "server_error", "temporarily_unavailable", "slow_down":
+		return true
+	}
+	return false
 }
 
 // ErrNoIdentity is returned if a renewal says nothing about the person.

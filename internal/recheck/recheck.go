@@ -136,7 +136,7 @@ func (l *Loop) ask(ctx context.Context, c control.Claim) {
 			l.failed(c, err.Error())
 		}
 		l.results.WithLabelValues(failed).Inc()
-	case oidc.Unknown, oidc.Unsent:
+	case oidc.Unknown, oidc.Unsent, oidc.Deferred:
 		l.results.WithLabelValues(failed).Inc()
 		l.failed(c, err.Error())
 		saved = l.rechecks.Postpone(saving, c, outcome(err) == oidc.Unknown)

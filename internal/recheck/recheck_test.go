@@ -159,16 +159,23 @@ func TestOnlyAConfirmedInvalidGrantSuspends(t *testing.T) {
 	for name, c := range map[string]struct {
 		behave  func(*oidctest.Behaviour)
 		suspend bool
+		signIn  bool // with a token that may have been used up, the person has to sign in again
 	}{
-		"twice":                {refuse("invalid_grant", 0, 0), true},
-		"once":                 {refuse("invalid_grant", 0, 1), false},
-		"another status":       {refuse("invalid_grant", http.StatusInternalServerError, 0), false},
-		"invalid_request":      {refuse("invalid_request", 0, 0), false}, // dex, for a token that was used before
-		"invalid_client":       {refuse("invalid_client", http.StatusUnauthorized, 0), false},
-		"an empty body":        {refuse("", http.StatusBadRequest, 0), false}, // glewlwyd
-		"an error of a proxy":  {refuse("", http.StatusBadGateway, 0), false},
-		"a lost connection":    {func(b *oidctest.Behaviour) { b.RefreshLost = true }, false},
-		"an answer of no form": {refuse("", http.StatusOK, 0), false},
+		"twice":                   {refuse("invalid_grant", 0, 0), true, true},
+		"once":                    {refuse("invalid_grant", 0, 1), false, false},
+		"another status":          {refuse("invalid_grant", http.StatusInternalServerError, 0), false, false},
+		"invalid_request":         {refuse("invalid_request", 0, 0), false, true}, // dex, for a token that was used before
+		"invalid_client":          {refuse("invalid_client", http.StatusUnauthorized, 0), false, false},
+		"invalid_client with 400": {refuse("invalid_client", 0, 0), false, false},
+		"unauthorized_client":     {refuse("unauthorized_client", 0, 0), false, false},
+		"unauthorized":            {refuse("", http.StatusUnauthorized, 0), false, false},
+		"forbidden":               {refuse("access_denied", http.StatusForbidden, 0), false, false},
+		"a timeout":               {refuse("", http.StatusRequestTimeout, 0), false, false},
+		"too many requests":       {refuse("invalid_request", http.StatusTooManyRequests, 0), false, false},
+		"an empty body":           {refuse("", http.StatusBadRequest, 0), false, false}, // glewlwyd
+		"an error of a proxy":     {refuse("", http.StatusBadGateway, 0), false, false},
+		"a lost connection":       {func(b *oidctest.Behaviour) { b.RefreshLost = true }, false, false},
+		"an answer of no form":    {refuse("", http.StatusOK, 0), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -184,6 +191,28 @@ func TestOnlyAConfirmedInvalidGrantSuspends(t *testing.T) {
 				t.Error("a token that was not replaced is not used again")
 			}
 			if failing := s.loop.Warning() != ""; failing != (!c.suspend && name != "once") {
+				t.Errorf("health says %q", s.loop.Warning())
+			}
+		})
+		t.Run(name+" in doubt", func(t *testing.T) {
+			t.Parallel()
+			s := start(t, oidctest.Behaviour{})
+			id := s.signIn("ann")
+			s.change(id, func(r *mesh.Recheck) { r.Doubt = true })
+			s.issuer.Behave(c.behave)
+			requests := 2
+			if c.signIn && !c.suspend {
+				requests = 1 // and no more, because the token is deleted
+			}
+			s.look(requests)
+			r, kept := s.ledger.World().Rechecks.Get(id)
+			if u := s.user(id); u.Suspended() || u.Held() || kept == c.signIn || (s.ledger.World().Sessions.Len() == 0) != c.signIn {
+				t.Errorf("%+v; recheck %t, %d sessions", u, kept, s.ledger.World().Sessions.Len())
+			}
+			if kept && name != "once" && !r.Doubt {
+				t.Error("the token is no longer in doubt")
+			}
+			if failing := s.loop.Warning() != ""; failing != (!c.signIn && name != "once") {
 				t.Errorf("health says %q", s.loop.Warning())
 			}
 		})
