@@ -27,6 +27,8 @@ type Identity struct {
 	Groups []string
 	// GroupsUnknown means that the provider did not say which groups the person is in, as opposed to none.
 	GroupsUnknown bool
+	// AuthTime is when the person last proved to the provider who they are, if the ID token says so.
+	AuthTime time.Time
 	// Expiry is when the ID token expires, if the configuration uses it.
 	Expiry time.Time
 	// RefreshToken is for Refresh, if the configuration requests it and the provider sent one. It is a secret.
@@ -50,6 +52,9 @@ func (e *NotAllowedError) Error() string { return e.Text }
 
 // maxSubject is the limit of the specification.
 const maxSubject = 255
+
+// maxTime limits times, in seconds.
+const maxTime = 1 << 40
 
 // Exchange exchanges a code for the identity of the person, and checks that the configuration allows the person
 // to sign in.
@@ -80,12 +85,13 @@ func (p *Provider) Exchange(ctx context.Context, f Flow, code string) (Identity,
 	if subtle.ConstantTimeCompare([]byte(signed.Nonce), []byte(f.Nonce)) != 1 {
 		return Identity{}, errors.New("the ID token is not valid: it belongs to another sign-in")
 	}
+	authTime := timeOf(claims["auth_time"]) // of the ID token: UserInfo says nothing about this sign-in
 	complete, err := p.addUserInfo(ctx, d, token, signed.Subject, claims)
 	if err != nil {
 		return Identity{}, err
 	}
 	who := p.identity(claims, complete)
-	who.Issuer, who.Subject = signed.Issuer, signed.Subject
+	who.Issuer, who.Subject, who.AuthTime = signed.Issuer, signed.Subject, authTime
 	if p.config.UseExpiry {
 		who.Expiry = signed.Expiry
 	}
@@ -97,6 +103,15 @@ func (p *Provider) Exchange(ctx context.Context, f Flow, code string) (Identity,
 	}
 	who.RefreshToken = p.refreshToken(d, token)
 	return who, nil
+}
+
+// timeOf returns the zero time if a claim is not a time.
+func timeOf(claim any) time.Time {
+	seconds, ok := claim.(float64)
+	if !ok || seconds <= 0 || seconds > maxTime {
+		return time.Time{}
+	}
+	return time.Unix(int64(seconds), 0)
 }
 
 func validSubject(text string) bool {

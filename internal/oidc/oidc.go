@@ -285,8 +285,9 @@ type Flow struct {
 	Verifier string `json:"v"`
 }
 
-// AuthURL returns where to send the browser.
-func (p *Provider) AuthURL(f Flow) (string, error) {
+// AuthURL returns where to send the browser. With again, the provider is told to let the person sign in even if the person
+// is signed in there. Whoever uses the browser can change the URL, so only Identity.AuthTime proves that the provider did so.
+func (p *Provider) AuthURL(f Flow, again bool) (string, error) {
 	d, err := p.ready()
 	if err != nil {
 		return "", err
@@ -295,10 +296,24 @@ func (p *Provider) AuthURL(f Flow) (string, error) {
 	for name, text := range p.config.ExtraParams {
 		options = append(options, oauth2.SetAuthURLParam(name, text))
 	}
+	if again {
+		options = append(options, oauth2.SetAuthURLParam("prompt", withLogin(p.config.ExtraParams["prompt"])), oauth2.SetAuthURLParam("max_age", "0"))
+	}
 	if d.pkce {
 		options = append(options, oauth2.S256ChallengeOption(f.Verifier))
 	}
 	return d.oauth.AuthCodeURL(f.State, options...), nil
+}
+
+// withLogin adds login to the values of the parameter prompt. The value none contradicts it.
+func withLogin(prompt string) string {
+	values := []string{"login"}
+	for _, v := range strings.Fields(prompt) {
+		if v != "login" && v != "none" {
+			values = append(values, v)
+		}
+	}
+	return strings.Join(values, " ")
 }
 
 // ErrOtherIssuer is returned for a response that another provider sent.

@@ -42,7 +42,7 @@ func client(t *testing.T, i *oidctest.Issuer, change func(*oidc.Config)) *oidc.P
 // visit goes to the provider as a browser does, and returns the query with which it comes back.
 func visit(t *testing.T, p *oidc.Provider, f oidc.Flow) url.Values {
 	t.Helper()
-	address, err := p.AuthURL(f)
+	address, err := p.AuthURL(f, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestPKCEIsUsedWheneverItIsAnnounced(t *testing.T) {
 	for _, c := range []struct{ announced, forced, want bool }{{true, false, true}, {false, true, true}, {false, false, false}} {
 		i := oidctest.Start(t, oidctest.Behaviour{PKCE: c.announced})
 		p := client(t, i, func(conf *oidc.Config) { conf.PKCE = c.forced })
-		address, err := p.AuthURL(flow)
+		address, err := p.AuthURL(flow, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +308,7 @@ func TestProviderThatIsDownIsFoundLater(t *testing.T) {
 	i := oidctest.Start(t, oidctest.Behaviour{Down: true})
 	var log waittest.Transcript
 	p := oidc.New(oidc.Config{Issuer: i.URL, ClientID: "mesh", RedirectURL: callback, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if _, err := p.AuthURL(flow); !errors.Is(err, oidc.ErrUnreachable) {
+	if _, err := p.AuthURL(flow, false); !errors.Is(err, oidc.ErrUnreachable) {
 		t.Errorf("before: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -324,7 +324,7 @@ func TestProviderThatIsDownIsFoundLater(t *testing.T) {
 	})
 	i.Behave(func(b *oidctest.Behaviour) { b.Down = false })
 	waittest.Eventually(t, 20*time.Second, 5*time.Millisecond, p.Err)
-	if _, err := p.AuthURL(flow); err != nil {
+	if _, err := p.AuthURL(flow, false); err != nil {
 		t.Errorf("after: %v", err)
 	}
 	waittest.Eventually(t, 20*time.Second, 5*time.Millisecond, func() error {
@@ -338,7 +338,7 @@ func TestProviderThatIsDownIsFoundLater(t *testing.T) {
 	if err := p.Discover(t.Context()); err == nil || p.Err() == nil {
 		t.Error("an outage is not reported")
 	}
-	if _, err := p.AuthURL(flow); err != nil {
+	if _, err := p.AuthURL(flow, false); err != nil {
 		t.Errorf("during an outage: %v", err)
 	}
 }

@@ -84,7 +84,7 @@ func start(t *testing.T, b oidctest.Behaviour) *service {
 func (s *service) signIn(name string) mesh.UserID {
 	s.t.Helper()
 	s.issuer.Behave(func(b *oidctest.Behaviour) { b.Claims = map[string]any{"sub": name, "groups": []string{"staff"}} })
-	address, err := s.provider.AuthURL(flow)
+	address, err := s.provider.AuthURL(flow, false)
 	if err != nil {
 		s.t.Fatal(err)
 	}

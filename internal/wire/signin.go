@@ -132,13 +132,10 @@ func (s *signIn) start(w http.ResponseWriter, r *http.Request) {
 // depart sends the browser to a provider.
 func (s *signIn) depart(w http.ResponseWriter, r *http.Request, p *oidc.Provider, flow signInFlow) {
 	token := flow.Token
-	address, err := p.AuthURL(flow.Flow)
+	address, err := p.AuthURL(flow.Flow, flow.approvesSSH())
 	if err != nil || p.Check(r.Context()) != nil {
 		s.fail(w, http.StatusServiceUnavailable, failure{provider: p.Name(), token: token, state: "down"})
 		return
-	}
-	if flow.Session != nil && flow.Session.SSH != "" {
-		address = withPassword(address)
 	}
 	value, ok := s.cookies.SealCookie(purposeFlow, flow)
 	if !ok {
@@ -203,6 +200,9 @@ func (s *signIn) callback(w http.ResponseWriter, r *http.Request) {
 	case s.looksLikeAnother(p, who):
 		fail(http.StatusBadGateway, "failed", "your account could be confused with one of another provider")
 		return
+	case flow.approvesSSH() && !flow.signedInAgain(who):
+		s.notSignedInAgain(w, r, p, flow, who)
+		return
 	}
 	confirm := signInConfirm{ID: flow.State, CSRF: rand.Text(), Token: flow.Token, Session: flow.Session, Person: s.personOf(who), At: s.config.Ledger.Now()}
 	if who.RefreshToken != "" && !s.saveToken(w, r, &confirm, who.RefreshToken) {
@@ -212,23 +212,29 @@ func (s *signIn) callback(w http.ResponseWriter, r *http.Request) {
 		s.finishSession(w, r, confirm)
 		return
 	}
-	if s.askToConfirm(w, confirm) {
-		return
-	}
-	if len(confirm.Person.Groups) > 0 {
-		if err := s.saveGroups(r, &confirm.Person); err != nil {
-			s.clearCookie(w, flow.State)
-			s.refused(w, r, confirm, err)
-			return
-		}
-		if s.askToConfirm(w, confirm) {
-			return
-		}
-	}
-	confirm.Person.PictureURL, confirm.Person.DisplayName = "", "" // only these can be long
-	if !s.askToConfirm(w, confirm) {
+	if !s.askToConfirmShortened(w, r, confirm) {
 		fail(http.StatusBadGateway, "failed", "the provider sends too much about you")
 	}
+}
+
+// askToConfirmShortened is askToConfirm for a sign-in that may have to be shortened first. If the person is refused, it
+// writes the response, and returns true.
+func (s *signIn) askToConfirmShortened(w http.ResponseWriter, r *http.Request, c signInConfirm) bool {
+	if s.askToConfirm(w, c) {
+		return true
+	}
+	if len(c.Person.Groups) > 0 {
+		if err := s.saveGroups(r, &c.Person); err != nil {
+			s.clearCookie(w, c.ID)
+			s.refused(w, r, c, err)
+			return true
+		}
+		if s.askToConfirm(w, c) {
+			return true
+		}
+	}
+	c.Person.PictureURL, c.Person.DisplayName = "", "" // only these can be long
+	return s.askToConfirm(w, c)
 }
 
 // askToConfirm sends the browser to the page on which the person confirms. It returns false if the sign-in is too large for

@@ -2,10 +2,11 @@ package wire
 
 import (
 	"net/http"
-	"net/url"
+	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/oidc"
 )
 
 // sshPath is followed by the code of an SSH session that waits for approval.
@@ -22,17 +23,32 @@ func (s *signIn) startSSH(w http.ResponseWriter, r *http.Request) {
 	s.signInTo(w, r, &sessionRequest{SSH: code})
 }
 
-// withPassword makes a provider ask for the password, or whatever it uses, even if the person is signed in there:
-// whoever uses an unattended computer must not be able to approve sessions from it.
-func withPassword(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return address
+// signInAgainClock is how much the clock of a provider may be behind.
+const signInAgainClock = time.Minute
+
+// approvesSSH reports whether the person signs in to approve an SSH session. They must sign in again then, even if they
+// are signed in at the provider: whoever uses an unattended computer must not be able to approve sessions from it.
+func (f signInFlow) approvesSSH() bool { return f.Session != nil && f.Session.SSH != "" }
+
+// signedInAgain reports whether the provider let the person sign in after the flow began. What the URL asked for is not
+// enough, because whoever uses the browser can change it.
+func (f signInFlow) signedInAgain(who oidc.Identity) bool {
+	return !who.AuthTime.IsZero() && !who.AuthTime.Before(f.At.Time().Add(-signInAgainClock))
+}
+
+// notSignedInAgain refuses a person who has not signed in again.
+func (s *signIn) notSignedInAgain(w http.ResponseWriter, r *http.Request, p *oidc.Provider, flow signInFlow, who oidc.Identity) {
+	reason := "it did not say when you signed in (auth_time)"
+	if !who.AuthTime.IsZero() {
+		reason = "you signed in there before you opened this link"
 	}
-	q := u.Query()
-	q.Set("prompt", "login")
-	u.RawQuery = q.Encode()
-	return u.String()
+	s.clearCookie(w, flow.State)
+	s.logFailure(r, p, "the identity provider did not ask the person to sign in again: "+reason)
+	s.fail(w, http.StatusForbidden, failure{
+		provider: p.Name(), state: "sshrefused",
+		text: "Your identity provider did not ask you to sign in again: " + reason +
+			". Open the link from the terminal again. If this does not help, an administrator can approve the session with: fairlead ssh approve " + flow.Session.SSH,
+	})
 }
 
 // confirmSSHPage asks the person whether to approve the session.

@@ -1,11 +1,13 @@
 package wire_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"tailscale.com/tailcfg"
 
@@ -50,7 +52,7 @@ func TestOwnerOfTheSourceApprovesAnSSHSessionBySigningIn(t *testing.T) {
 	link, held := c.asksForApproval("ana")
 	b := s.browser()
 	start := b.follow(link, i.URL)
-	if u, err := url.Parse(start.location); err != nil || u.Query().Get("prompt") != "login" {
+	if u, err := url.Parse(start.location); err != nil || u.Query().Get("prompt") != "login" || u.Query().Get("max_age") != "0" {
 		t.Errorf("the provider is not told to ask for a password: %s", start.location)
 	}
 	confirm := b.follow(start.location, "")
@@ -82,6 +84,53 @@ func TestOwnerOfTheSourceApprovesAnSSHSessionBySigningIn(t *testing.T) {
 	b.http.Jar.SetCookies(at, kept)
 	b.press(confirm)
 	s.stays(t, rev)
+}
+
+// Whoever sits at an unattended computer can change the URL to which the browser is sent, but not what the provider signs.
+func TestSSHSessionIsApprovedOnlyAfterANewSignIn(t *testing.T) {
+	hour := time.Now().Add(-time.Hour)
+	for name, c := range map[string]struct {
+		change func(url.Values)
+		claims map[string]any
+		at     time.Time
+		reason string // "" means that the person may approve
+	}{
+		"the provider asked":               {at: hour},
+		"its clock is behind":              {claims: map[string]any{"auth_time": time.Now().Add(-30 * time.Second).Unix()}},
+		"without prompt":                   {at: hour, change: func(q url.Values) { q.Del("prompt") }},
+		"without prompt and max_age":       {at: hour, change: func(q url.Values) { q.Del("prompt"); q.Del("max_age") }, reason: "it did not say when you signed in"},
+		"with another max_age":             {at: hour, change: func(q url.Values) { q.Del("prompt"); q.Set("max_age", "86400") }, reason: "you signed in there before"},
+		"the provider ignores the request": {claims: map[string]any{"auth_time": hour.Unix()}, reason: "you signed in there before"},
+		"the time is text":                 {claims: map[string]any{"auth_time": "now"}, reason: "it did not say when you signed in"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i, s, target := sshSignIn(t)
+			link, _ := target.asksForApproval("ana")
+			i.Behave(func(b *oidctest.Behaviour) {
+				b.SignedIn = c.at
+				maps.Copy(b.Claims, c.claims)
+			})
+			b := s.browser()
+			to, err := url.Parse(b.follow(link, i.URL).location)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if q := to.Query(); c.change != nil {
+				c.change(q)
+				to.RawQuery = q.Encode()
+			}
+			out := b.follow(to.String(), "")
+			if c.reason == "" {
+				out.shows(t, 200, "Approve this SSH session?")
+				return
+			}
+			out.shows(t, 403, "The SSH session was not approved", "did not ask you to sign in again", c.reason,
+				"fairlead ssh approve "+strings.TrimPrefix(link, "/oidc/ssh/"))
+			if lines := s.log.lines(t, "authentication failed"); len(lines) != 1 || !strings.Contains(lines[0]["reason"].(string), c.reason) {
+				t.Errorf("log %v", lines)
+			}
+		})
+	}
 }
 
 func TestOnlyTheOwnerOfTheSourceOrAnAdministratorApprovesAnSSHSession(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,9 @@ type Behaviour struct {
 	Error            url.Values    // answer with this error instead of a code
 	TokenError       string        // answer the code with this error
 	Down             bool          // answer everything with 503
+	// SignedIn is when the person signed in. The zero time, and a request to sign in again, mean now. As with real
+	// providers, only ID tokens for requests with max_age contain it.
+	SignedIn time.Time
 
 	Offline      bool   // announce offline_access, and issue refresh tokens
 	Scope        string // the granted scopes, if they are not those requested
@@ -198,7 +202,7 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	case !known, asked.Get("redirect_uri") != r.PostFormValue("redirect_uri"), b.PKCE && asked.Get("code_challenge") != encode(sum[:]):
 		answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant", "error_description": "the code is not valid"})
 	default:
-		i.grant(w, b, asked.Get("nonce"), "")
+		i.grant(w, b, asked, "")
 	}
 }
 
@@ -238,19 +242,30 @@ func (i *Issuer) renew(w http.ResponseWriter, r *http.Request, b Behaviour) {
 		if b.Rotate {
 			text = ""
 		}
-		i.grant(w, b, "", text)
+		i.grant(w, b, nil, text)
 	}
 }
 
+// authTime returns when the person signed in.
+func (b Behaviour) authTime(asked url.Values) time.Time {
+	if b.SignedIn.IsZero() || asked.Get("max_age") == "0" || slices.Contains(strings.Fields(asked.Get("prompt")), "login") {
+		return time.Now()
+	}
+	return b.SignedIn
+}
+
 // grant answers with tokens. A refresh token that is given stays in use.
-func (i *Issuer) grant(w http.ResponseWriter, b Behaviour, nonce, refresh string) {
+func (i *Issuer) grant(w http.ResponseWriter, b Behaviour, asked url.Values, refresh string) {
 	lifetime := b.Lifetime
 	if lifetime == 0 {
 		lifetime = time.Hour
 	}
 	claims := map[string]any{"iss": i.URL, "aud": ClientID, "sub": "1", "iat": time.Now().Unix(), "exp": time.Now().Add(lifetime).Unix()}
-	if nonce != "" {
+	if nonce := asked.Get("nonce"); nonce != "" {
 		claims["nonce"] = nonce
+	}
+	if asked.Has("max_age") {
+		claims["auth_time"] = b.authTime(asked).Unix()
 	}
 	maps.Copy(claims, b.Claims)
 	access, signed := rand.Text(), i.Sign(claims)
