@@ -4,12 +4,18 @@ package e2e
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -17,60 +23,222 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// recheckEvery is how often the server of the drill asks the provider.
-const recheckEvery = 3 * time.Second
-
-// The off-boarding drill: an account is disabled at the provider, and the person's device loses its traffic once the server
-// asks the provider. An administrator brings it back, without a new sign-in.
+// The off-boarding drill, on two replicas: the account of a person is disabled at the provider, and the person's device and
+// session lose their access, through each way in which the server hears of it. An administrator brings the access back, and
+// traffic flows without a new sign-in.
 func TestPersonDisabledAtTheProviderIsCutOff(t *testing.T) {
 	t.Parallel()
-	ctx := within(t, 2*patience)
-	program, addr := oidctest.OIDCProvider(), meshtest.FreeAddr(t)
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte("oidc: {extra_params: {prompt: consent}}\n"), 0o600); err != nil {
+	pg, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := pg.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	const recheck, soon = 3 * time.Second, 5 * time.Second
+	for name, c := range map[string]struct {
+		recheck, limit time.Duration
+		leave          func(ctx context.Context, d *drill)
+	}{
+		"refresh": {recheck, recheck + soon, func(ctx context.Context, d *drill) { d.at(ctx, "disable/ann") }},
+		"logout": {time.Hour, soon, func(ctx context.Context, d *drill) {
+			d.at(ctx, "disable/ann")
+			d.at(ctx, "logout/ann")
+		}},
+		"SCIM": {time.Hour, soon, func(ctx context.Context, d *drill) { d.disableWithSCIM(ctx) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := within(t, 2*patience)
+			d := startDrill(ctx, t, pg, c.recheck)
+			began := time.Now()
+			c.leave(ctx, d)
+			d.pair.awaitSilence(ctx, t)
+			silent := time.Since(began)
+			eventually(ctx, t, func() error {
+				if d.admitted(ctx) {
+					return errors.New("the session is still valid")
+				}
+				return nil
+			})
+			refused := time.Since(began)
+			t.Logf("no traffic after %v, session refused after %v", silent.Round(time.Millisecond), refused.Round(time.Millisecond))
+			if max(silent, refused) > c.limit {
+				t.Errorf("it took longer than %v", c.limit)
+			}
+			d.at(ctx, "enable/ann")
+			began = time.Now()
+			d.CLI("users", "restore", "ann")
+			d.pair.awaitTraffic(ctx, t)
+			t.Logf("traffic %v after the restoration", time.Since(began).Round(time.Millisecond))
+			awaitState(ctx, t, d.client, "Running")
+		})
+	}
+}
+
+// drill is a network with two replicas, and a person who has signed in with a device and with a program.
+type drill struct {
+	*providerTest
+	replicas []*meshtest.Server
+	pair     *trial // reaches the person's device
+	session  string
+}
+
+func startDrill(ctx context.Context, t *testing.T, pg *pgtest.Server, recheck time.Duration) *drill {
+	t.Helper()
+	dir := t.TempDir()
+	// The relay of a third server, because a relay must always be the same one behind the balancer.
+	relay := meshtest.Start(t, meshtest.Config{Binary: fairlead, Relay: true, Set: map[string]string{"derp.server.verify_clients": "false"}})
+	_, port, err := net.SplitHostPort(relay.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"config.yaml": "oidc: {extra_params: {prompt: consent}}\n", "relays.json": strings.Replace(relays, `"DERPPort": 9`, `"DERPPort": `+port, 1),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	balancer, program, addr := meshtest.NewBalancer(t), oidctest.OIDCProvider(), meshtest.FreeAddr(t)
+	program.Start(ctx, t, addr, balancer.URL+"/oidc/callback")
+	config := meshtest.Config{
+		Binary: fairlead, Postgres: pg, Database: pg.Database(t), URL: balancer.URL, NoiseKey: filepath.Join(dir, "noise.key"), Set: map[string]string{
+			"config": filepath.Join(dir, "config.yaml"), "dns.base_domain": baseDomain, "derp.paths": filepath.Join(dir, "relays.json"),
+			"oidc.issuer": program.Issuer(addr), "oidc.client_id": oidctest.ClientID, "oidc.client_secret": oidctest.ClientSecret,
+			"oidc.scope": program.Scope, "oidc.recheck": recheck.String(),
+		},
+	}
 	version := versions()[len(versions())-1]
-	p := &providerTest{program: program, addr: addr, host: "laptop", client: clienttest.Start(t, clienttest.Options{Version: version}), network: startNetwork(t, meshtest.Config{Set: map[string]string{
-		"config": file, "oidc.issuer": program.Issuer(addr), "oidc.client_id": oidctest.ClientID, "oidc.client_secret": oidctest.ClientSecret,
-		"oidc.scope": program.Scope, "oidc.recheck": recheckEvery.String(),
-	}})}
-	p.startProvider(ctx)
-	p.up(ctx, p.as(ctx, "ann", approved))
-	viewer := p.join(ctx, clienttest.Options{Version: version}, p.key(), "viewer")
+	d := &drill{replicas: []*meshtest.Server{meshtest.Start(t, config), meshtest.Start(t, config)}}
+	for _, r := range d.replicas {
+		balancer.Add(r.Addr)
+	}
+	d.providerTest = &providerTest{program: program, addr: addr, host: "laptop", client: clienttest.Start(t, clienttest.Options{Version: version}), network: network{d.replicas[0], t}}
+	d.healthy(ctx, true)
+	d.URL = balancer.URL
+	d.CLI("users", "create", "alice")
+	d.up(ctx, d.as(ctx, "ann", approved))
+	viewer := d.join(ctx, clienttest.Options{Version: version}, d.key(), "viewer")
 	await(ctx, t, viewer, seesOnline("laptop"))
 	here, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	serveEcho(t, here)
-	pair := &trial{p.network, viewer, fmt.Sprintf("laptop.%s:%d", baseDomain, here.Addr().(*net.TCPAddr).Port)}
-	pair.awaitTraffic(ctx, t)
-	suspended := func() error {
-		if text := p.CLI("users", "list"); !strings.Contains(text, "suspended") {
-			return errors.New(text)
+	d.pair = &trial{d.network, viewer, fmt.Sprintf("laptop.%s:%d", baseDomain, here.Addr().(*net.TCPAddr).Port)}
+	d.pair.awaitTraffic(ctx, t)
+	d.signInToProgram(ctx)
+	if !d.admitted(ctx) {
+		t.Fatal("the session is refused from the start")
+	}
+	return d
+}
+
+var programSignedIn = regexp.MustCompile(`<h1>You are signed in</h1>`)
+
+// signInToProgram signs in as "fairlead login --device" does.
+func (d *drill) signInToProgram(ctx context.Context) {
+	d.t.Helper()
+	verifier := rand.Text() + rand.Text()
+	sum := sha256.Sum256([]byte(verifier))
+	var started struct{ DeviceCode, URL string }
+	d.post(ctx, "/api/v1/session/device", map[string]string{"challenge": base64.RawURLEncoding.EncodeToString(sum[:])}, &started)
+	d.as(ctx, "ann", programSignedIn)(started.URL)
+	eventually(ctx, d.t, func() error {
+		var result struct{ Token string }
+		d.post(ctx, "/api/v1/session/device/token", map[string]string{"deviceCode": started.DeviceCode, "verifier": verifier}, &result)
+		if d.session = result.Token; d.session == "" {
+			return errors.New("no session yet")
 		}
 		return nil
+	})
+}
+
+func (d *drill) post(ctx context.Context, path string, in, out any) {
+	d.t.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		d.t.Fatal(err)
 	}
-	began := time.Now()
-	p.at(ctx, "disable/ann")
-	pair.awaitSilence(ctx, t)
-	eventually(ctx, t, suspended)
-	t.Logf("no traffic %v after the account was disabled", time.Since(began).Round(time.Millisecond))
-	p.at(ctx, "enable/ann")
-	began = time.Now()
-	p.CLI("users", "restore", "ann")
-	pair.awaitTraffic(ctx, t)
-	t.Logf("traffic %v after the restoration", time.Since(began).Round(time.Millisecond))
-	awaitState(ctx, t, p.client, "Running")
+	text, err := d.API(ctx, "POST", path, string(body))
+	if err == nil {
+		err = json.Unmarshal(text, out)
+	}
+	if err != nil {
+		d.t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// admitted reports whether a replica accepts the session.
+func (d *drill) admitted(ctx context.Context) bool {
+	d.t.Helper()
+	for _, r := range d.replicas {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Addr+"/api/v1/whoami", http.NoBody)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+d.session)
+		res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode == http.StatusOK {
+			return true
+		}
+	}
+	return false
+}
+
+// disableWithSCIM does what an identity provider does with the user of a person who has left.
+func (d *drill) disableWithSCIM(ctx context.Context) {
+	d.t.Helper()
+	key := d.CLI("apikeys", "create", "--role", "admin", "--scope", "scim")
+	send := func(method, path, body string) []byte {
+		d.t.Helper()
+		text, err := d.scim(ctx, strings.TrimSpace(key), method, path, body)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		return text
+	}
+	var found struct{ Resources []struct{ ID string } }
+	if err := json.Unmarshal(send("GET", `/Users?filter=userName+eq+"ann@example.com"`, ""), &found); err != nil || len(found.Resources) != 1 {
+		d.t.Fatalf("%+v, %v", found, err)
+	}
+	send("PATCH", "/Users/"+found.Resources[0].ID, `{"schemas":["urn:ietf:params:scim:api:messages:2.0:PatchOp"],"Operations":[{"op":"replace","path":"active","value":false}]}`)
+}
+
+// scim sends a request to the SCIM endpoint.
+func (d *drill) scim(ctx context.Context, key, method, path, body string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, d.URL+"/scim/v2"+strings.ReplaceAll(path, `"`, "%22"), strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/scim+json")
+	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode >= http.StatusBadRequest {
+		err = fmt.Errorf("%s %s: %s %s", method, path, res.Status, text)
+	}
+	return text, err
 }
 
 // at asks the provider to change an account.
 func (p *providerTest) at(ctx context.Context, what string) {
 	p.t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.program.Issuer(p.addr)+"/test/"+what, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.program.Issuer(p.addr)+"/test/"+what, http.NoBody)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 // A certified OpenID Connect provider for tests. Everyone may sign in, with any password:
 // the account is the name that was typed. Only eve has an address in another domain. A request to
-// /test/disable/NAME or /test/enable/NAME disables or enables an account.
+// /test/disable/NAME or /test/enable/NAME disables or enables an account, and one to /test/logout/NAME tells the client that
+// the person has signed out.
 import Provider from "oidc-provider";
 
 const [port, callback] = process.argv.slice(2);
@@ -13,6 +14,7 @@ const provider = new Provider(issuer, {
       client_id: "mesh",
       client_secret: "client-secret-of-the-test",
       redirect_uris: [callback],
+      backchannel_logout_uri: callback.replace(/callback$/, "backchannel-logout"),
       grant_types: ["authorization_code", "refresh_token"],
     },
   ],
@@ -24,7 +26,9 @@ const provider = new Provider(issuer, {
     email: ["email", "email_verified"],
     groups: ["groups"],
   },
-  features: { devInteractions: { enabled: true } },
+  features: { devInteractions: { enabled: true }, backchannelLogout: { enabled: true } },
+  // Without the dispatcher, which refuses addresses on loopback.
+  fetch: (url, { dispatcher, ...options }) => fetch(url, options),
   findAccount: (_, id) => disabled.has(id) ? undefined : ({
     accountId: id,
     claims: () => ({
@@ -43,6 +47,7 @@ provider.use(async (ctx, next) => {
   if (test !== "test") return next();
   if (verb === "disable") disabled.add(name);
   if (verb === "enable") disabled.delete(name);
+  if (verb === "logout") await (await provider.Client.find("mesh")).backchannelLogout(name);
   ctx.body = "done";
 });
 
