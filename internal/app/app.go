@@ -169,7 +169,7 @@ func (s *service) openStore(ctx context.Context) (database, error) {
 	p := db.Postgres
 	st, err := sqlstore.OpenPostgres(ctx, sqlstore.PostgresConfig{
 		Host: strings.Join(p.Hosts, ","), Port: p.Port, Name: p.Name, User: p.User, Pass: string(p.Pass), SSLMode: p.SSLMode,
-		MaxOpenConns: p.MaxOpenConns, MaxIdleConns: p.MaxIdleConns, MaxIdleTime: p.ConnMaxIdleTime,
+		MaxOpenConns: p.MaxOpenConns, MaxIdleConns: p.MaxIdleConns, MaxIdleTime: p.ConnMaxIdleTime, Log: s.log,
 	}, s.registry)
 	if err != nil {
 		return nil, err

@@ -4,10 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
+	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
@@ -15,10 +19,22 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// migratePostgres migrates the tables. It uses a connection without time limits and takes an advisory lock,
-// so that replicas that start together migrate once.
-func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
-	db := openDB(patient(config))
+const (
+	// migrationLock is how long a migration waits for a table that another session uses. Meanwhile, running replicas
+	// wait behind it for the same table, so it is short. Then the migration lets them pass for migrationRetry, and
+	// tries again.
+	migrationLock  = 2 * time.Second
+	migrationRetry = 3 * time.Second
+	// migrationLimit limits how long all migrations take, including the time until tables are free.
+	migrationLimit = 10 * time.Minute
+)
+
+// migratePostgres migrates the tables. It uses a connection that is limited only in waiting for locks, and takes an
+// advisory lock, so that replicas that start together migrate once.
+func migratePostgres(ctx context.Context, config *pgx.ConnConfig, log *slog.Logger) error {
+	config = patient(config)
+	config.RuntimeParams["lock_timeout"] = strconv.FormatInt(migrationLock.Milliseconds(), 10)
+	db := openDB(config)
 	defer db.Close()
 	// Ping first, so that an unreachable server fails at once and not after all attempts to take the lock.
 	ping, cancel := context.WithTimeout(ctx, 2*connectTimeout) // allows for trying a second host
@@ -33,8 +49,25 @@ func migratePostgres(ctx context.Context, config *pgx.ConnConfig) error {
 	if err != nil {
 		return err
 	}
-	return migrate(ctx, goose.DialectPostgres, db, goose.WithSessionLocker(locker))
+	ctx, cancel = context.WithTimeout(ctx, migrationLimit)
+	defer cancel()
+	for {
+		err := migrate(ctx, goose.DialectPostgres, db, goose.WithSessionLocker(locker))
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != lockNotAvailable {
+			return err
+		}
+		log.Warn("migration waits for a table that another session uses; pg_stat_activity shows who", "error", err, "retry", migrationRetry)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(migrationRetry):
+		}
+	}
 }
+
+// lockNotAvailable is the code of PostgreSQL's error after lock_timeout.
+const lockNotAvailable = "55P03"
 
 // migrate migrates the tables with goose. It passes each file as a function to avoid goose's parser, which
 // allocates 4 MiB for every statement of a file. No file needs parsing, because each can be executed as one
@@ -57,7 +90,7 @@ func migrate(ctx context.Context, dialect goose.Dialect, db *sql.DB, opts ...goo
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, migrationLimit)
 	defer cancel()
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("migrating the database: %w", err)

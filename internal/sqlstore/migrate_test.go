@@ -2,13 +2,17 @@ package sqlstore_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -18,6 +22,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/store/storetest"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
@@ -47,6 +52,63 @@ func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
 	for _, s := range stores {
 		heals(t, s)
 	}
+}
+
+// A migration that waits for a foreign session must not block replicas that are still running.
+func TestMigrationLetsOthersPassWhileATableIsInUse(t *testing.T) {
+	t.Parallel()
+	name := pg.Database(t)
+	if err := openPostgres(t, pgConfig(name)).Close(); err != nil {
+		t.Fatal(err)
+	}
+	files := migrationPaths(t, "postgres")
+	last := files[len(files)-1]
+	text, err := os.ReadFile(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, down, _ := strings.Cut(string(text), "-- +goose Down")
+	pg.Exec(t, name, down)
+	pg.Exec(t, name, "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)")
+	table := regexp.MustCompile(`(?i)ALTER TABLE (\w+)`).FindStringSubmatch(down)
+	if table == nil {
+		t.Fatalf("%s changes no table", last)
+	}
+	reader, err := session(t, pg.URL(name)).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reader.Exec(t.Context(), "LOCK TABLE "+table[1]+" IN ACCESS SHARE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	var log waittest.Transcript
+	config := pgConfig(name)
+	config.Log = slog.New(slog.NewTextHandler(&log, nil))
+	opened := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		openPostgres(t, config)
+		close(opened)
+	})
+	waittest.Eventually(t, time.Minute, 10*time.Millisecond, func() error {
+		if !strings.Contains(log.String(), "migration waits for a table") {
+			return errors.New("no line in the log")
+		}
+		return nil
+	})
+	if _, err := session(t, pg.URL(name)).Exec(t.Context(), "SELECT count(*) FROM "+table[1]); err != nil { // a running replica
+		t.Errorf("another session: %v", err)
+	}
+	select {
+	case <-opened:
+		t.Error("the migration did not wait")
+	default:
+	}
+	if err := reader.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-opened
 }
 
 // Both engines must end up with the same tables, column by column.

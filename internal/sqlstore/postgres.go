@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -39,7 +40,11 @@ type PostgresConfig struct {
 	// server that has silently disappeared. A live server gives up earlier: its own limits are fractions of
 	// this one.
 	AnswerTimeout time.Duration
+	// Log gets a line when a migration has to wait. By default, nothing is logged.
+	Log *slog.Logger
 }
+
+func (c PostgresConfig) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }
 
 const (
 	// channel is the notification channel that replicas listen on.
@@ -85,7 +90,7 @@ func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Register
 	config.ConnConfig.ValidateConnect = timelines.validate
 	hosts := newHosts(config.ConnConfig)
 	hosts.survey(ctx)
-	if err := migratePostgres(ctx, config.ConnConfig); err != nil {
+	if err := migratePostgres(ctx, config.ConnConfig, c.log()); err != nil {
 		return nil, explain(err)
 	}
 	config.BeforeConnect = hosts.choose

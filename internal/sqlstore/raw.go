@@ -485,7 +485,7 @@ func (r *Raw) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return explain(migratePostgres(ctx, pool.ConnConfig))
+	return explain(migratePostgres(ctx, pool.ConnConfig, r.where.Postgres.log()))
 }
 
 // Rebuilding is a database with empty tables to be filled. Its View shows what was inserted.
