@@ -57,7 +57,7 @@ func TestDeviceIsToldOnceThatItsKeyWillExpire(t *testing.T) {
 		expired, want           bool
 	}{
 		"never":                         {},
-		"in four days":                  {expiry: moment.Add(noticeBefore + 1)},
+		"in four days":                  {expiry: moment.Add(noticeBefore + time.Second)},
 		"in three days":                 {expiry: moment.Add(noticeBefore), want: true},
 		"told already":                  {expiry: moment.Add(time.Hour), notice: moment.Add(time.Hour)},
 		"extended meanwhile":            {expiry: moment.Add(time.Hour), notice: moment, want: true},
