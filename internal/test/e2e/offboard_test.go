@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,7 +134,7 @@ func startDrill(ctx context.Context, t *testing.T, pg *pgtest.Server, recheck ti
 	serveEcho(t, here)
 	d.pair = &trial{d.network, viewer, fmt.Sprintf("laptop.%s:%d", baseDomain, here.Addr().(*net.TCPAddr).Port)}
 	d.pair.awaitTraffic(ctx, t)
-	d.signInToProgram(ctx)
+	d.session = d.signInToProgram(ctx, "ann")
 	if !d.admitted(ctx) {
 		t.Fatal("the session is refused from the start")
 	}
@@ -142,58 +143,60 @@ func startDrill(ctx context.Context, t *testing.T, pg *pgtest.Server, recheck ti
 
 var programSignedIn = regexp.MustCompile(`<h1>You are signed in</h1>`)
 
-// signInToProgram signs in as "fairlead login --device" does.
-func (d *drill) signInToProgram(ctx context.Context) {
-	d.t.Helper()
+// signInToProgram signs in as "fairlead login --device" does, and returns the token of the session.
+func (p *providerTest) signInToProgram(ctx context.Context, name string) (session string) {
+	p.t.Helper()
 	verifier := rand.Text() + rand.Text()
 	sum := sha256.Sum256([]byte(verifier))
 	var started struct{ DeviceCode, URL string }
-	d.post(ctx, "/api/v1/session/device", map[string]string{"challenge": base64.RawURLEncoding.EncodeToString(sum[:])}, &started)
-	d.as(ctx, "ann", programSignedIn)(started.URL)
-	eventually(ctx, d.t, func() error {
+	p.post(ctx, "/api/v1/session/device", map[string]string{"challenge": base64.RawURLEncoding.EncodeToString(sum[:])}, &started)
+	p.as(ctx, name, programSignedIn)(started.URL)
+	eventually(ctx, p.t, func() error {
 		var result struct{ Token string }
-		d.post(ctx, "/api/v1/session/device/token", map[string]string{"deviceCode": started.DeviceCode, "verifier": verifier}, &result)
-		if d.session = result.Token; d.session == "" {
+		p.post(ctx, "/api/v1/session/device/token", map[string]string{"deviceCode": started.DeviceCode, "verifier": verifier}, &result)
+		if session = result.Token; session == "" {
 			return errors.New("no session yet")
 		}
 		return nil
 	})
+	return session
 }
 
-func (d *drill) post(ctx context.Context, path string, in, out any) {
-	d.t.Helper()
+func (p *providerTest) post(ctx context.Context, path string, in, out any) {
+	p.t.Helper()
 	body, err := json.Marshal(in)
 	if err != nil {
-		d.t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	text, err := d.API(ctx, "POST", path, string(body))
+	text, err := p.API(ctx, "POST", path, string(body))
 	if err == nil {
 		err = json.Unmarshal(text, out)
 	}
 	if err != nil {
-		d.t.Fatalf("%s: %v", path, err)
+		p.t.Fatalf("%s: %v", path, err)
 	}
 }
 
 // admitted reports whether a replica accepts the session.
 func (d *drill) admitted(ctx context.Context) bool {
 	d.t.Helper()
-	for _, r := range d.replicas {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Addr+"/api/v1/whoami", http.NoBody)
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+d.session)
-		res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		res.Body.Close()
-		if res.StatusCode == http.StatusOK {
-			return true
-		}
+	return slices.ContainsFunc(d.replicas, func(r *meshtest.Server) bool { return admits(ctx, d.t, r, d.session) })
+}
+
+// admits reports whether a server accepts a session.
+func admits(ctx context.Context, t *testing.T, s *meshtest.Server, session string) bool {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr+"/api/v1/whoami", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return false
+	req.Header.Set("Authorization", "Bearer "+session)
+	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode == http.StatusOK
 }
 
 // disableWithSCIM does what an identity provider does with the user of a person who has left.
