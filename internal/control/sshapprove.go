@@ -224,7 +224,7 @@ func (s *SSH) ForPerson(code string, u *mesh.User) (SSHSession, error) {
 }
 
 // mayApprove reports whether a user may approve a session: as the owner of the source node,
-// unless an administrator has just rejected it, or as an operator. Nobody else learns
+// unless an administrator has rejected it, or as an operator. Nobody else learns
 // whether there is such a session.
 func (s *SSH) mayApprove(w *policy.World, q SSHSession, u *mesh.User) error {
 	if err := mayHaveSessions(u); err != nil {
@@ -289,7 +289,7 @@ func (s *SSH) answer(ctx context.Context, a mesh.Actor, code string, rejected bo
 			GrantedAt: now, Until: now.Add(approvalPeriod(rule)),
 		}
 		if rejected {
-			g.Until = now.Add(sshAnswerLifetime)
+			g.Until = now.Add(sshRejectionLifetime)
 		}
 		if before := grantIn(w, q); before != nil {
 			g.ID = before.ID

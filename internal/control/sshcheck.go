@@ -29,7 +29,10 @@ const (
 	// sshAnswerLifetime is how long an approval waits for a single session, and how long a
 	// rejection is repeated to users who try again.
 	sshAnswerLifetime = time.Minute
-	maxSSHUser        = 256
+	// sshRejectionLifetime is how long the owner of the device cannot approve a session that
+	// an administrator rejected.
+	sshRejectionLifetime = 24 * time.Hour
+	maxSSHUser           = 256
 
 	rejectedSession = "an administrator rejected this session"
 )
@@ -265,7 +268,11 @@ func grantIn(w *policy.World, q SSHSession) *mesh.SSHGrant {
 // period became shorter, that applies to earlier approvals too.
 func answerIn(w *policy.World, q SSHSession, rule *lang.SSHRule, now mesh.Time) *mesh.SSHGrant {
 	g := grantIn(w, q)
-	if g == nil || g.Until.Reached(now) || !g.Rejected && g.GrantedAt.Add(approvalPeriod(rule)).Reached(now) {
+	period := approvalPeriod(rule)
+	if g != nil && g.Rejected {
+		period = sshAnswerLifetime
+	}
+	if g == nil || g.Until.Reached(now) || g.GrantedAt.Add(period).Reached(now) {
 		return nil
 	}
 	return g

@@ -253,6 +253,10 @@ func TestRejectedSessionIsToldAndMayAskLater(t *testing.T) {
 		}
 		<-time.After(61 * time.Second)
 		held = waits(t, s.Service, q)
+		owner, _ := s.ledger.World().Nodes.Get(laptop1)
+		if err := s.SSH.ApproveAs(t.Context(), mesh.Actor{}, q.Code(), owner.Owner, "x"); reason(err) != control.Conflict {
+			t.Errorf("the owner overrules the administrator later: %v", err)
+		}
 		if _, err := s.SSH.Approve(t.Context(), admin, q.Code()); err != nil {
 			t.Fatal(err)
 		}
