@@ -100,6 +100,9 @@ func ImportHeadscale(ctx context.Context, c *config.Config, in HeadscaleImport) 
 	}
 	done, err := applyImport(ctx, c, whole)
 	if err != nil {
+		for _, k := range keys { // a server that starts here must not use a key that does not belong to its database
+			err = errors.Join(err, os.Remove(k.to))
+		}
 		return r, oneLine(err)
 	}
 	r.Applied, r.Added, r.Changed, r.Deleted = true, done.Added, done.Changed, done.Deleted

@@ -294,6 +294,9 @@ func TestImportRefusesADatabaseInUse(t *testing.T) {
 	m := newMover(t, false)
 	commit(m, mesh.UserPut{User: &mesh.User{ID: 1, Name: "own"}})
 	refused(m, "already contains 1 users")
+	if _, err := os.Stat(m.config.Noise.PrivateKeyPath); err == nil {
+		t.Error("a refused import leaves a private key behind")
+	}
 
 	m = newMover(t, false)
 	m.run(true)
@@ -304,6 +307,18 @@ func TestImportRefusesADatabaseInUse(t *testing.T) {
 	m.run(true)
 	commit(m, mesh.UserPut{User: &mesh.User{ID: 9, Name: "own"}})
 	refused(m, "have been created since the last import")
+
+	m = newMover(t, false)
+	m.run(true)
+	left, _ := m.stored().Users.Get(1)
+	commit(m, mesh.UserPut{User: left.Suspend(mesh.SuspendedByAdmin, 1)})
+	refused(m, "users or keys have been changed since the last import")
+	for k := range m.stored().APIKeys.All() {
+		m = newMover(t, false)
+		m.run(true)
+		commit(m, mesh.APIKeyGone{ID: k.ID})
+		refused(m, "users or keys have been changed since the last import")
+	}
 }
 
 func TestImportStopsBeforeItChangesAnything(t *testing.T) {

@@ -1,11 +1,15 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/netip"
 	"reflect"
+	"slices"
 
 	"tailscale.com/types/key"
 
@@ -46,6 +50,33 @@ type ImportedNode struct {
 type importRecord struct {
 	At       mesh.Time     `json:"at"`
 	Counters mesh.Counters `json:"counters"`
+	// Access is a hash of the users and keys, so that a repeated import does not undo what
+	// an administrator has decided since.
+	Access string `json:"access"`
+}
+
+// accessOf returns a hash of users and keys, without what changes when a key is used.
+func accessOf(users iter.Seq[*mesh.User], preAuth iter.Seq[*mesh.PreAuthKey], keys iter.Seq[*mesh.APIKey]) (string, error) {
+	var all struct {
+		Users   []*mesh.User
+		PreAuth []mesh.PreAuthKey
+		Keys    []mesh.APIKey
+	}
+	all.Users = slices.SortedFunc(users, func(a, b *mesh.User) int { return cmp.Compare(a.ID, b.ID) })
+	for k := range preAuth {
+		plain := *k
+		plain.Hash, plain.Bcrypt = mesh.Secret{}, ""
+		all.PreAuth = append(all.PreAuth, plain)
+	}
+	for k := range keys {
+		plain := *k
+		plain.Hash, plain.Bcrypt = mesh.Secret{}, ""
+		all.Keys = append(all.Keys, plain)
+	}
+	slices.SortFunc(all.PreAuth, func(a, b mesh.PreAuthKey) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all.Keys, func(a, b mesh.APIKey) int { return cmp.Compare(a.ID, b.ID) })
+	text, err := json.Marshal(all)
+	return fmt.Sprintf("%x", sha256.Sum256(text)), err
 }
 
 // Imported describes what an import changed.
@@ -66,7 +97,11 @@ func ImportMesh(ctx context.Context, l *ledger.Ledger, a mesh.Actor, in Import) 
 		for _, e := range evs {
 			after.Count(e)
 		}
-		record, err := json.Marshal(importRecord{now, after})
+		access, err := accessOf(slices.Values(in.Users), slices.Values(in.PreAuthKeys), slices.Values(in.APIKeys))
+		if err != nil {
+			return nil, err
+		}
+		record, err := json.Marshal(importRecord{now, after, access})
 		if err != nil {
 			return nil, err
 		}
@@ -106,6 +141,13 @@ func mayImport(w *policy.World, in Import) error {
 	c := w.Counters
 	if c.User != last.Counters.User || c.Node != last.Counters.Node || c.PreAuth != last.Counters.PreAuth || c.API != last.Counters.API || w.Webhooks.Len() > 0 {
 		return refuse(Conflict, "", "users, nodes or keys have been created since the last import; import into a new database")
+	}
+	access, err := accessOf(w.Users.All(), w.PreAuthKeys.All(), w.APIKeys.All())
+	if err != nil {
+		return err
+	}
+	if access != last.Access {
+		return refuse(Conflict, "", "users or keys have been changed since the last import, and another import would undo that; import into a new database")
 	}
 	for n := range w.Nodes.All() {
 		if n.UpdatedAt > last.At || n.Presence.LastSeen > last.At {
