@@ -17,7 +17,8 @@ func (s *service) ready() openapi.Health {
 		if p.fence.Closed() {
 			fail(checkReplicas, fenced)
 		}
-		if p.balancer.Draining() {
+		// Without another replica, clients are better off here.
+		if p.balancer.Draining() && p.balancer.Others() > 0 {
 			fail(checkService, drained)
 		}
 	}
