@@ -18,11 +18,14 @@ const (
 )
 
 // braked reports whether an administrator has to decide on further suspensions: too many
-// people were suspended a short time ago, or somebody is already held.
+// people were suspended a short time ago, or somebody is already held. Strangers do not count:
+// otherwise, anyone with accounts at a public provider could pull the brake.
 func (s *core) braked(w *policy.World, now mesh.Time) bool {
-	people, recent := 0, 0
+	people, recent, stranger := 0, 0, strangers(w.Snapshot)
 	for u := range w.Users.All() {
 		switch {
+		case stranger(u):
+			continue
 		case u.Held():
 			return true
 		case u.Suspended() && u.SuspendedBy != mesh.SuspendedByAdmin && now < u.SuspendedAt.Add(brakePeriod):
@@ -33,6 +36,24 @@ func (s *core) braked(w *policy.World, now mesh.Time) bool {
 		}
 	}
 	return recent >= max(brakeLeast, people/brakeShare)
+}
+
+// strangers returns a function that reports whether a user waits for approval, and has no
+// access that could be taken away: no administrator has approved one of their devices either.
+func strangers(w *mesh.Snapshot) func(*mesh.User) bool {
+	var admitted map[mesh.UserID]bool
+	return func(u *mesh.User) bool {
+		if !u.NeedsApproval || w.Nodes.OwnedCount(u.ID) == 0 {
+			return u.NeedsApproval
+		}
+		if admitted == nil {
+			admitted = map[mesh.UserID]bool{}
+			for n := range w.Nodes.Approved() {
+				admitted[n.Owner] = true
+			}
+		}
+		return !admitted[u.ID]
+	}
 }
 
 // release returns a user without a hold that the provider has just disproved by confirming

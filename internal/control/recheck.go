@@ -76,7 +76,7 @@ type Claim struct {
 	Token  string
 
 	id    string
-	cause mesh.SuspensionSource
+	cause mesh.SuspensionSource // why it was due; the recheck itself has only causes that are newer
 }
 
 // Claim claims refresh tokens that are due, the oldest first. Providers for which ask
@@ -106,7 +106,7 @@ func (s *Rechecks) Claim(ctx context.Context, limit int, ask func(issuer string)
 			}
 			claimed := *r
 			claimed.Doubt = r.Doubt || r.Claim != ""
-			claimed.Claim, claimed.ClaimedAt = rand.Text(), now
+			claimed.Claim, claimed.ClaimedAt, claimed.Cause = rand.Text(), now, ""
 			evs = append(evs, mesh.RecheckPut{Recheck: &claimed})
 			out.claims = append(out.claims, Claim{User: r.ID, Issuer: r.Issuer, Token: token, id: claimed.Claim, cause: r.Cause})
 		}
@@ -121,12 +121,13 @@ func (s *Rechecks) Claim(ctx context.Context, limit int, ask func(issuer string)
 // due returns the tokens that are due, the oldest first, of the issuers that are true. If
 // issuers is nil, it returns those of all.
 func (s *Rechecks) due(w *mesh.Snapshot, now mesh.Time, issuers map[string]bool) (due []*mesh.Recheck) {
+	stranger := strangers(w)
 	for r := range w.Rechecks.All() {
 		switch {
 		case !r.Due.Reached(now) || !s.Enabled(r.Issuer) || issuers != nil && !issuers[r.Issuer]:
 		case r.Claim != "" && now < r.ClaimedAt.Add(claimLifetime): // a replica is asking
 		default:
-			if u, ok := w.Users.Get(r.ID); ok && !u.Suspended() {
+			if u, ok := w.Users.Get(r.ID); ok && !u.Suspended() && !stranger(u) {
 				due = append(due, r)
 			}
 		}
@@ -149,10 +150,16 @@ func held(w *policy.World, c Claim) (mesh.Recheck, *mesh.User, bool) {
 	}
 	next := *r
 	next.Claim, next.ClaimedAt = "", 0
-	if r.Cause == c.cause {
-		next.Cause = ""
-	}
 	return next, u, true
+}
+
+// nextDue returns when the provider is asked next after a claim has ended. If there is a
+// cause, the person was signed out after the provider was asked, and it is asked at once.
+func nextDue(r mesh.Recheck, now mesh.Time, every time.Duration) mesh.Time {
+	if r.Cause != "" {
+		return now
+	}
+	return now.Add(every)
 }
 
 // Confirm stores the token that replaces the one of a claim, after the provider has
@@ -164,10 +171,7 @@ func (s *Rechecks) Confirm(ctx context.Context, c Claim, token string) error {
 		if !ok {
 			return none, nil, nil
 		}
-		r.Token, r.Due, r.ConfirmedAt, r.Doubt, r.Refused = s.tokens.SealToken(tokenOwner(c.User), token), now.Add(every), now, false, false
-		if r.Cause != "" { // the person was signed out after the provider was asked
-			r.Due = now
-		}
+		r.Token, r.Due, r.ConfirmedAt, r.Doubt, r.Refused = s.tokens.SealToken(tokenOwner(c.User), token), nextDue(r, now, every), now, false, false
 		evs = append(evs, mesh.RecheckPut{Recheck: &r})
 		if released, ok := release(u); ok {
 			evs = append(evs, mesh.UserPut{User: released})
@@ -198,7 +202,7 @@ func (s *Rechecks) Postpone(ctx context.Context, c Claim, used bool) error {
 		if !ok {
 			return none, nil, nil
 		}
-		r.Doubt, r.Due = r.Doubt || used, now.Add(wait)
+		r.Doubt, r.Due, r.Cause = r.Doubt || used, now.Add(wait), cmp.Or(r.Cause, c.cause)
 		return none, []mesh.Event{mesh.RecheckPut{Recheck: &r}}, nil
 	})
 	return err
@@ -240,17 +244,15 @@ func (s *Rechecks) Reject(ctx context.Context, c Claim, left bool) (Rejection, e
 		if !ok || u.Suspended() {
 			return result{rejection: RejectionNone}, nil, nil
 		}
-		r.Due = now.Add(every)
-		source := mesh.SuspendedByRecheck
-		if was, _ := w.Rechecks.Get(c.User); was.Cause != "" {
-			source = was.Cause
-		}
+		r.Due = nextDue(r, now, every)
+		source := cmp.Or(c.cause, mesh.SuspendedByRecheck)
 		put := mesh.RecheckPut{Recheck: &r}
 		switch {
 		case r.Doubt:
 			evs := []mesh.Event{mesh.RecheckGone{ID: r.ID}}
 			return result{RejectionSignIn, u, source}, append(evs, endSessions(w.Snapshot, u.ID)...), nil
 		case !left:
+			r.Cause = cmp.Or(r.Cause, c.cause)
 			return result{RejectionLater, u, source}, []mesh.Event{put}, nil
 		case r.Refused:
 			return result{RejectionKept, u, source}, []mesh.Event{mesh.RecheckGone{ID: r.ID}}, nil

@@ -49,6 +49,11 @@ type service struct {
 
 func start(t *testing.T, b oidctest.Behaviour) *service {
 	t.Helper()
+	return startEvery(t, b, often)
+}
+
+func startEvery(t *testing.T, b oidctest.Behaviour, every time.Duration) *service {
+	t.Helper()
 	b.Offline = true
 	s := &service{t: t, issuer: oidctest.Start(t, b), dir: t.TempDir()}
 	st, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(s.dir, "db"), prometheus.NewRegistry())
@@ -67,7 +72,7 @@ func start(t *testing.T, b oidctest.Behaviour) *service {
 	t.Cleanup(func() { cancel(); wait.Wait() })
 	s.Service = control.New(control.Config{
 		Ledger: s.ledger, History: st, Log: log, Registerer: reg, PrefixV4: v4, PrefixV6: v6,
-		RefreshTokens: identity.NewTokenSealer(key.NewMachine()), Recheck: map[string]time.Duration{s.issuer.URL: often},
+		RefreshTokens: identity.NewTokenSealer(key.NewMachine()), Recheck: map[string]time.Duration{s.issuer.URL: every},
 	})
 	s.provider = oidc.New(oidc.Config{
 		Issuer: s.issuer.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret, RedirectURL: "https://mesh.example.com/oidc/callback",
@@ -147,6 +152,16 @@ func (s *service) change(id mesh.UserID, edit func(*mesh.Recheck)) {
 		changed := *r
 		edit(&changed)
 		return []mesh.Event{mesh.RecheckPut{Recheck: &changed}}, nil
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// commit changes what is stored, as earlier changes would have.
+func (s *service) commit(decide func(w *policy.World, now mesh.Time) []mesh.Event) {
+	s.t.Helper()
+	if _, err := s.ledger.Commit(s.t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		return decide(w, now), nil
 	}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -300,65 +315,6 @@ func TestTokenThatWasPerhapsUsedUpMeansSignInAgain(t *testing.T) {
 	}
 }
 
-// The safety brake: a provider that suddenly refuses everyone suspends three people, and nobody else without an
-// administrator.
-func TestTooManySuspensionsAreHeld(t *testing.T) {
-	s := start(t, oidctest.Behaviour{})
-	var ids []mesh.UserID
-	for i := range 8 {
-		ids = append(ids, s.signIn(fmt.Sprintf("person%d", i)))
-	}
-	count := func() (suspended, held int) {
-		for _, id := range ids {
-			if s.user(id).Suspended() {
-				suspended++
-			}
-			if s.user(id).Held() {
-				held++
-			}
-		}
-		return suspended, held
-	}
-	s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshError = "invalid_grant" })
-	waittest.Eventually(t, time.Minute, time.Millisecond, func() error {
-		s.loop.Look(t.Context())
-		if suspended, held := count(); suspended != 3 || held != 5 {
-			return fmt.Errorf("%d suspended, %d held", suspended, held)
-		}
-		return nil
-	})
-	if text := s.Users.HoldWarning(); !strings.Contains(text, "5 people") {
-		t.Errorf("health says %q", text)
-	}
-	var held []*mesh.User
-	for _, id := range ids {
-		if u := s.user(id); u.Held() {
-			held = append(held, u)
-		}
-	}
-	if _, err := s.Users.Suspend(t.Context(), mesh.Actor{Kind: mesh.ActorLocal}, held[0].Name, "", false); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Users.Restore(t.Context(), mesh.Actor{Kind: mesh.ActorLocal}, held[1].Name, ""); err != nil {
-		t.Fatal(err)
-	}
-	for range 5 {
-		s.loop.Look(t.Context())
-	}
-	if suspended, held := count(); suspended != 4 || held != 3 {
-		t.Errorf("after the administrator decided on two: %d suspended, %d held", suspended, held)
-	}
-	// The others are released when the provider accepts them again.
-	s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshError, b.Claims = "", nil })
-	waittest.Eventually(t, time.Minute, time.Millisecond, func() error {
-		s.loop.Look(t.Context())
-		if suspended, held := count(); suspended != 4 || held != 0 || s.Users.HoldWarning() != "" {
-			return fmt.Errorf("%d suspended, %d held", suspended, held)
-		}
-		return nil
-	})
-}
-
 func TestRestoredPersonIsNotSuspendedForTheSameToken(t *testing.T) {
 	s := start(t, oidctest.Behaviour{})
 	id := s.signIn("ann")
@@ -440,33 +396,6 @@ func TestNewerSignInWinsOverARecheck(t *testing.T) {
 	s.look(1)
 	if sent := s.issuer.Refreshed(); sent[0] == claims[0].Token || sent[0] == "old" {
 		t.Error("the token of the newer sign-in is not used")
-	}
-}
-
-func TestLogoutAsksTheProviderEvenDuringARecheck(t *testing.T) {
-	s := start(t, oidctest.Behaviour{})
-	id := s.signIn("ann")
-	ann := control.Person{Issuer: s.issuer.URL, Subject: "ann"}
-	var claims []control.Claim
-	waittest.Eventually(t, time.Minute, time.Millisecond, func() (err error) {
-		if claims, err = s.Rechecks.Claim(t.Context(), 1, func(string) bool { return true }); err == nil && len(claims) == 0 {
-			err = errors.New("not due yet")
-		}
-		return err
-	})
-	if err := s.Rechecks.LoggedOut(t.Context(), mesh.Actor{}, ann, "one"); err != nil || s.ledger.World().Sessions.Len() != 0 {
-		t.Fatalf("%v, %d sessions", err, s.ledger.World().Sessions.Len())
-	}
-	if err := s.Rechecks.Confirm(t.Context(), claims[0], claims[0].Token); err != nil {
-		t.Fatal(err)
-	}
-	if r, _ := s.ledger.World().Rechecks.Get(id); !r.Due.Reached(s.ledger.Now()) || r.Cause != mesh.SuspendedByLogout {
-		t.Errorf("an answer from before the logout counts: %+v", r)
-	}
-	s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshError = "invalid_grant" })
-	s.look(2)
-	if u := s.user(id); u.SuspendedBy != mesh.SuspendedByLogout {
-		t.Errorf("%+v", u)
 	}
 }
 
