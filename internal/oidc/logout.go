@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	coreos "github.com/coreos/go-oidc/v3/oidc"
@@ -19,7 +21,13 @@ const (
 	logoutAge   = 5 * time.Minute
 	logoutAhead = time.Minute
 	maxTokenID  = 255
+	// keysPace is how often keys are fetched at most because of tokens that no known key has signed.
+	keysPace = time.Second
 )
+
+// ErrNoKeys is returned for a logout token that cannot be verified now, because no known key has signed it, and the keys
+// cannot be fetched, or were fetched a moment ago.
+var ErrNoKeys = errors.New("the keys of the identity provider cannot be fetched now")
 
 // Logout says that a person has been signed out at the provider.
 type Logout struct {
@@ -56,9 +64,14 @@ func (p *Provider) VerifyLogout(ctx context.Context, token string) (Logout, erro
 	}
 	ctx, cancel := context.WithTimeout(coreos.ClientContext(ctx, p.client), requestTimeout)
 	defer cancel()
+	keys := &logoutKeys{KeySet: d.logoutKeys}
 	// Some providers send no exp. The age is limited below.
-	signed, err := d.Verifier(&coreos.Config{ClientID: p.config.ClientID, SkipExpiryCheck: true}).Verify(ctx, token)
+	c := &coreos.Config{ClientID: p.config.ClientID, SkipExpiryCheck: true, SupportedSigningAlgs: d.algs}
+	signed, err := coreos.NewVerifier(p.config.Issuer, keys, c).Verify(ctx, token)
 	if err != nil {
+		if keys.missing {
+			return Logout{}, ErrNoKeys
+		}
 		return Logout{}, errors.New("the logout token is not valid: its signature, issuer or audience is wrong")
 	}
 	var claims struct {
@@ -89,4 +102,58 @@ func (p *Provider) VerifyLogout(ctx context.Context, token string) (Logout, erro
 func isObject(raw json.RawMessage) bool {
 	var object map[string]any
 	return len(raw) > 0 && json.Unmarshal(raw, &object) == nil && object != nil
+}
+
+// logoutKeys verifies the signature of one token. Anyone can send tokens, so keys are fetched at a limited pace, apart from
+// those for ID tokens: forged tokens neither make the server ask the provider each time nor keep people from signing in.
+type logoutKeys struct {
+	coreos.KeySet
+	missing bool // the keys could not be fetched
+}
+
+// VerifySignature implements coreos.KeySet.
+func (k *logoutKeys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	payload, err := k.KeySet.VerifySignature(ctx, token)
+	if errors.Is(err, ErrNoKeys) { // another token may just have fetched them
+		payload, err = k.KeySet.VerifySignature(ctx, token)
+	}
+	k.missing = errors.Unwrap(err) != nil // only failures to fetch keys have a cause
+	return payload, err
+}
+
+// paced refuses requests that follow another one too soon.
+type paced struct {
+	next http.RoundTripper
+	mu   sync.Mutex
+	last time.Time // guarded by mu
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Response == nil && !p.admit() { // not a redirect
+		return nil, ErrNoKeys
+	}
+	return p.next.RoundTrip(r)
+}
+
+func (p *paced) admit() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Sub(p.last) < keysPace {
+		return false
+	}
+	p.last = now
+	return true
+}
+
+// signatures returns the algorithms that use a public key.
+func signatures(announced []string) (algs []string) {
+	for _, alg := range announced {
+		switch alg {
+		case coreos.RS256, coreos.RS384, coreos.RS512, coreos.ES256, coreos.ES384, coreos.ES512, coreos.PS256, coreos.PS384, coreos.PS512, coreos.EdDSA:
+			algs = append(algs, alg)
+		}
+	}
+	return algs
 }

@@ -81,6 +81,8 @@ type Provider struct {
 	config Config
 	client *http.Client
 	turn   chan struct{} // held by the one Check that asks the provider
+	// logouts fetches the keys for logout tokens.
+	logouts *http.Client
 
 	mu    sync.Mutex
 	found *discovered // guarded by mu, as is everything below; nil until the provider was reached
@@ -97,6 +99,9 @@ type discovered struct {
 	iss   bool // responses name the issuer
 	// offline is set if the provider knows the scope offline_access, and the server requests it.
 	offline bool
+	// logoutKeys verify logout tokens, which are signed with algs.
+	logoutKeys coreos.KeySet
+	algs       []string
 }
 
 // New returns a provider. It does not connect to it: see Run.
@@ -122,7 +127,8 @@ func New(c Config) *Provider {
 	}
 	return &Provider{
 		config: c, err: ErrUnreachable, turn: make(chan struct{}, 1),
-		client: &http.Client{Transport: bounded{c.Transport}, Timeout: requestTimeout, CheckRedirect: checkRedirect},
+		client:  &http.Client{Transport: bounded{c.Transport}, Timeout: requestTimeout, CheckRedirect: checkRedirect},
+		logouts: &http.Client{Transport: &paced{next: bounded{c.Transport}}, Timeout: requestTimeout, CheckRedirect: checkRedirect},
 	}
 }
 
@@ -236,6 +242,7 @@ func (p *Provider) discover(ctx context.Context, limit time.Duration) (*discover
 		JWKS string   `json:"jwks_uri"`
 		// Scopes is optional: providers need not list all of them.
 		Scopes []string `json:"scopes_supported"`
+		Algs   []string `json:"id_token_signing_alg_values_supported"`
 	}
 	if err := core.Claims(&more); err != nil {
 		return nil, fmt.Errorf("invalid discovery document: %w", err)
@@ -256,6 +263,7 @@ func (p *Provider) discover(ctx context.Context, limit time.Duration) (*discover
 		scopes = append(slices.Clone(scopes), coreos.ScopeOfflineAccess)
 	}
 	return &discovered{
+		logoutKeys: coreos.NewRemoteKeySet(coreos.ClientContext(ctx, p.logouts), more.JWKS), algs: signatures(more.Algs),
 		offline:  p.config.Offline && slices.Contains(scopes, coreos.ScopeOfflineAccess),
 		Provider: core, pkce: p.config.PKCE || slices.Contains(more.PKCE, "S256"), iss: more.Iss,
 		oauth: oauth2.Config{ClientID: p.config.ClientID, ClientSecret: p.config.ClientSecret, Endpoint: e, RedirectURL: p.config.RedirectURL, Scopes: scopes},

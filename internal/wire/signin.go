@@ -76,10 +76,14 @@ type signIn struct {
 	prefix    string // of the names of cookies
 	secure    bool
 	exchanges exchanges
+	logouts   chan struct{} // held by those that verify a logout token
 }
 
 func newSignIn(s *Server) *signIn {
-	in := &signIn{Server: s, providers: s.config.Providers, cookies: identity.NewCookieSealer(s.config.Noise), prefix: "fairlead_signin_"}
+	in := &signIn{
+		Server: s, providers: s.config.Providers, cookies: identity.NewCookieSealer(s.config.Noise), prefix: "fairlead_signin_",
+		logouts: make(chan struct{}, maxLogouts),
+	}
 	if in.secure = strings.HasPrefix(s.config.ServerURL, "https://"); in.secure {
 		in.prefix = "__Secure-" + in.prefix
 	}
@@ -197,7 +201,7 @@ func (s *signIn) callback(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		fail(http.StatusBadGateway, "failed", err.Error())
 		return
-	case s.looksLikeAnother(p, who):
+	case s.looksLikeAnother(p, who.Issuer, who.Subject):
 		fail(http.StatusBadGateway, "failed", "your account could be confused with one of another provider")
 		return
 	case flow.approvesSSH() && !flow.signedInAgain(who):
@@ -250,8 +254,8 @@ func (s *signIn) askToConfirm(w http.ResponseWriter, c signInConfirm) bool {
 
 // looksLikeAnother reports whether an account of a provider could be one of another provider: the issuer
 // https://id.example/a with the subject b/7 is the same account as https://id.example/a/b with the subject 7.
-func (s *signIn) looksLikeAnother(p *oidc.Provider, who oidc.Identity) bool {
-	account := control.Person{Issuer: who.Issuer, Subject: who.Subject}.ID()
+func (s *signIn) looksLikeAnother(p *oidc.Provider, issuer, subject string) bool {
+	account := control.Person{Issuer: issuer, Subject: subject}.ID()
 	return slices.ContainsFunc(s.providers, func(other *oidc.Provider) bool {
 		issuer := strings.TrimRight(other.Issuer(), "/") + "/"
 		return len(issuer) > len(strings.TrimRight(p.Issuer(), "/"))+1 && strings.HasPrefix(account, issuer)

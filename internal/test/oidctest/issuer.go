@@ -63,6 +63,7 @@ type Issuer struct {
 	issued    []string              // every code and token
 	refresh   map[string]bool       // the refresh tokens that are valid
 	refreshed []string              // the refresh tokens that were sent to the token endpoint
+	keys      int                   // how often the keys were fetched
 }
 
 // Start starts a provider.
@@ -118,6 +119,13 @@ func (i *Issuer) Secrets() []string {
 	return append([]string{ClientSecret}, i.issued...)
 }
 
+// KeysFetched returns how often the keys were fetched.
+func (i *Issuer) KeysFetched() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.keys
+}
+
 func (i *Issuer) now() Behaviour {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -151,6 +159,9 @@ func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
 func (i *Issuer) jwks(w http.ResponseWriter, _ *http.Request) {
+	i.mu.Lock()
+	i.keys++
+	i.mu.Unlock()
 	point, err := i.key.PublicKey.Bytes() // 4, x and y
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
