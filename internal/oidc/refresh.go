@@ -2,6 +2,8 @@ package oidc
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"maps"
 	"net"
@@ -25,18 +27,42 @@ func (p *Provider) refreshToken(d *discovered, token *oauth2.Token) string {
 	}
 	text := token.RefreshToken
 	granted, _ := token.Extra("scope").(string) // empty means what was requested
+	reason := ""
 	switch bound := d.offline && granted != "" && !slices.Contains(strings.Fields(granted), coreos.ScopeOfflineAccess) && !omitsOffline(p.config.Issuer); {
 	case text == "":
-		p.config.Log.Warn("identity provider sent no refresh token: the server cannot recheck this person. Allow the client to use refresh tokens", "issuer", p.config.Issuer)
+		reason = "the provider sent no refresh token. Allow the client to use refresh tokens"
 	case bound:
-		p.config.Log.Warn("identity provider did not grant offline_access: the server cannot recheck this person. Allow the scope for the client; some providers also need oidc.extra_params with prompt: consent",
-			"issuer", p.config.Issuer)
-		return ""
+		reason = "the provider did not grant offline_access. Allow the scope for the client; some providers also need oidc.extra_params with prompt: consent"
 	case len(text) > maxRefreshToken:
-		p.config.Log.Warn("identity provider sent a refresh token that is too long: the server cannot recheck this person", "issuer", p.config.Issuer, "bytes", len(text))
-		return ""
+		reason = "the refresh token is too long"
+	default:
+		return text
 	}
-	return text
+	account, subject := accountOf(token)
+	p.config.Log.Warn("person signed in who cannot be rechecked with this sign-in", "account", account, "subject", subject, "issuer", p.config.Issuer, "reason", reason)
+	return ""
+}
+
+// accountOf returns what the ID token of a sign-in calls the person, for the log. The caller has verified the ID token.
+func accountOf(token *oauth2.Token) (account, subject string) {
+	raw, _ := token.Extra("id_token").(string)
+	_, rest, _ := strings.Cut(raw, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	var claims struct {
+		Subject  string `json:"sub"`
+		Email    any    `json:"email"`
+		Username any    `json:"preferred_username"`
+		Name     any    `json:"name"`
+	}
+	if data, err := base64.RawURLEncoding.DecodeString(payload); err != nil || json.Unmarshal(data, &claims) != nil {
+		return "", ""
+	}
+	for _, claim := range []any{claims.Email, claims.Username, claims.Name} {
+		if text, ok := claim.(string); ok && Line(text) != "" {
+			return Line(text), Line(claims.Subject)
+		}
+	}
+	return "", Line(claims.Subject)
 }
 
 // omitsOffline reports whether a provider never lists offline_access among the granted scopes. Microsoft Entra ID lists
