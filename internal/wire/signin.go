@@ -228,7 +228,7 @@ func (s *signIn) askToConfirmShortened(w http.ResponseWriter, r *http.Request, c
 		return true
 	}
 	if len(c.Person.Groups) > 0 {
-		if err := s.saveGroups(r, &c.Person); err != nil {
+		if err := s.saveGroups(r, &c); err != nil {
 			s.clearCookie(w, c.ID)
 			s.refused(w, r, c, err)
 			return true
@@ -264,17 +264,22 @@ func (s *signIn) looksLikeAnother(p *oidc.Provider, issuer, subject string) bool
 
 // saveGroups commits the user with its groups before the person confirms, because a cookie cannot hold so many
 // groups. They are true whether or not the person adds the device.
-func (s *signIn) saveGroups(r *http.Request, p *control.Person) error {
-	if _, err := s.config.Logins.SaveUser(r.Context(), s.actor(r), *p); err != nil {
-		return err
+func (s *signIn) saveGroups(r *http.Request, c *signInConfirm) error {
+	if s.mayCommit(*c) {
+		if _, err := s.config.Logins.SaveUser(r.Context(), s.actor(r), c.Person); err != nil {
+			return err
+		}
 	}
-	p.Groups, p.GroupsUnknown = nil, true
+	c.Person.Groups, c.Person.GroupsUnknown = nil, true
 	return nil
 }
 
 // saveToken commits the user with the refresh token before the person confirms: the token may be too long for a cookie, and
 // with some providers, it has just replaced the one that is stored. If the person is refused, it writes the response.
 func (s *signIn) saveToken(w http.ResponseWriter, r *http.Request, c *signInConfirm, token string) bool {
+	if !s.mayCommit(*c) {
+		return true
+	}
 	if _, err := s.config.Rechecks.SignedIn(r.Context(), s.actor(r), c.Person, token); err != nil {
 		s.clearCookie(w, c.ID)
 		s.refused(w, r, *c, err)

@@ -51,6 +51,23 @@ func (s *signIn) notSignedInAgain(w http.ResponseWriter, r *http.Request, p *oid
 	})
 }
 
+// mayCommit reports whether the user of a person who has not confirmed yet may be committed. A person who only tries to
+// approve an SSH session, and may not do it, does not become a user.
+func (s *signIn) mayCommit(c signInConfirm) bool {
+	if c.Session == nil || c.Session.SSH == "" {
+		return true
+	}
+	user, err := s.config.Logins.Preview(c.Person)
+	if err != nil { // the next page says why
+		return false
+	}
+	if _, known := s.config.Ledger.World().Users.Get(user.ID); known {
+		return true
+	}
+	_, err = s.config.SSH.ForPerson(c.Session.SSH, user)
+	return err == nil
+}
+
 // confirmSSHPage asks the person whether to approve the session.
 func (s *signIn) confirmSSHPage(w http.ResponseWriter, r *http.Request, c signInConfirm, user *mesh.User) {
 	q, err := s.config.SSH.ForPerson(c.Session.SSH, user)

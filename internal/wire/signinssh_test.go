@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/oidc"
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
 )
 
@@ -160,6 +162,46 @@ func TestOnlyTheOwnerOfTheSourceOrAnAdministratorApprovesAnSSHSession(t *testing
 	b.press(b.follow(link, "")).shows(t, 200, "The SSH session was approved")
 	if a := <-held; !a.Accept {
 		t.Errorf("%+v", a)
+	}
+}
+
+// The server stores refresh tokens, and groups that are too many for a cookie, before a person confirms.
+func TestPersonWhoMayNotApproveAnSSHSessionDoesNotBecomeAUser(t *testing.T) {
+	groups := make([]string, 200)
+	for n := range groups {
+		groups[n] = fmt.Sprintf("group-with-a-long-name-%03d", n)
+	}
+	for name, offline := range map[string]bool{"with a refresh token": true, "with many groups": false} {
+		t.Run(name, func(t *testing.T) {
+			i := oidctest.Start(t, oidctest.Behaviour{Claims: bob(), Offline: offline})
+			s, _ := open(t, options{
+				recheck: map[string]time.Duration{i.URL: time.Hour},
+				wire:    withProviders(providerOf(t, i, func(c *oidc.Config) { c.Offline = offline })),
+			})
+			if !offline {
+				i.Behave(func(b *oidctest.Behaviour) { b.Claims["groups"] = groups })
+			}
+			c := newTarget(s)
+			link, _ := c.asksForApproval("ana")
+			rev := s.ledger.World().Rev
+			s.browser().follow(link, "").shows(t, 409, "No SSH session from one of your devices is waiting")
+			s.stays(t, rev)
+			// A person who is a user already stays up to date.
+			if _, err := s.Users.Link(t.Context(), admin, "alice", i.URL+"/bob-1", false, ""); err != nil {
+				t.Fatal(err)
+			}
+			b := s.browser()
+			page := b.follow(link, "")
+			page.shows(t, 200, "Approve this SSH session?")
+			alice, err := control.FindUser(s.ledger.World().Snapshot, "alice")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, stored := s.ledger.World().Rechecks.Get(alice.ID); stored != offline || !offline && len(alice.Groups) != len(groups) {
+				t.Errorf("a token is stored: %t; %d groups", stored, len(alice.Groups))
+			}
+			b.press(page).shows(t, 200, "The SSH session was approved")
+		})
 	}
 }
 
