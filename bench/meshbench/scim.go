@@ -62,7 +62,7 @@ func (b *bench) scim(ctx context.Context, c *cluster) error {
 }
 
 // changeOthers changes endpoints of nodes without an owner among the users that are pushed, at the first rate,
-// until the push is done.
+// until the push is done. The first change is made at once, because a small push takes less than a second.
 func (b *bench) changeOthers(pushing, ctx context.Context, log *changeLog) {
 	var others []*node
 	for _, n := range log.cluster.members() {
@@ -72,7 +72,7 @@ func (b *bench) changeOthers(pushing, ctx context.Context, log *changeLog) {
 	}
 	var updates sync.WaitGroup
 	defer updates.Wait()
-	for start, i := time.Now(), 1; len(others) > 0; i++ {
+	for start, i := time.Now(), 0; len(others) > 0; i++ {
 		if pause(pushing, time.Until(start.Add(time.Duration(float64(i)/b.rates[0]*float64(time.Second))))) != nil {
 			return
 		}
