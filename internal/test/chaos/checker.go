@@ -155,6 +155,9 @@ func (c *Checker) Entry(e Entry) {
 		c.compare(v, c.replay)
 	}
 	delete(c.ahead, e.Rev)
+	if e.Caller == "" {
+		return
+	}
 
 	k := c.caller(e.Caller)
 	if e.Seq <= k.last {

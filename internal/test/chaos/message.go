@@ -55,8 +55,12 @@ type Answer struct {
 // RequestID returns the name of a command in the log.
 func RequestID(caller string, seq int64) string { return fmt.Sprintf("%s#%d", caller, seq) }
 
-// ParseRequestID parses the result of RequestID.
+// ParseRequestID parses the result of RequestID. The caller is empty if nobody made a request: a replica has begun a new
+// epoch.
 func ParseRequestID(id string) (caller string, seq int64, err error) {
+	if id == "" {
+		return "", 0, nil
+	}
 	caller, number, _ := strings.Cut(id, "#")
 	seq, err = strconv.ParseInt(number, 10, 64)
 	return caller, seq, err
