@@ -84,7 +84,7 @@ var table = map[string]row{
 	"test/movetest":      {"", ""},
 	"test/chaos/replica": {"mesh mesh/meshgen policy store sqlstore ledger identity control test/chaos", "slog prometheus"},
 	"test/meshtest":      {"*", "*"},
-	"test/oidctest":      {"test/waittest", "http testing"},
+	"test/oidctest":      {"test/pgtest test/waittest", "http testing"},
 	"test/pgtest":        {"", "sql testing"},
 	"test/monitortest":   {"", ""},
 	"test/speccheck":     {"", ""},

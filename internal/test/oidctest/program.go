@@ -2,6 +2,7 @@ package oidctest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"html"
@@ -19,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
@@ -28,6 +30,10 @@ type Program struct {
 	Name string
 	// Scope has everything that the tests need.
 	Scope string
+	// Front is the address of a proxy through which everyone reaches the provider, or empty.
+	Front string
+	// storage is where dex stores its state, as in its configuration.
+	storage string
 	// path is that of the issuer.
 	path string
 	// login is the format of what people type as their name.
@@ -51,20 +57,29 @@ func OIDCProvider() Program {
 	}}
 }
 
-// Dex returns dex, whose refresh tokens work once.
+// Dex returns dex, whose refresh tokens work once. It never answers a request to refresh a token: in memory, it waits for its
+// own lock. See DexOnPostgres.
 func Dex() Program {
-	return Program{Name: "dex", Scope: "openid,profile,email,groups", path: "/dex", login: "%s@example.com", command: func(ctx context.Context, t testing.TB, p Program, addr, callback string) *exec.Cmd {
+	return Program{Name: "dex", storage: "{type: memory}", Scope: "openid,profile,email,groups", path: "/dex", login: "%s@example.com", command: func(ctx context.Context, t testing.TB, p Program, addr, callback string) *exec.Cmd {
 		config := filepath.Join(t.TempDir(), "dex.yaml")
-		if err := os.WriteFile(config, []byte(dexConfig(p.Issuer(addr), addr, callback)), 0o600); err != nil {
+		if err := os.WriteFile(config, []byte(dexConfig(p.Issuer(addr), p.storage, addr, callback)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return exec.CommandContext(ctx, filepath.Join(root(t), ".bin", "dex"), "serve", config)
 	}}
 }
 
-func dexConfig(issuer, addr, callback string) string {
+// DexOnPostgres returns dex with its state in a database.
+func DexOnPostgres(pg *pgtest.Server, database string) Program {
+	p := Dex()
+	p.storage = fmt.Sprintf("{type: postgres, config: {host: %s, port: %d, user: %s, password: %q, database: %s, ssl: {mode: disable}}}",
+		pg.Host, pg.Port, pg.User, pg.Pass, database)
+	return p
+}
+
+func dexConfig(issuer, storage, addr, callback string) string {
 	text := fmt.Sprintf(`issuer: %s
-storage: {type: memory}
+storage: %s
 web: {http: "%s"}
 logger: {level: error}
 oauth2: {skipApprovalScreen: true}
@@ -73,7 +88,7 @@ staticClients:
   - {id: %s, secret: %s, name: Fairlead, redirectURIs: ["%s"]}
 enablePasswordDB: true
 staticPasswords:
-`, issuer, addr, ClientID, ClientSecret, callback)
+`, issuer, storage, addr, ClientID, ClientSecret, callback)
 	for _, name := range []string{"ann", "bob", "eve"} {
 		email := name + "@example.com"
 		if name == "eve" {
@@ -103,7 +118,7 @@ func root(t testing.TB) string {
 }
 
 // Issuer returns the issuer of a provider at an address.
-func (p Program) Issuer(addr string) string { return "http://" + addr + p.path }
+func (p Program) Issuer(addr string) string { return "http://" + cmp.Or(p.Front, addr) + p.path }
 
 const (
 	startLimit = time.Minute // a busy machine
