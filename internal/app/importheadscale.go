@@ -21,6 +21,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/headscale"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/secrets"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/wire"
 )
@@ -270,21 +271,11 @@ func readable(path string) []byte {
 	return text
 }
 
-// copy writes the key without ever leaving a part of it under its name.
 func (k keyFile) copy() error {
 	if err := os.MkdirAll(filepath.Dir(k.to), 0o750); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(k.to), ".import-*") // only its owner may read it
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(append(bytes.TrimSpace(k.text), '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Link(f.Name(), k.to) // fails if the file exists by now
+	return secrets.CreateFile(k.to, bytes.TrimSpace(k.text))
 }
 
 // applyImport commits an import. For a moment this process acts as a replica.

@@ -285,14 +285,21 @@ func cutShort(text string) bool {
 	return len(digits) < 2*secretBytes && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// writeNoise creates the file atomically, even if the power fails. It never replaces an
-// existing file, which another replica may have just created. The file system must support
-// hard links.
 func writeNoise(path string, private key.MachinePrivate) error {
 	text, err := private.MarshalText()
-	if err != nil {
-		return err
+	if err == nil {
+		err = CreateFile(path, text)
 	}
+	if err != nil {
+		return fmt.Errorf("noise.private_key_path: %w: make the directory writable for the user that runs the server, or set noise.private_key_path to another path", err)
+	}
+	return nil
+}
+
+// CreateFile creates a file with a key atomically, even if the power fails. It never replaces an
+// existing file, which another replica may have just created. The file system must support
+// hard links.
+func CreateFile(path string, text []byte) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".noise-*") // readable only by its owner
 	if err == nil {
@@ -306,10 +313,7 @@ func writeNoise(path string, private key.MachinePrivate) error {
 	if err == nil {
 		err = syncDir(dir)
 	}
-	if err != nil {
-		return fmt.Errorf("noise.private_key_path: %w: make the directory writable for the user that runs the server, or set noise.private_key_path to another path", err)
-	}
-	return nil
+	return err
 }
 
 // syncDir flushes the entries of a directory to disk.
