@@ -100,7 +100,7 @@ func TestEveryKeyOfHeadscaleIsHonouredExplainedOrRefused(t *testing.T) {
 	}
 }
 
-// lineOf returns the value of a key, or "" if there is no such key.
+// lineOf returns the value of a key, or "" if the configuration has no such key.
 func lineOf(c *Config, path string) string {
 	for line := range strings.Lines(c.String()) {
 		if rest, ok := strings.CutPrefix(line, path+": "); ok {

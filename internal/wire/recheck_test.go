@@ -37,7 +37,7 @@ func TestRefreshTokenOfASignInIsStoredSealed(t *testing.T) {
 	back := b.follow(start.location, "/oidc/confirm/")
 	u, ok := s.ledger.World().Users.ByName("ann")
 	if !ok {
-		t.Fatal("there is no user")
+		t.Fatal("ann is not a user")
 	}
 	r, ok := s.ledger.World().Rechecks.Get(u.ID)
 	if left := r.Due.Sub(s.ledger.Now()); !ok || r.Issuer != i.URL || left > time.Hour || left < 50*time.Minute {

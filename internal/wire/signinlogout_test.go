@@ -45,7 +45,7 @@ func (s *service) withSession(i *oidctest.Issuer) *mesh.User {
 	b.follow(start.location, "/oidc/confirm/")
 	u, ok := s.ledger.World().Users.ByName("ann")
 	if !ok {
-		s.t.Fatal("there is no user")
+		s.t.Fatal("ann is not a user")
 	}
 	s.session(u)
 	return u

@@ -23,6 +23,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 var (
@@ -300,4 +301,19 @@ func someBytes(name string) string {
 		fmt.Fprintln(&b, name, i)
 	}
 	return b.String()
+}
+
+// startPostgres starts a PostgreSQL server that runs until the test ends.
+func startPostgres(t *testing.T) *pgtest.Server {
+	t.Helper()
+	pg, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pg.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return pg
 }

@@ -32,15 +32,7 @@ import (
 // traffic flows without a new sign-in.
 func TestPersonDisabledAtTheProviderIsCutOff(t *testing.T) {
 	t.Parallel()
-	pg, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pg.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	pg := startPostgres(t)
 	const recheck, soon = 3 * time.Second, 5 * time.Second
 	for name, c := range map[string]struct {
 		recheck, limit time.Duration
@@ -186,71 +178,52 @@ func (d *drill) admitted(ctx context.Context) bool {
 // admits reports whether a server accepts a session.
 func admits(ctx context.Context, t *testing.T, s *meshtest.Server, session string) bool {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr+"/api/v1/whoami", http.NoBody)
+	status, _ := send(ctx, t, http.MethodGet, "http://"+s.Addr+"/api/v1/whoami", session, "")
+	return status == http.StatusOK
+}
+
+// send sends a request, with a token unless it is empty, and returns the status and the body of the response.
+func send(ctx context.Context, t *testing.T, method, address, token, body string) (int, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+session)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	res.Body.Close()
-	return res.StatusCode == http.StatusOK
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, text
 }
 
 // disableWithSCIM does what an identity provider does with the user of a person who has left.
 func (d *drill) disableWithSCIM(ctx context.Context) {
 	d.t.Helper()
-	key := d.CLI("apikeys", "create", "--role", "admin", "--scope", "scim")
-	send := func(method, path, body string) []byte {
-		d.t.Helper()
-		text, err := d.scim(ctx, strings.TrimSpace(key), method, path, body)
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		return text
-	}
+	key := strings.TrimSpace(d.CLI("apikeys", "create", "--role", "admin", "--scope", "scim"))
+	status, text := send(ctx, d.t, http.MethodGet, d.URL+"/scim/v2/Users?filter=userName+eq+%22ann@example.com%22", key, "")
 	var found struct{ Resources []struct{ ID string } }
-	if err := json.Unmarshal(send("GET", `/Users?filter=userName+eq+"ann@example.com"`, ""), &found); err != nil || len(found.Resources) != 1 {
-		d.t.Fatalf("%+v, %v", found, err)
+	if err := json.Unmarshal(text, &found); err != nil || status != http.StatusOK || len(found.Resources) != 1 {
+		d.t.Fatalf("%d %s, %v", status, text, err)
 	}
-	send("PATCH", "/Users/"+found.Resources[0].ID, `{"schemas":["urn:ietf:params:scim:api:messages:2.0:PatchOp"],"Operations":[{"op":"replace","path":"active","value":false}]}`)
-}
-
-// scim sends a request to the SCIM endpoint.
-func (d *drill) scim(ctx context.Context, key, method, path, body string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, d.URL+"/scim/v2"+strings.ReplaceAll(path, `"`, "%22"), strings.NewReader(body))
-	if err != nil {
-		return nil, err
+	status, text = send(ctx, d.t, http.MethodPatch, d.URL+"/scim/v2/Users/"+found.Resources[0].ID, key,
+		`{"schemas":["urn:ietf:params:scim:api:messages:2.0:PatchOp"],"Operations":[{"op":"replace","path":"active","value":false}]}`)
+	if status >= http.StatusBadRequest {
+		d.t.Fatalf("%d %s", status, text)
 	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	req.Header.Set("Content-Type", "application/scim+json")
-	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode >= http.StatusBadRequest {
-		err = fmt.Errorf("%s %s: %s %s", method, path, res.Status, text)
-	}
-	return text, err
 }
 
 // at asks the provider to change an account.
 func (p *providerTest) at(ctx context.Context, what string) {
 	p.t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.program.Issuer(p.addr)+"/test/"+what, http.NoBody)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		p.t.Fatalf("%s: %s", what, res.Status)
+	if status, text := send(ctx, p.t, http.MethodGet, p.program.Issuer(p.addr)+"/test/"+what, "", ""); status != http.StatusOK {
+		p.t.Fatalf("%s: %d %s", what, status, text)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
-	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 // relays is a map with a relay that nobody needs: there is one client at a time. Replicas cannot share the port of a relay of
@@ -24,15 +23,7 @@ const relays = `{"Regions": {"900": {"RegionID": 900, "RegionCode": "test", "Reg
 func TestSignInFinishesOnTheReplicaThatIsLeft(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 2*patience)
-	pg, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pg.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	pg := startPostgres(t)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "relays.json"), []byte(relays), 0o600); err != nil {
 		t.Fatal(err)

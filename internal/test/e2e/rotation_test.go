@@ -17,7 +17,6 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 	"github.com/fairlead-mesh/fairlead/internal/test/oidctest"
-	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 // The refresh tokens of dex work once. A server that is killed between the answer of dex and its commit has lost the new one:
@@ -25,15 +24,7 @@ import (
 func TestServerKilledDuringARefreshSuspendsNobody(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 2*patience)
-	pg, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pg.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	pg := startPostgres(t)
 	addr := meshtest.FreeAddr(t)
 	lossy, dex := newLossyProxy(t, addr), oidctest.DexOnPostgres(pg, pg.Database(t))
 	dex.Front = strings.TrimPrefix(lossy.URL, "http://")
