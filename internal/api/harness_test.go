@@ -19,7 +19,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"tailscale.com/types/key"
 
 	apispec "github.com/fairlead-mesh/fairlead/api"
 	"github.com/fairlead-mesh/fairlead/internal/api"
@@ -160,13 +159,13 @@ func (j *journal) lines(t testing.TB, msg string) (found []map[string]any) {
 }
 
 // sealer creates and opens the login links of all tests.
-var sealer = identity.NewLoginSealer(key.NewMachine())
+var sealer = identity.NewLoginSealer(identity.NewServerSecrets(identity.NewServerSecret(1)))
 
 // codeSealer seals the one-time codes of all tests.
-var codeSealer = identity.NewCookieSealer(key.NewMachine())
+var codeSealer = identity.NewCookieSealer(identity.NewServerSecrets(identity.NewServerSecret(1)))
 
 // hookSecrets derives the webhook secrets of all tests.
-var hookSecrets = identity.NewWebhookSecrets(key.NewMachine())
+var hookSecrets = identity.NewWebhookSecrets(identity.NewServerSecrets(identity.NewServerSecret(1)))
 
 // service is the API over a real ledger, on its own port.
 type service struct {

@@ -94,13 +94,13 @@ func (s *service) fill(r *store.Report) {
 // build builds the parts. It needs a running ledger, because shared secrets are created by a commit.
 func (s *service) build(ctx context.Context) (*parts, error) {
 	c := s.Config
-	noise, err := secrets.NoiseKey(ctx, secrets.Config{
+	keys, err := secrets.Open(ctx, secrets.Config{
 		Ledger: s.ledger, Log: s.log, KeyFile: c.SecretsKeyFile, NoisePath: c.Noise.PrivateKeyPath, GiveUpLost: s.NewKey,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p, hooks := &parts{}, identity.NewWebhookSecrets(noise)
+	p, hooks := &parts{}, identity.NewWebhookSecrets(keys.Secrets)
 	if p.providers, err = s.newProviders(); err != nil {
 		return nil, err
 	}
@@ -108,8 +108,8 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	p.control = control.New(control.Config{
 		Ledger: s.ledger, History: s.history, Log: s.log, Registerer: s.registry,
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
-		NodeExpiry: c.Node.Expiry, NodeApproval: c.Node.ApprovalRequired, UserApproval: c.OIDC.UserApprovalRequired, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(noise), ServerURL: c.ServerURL, PasskeysErr: err,
-		SessionCodes: identity.NewCookieSealer(noise), SessionExpiry: c.OIDC.SessionExpiry, RefreshTokens: identity.NewTokenSealer(noise), Recheck: recheckIntervals(c.OIDC),
+		NodeExpiry: c.Node.Expiry, NodeApproval: c.Node.ApprovalRequired, UserApproval: c.OIDC.UserApprovalRequired, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(keys.Secrets), ServerURL: c.ServerURL, PasskeysErr: err,
+		SessionCodes: identity.NewCookieSealer(keys.Secrets), SessionExpiry: c.OIDC.SessionExpiry, RefreshTokens: identity.NewTokenSealer(keys.Secrets), Recheck: recheckIntervals(c.OIDC),
 		PolicyFile: policyFile(c.Policy), RecordsFile: c.DNS.ExtraRecordsPath, Webhooks: hooks, LocalWebhooks: c.Webhooks.AllowLocal, Roles: roleRules(c.OIDC), ProviderGroups: len(p.providers) > 0,
 		Deliver: func(ctx context.Context, w *mesh.Webhook, row history.AuditRow) control.WebhookAnswer {
 			return p.webhooks.Deliver(ctx, w, row)
@@ -121,7 +121,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	})
 	p.rechecks = recheck.New(recheck.Config{Rechecks: p.control.Rechecks, Providers: p.providers, Log: s.log, Registerer: s.registry})
 	p.presence = presence.New(presence.Config{Ledger: s.ledger, Log: s.log, Registerer: s.registry})
-	p.fence, p.balancer = s.newFence(identity.NewReplicaKey(noise)), s.newBalancer(p.presence)
+	p.fence, p.balancer = s.newFence(identity.NewReplicaKey(keys.Secrets)), s.newBalancer(p.presence)
 	p.hub = stream.New(stream.Config{Ledger: s.ledger, Presence: p.presence, Log: s.log, Registerer: s.registry, ServerURL: c.ServerURL})
 	prober := probe.New(probe.Config{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry,
@@ -130,7 +130,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	})
 	p.clients = wire.New(wire.Config{
 		Joins: p.control.Joins, Logins: p.control.Logins, Sessions: p.control.Sessions, Rechecks: p.control.Rechecks, Clients: p.control.Clients, Observations: p.control.Observations, SSH: p.control.SSH, Passkeys: p.control.Passkeys, PasskeyVerifier: verifier,
-		Ledger: s.ledger, Streams: p.hub, Noise: noise, ServerURL: c.ServerURL, Providers: p.providers, ConsoleURLs: consoleURLs(c),
+		Ledger: s.ledger, Streams: p.hub, Noise: keys.Noise, Secrets: keys.Secrets, ServerURL: c.ServerURL, Providers: p.providers, ConsoleURLs: consoleURLs(c),
 		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.fence.Leave, Move: p.balancer.Next, Closed: p.fence.Closed, Answered: prober.Answered,
 	})
 	sweeper := sweep.New(sweep.Config{

@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/history"
@@ -29,7 +28,7 @@ import (
 var admin = mesh.Actor{Kind: mesh.ActorServer}
 
 // sealer creates and opens the login links of all tests.
-var sealer = identity.NewLoginSealer(key.NewMachine())
+var sealer = identity.NewLoginSealer(identity.NewServerSecrets(identity.NewServerSecret(1)))
 
 // service is a Service with its ledger and history.
 type service struct {

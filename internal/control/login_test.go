@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
@@ -22,7 +21,7 @@ func TestWaitingClientIsToldToComeAgain(t *testing.T) {
 		s := open(t)
 		c := control.New(control.Config{
 			Ledger: s.ledger, History: s.history, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
-			Logins: identity.NewLoginSealer(key.NewMachine()), ServerURL: "https://mesh.example.com/",
+			Logins: identity.NewLoginSealer(identity.NewServerSecrets(identity.NewServerSecret(1))), ServerURL: "https://mesh.example.com/",
 		})
 		j := control.Joining{Proven: true, MachineKey: meshgen.MachineKey(1), NodeKey: meshgen.NodeKey(1)}
 		ask := func() (string, time.Duration) {

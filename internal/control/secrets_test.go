@@ -9,7 +9,9 @@ import (
 
 	"tailscale.com/types/key"
 
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 	"github.com/fairlead-mesh/fairlead/internal/secrets"
 )
 
@@ -39,7 +41,12 @@ func (r startedAt) write(path, text string) {
 
 func (r startedAt) starts() key.MachinePrivate {
 	r.t.Helper()
-	k, err := secrets.NoiseKey(r.t.Context(), r.c)
+	return r.opens().Noise
+}
+
+func (r startedAt) opens() secrets.Keys {
+	r.t.Helper()
+	k, err := secrets.Open(r.t.Context(), r.c)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -48,7 +55,7 @@ func (r startedAt) starts() key.MachinePrivate {
 
 func (r startedAt) refuses(want string) {
 	r.t.Helper()
-	_, err := secrets.NoiseKey(r.t.Context(), r.c)
+	_, err := secrets.Open(r.t.Context(), r.c)
 	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 		r.t.Errorf("got %v, want %q", err, want)
 	}
@@ -197,4 +204,102 @@ func TestNoiseKeyMovesFromItsFileIntoTheDatabase(t *testing.T) {
 	text, _ := key.NewMachine().MarshalText()
 	r.write(r.c.NoisePath, string(text))
 	sealed.refuses("does not contain the server's key")
+}
+
+// derivedFrom returns the webhook secret for a salt that earlier versions derived from the Noise key.
+func derivedFrom(k key.MachinePrivate, salt string) string {
+	text, err := k.MarshalText()
+	if err != nil {
+		panic(err)
+	}
+	return identity.NewWebhookSecrets(identity.NewServerSecrets(identity.ServerSecret{Number: 1, Value: text})).Secret(salt)
+}
+
+// forgetSecrets removes what an earlier version did not store.
+func forgetSecrets(t *testing.T, s service) {
+	t.Helper()
+	_, err := s.ledger.Commit(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
+		v, _ := w.Settings.ByKey(mesh.SettingSecrets)
+		return []mesh.Event{mesh.SettingGone{ID: v.ID}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func webhookSecret(k secrets.Keys) string {
+	return identity.NewWebhookSecrets(k.Secrets).Secret("salt")
+}
+
+func TestSecretsDoNotFollowFromTheNoiseKey(t *testing.T) {
+	for _, sealed := range []string{"", sealKey} {
+		s := open(t)
+		r := startAt(t, s, sealed)
+		k := r.opens()
+		if webhookSecret(k) == derivedFrom(k.Noise, "salt") {
+			t.Error("the webhook secret can be computed from the Noise key alone")
+		}
+		rev := s.ledger.World().Rev
+		if again := webhookSecret(r.opens()); again != webhookSecret(k) || s.ledger.World().Rev != rev {
+			t.Error("the second start has other secrets, or wrote something")
+		}
+		second := startAt(t, s, sealed)
+		second.c.NoisePath = r.c.NoisePath
+		if webhookSecret(second.opens()) != webhookSecret(k) {
+			t.Error("another replica has other secrets")
+		}
+	}
+}
+
+func TestServerOfAnEarlierVersionKeepsItsSecrets(t *testing.T) {
+	for _, sealed := range []string{"", sealKey} {
+		s := open(t)
+		r := startAt(t, s, sealed)
+		k := r.opens()
+		forgetSecrets(t, s)
+		upgraded := r.opens()
+		if !upgraded.Noise.Equal(k.Noise) || webhookSecret(upgraded) != derivedFrom(k.Noise, "salt") {
+			t.Error("the upgrade changed the webhook secret")
+		}
+		rev := s.ledger.World().Rev
+		if webhookSecret(r.opens()) != webhookSecret(upgraded) || s.ledger.World().Rev != rev {
+			t.Error("the second start has other secrets, or wrote something")
+		}
+		if v, _ := s.ledger.World().Settings.ByKey(mesh.SettingSecrets); strings.Contains(v.Value, "privkey") {
+			t.Errorf("stored %s", v.Value)
+		}
+	}
+}
+
+func TestSecretsMoveUnderTheSecretsKey(t *testing.T) {
+	s := open(t)
+	r := startAt(t, s, "")
+	want := webhookSecret(r.opens())
+	sealed := startAt(t, s, sealKey)
+	sealed.c.NoisePath = r.c.NoisePath
+	if webhookSecret(sealed.opens()) != want || webhookSecret(r.opens()) != want || webhookSecret(startAt(t, s, sealKey).opens()) != want {
+		t.Error("other secrets")
+	}
+}
+
+func TestSecretsThatCannotBeDecryptedAreReplacedWhenAsked(t *testing.T) {
+	s := open(t)
+	r := startAt(t, s, "")
+	k := r.opens()
+	_, err := s.ledger.Commit(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+		return w.SettingPutFor(mesh.SettingSecrets, `{"seals":[{"by":"secrets_key_file","sealed":"AAAA"}]}`, "replica", false, now), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.refuses("cannot be decrypted with the keys of this replica")
+	r.c.GiveUpLost = true
+	replaced := r.opens()
+	if !replaced.Noise.Equal(k.Noise) || webhookSecret(replaced) == webhookSecret(k) {
+		t.Error("the Noise key was replaced, or the secrets were not")
+	}
+	r.c.GiveUpLost = false
+	if webhookSecret(r.opens()) != webhookSecret(replaced) {
+		t.Error("the next start has other secrets")
+	}
 }

@@ -134,7 +134,7 @@ func (s *Webhooks) Create(ctx context.Context, a mesh.Actor, c WebhookChange) (*
 	if err := c.check(s); err != nil {
 		return nil, "", err
 	}
-	salt := identity.NewWebhookSalt()
+	salt := s.secrets.NewSalt()
 	made, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (*mesh.Webhook, []mesh.Event, error) {
 		if w.Webhooks.Len() >= maxWebhooks {
 			return nil, nil, refuse(Conflict, "", "there are already %d webhooks, the maximum; delete one with: fairlead webhooks delete", maxWebhooks)
@@ -192,7 +192,7 @@ func (s *Webhooks) Change(ctx context.Context, a mesh.Actor, id mesh.WebhookID, 
 // Rotate replaces the secret of a webhook and returns the new one. Events that the receiver
 // refuses in the meantime are retried.
 func (s *Webhooks) Rotate(ctx context.Context, a mesh.Actor, id mesh.WebhookID) (*mesh.Webhook, string, error) {
-	salt := identity.NewWebhookSalt()
+	salt := s.secrets.NewSalt()
 	w, err := s.edit(ctx, a, id, func(w mesh.Webhook, now mesh.Time) *mesh.Webhook {
 		w.Salt, w.UpdatedAt = salt, now
 		return &w

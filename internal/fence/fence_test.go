@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/fence"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
@@ -47,7 +46,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, names ...string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, key: identity.NewReplicaKey(key.NewMachine())}
+	c := &cluster{t: t, key: identity.NewReplicaKey(identity.NewServerSecrets(identity.NewServerSecret(1)))}
 	for _, name := range names {
 		r := &replica{id: name, fresh: ledger.Freshness{Last: time.Now(), Since: time.Now()}}
 		r.show("same")
@@ -388,7 +387,7 @@ func TestReplicaThatWasStoppedClosesAtOnce(t *testing.T) {
 }
 
 func TestOnlyReplicasAreAnsweredAndBelieved(t *testing.T) {
-	own := identity.NewReplicaKey(key.NewMachine())
+	own := identity.NewReplicaKey(identity.NewServerSecrets(identity.NewServerSecret(1)))
 	open := func(k *identity.ReplicaKey, self string, peers ...fence.Peer) *fence.Fence {
 		return fence.New(fence.Config{
 			Self: self, Key: k, Peers: func() []fence.Peer { return peers }, CutOff: func() bool { return false },
@@ -429,7 +428,7 @@ func TestOnlyReplicasAreAnsweredAndBelieved(t *testing.T) {
 		"another peer at that address":  {own, append(at("c", b.URL), at("b", b.URL)...), false},
 		"the replica that asks":         {own, at("b", self.URL), false},
 		"an answer to another question": {own, at("b", replayed.URL), false},
-		"a stranger asks":               {identity.NewReplicaKey(key.NewMachine()), at("b", b.URL), false},
+		"a stranger asks":               {identity.NewReplicaKey(identity.NewServerSecrets(identity.NewServerSecret(1))), at("b", b.URL), false},
 		"a stranger answers":            {own, at("b", forged.URL), false},
 		"no address":                    {own, at("b", ""), false},
 		"not an address":                {own, at("b", "gopher:// \x00"), false},

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-
-	"tailscale.com/types/key"
 )
 
 // maxCookie limits the size of a cookie. A browser sends all its cookies in one line, of which many proxies accept
@@ -14,12 +12,10 @@ const maxCookie = 2400
 
 // CookieSealer seals what a browser keeps for the server. Every replica can open it, and the browser cannot
 // read or change it.
-type CookieSealer struct{ secret []byte }
+type CookieSealer struct{ secrets *ServerSecrets }
 
-// NewCookieSealer returns a sealer whose key is derived from the server's own.
-func NewCookieSealer(service key.MachinePrivate) *CookieSealer {
-	return &CookieSealer{keyText(service)}
-}
+// NewCookieSealer returns a sealer whose key is derived from the current secret of the server.
+func NewCookieSealer(s *ServerSecrets) *CookieSealer { return &CookieSealer{s} }
 
 // SealCookie returns the value of a cookie, which only OpenCookie with the same purpose can open. It returns
 // false if v is too large for a cookie.
@@ -30,7 +26,7 @@ func (s *CookieSealer) SealCookie(purpose string, v any) (string, bool) {
 	if err := encoder.Encode(v); err != nil {
 		return "", false
 	}
-	text := base64.RawURLEncoding.EncodeToString(Seal(s.secret, "cookie "+purpose, plain.Bytes()))
+	text := base64.RawURLEncoding.EncodeToString(Seal(s.secrets.current().Value, "cookie "+purpose, plain.Bytes()))
 	return text, len(text) <= maxCookie
 }
 
@@ -44,6 +40,6 @@ func (s *CookieSealer) OpenCookie(purpose, text string, v any) bool {
 	if err != nil {
 		return false
 	}
-	plain, ok := Unseal(s.secret, "cookie "+purpose, sealed)
+	plain, ok := Unseal(s.secrets.current().Value, "cookie "+purpose, sealed)
 	return ok && json.Unmarshal(plain, v) == nil
 }

@@ -4,13 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"tailscale.com/types/key"
-
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
 func TestCookiesAreOpenedOnlyForTheirPurpose(t *testing.T) {
-	k := key.NewMachine()
+	k := identity.NewServerSecrets(identity.NewServerSecret(1))
 	s := identity.NewCookieSealer(k)
 	text, ok := s.SealCookie("a", "<content>")
 	if !ok || strings.Contains(text, "content") {
@@ -27,7 +25,7 @@ func TestCookiesAreOpenedOnlyForTheirPurpose(t *testing.T) {
 	changed := text[:30] + other + text[31:]
 	for name, open := range map[string]bool{
 		"another purpose": s.OpenCookie("b", text, &got),
-		"another key":     identity.NewCookieSealer(key.NewMachine()).OpenCookie("a", text, &got),
+		"another key":     identity.NewCookieSealer(identity.NewServerSecrets(identity.NewServerSecret(1))).OpenCookie("a", text, &got),
 		"changed":         s.OpenCookie("a", changed, &got),
 		"cut":             s.OpenCookie("a", text[:len(text)-4], &got),
 		"empty":           s.OpenCookie("a", "", &got),

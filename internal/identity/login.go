@@ -44,12 +44,10 @@ func (l Login) Expired(now mesh.Time) bool { return l.IssuedAt.Add(LoginLifetime
 
 // LoginSealer creates and opens login links. Every replica has the same key and can open all links, so
 // nothing is stored for strangers.
-type LoginSealer struct{ secret []byte }
+type LoginSealer struct{ secrets *ServerSecrets }
 
-// NewLoginSealer returns a sealer whose key is derived from the server's own.
-func NewLoginSealer(service key.MachinePrivate) *LoginSealer {
-	return &LoginSealer{keyText(service)}
-}
+// NewLoginSealer returns a sealer whose key is derived from the current secret of the server.
+func NewLoginSealer(s *ServerSecrets) *LoginSealer { return &LoginSealer{s} }
 
 // SealLogin returns the token for a link.
 func (s *LoginSealer) SealLogin(l Login) string {
@@ -58,7 +56,7 @@ func (s *LoginSealer) SealLogin(l Login) string {
 	if err != nil {
 		panic(err) // keys and texts can always be encoded
 	}
-	return base64.RawURLEncoding.EncodeToString(Seal(s.secret, loginPurpose, plain))
+	return base64.RawURLEncoding.EncodeToString(Seal(s.secrets.current().Value, loginPurpose, plain))
 }
 
 // OpenLogin opens a token, or a link that ends in one. It returns false for anything else. The caller must
@@ -72,7 +70,7 @@ func (s *LoginSealer) OpenLogin(link string) (Login, bool) {
 	if err != nil {
 		return Login{}, false
 	}
-	plain, ok := Unseal(s.secret, loginPurpose, sealed)
+	plain, ok := Unseal(s.secrets.current().Value, loginPurpose, sealed)
 	if !ok {
 		return Login{}, false
 	}

@@ -1,13 +1,13 @@
 package identity_test
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -23,7 +23,7 @@ func newLogin() identity.Login {
 var sameKeys = cmp.Comparer(func(a, b identity.Login) bool { return a == b })
 
 func TestLinkOpensOnEveryReplicaWithTheSameKey(t *testing.T) {
-	service, login := key.NewMachine(), newLogin()
+	service, login := identity.NewServerSecrets(identity.NewServerSecret(1)), newLogin()
 	token := identity.NewLoginSealer(service).SealLogin(login)
 	other := identity.NewLoginSealer(service)
 	for _, link := range []string{token, "https://mesh.example.com/auth/" + token, "/register/" + token} {
@@ -32,13 +32,13 @@ func TestLinkOpensOnEveryReplicaWithTheSameKey(t *testing.T) {
 			t.Errorf("%s (-sealed +opened):\n%s", link, diff)
 		}
 	}
-	if _, ok := identity.NewLoginSealer(key.NewMachine()).OpenLogin(token); ok {
+	if _, ok := identity.NewLoginSealer(identity.NewServerSecrets(identity.NewServerSecret(1))).OpenLogin(token); ok {
 		t.Error("the link opens with another key")
 	}
 }
 
 func TestAlteredLinkDoesNotOpen(t *testing.T) {
-	s := identity.NewLoginSealer(key.NewMachine())
+	s := identity.NewLoginSealer(identity.NewServerSecrets(identity.NewServerSecret(1)))
 	token := s.SealLogin(newLogin())
 	for i := range len(token) {
 		for _, c := range []byte{'A', 'B', '_', '=', 0} {
@@ -57,7 +57,7 @@ func TestAlteredLinkDoesNotOpen(t *testing.T) {
 }
 
 func TestLinkIsShortWhateverTheDeviceSays(t *testing.T) {
-	s, login := identity.NewLoginSealer(key.NewMachine()), newLogin()
+	s, login := identity.NewLoginSealer(identity.NewServerSecrets(identity.NewServerSecret(1))), newLogin()
 	login.Hostname, login.OS = strings.Repeat("é", 1000), strings.Repeat("\u2028", 1000)
 	token := s.SealLogin(login)
 	got, ok := s.OpenLogin(token)
@@ -74,7 +74,7 @@ func TestLinkEndsAfterAnHour(t *testing.T) {
 }
 
 func TestCodeNamesOneLink(t *testing.T) {
-	s := identity.NewLoginSealer(key.NewMachine())
+	s := identity.NewLoginSealer(identity.NewServerSecrets(identity.NewServerSecret(1)))
 	seen, form := map[string]bool{}, regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}$`)
 	for range 1000 {
 		token := s.SealLogin(newLogin())
@@ -121,11 +121,7 @@ func TestSealOpensForItsPurposeAlone(t *testing.T) {
 }
 
 func FuzzOpenLogin(f *testing.F) {
-	var service key.MachinePrivate
-	if err := service.UnmarshalText([]byte("privkey:" + strings.Repeat("40", 32))); err != nil {
-		f.Fatal(err)
-	}
-	s := identity.NewLoginSealer(service)
+	s := identity.NewLoginSealer(identity.NewServerSecrets(identity.ServerSecret{Number: 1, Value: bytes.Repeat([]byte{0x40}, 32)}))
 	f.Add(s.SealLogin(newLogin()))
 	f.Add("https://a/auth/")
 	f.Add("////")

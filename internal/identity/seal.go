@@ -7,8 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
-
-	"tailscale.com/types/key"
 )
 
 const saltBytes = 16
@@ -54,13 +52,4 @@ func derive(secret, salt []byte, purpose string) []byte {
 		panic(fmt.Sprintf("deriving a key of %d bytes: %v", sha256.Size, err)) // fails only for thousands of bytes
 	}
 	return derived
-}
-
-// keyText encodes the server's own key, from which other keys are derived.
-func keyText(service key.MachinePrivate) []byte {
-	text, err := service.MarshalText()
-	if err != nil {
-		panic(err) // a key can always be encoded
-	}
-	return text
 }

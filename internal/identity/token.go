@@ -2,20 +2,19 @@ package identity
 
 import (
 	"encoding/base64"
-
-	"tailscale.com/types/key"
+	"math"
 )
 
 // TokenSealer seals tokens of others that the server has to store. Every replica can open them, and the database alone is
 // not enough.
-type TokenSealer struct{ secret []byte }
+type TokenSealer struct{ secrets *ServerSecrets }
 
-// NewTokenSealer returns a sealer whose key is derived from the server's own.
-func NewTokenSealer(service key.MachinePrivate) *TokenSealer { return &TokenSealer{keyText(service)} }
+// NewTokenSealer returns a sealer whose keys are derived from the server's secrets.
+func NewTokenSealer(s *ServerSecrets) *TokenSealer { return &TokenSealer{s} }
 
 // SealToken seals a token. Only OpenToken with the same owner can open it.
 func (s *TokenSealer) SealToken(owner, token string) string {
-	return base64.RawURLEncoding.EncodeToString(Seal(s.secret, "token of "+owner, []byte(token)))
+	return base64.RawURLEncoding.EncodeToString(Seal(s.secrets.current().Value, "token of "+owner, []byte(token)))
 }
 
 // OpenToken opens a sealed token. It returns false for anything that SealToken did not return for this owner.
@@ -24,6 +23,10 @@ func (s *TokenSealer) OpenToken(owner, sealed string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	plain, ok := Unseal(s.secret, "token of "+owner, data)
-	return string(plain), ok
+	for _, secret := range s.secrets.newest(math.MaxInt) { // the token may be older than the current secret
+		if plain, ok := Unseal(secret.Value, "token of "+owner, data); ok {
+			return string(plain), true
+		}
+	}
+	return "", false
 }

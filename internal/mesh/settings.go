@@ -75,6 +75,8 @@ const (
 	// SettingNoise is the key of the setting with the Noise key, by which clients
 	// recognize the server.
 	SettingNoise = "secret/noise"
+	// SettingSecrets is the key of the setting with the secrets from which other keys are derived, encrypted.
+	SettingSecrets = "secret/server"
 	// SettingImport is the key of the record of the last import from another server.
 	SettingImport = "import"
 )

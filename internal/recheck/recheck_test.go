@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
@@ -72,7 +71,7 @@ func startEvery(t *testing.T, b oidctest.Behaviour, every time.Duration) *servic
 	t.Cleanup(func() { cancel(); wait.Wait() })
 	s.Service = control.New(control.Config{
 		Ledger: s.ledger, History: st, Log: log, Registerer: reg, PrefixV4: v4, PrefixV6: v6,
-		RefreshTokens: identity.NewTokenSealer(key.NewMachine()), Recheck: map[string]time.Duration{s.issuer.URL: every},
+		RefreshTokens: identity.NewTokenSealer(identity.NewServerSecrets(identity.NewServerSecret(1))), Recheck: map[string]time.Duration{s.issuer.URL: every},
 	})
 	s.provider = oidc.New(oidc.Config{
 		Issuer: s.issuer.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret, RedirectURL: "https://mesh.example.com/oidc/callback",

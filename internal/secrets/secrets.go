@@ -1,5 +1,6 @@
-// Package secrets finds or creates the server's Noise key, by which clients recognize it.
-// The key is the same on every replica: in a file, or encrypted in the database.
+// Package secrets finds or creates the server's Noise key, by which clients recognize it, and the secrets from which other
+// keys are derived. They are the same on every replica. The Noise key is in a file or encrypted in the database. The
+// secrets are always encrypted in the database.
 package secrets
 
 import (
@@ -50,17 +51,30 @@ type noiseRecord struct {
 	Sealed []byte            `json:"sealed,omitempty"`
 }
 
-// NoiseKey returns the key by which clients recognize the server. It is the same on every
-// replica. The first replica creates it. Unless GiveUpLost is set, an existing key is never
-// replaced: running clients would not reach the server again until they are restarted.
-func NoiseKey(ctx context.Context, c Config) (key.MachinePrivate, error) {
+// Keys are the keys that all replicas share.
+type Keys struct {
+	Noise   key.MachinePrivate
+	Secrets *identity.ServerSecrets
+}
+
+// Open returns the keys of the server. The first replica creates them. Unless GiveUpLost is set, an existing Noise key is
+// never replaced: running clients would not reach the server again until they are restarted.
+func Open(ctx context.Context, c Config) (k Keys, err error) {
 	seal, err := sealingKey(c.KeyFile)
 	if err != nil {
-		return key.MachinePrivate{}, err
+		return k, err
 	}
 	if err := c.Ledger.Sync(ctx); err != nil {
-		return key.MachinePrivate{}, err
+		return k, err
 	}
+	if k.Noise, err = c.noiseKey(ctx, seal); err != nil {
+		return k, err
+	}
+	k.Secrets, err = c.secrets(ctx, k.Noise, seal)
+	return k, err
+}
+
+func (c Config) noiseKey(ctx context.Context, seal []byte) (key.MachinePrivate, error) {
 	private, err := c.knownKey(ctx, seal)
 	var lost lostKey
 	switch {
@@ -113,10 +127,14 @@ func (c Config) knownKey(ctx context.Context, seal []byte) (key.MachinePrivate, 
 	return c.record(ctx, private, seal, made)
 }
 
-// record commits the key: encrypted, or only its public part. If another replica was
-// faster, its key is used.
+// record commits the key: encrypted, or only its public part. The first secrets are created
+// in the same commit. If another replica was faster, its key is used.
 func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []byte, made bool) (key.MachinePrivate, error) {
 	value, err := newNoiseRecord(private, seal)
+	if err != nil {
+		return private, err
+	}
+	fresh, err := newRing(private, seal)
 	if err != nil {
 		return private, err
 	}
@@ -125,7 +143,9 @@ func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []b
 		switch {
 		case err != nil:
 			return nil, err
-		case recorded && (kept.Public != private.Public() || seal == nil || len(kept.Sealed) > 0):
+		case !recorded:
+			return firstSettings(w, now, value, fresh), nil
+		case kept.Public != private.Public() || seal == nil || len(kept.Sealed) > 0:
 			return nil, nil
 		}
 		return w.SettingPutFor(mesh.SettingNoise, value, "replica", false, now), nil
@@ -159,6 +179,10 @@ func (c Config) newKey(ctx context.Context, seal []byte) (key.MachinePrivate, er
 	if err != nil {
 		return private, err
 	}
+	fresh, err := newRing(private, seal) // the old secrets were encrypted with the key that is lost
+	if err != nil {
+		return private, err
+	}
 	if err = os.Link(c.NoisePath, c.NoisePath+".given-up"); err == nil {
 		err = os.Remove(c.NoisePath)
 	}
@@ -174,13 +198,27 @@ func (c Config) newKey(ctx context.Context, seal []byte) (key.MachinePrivate, er
 		}
 	}
 	_, err = c.Ledger.Commit(ctx, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-		return w.SettingPutFor(mesh.SettingNoise, value, "replica", false, now), nil
+		return firstSettings(w, now, value, fresh), nil
 	})
 	if err != nil {
 		return private, err
 	}
 	c.Log.Warn("server key replaced: restart every client, and give every webhook receiver its new secret", "key", private.Public())
 	return private, nil
+}
+
+// firstSettings returns the events that store a Noise key and secrets.
+func firstSettings(w *policy.World, now mesh.Time, noise, secrets string) (evs []mesh.Event) {
+	next := w.Counters.Setting
+	for _, s := range []struct{ key, value string }{{mesh.SettingNoise, noise}, {mesh.SettingSecrets, secrets}} {
+		if _, ok := w.Settings.ByKey(s.key); ok {
+			evs = append(evs, w.SettingPutFor(s.key, s.value, "replica", false, now)...)
+			continue
+		}
+		next++
+		evs = append(evs, mesh.SettingPut{Setting: &mesh.Setting{ID: next, Key: s.key, Value: s.value, Source: "replica", UpdatedAt: now}})
+	}
+	return evs
 }
 
 func (c Config) errMissing(r noiseRecord) error {

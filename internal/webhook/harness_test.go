@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/control"
@@ -44,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 // secrets are shared by all replicas of a server.
-var secrets = identity.NewWebhookSecrets(key.NewMachine())
+var secrets = identity.NewWebhookSecrets(identity.NewServerSecrets(identity.NewServerSecret(1)))
 
 var admin = mesh.Actor{Kind: mesh.ActorLocal, ID: "1000", Name: "ada"}
 

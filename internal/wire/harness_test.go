@@ -52,10 +52,12 @@ type service struct {
 	ledger *ledger.Ledger
 	wire   *wire.Server
 	noise  key.MachinePrivate
-	reg    *prometheus.Registry
-	log    *journal
-	fault  *fault
-	url    string
+	// secrets are those of the server.
+	secrets *identity.ServerSecrets
+	reg     *prometheus.Registry
+	log     *journal
+	fault   *fault
+	url     string
 }
 
 // fault simulates a database outage.
@@ -130,11 +132,16 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	if o.noise.IsZero() {
 		o.noise = key.NewMachine()
 	}
+	text, err := o.noise.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := identity.NewServerSecrets(identity.ServerSecret{Number: 1, Value: text}) // replicas with the same key have the same secrets
 	st, err := sqlstore.OpenSQLite(t.Context(), o.path, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = &service{t: t, noise: o.noise, reg: prometheus.NewRegistry(), log: &journal{}, fault: &fault{Store: st}}
+	s = &service{t: t, noise: o.noise, secrets: secrets, reg: prometheus.NewRegistry(), log: &journal{}, fault: &fault{Store: st}}
 	log := slog.New(slog.NewJSONHandler(s.log, nil))
 	s.ledger, err = ledger.Open(t.Context(), ledger.Config{
 		Store: s.fault, Log: log, Registerer: s.reg,
@@ -146,13 +153,13 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	server := httptest.NewUnstartedServer(nil)
 	s.url = "http://" + server.Listener.Addr().String()
 	s.Service = control.New(control.Config{
-		Ledger: s.ledger, History: st, Log: log, Registerer: s.reg, Logins: identity.NewLoginSealer(o.noise), ServerURL: s.url, SessionCodes: identity.NewCookieSealer(o.noise),
-		RefreshTokens: identity.NewTokenSealer(o.noise), Recheck: o.recheck,
+		Ledger: s.ledger, History: st, Log: log, Registerer: s.reg, Logins: identity.NewLoginSealer(secrets), ServerURL: s.url, SessionCodes: identity.NewCookieSealer(secrets),
+		RefreshTokens: identity.NewTokenSealer(secrets), Recheck: o.recheck,
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/10"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/48"), NodeExpiry: 24 * time.Hour, NodeApproval: o.approval,
 	})
 	hub := stream.New(stream.Config{Ledger: s.ledger, Presence: nobody{}, Log: log, Registerer: s.reg})
 	c := wire.Config{
-		Joins: s.Joins, Logins: s.Logins, Sessions: s.Sessions, Rechecks: s.Rechecks, ConsoleURLs: []string{consoleURL}, Clients: s.Clients, Observations: s.Observations, SSH: s.SSH, Passkeys: s.Passkeys, Ledger: s.ledger, Streams: hub, Log: log, Registerer: s.reg, Noise: o.noise, ServerURL: s.url,
+		Joins: s.Joins, Logins: s.Logins, Sessions: s.Sessions, Rechecks: s.Rechecks, ConsoleURLs: []string{consoleURL}, Clients: s.Clients, Observations: s.Observations, SSH: s.SSH, Passkeys: s.Passkeys, Ledger: s.ledger, Streams: hub, Log: log, Registerer: s.reg, Noise: o.noise, Secrets: secrets, ServerURL: s.url,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 	}
 	if o.wire != nil {

@@ -203,7 +203,7 @@ func TestLinkOfAnotherDeviceIsNotFollowed(t *testing.T) {
 			t.Errorf("%.50s: %+v", followup, out)
 		}
 	}
-	old := identity.NewLoginSealer(s.noise).SealLogin(identity.Login{
+	old := identity.NewLoginSealer(s.secrets).SealLogin(identity.Login{
 		MachineKey: a.machine.Public(), NodeKey: a.node.Public(), IssuedAt: mesh.TimeOf(time.Now().Add(-61 * time.Minute)),
 	})
 	if out := a.register(object{"Followup": s.url + "/auth/" + old}); out.AuthURL == "" || strings.HasSuffix(out.AuthURL, old) {
@@ -214,7 +214,7 @@ func TestLinkOfAnotherDeviceIsNotFollowed(t *testing.T) {
 func TestCrowdOfStrangersDoesNotFillTheList(t *testing.T) {
 	s, _ := open(t, options{})
 	const ofOne, requests = 64, 4 // logins per address, and concurrent requests per connection
-	c, sealer := s.client(), identity.NewLoginSealer(s.noise)
+	c, sealer := s.client(), identity.NewLoginSealer(s.secrets)
 	link := func() string {
 		c.node = key.NewNode()
 		return s.url + "/auth/" + sealer.SealLogin(identity.Login{
@@ -260,11 +260,11 @@ func TestLoginPageTellsItsState(t *testing.T) {
 	shows(path, 200, "This device is waiting to join", code, identity.LongLoginCode(link), "laptop", "linux", "fairlead auth approve "+code+" --user USER", `http-equiv="refresh"`)
 	shows(strings.Replace(path, "/auth/", "/register/", 1), 200, code)
 	shows(path[:len(path)-1], 404, "This link is not valid")
-	expired := identity.NewLoginSealer(s.noise).SealLogin(identity.Login{
+	expired := identity.NewLoginSealer(s.secrets).SealLogin(identity.Login{
 		MachineKey: c.machine.Public(), NodeKey: key.NewNode().Public(), IssuedAt: mesh.TimeOf(time.Now().Add(-61 * time.Minute)),
 	})
 	shows("/auth/"+expired, 200, "This link has expired")
-	hostile := identity.NewLoginSealer(s.noise).SealLogin(identity.Login{
+	hostile := identity.NewLoginSealer(s.secrets).SealLogin(identity.Login{
 		NodeKey: key.NewNode().Public(), Hostname: `<script>"'&`, IssuedAt: mesh.TimeOf(time.Now()),
 	})
 	shows("/auth/"+hostile, 200, "&lt;script&gt;")

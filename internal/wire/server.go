@@ -36,7 +36,7 @@ type Streams interface {
 	Once(ctx context.Context, w http.ResponseWriter, r stream.Request) error
 }
 
-// Config configures a Server. Every field up to Noise is required.
+// Config configures a Server. Every field up to Secrets is required.
 type Config struct {
 	Joins        *control.Joins
 	Logins       *control.Logins
@@ -53,6 +53,8 @@ type Config struct {
 	// Noise is the server's private key. Clients know its public key, so it must be the same on every
 	// replica. A client that meets a server with another key does not recover until it is restarted.
 	Noise key.MachinePrivate
+	// Secrets are the server's secrets, by which it recognizes its own links and cookies.
+	Secrets *identity.ServerSecrets
 	// Providers are the identity providers with which people can sign in.
 	Providers []*oidc.Provider
 	// ConsoleURLs are the URLs of the consoles to which people may sign in.
@@ -157,7 +159,7 @@ func New(c Config) *Server {
 	orDefault(&c.RequestTimeout, requestTimeout)
 	orDefault(&c.HandshakeTimeout, handshakeTimeout)
 	s := &Server{
-		config: c, logins: identity.NewLoginSealer(c.Noise), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
+		config: c, logins: identity.NewLoginSealer(c.Secrets), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
 		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]time.Time{},
 		turns: newHandshakeLimiter(), proven: map[key.MachinePublic][]*controlbase.Conn{},
 	}

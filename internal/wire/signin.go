@@ -81,7 +81,7 @@ type signIn struct {
 
 func newSignIn(s *Server) *signIn {
 	in := &signIn{
-		Server: s, providers: s.config.Providers, cookies: identity.NewCookieSealer(s.config.Noise), prefix: "fairlead_signin_",
+		Server: s, providers: s.config.Providers, cookies: identity.NewCookieSealer(s.config.Secrets), prefix: "fairlead_signin_",
 		logouts: make(chan struct{}, maxLogouts),
 	}
 	if in.secure = strings.HasPrefix(s.config.ServerURL, "https://"); in.secure {

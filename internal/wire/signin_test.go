@@ -433,7 +433,7 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 	i := oidctest.Start(t, oidctest.Behaviour{Claims: ann()})
 	s := openWith(t, i)
 	token := identity.LoginToken(s.client().asks())
-	old := identity.NewLoginSealer(s.noise).SealLogin(identity.Login{NodeKey: key.NewNode().Public(), IssuedAt: mesh.TimeOf(time.Now().Add(-2 * time.Hour))})
+	old := identity.NewLoginSealer(s.secrets).SealLogin(identity.Login{NodeKey: key.NewNode().Public(), IssuedAt: mesh.TimeOf(time.Now().Add(-2 * time.Hour))})
 	b := s.browser()
 	for address, want := range map[string]string{
 		"/oidc/start/0/" + token: i.URL + "/authorize?",

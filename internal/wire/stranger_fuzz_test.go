@@ -267,7 +267,7 @@ func FuzzLoginPage(f *testing.F) {
 	for pattern, h := range s.wire.Routes() {
 		mux.Handle(pattern, h)
 	}
-	sealer := identity.NewLoginSealer(s.noise)
+	sealer := identity.NewLoginSealer(s.secrets)
 	machine, node := key.NewMachine().Public(), key.NewNode().Public()
 	f.Add("laptop", "linux", int64(0), "", false)
 	f.Add("<script>alert(1)</script>", "\"'><img src=x>", int64(-3600), "", true)
