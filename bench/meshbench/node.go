@@ -383,7 +383,7 @@ func (n *node) peerRemoved(id int64) {
 }
 
 func (n *node) peerPatched(id int64) {
-	if n.cluster.watched.Load() == nil {
+	if n.cluster.watched.Load() == nil && n.cluster.memberships.Load() == nil {
 		return
 	}
 	if index, ok := n.cluster.indexOf(id); ok {

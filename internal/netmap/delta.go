@@ -227,11 +227,18 @@ func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Respo
 			r.addProfile(to, after, node)
 		case is:
 			patch, whole := change(old, node)
-			if whole || from.domain != to.domain || !policy.SameMarks(from.World, to.World, old, node) ||
-				!sameRoutesFor(from, to, before, after, old, node) {
+			if whole || from.domain != to.domain || !sameRoutesFor(from, to, before, after, old, node) {
 				r.PeersChanged = append(r.PeersChanged, renderPeerFor(to, after, node))
 				r.addProfile(to, after, node)
-			} else if patch != nil {
+				continue
+			}
+			if !policy.SameMarks(from.World, to.World, old, node) {
+				if patch == nil {
+					patch = &Patch{NodeID: id}
+				}
+				patch.CapMap = renderMarks(to, node)
+			}
+			if patch != nil {
 				r.PeersChangedPatch = append(r.PeersChangedPatch, patch)
 			}
 		}

@@ -14,11 +14,8 @@ import (
 // renderPeer renders a node as its peers see it.
 func renderPeer(s *Scene, n *mesh.Node) *Node {
 	p := common(s, n)
-	if marks := s.Marks(n); len(marks) > 0 {
-		p.CapMap = make(map[string][]json.RawMessage, len(marks))
-		for _, m := range marks {
-			p.CapMap[m] = []json.RawMessage{}
-		}
+	if marks := renderMarks(s, n); len(marks) > 0 {
+		p.CapMap = marks
 	}
 	p.Cap = n.CapVersion
 	p.Hostinfo = json.RawMessage(n.Host)
@@ -37,6 +34,16 @@ func renderPeer(s *Scene, n *mesh.Node) *Node {
 		p.HomeDERP, p.DERP = relay, "127.3.3.40:"+strconv.Itoa(relay)
 	}
 	return p
+}
+
+// renderMarks renders the marks of a node, which may be none.
+func renderMarks(s *Scene, n *mesh.Node) map[string][]json.RawMessage {
+	marks := s.Marks(n)
+	rendered := make(map[string][]json.RawMessage, len(marks))
+	for _, m := range marks {
+		rendered[m] = []json.RawMessage{}
+	}
+	return rendered
 }
 
 // renderPeerFor renders a node as viewers with a viewpoint see it: rules with via may

@@ -93,6 +93,8 @@ type Patch struct {
 	Online     *bool            `json:",omitzero"`
 	LastSeen   *time.Time       `json:",omitzero"`
 	KeyExpiry  *time.Time       `json:",omitzero"`
+	// CapMap replaces all marks. Unlike nil, an empty map removes them.
+	CapMap map[string][]json.RawMessage `json:",omitzero"`
 }
 
 // Profile names a user.

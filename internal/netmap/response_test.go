@@ -33,6 +33,7 @@ func TestMembersAreAbsentEmptyOrFilled(t *testing.T) {
 		"PeersChangedPatch": {PeersChangedPatch: []*netmap.Patch{{
 			NodeID: 7, DERPRegion: 9, Cap: 106, Endpoints: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")},
 			Key: &key, DiscoKey: &disco, Online: &yes, LastSeen: &at, KeyExpiry: &at,
+			CapMap: map[string][]json.RawMessage{"mesh/a": {}},
 		}}},
 		"DNSConfig":       {DNSConfig: json.RawMessage(`{"Proxied":true}`)},
 		"Domain":          {Domain: "example.com"},

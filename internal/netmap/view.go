@@ -116,6 +116,11 @@ func (d *Patch) applied(old *Node) *Node {
 	if d.KeyExpiry != nil {
 		n.KeyExpiry = *d.KeyExpiry
 	}
+	if d.CapMap != nil {
+		if n.CapMap = d.CapMap; len(d.CapMap) == 0 {
+			n.CapMap = nil // as it is rendered
+		}
+	}
 	return &n
 }
 
