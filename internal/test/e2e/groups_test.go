@@ -66,7 +66,8 @@ func (n network) scim(ctx context.Context, t *testing.T, method, path, body stri
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+n.APIKey())
-	res, err := new(http.Client).Do(req)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: n.Dial}}
+	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

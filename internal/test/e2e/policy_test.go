@@ -265,6 +265,7 @@ func TestPolicyDecidesWhoReachesWhom(t *testing.T) {
 		})
 		t.Run("allowed ports alone", w.testAllowedPorts)
 		t.Run("devices of the same person", w.testSelf)
+		t.Run("members of a group", w.testMembers)
 		t.Run("nobody and then everyone", w.testNobody)
 		t.Run("connections that are open", w.testOpenConnections)
 	})
@@ -311,6 +312,32 @@ func (w *town) testSelf(t *testing.T) {
 		access{"laptop", "db", onePort, false}, access{"db", "phone", onePort, false},
 	)
 	w.check(ctx, t, access{"phone", "laptop", onePort, true})
+}
+
+// testMembers checks that a host learns who joins and leaves a group. It sees their devices before and after.
+func (w *town) testMembers(t *testing.T) {
+	ctx := within(t, patience)
+	var group struct{ ID string }
+	var found struct{ Resources []struct{ ID string } }
+	w.scim(ctx, t, http.MethodPost, "Groups", `{"displayName": "dev"}`, &group)
+	w.scim(ctx, t, http.MethodGet, "Users?filter=userName+eq+%22bob%22", "", &found)
+	if len(found.Resources) != 1 {
+		t.Fatalf("found bob %d times", len(found.Resources))
+	}
+	bob := found.Resources[0]
+	w.scim(ctx, t, http.MethodPut, "Users/"+bob.ID, `{"userName": "bob", "active": true}`, nil)
+	w.save(ctx, `{
+		"tagOwners": {"tag:db": []},
+		"acls": [
+			{"action": "accept", "src": ["*"], "dst": ["tag:db:7001"]},
+			{"action": "accept", "src": ["group:dev"], "dst": ["tag:db:7002"]},
+		],
+	}`)
+	w.check(ctx, t, access{"desktop", "db", onePort, true}, access{"desktop", "db", otherPort, false})
+	w.scim(ctx, t, http.MethodPatch, "Groups/"+group.ID, `{"Operations": [{"op": "add", "path": "members", "value": [{"value": "`+bob.ID+`"}]}]}`, nil)
+	w.check(ctx, t, access{"desktop", "db", otherPort, true}, access{"laptop", "db", otherPort, false})
+	w.scim(ctx, t, http.MethodPatch, "Groups/"+group.ID, `{"Operations": [{"op": "remove", "path": "members[value eq \"`+bob.ID+`\"]"}]}`, nil)
+	w.check(ctx, t, access{"desktop", "db", otherPort, false})
 }
 
 func (w *town) testNobody(t *testing.T) {

@@ -300,6 +300,14 @@ func (s *Server) PreAuthKey(user string, flags ...string) string {
 	return s.CLI(append([]string{"preauthkeys", "create", "--user", user}, flags...)...)
 }
 
+// Dial connects to an address in the network of the server.
+func (s *Server) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if s.place != nil {
+		return s.place.DialContext(ctx, network, addr)
+	}
+	return new(net.Dialer).DialContext(ctx, network, addr)
+}
+
 // API sends a request over the socket and returns the body of a successful response.
 func (s *Server) API(ctx context.Context, method, path, body string) ([]byte, error) {
 	client := &http.Client{Transport: s.contract.Transport(s.t, &http.Transport{
