@@ -192,8 +192,9 @@ e2e: CLIENTS = v1.74.1,v1.102.5
 e2e-matrix: CLIENTS = all
 e2e: ## run real clients, the oldest and the newest, against the server; as root also with network devices
 e2e-matrix: ## run all supported clients against the server
+# Six tests at a time: they mostly wait for clients.
 e2e e2e-matrix: $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json $(BIN)/dex
-	$(call SYSTEM,e2e) -timeout=30m -skip='^Test(Ratio|Figure)' -args -clients=$(CLIENTS)
+	$(call SYSTEM,e2e) -timeout=30m -parallel=6 -skip='^Test(Ratio|Figure)' -args -clients=$(CLIENTS)
 
 .PHONY: e2e-identity
 e2e-identity: ## sign in with glewlwyd, an identity provider that does not notice who left; needs the Debian packages glewlwyd and sqlite3
