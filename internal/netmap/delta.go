@@ -249,8 +249,8 @@ func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Respo
 	if !bytes.Equal(from.relays, to.relays) {
 		r.DERPMap = to.relays
 	}
-	if from.domain != to.domain {
-		r.Domain = to.domain
+	if from.network() != to.network() {
+		r.Domain = to.network()
 	}
 	return r
 }

@@ -2,7 +2,9 @@ package netmap
 
 import (
 	"cmp"
+	"net"
 	"slices"
+	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
@@ -15,6 +17,15 @@ type Scene struct {
 	*Settings
 	// Home is the host name of the server as clients know it; see HomeOf.
 	Home string
+}
+
+// network returns the name of the network, which clients show to people: the host of the server, as Headscale sends it.
+func (s *Scene) network() string {
+	host, _, err := net.SplitHostPort(s.Home)
+	if err != nil { // no port
+		host = strings.Trim(s.Home, "[]")
+	}
+	return cmp.Or(host, s.domain)
 }
 
 // SceneOf renders the settings of w. before is an earlier scene or nil; its settings are
@@ -81,7 +92,7 @@ func Full(s *Scene, viewer mesh.NodeID) *Response {
 func commonPart(s *Scene, v Viewpoint) *Response {
 	never := false
 	return &Response{
-		DERPMap: s.relays, DNSConfig: s.dns, Domain: s.domain, SSHPolicy: shellsOf(s, v), UserProfiles: profiles(s, v),
+		DERPMap: s.relays, DNSConfig: s.dns, Domain: s.network(), SSHPolicy: shellsOf(s, v), UserProfiles: profiles(s, v),
 		CollectServices: &never, Debug: &Debug{DisableLogTail: true},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
 // Every field is tested three times: nil is omitted, an empty list is sent as empty, and
@@ -134,6 +135,17 @@ func TestExpiredPeerCannotBeReached(t *testing.T) {
 	p := netmap.RenderPeer(scene(mesh.Empty(), nil), n)
 	if !p.Expired || p.Online || len(p.Endpoints) != 0 || p.HomeDERP != 0 {
 		t.Errorf("%+v", p)
+	}
+}
+
+func TestNetworkIsNamedAfterTheHostOfTheServer(t *testing.T) {
+	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(7, 1)})
+	for url, want := range map[string]string{
+		"https://control.example": "control.example", "https://control.example:8443/": "control.example", "http://[fd00::1]:80": "fd00::1", "http://[fd00::1]": "fd00::1",
+	} {
+		if got := netmap.Full(netmap.NewCache(url).Scene(policy.WorldOf(s, nil)), 7).Domain; got != want {
+			t.Errorf("the clients of %s show %q, want %q", url, got, want)
+		}
 	}
 }
 

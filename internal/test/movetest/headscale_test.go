@@ -4,34 +4,40 @@ package movetest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
-// headscaleVersion is the version that the tests move from.
-const headscaleVersion = "v0.28.0"
-
-// headscaleBinary builds Headscale, which takes minutes, and keeps it in the user's cache. Its go.mod has replace
-// lines, so "go install" refuses it.
-func headscaleBinary(t *testing.T) string {
+// headscaleBinary builds a version of Headscale, which takes minutes, and keeps it in the user's cache. Its go.mod has
+// replace lines, so "go install" refuses it.
+func headscaleBinary(t *testing.T, version string) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(cache, "fairlead-headscale", "headscale-"+strings.TrimPrefix(headscaleVersion, "v"))
+	dir := filepath.Join(cache, "fairlead-headscale")
+	path := filepath.Join(dir, "headscale-"+strings.TrimPrefix(version, "v"))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { // another process may be building it
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
@@ -47,7 +53,7 @@ func headscaleBinary(t *testing.T) string {
 		return out.Bytes()
 	}
 	var module struct{ Dir string }
-	if err := json.Unmarshal(run(t.TempDir(), "mod", "download", "-json", "github.com/juanfont/headscale@"+headscaleVersion), &module); err != nil {
+	if err := json.Unmarshal(run(t.TempDir(), "mod", "download", "-json", "github.com/juanfont/headscale@"+version), &module); err != nil {
 		t.Fatal(err)
 	}
 	source := filepath.Join(t.TempDir(), "source")
@@ -62,152 +68,123 @@ func headscaleBinary(t *testing.T) string {
 	return path
 }
 
-// server is a program that listens at addr.
-type server struct {
-	t    *testing.T
-	addr string
-	args []string
-	cmd  *exec.Cmd
-	log  *os.File
+// release is a version of Headscale: how it is configured and administered.
+type release struct {
+	t      *testing.T
+	minor  int // 28 for 0.28
+	binary string
+	dir    string // its files
 }
 
-func (s *server) start() {
-	s.t.Helper()
-	log, err := os.CreateTemp(s.t.TempDir(), "log")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.log, s.cmd = log, exec.CommandContext(context.WithoutCancel(s.t.Context()), s.args[0], s.args[1:]...)
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() {
-		s.stop()
-		if text, err := os.ReadFile(log.Name()); err == nil && s.t.Failed() {
-			s.t.Logf("%s:\n%s", s.args[0], text[max(0, len(text)-8000):])
-		}
-	})
-	eventually(s.t, func() error {
-		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(s.t.Context(), "tcp", s.addr)
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	})
-}
-
-func (s *server) stop() {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	kill := time.AfterFunc(30*time.Second, func() { _ = s.cmd.Process.Kill() })
-	_ = s.cmd.Wait() // it was told to stop
-	kill.Stop()
-	s.cmd = nil
-}
-
-// patience is a limit for what takes seconds unless the machine is busy.
-const patience = 3 * time.Minute
-
-// eventually waits until try succeeds.
-func eventually(t *testing.T, try func() error) {
+func newRelease(t *testing.T, version, dir string) *release {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%v: %v", ctx.Err(), err)
-		case <-tick.C:
-		}
-	}
-}
-
-// output runs a program and returns what it prints on standard output.
-func output(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, name, args...).Output()
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
-		t.Fatalf("%s %v: %v\n%s%s", name, args, err, out, failed.Stderr)
-	}
+	minor, err := strconv.Atoi(strings.Split(version, ".")[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(out))
+	return &release{t, minor, headscaleBinary(t, version), dir}
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
+func (r *release) configFile() string { return filepath.Join(r.dir, "config.yaml") }
 
-func write(t *testing.T, path, text string) string {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// headscaleConfig is a configuration with an embedded relay. Everything listens on loopback.
-func headscaleConfig(dir string, port int, ports [3]int) string {
-	return fmt.Sprintf(`server_url: http://127.0.0.1:%[2]d
-listen_addr: 127.0.0.1:%[2]d
-metrics_listen_addr: 127.0.0.1:%[3]d
-grpc_listen_addr: 127.0.0.1:%[4]d
+// configure writes the configuration, with an embedded relay.
+func (r *release) configure(url, address string, db database) {
+	r.t.Helper()
+	text := fmt.Sprintf(`server_url: %s
+listen_addr: 127.0.0.1:%d
+metrics_listen_addr: 127.0.0.1:9090
+grpc_listen_addr: 127.0.0.1:50443
 disable_check_updates: true
-noise: {private_key_path: %[1]s/noise.key}
-prefixes: {v4: 100.64.0.0/10, v6: "fd7a:115c:a1e0::/48"}
+noise: {private_key_path: %[3]s/noise.key}
 derp:
   urls: []
+  paths: []
   server:
     enabled: true
     region_id: 999
     region_code: headscale
     region_name: Headscale Embedded DERP
-    stun_listen_addr: 127.0.0.1:%[5]d
-    private_key_path: %[1]s/relay.key
-    ipv4: 127.0.0.1
-database: {type: sqlite, sqlite: {path: %[1]s/db.sqlite}}
-dns: {magic_dns: true, base_domain: mesh.test, override_local_dns: false}
-policy: {mode: database}
-unix_socket: %[1]s/headscale.sock
-`, dir, port, ports[0], ports[1], ports[2])
+    stun_listen_addr: 0.0.0.0:3478
+    private_key_path: %[3]s/relay.key
+    ipv4: %[4]s
+unix_socket: %[3]s/socket
+unix_socket_permission: "0770"
+ephemeral_node_inactivity_timeout: 30m
+log: {level: info}
+`, url, headscalePort, r.dir, address)
+	if r.minor == 22 {
+		text += "private_key_path: " + r.dir + "/legacy.key\nip_prefixes: [100.64.0.0/10, \"fd7a:115c:a1e0::/48\"]\n" +
+			"dns_config: {magic_dns: true, base_domain: " + baseDomain + ", nameservers: [203.0.113.53]}\nacl_policy_path: " + r.policyFile() + "\n"
+		if db.socket == "" {
+			text += "db_type: sqlite3\ndb_path: " + r.dir + "/db.sqlite\n"
+		} else {
+			text += fmt.Sprintf("db_type: postgres\ndb_host: %s\ndb_port: %d\ndb_name: %s\ndb_user: %s\n", db.socket, db.port, db.name, db.user)
+		}
+	} else {
+		text += "prefixes: {v4: 100.64.0.0/10, v6: \"fd7a:115c:a1e0::/48\"}\ndns: {magic_dns: true, base_domain: " + baseDomain + ", override_local_dns: false}\n"
+		text += "policy: {mode: database}\n" + db.yaml(r.dir)
+	}
+	write(r.t, r.configFile(), text)
+	if r.minor == 22 {
+		write(r.t, r.policyFile(), policy(r.minor))
+	}
 }
 
-// fairleadConfig is the configuration of the server that takes over.
-func fairleadConfig(dir string, port int, ports [3]int) string {
-	return fmt.Sprintf(`server_url: http://127.0.0.1:%[2]d
-listen_addr: 127.0.0.1:%[2]d
-metrics_listen_addr: 127.0.0.1:%[3]d
-noise: {private_key_path: %[1]s/noise.key}
-derp:
-  server:
-    enabled: true
-    region_id: 999
-    region_code: headscale
-    region_name: Headscale Embedded DERP
-    stun_listen_addr: 127.0.0.1:%[4]d
-    private_key_path: %[1]s/relay.key
-    ipv4: 127.0.0.1
-database: {type: sqlite, sqlite: {path: %[1]s/db.sqlite}}
-dns: {magic_dns: true, base_domain: mesh.test}
-unix_socket: %[1]s/fairlead.sock
-`, dir, port, ports[0], ports[2])
+func (r *release) policyFile() string { return filepath.Join(r.dir, "policy.json") }
+
+// run runs a command of Headscale.
+func (r *release) run(args ...string) string {
+	r.t.Helper()
+	return output(r.t, r.binary, append([]string{"-c", r.configFile(), "--force"}, args...)...)
+}
+
+// setPolicy stores the policy, unless the configuration names its file.
+func (r *release) setPolicy() {
+	r.t.Helper()
+	if r.minor > 22 {
+		r.run("policy", "set", "-f", write(r.t, r.policyFile(), policy(r.minor)))
+	}
+}
+
+// user returns how commands name the users ann, the first, and bob, the second.
+func (r *release) user(name string) string {
+	switch {
+	case r.minor < 26:
+		return name
+	case name == "ann":
+		return "1"
+	}
+	return "2"
+}
+
+// key creates a pre-auth key of a user.
+func (r *release) key(user string, flags ...string) string {
+	r.t.Helper()
+	return r.run(append([]string{"preauthkeys", "create", "-u", r.user(user), "-e", "24h"}, flags...)...)
+}
+
+// approve approves all routes that a node advertises.
+func (r *release) approve(id string, routes ...string) {
+	r.t.Helper()
+	if r.minor >= 26 {
+		r.run("nodes", "approve-routes", "-i", id, "-r", strings.Join(routes, ","))
+		return
+	}
+	var list []struct {
+		ID      uint64 `json:"id"`
+		Prefix  string `json:"prefix"`
+		Enabled bool   `json:"enabled"`
+	}
+	eventually(r.t, func() error {
+		text := r.run("routes", "list", "-i", id, "-o", "json")
+		if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) < len(routes) {
+			return fmt.Errorf("%s: %w", text, err)
+		}
+		return nil
+	})
+	for _, route := range list {
+		if !route.Enabled {
+			r.run("routes", "enable", "-r", strconv.FormatUint(route.ID, 10))
+		}
+	}
 }

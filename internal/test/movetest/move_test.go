@@ -4,31 +4,35 @@ package movetest
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
+	"database/sql"
+	"flag"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"tailscale.com/ipn/ipnstate"
+	_ "modernc.org/sqlite" // opens the database of Headscale
 
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-var fairlead string // the binary under test
+var (
+	fairlead string // the binary under test
+	version  = flag.String("headscale", "v0.28.0", "the version of Headscale to move from")
+)
+
+// middle is a version of the client between the oldest and the newest.
+const middle = "v1.90.9"
 
 func TestMain(m *testing.M) {
 	os.Exit(mainStatus(m))
 }
 
 func mainStatus(m *testing.M) int {
+	flag.Parse()
 	dir, err := os.MkdirTemp("", "fairlead-bin-")
 	if err == nil {
 		defer os.RemoveAll(dir)
@@ -44,173 +48,141 @@ func mainStatus(m *testing.M) int {
 	return m.Run()
 }
 
-// seen is what a client shows of the network: itself and its peers.
-type seen struct {
-	State string
-	Nodes []string // stable ID, name and addresses, sorted
+// move is a move from Headscale to Fairlead, which both run on the same host, behind the same proxy.
+type move struct {
+	*network
+	*release
+	old, own  *process
+	newConfig string
+	set       func(statement string) // changes the database of Headscale
 }
 
-func look(ctx context.Context, d *clienttest.Daemon) (seen, error) {
-	status, err := d.Status(ctx)
-	if err != nil {
-		return seen{}, err
-	}
-	s := seen{State: status.BackendState}
-	add := func(n *ipnstate.PeerStatus) {
-		s.Nodes = append(s.Nodes, fmt.Sprintf("%s %s %v", n.ID, n.DNSName, n.TailscaleIPs))
-	}
-	add(status.Self)
-	for _, p := range status.Peer {
-		add(p)
-	}
-	slices.Sort(s.Nodes)
-	return s, nil
-}
-
-// settled waits until a client runs and sees this many nodes, including itself.
-func settled(t *testing.T, d *clienttest.Daemon, nodes int) (s seen) {
+// newMove starts Headscale. Both servers use the same kind of database.
+func newMove(t *testing.T, postgres bool) *move {
 	t.Helper()
-	eventually(t, func() (err error) {
-		if s, err = look(t.Context(), d); err == nil && (s.State != "Running" || len(s.Nodes) != nodes) {
-			err = fmt.Errorf("%+v, want %d nodes", s, nodes)
+	var theirs, ours database
+	m := &move{release: newRelease(t, *version, shortDir(t)), network: newNetwork(t)}
+	m.set = func(statement string) { changeSQLite(t, filepath.Join(m.dir, "db.sqlite"), statement) }
+	if postgres {
+		pg, err := pgtest.Start(pgtest.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return err
-	})
-	return s
+		t.Cleanup(func() {
+			if err := pg.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+		theirs = database{pg.Dir, pg.Database(t), pg.User, pg.Port}
+		ours = theirs
+		ours.name = pg.Database(t)
+		m.set = func(statement string) { pg.Exec(t, theirs.name, statement) }
+	}
+	newDir := shortDir(t)
+	m.configure("https://"+serverName, m.server.Addr.String(), theirs)
+	m.newConfig = write(t, filepath.Join(newDir, "config.yaml"), fairleadConfig(newDir, m.server.Addr.String(), ours))
+	m.old = &process{t: t, host: m.server, port: headscalePort, args: []string{m.binary, "serve", "-c", m.configFile()}}
+	m.own = &process{t: t, host: m.server, port: fairleadPort, args: []string{fairlead, "serve", "--config", m.newConfig}}
+	m.startOld()
+	return m
 }
 
-type node struct {
-	ID          string   `json:"id"`
-	GivenName   string   `json:"givenName"`
-	IPAddresses []string `json:"ipAddresses"`
-	NodeKey     string   `json:"nodeKey"`
-	MachineKey  string   `json:"machineKey"`
-	Online      bool     `json:"online"`
+func (m *move) startOld() {
+	m.network.t.Helper()
+	m.old.start()
+	eventually(m.network.t, func() error { _, err := os.Stat(filepath.Join(m.dir, "socket")); return err })
 }
 
-// nodes lists the nodes of a server, with an API key of Headscale.
-func nodes(t *testing.T, url, apiKey string) (list []node, err error) {
+// expire expires a node. Headscale 0.27 and 0.28 forget that when they are restarted, so the database is changed as other
+// versions do.
+func (m *move) expire(id string) {
+	m.network.t.Helper()
+	m.run("nodes", "expire", "-i", id)
+	if m.minor == 27 || m.minor == 28 {
+		m.old.stop()
+		m.set("UPDATE nodes SET expiry = '2026-01-02 03:04:05+00:00' WHERE id = " + id)
+		m.startOld()
+	}
+}
+
+func changeSQLite(t *testing.T, path, statement string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/api/v1/node", nil)
+	db, err := sql.Open("sqlite", "file:"+path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+apiKey)
-	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Do(req)
-	if err != nil {
-		return nil, err
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
 	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s %w", res.Status, text, err)
-	}
-	var body struct{ Nodes []node }
-	err = json.Unmarshal(text, &body)
-	slices.SortFunc(body.Nodes, func(a, b node) int { return strings.Compare(a.ID, b.ID) })
-	return body.Nodes, err
 }
 
-// online waits until all nodes are online at a server.
-func online(t *testing.T, url, apiKey string, want int) (list []node) {
-	t.Helper()
-	eventually(t, func() (err error) {
-		list, err = nodes(t, url, apiKey)
-		switch {
-		case err != nil:
-		case len(list) != want:
-			err = fmt.Errorf("%d nodes, want %d", len(list), want)
-		case slices.ContainsFunc(list, func(n node) bool { return !n.Online }):
-			err = fmt.Errorf("not all nodes are online: %+v", list)
-		}
-		return err
-	})
-	return list
-}
-
-func ping(t *testing.T, from *clienttest.Daemon, to string) {
-	t.Helper()
-	eventually(t, func() error {
-		out, text, code := from.CLI(t.Context(), "ping", "--c=1", "--timeout=10s", "--until-direct=false", to)
-		if code != 0 {
-			return errors.New(out + text)
-		}
-		return nil
-	})
+// apply imports into Fairlead.
+func (m *move) apply() string {
+	m.network.t.Helper()
+	return output(m.network.t, fairlead, "import", "headscale", "--config", m.newConfig, "--from", m.configFile(), "--apply")
 }
 
 // Clients that joined Headscale continue with Fairlead without a new sign-in, and can go back.
 func TestClientsMoveAndReturnWithoutSigningIn(t *testing.T) {
-	headscale := headscaleBinary(t)
-	oldDir, newDir := t.TempDir(), t.TempDir()
-	port := freePort(t)
-	ports := [3]int{freePort(t), freePort(t), freePort(t)}
-	url, addr := fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", port)
-	oldConfig := write(t, filepath.Join(oldDir, "config.yaml"), headscaleConfig(oldDir, port, ports))
-	newConfig := write(t, filepath.Join(newDir, "config.yaml"), fairleadConfig(newDir, port, ports))
-	from := &server{t: t, addr: addr, args: []string{headscale, "serve", "-c", oldConfig}}
-	from.start()
-	hs := func(args ...string) string {
-		return output(t, headscale, append([]string{"-c", oldConfig}, args...)...)
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			moveAndReturn(t, newMove(t, engine == "postgres"))
+		})
 	}
-	eventually(t, func() error { _, err := os.Stat(filepath.Join(oldDir, "headscale.sock")); return err })
-	hs("users", "create", "ann")
-	reusable, tagged := hs("preauthkeys", "create", "-u", "1", "--reusable", "-e", "24h"), hs("preauthkeys", "create", "--tags", "tag:web", "-e", "24h")
-	apiKey := hs("apikeys", "create")
+}
 
-	laptop, web := clienttest.Start(t, clienttest.Options{}), clienttest.Start(t, clienttest.Options{})
-	for name, c := range map[string]struct {
-		d   *clienttest.Daemon
-		key string
-	}{"laptop": {laptop, reusable}, "web": {web, tagged}} {
-		if err := c.d.Up(t.Context(), url, c.key, "--hostname="+name); err != nil {
-			t.Fatal(err)
+func moveAndReturn(t *testing.T, m *move) {
+	t.Helper()
+	for _, name := range []string{"ann", "bob"} {
+		m.run("users", "create", name)
+	}
+	m.setPolicy()
+	reusable, tagged, unused := m.key("ann", "--reusable"), m.key("ann", "--tags", "tag:web"), m.key("ann")
+	ephemeral, expired := m.key("ann", "--ephemeral"), m.key("bob")
+	apiKey := m.run("apikeys", "create")
+	m.join(map[string]string{"laptop": reusable, "exit": reusable, "router": reusable, "web": tagged, "ci": ephemeral, "old": expired})
+	joined, err := m.nodes(apiKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.approve(joined["exit"].ID, "0.0.0.0/0", "::/0")
+	m.approve(joined["router"].ID, office)
+	m.expire(joined["old"].ID)
+	eventually(t, func() error {
+		if _, text, code := m.devices["laptop"].CLI(t.Context(), "set", "--exit-node=exit"); code != 0 {
+			return fmt.Errorf("tailscale set: %s", text)
 		}
+		return nil
+	})
+	m.openStream()
+	m.works("with Headscale")
+	before := m.views()
+	listed, err := m.nodes(apiKey)
+	if err != nil {
+		t.Fatal(err)
 	}
-	before := settled(t, laptop, 2)
-	listed := online(t, url, apiKey, 2)
 
-	apply := func() string {
-		return output(t, fairlead, "import", "headscale", "--config", newConfig, "--from", oldConfig, "--apply")
-	}
-	if got := apply(); !strings.Contains(got, "1 user, 2 nodes, 2 pre-auth keys, 1 API key") {
+	if got := m.apply(); !strings.Contains(got, "2 users, 6 nodes, 5 pre-auth keys, 1 API key") {
 		t.Errorf("the first import:\n%s", got)
 	}
-	from.stop()
-	apply()
-	to := &server{t: t, addr: addr, args: []string{fairlead, "serve", "--config", newConfig}}
-	to.start()
+	m.old.stop()
+	m.streamWorks("without a server")
+	m.apply()
+	m.own.start()
+	m.proxy.forward(t, fairleadPort)
+	m.unchanged(before, "with Fairlead")
+	m.listed(apiKey, listed, "with Fairlead")
+	m.works("with Fairlead")
+	m.keysWork(apiKey, tagged, unused, "with Fairlead")
 
-	if diff := cmp.Diff(listed, online(t, url, apiKey, 2)); diff != "" {
-		t.Errorf("nodes with the old API key (-Headscale +Fairlead):\n%s", diff)
-	}
-	if diff := cmp.Diff(before, settled(t, laptop, 2)); diff != "" {
-		t.Errorf("what the laptop sees (-Headscale +Fairlead):\n%s", diff)
-	}
-	ping(t, laptop, "web")
-	ping(t, web, "laptop")
-
-	phone := clienttest.Start(t, clienttest.Options{})
-	if err := phone.Up(t.Context(), url, reusable, "--hostname=phone"); err != nil {
-		t.Fatalf("the old pre-auth key: %v", err)
-	}
-	settled(t, phone, 3)
-	if err := phone.Stop(); err != nil {
-		t.Error(err)
-	}
-
-	to.stop()
-	from.start()
-	if diff := cmp.Diff(listed, online(t, url, apiKey, 2)); diff != "" {
-		t.Errorf("nodes after the way back (-before +after):\n%s", diff)
-	}
-	eventually(t, func() error {
-		got, err := look(t.Context(), laptop)
-		if diff := cmp.Diff(before, got); err == nil && diff != "" {
-			err = fmt.Errorf("what the laptop sees (-before +after):\n%s", diff)
-		}
-		return err
-	})
-	ping(t, laptop, "web")
+	m.own.stop()
+	m.streamWorks("without a server")
+	m.startOld()
+	m.proxy.forward(t, headscalePort)
+	m.unchanged(before, "after the way back")
+	m.listed(apiKey, listed, "after the way back")
+	m.works("after the way back")
+	m.keysWork(apiKey, tagged, unused, "after the way back")
 }
