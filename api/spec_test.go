@@ -82,7 +82,7 @@ func TestFewAPIOperationsNeedNoKey(t *testing.T) {
 func TestAnswersLeaveNoMemberOut(t *testing.T) {
 	page := []string{"next"} // for clients that ask for pages
 	optional := map[string][]string{
-		"Health": {"checks"}, "PolicyDiff": {"effect"}, "Problem": {"errors", "problems", "current"}, "User": {"assignedRole", "groups", "needsApproval", "role", "suspendedAt", "suspendedBy", "suspensionHeldAt", "suspensionHeldBy"}, "Node": {"host", "note"},
+		"Health": {"checks"}, "PolicyDiff": {"effect"}, "Problem": {"errors", "problems", "current"}, "User": {"assignedRole", "groups", "needsApproval", "role", "roleGroup", "suspendedAt", "suspendedBy", "suspensionHeldAt", "suspensionHeldBy"}, "Node": {"host", "note"},
 		"ApiKey": {"user"}, "Caller": {"user"}, "BulkResults": {"taggedNodes"}, "Policy": {"warnings"}, "PolicyVerdict": {"warnings"}, // Headscale's tools expect {} from a check without problems
 		"UserList": page, "NodeList": page, "PreAuthKeyList": page, "ApiKeyList": page, "SessionList": page, "PasskeyList": page, "RouteList": page,
 	}

@@ -2859,6 +2859,12 @@ export interface components {
              * @example operator
              */
             role?: string;
+            /**
+             * @description Group at the identity provider that gives the user this role, because `oidc.roles` lists it. Absent if the
+             *     role was assigned, or if no group gives it.
+             * @example helpdesk
+             */
+            roleGroup?: string;
         };
         UserRoleChange: {
             /**

@@ -3167,6 +3167,13 @@ type User struct {
 	// Example: operator
 	Role *string `json:"role,omitempty"`
 
+	// RoleGroup Group at the identity provider that gives the user this role, because `oidc.roles` lists it. Absent if the
+	// role was assigned, or if no group gives it.
+	//
+	//
+	// Example: helpdesk
+	RoleGroup *string `json:"roleGroup,omitempty"`
+
 	// SuspendedAt When the user was suspended. Absent unless the user is suspended.
 	//
 	// Example: 2026-03-01T09:30:00Z

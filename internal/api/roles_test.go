@@ -144,8 +144,15 @@ func TestGroupsGiveRoles(t *testing.T) {
 	if current, assigned := s.role("ana"); current != "admin" || assigned != nil {
 		t.Errorf("ana has the role %v, assigned %v", current, assigned)
 	}
+	group := func() any { return s.call("GET", "/api/v1/user/ana", nil).ok()["user"].(object)["roleGroup"] }
+	if got := group(); got != "it" {
+		t.Errorf("the role comes from the group %v", got)
+	}
 	// Whoever is an administrator by a group may be the last one, too.
 	s.call("PUT", "/api/v1/user/ana/role", object{"role": "member"}).fails(409, "Conflict", lastAdmin, "")
 	s.call("PUT", "/api/v1/user/ana/role", object{"role": "admin"}).ok()
+	if got := group(); got != nil {
+		t.Errorf("an assigned role comes from the group %v", got)
+	}
 	s.call("PUT", "/api/v1/user/ana/role", object{"role": "default"}).ok()
 }

@@ -101,7 +101,8 @@ func (s *users) ApproveUser(w http.ResponseWriter, r *http.Request, id string, p
 // shape returns a user with their current role, which depends on the configuration.
 func (s *users) shape(snap *mesh.Snapshot, u *mesh.User) openapi.User {
 	shape := userShape(snap, u)
-	shape.Role = unlessEmpty(string(s.control.Role(u)))
+	role, group := s.control.RoleSource(u)
+	shape.Role, shape.RoleGroup = unlessEmpty(string(role)), unlessEmpty(group)
 	return shape
 }
 

@@ -9,8 +9,9 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/policy"
 )
 
-// Role returns the role that a user has now.
-func (s *Users) Role(u *mesh.User) mesh.Role { return s.roleOf(u) }
+// RoleSource returns the role that a user has now, and the group at the identity provider that
+// gives it, if one does.
+func (s *Users) RoleSource(u *mesh.User) (role mesh.Role, group string) { return s.roles.Source(u) }
 
 func (s *core) roleOf(u *mesh.User) mesh.Role { return s.roles.Of(u) }
 

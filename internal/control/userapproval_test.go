@@ -41,8 +41,8 @@ func TestDevicesOfAPersonWaitUntilThePersonIsApproved(t *testing.T) {
 		}
 		first := join(1)
 		user, _ := s.ledger.World().Users.ByName("ann")
-		if !user.NeedsApproval || !first.NeedsApproval || s.Users.Role(user) != "" {
-			t.Fatalf("the user is %+v with the role %q, the node waits: %t", user, s.Users.Role(user), first.NeedsApproval)
+		if !user.NeedsApproval || !first.NeedsApproval || s.Users.Access(user).Role != "" {
+			t.Fatalf("the user is %+v with the role %q, the node waits: %t", user, s.Users.Access(user).Role, first.NeedsApproval)
 		}
 		if join(2); s.ledger.World().Users.Len() != 1 {
 			t.Error("a second sign-in creates another user")
@@ -52,8 +52,8 @@ func TestDevicesOfAPersonWaitUntilThePersonIsApproved(t *testing.T) {
 		}
 
 		approved, err := s.Users.Approve(t.Context(), admin, "ann", "")
-		if err != nil || approved.NeedsApproval || s.Users.Role(approved) != mesh.RoleMember {
-			t.Fatalf("%+v with the role %q, %v", approved, s.Users.Role(approved), err)
+		if err != nil || approved.NeedsApproval || s.Users.Access(approved).Role != mesh.RoleMember {
+			t.Fatalf("%+v with the role %q, %v", approved, s.Users.Access(approved).Role, err)
 		}
 		for _, id := range []mesh.NodeID{1, 2} {
 			if n := s.node(t, id); n.NeedsApproval != nodeApproval {

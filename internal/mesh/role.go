@@ -36,21 +36,30 @@ type RoleRules []RoleRule
 // highest that a group gives, or else RoleMember for everyone who signs in with a
 // provider. Other users have no role.
 func (rules RoleRules) Of(u *User) Role {
+	role, _ := rules.Source(u)
+	return role
+}
+
+// Source returns the role of a user, and the group that gives it. The group is empty if no
+// group gives the role. If several groups give it, Source returns the first one of the
+// configuration.
+func (rules RoleRules) Source(u *User) (role Role, group string) {
 	switch {
 	case u.NeedsApproval:
-		return ""
+		return "", ""
 	case u.Role != "":
-		return u.Role
+		return u.Role, ""
 	case u.Provider == "":
-		return ""
+		return "", ""
 	}
-	role := RoleMember
+	role = RoleMember
 	for _, r := range rules {
-		if u.signsInAt(r.Issuer) && slices.Contains(u.Groups, r.Group) && r.Role.AtLeast(role) {
-			role = r.Role
+		higher := group == "" || !role.AtLeast(r.Role)
+		if higher && u.signsInAt(r.Issuer) && slices.Contains(u.Groups, r.Group) {
+			role, group = r.Role, r.Group
 		}
 	}
-	return role
+	return role, group
 }
 
 // signsInAt reports whether the user's account is at this issuer. A group of the same name

@@ -42,6 +42,31 @@ func TestRoleComesFromTheAssignmentOrTheGroups(t *testing.T) {
 	}
 }
 
+func TestGroupThatGivesARoleIsKnown(t *testing.T) {
+	rules := mesh.RoleRules{
+		{Issuer: "https://id.example.com", Group: "audit", Role: mesh.RoleRead},
+		{Issuer: "https://id.example.com", Group: "it", Role: mesh.RoleAdmin},
+		{Issuer: "https://id.example.com", Group: "board", Role: mesh.RoleAdmin},
+	}
+	for _, c := range []struct {
+		groups   []string
+		assigned mesh.Role
+		want     string
+	}{
+		{nil, "", ""},
+		{[]string{"staff"}, "", ""},
+		{[]string{"audit"}, "", "audit"},
+		{[]string{"audit", "board"}, "", "board"},
+		{[]string{"board", "it"}, "", "it"},
+		{[]string{"it"}, mesh.RoleAdmin, ""},
+	} {
+		u := &mesh.User{ID: 1, Provider: mesh.ProviderOIDC, ProviderID: "https://id.example.com/ana", Groups: c.groups, Role: c.assigned}
+		if _, got := rules.Source(u); got != c.want {
+			t.Errorf("in %v with the assigned role %q: group %q, want %q", c.groups, c.assigned, got, c.want)
+		}
+	}
+}
+
 func TestMemberIsBelowRead(t *testing.T) {
 	member := mesh.Access{Role: mesh.RoleMember}
 	for _, n := range mesh.Nouns() {

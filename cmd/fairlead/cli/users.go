@@ -151,6 +151,8 @@ func roleText(u apiclient.User) string {
 		return "none"
 	case u.AssignedRole != nil:
 		return role + " (assigned)"
+	case u.RoleGroup != nil:
+		return fmt.Sprintf("%s (group %s)", role, *u.RoleGroup)
 	default:
 		return role
 	}
