@@ -95,6 +95,23 @@ const withUnapproved = async (page: Page) => {
   await settled(page);
 };
 
+/** Mocks a new invitation, because the server creates one only if its URL has a host name. */
+const withInvitation = (page: Page) =>
+  page.route("**/invitation", (route) =>
+    route.fulfill({
+      json: { link: "https://mesh.example.com/passkey/invite/fli_x_y", id: "1", expiration: new Date().toISOString() },
+    }),
+  );
+
+/** Mocks a passkey, because creating one needs the device of a person. */
+const withPasskey = (page: Page) =>
+  page.route("**/api/v1/passkey?*", async (route) => {
+    const { users } = await (await page.request.get(new URL("/admin/api/v1/user", page.url()).href)).json();
+    const at = new Date().toISOString();
+    const passkeys = [{ id: "1", user: users[0], syncable: true, createdAt: at, lastUsed: at }];
+    await route.fulfill({ json: { passkeys } });
+  });
+
 const newKey = async (page: Page) => {
   await press(page, "Create key");
   await dialog(page).getByLabel("User", { exact: true }).selectOption({ index: 1 });
@@ -238,6 +255,38 @@ export const layers: Record<string, Layer> = {
   },
   "menu of a user": { of: "users/UserMenu UserMenu", path: "/users", open: (page) => rowMenu(page) },
   "rename a user": { of: "users/dialogs Rename", path: "/users", open: (page) => rowMenu(page, "Rename") },
+  "change the role of a user": {
+    of: "users/role RoleDialog",
+    path: "/users",
+    open: (page) => rowMenu(page, "Change role"),
+  },
+  "invite a user": {
+    of: "keys/NewKeyDialog NewKeyDialog",
+    path: "/users",
+    open: (page) => rowMenu(page, "Invite with a passkey"),
+  },
+  "new invitation": {
+    of: "users/invite InviteDialog",
+    path: "/users",
+    open: async (page) => {
+      await withInvitation(page);
+      await rowMenu(page, "Invite with a passkey");
+      await pressIn(page, "Create link");
+      await page.getByRole("textbox", { name: /^Invitation link for/ }).waitFor();
+    },
+    close: withoutSaving,
+    spoils: true,
+  },
+  "delete a passkey": {
+    of: "users/passkeys DeletePasskey",
+    path: "/users",
+    open: async (page) => {
+      await withPasskey(page);
+      await page.locator("main").getByRole("link", { name: "ana", exact: true }).click();
+      await press(page, "Delete passkey 1");
+    },
+    spoils: true,
+  },
   "suspend a user": {
     of: "users/access SuspendDialog",
     path: "/users?q=-is:empty",

@@ -1,12 +1,25 @@
 import type { CDPSession, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { allow, asStory, axeInBothThemes, closeWindow, eventually, newWindow, Stage, withBrowser } from "./rig";
+import {
+  allow,
+  asStory,
+  axeInBothThemes,
+  closeWindow,
+  eventually,
+  everything,
+  newWindow,
+  Stage,
+  signedIn,
+  withBrowser,
+} from "./rig";
 import { heading } from "./signin";
 
 withBrowser();
 asStory();
 let stage: Stage;
 let page: Page;
+let admin: Page;
+let link = "";
 let recovery = "";
 /** The passkeys on the person's device. Chromium loses them when a page of another site opens. */
 let stored: Credential[] = [];
@@ -51,25 +64,42 @@ async function press(name: string) {
   stored = [credential];
 }
 
-const invite = async () => {
-  const printed = await stage.cli("users", "invite", "alice");
-  return /https?:\S+/.exec(printed)?.[0] ?? "";
-};
 const code = async () => (await page.locator("p.recovery").innerText()).trim();
 
 beforeAll(async () => {
   stage = await Stage.open({ host: "localhost" });
-  await stage.cli("users", "create", "alice");
   page = await newWindow(stage);
   allow(page, /favicon/, /status of 4\d\d/);
 });
 afterAll(async () => {
   await closeWindow(page);
+  if (admin) await closeWindow(admin);
   await stage.close();
 });
 
+test("an administrator creates a user and an invitation, whose link is shown once", async () => {
+  admin = await signedIn(stage, "/admin/users?create=1");
+  const dialog = admin.getByRole("dialog", { name: "Create user" });
+  await dialog.getByLabel("Name", { exact: true }).fill("alice");
+  await dialog.getByRole("checkbox", { name: "Invite the person to sign in" }).check();
+  await dialog.getByRole("button", { name: "Create user" }).focus();
+  await admin.keyboard.press("Enter");
+  const invite = admin.getByRole("dialog", { name: "Invite alice to sign in with a passkey" });
+  await invite.getByRole("radio", { name: "1 day" }).check();
+  expect(await axeInBothThemes(admin, "[role=dialog]")).toEqual([]);
+  await invite.getByRole("button", { name: "Create link" }).focus();
+  await admin.keyboard.press("Enter");
+  const made = admin.getByRole("dialog", { name: "Invitation link for alice" });
+  link = await made.getByRole("textbox", { name: "Invitation link for alice" }).inputValue();
+  expect(link).toMatch(/\/passkey\/invite\/fli_/);
+  await made.getByRole("checkbox", { name: "I've copied this link" }).check();
+  await made.getByRole("button", { name: "Close", exact: true }).last().click();
+  await made.waitFor({ state: "detached" });
+  expect(await everything(admin)).not.toContain(link);
+});
+
 test("a person accepts an invitation with a new passkey, with the keyboard alone, and gets a recovery code", async () => {
-  await page.goto(await invite());
+  await page.goto(link);
   await heading(page, "Create a passkey");
   await press("Create passkey");
   await heading(page, "Your passkey is ready");
@@ -101,4 +131,20 @@ test("replaces a lost passkey with the recovery code", async () => {
   await press("Create passkey");
   await heading(page, "Your passkey is ready");
   expect(await code()).not.toBe(recovery);
+});
+
+test("an administrator sees the passkey and deletes it, so that the person can't sign in any more", async () => {
+  await admin.getByRole("link", { name: "alice", exact: true }).click();
+  await admin.getByText("Member, by default").waitFor();
+  const passkeys = admin.getByRole("list", { name: "Passkeys of this user" });
+  await passkeys.getByText("Passkey 1").waitFor();
+  expect(await axeInBothThemes(admin)).toEqual([]);
+  await passkeys.getByRole("button", { name: "Delete passkey 1" }).focus();
+  await admin.keyboard.press("Enter");
+  const dialog = admin.getByRole("dialog", { name: "Delete a passkey of alice?" });
+  await dialog.getByText("This is the user's last passkey.").waitFor();
+  await dialog.getByRole("button", { name: "Delete passkey" }).focus();
+  await admin.keyboard.press("Enter");
+  await admin.getByText("This user has no passkey and can't sign in.").waitFor();
+  expect(JSON.parse(await stage.cli("users", "passkeys", "list", "--output", "json"))).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Layer, ownLayers, sessionLayers } from "./layers";
-import { allow, asStory, axe, axeInBothThemes, closeWindow, eventually, Stage, signedIn, withBrowser } from "./rig";
+import { allow, asStory, axe, axeInBothThemes, closeWindow, eventually, go, Stage, signedIn, withBrowser } from "./rig";
 import { addDevice, personIn } from "./signin";
 
 withBrowser();
@@ -133,6 +133,78 @@ test("an administrator has a page of their own devices, too", async () => {
   await list.getByText("server", { exact: true }).waitFor();
   expect(await list.getByRole("listitem").count()).toBe(1);
   await closeWindow(bob);
+});
+
+describe("the role of a person", () => {
+  let admin: Page;
+  const role = async (name: string) => {
+    interface User {
+      name: string;
+      role?: string;
+      assignedRole?: string;
+    }
+    const all = JSON.parse(await stage.cli("users", "list", "--output", "json")) as User[];
+    const user = all.find((each) => each.name === name);
+    return [user?.role, user?.assignedRole];
+  };
+  const change = async (name: string, to: string) => {
+    await admin.getByRole("button", { name: `Actions for ${name}`, exact: true }).click();
+    await admin.getByRole("menuitem", { name: "Change role" }).click();
+    const dialog = admin.getByRole("dialog", { name: `Change the role of ${name}` });
+    await dialog.getByRole("radio", { name: to, exact: true }).check();
+    await dialog.getByRole("button", { name: "Change role" }).focus();
+    await admin.keyboard.press("Enter");
+    return dialog;
+  };
+  const row = (name: string) => admin.locator("tr[data-row]").filter({ hasText: name });
+  beforeAll(async () => {
+    admin = await signedIn(stage, "/admin/users");
+    allow(admin, /favicon/, /status of 409/);
+  });
+  afterAll(() => closeWindow(admin));
+
+  test("is assigned in the list of users, and says where it comes from", async () => {
+    await row("ann").getByText("Member", { exact: true }).waitFor();
+    await (await change("ann", "Operator")).waitFor({ state: "detached" });
+    await row("ann").getByText("Operator", { exact: true }).waitFor();
+    expect(await role("ann")).toEqual(["operator", "operator"]);
+    await row("ann").getByRole("link", { name: "ann" }).first().click();
+    await admin.getByText("Operator, assigned by an administrator", { exact: true }).waitFor();
+    expect(await axeInBothThemes(admin)).toEqual([]);
+    await (await change("ann", "Default")).waitFor({ state: "detached" });
+    await admin.getByText("Member, by default", { exact: true }).waitFor();
+    expect(await role("ann")).toEqual(["member", undefined]);
+  });
+
+  test("follows a change by somebody else", async () => {
+    await stage.cli("users", "set-role", "ann", "read");
+    await admin.getByText("Read-only, assigned by an administrator", { exact: true }).waitFor();
+    await stage.cli("users", "set-role", "ann", "default");
+    await admin.getByText("Member, by default", { exact: true }).waitFor();
+  });
+
+  test("stays if it is that of the last administrator, with the server's reason", async () => {
+    await go(admin, stage, "/admin/users?q=role:admin");
+    const dialog = await change("bob", "Member");
+    await dialog
+      .getByRole("alert")
+      .getByText(/last administrator/)
+      .waitFor();
+    expect(await axe(admin)).toEqual([]);
+    await admin.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    expect(await role("bob")).toEqual(["admin", "admin"]);
+  });
+
+  test("is not offered to operators", async () => {
+    const operator = await signedIn(stage, "/admin/users", {}, await stage.key("--role", "operator"));
+    allow(operator, /favicon/, /status of 403/);
+    await operator.getByRole("button", { name: "Actions for ann", exact: true }).click();
+    await operator.getByRole("menuitem", { name: "Suspend" }).waitFor();
+    for (const name of ["Change role", "Invite with a passkey"])
+      expect(await operator.getByRole("menuitem", { name }).count()).toBe(0);
+    await closeWindow(operator);
+  });
 });
 
 describe("the sessions of everyone", () => {

@@ -29,6 +29,8 @@ describe("people", () => {
     await stage.cli("nodes", "approve", "laptop");
     await stage.cli("preauthkeys", "create", "--user", "ann", "--expiration", "4h");
     await addDevice(stage, "ann", "desktop");
+    await stage.cli("users", "create", "dora", "--display-name", "Dora Example");
+    await stage.cli("users", "set-role", "dora", "operator");
   });
   afterAll(() => stage.close());
 
@@ -42,10 +44,21 @@ describe("people", () => {
       ["node-waiting", "/nodes/2"],
       ["users-states", "/users"],
       ["user-suspended", "/users/3"],
+      ["user-local", "/users/4"],
     ] as const) {
       await page.goto(`${stage.url}/admin${path}`);
       await settled(page);
       await page.screenshot({ path: `${folder}/people-${name}-${width}-${theme}.png` });
+    }
+    for (const [name, button, dialog] of [
+      ["role", "Change", "Change the role of dora"],
+      ["invite", "Invite", "Invite dora to sign in with a passkey"],
+    ] as const) {
+      await page.getByRole("button", { name: button, exact: true }).click();
+      await page.getByRole("dialog", { name: dialog }).waitFor();
+      await page.screenshot({ path: `${folder}/people-user-${name}-${width}-${theme}.png` });
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog", { name: dialog }).waitFor({ state: "detached" });
     }
     const own = await personIn(stage, "ann", { width, theme, height: width < 500 ? 844 : 900 });
     await settled(own);

@@ -3,7 +3,7 @@ import { useSyncExternalStore } from "react";
 import { type Answer, ApiError, api } from "./client";
 import { addPage, applyChanges, type Collection, type Merge, replace } from "./collection";
 import { useCan } from "./session";
-import { mergeNode } from "./stream/reduce";
+import { mergeNode, mergeUser } from "./stream/reduce";
 import type { ApiKey, Change, Node, NodeBuckets, NodeHost, PersonSession, Policy, PreAuthKey, User } from "./types";
 
 /** The keys of the query cache. The event stream uses them to patch or invalidate data. */
@@ -29,6 +29,7 @@ export const keys = {
   webhooks: ["webhooks"],
   server: ["server"],
   sessions: ["sessions"],
+  passkeys: (user: string) => ["passkeys", user],
 } as const;
 
 const lists = ["nodes", "users", "preAuthKeys", "apiKeys"] as const;
@@ -98,7 +99,7 @@ export const usersQuery = queryOptions({
   queryKey: keys.users,
   staleTime,
   queryFn: ({ client, signal }): Promise<Collection<User>> =>
-    readAll(client, keys.users, "user", replace, async (page) =>
+    readAll(client, keys.users, "user", mergeUser, async (page) =>
       mapped(await api.call("get", "/api/v1/user", { query: page, signal }), (d) => ({ items: d.users, next: d.next })),
     ),
 });

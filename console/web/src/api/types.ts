@@ -7,6 +7,7 @@ export type NodeHost = Schemas["NodeHost"];
 export type User = Schemas["User"];
 export type PreAuthKey = Schemas["PreAuthKey"];
 export type ApiKey = Schemas["ApiKey"];
+export type Passkey = Schemas["Passkey"];
 export type PersonSession = Schemas["Session"];
 export type Route = Schemas["Route"];
 export type PendingLogin = Schemas["PendingLogin"];

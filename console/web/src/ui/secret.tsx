@@ -18,13 +18,16 @@ export function SecretReveal({
   title,
   value,
   variable,
+  words = text.common.secret,
   children,
   onClose,
 }: {
   title: string;
   value: string;
-  /** Its name in a .env file. */
-  variable: string;
+  /** Its name in a .env file, if it belongs into one. */
+  variable?: string;
+  /** What the secret is called. */
+  words?: { once: string; copy: string; stored: string };
   children?: ReactNode;
   /** Called with whether the person has stored it. */
   onClose(stored: boolean): void;
@@ -63,7 +66,7 @@ export function SecretReveal({
       }
     >
       {!stored && <SecretGuard takes={() => shown.current} />}
-      <p>{text.common.storeFirst}</p>
+      <p>{words.once}</p>
       <div className="flex flex-wrap gap-2">
         <input
           ref={field}
@@ -75,14 +78,16 @@ export function SecretReveal({
           autoComplete="off"
         />
         <Button icon={Copy} onClick={copy}>
-          {copied ? text.common.copied : text.common.copySecret}
+          {copied ? text.common.copied : words.copy}
         </Button>
-        <Button icon={Download} onClick={() => download("fairlead.env", "text/plain", `${variable}=${value}\n`)}>
-          {text.common.downloadEnv}
-        </Button>
+        {variable && (
+          <Button icon={Download} onClick={() => download("fairlead.env", "text/plain", `${variable}=${value}\n`)}>
+            {text.common.downloadEnv}
+          </Button>
+        )}
       </div>
       {children}
-      <Checkbox checked={stored} onChange={setStored} label={text.common.stored} />
+      <Checkbox checked={stored} onChange={setStored} label={words.stored} />
     </Dialog>
   );
 }

@@ -2,13 +2,26 @@ import { useState } from "react";
 import { ApiError, newRequestName, type User, useUsers } from "@/api";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
-import { ApiCall, Button, Dialog, Field, Input, useStatus } from "@/ui";
+import { ApiCall, Button, Checkbox, Dialog, Field, Input, useStatus } from "@/ui";
 import { isUserName } from "./facts";
-import { useUserWrites } from "./writes";
+import { InviteDialog } from "./invite";
+import { useAccessWrites, useUserWrites } from "./writes";
 
 /** Creates a local user. */
-export function CreateUserDialog({ onClose, onCreated }: { onClose(): void; onCreated?(user: User): void }) {
+export function CreateUserDialog({
+  inviting,
+  onClose,
+  onCreated,
+}: {
+  /** Whether to offer an invitation, which is the next step. */
+  inviting?: boolean;
+  onClose(): void;
+  onCreated?(user: User): void;
+}) {
   const t = userWords.create;
+  const access = useAccessWrites();
+  const [invite, setInvite] = useState(false);
+  const [created, setCreated] = useState<User | null>(null);
   const writes = useUserWrites();
   const status = useStatus();
   const { data } = useUsers();
@@ -34,6 +47,7 @@ export function CreateUserDialog({ onClose, onCreated }: { onClose(): void; onCr
     try {
       const user = await writes.create(body, once);
       status.done(t.done(printable(user.name)));
+      if (invite) return setCreated(user);
       onClose();
       onCreated?.(user);
     } catch (error) {
@@ -42,6 +56,7 @@ export function CreateUserDialog({ onClose, onCreated }: { onClose(): void; onCr
       else status.failed(t.failed, error);
     }
   };
+  if (created) return <InviteDialog user={created} onClose={onClose} />;
   return (
     <Dialog
       title={t.title}
@@ -73,6 +88,9 @@ export function CreateUserDialog({ onClose, onCreated }: { onClose(): void; onCr
           <Input {...control} type="email" value={email} maxLength={254} onChange={(e) => setEmail(e.target.value)} />
         )}
       </Field>
+      {inviting && access.offered && (
+        <Checkbox checked={invite} onChange={setInvite} label={t.invite} about={t.inviteHint} />
+      )}
       {refused && (
         <div role="alert" className="text-12 text-bad">
           {refused.detail}{" "}

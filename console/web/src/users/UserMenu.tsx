@@ -2,10 +2,12 @@ import { useNavigate } from "@tanstack/react-router";
 import {
   CircleCheck,
   KeyRound,
+  MailPlus,
   PanelRight,
   Pencil,
   Server,
   Trash2,
+  UserCog,
   UserPen,
   UserRoundCheck,
   UserRoundX,
@@ -16,7 +18,7 @@ import { userWords } from "@/text/users";
 import { MenuItem, MenuLine, RowMenu, useWrites } from "@/ui";
 import { useUserActions } from "./actions";
 import { isLocal, isSuspended, needsApproval } from "./facts";
-import { useAdminWrites } from "./writes";
+import { useAccessWrites, useAdminWrites } from "./writes";
 
 /** The actions on one user. */
 export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean; onDeleted?(): void }) {
@@ -26,6 +28,7 @@ export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean
   const can = useCan();
   const users = useWrites("users:write");
   const admin = useAdminWrites();
+  const access = useAccessWrites();
   const keys = useWrites("preauthkeys:write");
   const nodes = useWrites("nodes:write");
   return (
@@ -64,6 +67,16 @@ export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean
           {isLocal(user) && (
             <MenuItem icon={Pencil} keyHint="e" why={users.why} onSelect={() => start({ name: "rename", user })}>
               {t.rename}
+            </MenuItem>
+          )}
+          {access.offered && !needsApproval(user) && (
+            <MenuItem icon={UserCog} why={access.why} onSelect={() => start({ name: "role", user })}>
+              {t.role}
+            </MenuItem>
+          )}
+          {access.offered && isLocal(user) && (
+            <MenuItem icon={MailPlus} why={access.why} onSelect={() => start({ name: "invite", user })}>
+              {t.invite}
             </MenuItem>
           )}
           {isSuspended(user) ? (

@@ -5,6 +5,7 @@ import {
   currentOf,
   type IfMatch,
   type Node,
+  type Passkey,
   preAuthKeysQuery,
   type User,
   undone,
@@ -38,20 +39,24 @@ import {
 import { ApproveDialog, RestoreDialog, SuspendDialog } from "./access";
 import { CreateUserDialog } from "./CreateUserDialog";
 import { isUserName, nodesOf, taggedBy } from "./facts";
+import { InviteDialog } from "./invite";
 import { MentionList } from "./MentionList";
+import { DeletePasskey } from "./passkeys";
+import { RoleDialog } from "./role";
 import { usePolicyMentions } from "./usePolicyMentions";
 import { removal, useUserWrites } from "./writes";
 
 /** An action on users that a person starts; a dialog asks for further input. */
 export type UserAction =
   | { name: "create" }
-  | { name: "rename" | "key" | "move" | "approve" | "suspend" | "restore"; user: User }
+  | { name: "rename" | "key" | "move" | "approve" | "suspend" | "restore" | "role" | "invite"; user: User }
+  | { name: "deletePasskey"; passkey: Passkey; last: boolean }
   | { name: "delete"; users: readonly User[]; onDone?(): void };
 
 export default function UserDialogs({ action, onClose }: { action: UserAction; onClose(): void }) {
   switch (action.name) {
     case "create":
-      return <CreateUserDialog onClose={onClose} />;
+      return <CreateUserDialog inviting onClose={onClose} />;
     case "rename":
       return <Rename user={action.user} onClose={onClose} />;
     case "key":
@@ -64,6 +69,12 @@ export default function UserDialogs({ action, onClose }: { action: UserAction; o
       return <SuspendDialog user={action.user} onClose={onClose} />;
     case "restore":
       return <RestoreDialog user={action.user} onClose={onClose} />;
+    case "role":
+      return <RoleDialog user={action.user} onClose={onClose} />;
+    case "invite":
+      return <InviteDialog user={action.user} onClose={onClose} />;
+    case "deletePasskey":
+      return <DeletePasskey passkey={action.passkey} last={action.last} onClose={onClose} />;
     default:
       return <Delete users={action.users} onDone={action.onDone} onClose={onClose} />;
   }

@@ -1,7 +1,26 @@
 import type { Node, User } from "@/api";
+import { entry, printable } from "@/text";
+import { userWords } from "@/text/users";
 
-/** Whether a user was created by an administrator. Others come from a sign-in provider, which decides their name. */
-export const isLocal = (user: User) => user.provider === "";
+/**
+ * Whether a user was created by an administrator. Such users sign in with passkeys, if at all; others come from an
+ * identity provider.
+ */
+export const isLocal = (user: User) => user.provider === "" || user.provider === "local";
+
+export type PersonRole = "member" | "read" | "operator" | "admin";
+
+/** The name of a user's role. Empty if the user has none, because nobody can sign in as this user. */
+export const roleName = (user: User) => entry(userWords.role.names, user.role ?? "") ?? user.role ?? "";
+
+/** A user's role, and where it comes from. */
+export function roleSource(user: User): string {
+  const t = userWords.role;
+  const name = roleName(user);
+  if (!name) return needsApproval(user) ? t.sources.waiting : t.sources.none;
+  if (user.assignedRole) return t.sources.assigned(name);
+  return user.roleGroup ? t.sources.group(name, printable(user.roleGroup)) : t.sources.usual(name);
+}
 
 export const isSuspended = (user: User) => user.suspendedAt !== undefined;
 

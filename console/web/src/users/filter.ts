@@ -22,10 +22,11 @@ export function userFilter(of: (user: User) => Holdings, mentions: Mentions | un
         mentions?.groups(user).some(({ name }) => name.toLowerCase().replace(/^group:/, "") === value) ?? false,
       source: (user, value) => (isLocal(user) ? value === "local" : user.provider.toLowerCase() === value),
       seen: (user, value, op) => of(user).online === 0 && longerAgo(of(user).lastSeen, op, value, now),
+      role: (user, value) => (user.role ?? "none") === value,
       name: (user, value) => user.name.toLowerCase().includes(value),
       email: (user, value) => user.email.toLowerCase().includes(value),
     },
   };
 }
 
-export const userFilterFields = ["is", "group", "source", "seen", "name", "email"];
+export const userFilterFields = ["is", "group", "source", "seen", "role", "name", "email"];

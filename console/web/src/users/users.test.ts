@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Node, User } from "@/api";
 import { matches, parse } from "@/filter";
-import { holdingsOf, isActive, isUserName, readMentions, userFilter, userFilterFields } from ".";
+import { holdingsOf, isActive, isUserName, readMentions, roleSource, userFilter, userFilterFields } from ".";
 import { taggedBy } from "./facts";
 import { removal } from "./writes";
 
@@ -42,6 +42,25 @@ describe("what a user has", () => {
     expect(at(0, "2026-03-01T12:00:01Z")).toBe(true);
     expect(at(0, "2026-03-01T12:00:00Z")).toBe(false);
     expect(at(0, null)).toBe(false);
+  });
+});
+
+describe("a role", () => {
+  const of = (more: Partial<User>) => roleSource({ ...user("1", "ana"), ...more });
+  it("says where it comes from", () => {
+    expect(of({ role: "admin", assignedRole: "admin" })).toBe("Admin, assigned by an administrator");
+    expect(of({ role: "read", roleGroup: "audit" })).toBe("Read-only, from the group audit at the identity provider");
+    expect(of({ role: "member" })).toBe("Member, by default");
+    expect(of({})).toBe("None");
+    expect(of({ needsApproval: true })).toBe("None until the user is approved");
+  });
+  it("is a filter", () => {
+    const by = userFilter(holdingsOf([]), undefined, 0);
+    const finds = (line: string, more: Partial<User>) =>
+      matches({ ...user("1", "ana"), ...more }, parse(line, userFilterFields), by);
+    expect(finds("role:admin", { role: "admin" })).toBe(true);
+    expect(finds("role:admin", { role: "read" })).toBe(false);
+    expect(finds("role:none", {})).toBe(true);
   });
 });
 

@@ -11,6 +11,13 @@ export function useAdminWrites() {
   return { ...writes, offered: writes.offered && role === "admin" };
 }
 
+/** Whether a control that gives people access is offered: to administrators whose access has no scopes. */
+export function useAccessWrites() {
+  const writes = useAdminWrites();
+  const { scopes } = useSession().key;
+  return { ...writes, offered: writes.offered && scopes.length === 0 };
+}
+
 /** Calls that change users. They put the response into the cache; the stream would do it a moment later. */
 export function useUserWrites() {
   const client = useQueryClient();
@@ -76,6 +83,17 @@ function writesOf(client: QueryClient) {
         once: newRequestName(),
       });
       put(data.user, revision);
+    },
+
+    /** Assigns a role, or removes the assignment. Returns the user. */
+    setRole: async (user: User, role: string): Promise<User> => {
+      const { data, revision } = await api.call("put", "/api/v1/user/{id}/role", {
+        params: { id: user.id },
+        body: { role },
+        once: newRequestName(),
+      });
+      put(data.user, revision);
+      return data.user;
     },
 
     /** Suspends a user. Returns how many tagged nodes that the user added keep their access. */

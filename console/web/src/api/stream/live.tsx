@@ -10,12 +10,12 @@ import { useCan, useSession } from "../session";
 import type { Change, Node, User } from "../types";
 import { type AuditFilter, type AuditPages, addChanges } from "./audit";
 import { beatEvery, Heartbeat } from "./heartbeat";
-import { mergeNode, outdatedBy } from "./reduce";
+import { mergeNode, mergeUser, outdatedBy } from "./reduce";
 import { EventFollower, type LiveState } from "./stream";
 
 const collections: { key: readonly string[]; kind: string; merge: Merge<{ id: string }> }[] = [
   { key: keys.nodes, kind: "node", merge: mergeNode as unknown as Merge<{ id: string }> },
-  { key: keys.users, kind: "user", merge: replace },
+  { key: keys.users, kind: "user", merge: mergeUser as unknown as Merge<{ id: string }> },
   { key: keys.preAuthKeys, kind: "preauthkey", merge: replace },
   { key: keys.apiKeys, kind: "apikey", merge: replace },
 ];

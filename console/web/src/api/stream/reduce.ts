@@ -1,4 +1,4 @@
-import type { Change, Node } from "../types";
+import type { Change, Node, User } from "../types";
 
 /**
  * How a change applies to a node in the cache. The recorded node does not say whether its device is connected, so
@@ -13,6 +13,28 @@ export function mergeNode(before: Node | undefined, change: Change): Node | null
   return before ? { ...after, online: before.online, lastSeen: before.lastSeen } : after;
 }
 
+/** What of a user decides their role, apart from the configuration. */
+const roleBasis = (user: Partial<User> | null) =>
+  JSON.stringify([user?.assignedRole, user?.groups ?? [], user?.providerId ?? "", user?.needsApproval ?? false]);
+
+/**
+ * How a change applies to a user in the cache. The recorded user lacks the role, which depends on the server's
+ * configuration. It stays the same if nothing has changed that it depends on.
+ */
+export function mergeUser(before: User | undefined, change: Change): User | null {
+  const after = change.after as User | null;
+  if (!after || after.role !== undefined) return after;
+  if (before && roleBasis(before) === roleBasis(after))
+    return { ...after, role: before.role, roleGroup: before.roleGroup };
+  return after.assignedRole && !after.needsApproval ? { ...after, role: after.assignedRole } : after;
+}
+
+function userOutdates(change: Change): Part[] {
+  const before = change.before as Partial<User> | null;
+  const after = change.after as Partial<User> | null;
+  return after && roleBasis(before) !== roleBasis(after) ? ["audit", "access", "users"] : ["audit", "access"];
+}
+
 type Part =
   | "routes"
   | "logins"
@@ -24,7 +46,8 @@ type Part =
   | "presence"
   | "users"
   | "access"
-  | "sessions";
+  | "sessions"
+  | "passkeys";
 
 /** What else a change invalidates, among the data that the stream does not report completely. */
 export function outdatedBy(change: Change): Part[] {
@@ -32,7 +55,7 @@ export function outdatedBy(change: Change): Part[] {
     case "node":
       return nodeOutdates(change);
     case "user":
-      return ["audit", "access"];
+      return userOutdates(change);
     case "login":
       return ["logins", "audit"];
     case "sshgrant":
@@ -41,6 +64,8 @@ export function outdatedBy(change: Change): Part[] {
       return ["policy", "routes", "audit", "access"];
     case "dns":
       return ["dns", "audit"];
+    case "passkey":
+      return ["passkeys", "audit"];
     case "session":
       return ["sessions", "audit"];
     case "webhook":

@@ -5,7 +5,7 @@ import { addPage, type Collection } from "../collection";
 import { keys } from "../resources";
 import type { Change, Node, PreAuthKey, User } from "../types";
 import { calm, follow, patchCache, poll, pollEvery, refreshOlder } from "./live";
-import { mergeNode, outdatedBy } from "./reduce";
+import { mergeNode, mergeUser, outdatedBy } from "./reduce";
 import { EventParser } from "./sse";
 import { EventFollower, hiddenAfter, type LiveState } from "./stream";
 
@@ -51,6 +51,33 @@ describe("a node", () => {
       online: true,
       lastSeen: "t5",
     });
+  });
+});
+
+describe("a user", () => {
+  const person = (fields: Partial<User>) => ({ id: "9", name: "ana", providerId: "x/ana", ...fields }) as User;
+  const to = (fields: Partial<User>) => change({ kind: "user", after: person(fields) as never });
+  const admin = person({ groups: ["it"], role: "admin", roleGroup: "it" });
+  test("keeps the role, which the stream does not report, while nothing changes that decides it", () => {
+    expect(mergeUser(admin, to({ groups: ["it"], email: "a@example.com" }))).toMatchObject({
+      email: "a@example.com",
+      role: "admin",
+      roleGroup: "it",
+    });
+  });
+  test("has the role that was assigned, and none that is no longer certain", () => {
+    expect(mergeUser(admin, to({ groups: ["it"], assignedRole: "read" }))?.role).toBe("read");
+    expect(mergeUser(admin, to({}))?.role).toBeUndefined();
+    expect(mergeUser(undefined, to({ assignedRole: "read", needsApproval: true }))?.role).toBeUndefined();
+    expect(mergeUser(admin, change({ kind: "user" }))).toBeNull();
+  });
+  test("is read again when the role may have changed", () => {
+    const outdated = (before: Partial<User>, after: Partial<User>) =>
+      outdatedBy({ ...to(after), before: person(before) as never }).includes("users");
+    expect(outdated({ groups: ["it"] }, { groups: ["it"], email: "a@example.com" })).toBe(false);
+    expect(outdated({ groups: ["it"] }, {})).toBe(true);
+    expect(outdated({ assignedRole: "read" }, {})).toBe(true);
+    expect(outdated({ needsApproval: true }, {})).toBe(true);
   });
 });
 

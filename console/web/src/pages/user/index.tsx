@@ -35,13 +35,15 @@ import {
   isSuspended,
   needsApproval,
   nodesOf,
+  roleSource,
   UserActionsProvider,
   UserMenu,
+  useAccessWrites,
   useAdminWrites,
   useUserActions,
 } from "@/users";
 import { LastActivity } from "../users/columns";
-import { Groups, Keys, Nodes } from "./sections";
+import { Groups, Keys, Nodes, Passkeys } from "./sections";
 
 const t = userWords.page;
 
@@ -202,6 +204,9 @@ function UserFacts({ user }: { user: User }) {
           <LastActivity has={has} focusable />
         </Fact>
       )}
+      <Fact label={t.facts.role}>
+        <RoleFact user={user} />
+      </Fact>
       <Fact label={t.facts.source}>{isLocal(user) ? userWords.local : printable(user.provider)}</Fact>
       {user.email && <Fact label={t.facts.email}>{printable(user.email)}</Fact>}
       {user.createdAt && (
@@ -213,6 +218,27 @@ function UserFacts({ user }: { user: User }) {
         <span className="font-mono text-12">{user.id}</span>
       </Fact>
     </dl>
+  );
+}
+
+/** A user's role and where it comes from, with a button that changes it. */
+function RoleFact({ user }: { user: User }) {
+  const start = useUserActions();
+  const { offered, why } = useAccessWrites();
+  return (
+    <span className="flex flex-wrap items-center gap-x-2">
+      <span>{roleSource(user)}</span>
+      {offered && !needsApproval(user) && (
+        <Button
+          look="ghost"
+          className="-my-1 -ml-1 h-7 px-1.5 text-accent-ink"
+          why={why}
+          onClick={() => start({ name: "role", user })}
+        >
+          {t.changeRole}
+        </Button>
+      )}
+    </span>
   );
 }
 
@@ -231,6 +257,7 @@ function Part({ user, nodes, tab }: { user: User; nodes: readonly Node[] | undef
     <div className="grid grid-cols-[minmax(0,7fr)_minmax(0,4fr)] items-start gap-5 max-lg:grid-cols-1">
       {can("nodes:read") && <Nodes user={user} nodes={nodes} />}
       <div className="space-y-5">
+        {isLocal(user) && <Passkeys user={user} />}
         {can("policy:read") && <Groups user={user} />}
         {can("preauthkeys:read") && <Keys user={user} />}
       </div>

@@ -7,8 +7,8 @@ import { keyName, keyState } from "@/keys";
 import { ipv4Of, NodeMark, OsIcon } from "@/nodes";
 import { printable, text } from "@/text";
 import { userWords } from "@/text/users";
-import { Badge, Button, Section, Time, useNow } from "@/ui";
-import { MentionList, usePolicyMentions } from "@/users";
+import { Badge, Button, Chips, Section, Time, useNow } from "@/ui";
+import { MentionList, useAccessWrites, usePasskeys, usePolicyMentions, useUserActions } from "@/users";
 
 const t = userWords.page;
 
@@ -88,6 +88,16 @@ export function Groups({ user }: { user: User }) {
           ) : (
             <p className="text-ink-2">{t.noGroups}</p>
           ))}
+        {(user.groups ?? []).length > 0 && (
+          <div>
+            <h3 className="mb-1 text-12 text-ink-3">{t.providerGroups}</h3>
+            <div className="flex flex-wrap gap-1">
+              {user.groups?.map((group) => (
+                <Chips key={group} tags={[group]} />
+              ))}
+            </div>
+          </div>
+        )}
         {others.length > 0 && (
           <div>
             <h3 className="text-12 text-ink-3">{t.named}</h3>
@@ -95,6 +105,56 @@ export function Groups({ user }: { user: User }) {
           </div>
         )}
       </div>
+    </Section>
+  );
+}
+
+/** The passkeys of a user whom an administrator created. */
+export function Passkeys({ user }: { user: User }) {
+  const words = userWords.passkeys;
+  const start = useUserActions();
+  const passkeys = usePasskeys(user);
+  const { offered, why } = useAccessWrites();
+  return (
+    <Section
+      title={words.section}
+      note={passkeys?.length}
+      action={
+        offered && (
+          <Button why={why} onClick={() => start({ name: "invite", user })}>
+            {t.invite}
+          </Button>
+        )
+      }
+    >
+      {passkeys?.length === 0 && <p className="px-4 py-4 text-ink-2">{words.none}</p>}
+      <ul aria-label={words.list}>
+        {passkeys?.map((passkey, i) => (
+          <li key={passkey.id} className="flex items-center gap-3 border-b border-hair px-4 py-2 last:border-b-0">
+            <div className="min-w-0 flex-1">
+              <div className="flex items-center gap-2">
+                <span>{words.number(i + 1)}</span>
+                <Badge>{passkey.syncable ? words.synced : words.bound}</Badge>
+              </div>
+              <div className="text-12 text-ink-3">
+                <Time at={passkey.createdAt} format={words.created} />
+                {" · "}
+                {passkey.lastUsed ? <Time at={passkey.lastUsed} format={words.used} /> : words.unused}
+              </div>
+            </div>
+            {offered && (
+              <Button
+                look="ghost-danger"
+                why={why}
+                aria-label={words.deleteName(i + 1)}
+                onClick={() => start({ name: "deletePasskey", passkey, last: passkeys.length === 1 })}
+              >
+                {userWords.actions.delete}
+              </Button>
+            )}
+          </li>
+        ))}
+      </ul>
     </Section>
   );
 }

@@ -26,6 +26,7 @@ function Groups({ users, mentions, value, onChange }: Props) {
     <FilterGroups
       groups={[
         [t.state, ["is:active", "is:idle", "is:empty", "is:unapproved", "is:suspended"]],
+        [t.role, ["role:admin", "role:operator", "role:read", "role:member"]],
         [t.seen, ["seen:>30d", "seen:>90d"]],
         [t.source, providers.length > 0 ? ["source:local", ...providers.sort().map((name) => `source:${name}`)] : []],
         [t.groups, groups.sort(compareText).slice(0, 30)],

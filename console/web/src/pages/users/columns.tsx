@@ -3,7 +3,7 @@ import type { User } from "@/api";
 import { compareText, printable, text } from "@/text";
 import { userWords } from "@/text/users";
 import { Avatar, Chips, type Column, Time, textColumn } from "@/ui";
-import { type Holdings, isLocal, type Mentions, UserBadges } from "@/users";
+import { type Holdings, isLocal, type Mentions, roleName, UserBadges } from "@/users";
 
 const t = userWords;
 
@@ -34,6 +34,19 @@ export function userColumns({ of, mentions }: UserFacts): Column<User>[] {
           <UserBadges user={user} />
         </span>
       ),
+    }),
+    textColumn({
+      id: "role",
+      title: t.columns.role,
+      width: 100,
+      yields: 1,
+      value: roleName,
+      cell: (user) =>
+        roleName(user) ? (
+          <span className="truncate text-ink-2">{roleName(user)}</span>
+        ) : (
+          <span className="text-ink-3">{text.common.none}</span>
+        ),
     }),
     {
       id: "nodes",
