@@ -2585,6 +2585,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/cluster": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show all replicas and the database
+         * @description Shows every replica, including those that stopped or died within the last hour, the database and its standbys, and
+         *     what is wrong with them. The response contains what the replica that responds has seen in the last seconds. It
+         *     contacts neither the database nor other replicas.
+         */
+        get: operations["showCluster"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/server/drain": {
         parameters: {
             query?: never;
@@ -4205,6 +4233,161 @@ export interface components {
              * @example 840
              */
             ageMillis: number;
+        };
+        Cluster: {
+            /**
+             * @description ID of the replica that responds.
+             * @example 4F2A7KQMXW3B
+             */
+            replica: string;
+            /** @description All replicas that reported within the last hour, sorted by name. */
+            replicas: components["schemas"]["ClusterReplica"][];
+            database: components["schemas"]["ClusterDatabase"];
+            /**
+             * @description What needs attention, and what to do. Empty if everything works.
+             * @example []
+             */
+            problems: string[];
+            /**
+             * @description What is worth knowing, but is not a problem.
+             * @example []
+             */
+            notes: string[];
+        };
+        ClusterReplica: {
+            /**
+             * @description Name of the replica, from `replica_name` or the host name. It stays the same after a restart.
+             * @example mesh-1
+             */
+            name: string;
+            /**
+             * @description ID of the process. It is new after each start.
+             * @example 4F2A7KQMXW3B
+             */
+            id: string;
+            /**
+             * @description `draining`: sends its nodes to the others, before maintenance. `stopped`: was stopped on purpose. `missing`: no
+             *     longer reports, without having been stopped. Stopped and missing replicas are listed for an hour, or until they
+             *     start again.
+             * @example active
+             * @enum {string}
+             */
+            state: "active" | "draining" | "stopped" | "missing";
+            /**
+             * @description Where other replicas reach this one. Empty if it has not reported a URL.
+             * @example http://10.0.0.11:8080
+             */
+            url: string;
+            /** @example 0.1.0 */
+            version: string;
+            /** @example 4711 */
+            revision: string;
+            /**
+             * @description For how long the replica lacked the newest changes at its last report. 0 if it had them.
+             * @example 0
+             */
+            lagMillis: number;
+            /**
+             * @description Number of nodes connected to the replica at its last report.
+             * @example 12
+             */
+            nodes: number;
+            /**
+             * @description Database server to which the replica is connected. Empty if it has not reported one.
+             * @example db-1:5432
+             */
+            database: string;
+            /**
+             * Format: date-time
+             * @description When the process started. Null if its version does not report it.
+             * @example 2026-03-01T08:00:00Z
+             */
+            startedAt: string | null;
+            /**
+             * Format: date-time
+             * @description When the replica last reported. A replica that is running reports every two seconds.
+             * @example 2026-03-02T08:00:00Z
+             */
+            reportedAt: string;
+        };
+        ClusterDatabase: {
+            /**
+             * @example postgres
+             * @enum {string}
+             */
+            engine: "sqlite" | "postgres";
+            /**
+             * @description Version of PostgreSQL or SQLite. Empty until the replica has read it.
+             * @example 17.2
+             */
+            version: string;
+            /**
+             * @description Database server to which the replica that responds is connected, or the file of SQLite.
+             * @example db-1:5432
+             */
+            host: string;
+            /**
+             * @example primary
+             * @enum {string}
+             */
+            role: "primary" | "standby";
+            /**
+             * Format: int64
+             * @description PostgreSQL timeline. It increases when a standby is promoted. Null if it is unknown, and with SQLite.
+             * @example 3
+             */
+            timeline: number | null;
+            /**
+             * @description PostgreSQL's `synchronous_commit` for this database. Empty with SQLite.
+             * @example on
+             */
+            synchronousCommit: string;
+            /**
+             * @description PostgreSQL's `synchronous_standby_names`. If it is empty, no standby is synchronous.
+             * @example standby1
+             */
+            synchronousStandbyNames: string;
+            /** @description The standbys that are connected to the primary. */
+            standbys: components["schemas"]["ClusterStandby"][];
+            /**
+             * @description Whether the database user may see the standbys. If it is false, `notes` contains the command that allows it.
+             * @example true
+             */
+            standbysVisible: boolean;
+        };
+        ClusterStandby: {
+            /**
+             * @description `application_name` of the standby.
+             * @example standby1
+             */
+            name: string;
+            /**
+             * @description Address of the standby. Empty if it uses a local socket.
+             * @example 10.0.0.22
+             */
+            address: string;
+            /**
+             * @description PostgreSQL's state of the connection. `streaming` if the standby has caught up.
+             * @example streaming
+             */
+            state: string;
+            /**
+             * @description `sync` or `quorum` if changes wait for this standby, otherwise `potential` or `async`.
+             * @example sync
+             */
+            sync: string;
+            /**
+             * Format: int64
+             * @description How much of the write-ahead log the standby has not replayed yet.
+             * @example 0
+             */
+            lagBytes: number;
+            /**
+             * Format: int64
+             * @description How long recent changes took until the standby replayed them.
+             * @example 2
+             */
+            lagMillis: number;
         };
         DrainRequest: {
             /**
@@ -9943,6 +10126,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ServerState"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    showCluster: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The replicas and the database. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cluster"];
                 };
             };
             401: components["responses"]["Unauthorized"];

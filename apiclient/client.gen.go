@@ -227,6 +227,15 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
 	RejectLogin(ctx context.Context, body RejectLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ShowCluster Show all replicas and the database
+	//
+	// Shows every replica, including those that stopped or died within the last hour, the database and its standbys, and
+	// what is wrong with them. The response contains what the replica that responds has seen in the last seconds. It
+	// contacts neither the database nor other replicas.
+	//
+	// Corresponds with GET /api/v1/cluster (the `ShowCluster` operationId).
+	ShowCluster(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// DebugDigest Show the state digests of all replicas
 	//
 	// Replicas at the same revision must have the same digest. A difference is a bug in Fairlead: report it together
@@ -1854,6 +1863,25 @@ func (c *Client) RejectLoginWithBody(ctx context.Context, contentType string, bo
 // Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
 func (c *Client) RejectLogin(ctx context.Context, body RejectLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRejectLoginRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowCluster Show all replicas and the database
+//
+// Shows every replica, including those that stopped or died within the last hour, the database and its standbys, and
+// what is wrong with them. The response contains what the replica that responds has seen in the last seconds. It
+// contacts neither the database nor other replicas.
+//
+// Corresponds with GET /api/v1/cluster (the `ShowCluster` operationId).
+func (c *Client) ShowCluster(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowClusterRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -5023,6 +5051,33 @@ func NewRejectLoginRequestWithBody(server string, contentType string, body io.Re
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewShowClusterRequest constructs an http.Request for the ShowCluster method
+func NewShowClusterRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/cluster")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -9940,6 +9995,11 @@ func (c *ClientWithResponses) RegisterLoginWithResponse(ctx context.Context, bod
 // RejectLoginWithResponse calls [Client.RejectLogin] and reads the answer.
 func (c *ClientWithResponses) RejectLoginWithResponse(ctx context.Context, body RejectLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[Done], error) {
 	return Parse[Done](c.RejectLogin(ctx, body, reqEditors...))
+}
+
+// ShowClusterWithResponse calls [Client.ShowCluster] and reads the answer.
+func (c *ClientWithResponses) ShowClusterWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*Response[Cluster], error) {
+	return Parse[Cluster](c.ShowCluster(ctx, reqEditors...))
 }
 
 // DebugDigestWithResponse calls [Client.DebugDigest] and reads the answer.

@@ -28,6 +28,66 @@ func (e AccessQuestionBy) Valid() bool {
 	}
 }
 
+// Defines values for ClusterDatabaseEngine.
+const (
+	EnginePostgres ClusterDatabaseEngine = "postgres"
+	EngineSQLite   ClusterDatabaseEngine = "sqlite"
+)
+
+// Valid indicates whether the value is a known member of the ClusterDatabaseEngine enum.
+func (e ClusterDatabaseEngine) Valid() bool {
+	switch e {
+	case EnginePostgres:
+		return true
+	case EngineSQLite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ClusterDatabaseRole.
+const (
+	DatabasePrimary ClusterDatabaseRole = "primary"
+	DatabaseStandby ClusterDatabaseRole = "standby"
+)
+
+// Valid indicates whether the value is a known member of the ClusterDatabaseRole enum.
+func (e ClusterDatabaseRole) Valid() bool {
+	switch e {
+	case DatabasePrimary:
+		return true
+	case DatabaseStandby:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ClusterReplicaState.
+const (
+	ReplicaActive   ClusterReplicaState = "active"
+	ReplicaDraining ClusterReplicaState = "draining"
+	ReplicaMissing  ClusterReplicaState = "missing"
+	ReplicaStopped  ClusterReplicaState = "stopped"
+)
+
+// Valid indicates whether the value is a known member of the ClusterReplicaState enum.
+func (e ClusterReplicaState) Valid() bool {
+	switch e {
+	case ReplicaActive:
+		return true
+	case ReplicaDraining:
+		return true
+	case ReplicaMissing:
+		return true
+	case ReplicaStopped:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DNSSource.
 const (
 	DNSSourceAPI    DNSSource = "api"
@@ -866,6 +926,175 @@ type Change struct {
 	//
 	// Example: changed
 	Verb string `json:"verb"`
+}
+
+// Cluster defines model for Cluster.
+type Cluster struct {
+	Database ClusterDatabase `json:"database"`
+
+	// Notes What is worth knowing, but is not a problem.
+	//
+	// Example: []
+	Notes []string `json:"notes"`
+
+	// Problems What needs attention, and what to do. Empty if everything works.
+	//
+	// Example: []
+	Problems []string `json:"problems"`
+
+	// Replica ID of the replica that responds.
+	//
+	// Example: 4F2A7KQMXW3B
+	Replica string `json:"replica"`
+
+	// Replicas All replicas that reported within the last hour, sorted by name.
+	Replicas []ClusterReplica `json:"replicas"`
+}
+
+// ClusterDatabase defines model for ClusterDatabase.
+type ClusterDatabase struct {
+	// Engine Example: postgres
+	Engine ClusterDatabaseEngine `json:"engine"`
+
+	// Host Database server to which the replica that responds is connected, or the file of SQLite.
+	//
+	// Example: db-1:5432
+	Host string `json:"host"`
+
+	// Role Example: primary
+	Role ClusterDatabaseRole `json:"role"`
+
+	// Standbys The standbys that are connected to the primary.
+	Standbys []ClusterStandby `json:"standbys"`
+
+	// StandbysVisible Whether the database user may see the standbys. If it is false, `notes` contains the command that allows it.
+	//
+	//
+	// Example: true
+	StandbysVisible bool `json:"standbysVisible"`
+
+	// SynchronousCommit PostgreSQL's `synchronous_commit` for this database. Empty with SQLite.
+	//
+	// Example: on
+	SynchronousCommit string `json:"synchronousCommit"`
+
+	// SynchronousStandbyNames PostgreSQL's `synchronous_standby_names`. If it is empty, no standby is synchronous.
+	//
+	// Example: standby1
+	SynchronousStandbyNames string `json:"synchronousStandbyNames"`
+
+	// Timeline PostgreSQL timeline. It increases when a standby is promoted. Null if it is unknown, and with SQLite.
+	//
+	// Example: 3
+	Timeline *int64 `json:"timeline"`
+
+	// Version Version of PostgreSQL or SQLite. Empty until the replica has read it.
+	//
+	// Example: 17.2
+	Version string `json:"version"`
+}
+
+// ClusterDatabaseEngine Example: postgres
+type ClusterDatabaseEngine string
+
+// ClusterDatabaseRole Example: primary
+type ClusterDatabaseRole string
+
+// ClusterReplica defines model for ClusterReplica.
+type ClusterReplica struct {
+	// Database Database server to which the replica is connected. Empty if it has not reported one.
+	//
+	// Example: db-1:5432
+	Database string `json:"database"`
+
+	// ID ID of the process. It is new after each start.
+	//
+	// Example: 4F2A7KQMXW3B
+	ID string `json:"id"`
+
+	// LagMillis For how long the replica lacked the newest changes at its last report. 0 if it had them.
+	//
+	// Example: 0
+	LagMillis int `json:"lagMillis"`
+
+	// Name Name of the replica, from `replica_name` or the host name. It stays the same after a restart.
+	//
+	// Example: mesh-1
+	Name string `json:"name"`
+
+	// Nodes Number of nodes connected to the replica at its last report.
+	//
+	// Example: 12
+	Nodes int `json:"nodes"`
+
+	// ReportedAt When the replica last reported. A replica that is running reports every two seconds.
+	//
+	// Example: 2026-03-02T08:00:00Z
+	ReportedAt time.Time `json:"reportedAt"`
+
+	// Revision Example: 4711
+	Revision string `json:"revision"`
+
+	// StartedAt When the process started. Null if its version does not report it.
+	//
+	// Example: 2026-03-01T08:00:00Z
+	StartedAt *time.Time `json:"startedAt"`
+
+	// State `draining`: sends its nodes to the others, before maintenance. `stopped`: was stopped on purpose. `missing`: no
+	// longer reports, without having been stopped. Stopped and missing replicas are listed for an hour, or until they
+	// start again.
+	//
+	//
+	// Example: active
+	State ClusterReplicaState `json:"state"`
+
+	// URL Where other replicas reach this one. Empty if it has not reported a URL.
+	//
+	// Example: http://10.0.0.11:8080
+	URL string `json:"url"`
+
+	// Version Example: 0.1.0
+	Version string `json:"version"`
+}
+
+// ClusterReplicaState `draining`: sends its nodes to the others, before maintenance. `stopped`: was stopped on purpose. `missing`: no
+// longer reports, without having been stopped. Stopped and missing replicas are listed for an hour, or until they
+// start again.
+//
+// Example: active
+type ClusterReplicaState string
+
+// ClusterStandby defines model for ClusterStandby.
+type ClusterStandby struct {
+	// Address Address of the standby. Empty if it uses a local socket.
+	//
+	// Example: 10.0.0.22
+	Address string `json:"address"`
+
+	// LagBytes How much of the write-ahead log the standby has not replayed yet.
+	//
+	// Example: 0
+	LagBytes int64 `json:"lagBytes"`
+
+	// LagMillis How long recent changes took until the standby replayed them.
+	//
+	// Example: 2
+	LagMillis int64 `json:"lagMillis"`
+
+	// Name `application_name` of the standby.
+	//
+	// Example: standby1
+	Name string `json:"name"`
+
+	// State PostgreSQL's state of the connection. `streaming` if the standby has caught up.
+	//
+	// Example: streaming
+	State string `json:"state"`
+
+	// Sync `sync` or `quorum` if changes wait for this standby, otherwise `potential` or `async`.
+	//
+	// Example: sync
+	Sync string `json:"sync"`
 }
 
 // DNS defines model for DNS.

@@ -90,5 +90,6 @@ func operations() []operation {
 		{id: "listPresence", method: "GET", path: "presence", query: []string{"from", "to", "buckets", "node", "cursor"}, repeatable: true},
 		{id: "databaseHealth", method: "GET", path: "health", repeatable: true},
 		{id: "showServer", method: "GET", path: "server", repeatable: true},
+		{id: "showCluster", method: "GET", path: "cluster", repeatable: true},
 	}
 }

@@ -31,6 +31,7 @@ type handlers struct {
 	presences
 	webhooks
 	serverState
+	clusterState
 	diagnostics
 	probes
 	documents
@@ -62,6 +63,7 @@ func newHandlers(c Config, shared *core) *handlers {
 		presences:       presences{shared, use.History},
 		webhooks:        webhooks{shared, use.Webhooks},
 		serverState:     serverState{shared, cluster, use.Observations, c.Version, c.Facts, c.Checks, c.Balancer},
+		clusterState:    clusterState{shared, c.Cluster, c.Checks},
 		diagnostics:     diagnostics{shared, cluster},
 		probes:          probes{shared, c.Health, c.Ready, c.Ledger.Status().Health, c.Version},
 		documents:       documents{shared, c.Document, page},

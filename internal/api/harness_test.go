@@ -24,6 +24,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/api"
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/balance"
+	"github.com/fairlead-mesh/fairlead/internal/cluster"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
@@ -230,6 +231,7 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 			return []openapi.ServerCheck{{Part: "database", Status: openapi.ServerCheckPass, Output: []string{}}}
 		},
 	}
+	ac.Cluster = cluster.New(cluster.Config{Cluster: s.ledger.Cluster(), Engine: "sqlite"}).State
 	ac.Balancer = balance.New(balance.Config{Replicas: func() []ledger.Report { return []ledger.Report{{ID: "other"}} }})
 	for _, change := range changes {
 		if change.control != nil {

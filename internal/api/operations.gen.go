@@ -102,6 +102,7 @@ func (s *handlers) operations() map[string]operation {
 		"GET /api/v1/presence":                                          {role: "read", scope: "history"},
 		"GET /api/v1/health":                                            {role: "read", scope: "service"},
 		"GET /api/v1/server":                                            {role: "read", scope: "service"},
+		"GET /api/v1/cluster":                                           {role: "read", scope: "service"},
 		"POST /api/v1/server/drain":                                     {role: "operator", scope: "service"},
 		"GET /api/v1/debug/digest":                                      {role: "read", scope: "service"},
 		"GET /api/v1/debug/profile":                                     {role: "admin", scope: "service"},

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
+	"github.com/fairlead-mesh/fairlead/internal/cluster"
 	"github.com/fairlead-mesh/fairlead/internal/control"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
@@ -33,8 +34,10 @@ type Config struct {
 	Balancer Balancer
 	// Facts is the constant part of the response to GET /api/v1/server. Checks returns
 	// the state of each part of this replica.
-	Facts    openapi.ServerState
-	Checks   func() []openapi.ServerCheck
+	Facts  openapi.ServerState
+	Checks func() []openapi.ServerCheck
+	// Cluster returns what is known of all replicas and the database. It does no I/O.
+	Cluster  func() cluster.State
 	Document []byte // openapi.yaml
 	// SignIn is how people can sign in.
 	SignIn openapi.SignIn

@@ -75,6 +75,7 @@ type service struct {
 	registry *prometheus.Registry
 	ledger   *ledger.Ledger
 	history  history.Reader
+	database database
 	guard    *guard.Guard
 	// certificate is nil if a proxy terminates TLS.
 	certificate certificate
@@ -159,6 +160,8 @@ func (s *service) start(ctx context.Context, g *errgroup.Group, failed context.C
 type database interface {
 	store.Store
 	history.Store
+	Host() string
+	Describe(context.Context) (store.Database, []store.Report, error)
 }
 
 func (s *service) openStore(ctx context.Context) (database, error) {
@@ -179,11 +182,11 @@ func (s *service) openStore(ctx context.Context) (database, error) {
 }
 
 func (s *service) openLedger(ctx context.Context, st database) (err error) {
-	s.history = st
+	s.history, s.database = st, st
 	s.ledger, err = ledger.Open(ctx, ledger.Config{
 		Store: st, Log: s.log, Registerer: s.registry, Describe: api.Describe, History: st, Retention: s.Config.History.Retention,
 		Reserved: mesh.ReservedFor(s.Config.Prefixes.V4, s.Config.Prefixes.V6),
-		Self:     store.Report{Version: s.Build.Version, ConfigHash: s.Config.Hash()}, Pace: s.pace, Fill: s.fill,
+		Self:     store.Report{Name: replicaName(s.Config), Version: s.Build.Version, ConfigHash: s.Config.Hash()}, Pace: s.pace, Fill: s.fill,
 	})
 	return err
 }

@@ -84,6 +84,7 @@ func (s *service) fill(r *store.Report) {
 	if url := p.url.Load(); url != nil {
 		r.URL = *url
 	}
+	r.Database = s.database.Host()
 	r.Held, r.Draining = p.presence.StreamCount(), p.balancer.Draining()
 	r.Logins = p.control.Logins.Waiting()
 	r.SSH = p.control.SSH.Waiting()
@@ -164,6 +165,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		Control: p.control, Ledger: s.ledger, Log: s.log, Registerer: s.registry, Version: s.version(), Health: s.health, Ready: s.ready, Closed: p.fence.Closed, Balancer: p.balancer,
 		Facts:    openapi.ServerState{URL: c.ServerURL, StartedAt: time.Now(), Database: openapi.ServerStateDatabase(c.Database.Type)},
 		Checks:   s.checksNow,
+		Cluster:  s.watchCluster(p),
 		Document: apispec.Document, SignIn: s.signInChoices(p.providers), TrustedProxies: c.TrustedProxies,
 	})
 	p.routes = slices.Sorted(maps.Keys(routes))

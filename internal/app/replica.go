@@ -4,10 +4,12 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/balance"
+	"github.com/fairlead-mesh/fairlead/internal/cluster"
 	"github.com/fairlead-mesh/fairlead/internal/config"
 	"github.com/fairlead-mesh/fairlead/internal/fence"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
@@ -29,6 +31,13 @@ func (s *service) newBalancer(p *presence.Tracker) *balance.Balancer {
 	})
 }
 
+// watchCluster adds the loop that describes the database, and returns what is known of all replicas.
+func (s *service) watchCluster(p *parts) func() cluster.State {
+	w := cluster.New(cluster.Config{Cluster: s.ledger.Cluster(), Engine: s.Config.Database.Type, Describe: s.database.Describe, Log: s.log})
+	p.loops = append(p.loops, w.Run)
+	return w.State
+}
+
 // peers returns the other replicas as of the last successful heartbeat.
 func (s *service) peers() (peers []fence.Peer) {
 	self := s.ledger.Cluster().Self().ID
@@ -38,6 +47,21 @@ func (s *service) peers() (peers []fence.Peer) {
 		}
 	}
 	return peers
+}
+
+// maxReplicaName limits the name of a replica, as in the configuration.
+const maxReplicaName = 63
+
+// replicaName returns the configured name of this replica, or the host name.
+func replicaName(c *config.Config) string {
+	if c.ReplicaName != "" {
+		return c.ReplicaName
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "" // then the ID of the process is its name
+	}
+	return name[:min(len(name), maxReplicaName)]
 }
 
 // lookupLimit limits how long startup waits for the database's name to resolve.

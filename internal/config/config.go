@@ -24,6 +24,7 @@ const LevelTrace = slog.LevelDebug - 4
 // docs/configuration.md describes each. Empty lists and maps are nil. A Config is not changed after Load.
 type Config struct {
 	ServerURL               string // scheme and host, no trailing slash
+	ReplicaName             string // empty means the host name
 	ReplicaURL              string // as above; empty means that it is detected
 	ListenAddr              string
 	MetricsListenAddr       string

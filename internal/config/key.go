@@ -37,7 +37,20 @@ func (k key) variable() string {
 
 // keysOf returns all keys, bound to the fields of c.
 func keysOf(c *Config) []key {
-	return slices.Concat(serviceKeys(c), acmeKeys(&c.ACME), nodeKeys(c), oidcKeys(&c.OIDC), databaseKeys(&c.Database), dnsKeys(&c.DNS), derpKeys(&c.DERP))
+	return slices.Concat(serviceKeys(c), replicaKeys(c), acmeKeys(&c.ACME), nodeKeys(c), oidcKeys(&c.OIDC), databaseKeys(&c.Database), dnsKeys(&c.DNS), derpKeys(&c.DERP))
+}
+
+func replicaKeys(c *Config) []key {
+	return []key{
+		{
+			"replica_name", scalar(&c.ReplicaName, "a name", parseReplicaName), "", none,
+			"Name of this replica in `fairlead cluster status` and the console. Default: the host name. Set it if the host name changes with each start, or if several replicas run on one machine.",
+		},
+		{
+			"replica_url", scalar(&c.ReplicaURL, "a URL", parseServerURL), "", none,
+			"URL at which other replicas reach this one, such as `http://10.0.0.11:8080`, if several replicas share a PostgreSQL database. Default: the address in `listen_addr`. If `listen_addr` means all addresses, such as `0.0.0.0`, the default is the address from which this machine connects to the database.",
+		},
+	}
 }
 
 func serviceKeys(c *Config) []key {
@@ -49,10 +62,6 @@ func serviceKeys(c *Config) []key {
 		{
 			"listen_addr", hostPort(&c.ListenAddr), "0.0.0.0:8080", none,
 			"Address of the listener for clients, the relay, login pages, the API and health checks.",
-		},
-		{
-			"replica_url", scalar(&c.ReplicaURL, "a URL", parseServerURL), "", none,
-			"URL at which other replicas reach this one, such as `http://10.0.0.11:8080`, if several replicas share a PostgreSQL database. Default: the address in `listen_addr`. If `listen_addr` means all addresses, such as `0.0.0.0`, the default is the address from which this machine connects to the database.",
 		},
 		{
 			"metrics_listen_addr", hostPort(&c.MetricsListenAddr), "127.0.0.1:9090", none,

@@ -117,6 +117,7 @@ func equal() cmp.Option {
 const everyKey = `
 server_url: https://mesh.example.org:443/
 listen_addr: "[::]:8443"
+replica_name: mesh-1
 replica_url: http://10.0.0.11:8443/
 metrics_listen_addr: localhost:9091
 unix_socket: /tmp/f.sock
@@ -212,7 +213,7 @@ log: {level: trace, format: json}
 func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 	got := mustLoad(t, everyKey)
 	want := &Config{
-		ServerURL: "https://mesh.example.org:443", ReplicaURL: "http://10.0.0.11:8443", ListenAddr: "[::]:8443", MetricsListenAddr: "localhost:9091", UnixSocket: "/tmp/f.sock",
+		ServerURL: "https://mesh.example.org:443", ReplicaName: "mesh-1", ReplicaURL: "http://10.0.0.11:8443", ListenAddr: "[::]:8443", MetricsListenAddr: "localhost:9091", UnixSocket: "/tmp/f.sock",
 		TLSCertPath: "/c.pem", TLSKeyPath: "/k.pem", APICompatVersion: "0.29.0", SecretsKeyFile: "/s.key",
 		ACME:                    ACME{URL: "https://ca.example/directory", Email: "admin@example.org", CacheDir: "/cache", Challenge: ChallengeTLS, Listen: ":80"},
 		TrustedProxies:          []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")},

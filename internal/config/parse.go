@@ -170,6 +170,16 @@ func parseServerURL(s string) (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
+// replicaNamePattern matches what is readable in a table and fits into a heartbeat.
+var replicaNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+func parseReplicaName(s string) (string, error) {
+	if !replicaNamePattern.MatchString(s) {
+		return "", errors.New("must start with a letter or digit, and have at most 63 letters, digits, dots, hyphens and underscores")
+	}
+	return s, nil
+}
+
 // parseMeshPrefix accepts a range inside the one that clients accept.
 func parseMeshPrefix(outer netip.Prefix) func(string) (netip.Prefix, error) {
 	return func(s string) (netip.Prefix, error) {

@@ -78,6 +78,7 @@ func reference() string {
 		keys         []key
 	}{
 		{"Server", "", serviceKeys(c)},
+		{"Replicas", "Several replicas can share a PostgreSQL database: see [operating.md](operating.md#several-replicas).", replicaKeys(c)},
 		{"Certificate", "With these keys, the server obtains its certificate itself: see [operating.md](operating.md#tls).", acmeKeys(&c.ACME)},
 		{"Nodes and addresses", "A node is a device in your network. The server deletes ephemeral nodes that stay offline.", nodeKeys(c)},
 		{"Sign-in", "People can sign in with an OpenID Connect provider to add devices. See [identity.md](identity.md).", oidcKeys(&c.OIDC)},

@@ -27,6 +27,7 @@ const (
 // Cluster is this replica's view of itself and the other replicas.
 type Cluster struct {
 	self       store.Report
+	started    time.Time
 	announce   chan struct{} // requests an early heartbeat
 	follows    func() bool   // whether the last attempt to read the log succeeded
 	checkpoint atomic.Pointer[mesh.Snapshot]
@@ -45,6 +46,8 @@ type (
 	Report       = store.Report
 	WaitingLogin = store.WaitingLogin
 	WaitingSSH   = store.WaitingSSH
+	Database     = store.Database
+	Standby      = store.Standby
 )
 
 // Replicas returns the newest report of every replica that is alive, this one
@@ -53,13 +56,26 @@ func (c *Cluster) Replicas() []store.Report {
 	var alive []store.Report
 	if all := c.reports.Load(); all != nil {
 		for _, r := range *all {
-			if r.Age.Abs() <= aliveAge {
+			if Alive(r) {
 				alive = append(alive, r)
 			}
 		}
 	}
 	return alive
 }
+
+// Reports returns the newest report of every replica that reported within the last minute, dead ones included, and when
+// this replica received them.
+func (c *Cluster) Reports() ([]store.Report, time.Time) {
+	all := c.reports.Load()
+	if all == nil {
+		return nil, time.Time{}
+	}
+	return *all, c.heartbeats.Load().Last
+}
+
+// Alive reports whether a replica is alive, by the age of its newest report.
+func Alive(r store.Report) bool { return r.Age.Abs() <= aliveAge }
 
 // Announce sends a heartbeat soon, because Config.Fill has something new that other
 // replicas should get quickly.
@@ -75,6 +91,7 @@ func (c *Cluster) Announce() {
 func (l *Ledger) SendHeartbeats(ctx context.Context) error {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
+	defer l.sendLast(ctx)
 	var quietAt mesh.Revision
 	var pruned time.Time
 	early := false
@@ -114,6 +131,23 @@ func (l *Ledger) SendHeartbeats(ctx context.Context) error {
 	}
 }
 
+// lastBeat limits how long the last heartbeat may delay the end of the process.
+const lastBeat = time.Second
+
+// sendLast tells the other replicas that this one was stopped on purpose, and did not die.
+func (l *Ledger) sendLast(ctx context.Context) {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return // a part of the server has failed
+	}
+	r := l.report(0)
+	r.Stopped, r.Held = true, 0
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastBeat)
+	defer cancel()
+	if _, err := l.store.Beat(ctx, r); err != nil {
+		l.log.Debug("cannot report that this replica stops", "error", err)
+	}
+}
+
 // report returns what this replica reports. Its digest is that of the current snapshot if
 // nothing changed since the last heartbeat, and otherwise that of the last checkpoint,
 // because these are the revisions at which replicas can be compared.
@@ -126,6 +160,10 @@ func (l *Ledger) report(quietAt mesh.Revision) store.Report {
 	}
 	if s != nil {
 		r.DigestRev, r.Digest, r.DigestForm = s.Rev, s.Digest(), mesh.DigestForm()
+	}
+	r.Uptime = time.Since(l.cluster.started)
+	if lag := l.fresh.age(time.Now()); lag > 2*pollEvery { // less is normal: it reads the log every second
+		r.Lag = lag
 	}
 	if l.fill != nil {
 		l.fill(&r)

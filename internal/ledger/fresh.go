@@ -69,6 +69,13 @@ func (f *freshness) heard(at time.Time, rev mesh.Revision, reports []store.Repor
 	}
 }
 
+// age returns how long ago this replica last had every commit.
+func (f *freshness) age(now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now.Age(now)
+}
+
 // Freshness returns how up to date the world is.
 func (s Status) Freshness() Freshness {
 	paused := s.l.pause.observe(time.Now())

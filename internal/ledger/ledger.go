@@ -168,7 +168,7 @@ func Open(ctx context.Context, c Config) (*Ledger, error) {
 		store: c.Store, log: c.Log, describe: c.Describe, history: c.History, retention: c.Retention, reserved: c.Reserved, fill: c.Fill, batchLimit: c.BatchLimit, resolveFor: c.ResolveFor,
 		commands: make(chan *command, queueLength), syncs: make(chan chan error), ended: make(chan struct{}),
 	}
-	l.cluster.self, l.cluster.announce = c.Self, make(chan struct{}, 1)
+	l.cluster.self, l.cluster.started, l.cluster.announce = c.Self, time.Now(), make(chan struct{}, 1)
 	l.cluster.follows = func() bool { return !l.failing("follow") }
 	begun := time.Now()
 	s, err := c.Store.Load(ctx)

@@ -141,6 +141,17 @@ type Report struct {
 	// DigestForm identifies what the digest is computed from, because replicas of different versions may
 	// compute different ones.
 	DigestForm int `json:"digestForm"`
+	// Name is the name of the replica, which it keeps across restarts. Earlier versions report none.
+	Name string `json:"name,omitempty"`
+	// Uptime is how long the process had been running at the heartbeat.
+	Uptime time.Duration `json:"uptime,omitempty"`
+	// Lag is how long the replica had been without the newest commits at the heartbeat. It is 0 if it reads the
+	// log as usual.
+	Lag time.Duration `json:"lag,omitempty"`
+	// Database is the database server to which the replica is connected.
+	Database string `json:"database,omitempty"`
+	// Stopped reports that this is the last heartbeat: the process was stopped on purpose.
+	Stopped bool `json:"stopped,omitempty"`
 	// URL is where other replicas can reach this one, or empty if they cannot.
 	URL string `json:"url,omitempty"`
 	// Held is the number of nodes with a map stream on this replica.

@@ -356,6 +356,26 @@ func (canned) ShowServer(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
+func (canned) ShowCluster(w http.ResponseWriter, _ *http.Request) {
+	since, timeline := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), int64(3)
+	reply(w, openapi.Cluster{
+		Replica: "r1",
+		Replicas: []openapi.ClusterReplica{
+			{Name: "mesh-1", ID: "r1", State: openapi.ReplicaActive, Version: "0.1.1", Revision: "4711", Nodes: 12, URL: "http://10.0.0.11:8080", StartedAt: &since, ReportedAt: since},
+			{Name: "mesh-2", ID: "r2", State: openapi.ReplicaDraining, Version: "0.1.1", Revision: "4700", LagMillis: 7500, ReportedAt: since},
+			{Name: "mesh-3", ID: "r3", State: openapi.ReplicaStopped, Version: "0.1.0", Revision: "4600", StartedAt: &since, ReportedAt: since.Add(time.Hour)},
+		},
+		Database: openapi.ClusterDatabase{
+			Engine: openapi.EnginePostgres, Version: "17.2", Host: "db-1:5432", Role: openapi.DatabasePrimary, Timeline: &timeline, SynchronousCommit: "on", SynchronousStandbyNames: "*", StandbysVisible: true,
+			Standbys: []openapi.ClusterStandby{
+				{Name: "standby1", Address: "10.0.0.22", State: "streaming", Sync: "sync", LagBytes: 5000, LagMillis: 2},
+				{Name: "standby2", State: "catchup", Sync: "async", LagBytes: 3 << 30},
+			},
+		},
+		Problems: []string{}, Notes: []string{"the replicas run different versions, as during an upgrade"},
+	})
+}
+
 func (canned) DrainReplica(w http.ResponseWriter, r *http.Request) {
 	var in openapi.DrainRequest
 	_ = json.NewDecoder(r.Body).Decode(&in)

@@ -181,6 +181,11 @@ func TestFailureIsOneLineThatSaysWhatToDo(t *testing.T) {
 			"debug digest", 1,
 			"Compared 2 of 2 replicas, at revision 7\nError: replicas differ at revision 7; restart the faulty replica and report this as a bug\n",
 		},
+		{
+			answering(200, "application/json", `{"replica":"r1","replicas":[],"database":{"engine":"postgres","host":"db","role":"primary"},"problems":["no synchronous standby","replica b is missing"],"notes":["two versions"]}`),
+			"cluster status", 1,
+			"Note: two versions\nError: 2 problems: no synchronous standby; replica b is missing\n",
+		},
 	} {
 		socket, _ := listen(t, c.server)
 		r := fairlead(t, socket, strings.Fields(c.args))

@@ -58,7 +58,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 			"webhooks update 1 --events node.created --disable", "webhooks rotate 1", "webhooks test 1", "webhooks test 2", "webhooks failed 1",
 			"webhooks redeliver 1 --all", "webhooks redeliver 2 7 8", "webhooks delete 1 --force",
 		},
-		"service.txt": {"whoami", "health", "status", "version", "openapi", "debug digest"},
+		"service.txt": {"whoami", "health", "status", "cluster status", "version", "openapi", "debug digest"},
 	} {
 		t.Run(file, func(t *testing.T) {
 			var all strings.Builder

@@ -42,6 +42,9 @@ type ServerInterface interface {
 	// RejectLogin Reject a device
 	// (POST /api/v1/auth/reject)
 	RejectLogin(w http.ResponseWriter, r *http.Request)
+	// ShowCluster Show all replicas and the database
+	// (GET /api/v1/cluster)
+	ShowCluster(w http.ResponseWriter, r *http.Request)
 	// DebugDigest Show the state digests of all replicas
 	// (GET /api/v1/debug/digest)
 	DebugDigest(w http.ResponseWriter, r *http.Request)
@@ -641,6 +644,20 @@ func (siw *ServerInterfaceWrapper) RejectLogin(w http.ResponseWriter, r *http.Re
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.RejectLogin(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ShowCluster operation middleware
+func (siw *ServerInterfaceWrapper) ShowCluster(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ShowCluster(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4292,6 +4309,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/auth/pending", wrapper.ListPendingLogins)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/auth/register", wrapper.RegisterLogin)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/auth/reject", wrapper.RejectLogin)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/cluster", wrapper.ShowCluster)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/debug/digest", wrapper.DebugDigest)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/debug/profile", wrapper.DebugProfile)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/dns", wrapper.ResetDNS)

@@ -35,11 +35,12 @@ var table = map[string]row{
 	"passkey/passkeytest": {"", ""},
 	"wire":                {"mesh netmap ledger control identity guard stream periodic oidc passkey", "keys tailcfg tailscale http slog prometheus"},
 	"scim":                {"mesh ledger control", "http slog"},
-	"api":                 {"mesh policy policy/lang policy/explain history ledger control identity guard api/openapi apidocs scim ./api", "keys http slog prometheus"},
+	"api":                 {"mesh policy policy/lang policy/explain history ledger cluster control identity guard api/openapi apidocs scim ./api", "keys http slog prometheus"},
 	"api/openapi":         {"./apiclient", "http"},
 	"apidocs":             {"", ""},
 	"fence":               {"ledger identity periodic", "http slog prometheus"},
 	"balance":             {"ledger", "slog"},
+	"cluster":             {"ledger periodic", "slog"},
 	"recheck":             {"mesh control oidc periodic", "slog prometheus"},
 	"webhook":             {"mesh policy history ledger control", "http slog prometheus"},
 	"relay":               {"identity guard", "keys tailcfg tailscale http slog prometheus"},
@@ -51,7 +52,7 @@ var table = map[string]row{
 	"periodic":            {"", ""},
 	"acme":                {"", "http"},
 	"app": {
-		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api fence balance webhook relay config periodic oidc passkey recheck headscale",
+		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api cluster fence balance webhook relay config periodic oidc passkey recheck headscale",
 		"keys http slog prometheus",
 	},
 
