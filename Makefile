@@ -164,9 +164,13 @@ figures: web $(BIN)/gotestsum ## check the promised ratios and figures, without 
 speccheck: $(BIN)/gotestsum ## after all other tests: check that each statement of the specification was proved by a test that ran
 	$(call GOTEST) -count=1 ./internal/test/speccheck -results=$(CURDIR)/$(RESULTS)
 
-.PHONY: chaos
-chaos: $(BIN)/gotestsum ## kill replicas and PostgreSQL under load for CHAOS, then compare (CHAOS=1h)
-	$(call GOTEST) -timeout=0 -count=1 ./internal/test/chaos -chaos=$(CHAOS)
+.PHONY: chaos chaos-long
+chaos: clients $(BIN)/gotestsum ## break replicas, PostgreSQL and networks under load for CHAOS, then compare (CHAOS=1h)
+	$(call GOTEST) -timeout=0 -count=1 -parallel=8 ./internal/test/chaos -chaos=$(CHAOS) -artefacts=$(CURDIR)/dist/chaos
+chaos-long: CHAOS = 30m
+chaos-long: FORMAT = standard-verbose
+chaos-long: clients $(BIN)/gotestsum ## break a whole deployment for CHAOS, on an otherwise idle machine; the results are in dist/chaos (SEED=1: repeat the faults of a run)
+	$(call GOTEST) -timeout=0 -count=1 -v -run='^TestDeployment' ./internal/test/chaos -chaos=$(CHAOS) -seed=$(or $(SEED),0) -strict -artefacts=$(CURDIR)/dist/chaos
 
 .PHONY: hostile
 hostile: FORMAT = standard-verbose

@@ -80,6 +80,7 @@ func startPostgres(t *testing.T, o pgtest.Options) *pgtest.Server {
 }
 
 func TestReplicasKeepTheirPromisesWhileKilled(t *testing.T) {
+	t.Parallel()
 	p := plan{duration: max(short, *duration)}
 	p.killEvery, p.restartEvery = min(3*time.Second, p.duration/4), min(40*time.Second, 2*p.duration/3)
 	c := newCluster(t, startPostgres(t, pgtest.Options{Durable: true}), build(t), "", 3)
@@ -120,6 +121,7 @@ func TestSeededFaultsAreFound(t *testing.T) {
 	if *duration == 0 {
 		t.Skip("runs with -chaos=60s")
 	}
+	t.Parallel()
 	pg := startPostgres(t, pgtest.Options{Args: []string{"-c", "max_connections=200"}})
 	program := build(t, "-tags", "chaosfault")
 	for name, f := range map[string]struct {

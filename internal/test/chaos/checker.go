@@ -139,7 +139,7 @@ func (c *Checker) Answer(a Answer) {
 
 // Entry handles the next row of the log.
 func (c *Checker) Entry(e Entry) {
-	if e.Rev != c.replay.Rev+1 {
+	if e.Rev != mesh.Next(c.replay.Rev, e.Events) {
 		c.Report(Log, "revision %d follows %d", e.Rev, c.replay.Rev)
 	}
 	if e.At < c.at {

@@ -290,3 +290,18 @@ func TestCheckerFindsReplicasThatEndApart(t *testing.T) {
 		})
 	}
 }
+
+func TestCheckerFollowsANewEpoch(t *testing.T) {
+	h := begin(t)
+	epoch := mesh.Epoch{Number: 1, After: h.tables.Rev, Rev: h.tables.Rev + mesh.Skipped}
+	reset := chaos.Entry{Rev: epoch.Rev, At: meshgen.Start + 100, Events: []mesh.Event{mesh.HistoryReset{Epoch: epoch, Counters: h.tables.Counters}}}
+	h.checker.Entry(reset)
+	if found := h.checker.Findings(); len(found) > 0 || h.checker.Rev() != epoch.Rev {
+		t.Errorf("at %d: %v", h.checker.Rev(), found)
+	}
+	reset.Rev += 2
+	h.checker.Entry(reset)
+	if found := h.checker.Findings(); len(found) != 1 || found[0].Sort != chaos.Log {
+		t.Errorf("the same epoch again: %v", found)
+	}
+}

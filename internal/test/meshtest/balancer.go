@@ -68,7 +68,7 @@ func NewBalancer(t testing.TB, backends ...string) *Balancer {
 	t.Helper()
 	l := listen(t)
 	b := &Balancer{Addr: l.Addr().String(), URL: "http://" + l.Addr().String(), listener: l, backends: backends, open: map[*gate]struct{}{}}
-	b.wait.Go(b.accept)
+	b.wait.Go(func() { b.accept(l) })
 	t.Cleanup(b.close)
 	return b
 }
@@ -108,6 +108,32 @@ func (b *Balancer) Thaw() {
 	}
 }
 
+// Sever closes all connections. New ones are accepted.
+func (b *Balancer) Sever() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for g := range b.open {
+		g.Close()
+	}
+}
+
+// Stop closes all connections and stops listening until Resume is called.
+func (b *Balancer) Stop() {
+	b.listener.Close()
+	b.Sever()
+}
+
+// Resume listens again at the same address.
+func (b *Balancer) Resume(t testing.TB) {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", b.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.listener = l
+	b.wait.Go(func() { b.accept(l) })
+}
+
 // turn returns the backends in the order in which they are tried.
 func (b *Balancer) turn() []string {
 	b.mu.Lock()
@@ -119,9 +145,9 @@ func (b *Balancer) turn() []string {
 	return slices.DeleteFunc(order, func(addr string) bool { return b.down[addr] })
 }
 
-func (b *Balancer) accept() {
+func (b *Balancer) accept(l net.Listener) {
 	for {
-		conn, err := b.listener.Accept()
+		conn, err := l.Accept()
 		if err != nil {
 			return
 		}

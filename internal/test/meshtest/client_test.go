@@ -6,18 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -110,85 +106,16 @@ func startRelay(t *testing.T) string {
 	return path
 }
 
-// echo sends back what it receives on every connection, until the test ends.
-func echo(t *testing.T) (port int) {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				_, _ = io.Copy(conn, conn)
-				conn.Close()
-			}()
-		}
-	}()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-// conversation is a TCP stream that sends random bytes and compares what comes back.
-type conversation struct {
-	conn    net.Conn
-	done    chan error
-	bytes   atomic.Int64
-	stalled atomic.Int64 // the longest time for one round, in nanoseconds
-}
-
-func converse(conn net.Conn) *conversation {
-	c := &conversation{conn: conn, done: make(chan error, 1)}
-	go func() { c.done <- c.run() }()
-	return c
-}
-
-func (c *conversation) run() error {
-	random := rand.NewChaCha8([32]byte{1})
-	sent, got := make([]byte, 4096), make([]byte, 4096)
-	pace := time.NewTicker(5 * time.Millisecond)
-	defer pace.Stop()
-	for ; ; <-pace.C {
-		begun := time.Now()
-		_, _ = random.Read(sent) // never fails
-		if _, err := c.conn.Write(sent); err != nil {
-			return err
-		}
-		if _, err := io.ReadFull(c.conn, got); err != nil {
-			return err
-		}
-		if !slices.Equal(sent, got) {
-			return fmt.Errorf("after %d bytes others came back than were sent", c.bytes.Load())
-		}
-		c.bytes.Add(int64(len(got)))
-		c.stalled.Store(max(c.stalled.Load(), int64(time.Since(begun))))
-	}
-}
-
 // goesOn waits until more bytes have come back.
-func (c *conversation) goesOn(t *testing.T) {
+func goesOn(t *testing.T, talk *clienttest.Talk) {
 	t.Helper()
-	before := c.bytes.Load()
+	before := talk.Bytes()
 	eventually(t, patience, func() error {
-		if c.bytes.Load() == before {
+		if talk.Bytes() == before {
 			return errors.New("the stream stands still")
 		}
 		return nil
 	})
-}
-
-// end closes the stream, which must have worked until then.
-func (c *conversation) end(t *testing.T) {
-	t.Helper()
-	c.conn.Close()
-	if err := <-c.done; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("the stream broke: %v", err)
-	}
-	t.Logf("%d bytes came back as they were sent, with a pause of %v at most", c.bytes.Load(), time.Duration(c.stalled.Load()).Round(time.Millisecond))
 }
 
 func TestTrafficBetweenClientsSurvivesTheDeathOfEachReplica(t *testing.T) {
@@ -217,21 +144,24 @@ func TestTrafficBetweenClientsSurvivesTheDeathOfEachReplica(t *testing.T) {
 		}
 	}
 	mustBeDirect()
-	conn, err := clients[0].Dial(ctx, net.JoinHostPort(ips[0].String(), strconv.Itoa(echo(t))))
+	conn, err := clients[0].Dial(ctx, net.JoinHostPort(ips[0].String(), strconv.Itoa(clienttest.Echo(t))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	talk := converse(conn)
+	talk := clienttest.StartTalk(conn, 5*time.Millisecond)
 	for i, s := range r.servers {
 		s.Kill()
-		talk.goesOn(t)
+		goesOn(t, talk)
 		mustHold(t, patience, len(clients)+1, r.servers[1-i])
 		watch(t, 5*time.Second, absence, []*Node{watcher})
 		mustBeDirect()
 		s.Resume()
 	}
 	watch(t, 15*time.Second, absence, []*Node{watcher})
-	talk.end(t)
+	if err := talk.End(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d bytes came back as they were sent, with a pause of %v at most", talk.Bytes(), talk.Stalled())
 }
 
 func lastLine(text string) string {

@@ -233,6 +233,48 @@ func (n *Node) Report(ctx context.Context, endpoints ...netip.AddrPort) error {
 	return err
 }
 
+// MapOf requests the map of a node once, without a stream, and returns it. It does not change whether the node is
+// online.
+func MapOf(ctx context.Context, n *Node) (v View, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	res, err := n.post(ctx, "/machine/map", n.mapRequest())
+	if err != nil {
+		return v, err
+	}
+	defer res.Body.Close()
+	for {
+		frames, err := readFrames(res.Body)
+		if errors.Is(err, io.EOF) && v.Self.ID != 0 {
+			return v, nil
+		}
+		if err != nil {
+			return v, err
+		}
+		m, err := n.crowd.read(frames)
+		if err != nil {
+			return v, err
+		}
+		v.take(m, time.Now())
+	}
+}
+
+// readFrames reads one message, still compressed.
+func readFrames(r io.Reader) ([]byte, error) {
+	var size uint32
+	if err := binary.Read(r, binary.LittleEndian, &size); err != nil {
+		return nil, fmt.Errorf("reading the map: %w", err)
+	}
+	if size > maxMessage {
+		return nil, fmt.Errorf("a message of %d bytes", size)
+	}
+	frames := make([]byte, size)
+	if _, err := io.ReadFull(r, frames); err != nil {
+		return nil, fmt.Errorf("reading the map: %w", err)
+	}
+	return frames, nil
+}
+
 // Connect keeps a stream open in the background until Disconnect is called. A stream that ends is reopened as
 // clients do: immediately, then with growing pauses until a map arrives.
 func (n *Node) Connect() {
@@ -280,16 +322,9 @@ func (n *Node) stream(ctx context.Context) (arrived bool, err error) {
 	}
 	defer res.Body.Close()
 	for {
-		var size uint32
-		if err := binary.Read(res.Body, binary.LittleEndian, &size); err != nil {
-			return arrived, fmt.Errorf("reading the map: %w", err)
-		}
-		if size > maxMessage {
-			return arrived, fmt.Errorf("a message of %d bytes", size)
-		}
-		frames := make([]byte, size)
-		if _, err := io.ReadFull(res.Body, frames); err != nil {
-			return arrived, fmt.Errorf("reading the map: %w", err)
+		frames, err := readFrames(res.Body)
+		if err != nil {
+			return arrived, err
 		}
 		if n.crowd.Blind {
 			arrived = true

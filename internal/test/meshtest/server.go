@@ -262,6 +262,9 @@ func (s *Server) PID() int { return s.cmd.Process.Pid }
 // Log returns what the process wrote since its last start.
 func (s *Server) Log() string { return s.log.String()[s.began:] }
 
+// Transcript returns what all processes of this server wrote.
+func (s *Server) Transcript() string { return s.log.String() }
+
 // Says returns how many lines of Log have this message.
 func (s *Server) Says(message string) int {
 	return strings.Count(s.Log(), fmt.Sprintf("\"msg\":%q", message))

@@ -40,6 +40,12 @@ type Absence struct {
 	For   time.Duration
 }
 
+// ViewOf returns the view of a node that has been sent only this message.
+func ViewOf(m *tailcfg.MapResponse) (v View) {
+	v.take(m, time.Now())
+	return v
+}
+
 // take applies a message. As in a client, an empty list of peers has no effect, and a patch for an unknown
 // peer is lost.
 func (v *View) take(m *tailcfg.MapResponse, at time.Time) {

@@ -29,6 +29,7 @@ type Options struct {
 	Pass    string   // if set, a password is required
 	Dir     string   // where the data is stored; defaults to a new directory
 	Args    []string // further settings, as "-c", "name=value"
+	Env     []string // further environment variables, as "NAME=value"
 }
 
 // Server is a running PostgreSQL.
@@ -167,6 +168,9 @@ func (s *Server) Resume() error {
 	if err := s.as(cmd); err != nil {
 		return err
 	}
+	if len(s.opts.Env) > 0 {
+		cmd.Env = append(os.Environ(), s.opts.Env...)
+	}
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	stdin, err := cmd.StdinPipe()
@@ -234,9 +238,13 @@ func (s *Server) removable() string {
 
 // URL returns the URL of a database.
 func (s *Server) URL(database string) string {
+	return s.urlAt(net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), database)
+}
+
+// urlAt returns the URL of a database for who reaches the server at another address.
+func (s *Server) urlAt(host, database string) string {
 	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword(s.User, s.Pass), Host: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)),
-		Path: "/" + database, RawQuery: "sslmode=disable",
+		Scheme: "postgres", User: url.UserPassword(s.User, s.Pass), Host: host, Path: "/" + database, RawQuery: "sslmode=disable",
 	}
 	return u.String()
 }

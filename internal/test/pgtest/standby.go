@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,19 +31,40 @@ const settleLimit = 30 * time.Second
 // cloneLimit is the timeout for a checkpoint and a copy of the whole data directory.
 const cloneLimit = 2 * time.Minute
 
-// Standby copies a running server and starts the copy as its streaming standby. It
-// listens on another address. If port is 0, it uses the port of the primary. It is
-// asynchronous, unless synchronous_standby_names of the primary contains StandbyName.
+// StandbyOptions configures a standby. The default is another loopback address and the
+// port of the primary, with the data in memory.
+type StandbyOptions struct {
+	Host string
+	Port int
+	Dir  string   // where the data is stored; defaults to a new directory
+	Args []string // further settings, as "-c", "name=value"
+	Env  []string // further environment variables, as "NAME=value"
+	// From is the address at which the standby reaches the primary; it defaults to the
+	// primary's own address.
+	From string
+}
+
+// Standby is StandbyWith for a standby with this port, or with the primary's if port is 0.
 func (s *Server) Standby(port int) (*Server, error) {
-	dir, err := os.MkdirTemp("/dev/shm", "fairlead-pg-")
-	if err != nil {
-		return nil, err
-	}
+	return s.StandbyWith(StandbyOptions{Port: port})
+}
+
+// StandbyWith copies a running server and starts the copy as its streaming standby. It
+// is asynchronous, unless synchronous_standby_names of the primary contains StandbyName.
+func (s *Server) StandbyWith(o StandbyOptions) (*Server, error) {
 	standby := &Server{
-		Host: standbyHost, Port: cmp.Or(port, s.Port), User: s.User, Pass: s.Pass, Dir: dir, bin: s.bin, owned: true, primary: s,
-		opts: Options{Args: []string{"-c", "cluster_name=" + StandbyName}},
+		Host: cmp.Or(o.Host, standbyHost), Port: cmp.Or(o.Port, s.Port), User: s.User, Pass: s.Pass, Dir: o.Dir, bin: s.bin, primary: s,
+		opts: Options{Args: append([]string{"-c", "cluster_name=" + StandbyName}, o.Args...), Env: o.Env},
 	}
-	if err = standby.clone(); err == nil {
+	if o.Dir == "" {
+		dir, err := os.MkdirTemp("/dev/shm", "fairlead-pg-")
+		if err != nil {
+			return nil, err
+		}
+		standby.Dir, standby.owned = dir, true
+	}
+	err := standby.clone(cmp.Or(o.From, net.JoinHostPort(s.Host, strconv.Itoa(s.Port))))
+	if err == nil {
 		err = standby.Resume()
 	}
 	if err != nil {
@@ -55,8 +78,8 @@ func (s *Server) Standby(port int) (*Server, error) {
 }
 
 // clone creates the data directory of a standby. It does what pg_basebackup does, which
-// install.sh does not install.
-func (s *Server) clone() error {
+// install.sh does not install. from is the address at which it reaches its primary.
+func (s *Server) clone(from string) error {
 	return s.primary.connectedFor(cloneLimit, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "SELECT pg_backup_start('standby', true)"); err != nil {
 			return err
@@ -76,7 +99,7 @@ func (s *Server) clone() error {
 			return err
 		}
 		for name, text := range map[string]string{
-			"backup_label": label, "standby.signal": "", "postgresql.auto.conf": fmt.Sprintf("primary_conninfo = '%s'\n", s.primary.URL("postgres")),
+			"backup_label": label, "standby.signal": "", "postgresql.auto.conf": fmt.Sprintf("primary_conninfo = '%s'\n", s.primary.urlAt(from, "postgres")),
 		} {
 			if err := s.write(name, text); err != nil {
 				return err
@@ -126,6 +149,19 @@ func (s *Server) Freeze() (thaw func() error, err error) {
 		return nil, err
 	}
 	return func() error { return syscall.Kill(pid, syscall.SIGCONT) }, syscall.Kill(pid, syscall.SIGSTOP)
+}
+
+// Synchronous makes a server wait for its standby before it acknowledges a commit, or no
+// longer wait. If it is to wait, Synchronous returns when the standby has caught up.
+func (s *Server) Synchronous(wait bool) error {
+	name := ""
+	if wait {
+		name = StandbyName
+	}
+	if err := s.do("ALTER SYSTEM SET synchronous_standby_names = '"+name+"'", "SELECT pg_reload_conf()"); err != nil || !wait {
+		return err
+	}
+	return s.until("SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = 'sync'", true)
 }
 
 // Promote makes a standby a primary and returns when it accepts writes.
