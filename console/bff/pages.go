@@ -24,7 +24,7 @@ var pages embed.FS
 // knownPage matches the paths of pages below /admin/. The web bundle has the same list; this one is used to
 // respond to unknown paths with the right status.
 var knownPage = regexp.MustCompile(`^(|my|nodes|nodes/new|nodes/\d{1,19}|users|users/\d{1,19}|routes|keys|requests|` +
-	`policy|policy/versions|policy/versions/\d{1,19}|access|timeline|settings|settings/(api-keys|appearance|dns|server|sessions|webhooks))$`)
+	`policy|policy/versions|policy/versions/\d{1,19}|access|timeline|cluster|settings|settings/(api-keys|appearance|cluster|dns|server|sessions|webhooks))$`)
 
 const (
 	bundleIndex = "index.html"

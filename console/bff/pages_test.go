@@ -54,7 +54,7 @@ func TestEachAddressHasItsStatusAndUnknownOnesAreLogged(t *testing.T) {
 	known := map[string]int{"/health": 200, "/admin/assets/app-1a2b.js": 200}
 	for _, page := range []string{
 		"", "nodes", "nodes/7", "nodes/new", "users", "users/7", "routes", "keys", "policy", "policy/versions", "policy/versions/3", "access", "timeline",
-		"settings/api-keys", "settings/appearance", "settings/server", "settings/dns", "settings/webhooks", "requests",
+		"settings/api-keys", "settings/appearance", "settings/server", "settings/cluster", "cluster", "settings/dns", "settings/webhooks", "requests",
 	} {
 		known["/admin/"+page] = 200
 	}

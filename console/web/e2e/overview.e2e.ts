@@ -60,6 +60,61 @@ describe("the overview", () => {
   });
 });
 
+describe("the cluster page", () => {
+  const row = (name: string) => page.getByRole("row").filter({ has: page.getByRole("rowheader", { name }) });
+
+  test("shows the replica and the database", async () => {
+    await go(page, stage, "/admin/cluster");
+    await page.waitForURL("**/admin/settings/cluster");
+    const { name, version } = JSON.parse(await stage.cli("cluster", "status", "--output", "json")).replicas[0];
+    await row(name).getByText("Active").waitFor();
+    await row(name).getByText(version, { exact: true }).waitFor();
+    await page.getByText(/^PostgreSQL \d+/).waitFor();
+    await page.getByText("No standby is connected.").waitFor();
+  });
+
+  test("shows who is missing and how far standbys are behind", async () => {
+    const at = new Date(Date.now() - 600_000).toISOString();
+    await page.route("**/api/v1/cluster", async (route) => {
+      const answer = await route.fetch();
+      const cluster = await answer.json();
+      const [own] = cluster.replicas;
+      const of = (name: string, more: object) => ({ ...own, id: name, name, url: "http://10.0.0.12:8080", ...more });
+      cluster.replicas = [
+        { ...own, name: "mesh-1", url: "http://10.0.0.11:8080" },
+        of("mesh-2", { state: "draining", lagMillis: 7500, nodes: 12 }),
+        of("mesh-3", { state: "missing", reportedAt: at }),
+        of("mesh-4", { state: "stopped", reportedAt: at, startedAt: null }),
+      ];
+      const standby = { name: "standby1", address: "10.0.0.22", state: "streaming" };
+      Object.assign(cluster.database, { timeline: 3, synchronousStandbyNames: "standby1" });
+      cluster.database.standbys = [{ ...standby, sync: "sync", lagBytes: 5000, lagMillis: 2 }];
+      cluster.problems = ["replica mesh-3 has not reported since 08:00; start it again, or look at its log"];
+      cluster.notes = ["the replicas run different versions, as during an upgrade"];
+      await route.fulfill({ response: answer, json: cluster });
+    });
+    await page.reload();
+    await page.getByRole("status", { name: "Problems" }).getByText("Replica mesh-3 has not reported").waitFor();
+    await row("mesh-1").getByText("responds now").waitFor();
+    await row("mesh-2").getByText("7.5 s behind").waitFor();
+    await row("mesh-3").getByText("Missing").waitFor();
+    await row("mesh-4").getByText("Stopped").waitFor();
+    await row("standby1").getByText("Synchronous").waitFor();
+    await row("standby1").getByText("4.9 KiB, 2 ms").waitFor();
+    expect(await axe(page)).toEqual([]);
+    // The table scrolls if it is too wide, also with the keyboard.
+    await page.setViewportSize({ width: 390, height: 844 });
+    const table = page.locator("div[tabindex='0']", { has: page.getByRole("table", { name: "Replicas" }) });
+    await table.focus();
+    await page.keyboard.press("ArrowRight");
+    await eventually(async () => expect(await table.evaluate((e) => e.scrollLeft)).toBeGreaterThan(0));
+    expect(await axe(page)).toEqual([]);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.unroute("**/api/v1/cluster");
+    await go(page, stage, "/admin/");
+  });
+});
+
 describe("the next steps", () => {
   asStory();
   let fresh: Stage;

@@ -34,6 +34,7 @@ export const screens: Record<string, string> = {
   dns: "/settings/dns",
   webhooks: "/settings/webhooks",
   server: "/settings/server",
+  cluster: "/settings/cluster",
   appearance: "/settings/appearance",
   "no-such-page": "/nowhere",
 };

@@ -28,6 +28,7 @@ export const keys = {
   recentChanges: ["recentChanges"],
   webhooks: ["webhooks"],
   server: ["server"],
+  cluster: ["cluster"],
   sessions: ["sessions"],
   passkeys: (user: string) => ["passkeys", user],
 } as const;
@@ -174,6 +175,13 @@ export const serverQuery = queryOptions({
   queryKey: keys.server,
   queryFn: ({ signal }) => api.get("/api/v1/server", { signal }),
   refetchInterval: 30_000,
+});
+
+/** All replicas and the database. Their changes cause no events. */
+export const clusterQuery = queryOptions({
+  queryKey: keys.cluster,
+  queryFn: ({ signal }) => api.get("/api/v1/cluster", { signal }),
+  refetchInterval: 5_000,
 });
 
 /** By node ID: how much of each half hour of the last day the node was online, and how often that changed. */

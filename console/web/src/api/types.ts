@@ -33,6 +33,9 @@ export type Webhook = Schemas["Webhook"];
 export type WebhookDelivery = Schemas["WebhookDelivery"];
 export type FailedEvent = Schemas["FailedEvent"];
 export type ServerState = Schemas["ServerState"];
+export type Cluster = Schemas["Cluster"];
+export type ClusterReplica = Schemas["ClusterReplica"];
+export type ClusterStandby = Schemas["ClusterStandby"];
 export type ServerCheck = Schemas["ServerCheck"];
 export type ServerRelay = Schemas["ServerRelay"];
 

@@ -148,6 +148,18 @@ const pages = [
   }),
   createRoute({
     ...under,
+    path: "/settings/cluster",
+    component: lazyRouteComponent(() => import("@/pages/cluster"), "ClusterPage"),
+  }),
+  createRoute({
+    ...under,
+    path: "/cluster",
+    beforeLoad: () => {
+      throw redirect({ to: "/settings/cluster", replace: true });
+    },
+  }),
+  createRoute({
+    ...under,
     path: "/settings/dns",
     component: lazyRouteComponent(() => import("@/pages/dns"), "DNSPage"),
   }),

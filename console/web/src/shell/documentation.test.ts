@@ -22,6 +22,7 @@ const pages = [
   "/settings/dns",
   "/settings/webhooks",
   "/settings/server",
+  "/settings/cluster",
   "/settings/appearance",
 ];
 

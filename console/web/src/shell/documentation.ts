@@ -17,6 +17,7 @@ const topics: readonly [path: string, document: string][] = [
   ["/settings/dns", "dns.md"],
   ["/settings/webhooks", "webhooks.md"],
   ["/settings/server", "operating.md"],
+  ["/settings/cluster", "operating.md#see-the-state-of-all-replicas"],
 ];
 
 /** Guides to what is done outside of the console. */

@@ -1,10 +1,10 @@
 /** The server's details, its health, and what to send when something is wrong. */
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { Link } from "@tanstack/react-router";
 import { dnsQuery, type ServerState, serverQuery, useCan, usePolicy, useSession } from "@/api";
 import { HealthList } from "@/pages/overview/HealthList";
 import { healthLines } from "@/pages/overview/health";
-import { SettingsPage } from "@/pages/settings";
+import { tableCell as cell, Fact, ScrollingTable, SettingsPage } from "@/pages/settings";
 import { printable, text } from "@/text";
 import { serverPage as t } from "@/text/settings";
 import { Badge, CopyButton, ErrorState, Fold, LoadingLines, Mark, NotAllowed, Section, Time } from "@/ui";
@@ -26,7 +26,6 @@ export function ServerPage() {
           <div className="min-w-0 space-y-5">
             <Health server={data} />
             <Relays server={data} />
-            {data.replicas.length > 1 && <Replicas server={data} />}
             <Capabilities />
           </div>
         </div>
@@ -67,8 +66,10 @@ function Facts({ server }: { server: ServerState }) {
         <Fact label={t.labels.consoleVersion}>{session.console.version}</Fact>
         <Fact label={t.labels.api}>{version.version}</Fact>
         <Fact label={t.labels.database}>{t.databases[server.database]}</Fact>
-        <Fact label={t.labels.replica}>
-          <span className="font-mono text-12">{server.replica}</span>
+        <Fact label={t.labels.replicas}>
+          <Link to="/settings/cluster" className="text-accent-ink hover:underline">
+            {t.replicas(server.replicas.length)}
+          </Link>
         </Fact>
         <Fact label={t.labels.started}>
           <Time at={server.startedAt} />
@@ -84,15 +85,6 @@ function Facts({ server }: { server: ServerState }) {
   );
 }
 
-function Fact({ label, children }: { label: string; children: ReactNode }) {
-  return (
-    <>
-      <dt className="text-ink-2">{label}</dt>
-      <dd className="min-w-0 max-md:mb-2">{children}</dd>
-    </>
-  );
-}
-
 function Health({ server }: { server: ServerState }) {
   const { coordinator, console: own } = useSession();
   const lines = healthLines(server, { server: coordinator.productVersion, console: own.version });
@@ -100,40 +92,6 @@ function Health({ server }: { server: ServerState }) {
     <Section title={t.health}>
       <HealthList lines={lines} />
     </Section>
-  );
-}
-
-const cell = "border-t border-hair px-4 py-2 align-top";
-
-/** A table that scrolls horizontally if its columns do not fit. */
-function ScrollingTable({
-  label,
-  titles,
-  children,
-}: {
-  label: string;
-  titles: readonly string[];
-  children: ReactNode;
-}) {
-  return (
-    <div
-      className="overflow-x-auto"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
-      tabIndex={0}
-    >
-      <table className="w-full text-13" aria-label={label}>
-        <thead>
-          <tr>
-            {titles.map((title) => (
-              <th key={title} scope="col" className="px-4 py-2 text-left text-12 font-medium text-ink-2">
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>{children}</tbody>
-      </table>
-    </div>
   );
 }
 
@@ -165,29 +123,6 @@ function Relays({ server }: { server: ServerState }) {
           ))}
         </ScrollingTable>
       )}
-    </Section>
-  );
-}
-
-function Replicas({ server }: { server: ServerState }) {
-  const titles = [t.replica.id, t.replica.version, t.replica.nodes, t.replica.revision, t.replica.report];
-  return (
-    <Section title={t.replicas} note={server.replicas.length}>
-      <ScrollingTable label={t.replicas} titles={titles}>
-        {server.replicas.map((replica) => (
-          <tr key={replica.id}>
-            <th scope="row" className={`${cell} text-left font-mono text-12 font-normal`}>
-              {replica.id} {replica.draining && <Badge>{t.replica.draining}</Badge>}
-            </th>
-            <td className={cell}>{replica.version}</td>
-            <td className={`${cell} tabular-nums`}>{text.common.count(replica.nodes)}</td>
-            <td className={`${cell} tabular-nums`}>{replica.revision}</td>
-            <td className={`${cell} whitespace-nowrap tabular-nums`}>
-              {t.seconds((replica.ageMillis / 1000).toFixed(1))}
-            </td>
-          </tr>
-        ))}
-      </ScrollingTable>
     </Section>
   );
 }

@@ -4,12 +4,15 @@ import type { ReactNode } from "react";
 import { text } from "@/text";
 import { PageBody, PageHead, pageWidth, usePageTitle } from "@/ui";
 
+export { Fact, ScrollingTable, tableCell } from "./parts";
+
 const sections = [
   ["/settings/api-keys", text.settings.apiKeys],
   ["/settings/sessions", text.settings.sessions],
   ["/settings/dns", text.settings.dns],
   ["/settings/webhooks", text.settings.webhooks],
   ["/settings/server", text.settings.server],
+  ["/settings/cluster", text.settings.cluster],
   ["/settings/appearance", text.settings.appearance],
 ] as const;
 

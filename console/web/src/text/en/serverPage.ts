@@ -4,7 +4,7 @@ export const serverPage = {
   facts: "Server",
   health: "Health",
   relays: "Relays",
-  replicas: "Replicas",
+  replicas: plural({ one: "# replica", other: "# replicas" }),
   capabilities: "Supported API operations",
   labels: {
     url: "Server URL",
@@ -12,7 +12,7 @@ export const serverPage = {
     api: "API compatible with",
     consoleVersion: "Console version",
     database: "Database",
-    replica: "Current replica",
+    replicas: "Cluster",
     started: "Started",
     base: "DNS base domain",
     policy: "Policy",
@@ -36,15 +36,6 @@ export const serverPage = {
     nodes: plural({ one: "# node", other: "# nodes" }),
     milliseconds: (ms: string) => `${ms} ms`,
   },
-  replica: {
-    draining: "Draining",
-    id: "Replica",
-    version: "Version",
-    nodes: "Connected nodes",
-    revision: "Revision",
-    report: "Last report",
-  },
-  seconds: (s: string) => `${s} s ago`,
   operations: plural({ one: "# API operation", other: "# API operations" }),
   bundle: {
     title: "Support bundle",

@@ -5,6 +5,7 @@ export const settings = {
   sessions: "Sessions",
   appearance: "Appearance",
   server: "Server",
+  cluster: "Cluster",
   dns: "DNS",
   webhooks: "Webhooks",
   theme: "Theme",
