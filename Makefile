@@ -16,6 +16,7 @@ BENCHTIME ?= 1s
 CHAOS     ?= 60s
 ROUNDS    ?= 1
 HOLD      ?= 10m
+KILLS     ?= 1000
 HOSTILE   ?= 10m
 
 # The build time is the time of the commit, so that builds of one commit are identical.
@@ -171,6 +172,11 @@ chaos-long: CHAOS = 30m
 chaos-long: FORMAT = standard-verbose
 chaos-long: clients $(BIN)/gotestsum ## break a whole deployment for CHAOS, on an otherwise idle machine; the results are in dist/chaos (SEED=1: repeat the faults of a run)
 	$(call GOTEST) -timeout=0 -count=1 -v -run='^TestDeployment' ./internal/test/chaos -chaos=$(CHAOS) -seed=$(or $(SEED),0) -strict -artefacts=$(CURDIR)/dist/chaos
+
+.PHONY: sqlite-kills
+sqlite-kills: FORMAT = standard-verbose
+sqlite-kills: $(BIN)/gotestsum ## kill a server on SQLite KILLS times under writes, copy its files, fill its disk, and compare (CI: 20 times)
+	$(call GOTEST) -timeout=0 -count=1 -v -run='SQLite' ./internal/test/chaos -kills=$(KILLS)
 
 .PHONY: hostile
 hostile: FORMAT = standard-verbose

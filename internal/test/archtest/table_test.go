@@ -83,7 +83,7 @@ var table = map[string]row{
 	"test/apitest":       {"", "http testing"},
 	"test/chaos":         {"mesh", ""},
 	"test/movetest":      {"", ""},
-	"test/chaos/replica": {"mesh mesh/meshgen policy store sqlstore ledger identity control test/chaos", "slog prometheus"},
+	"test/chaos/replica": {"mesh mesh/meshgen policy store history sqlstore ledger identity control test/chaos", "slog prometheus"},
 	"test/meshtest":      {"*", "*"},
 	"test/oidctest":      {"test/pgtest test/waittest", "http testing"},
 	"test/pgtest":        {"", "sql testing"},

@@ -26,6 +26,7 @@ const (
 	Stale    Sort = "stale"    // an event is about an object that does not exist
 	Digest   Sort = "digest"   // snapshots differ at one revision
 	Error    Sort = "error"    // a command or a process ended in an unexpected way
+	Damaged  Sort = "damaged"  // a database file cannot be read, or is inconsistent
 	Unseen   Sort = "unseen"   // a response ignores what was acknowledged before the request
 )
 
@@ -257,4 +258,18 @@ func (c *Checker) Finish(tables *mesh.Snapshot, finals []Final) {
 			c.Report(Digest, "replica %s saw %d of %d heartbeats at the last revision", f.Replica, f.Compared, len(finals))
 		}
 	}
+}
+
+// Acknowledged returns the newest command of each caller that was acknowledged and is not in the log yet as far as the
+// checker knows.
+func (c *Checker) Acknowledged() map[string]int64 {
+	acked := map[string]int64{}
+	for name, k := range c.callers {
+		for _, a := range k.waiting {
+			if a.Outcome == Done && !a.Idle {
+				acked[name] = a.Seq
+			}
+		}
+	}
+	return acked
 }

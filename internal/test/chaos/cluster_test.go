@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,14 +34,19 @@ type cluster struct {
 	t        *testing.T
 	program  string
 	fault    string
-	pg       *pgtest.Server
+	args     []string       // select the database
+	pg       *pgtest.Server // nil for SQLite
 	database string
 	started  int // processes started so far; each has a unique name
 
 	mu       sync.Mutex
 	checker  *chaos.Checker // guarded by mu
 	replicas []*process     // guarded by mu; the live ones, by slot
+	keys     []string       // guarded by mu; the newest ones, for the next process
 }
+
+// keptKeys is how many pre-auth keys a new process gets.
+const keptKeys = 8
 
 // process is one replica.
 type process struct {
@@ -55,10 +61,16 @@ type process struct {
 }
 
 func newCluster(t *testing.T, pg *pgtest.Server, program, fault string, replicas int) *cluster {
-	c := &cluster{
-		t: t, program: program, fault: fault, pg: pg, database: pg.Database(t),
-		checker: chaos.NewChecker(), replicas: make([]*process, replicas),
-	}
+	c := &cluster{t: t, program: program, fault: fault, pg: pg, database: pg.Database(t)}
+	c.args = []string{"-host", pg.Host, "-port", fmt.Sprint(pg.Port), "-user", pg.User, "-database", c.database}
+	c.prepare(replicas)
+	return c
+}
+
+// prepare makes room for a number of replicas, which end with the test.
+func (c *cluster) prepare(replicas int) {
+	t := c.t
+	c.checker, c.replicas = chaos.NewChecker(), make([]*process, replicas)
 	t.Cleanup(func() {
 		for _, p := range c.alive() {
 			c.kill(p)
@@ -70,7 +82,6 @@ func newCluster(t *testing.T, pg *pgtest.Server, program, fault string, replicas
 			t.Logf("%d findings, the first of them %s", len(findings), findings[:min(len(findings), 20)])
 		}
 	})
-	return c
 }
 
 // build compiles the replica.
@@ -111,8 +122,7 @@ func (c *cluster) start(slot int) {
 	p := &process{
 		name: fmt.Sprintf("%d.%d", slot, c.started), quiet: make(chan struct{}), final: make(chan chaos.Final, 1), gone: make(chan struct{}),
 	}
-	p.cmd = exec.CommandContext(context.Background(), c.program, "-replica", p.name,
-		"-host", c.pg.Host, "-port", fmt.Sprint(c.pg.Port), "-user", c.pg.User, "-database", c.database)
+	p.cmd = exec.CommandContext(context.Background(), c.program, append([]string{"-replica", p.name}, c.args...)...)
 	p.cmd.Env = append(os.Environ(), chaos.FaultVariable+"="+c.fault)
 	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
@@ -127,8 +137,12 @@ func (c *cluster) start(slot int) {
 	}
 	c.mu.Lock()
 	c.replicas[slot] = p
+	keys := slices.Clone(c.keys)
 	c.mu.Unlock()
 	go c.read(p, stdout)
+	for _, key := range keys {
+		p.order("%s %s", chaos.OrderKey, key)
+	}
 }
 
 // read handles the output of a process until its end, then waits for it.
@@ -163,6 +177,10 @@ func (c *cluster) take(p *process, m chaos.Message) {
 	case m.Finding != nil:
 		c.judge(func(k *chaos.Checker) { k.Report(m.Finding.Sort, "%s", m.Finding.Text) })
 	case m.Key != "":
+		c.mu.Lock()
+		c.keys = append(c.keys, m.Key)
+		c.keys = c.keys[max(0, len(c.keys)-keptKeys):]
+		c.mu.Unlock()
 		for _, other := range c.alive() {
 			other.order("%s %s", chaos.OrderKey, m.Key)
 		}

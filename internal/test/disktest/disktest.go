@@ -29,6 +29,18 @@ func Small(t testing.TB, size string) string {
 	return dir
 }
 
+// ReadOnly makes a file system of Small read-only, or writable again. No process may have a file open for writing.
+func ReadOnly(t testing.TB, dir string, on bool) {
+	t.Helper()
+	flags := uintptr(syscall.MS_REMOUNT)
+	if on {
+		flags |= syscall.MS_RDONLY
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", flags, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Open creates a directory, with a short name, that every user may read.
 func Open(t testing.TB) string {
 	t.Helper()

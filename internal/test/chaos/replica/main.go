@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/history"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
@@ -35,18 +36,38 @@ const (
 
 func main() {
 	r := replica{registry: prometheus.NewRegistry(), orders: make(chan string, 4)}
-	db := sqlstore.PostgresConfig{SSLMode: "disable", MaxOpenConns: 4}
+	db := database{postgres: sqlstore.PostgresConfig{SSLMode: "disable", MaxOpenConns: 4}}
 	flag.StringVar(&r.name, "replica", "", "name of this process, never used before")
 	flag.IntVar(&r.workers, "workers", 8, "how many commands are under way at once")
-	flag.StringVar(&db.Host, "host", "127.0.0.1", "")
-	flag.IntVar(&db.Port, "port", 5432, "")
-	flag.StringVar(&db.User, "user", "", "")
-	flag.StringVar(&db.Name, "database", "", "")
+	flag.StringVar(&db.sqlite, "sqlite", "", "file of a SQLite database, instead of PostgreSQL")
+	flag.StringVar(&db.postgres.Host, "host", "127.0.0.1", "")
+	flag.IntVar(&db.postgres.Port, "port", 5432, "")
+	flag.StringVar(&db.postgres.User, "user", "", "")
+	flag.StringVar(&db.postgres.Name, "database", "", "")
 	flag.Parse()
 	if err := r.run(context.Background(), db, os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "replica:", err)
 		os.Exit(1)
 	}
+}
+
+// database is a file, or PostgreSQL.
+type database struct {
+	sqlite   string
+	postgres sqlstore.PostgresConfig
+}
+
+// tables are a store with the history of the network.
+type tables interface {
+	store.Store
+	history.Store
+}
+
+func (d database) open(ctx context.Context) (tables, error) {
+	if d.sqlite != "" {
+		return sqlstore.OpenSQLite(ctx, d.sqlite, prometheus.NewRegistry())
+	}
+	return sqlstore.OpenPostgres(ctx, d.postgres, prometheus.NewRegistry())
 }
 
 // replica is the process.
@@ -61,7 +82,7 @@ type replica struct {
 }
 
 // run works until the input ends.
-func (r *replica) run(ctx context.Context, db sqlstore.PostgresConfig, input io.Reader) error {
+func (r *replica) run(ctx context.Context, db database, input io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { r.listen(input); cancel() }()
@@ -111,7 +132,7 @@ func (r *replica) listen(input io.Reader) {
 }
 
 // open retries until it succeeds, because the database may be down.
-func (r *replica) open(ctx context.Context, db sqlstore.PostgresConfig) (store.Store, error) {
+func (r *replica) open(ctx context.Context, db database) (store.Store, error) {
 	for {
 		st, err := r.try(ctx, db)
 		if !errors.Is(err, store.ErrUnavailable) {
@@ -125,13 +146,13 @@ func (r *replica) open(ctx context.Context, db sqlstore.PostgresConfig) (store.S
 	}
 }
 
-func (r *replica) try(ctx context.Context, db sqlstore.PostgresConfig) (store.Store, error) {
-	postgres, err := sqlstore.OpenPostgres(ctx, db, prometheus.NewRegistry())
+func (r *replica) try(ctx context.Context, db database) (store.Store, error) {
+	opened, err := db.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	var st store.Store = faulty{postgres, os.Getenv(chaos.FaultVariable)}
+	var st store.Store = faulty{opened, os.Getenv(chaos.FaultVariable)}
 	r.ledger, err = ledger.Open(ctx, ledger.Config{
 		Store: st, Log: log, Registerer: r.registry, Describe: describe, Self: store.Report{ID: store.ReplicaID(r.name)},
 	})
@@ -139,7 +160,7 @@ func (r *replica) try(ctx context.Context, db sqlstore.PostgresConfig) (store.St
 		return nil, errors.Join(err, st.Close())
 	}
 	r.service = control.New(control.Config{
-		Ledger: r.ledger, History: postgres, Log: log, Registerer: r.registry,
+		Ledger: r.ledger, History: opened, Log: log, Registerer: r.registry,
 		// The range is small enough that addresses are reused often.
 		PrefixV4: netip.MustParsePrefix("100.64.0.0/22"), PrefixV6: netip.MustParsePrefix("fd7a:115c:a1e0::/118"),
 	})
