@@ -18,7 +18,13 @@ func importHeadscale(ctx context.Context, c *config.Config, in cli.HeadscaleImpo
 	})
 	return cli.HeadscaleReport{
 		Source: r.Source, Version: r.Version, Users: r.Users, Nodes: r.Nodes, PreAuthKeys: r.PreAuthKeys, APIKeys: r.APIKeys, Policy: r.Policy,
-		Repairs: r.Repairs, Refusals: r.Refusals, PolicyProblems: r.Policies, Configuration: r.Config,
+		Repairs: r.Repairs, Refusals: r.Refusals, PolicyProblems: r.Policies, Configuration: r.Config, Digest: r.Digest,
 		Applied: r.Applied, Added: r.Added, Changed: r.Changed, Deleted: r.Deleted,
 	}, err
+}
+
+// exportHeadscale exports to Headscale for package cli.
+func exportHeadscale(ctx context.Context, c *config.Config, path string) (cli.HeadscaleExport, error) {
+	r, err := app.ExportHeadscale(ctx, c, path)
+	return cli.HeadscaleExport(r), err
 }

@@ -35,6 +35,7 @@ func main() {
 		RepairClock: repairClock,
 
 		ImportHeadscale: importHeadscale,
+		ExportHeadscale: exportHeadscale,
 	})
 	root.AddCommand(serve(build))
 	os.Exit(cli.Execute(context.Background(), root, os.Args[1:]))

@@ -44,8 +44,10 @@ type HeadscaleReport struct {
 	Users, Nodes, PreAuthKeys, APIKeys  int
 	Policy                              bool
 	Repairs, Refusals, Policies, Config []string
-	Applied                             bool
-	Added, Changed, Deleted             int
+	// Digest identifies what is imported, or is empty if that is refused.
+	Digest                  string
+	Applied                 bool
+	Added, Changed, Deleted int
 }
 
 // ImportHeadscale reads the mesh of a Headscale server and, if asked and nothing speaks against it, imports it into
@@ -68,16 +70,9 @@ func ImportHeadscale(ctx context.Context, c *config.Config, in HeadscaleImport) 
 	}
 	r.Source = where.String()
 	in.Progress("Reading " + r.Source)
-	rows, err := sqlstore.ReadTables(ctx, where, headscale.TableNames()...)
+	tables, err := readHeadscale(ctx, where)
 	if err != nil {
 		return r, oneLine(err)
-	}
-	tables := headscale.Tables{}
-	for name, all := range rows {
-		tables[name] = []headscale.Row{}
-		for _, row := range all {
-			tables[name] = append(tables[name], row)
-		}
 	}
 	now := mesh.TimeOf(time.Now())
 	plan := headscale.Map(tables, headscale.Options{V4: c.Prefixes.V4, V6: c.Prefixes.V6, OldV4: old.V4, OldV6: old.V6, Now: now})
@@ -108,6 +103,19 @@ func ImportHeadscale(ctx context.Context, c *config.Config, in HeadscaleImport) 
 	}
 	r.Applied, r.Added, r.Changed, r.Deleted = true, done.Added, done.Changed, done.Deleted
 	return r, nil
+}
+
+// readHeadscale reads the tables of a Headscale database.
+func readHeadscale(ctx context.Context, where sqlstore.Location) (headscale.Tables, error) {
+	rows, err := sqlstore.ReadTables(ctx, where, headscale.TableNames()...)
+	tables := headscale.Tables{}
+	for name, all := range rows {
+		tables[name] = []headscale.Row{}
+		for _, row := range all {
+			tables[name] = append(tables[name], row)
+		}
+	}
+	return tables, err
 }
 
 // located returns a configuration with the database of the import, and with absolute paths. Headscale resolves relative
@@ -205,7 +213,11 @@ func readLimited(path string) ([]byte, error) {
 
 // check tries the import on an empty mesh.
 func (r *HeadscaleReport) check(whole control.Import, c *config.Config, now mesh.Time) {
-	err := whole.Check(mesh.ReservedFor(c.Prefixes.V4, c.Prefixes.V6), now)
+	reserved := mesh.ReservedFor(c.Prefixes.V4, c.Prefixes.V6)
+	err := whole.Check(reserved, now)
+	if err == nil {
+		r.Digest, err = whole.Digest(reserved)
+	}
 	var bad *control.BadPolicy
 	switch {
 	case errors.As(err, &bad):

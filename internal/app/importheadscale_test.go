@@ -188,7 +188,7 @@ func TestHeadscaleIsImportedWhole(t *testing.T) {
 			if apply {
 				want.Applied, want.Added = true, 7
 			}
-			got.Source, got.Config = "", nil
+			got.Source, got.Config, got.Digest = "", nil, ""
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("report with apply=%t (-want +got):\n%s", apply, diff)
 			}

@@ -118,6 +118,27 @@ func (in Import) Check(reserved mesh.Reserved, now mesh.Time) error {
 	return err
 }
 
+// Digest returns a digest of what the import would create. Two servers with the same users, nodes, keys and policy have the same
+// digest. It does not cover what changes by itself, or who added a tagged node, which Headscale does not store.
+func (in Import) Digest(reserved mesh.Reserved) (string, error) {
+	const never mesh.Time = 1
+	in.PolicyElsewhere = false
+	in.Nodes = slices.Clone(in.Nodes)
+	for i := range in.Nodes {
+		n := *in.Nodes[i].Node
+		n.KeyExpired, n.CreatedBy = false, 0
+		in.Nodes[i].Node, in.Nodes[i].Net, in.Nodes[i].LastSeen = &n, mesh.Net{}, 0
+	}
+	w := policy.WorldOf(mesh.Empty(), nil)
+	w.Reserved = reserved
+	evs, _, err := in.events(w, never)
+	if err != nil {
+		return "", err
+	}
+	s, _ := mesh.Apply(w.Snapshot, 1, evs...)
+	return s.Digest(), nil
+}
+
 // mayImport refuses a mesh that is in use.
 func mayImport(w *policy.World, in Import) error {
 	if v, ok := w.Settings.ByKey(mesh.SettingNoise); ok {

@@ -2,5 +2,7 @@
 // is pure: it opens neither files nor databases. Columns are found by name, because their order and number differ
 // between versions.
 //
+// Export maps a mesh to a database of Headscale 0.29.
+//
 // A repair is a value that was changed because Fairlead does not accept it. A refusal is a reason not to import.
 package headscale

@@ -32,6 +32,7 @@ type HeadscaleReport struct {
 	Refusals       []string `json:"refusals"`
 	PolicyProblems []string `json:"policyProblems"`
 	Configuration  []string `json:"configuration"`
+	Digest         string   `json:"digest"`
 	Applied        bool     `json:"applied"`
 	Added          int      `json:"added"`
 	Changed        int      `json:"changed"`
@@ -130,12 +131,10 @@ func (in *HeadscaleImport) locate(where string) error {
 // headscaleText returns what the command prints.
 func headscaleText(r HeadscaleReport) string {
 	var text strings.Builder
-	policy := "no policy"
-	if r.Policy {
-		policy = "a policy"
+	fmt.Fprintf(&text, "Headscale %s at %s: %s\n", strings.TrimPrefix(r.Version, "v"), r.Source, contents(r.Users, r.Nodes, r.PreAuthKeys, r.APIKeys, r.Policy))
+	if r.Digest != "" {
+		fmt.Fprintf(&text, "Digest: %s\n", r.Digest)
 	}
-	fmt.Fprintf(&text, "Headscale %s at %s: %s, %s, %s, %s, %s\n", strings.TrimPrefix(r.Version, "v"), r.Source,
-		count(r.Users, "user"), count(r.Nodes, "node"), count(r.PreAuthKeys, "pre-auth key"), count(r.APIKeys, "API key"), policy)
 	for _, part := range []struct {
 		title string
 		lines []string

@@ -32,6 +32,8 @@ type Env struct {
 	RepairClock func(ctx context.Context, c *config.Config, agree func(ClockRepair) error) (ClockRepair, error)
 	// ImportHeadscale imports from Headscale, or checks an import.
 	ImportHeadscale func(ctx context.Context, c *config.Config, in HeadscaleImport) (HeadscaleReport, error)
+	// ExportHeadscale writes a database for Headscale to a new file.
+	ExportHeadscale func(ctx context.Context, c *config.Config, path string) (HeadscaleExport, error)
 }
 
 // Build identifies this binary.
@@ -64,8 +66,8 @@ func New(env Env) *cobra.Command {
 
 "fairlead serve" runs the server. Most other commands connect to a running
 server: through its local socket, or from another machine with --server and
---api-key, or after "fairlead login". Only backup, restore, db and import
-open the database directly.
+--api-key, or after "fairlead login". Only backup, restore, db, import and
+export open the database directly.
 
 Exit status: 0 on success, 1 on failure, 2 on incorrect usage.`,
 		Example: `  fairlead users create alice
@@ -77,7 +79,7 @@ Exit status: 0 on success, 1 on failure, 2 on incorrect usage.`,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	},
 		t.users(), t.preAuthKeys(), t.apiKeys(), t.sessions(), t.nodes(), t.routes(), t.dns(), t.auth(), t.policy(), t.ssh(), t.audit(), t.events(), t.webhooks(),
-		t.backup(), t.restore(), t.db(), t.importing(),
+		t.backup(), t.restore(), t.db(), t.importing(), t.exporting(),
 		t.setup(), t.login(), t.logout(), t.whoami(), t.health(), t.status(), t.cluster(), t.drain(), t.version(), t.openapi(), t.debug(), t.config(), t.completion(), t.man(),
 	)
 	help := helpCommand()

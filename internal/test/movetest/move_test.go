@@ -27,6 +27,9 @@ var (
 // middle is a version of the client between the oldest and the newest.
 const middle = "v1.90.9"
 
+// exported is the version of Headscale for which databases are exported.
+const exported = "v0.29.2"
+
 func TestMain(m *testing.M) {
 	os.Exit(mainStatus(m))
 }
@@ -57,11 +60,11 @@ type move struct {
 	set       func(statement string) // changes the database of Headscale
 }
 
-// newMove starts Headscale. Both servers use the same kind of database.
-func newMove(t *testing.T, postgres bool) *move {
+// newMove starts a version of Headscale. Both servers use the same kind of database.
+func newMove(t *testing.T, version string, postgres bool) *move {
 	t.Helper()
 	var theirs, ours database
-	m := &move{release: newRelease(t, *version, shortDir(t)), network: newNetwork(t)}
+	m := &move{release: newRelease(t, version, shortDir(t)), network: newNetwork(t)}
 	m.set = func(statement string) { changeSQLite(t, filepath.Join(m.dir, "db.sqlite"), statement) }
 	if postgres {
 		pg, err := pgtest.Start(pgtest.Options{})
@@ -123,17 +126,42 @@ func (m *move) apply() string {
 	return output(m.network.t, fairlead, "import", "headscale", "--config", m.newConfig, "--from", m.configFile(), "--apply")
 }
 
-// Clients that joined Headscale continue with Fairlead without a new sign-in, and can go back.
+// export writes a database for Headscale and returns its digest, which is also that of an import.
+func (m *move) export(path string) string {
+	t := m.network.t
+	t.Helper()
+	out := output(t, fairlead, "export", "headscale", "--config", m.newConfig, path)
+	again := output(t, fairlead, "import", "headscale", "--config", m.newConfig, "--from", m.configFile(), "--database", path, "--check")
+	if digestOf(t, out) != digestOf(t, again) {
+		t.Errorf("exported:\n%s\nimported again:\n%s", out, again)
+	}
+	return digestOf(t, out)
+}
+
+func digestOf(t *testing.T, text string) string {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if digest, ok := strings.CutPrefix(strings.TrimSpace(line), "Digest: "); ok {
+			return digest
+		}
+	}
+	t.Fatalf("no digest:\n%s", text)
+	return ""
+}
+
+// Clients that joined Headscale continue with Fairlead without a new sign-in, and can go back: with the database that Headscale
+// left behind, or with an export.
 func TestClientsMoveAndReturnWithoutSigningIn(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			moveAndReturn(t, newMove(t, engine == "postgres"))
+			m := newMove(t, *version, engine == "postgres")
+			moveAndReturn(t, m, engine == "sqlite" && m.minor == 29)
 		})
 	}
 }
 
-func moveAndReturn(t *testing.T, m *move) {
+func moveAndReturn(t *testing.T, m *move, export bool) {
 	t.Helper()
 	for _, name := range []string{"ann", "bob"} {
 		m.run("users", "create", name)
@@ -142,7 +170,7 @@ func moveAndReturn(t *testing.T, m *move) {
 	reusable, tagged, unused := m.key("ann", "--reusable"), m.key("ann", "--tags", "tag:web"), m.key("ann")
 	ephemeral, expired := m.key("ann", "--ephemeral"), m.key("bob")
 	apiKey := m.run("apikeys", "create")
-	m.join(map[string]string{"laptop": reusable, "exit": reusable, "router": reusable, "web": tagged, "ci": ephemeral, "old": expired})
+	m.join(m.minor, map[string]string{"laptop": reusable, "exit": reusable, "router": reusable, "web": tagged, "ci": ephemeral, "old": expired})
 	joined, err := m.nodes(apiKey)
 	if err != nil {
 		t.Fatal(err)
@@ -179,10 +207,17 @@ func moveAndReturn(t *testing.T, m *move) {
 
 	m.own.stop()
 	m.streamWorks("without a server")
-	m.startOld()
+	used, good := tagged, unused
+	if export {
+		m.replaceDatabase(func(path string) { m.export(path) })
+		// Of keys that were used since, only Fairlead's own hash is known.
+		apiKey, used, good = m.run("apikeys", "create"), unused, m.key("ann")
+	} else {
+		m.startOld()
+	}
 	m.proxy.forward(t, headscalePort)
 	m.unchanged(before, "after the way back")
 	m.listed(apiKey, listed, "after the way back")
 	m.works("after the way back")
-	m.keysWork(apiKey, tagged, unused, "after the way back")
+	m.keysWork(apiKey, used, good, "after the way back")
 }

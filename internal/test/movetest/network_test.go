@@ -92,8 +92,8 @@ func (n *network) on(host *clienttest.Namespace, script string) {
 	}
 }
 
-// join starts all devices of the network and joins them with their keys.
-func (n *network) join(keys map[string]string) {
+// join starts all devices of the network and joins them with their keys to a version of Headscale.
+func (n *network) join(minor int, keys map[string]string) {
 	n.t.Helper()
 	var all sync.WaitGroup
 	for _, d := range []struct {
@@ -107,6 +107,9 @@ func (n *network) join(keys map[string]string) {
 		{"ci", middle, nil},
 		{"old", clienttest.Newest, nil},
 	} {
+		if minor >= 29 && d.version == clienttest.Oldest {
+			d.version = middle // Headscale 0.29 refuses clients before 1.80
+		}
 		c := n.start(d.name, d.version)
 		n.devices[d.name] = c
 		switch d.name {
