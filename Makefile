@@ -16,6 +16,7 @@ BENCHTIME ?= 1s
 CHAOS     ?= 60s
 ROUNDS    ?= 1
 HOLD      ?= 10m
+FLAPPING  ?= 10m
 KILLS     ?= 1000
 HOSTILE   ?= 10m
 
@@ -178,6 +179,11 @@ sqlite-kills: FORMAT = standard-verbose
 sqlite-kills: $(BIN)/gotestsum ## kill a server on SQLite KILLS times under writes, copy its files, fill its disk, and compare (CI: 20 times)
 	$(call GOTEST) -timeout=0 -count=1 -v -run='SQLite' ./internal/test/chaos -kills=$(KILLS)
 
+.PHONY: failover
+failover: FORMAT = standard-verbose
+failover: $(BIN)/gotestsum ## measure how long writes and streams pause when a replica, the primary or the balancer fails, on an idle machine; the table is in dist/chaos/failover.md
+	$(call GOTEST) -timeout=0 -count=1 -v -run='^Test(FailoverTimes|PausesAreMeasured)' ./internal/test/chaos -failover -strict -artefacts=$(CURDIR)/dist/chaos
+
 .PHONY: hostile
 hostile: FORMAT = standard-verbose
 hostile: $(BIN)/gotestsum ## attack a server as a stranger for HOSTILE while 300 nodes keep working (HOSTILE=35s: as CI does)
@@ -205,6 +211,11 @@ e2e-matrix: ## run all supported clients against the server
 # Six tests at a time: they mostly wait for clients.
 e2e e2e-matrix: $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json $(BIN)/dex
 	$(call SYSTEM,e2e) -timeout=30m -parallel=6 -skip='^Test(Ratio|Figure)' -args -clients=$(CLIENTS)
+
+.PHONY: flapping
+flapping: FORMAT = standard-verbose
+flapping: clients $(BIN)/gotestsum ## let one of two subnet routers come and go for FLAPPING, as root, and check that no connection moves (make e2e: three times)
+	$(call GOTEST) -timeout=0 -count=1 -v -run='^TestOtherRouterTakesOver$$' ./internal/test/e2e -clients=v1.102.5 -flapping=$(FLAPPING)
 
 .PHONY: e2e-identity
 e2e-identity: ## sign in with glewlwyd, an identity provider that does not notice who left; needs the Debian packages glewlwyd and sqlite3

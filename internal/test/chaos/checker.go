@@ -57,6 +57,7 @@ type Tally struct {
 	Enrolments map[bool]int // by whether the key was reusable
 	Repeated   int          // acknowledged commands that had nothing left to do
 	Recovered  int          // entries of unknown outcome or of callers that were killed
+	Rewound    int          // entries that a failover lost
 }
 
 // Checker compares what callers were told with the log. Answers and entries may be interleaved in any way,
@@ -140,6 +141,9 @@ func (c *Checker) Answer(a Answer) {
 
 // Entry handles the next row of the log.
 func (c *Checker) Entry(e Entry) {
+	if reset, ok := resetOf(e); ok && reset.After < c.replay.Rev {
+		c.rewind(e, reset)
+	}
 	if e.Rev != mesh.Next(c.replay.Rev, e.Events) {
 		c.Report(Log, "revision %d follows %d", e.Rev, c.replay.Rev)
 	}

@@ -305,3 +305,62 @@ func TestCheckerFollowsANewEpoch(t *testing.T) {
 		t.Errorf("the same epoch again: %v", found)
 	}
 }
+
+// loseTwo lets a failover lose a user and a node, and begins a new epoch at a revision.
+func loseTwo(h *history, change func(*mesh.Epoch)) {
+	h.t.Helper()
+	kept := h.tables
+	h.entry("", 0, mesh.UserPut{User: &mesh.User{ID: 2, Name: "lost", CreatedAt: meshgen.Start}})
+	h.entry("", 0, mesh.NodePut{Node: node(3, 2)})
+	reset := mesh.NewEpoch(kept, h.tables.Rev, h.tables.Counters, 2, mesh.Loss{From: kept.Rev + 1, To: h.tables.Rev})
+	change(&reset.Epoch)
+	h.checker.Entry(chaos.Entry{Rev: reset.Epoch.Rev, At: meshgen.Start + 100, Events: []mesh.Event{reset}})
+	h.tables, _ = mesh.Apply(kept, reset.Epoch.Rev, reset)
+}
+
+// next reports the entry after a new epoch.
+func (h *history) next(ev mesh.Event) {
+	h.t.Helper()
+	h.tables, _ = mesh.Apply(h.tables, h.tables.Rev+1, ev)
+	h.checker.Entry(chaos.Entry{Rev: h.tables.Rev, At: meshgen.Start + 200, Raw: []byte(encode(h.t, ev)), Events: []mesh.Event{ev}})
+}
+
+func asPromised(*mesh.Epoch) {}
+
+func TestCheckerAllowsAFailoverThatLosesChanges(t *testing.T) {
+	h := begin(t)
+	loseTwo(h, asPromised)
+	h.next(mesh.UserPut{User: &mesh.User{ID: 200, Name: "lost", CreatedAt: meshgen.Start + 200}}) // the name is free again
+	n := node(3, 2)
+	n.ID = 201
+	h.next(mesh.NodePut{Node: n})
+	h.next(mesh.NodeGone{ID: 1})
+	if got := h.end(nil); got != nil || h.checker.Tally.Rewound != 2 {
+		t.Errorf("%d entries lost, findings %v", h.checker.Tally.Rewound, h.checker.Findings())
+	}
+}
+
+func TestCheckerFindsAFailoverThatBreaksTheEpochRule(t *testing.T) {
+	find(t, map[string]broken{
+		"user ID of the lost history": {func(h *history) {
+			loseTwo(h, asPromised)
+			h.next(mesh.UserPut{User: &mesh.User{ID: 2, Name: "other", CreatedAt: meshgen.Start + 200}})
+		}, chaos.Reused},
+		"node ID of the lost history": {func(h *history) {
+			loseTwo(h, asPromised)
+			h.next(mesh.NodePut{Node: node(3, 2)})
+		}, chaos.Reused},
+		"revisions of the lost history": {func(h *history) {
+			loseTwo(h, func(e *mesh.Epoch) { e.Rev = e.After + 1 })
+		}, chaos.Log},
+		"what was lost is still there": {func(h *history) {
+			loseTwo(h, asPromised)
+			h.next(mesh.UserGone{ID: 2})
+		}, chaos.Stale},
+		"nobody noticed": {func(h *history) {
+			kept := h.tables
+			h.entry("", 0, mesh.UserPut{User: &mesh.User{ID: 2, Name: "lost", CreatedAt: meshgen.Start}})
+			h.tables, _ = mesh.Apply(kept, kept.Rev+1, mesh.UserPut{User: &mesh.User{ID: 2, Name: "other", CreatedAt: meshgen.Start}})
+		}, chaos.Digest},
+	})
+}

@@ -55,6 +55,7 @@ type fleet struct {
 // member is a replica.
 type member struct {
 	*meshtest.Server
+	binary   string                // link to the program that the next start runs
 	front    *meshtest.Balancer    // how the balancer reaches it
 	peers    *meshtest.Balancer    // how other replicas reach it
 	database [2]*meshtest.Balancer // how it reaches each PostgreSQL server
@@ -76,14 +77,15 @@ func startFleet(t *testing.T, o fleetOptions) *fleet {
 	relays := f.startRelay()
 	noise := filepath.Join(t.TempDir(), "noise.key")
 	for range replicaCount {
-		m := &member{peers: meshtest.NewBalancer(t)}
+		m := &member{peers: meshtest.NewBalancer(t), binary: filepath.Join(t.TempDir(), "fairlead")}
+		m.use(t, o.binary)
 		hosts := ""
 		for i, server := range f.db.servers {
 			m.database[i] = meshtest.NewBalancer(t, address(server))
 			hosts += m.database[i].Addr + ","
 		}
 		m.Server = meshtest.Start(t, meshtest.Config{
-			Binary: o.binary, Postgres: f.db.servers[0], Database: f.db.database, URL: f.door, NoiseKey: noise,
+			Binary: m.binary, Postgres: f.db.servers[0], Database: f.db.database, URL: f.door, NoiseKey: noise,
 			Set: map[string]string{
 				"database.postgres.host": hosts[:len(hosts)-1], "derp.paths": relays, "replica_url": m.peers.URL, "log.level": "info",
 			},
@@ -99,6 +101,15 @@ func startFleet(t *testing.T, o fleetOptions) *fleet {
 	f.joinNodes(o.nodes)
 	f.joinClients(o.clients)
 	return f
+}
+
+// use selects the program that the next start of a replica runs.
+func (m *member) use(t *testing.T, binary string) {
+	t.Helper()
+	_ = os.Remove(m.binary) // there is none at first
+	if err := os.Symlink(binary, m.binary); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (f *fleet) must(err error) {

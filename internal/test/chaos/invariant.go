@@ -39,6 +39,21 @@ func nodeObject(id mesh.NodeID) string   { return fmt.Sprintf("node %d", id) }
 func preAuthObject(id mesh.KeyID) string { return fmt.Sprintf("pre-auth key %d", id) }
 func apiObject(id mesh.KeyID) string     { return fmt.Sprintf("API key %d", id) }
 
+func userClaims(u *mesh.User) []string { return []string{"the user name " + mesh.FoldName(u.Name)} }
+
+func nodeClaims(n *mesh.Node) []string {
+	wants := []string{
+		"the name " + n.Name, "the machine key " + n.MachineKey.String(), "the node key " + n.NodeKey.String(),
+	}
+	for _, a := range []netip.Addr{n.IPv4, n.IPv6} {
+		wants = append(wants, "the address "+a.String())
+	}
+	return wants
+}
+
+func preAuthClaims(k *mesh.PreAuthKey) []string { return []string{"the prefix " + k.Prefix} }
+func apiClaims(k *mesh.APIKey) []string         { return []string{"the API prefix " + k.Prefix} }
+
 // event checks one event against everything before it.
 func (c *Checker) event(e Entry, ev mesh.Event) {
 	c.Tally.Events[ev.Kind()]++
@@ -48,7 +63,7 @@ func (c *Checker) event(e Entry, ev mesh.Event) {
 	switch ev := ev.(type) {
 	case mesh.UserPut:
 		c.remember(ev)
-		c.put(e, userObject(ev.User.ID), fmt.Sprint(ev.User.CreatedAt), "the user name "+mesh.FoldName(ev.User.Name))
+		c.put(e, userObject(ev.User.ID), fmt.Sprint(ev.User.CreatedAt), userClaims(ev.User)...)
 	case mesh.UserGone:
 		c.gone(e, userObject(ev.ID))
 	case mesh.NodePut:
@@ -63,11 +78,11 @@ func (c *Checker) event(e Entry, ev mesh.Event) {
 	case mesh.Offline:
 		c.present(e, nodeObject(ev.ID))
 	case mesh.PreAuthKeyPut:
-		c.put(e, preAuthObject(ev.Key.ID), ev.Key.Prefix, "the prefix "+ev.Key.Prefix)
+		c.put(e, preAuthObject(ev.Key.ID), ev.Key.Prefix, preAuthClaims(ev.Key)...)
 	case mesh.PreAuthKeyGone:
 		c.gone(e, preAuthObject(ev.ID))
 	case mesh.APIKeyPut:
-		c.put(e, apiObject(ev.Key.ID), ev.Key.Prefix, "the API prefix "+ev.Key.Prefix)
+		c.put(e, apiObject(ev.Key.ID), ev.Key.Prefix, apiClaims(ev.Key)...)
 	case mesh.APIKeyGone:
 		c.gone(e, apiObject(ev.ID))
 	case mesh.AddressCursor, mesh.ClockSet, mesh.HistoryReset, mesh.SessionPut, mesh.SessionGone, mesh.GroupPut, mesh.GroupGone, mesh.LoginPut, mesh.LoginGone, mesh.SettingPut, mesh.SettingGone,
@@ -120,13 +135,7 @@ func (c *Checker) nodePut(e Entry, n *mesh.Node) {
 	if _, known := c.born[object]; !known {
 		c.admit(e, n)
 	}
-	wants := []string{
-		"the name " + n.Name, "the machine key " + n.MachineKey.String(), "the node key " + n.NodeKey.String(),
-	}
-	for _, a := range []netip.Addr{n.IPv4, n.IPv6} {
-		wants = append(wants, "the address "+a.String())
-	}
-	c.put(e, object, n.MachineKey.String(), wants...)
+	c.put(e, object, n.MachineKey.String(), nodeClaims(n)...)
 }
 
 // admit checks the key with which a new node joined, as of the log before this entry.

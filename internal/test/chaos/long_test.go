@@ -39,6 +39,14 @@ const (
 	linearizeLimit = 2 * time.Minute // for each register
 )
 
+// slack is by how much this run may exceed promised times.
+func slack() time.Duration {
+	if *strict {
+		return 1
+	}
+	return busy
+}
+
 // run is one run with a whole deployment.
 type run struct {
 	*fleet
@@ -77,7 +85,7 @@ func TestDeploymentKeepsItsPromisesWhileEverythingBreaks(t *testing.T) {
 	r.fleet = startFleet(t, fleetOptions{nodes: *nodeCount, clients: 4, binary: binary})
 	t.Cleanup(r.keep)
 	written := startScribe(r.db)
-	r.workload = startWorkload(r.fleet)
+	r.workload = startWorkload(r.fleet, "")
 	r.began = r.workload.began
 	stop := r.report()
 	defer stop()
@@ -88,11 +96,7 @@ func TestDeploymentKeepsItsPromisesWhileEverythingBreaks(t *testing.T) {
 	r.end()
 	stop()
 	r.log("all requests are answered")
-	slack := time.Duration(busy)
-	if *strict {
-		slack = 1
-	}
-	took, final, err := r.converge(healed, slack*mapsWithin, slack*presenceWithin)
+	took, final, err := r.converge(healed, slack()*mapsWithin, slack()*presenceWithin)
 	if err != nil {
 		t.Error(err)
 	}
@@ -124,32 +128,6 @@ func (r *run) report() (stop func()) {
 		}
 	})
 	return sync.OnceFunc(func() { close(done); wait.Wait() })
-}
-
-// kept compares what the administrator was told with what every replica shows.
-func (r *run) kept() (found []chaos.Finding) {
-	for _, m := range r.members {
-		users, err := r.users(m)
-		if err != nil {
-			found = append(found, chaos.Finding{Sort: chaos.Error, Text: err.Error()})
-			continue
-		}
-		users = slices.DeleteFunc(users, func(u chaos.Issue) bool { return !strings.HasPrefix(u.Name, "user-") })
-		found = append(found, chaos.Kept(r.created, r.deleted, users)...)
-	}
-	return found
-}
-
-// agree reports inconsistencies that the replicas have detected themselves.
-func (r *run) agree() (found []chaos.Finding) {
-	for _, m := range r.members {
-		for _, name := range []string{"mesh_stream_check_failures_total", "mesh_ledger_digest_mismatches_total", "mesh_ledger_lost_revisions_total"} {
-			if n, err := m.Metric(r.t.Context(), name); err != nil || n != 0 {
-				found = append(found, chaos.Finding{Sort: chaos.Digest, Text: fmt.Sprintf("%s: %s is %v, %v", m.Addr, name, n, err)})
-			}
-		}
-	}
-	return found
 }
 
 // streams ends the TCP streams between clients, which must have worked until now.
@@ -210,7 +188,7 @@ func (r *run) summarize(counts map[string]int, took converged, availability stri
 	}
 	row("attempts to write, by response", "%s", r.tally())
 	row("writes that failed despite retries", "%d", unknown)
-	row("slowest successful write, with retries", "%v", r.slowest.Round(time.Millisecond))
+	row("slowest successful write, with retries", "%v", slowest(r.writes).Round(time.Millisecond))
 	row("operations checked for linearizability", "%d on %d registers", len(r.history), len(r.registers))
 	row("single-use keys used by two devices at once", "%d", r.races)
 	row("a write and a map request succeed", "%s", availability)
@@ -244,7 +222,11 @@ func (r *run) keep() {
 	}
 }
 
-func (r *run) save(name, text string) {
+func (r *run) save(name, text string) { keepArtefact(r.t, name, text) }
+
+// keepArtefact writes a file to the directory for artefacts, if there is one.
+func keepArtefact(t *testing.T, name, text string) {
+	t.Helper()
 	if *artefacts == "" {
 		return
 	}
@@ -253,6 +235,6 @@ func (r *run) save(name, text string) {
 		err = os.WriteFile(filepath.Join(*artefacts, name), []byte(text), 0o644)
 	}
 	if err != nil {
-		r.t.Error(err)
+		t.Error(err)
 	}
 }

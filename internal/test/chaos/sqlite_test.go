@@ -318,7 +318,7 @@ func sound(t *testing.T, db *sql.DB) (created bool, err error) {
 	t.Helper()
 	var verdict string
 	if err := db.QueryRowContext(t.Context(), "PRAGMA integrity_check(1)").Scan(&verdict); err != nil || verdict != "ok" {
-		return false, fmt.Errorf("the integrity check says: %s %w", verdict, err)
+		return false, errors.Join(fmt.Errorf("the integrity check says %q", verdict), err)
 	}
 	var tables int
 	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_master WHERE name IN ('log', 'head')").Scan(&tables); err != nil || tables < 2 {

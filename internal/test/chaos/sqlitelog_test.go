@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io/fs"
@@ -12,9 +13,13 @@ import (
 const (
 	logSuffix   = "-wal"
 	logHeader   = 32
+	logSalt     = 16 // in the header
 	frameHeader = 24
-	// attempted is where the index of the log has the number of frames that may be in the database already.
-	attempted = 128
+	// In the index of the log, -shm: two copies of a header, and the number of frames that may be in the database already.
+	indexHeader = 48
+	indexReady  = 12 // a byte of the header
+	indexSalt   = 32 // in the header
+	attempted   = 128
 )
 
 // sqliteLog is the write-ahead log of a database. Frames are counted from zero.
@@ -34,11 +39,17 @@ func readLog(path string) (l sqliteLog, err error) {
 		return l, err
 	}
 	l.page = int(binary.BigEndian.Uint32(l.data[8:]))
+	l.checkpointed = len(l.data) / (frameHeader + l.page)
 	index, err := os.ReadFile(path + "-shm")
 	if err != nil {
 		return l, err
 	}
-	l.checkpointed = int(binary.NativeEndian.Uint32(index[attempted:]))
+	// Without a complete index of this log, all frames may be in the database: the process was opening the database, or had
+	// finished a checkpoint.
+	if len(index) >= attempted+4 && index[indexReady] == 1 && bytes.Equal(index[:indexHeader], index[indexHeader:2*indexHeader]) &&
+		bytes.Equal(index[indexSalt:indexSalt+8], l.data[logSalt:logSalt+8]) {
+		l.checkpointed = int(binary.NativeEndian.Uint32(index[attempted:]))
+	}
 	return l, nil
 }
 
@@ -49,7 +60,7 @@ func (l sqliteLog) offset(frame int) int { return logHeader + frame*(frameHeader
 func (l sqliteLog) commits() (frames []int) {
 	for i := 0; l.offset(i+1) <= len(l.data); i++ {
 		header := l.data[l.offset(i):]
-		if string(header[8:16]) != string(l.data[16:24]) {
+		if !bytes.Equal(header[8:16], l.data[logSalt:logSalt+8]) {
 			break
 		}
 		if binary.BigEndian.Uint32(header[4:]) != 0 {

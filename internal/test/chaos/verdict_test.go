@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +32,8 @@ type scribe struct {
 	checker *chaos.Checker
 	stop    context.CancelFunc
 	wait    sync.WaitGroup
-	err     error // of the last read
+	newest  chaos.Entry // that was read
+	err     error       // of the last read
 }
 
 func startScribe(db *pair) *scribe {
@@ -49,7 +51,7 @@ func (s *scribe) read(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(ctx)
-	rows, err := conn.Query(ctx, "SELECT rev, at, events FROM log WHERE rev > $1 ORDER BY rev", int64(s.checker.Rev()))
+	rows, err := conn.Query(ctx, "SELECT rev, at, events FROM log WHERE rev >= $1 ORDER BY rev", int64(s.newest.Rev))
 	if err != nil {
 		return err
 	}
@@ -60,9 +62,19 @@ func (s *scribe) read(ctx context.Context) error {
 		return e, err
 	})
 	for _, e := range entries {
-		s.checker.Entry(e)
+		s.take(e)
 	}
 	return err
+}
+
+// take passes an entry to the checker, unless it is the newest one, which must not have changed.
+func (s *scribe) take(e chaos.Entry) {
+	if e.Rev != s.newest.Rev {
+		s.checker.Entry(e)
+	} else if !bytes.Equal(e.Raw, s.newest.Raw) {
+		s.checker.Report(chaos.Log, "revision %d was %s and is %s", e.Rev, s.newest.Raw, e.Raw)
+	}
+	s.newest = e
 }
 
 // end reads the rest of the log and compares the replayed log with the tables.
@@ -207,4 +219,30 @@ func (f *fleet) users(m *member) (users []chaos.Issue, err error) {
 	var answer struct{ Users []chaos.Issue }
 	err = json.Unmarshal(text, &answer)
 	return answer.Users, err
+}
+
+// kept compares what the administrator was told with what every replica shows.
+func (w *workload) kept() (found []chaos.Finding) {
+	for _, m := range w.fleet.members {
+		users, err := w.fleet.users(m)
+		if err != nil {
+			found = append(found, chaos.Finding{Sort: chaos.Error, Text: err.Error()})
+			continue
+		}
+		users = slices.DeleteFunc(users, func(u chaos.Issue) bool { return !strings.HasPrefix(u.Name, "user-"+w.prefix) })
+		found = append(found, chaos.Kept(w.created, w.deleted, users)...)
+	}
+	return found
+}
+
+// agree reports inconsistencies that the replicas have detected themselves.
+func (f *fleet) agree() (found []chaos.Finding) {
+	for _, m := range f.members {
+		for _, name := range []string{"mesh_stream_check_failures_total", "mesh_ledger_digest_mismatches_total", "mesh_ledger_lost_revisions_total"} {
+			if n, err := m.Metric(f.t.Context(), name); err != nil || n != 0 {
+				found = append(found, chaos.Finding{Sort: chaos.Digest, Text: fmt.Sprintf("%s: %s is %v, %v", m.Addr, name, n, err)})
+			}
+		}
+	}
+	return found
 }

@@ -36,6 +36,7 @@ const (
 // request their map.
 type workload struct {
 	fleet        *fleet
+	prefix       string
 	began        time.Time
 	availability *chaos.Availability
 	registers    []string // IDs of nodes; the register is the note of the node
@@ -52,15 +53,27 @@ type workload struct {
 	findings []chaos.Finding   // guarded by mu
 	newest   int64             // guarded by mu; the highest revision that anybody was told
 	answers  map[string]int    // guarded by mu; how attempts to write ended
-	slowest  time.Duration     // guarded by mu; the longest time until a write succeeded
+	writes   []span            // guarded by mu; the writes that succeeded, with their retries, by their end
 	races    int               // guarded by mu; single-use keys that two devices used at once
 }
 
-// startWorkload begins to send requests.
-func startWorkload(f *fleet) *workload {
+// span is a period.
+type span struct{ begin, end time.Time }
+
+// slowest returns the longest time until a write succeeded.
+func slowest(writes []span) (longest time.Duration) {
+	for _, w := range writes {
+		longest = max(longest, w.end.Sub(w.begin))
+	}
+	return longest
+}
+
+// startWorkload begins to send requests. Names of users and of requests begin with a prefix that no other workload of the
+// fleet has.
+func startWorkload(f *fleet, prefix string) *workload {
 	f.t.Helper()
 	w := &workload{
-		fleet: f, began: time.Now(), deleted: map[string]bool{}, answers: map[string]int{}, crowd: meshtest.NewCrowd(f.t, f.balancer.URL),
+		fleet: f, prefix: prefix, began: time.Now(), deleted: map[string]bool{}, answers: map[string]int{}, crowd: meshtest.NewCrowd(f.t, f.balancer.URL),
 	}
 	w.availability = chaos.NewAvailability(w.began)
 	for _, n := range f.nodes[:min(registerCount, len(f.nodes))] {
@@ -79,7 +92,7 @@ func startWorkload(f *fleet) *workload {
 		w.wait.Go(func() { w.reader(working, writerCount+i, m, key) })
 	}
 	for i := range 2 {
-		probe := w.crowd.Node(fmt.Sprintf("probe-%d", i))
+		probe := w.crowd.Node(fmt.Sprintf("%sprobe-%d", w.prefix, i))
 		f.must(probe.Register(f.t.Context(), f.authKey))
 		w.wait.Go(func() { w.prober(working, probe) })
 	}
@@ -112,7 +125,7 @@ func pace(ctx context.Context, every time.Duration, do func(n int)) {
 func (w *workload) writer(working, retrying context.Context, id int, key string) {
 	var users []chaos.Issue
 	pace(working, writeEvery, func(n int) {
-		once := fmt.Sprintf("%d-%d", id, n)
+		once := fmt.Sprintf("%s%d-%d", w.prefix, id, n)
 		switch draw := rand.IntN(100); {
 		case draw < 20:
 			if u, ok := w.createUser(retrying, key, once); ok {
@@ -154,7 +167,7 @@ func (w *workload) send(ctx context.Context, a *attempt) (decided bool) {
 		w.mu.Lock()
 		w.answers[outcome]++
 		if decided && a.status == http.StatusOK {
-			w.slowest = max(w.slowest, time.Since(began))
+			w.writes = append(w.writes, span{began, time.Now()})
 		}
 		w.mu.Unlock()
 		if decided {
