@@ -22,7 +22,7 @@ func dnsOf(c config.DNS) mesh.DNS {
 
 // clientsOf converts what the configuration allows or asks of clients.
 func clientsOf(c *config.Config) mesh.Clients {
-	return mesh.Clients{NoTaildrop: !c.Taildrop.Enabled, RandomPort: c.RandomizeClientPort}
+	return mesh.Clients{NoTaildrop: !c.Taildrop.Enabled, RandomPort: c.RandomizeClientPort, CacheMaps: c.CacheNetworkMaps, ServerAddrs: c.ServerAddresses}
 }
 
 // settingLoops apply the settings in the configuration that clients receive.

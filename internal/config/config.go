@@ -36,7 +36,9 @@ type Config struct {
 	APICompatVersion        string
 	SecretsKeyFile          string
 	NodeUpdateCheckInterval time.Duration
-	RandomizeClientPort     bool // clients use a random UDP port
+	RandomizeClientPort     bool         // clients use a random UDP port
+	CacheNetworkMaps        bool         // clients store their map, and start with it
+	ServerAddresses         []netip.Addr // at which clients reach the server without DNS
 
 	Noise    Noise
 	Prefixes Prefixes

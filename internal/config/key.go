@@ -182,6 +182,14 @@ func nodeKeys(c *Config) []key {
 			"Whether clients use a random UDP port for WireGuard instead of 41641. `randomizeClientPort` in the access policy has the same effect.",
 		},
 		{
+			"cache_network_maps", boolean(&c.CacheNetworkMaps), "false", shared,
+			"Whether clients store their network map on disk, so that they can start and reach their peers while the server is away. Clients before 1.98 ignore this. To choose devices, set the attribute `cache-network-maps` in the access policy instead.",
+		},
+		{
+			"server_addresses", list(&c.ServerAddresses, "IP addresses", parseServerAddress), "", shared,
+			"Addresses to which the name in `server_url` resolves, up to 8. Connected clients remember them, and reconnect to them even if DNS fails. With several replicas, these are the addresses of the load balancer. Default: clients use only DNS.",
+		},
+		{
 			"node_update_check_interval", duration(&c.NodeUpdateCheckInterval, time.Second, time.Hour), "10s", none,
 			"Interval between checks for expired nodes, inactive ephemeral nodes and lost connections. The interval can be from 1s to 1h.",
 		},

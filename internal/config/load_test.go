@@ -204,6 +204,8 @@ policy: {mode: file, path: /acl.json}
 node: {expiry: 180d, approval_required: true, ephemeral: {inactivity_timeout: 1h}, routes: {ha: {probe_interval: 20s, probe_timeout: 10s}}}
 taildrop: {enabled: false}
 randomize_client_port: true
+cache_network_maps: true
+server_addresses: [203.0.113.10, "2001:db8::10"]
 history: {retention: 2y}
 webhooks: {allow_local: true}
 limits: {connections: 3000, connections_per_network: 300, nodes_per_user: 5, nodes_per_key: 50}
@@ -220,6 +222,8 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 		NodeUpdateCheckInterval: 30 * time.Second,
 		Noise:                   Noise{PrivateKeyPath: "/n.key"},
 		RandomizeClientPort:     true,
+		CacheNetworkMaps:        true,
+		ServerAddresses:         []netip.Addr{netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("2001:db8::10")},
 		Limits:                  Limits{Connections: 3000, ConnectionsPerNetwork: 300, NodesPerUser: 5, NodesPerKey: 50},
 		Prefixes:                Prefixes{V4: netip.MustParsePrefix("100.80.0.0/16"), V6: netip.MustParsePrefix("fd7a:115c:a1e0:1::/64"), Allocation: "random"},
 		Database: Database{Type: "postgres", SQLite: SQLite{Path: "/d.sqlite"}, Postgres: Postgres{

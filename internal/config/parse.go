@@ -209,6 +209,15 @@ func parseProxy(s string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
+// parseServerAddress parses an address at which clients reach the server.
+func parseServerAddress(s string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(s)
+	if err != nil || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() {
+		return netip.Addr{}, errors.New("must be an IP address at which clients reach the server, such as 203.0.113.10")
+	}
+	return a.Unmap(), nil
+}
+
 func parseAddr(family func(netip.Addr) bool, takes string) func(string) (netip.Addr, error) {
 	return func(s string) (netip.Addr, error) {
 		a, err := netip.ParseAddr(s)

@@ -20,6 +20,7 @@ func (l *loader) settle() {
 	l.settleDatabase()
 	l.settleDNS()
 	l.settleProbes()
+	l.settleServerAddresses()
 	l.settlePolicy()
 	l.settleRelay()
 	l.settleOIDC()
@@ -180,6 +181,29 @@ func (l *loader) settleProbes() {
 			key = interval
 		}
 		l.problem(l.at(key), key, fmt.Errorf("the timeout %s must be less than the interval %s", r.ProbeTimeout, r.ProbeInterval))
+	}
+}
+
+// maxServerAddresses limits how long a client tries the addresses of the server before it asks DNS.
+const maxServerAddresses = 8
+
+func (l *loader) settleServerAddresses() {
+	const key = "server_addresses"
+	c := l.config
+	if !l.sound(key, "prefixes.v4", "prefixes.v6") {
+		return
+	}
+	if len(c.ServerAddresses) > maxServerAddresses {
+		l.problem(l.at(key), key, fmt.Errorf("must be at most %d addresses, got %d", maxServerAddresses, len(c.ServerAddresses)))
+		return
+	}
+	for i, a := range c.ServerAddresses {
+		switch {
+		case c.Prefixes.V4.Contains(a) || c.Prefixes.V6.Contains(a):
+			l.problem(l.at(key), key, fmt.Errorf("%s is in the range of node addresses, which clients reach only after they have connected to the server", a))
+		case slices.Contains(c.ServerAddresses[:i], a):
+			l.problem(l.at(key), key, fmt.Errorf("%s is listed twice", a))
+		}
 	}
 }
 

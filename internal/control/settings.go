@@ -60,7 +60,7 @@ func (s *DNS) ConfigureClients(ctx context.Context, clients mesh.Clients) error 
 
 // decideClients is like decideDNS, for what the configuration allows or asks of clients.
 func decideClients(w *mesh.Snapshot, clients mesh.Clients, value string, agreed bool, now mesh.Time) []mesh.Event {
-	if w.Clients() == clients || !agreed {
+	if w.Clients().Equal(clients) || !agreed {
 		return nil
 	}
 	return w.SettingPutFor(mesh.SettingClients, value, sourceConfig, false, now)

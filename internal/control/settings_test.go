@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"encoding/json"
+	"net/netip"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -127,20 +128,20 @@ func TestClientSettingsAreCommittedWhenTheReplicasAgree(t *testing.T) {
 			t.Error("the defaults were committed")
 		}
 		b := c.start(t, "b", "2")
-		want := mesh.Clients{NoTaildrop: true, RandomPort: true}
+		want := mesh.Clients{NoTaildrop: true, RandomPort: true, CacheMaps: true, ServerAddrs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
 		configure(b, want)
 		pass(time.Minute)
-		if got := a.ledger.World().Clients(); got != (mesh.Clients{}) {
+		if got := a.ledger.World().Clients(); !got.Equal(mesh.Clients{}) {
 			t.Errorf("the replicas disagree, and clients are told %+v", got)
 		}
 		a.kill()
 		pass(time.Minute)
-		if got := b.ledger.World().Clients(); got != want {
+		if got := b.ledger.World().Clients(); !got.Equal(want) {
 			t.Errorf("clients are told %+v", got)
 		}
 		configure(b, mesh.Clients{})
 		pass(time.Minute)
-		if got := b.ledger.World().Clients(); got != (mesh.Clients{}) {
+		if got := b.ledger.World().Clients(); !got.Equal(mesh.Clients{}) {
 			t.Errorf("clients are still told %+v", got)
 		}
 	})

@@ -3,6 +3,7 @@ package mesh
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -107,6 +108,14 @@ type DNSRecord struct {
 type Clients struct {
 	NoTaildrop bool `json:"noTaildrop,omitempty"` // they cannot send or receive files
 	RandomPort bool `json:"randomPort,omitempty"` // they use a random UDP port
+	CacheMaps  bool `json:"cacheMaps,omitempty"`  // they store their map, and start with it
+	// ServerAddrs are the addresses at which they reach the server without DNS.
+	ServerAddrs []netip.Addr `json:"serverAddrs,omitempty"`
+}
+
+// Equal reports whether both have the same effect.
+func (c Clients) Equal(d Clients) bool {
+	return c.NoTaildrop == d.NoTaildrop && c.RandomPort == d.RandomPort && c.CacheMaps == d.CacheMaps && slices.Equal(c.ServerAddrs, d.ServerAddrs)
 }
 
 // Relay is the embedded relay of one replica.

@@ -144,7 +144,7 @@ func (c *Cache) spliced(s *Scene, viewer *mesh.Node, now time.Time) ([][]byte, e
 // head returns a full map up to its peers; its first part is reserved for the length.
 // Together, the frames are one JSON object, which the viewer's own frame opens.
 func (c *Cache) head(s *Scene, viewer *mesh.Node, v Viewpoint, now time.Time) ([][]byte, error) {
-	response := &Response{Node: renderSelf(s, viewer), ControlTime: &now}
+	response := &Response{Node: renderSelf(s, viewer), ControlDialPlan: s.dialPlan(viewer.ID), ControlTime: &now}
 	response.addMessages(nil, viewer)
 	if isRouter(viewer) {
 		response.PacketFilters = viewerFilters(s, viewer)

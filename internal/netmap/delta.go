@@ -44,6 +44,7 @@ func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 		r.Node = renderSelf(to, after)
 		r.addProfile(to, is, after)
 	}
+	r.addDialPlan(from, to, viewer)
 	r.addMessages(before, after)
 	if isRouter(before) || isRouter(after) {
 		r.PacketFilters = changedFilters(viewerFilters(from, before), viewerFilters(to, after))
@@ -55,6 +56,18 @@ func personal(from, to *Scene, viewer mesh.NodeID, shared *Response) *Response {
 		return nil
 	}
 	return r
+}
+
+// addDialPlan adds the dial plan of a viewer if it changed.
+func (r *Response) addDialPlan(from, to *Scene, viewer mesh.NodeID) {
+	plan := to.dialPlan(viewer)
+	switch {
+	case bytes.Equal(from.dialPlan(viewer), plan):
+	case plan == nil:
+		r.ControlDialPlan = noDialPlan()
+	default:
+		r.ControlDialPlan = plan
+	}
 }
 
 // without returns a list without the element for which is returns true. It returns nil
@@ -156,7 +169,7 @@ func equalProfiles(a, b Profile) bool {
 // that the viewer itself did not change.
 func sharedServes(from, to *Scene, viewer *mesh.Node) bool {
 	before, after := from.Viewpoint(viewer), to.Viewpoint(viewer)
-	return sameProfile(from, to, before, after, viewer.Owner) && from.sameSelf(to.Settings) && sameAttributes(from, to, viewer, viewer) && (!isRouter(viewer) ||
+	return sameProfile(from, to, before, after, viewer.Owner) && from.sameSelf(to.Settings) && bytes.Equal(from.dialPlan(viewer.ID), to.dialPlan(viewer.ID)) && sameAttributes(from, to, viewer, viewer) && (!isRouter(viewer) ||
 		before == after && from.Rules() == to.Rules() && sameInbound(from, to, after))
 }
 

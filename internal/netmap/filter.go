@@ -117,6 +117,7 @@ func dropped(from, to *Scene, before, after *mesh.Node) *Response {
 	if len(gone) > 0 {
 		r.PacketFilters = gone
 	}
+	r.addDialPlan(from, to, after.ID)
 	r.addMessages(before, after)
 	if r.empty() {
 		return nil

@@ -73,7 +73,7 @@ func Full(s *Scene, viewer mesh.NodeID) *Response {
 	v := s.Viewpoint(n)
 	r := commonPart(s, v)
 	r.PacketFilters = viewerFilters(s, n)
-	r.Node = renderSelf(s, n)
+	r.Node, r.ControlDialPlan = renderSelf(s, n), s.dialPlan(viewer)
 	r.addMessages(nil, n)
 	if own, ok := ownerProfile(s, v, n); ok && !hasProfile(r.UserProfiles, own) {
 		r.UserProfiles = slices.Insert(r.UserProfiles, 0, own)

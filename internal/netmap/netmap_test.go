@@ -23,7 +23,7 @@ func step(r *rand.Rand, s *mesh.Snapshot) (*mesh.Snapshot, []mesh.NodeID) {
 	if r.IntN(12) == 0 {
 		values := map[string]string{
 			mesh.SettingDNS:         fmt.Sprintf(`{"magicDNS":%t,"baseDomain":"net%d.example.com","nameservers":["192.0.2.%d"],"keepLocal":%t}`, r.IntN(2) == 0, r.IntN(3), r.IntN(3), r.IntN(2) == 0),
-			mesh.SettingClients:     fmt.Sprintf(`{"noTaildrop":%t,"randomPort":%t}`, r.IntN(2) == 0, r.IntN(2) == 0),
+			mesh.SettingClients:     fmt.Sprintf(`{"noTaildrop":%t,"randomPort":%t,"cacheMaps":%t,"serverAddrs":%s}`, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0, [...]string{`[]`, `["192.0.2.1"]`, `["192.0.2.1","2001:db8::1"]`}[r.IntN(3)]),
 			mesh.SettingRecords:     fmt.Sprintf(`[{"name":"a%d.example","type":"A","value":"100.64.0.1"}]`, r.IntN(2)),
 			mesh.SettingRelays:      fmt.Sprintf(`{"Regions":{"1":{"RegionID":1,"RegionCode":"r%d"}}}`, r.IntN(3)),
 			mesh.SettingRelay + "9": fmt.Sprintf(`{"replica":"a","region":{"RegionID":9,"RegionName":"%d"}}`, r.IntN(2)),

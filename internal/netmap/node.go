@@ -92,6 +92,9 @@ func renderSelf(s *Scene, n *mesh.Node) *Node {
 	if s.clients.RandomPort {
 		p.CapMap["randomize-client-port"] = []json.RawMessage{}
 	}
+	if s.clients.CacheMaps {
+		p.CapMap["cache-network-maps"] = []json.RawMessage{}
+	}
 	maps.Copy(p.CapMap, s.Rules().Attributes(s.Class(n)))
 	return p
 }

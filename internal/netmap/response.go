@@ -28,6 +28,7 @@ type Response struct {
 	SSHPolicy         *SSHPolicy        `json:",omitzero"`
 	UserProfiles      []Profile         `json:",omitzero"`
 	Debug             *Debug            `json:",omitzero"`
+	ControlDialPlan   json.RawMessage   `json:",omitzero"`
 	ControlTime       *time.Time        `json:",omitzero"`
 	PingRequest       *PingRequest      `json:",omitzero"`
 	// Health holds messages for clients that do not support DisplayMessages. An empty list
@@ -43,7 +44,7 @@ type Response struct {
 func (r *Response) empty() bool {
 	return r.Node == nil && r.DERPMap == nil && r.Peers == nil && r.PeersChanged == nil && r.PeersRemoved == nil &&
 		r.PeersChangedPatch == nil && r.DNSConfig == nil && r.Domain == "" && r.PacketFilters == nil &&
-		r.SSHPolicy == nil && r.UserProfiles == nil && r.Health == nil && r.DisplayMessages == nil
+		r.SSHPolicy == nil && r.UserProfiles == nil && r.ControlDialPlan == nil && r.Health == nil && r.DisplayMessages == nil
 }
 
 // Node is a node as sent to its peers or to the node itself. It may be shared, so it is

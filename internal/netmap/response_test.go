@@ -45,6 +45,7 @@ func TestMembersAreAbsentEmptyOrFilled(t *testing.T) {
 		"Debug":           {Debug: &netmap.Debug{DisableLogTail: true}},
 		"PingRequest":     {PingRequest: &netmap.PingRequest{URL: "https://unused/machine/ping/x", URLIsNoise: true}},
 		"ControlTime":     {ControlTime: &at},
+		"ControlDialPlan": {ControlDialPlan: json.RawMessage(`{"Candidates":[{"IP":"192.0.2.1","DialTimeoutSec":4}]}`)},
 		"Health":          {Health: []string{"suspended"}},
 		"DisplayMessages": {DisplayMessages: map[string]*netmap.DisplayMessage{"a": {Title: "A", Text: "B", Severity: "high", ImpactsConnectivity: true}}},
 	}
@@ -192,6 +193,57 @@ func TestFallbackNameserversAndFileRecordsReachClients(t *testing.T) {
 	}
 	if _, routed := d.Routes["b.example.org"]; !routed {
 		t.Errorf("the record in the file is not routed to the client itself: %v", d.Routes)
+	}
+}
+
+func TestConfigurationTellsClientsWhereTheServerIs(t *testing.T) {
+	s := mesh.Empty()
+	s, _ = mesh.Apply(s, 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(7, 1)}, mesh.NodePut{Node: meshgen.Node(8, 1)})
+	read := func(t *testing.T, id mesh.NodeID) *tailcfg.ControlDialPlan {
+		t.Helper()
+		var theirs tailcfg.MapResponse
+		if err := json.Unmarshal([]byte(encoded(t, netmap.Full(scene(s, nil), id))), &theirs); err != nil {
+			t.Fatal(err)
+		}
+		return theirs.ControlDialPlan
+	}
+	if got := read(t, 7); got != nil {
+		t.Errorf("without settings, a client is sent %+v", got)
+	}
+	set := func(value string) {
+		s, _ = mesh.Apply(s, s.Rev+1, s.SettingPutFor(mesh.SettingClients, value, "config", false, 1)...)
+	}
+	set(`{"serverAddrs":["192.0.2.1","2001:db8::1"]}`)
+	first, second := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
+	for id, want := range map[mesh.NodeID][]netip.Addr{7: {second, first}, 8: {first, second}} {
+		plan := read(t, id)
+		if plan == nil || len(plan.Candidates) != 2 {
+			t.Fatalf("node %d is sent %+v", id, plan)
+		}
+		for i, c := range plan.Candidates {
+			if c.IP != want[i] || c.DialStartDelaySec != float64(i) || c.DialTimeoutSec != 4 {
+				t.Errorf("node %d, candidate %d: %+v, want %s", id, i, c, want[i])
+			}
+		}
+	}
+	set(`{}`)
+	if got := read(t, 7); got == nil || len(got.Candidates) != 0 {
+		t.Errorf("a client that remembers addresses is sent %+v", got)
+	}
+}
+
+func TestConfigurationMakesClientsKeepTheirMaps(t *testing.T) {
+	s := mesh.Empty()
+	s, _ = mesh.Apply(s, 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(7, 1)})
+	for value, want := range map[string]bool{`{}`: false, `{"cacheMaps":true}`: true} {
+		s, _ = mesh.Apply(s, s.Rev+1, s.SettingPutFor(mesh.SettingClients, value, "config", false, 1)...)
+		var theirs tailcfg.MapResponse
+		if err := json.Unmarshal([]byte(encoded(t, netmap.Full(scene(s, nil), 7))), &theirs); err != nil {
+			t.Fatal(err)
+		}
+		if got := theirs.Node.CapMap.Contains(tailcfg.NodeAttrCacheNetworkMaps); got != want {
+			t.Errorf("%s: %v", value, theirs.Node.CapMap)
+		}
 	}
 }
 

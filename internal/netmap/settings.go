@@ -2,6 +2,7 @@ package netmap
 
 import (
 	"encoding/json"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -14,11 +15,16 @@ type Settings struct {
 	clients mesh.Clients
 	dns     json.RawMessage
 	relays  json.RawMessage
+	plans   []json.RawMessage // see dialPlan
 }
 
 // sameSelf reports whether both settings have the same effect on what a node is sent about
 // itself.
-func (s *Settings) sameSelf(t *Settings) bool { return s.domain == t.domain && s.clients == t.clients }
+func (s *Settings) sameSelf(t *Settings) bool {
+	a, b := s.clients, t.clients
+	a.ServerAddrs, b.ServerAddrs = nil, nil
+	return s.domain == t.domain && a.Equal(b)
+}
 
 // noDomain is the domain of nodes while no base domain is set.
 const noDomain = "mesh.internal"
@@ -41,7 +47,7 @@ type dnsConfig struct {
 func SettingsOf(s *mesh.Snapshot) *Settings {
 	d := s.DNS()
 	d.ExtraRecords = slices.Concat(d.ExtraRecords, s.FileRecords())
-	out := &Settings{domain: d.BaseDomain, clients: s.Clients(), dns: renderDNS(d), relays: renderRelays(s)}
+	out := &Settings{domain: d.BaseDomain, clients: s.Clients(), dns: renderDNS(d), relays: renderRelays(s), plans: renderPlans(s)}
 	if out.domain == "" {
 		out.domain = noDomain
 	}
@@ -100,6 +106,53 @@ func renderRelays(s *mesh.Snapshot) json.RawMessage {
 	whole["Regions"] = encode(regions)
 	whole["omitDefaultRegions"] = json.RawMessage("true")
 	return encode(whole)
+}
+
+// Candidates of a dial plan start one after the other, so that a client that reaches the first
+// one does not connect to the others, too. A client uses DNS only after all have failed: the
+// timeout leaves it at least half of the time that it would have had without a plan.
+const (
+	dialStagger = 1 // seconds
+	dialTimeout = 4 // seconds
+)
+
+type dialPlan struct{ Candidates []dialCandidate }
+
+type dialCandidate struct {
+	IP                netip.Addr
+	DialStartDelaySec float64 `json:",omitempty"`
+	DialTimeoutSec    float64
+}
+
+// noDialPlan returns a plan that removes an earlier one from a client.
+func noDialPlan() json.RawMessage { return encode(dialPlan{Candidates: []dialCandidate{}}) }
+
+// renderPlans returns a dial plan for each address of the server, which begins with that address.
+// Without addresses, it is one plan that removes an earlier one from clients. It returns nil if
+// the configuration has never asked anything of clients.
+func renderPlans(s *mesh.Snapshot) []json.RawMessage {
+	if _, ok := s.Settings.ByKey(mesh.SettingClients); !ok {
+		return nil
+	}
+	addrs := s.Clients().ServerAddrs
+	plans := make([]json.RawMessage, max(len(addrs), 1))
+	for first := range plans {
+		plan := dialPlan{Candidates: []dialCandidate{}}
+		for i := range addrs {
+			plan.Candidates = append(plan.Candidates, dialCandidate{addrs[(first+i)%len(addrs)], float64(i) * dialStagger, dialTimeout})
+		}
+		plans[first] = encode(plan)
+	}
+	return plans
+}
+
+// dialPlan returns how a node connects to the server, or nil if it need not be told. Nodes try
+// the addresses in different orders, so that each address gets its share of them.
+func (s *Settings) dialPlan(id mesh.NodeID) json.RawMessage {
+	if len(s.plans) == 0 {
+		return nil
+	}
+	return s.plans[uint64(id)%uint64(len(s.plans))]
 }
 
 // encode encodes v, whose type must be one that can always be encoded.

@@ -17,6 +17,7 @@ type View struct {
 	peers    map[mesh.NodeID]*Node
 	relays   string
 	dns      string
+	plan     string
 	domain   string
 	filters  map[string][]Rule
 	shells   *SSHPolicy
@@ -47,6 +48,11 @@ func (v *View) Take(r *Response) {
 	}
 	if r.DNSConfig != nil {
 		v.dns = string(r.DNSConfig)
+	}
+	if r.ControlDialPlan != nil {
+		if v.plan = string(r.ControlDialPlan); v.plan == string(noDialPlan()) {
+			v.plan = ""
+		}
 	}
 	if r.Domain != "" {
 		v.domain = r.Domain
@@ -135,6 +141,8 @@ func (v *View) Differs(w *View) string {
 		return fmt.Sprintf("relays: %s, want %s", v.relays, w.relays)
 	case v.dns != w.dns:
 		return fmt.Sprintf("dns: %s, want %s", v.dns, w.dns)
+	case v.plan != w.plan:
+		return fmt.Sprintf("dial plan: %s, want %s", v.plan, w.plan)
 	case v.domain != w.domain:
 		return fmt.Sprintf("domain: %s, want %s", v.domain, w.domain)
 	case !same(v.shells, w.shells):
