@@ -11,7 +11,12 @@ let page: Page;
 beforeAll(async () => {
   stage = await Stage.open({
     provider: true,
-    set: { "node.approval_required": "true", "oidc.user_approval_required": "true" },
+    set: {
+      "node.approval_required": "true",
+      "oidc.user_approval_required": "true",
+      "oidc.recheck": "2s",
+      "oidc.extra_params": '{"prompt": "consent"}', // for refresh tokens
+    },
   });
   page = await signedIn(stage, "/admin/requests");
   allow(page, /favicon/);
@@ -25,6 +30,7 @@ interface Waits {
   name: string;
   needsApproval?: boolean;
   suspendedAt?: string;
+  suspensionHeldAt?: string;
 }
 const listed = async (what: "nodes" | "users", name: string) =>
   (JSON.parse(await stage.cli(what, "list", "--output", "json")) as Waits[]).find((each) => each.name === name);
@@ -155,5 +161,70 @@ describe("a user", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Approve bob" }).click();
     await row("bob").waitFor({ state: "detached" });
     await waits("users", "bob", false);
+  });
+});
+
+describe("several users", () => {
+  const others = ["carl", "dora", "erik", "fay"];
+  const all = async () => JSON.parse(await stage.cli("users", "list", "--output", "json")) as Waits[];
+
+  test("who wait are approved together", async () => {
+    for (const name of others) await addDevice(stage, name, `${name}-phone`);
+    await go(page, stage, "/admin/requests");
+    await page.getByRole("button", { name: "Approve all 4 users" }).focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Approve 4 users?" });
+    for (const name of others) await dialog.getByText(`${name}@example.com`).waitFor();
+    expect(await axe(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Approve 4 users" }).click();
+    await page.getByText("4 users approved").first().waitFor();
+    expect((await all()).filter((user) => user.needsApproval)).toEqual([]);
+    await page.getByRole("list", { name: "Users waiting for approval" }).waitFor({ state: "detached" });
+  });
+
+  test("whom the provider no longer accepts keep access until somebody decides", async () => {
+    for (const name of ["ann", "bob", ...others]) await fetch(`${stage.issuer}/test/disable/${name}`);
+    const held = page.getByRole("list", { name: "Users whose suspension is held" });
+    await eventually(async () => {
+      const users = await all();
+      expect(users.filter((user) => user.suspendedAt).length).toBe(3);
+      expect(users.filter((user) => user.suspensionHeldAt).length).toBe(3);
+    });
+    await eventually(async () => expect(await held.getByRole("listitem").count()).toBe(3));
+    const rail = page.getByRole("navigation").getByRole("link", { name: /^Requests/ });
+    const nodes = await page.getByRole("list", { name: "Nodes waiting for approval" }).getByRole("listitem").count();
+    await rail.filter({ hasText: String(nodes + 3) }).waitFor();
+    expect(await axeInBothThemes(page)).toEqual([]);
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await axe(page)).toEqual([]);
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(over, "horizontal overflow").toBeLessThanOrEqual(0);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await go(page, stage, "/admin/");
+    await page.getByRole("link", { name: "Review: 3 suspensions" }).click();
+    await held.waitFor();
+  });
+
+  test("are suspended or keep their access, one by one or together", async () => {
+    const names = (await all()).filter((user) => user.suspensionHeldAt).map((user) => user.name);
+    const [first = "", second = "", third = ""] = names;
+    await go(page, stage, "/admin/users?q=is:held");
+    await row(first).getByText("Suspension held").waitFor();
+    await act(first, "Keep access");
+    await page.getByRole("dialog").getByRole("button", { name: "Keep access" }).click();
+    await row(first).waitFor({ state: "detached" });
+    expect(await listed("users", first)).not.toHaveProperty("suspendedAt");
+    await row(second).getByRole("link", { name: second }).first().click();
+    await page.getByText("The identity provider no longer accepts this person.").waitFor();
+    expect(await axeInBothThemes(page)).toEqual([]);
+    await go(page, stage, "/admin/requests");
+    await page.getByRole("button", { name: `Suspend ${second}` }).waitFor();
+    await page.getByRole("button", { name: "Suspend all 2" }).click();
+    const dialog = page.getByRole("dialog", { name: "Suspend 2 users?" });
+    expect(await axe(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Suspend 2 users" }).click();
+    await page.getByText("2 users suspended").first().waitFor();
+    for (const name of [second, third]) expect((await listed("users", name))?.suspendedAt).toBeTruthy();
+    await page.getByRole("list", { name: "Users whose suspension is held" }).waitFor({ state: "detached" });
   });
 });

@@ -84,12 +84,14 @@ const withSession = async (page: Page, verb: string) => {
 };
 
 /** Reloads the page with a mocked user who waits for approval, because a real one needs an identity provider. */
-const withUnapproved = async (page: Page) => {
+const withUnapproved = (page: Page) => withUser(page, { needsApproval: true });
+const withHeld = (page: Page) => withUser(page, { suspensionHeldAt: new Date().toISOString() });
+const withUser = async (page: Page, fields: Record<string, unknown>) => {
   await page.route("**/api/v1/user?*", async (route) => {
     const answer = await route.fetch();
     const { users, ...rest } = await answer.json();
     const [first, ...others] = users;
-    await route.fulfill({ response: answer, json: { ...rest, users: [{ ...first, needsApproval: true }, ...others] } });
+    await route.fulfill({ response: answer, json: { ...rest, users: [{ ...first, ...fields }, ...others] } });
   });
   await page.reload();
   await settled(page);
@@ -303,6 +305,15 @@ export const layers: Record<string, Layer> = {
     open: async (page) => {
       await withUnapproved(page);
       await rowMenu(page, "Approve");
+    },
+    spoils: true,
+  },
+  "keep the access of a user": {
+    of: "users/several DecideDialog",
+    path: "/users?q=is:held",
+    open: async (page) => {
+      await withHeld(page);
+      await rowMenu(page, "Keep access");
     },
     spoils: true,
   },

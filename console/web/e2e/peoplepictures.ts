@@ -16,7 +16,12 @@ describe("people", () => {
   beforeAll(async () => {
     stage = await Stage.open({
       provider: true,
-      set: { "node.approval_required": "true", "oidc.user_approval_required": "true" },
+      set: {
+        "node.approval_required": "true",
+        "oidc.user_approval_required": "true",
+        "oidc.recheck": "2s",
+        "oidc.extra_params": '{"prompt": "consent"}', // for refresh tokens
+      },
     });
     for (const [person, device] of [
       ["ann", "laptop"],

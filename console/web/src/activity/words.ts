@@ -162,6 +162,9 @@ function userWords({ before, after, object }: Change): Said {
   if (!was.suspendedAt && is.suspendedAt)
     return { ...users, title: t.user.suspended(name), sort: "userSuspended", ended: true };
   if (was.suspendedAt && !is.suspendedAt) return { ...users, title: t.user.restored(name), sort: "userRestored" };
+  if (!was.suspensionHeldAt && is.suspensionHeldAt)
+    return { ...users, title: t.user.held(name), sort: "userHeld", ended: true };
+  if (was.suspensionHeldAt && !is.suspensionHeldAt) return { ...users, title: t.user.kept(name), sort: "userKept" };
   if (was.needsApproval && !is.needsApproval) return { ...users, title: t.user.approved(name), sort: "userApproved" };
   const title = was.name === is.name ? t.user.changed(name) : t.user.renamed(printable(was.name), name);
   return { ...users, title, sort: "userChanged" };

@@ -98,10 +98,18 @@ function useCounts(): Partial<Record<PageLink["to"], { count?: number; waiting?:
     "/users": { count: users?.items.length },
     "/routes": { waiting: nodes?.items.reduce((sum, node) => sum + waitingRoutes(node).length, 0) },
     "/requests": {
-      waiting: (logins?.length ?? 0) + (ssh?.length ?? 0) + unapproved(nodes?.items) + unapproved(users?.items),
+      waiting:
+        (logins?.length ?? 0) +
+        (ssh?.length ?? 0) +
+        unapproved(nodes?.items) +
+        unapproved(users?.items) +
+        held(users?.items),
     },
   };
 }
+
+const held = (all: readonly { suspensionHeldAt?: string }[] = []) =>
+  all.filter((each) => each.suspensionHeldAt !== undefined).length;
 
 const unapproved = (all: readonly { needsApproval?: boolean }[] = []) =>
   all.filter((each) => each.needsApproval).length;

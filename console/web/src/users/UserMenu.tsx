@@ -17,7 +17,7 @@ import { printable } from "@/text";
 import { userWords } from "@/text/users";
 import { MenuItem, MenuLine, RowMenu, useWrites } from "@/ui";
 import { useUserActions } from "./actions";
-import { isLocal, isSuspended, needsApproval } from "./facts";
+import { isHeld, isLocal, isSuspended, needsApproval } from "./facts";
 import { useAccessWrites, useAdminWrites } from "./writes";
 
 /** The actions on one user. */
@@ -77,6 +77,15 @@ export function UserMenu({ user, here, onDeleted }: { user: User; here?: boolean
           {access.offered && isLocal(user) && (
             <MenuItem icon={MailPlus} why={access.why} onSelect={() => start({ name: "invite", user })}>
               {t.invite}
+            </MenuItem>
+          )}
+          {isHeld(user) && (
+            <MenuItem
+              icon={UserRoundCheck}
+              why={users.why}
+              onSelect={() => start({ name: "decide", what: "keep", users: [user] })}
+            >
+              {t.keep}
             </MenuItem>
           )}
           {isSuspended(user) ? (

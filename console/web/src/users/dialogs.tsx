@@ -43,13 +43,15 @@ import { InviteDialog } from "./invite";
 import { MentionList } from "./MentionList";
 import { DeletePasskey } from "./passkeys";
 import { RoleDialog } from "./role";
+import { DecideDialog } from "./several";
 import { usePolicyMentions } from "./usePolicyMentions";
-import { removal, useUserWrites } from "./writes";
+import { type Decision, removal, useUserWrites } from "./writes";
 
 /** An action on users that a person starts; a dialog asks for further input. */
 export type UserAction =
   | { name: "create" }
   | { name: "rename" | "key" | "move" | "approve" | "suspend" | "restore" | "role" | "invite"; user: User }
+  | { name: "decide"; what: Decision; users: readonly User[] }
   | { name: "deletePasskey"; passkey: Passkey; last: boolean }
   | { name: "delete"; users: readonly User[]; onDone?(): void };
 
@@ -73,6 +75,8 @@ export default function UserDialogs({ action, onClose }: { action: UserAction; o
       return <RoleDialog user={action.user} onClose={onClose} />;
     case "invite":
       return <InviteDialog user={action.user} onClose={onClose} />;
+    case "decide":
+      return <DecideDialog what={action.what} users={action.users} onClose={onClose} />;
     case "deletePasskey":
       return <DeletePasskey passkey={action.passkey} last={action.last} onClose={onClose} />;
     default:

@@ -24,6 +24,9 @@ export function roleSource(user: User): string {
 
 export const isSuspended = (user: User) => user.suspendedAt !== undefined;
 
+/** Whether a user would have been suspended, but keeps access until an administrator decides. */
+export const isHeld = (user: User) => user.suspensionHeldAt !== undefined;
+
 export const needsApproval = (user: User) => user.needsApproval === true;
 
 /** A summary of a user's nodes. Tagged nodes belong to their tags. */

@@ -1,7 +1,7 @@
 import type { User } from "@/api";
 import { type Fields, longerAgo } from "@/filter";
 import { entry } from "@/text";
-import { type Holdings, isActive, isLocal, isSuspended, needsApproval } from "./facts";
+import { type Holdings, isActive, isHeld, isLocal, isSuspended, needsApproval } from "./facts";
 import type { Mentions } from "./mentions";
 
 /** What filter terms mean for users, at a given time. */
@@ -12,6 +12,7 @@ export function userFilter(of: (user: User) => Holdings, mentions: Mentions | un
     empty: (user) => of(user).total === 0,
     online: (user) => of(user).online > 0,
     suspended: isSuspended,
+    held: isHeld,
     unapproved: needsApproval,
   };
   return {

@@ -118,7 +118,7 @@ describe("the filter of users", () => {
   const of = holdingsOf([node(ana, { online: true }), node(bob, { lastSeen: "2026-01-01T00:00:00Z" })]);
   const by = userFilter(of, readMentions('{"groups": {"group:ops": ["ana@"]}}'), now);
   const found = (line: string) =>
-    [ana, bob, { ...user("3", "eve"), needsApproval: true }]
+    [ana, bob, { ...user("3", "eve"), needsApproval: true, suspensionHeldAt: "2026-03-01T00:00:00Z" }]
       .filter((each) => matches(each, parse(line, userFilterFields), by))
       .map((u) => u.name);
   it.each([
@@ -133,6 +133,7 @@ describe("the filter of users", () => {
     ["seen:>30d", ["bob", "eve"]],
     ["email:example", ["ana"]],
     ["is:suspended", ["bob"]],
+    ["is:held", ["eve"]],
     ["is:unapproved", ["eve"]],
     ["is:constructor", []],
   ])("%s", (line, names) => expect(found(line)).toEqual(names));

@@ -30,6 +30,9 @@ export interface NewUser {
   email?: string;
 }
 
+/** What can be decided about several users at once. Keeping the access of users dismisses their held suspensions. */
+export type Decision = "approve" | "suspend" | "keep";
+
 /** The request that deletes users. */
 export const removal = (users: readonly User[], deleteTagged: boolean) => ({
   ids: users.map((user) => user.id),
@@ -43,7 +46,7 @@ function writesOf(client: QueryClient) {
   const cached = (id: string) =>
     client.getQueryData<Collection<User>>(keys.users)?.items.find((user) => user.id === id);
 
-  return {
+  const writes = {
     create: async (user: NewUser, once: string): Promise<User> => {
       const { data, revision } = await api.call("post", "/api/v1/user", { body: user, once });
       put(data.user, revision);
@@ -131,6 +134,24 @@ function writesOf(client: QueryClient) {
           if (!result.ok && user) failed.push({ user, why: result.error?.message ?? "" });
         });
       }
+      return { failed, kept };
+    },
+  };
+
+  return {
+    ...writes,
+
+    /** Decides about each of several users. Returns which failed and why, and how many tagged nodes keep their access. */
+    decide: async (what: Decision, users: readonly User[]) => {
+      const failed: { user: User; why: string }[] = [];
+      let kept = 0;
+      for (const user of users)
+        try {
+          if (what === "suspend") kept += await writes.suspend(user, false);
+          else await (what === "approve" ? writes.approve(user) : writes.restore(user));
+        } catch (error) {
+          failed.push({ user, why: error instanceof Error ? error.message : String(error) });
+        }
       return { failed, kept };
     },
   };

@@ -5,6 +5,7 @@ import { entry, printable } from "@/text";
 import { overviewWords } from "@/text/overview";
 
 const t = overviewWords.attention;
+const isHeld = (user: User) => user.suspensionHeldAt !== undefined;
 const day = 864e5;
 
 /** One thing to do: who or what it is about, what is wrong, and where to deal with it. */
@@ -58,14 +59,17 @@ export function attentionLines(known: Known): AttentionLine[] {
 
 const weight = { bad: 0, warn: 1, info: 2 };
 
-function* ofServer({ server, serverFailed, session }: Known): Generator<AttentionLine> {
+function* ofServer({ server, serverFailed, session, users = [] }: Known): Generator<AttentionLine> {
   const at = { verb: t.open, to: "/settings/server" as const };
   if (serverFailed) yield { id: "server", tone: "bad", subject: t.server.subject, rest: t.serverGone, ...at };
   for (const check of server?.checks ?? []) {
     if (check.status === "pass" || check.part === "policy") continue;
+    // Held suspensions have a line of their own, which leads to where somebody decides about them.
+    const output = check.output.filter((why) => !(why.startsWith("suspensions held") && users.some(isHeld)));
+    if (output.length === 0) continue;
     const tone = check.status === "fail" ? "bad" : "warn";
     const subject = entry(overviewWords.health.parts, check.part) ?? check.part;
-    yield { id: `check ${check.part}`, tone, subject, rest: `: ${printable(check.output.join(" "), 300)}`, ...at };
+    yield { id: `check ${check.part}`, tone, subject, rest: `: ${printable(output.join(" "), 300)}`, ...at };
   }
   const relays = server?.relays ?? [];
   if (relays.some((relay) => relay.measured > 0))
@@ -98,13 +102,16 @@ function* ofRequests({ logins = [], ssh = [], may }: Known): Generator<Attention
   if (ssh.length > 0) yield { id: "ssh", subject: t.ssh(ssh.length), rest: t.sshRest(ssh.length), ...at };
 }
 
-/** People and nodes that have no access until somebody approves them. */
+/** People and nodes that have no access until somebody approves them, and people who keep it until somebody decides. */
 function* ofApprovals({ nodes = [], users = [], may }: Known): Generator<AttentionLine> {
   const at = { tone: "warn", to: "/requests" } as const;
   const people = users.filter((user) => user.needsApproval);
   const verb = may("users:write") ? t.answer : t.show;
   if (people.length > 0)
     yield { id: "users", subject: t.people(people.length), rest: t.waits(people.length), verb, ...at };
+  const leaving = users.filter(isHeld).length;
+  if (leaving > 0)
+    yield { id: "suspensions", subject: t.suspensions(leaving), rest: t.suspensionsRest(leaving), verb, ...at };
   const held = nodes.filter((node) => node.needsApproval);
   const [only] = held;
   const subject = only && held.length === 1 ? printable(only.givenName) : t.held(held.length);

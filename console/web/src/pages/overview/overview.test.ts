@@ -74,6 +74,13 @@ describe("what needs attention", () => {
       "2 nodes are waiting for approval → Review /requests",
     ]);
   });
+  it("leads held suspensions to where somebody decides about them, and names them once", () => {
+    const warning = "suspensions held: the identity provider no longer accepts 2 people";
+    const users = [{ suspensionHeldAt: "2026-03-02T11:00:00Z" } as User, {} as User];
+    const state = server({ checks: [check("identity", "warn", warning)] });
+    expect(said({ users, server: state })).toEqual(["1 suspension is held until you decide → Review /requests"]);
+    expect(said({ server: state })).toEqual([`Sign-in : ${warning} → Open /settings/server`]);
+  });
   it("asks nobody for what they may not do", () => {
     const nodes = [node("1", { availableRoutes: ["10.0.0.0/8"] })];
     expect(attentionLines(known({ nodes, may: () => false })).map((line) => line.verb)).toEqual(["Show"]);

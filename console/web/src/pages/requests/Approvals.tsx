@@ -1,4 +1,4 @@
-/** Nodes and users that have no access until somebody approves them. */
+/** Nodes and users that have no access until somebody approves them, and users whose suspension is held. */
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { type Node, type User, useAllNodes, useUsers } from "@/api";
@@ -6,8 +6,8 @@ import { ipv4Of, OsIcon, ownerWords, systemName, useApproveNodes, useNodeActions
 import { printable } from "@/text";
 import { requestWords } from "@/text/requests";
 import { Avatar, Button, Section, Time, useWrites, WriteButton } from "@/ui";
-import { needsApproval, useAdminWrites, useUserActions } from "@/users";
-import { created, rowShape } from "./facts";
+import { isHeld, needsApproval, useAdminWrites, useUserActions } from "@/users";
+import { created, heldFirst, rowShape } from "./facts";
 
 const t = requestWords;
 
@@ -18,27 +18,124 @@ export function useUnapproved() {
   return {
     nodes: nodes?.items.filter((node) => node.needsApproval).sort(created) ?? [],
     users: users?.items.filter(needsApproval).sort(created) ?? [],
+    held: users?.items.filter(isHeld).sort(heldFirst) ?? [],
     loading: nodesLoading || usersLoading,
   };
 }
 
 export function UnapprovedUsers({ users }: { users: readonly User[] }) {
+  const start = useUserActions();
+  const admin = useAdminWrites();
   if (users.length === 0) return null;
   return (
-    <Section title={t.users.title} note={users.length}>
+    <Section
+      title={t.users.title}
+      note={users.length}
+      action={
+        admin.offered &&
+        users.length > 1 && (
+          <Button why={admin.why} onClick={() => start({ name: "decide", what: "approve", users })}>
+            {t.users.approveAll(users.length)}
+          </Button>
+        )
+      }
+    >
       <Lead>{t.users.lead}</Lead>
       <ul aria-label={t.users.list}>
         {users.map((user) => (
-          <Person key={user.id} user={user} />
+          <Newcomer key={user.id} user={user} />
         ))}
       </ul>
     </Section>
   );
 }
 
-function Person({ user }: { user: User }) {
+function Newcomer({ user }: { user: User }) {
   const start = useUserActions();
   const admin = useAdminWrites();
+  const name = printable(user.name);
+  return (
+    <Person user={user} since={user.createdAt}>
+      <WriteButton
+        right="users:write"
+        aria-label={t.deleteName(name)}
+        onClick={() => start({ name: "delete", users: [user] })}
+      >
+        {t.delete}
+      </WriteButton>
+      {admin.offered && (
+        <Button
+          look="primary"
+          why={admin.why}
+          aria-label={t.devices.letInName(name)}
+          onClick={() => start({ name: "approve", user })}
+        >
+          {t.devices.letIn}
+        </Button>
+      )}
+    </Person>
+  );
+}
+
+/** Users who would have been suspended, and what to do about them. */
+export function HeldSuspensions({ users }: { users: readonly User[] }) {
+  const start = useUserActions();
+  const { offered, why } = useWrites("users:write");
+  if (users.length === 0) return null;
+  return (
+    <Section
+      title={t.held.title}
+      note={users.length}
+      action={
+        offered &&
+        users.length > 1 && (
+          <span className="flex gap-2">
+            <Button why={why} onClick={() => start({ name: "decide", what: "keep", users })}>
+              {t.held.keepAll(users.length)}
+            </Button>
+            <Button why={why} onClick={() => start({ name: "decide", what: "suspend", users })}>
+              {t.held.suspendAll(users.length)}
+            </Button>
+          </span>
+        )
+      }
+    >
+      <Lead>{t.held.lead}</Lead>
+      <ul aria-label={t.held.list}>
+        {users.map((user) => (
+          <Leaver key={user.id} user={user} />
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function Leaver({ user }: { user: User }) {
+  const start = useUserActions();
+  const name = printable(user.name);
+  return (
+    <Person user={user} since={user.suspensionHeldAt}>
+      <WriteButton
+        right="users:write"
+        aria-label={t.held.keepName(name)}
+        onClick={() => start({ name: "decide", what: "keep", users: [user] })}
+      >
+        {t.held.keep}
+      </WriteButton>
+      <WriteButton
+        right="users:write"
+        look="danger"
+        aria-label={t.held.suspendName(name)}
+        onClick={() => start({ name: "suspend", user })}
+      >
+        {t.held.suspend}
+      </WriteButton>
+    </Person>
+  );
+}
+
+/** A row with a user, since when the user waits, and buttons. */
+function Person({ user, since, children }: { user: User; since?: string | null; children: ReactNode }) {
   const name = printable(user.name);
   return (
     <li className={rowShape}>
@@ -54,29 +151,11 @@ function Person({ user }: { user: User }) {
             {user.displayName && <span>{printable(user.displayName)}</span>}
             {user.email && user.email !== user.name && <span>{printable(user.email)}</span>}
             {user.nodeCount > 0 && <span>{t.users.nodes(user.nodeCount)}</span>}
-            {user.createdAt && <Time at={user.createdAt} />}
+            {since && <Time at={since} />}
           </div>
         </div>
       </div>
-      <div className="flex shrink-0 gap-2 max-md:[&>button]:h-11 max-sm:justify-end">
-        <WriteButton
-          right="users:write"
-          aria-label={t.deleteName(name)}
-          onClick={() => start({ name: "delete", users: [user] })}
-        >
-          {t.delete}
-        </WriteButton>
-        {admin.offered && (
-          <Button
-            look="primary"
-            why={admin.why}
-            aria-label={t.devices.letInName(name)}
-            onClick={() => start({ name: "approve", user })}
-          >
-            {t.devices.letIn}
-          </Button>
-        )}
-      </div>
+      <div className="flex shrink-0 gap-2 max-md:[&>button]:h-11 max-sm:justify-end">{children}</div>
     </li>
   );
 }

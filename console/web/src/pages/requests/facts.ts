@@ -13,6 +13,10 @@ export const rowShape =
 export const created = (a: { createdAt: string | null }, b: { createdAt: string | null }) =>
   Date.parse(a.createdAt ?? "") - Date.parse(b.createdAt ?? "");
 
+/** Sorts users by how long their suspension has been held. */
+export const heldFirst = (a: { suspensionHeldAt?: string }, b: { suspensionHeldAt?: string }) =>
+  Date.parse(a.suspensionHeldAt ?? "") - Date.parse(b.suspensionHeldAt ?? "");
+
 /** Sorts requests by age. New ones are added at the end, so that nothing moves under the pointer. */
 export function oldestFirst<T extends { since: string }>(all: readonly T[] | undefined): T[] {
   return [...(all ?? [])].sort((a, b) => Date.parse(a.since) - Date.parse(b.since));

@@ -1,6 +1,6 @@
 /**
  * Requests that wait for approval: devices that join without a key, SSH sessions whose rule requires it, and nodes and
- * users without access.
+ * users without access. Also suspensions that are held until somebody decides.
  */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -28,7 +28,7 @@ import {
   WriteButton,
 } from "@/ui";
 import { UserActionsProvider } from "@/users";
-import { UnapprovedNodes, UnapprovedUsers, useUnapproved } from "./Approvals";
+import { HeldSuspensions, UnapprovedNodes, UnapprovedUsers, useUnapproved } from "./Approvals";
 import { type RequestAction, RequestDialogs } from "./dialogs";
 import { deviceName, oldestFirst, rowShape } from "./facts";
 
@@ -59,7 +59,11 @@ function Requests() {
   useActions(offer ? [{ id: "requests.byHand", title: t.byHand, icon: Hash, keys: "c", run: byHand }] : []);
 
   const waiting =
-    (logins.data?.length ?? 0) + (ssh.data?.length ?? 0) + unapproved.nodes.length + unapproved.users.length;
+    (logins.data?.length ?? 0) +
+    (ssh.data?.length ?? 0) +
+    unapproved.nodes.length +
+    unapproved.users.length +
+    unapproved.held.length;
   usePageTitle(text.requests.title, waiting > 0 && t.arrived(waiting));
   useArrivals(waiting);
   const loading = logins.isLoading || ssh.isLoading || unapproved.loading;
@@ -76,6 +80,7 @@ function Requests() {
           <Quiet />
         ) : (
           <div className="space-y-5">
+            <HeldSuspensions users={unapproved.held} />
             <UnapprovedUsers users={unapproved.users} />
             <UnapprovedNodes nodes={unapproved.nodes} />
             {can("logins:read") && (

@@ -31,6 +31,7 @@ import {
 } from "@/ui";
 import {
   holdingsOf,
+  isHeld,
   isLocal,
   isSuspended,
   needsApproval,
@@ -166,6 +167,24 @@ function AccessBanner({ user }: { user: User }) {
         }
       >
         {t.suspended} {user.suspendedAt && <Time at={user.suspendedAt} format={t.suspendedSince} />}
+      </Banner>
+    );
+  if (isHeld(user))
+    return (
+      <Banner
+        tone="warn"
+        action={
+          <span className="flex gap-2">
+            <WriteButton right="users:write" onClick={() => start({ name: "decide", what: "keep", users: [user] })}>
+              {userWords.actions.keep}
+            </WriteButton>
+            <WriteButton right="users:write" onClick={() => start({ name: "suspend", user })}>
+              {userWords.actions.suspend}
+            </WriteButton>
+          </span>
+        }
+      >
+        {t.held} {user.suspensionHeldAt && <Time at={user.suspensionHeldAt} format={t.heldSince} />}
       </Banner>
     );
   if (!needsApproval(user)) return null;

@@ -25,7 +25,7 @@ function Groups({ users, mentions, value, onChange }: Props) {
   return (
     <FilterGroups
       groups={[
-        [t.state, ["is:active", "is:idle", "is:empty", "is:unapproved", "is:suspended"]],
+        [t.state, ["is:active", "is:idle", "is:empty", "is:unapproved", "is:suspended", "is:held"]],
         [t.role, ["role:admin", "role:operator", "role:read", "role:member"]],
         [t.seen, ["seen:>30d", "seen:>90d"]],
         [t.source, providers.length > 0 ? ["source:local", ...providers.sort().map((name) => `source:${name}`)] : []],

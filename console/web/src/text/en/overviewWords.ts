@@ -32,6 +32,8 @@ export const overviewWords = {
     sshRest: plural({ one: "is waiting for approval", other: "are waiting for approval" }),
     people: plural({ one: "# user", other: "# users" }),
     held: plural({ one: "# node", other: "# nodes" }),
+    suspensions: plural({ one: "# suspension", other: "# suspensions" }),
+    suspensionsRest: plural({ one: "is held until you decide", other: "are held until you decide" }),
     waits: plural({ one: "is waiting for approval", other: "are waiting for approval" }),
     noPolicy: { subject: "No policy", rest: "is set, so every node can reach every other node" },
     policyConfirm: { subject: "The policy", rest: "is on trial and will revert unless someone keeps it" },

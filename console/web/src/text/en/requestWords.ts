@@ -4,7 +4,7 @@ import { plural } from "../plural";
 export const requestWords = {
   byHand: "Approve by code",
   emptyTitle: "No pending requests",
-  emptyBody: "Devices, users and SSH sessions that need approval appear here.",
+  emptyBody: "Devices, users and SSH sessions that need approval, and held suspensions, appear here.",
   arrived: plural({ one: "# pending request", other: "# pending requests" }),
   delete: "Delete",
   deleteName: (name: string) => `Delete ${name}`,
@@ -13,6 +13,18 @@ export const requestWords = {
     list: "Users waiting for approval",
     lead: "These people signed in for the first time. They have no access until you approve them.",
     nodes: plural({ one: "# node", other: "# nodes" }),
+    approveAll: plural({ one: "Approve # user", other: "Approve all # users" }),
+  },
+  held: {
+    title: "Held suspensions",
+    list: "Users whose suspension is held",
+    lead: "The identity provider no longer accepts these people. They keep their access until you decide, because too many would have been suspended at once. If you did not expect this, check the provider first.",
+    suspend: "Suspend",
+    suspendName: (name: string) => `Suspend ${name}`,
+    keep: "Keep access",
+    keepName: (name: string) => `Keep access of ${name}`,
+    suspendAll: plural({ one: "Suspend # user", other: "Suspend all #" }),
+    keepAll: plural({ one: "Keep # user", other: "Keep all #" }),
   },
   nodes: {
     title: "Nodes",
