@@ -176,7 +176,7 @@ chaos-long: clients $(BIN)/gotestsum ## break a whole deployment for CHAOS, on a
 
 .PHONY: sqlite-kills
 sqlite-kills: FORMAT = standard-verbose
-sqlite-kills: $(BIN)/gotestsum ## kill a server on SQLite KILLS times under writes, copy its files, fill its disk, and compare (CI: 20 times)
+sqlite-kills: $(BIN)/gotestsum ## kill a server on SQLite KILLS times under writes, copy its files, fill its disk or cut its power, and compare (CI: 20 times)
 	$(call GOTEST) -timeout=0 -count=1 -v -run='SQLite' ./internal/test/chaos -kills=$(KILLS)
 
 .PHONY: failover

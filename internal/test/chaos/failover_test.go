@@ -48,6 +48,7 @@ type failure struct {
 	writes time.Duration
 	nodes  time.Duration // promised longest pauses
 	run    func(*drill)
+	wrong  int // nodes that may be shown offline although their stream works
 }
 
 // drill measures failures of a fleet.
@@ -66,29 +67,29 @@ func failures() []failure {
 			d.members[0].Kill()
 			<-time.After(repairAfter)
 			d.members[0].Resume()
-		}},
+		}, 0},
 		{"replica stopped", false, 2 * time.Second, 5 * time.Second, func(d *drill) {
 			d.members[1].Stop()
 			<-time.After(repairAfter)
 			d.members[1].Resume()
-		}},
+		}, 0},
 		{"replica frozen for 20 s", false, 6 * time.Second, frozenFor + 5*time.Second, func(d *drill) {
 			d.members[2].Signal(syscall.SIGSTOP)
 			<-time.After(frozenFor)
 			d.members[2].Signal(syscall.SIGCONT)
-		}},
+		}, 0},
 		{"balancer restarted, away for 1 s", true, 3 * time.Second, 10 * time.Second, func(d *drill) {
 			d.balancer.Stop()
 			<-time.After(time.Second)
 			d.balancer.Resume(d.fleet.t)
-		}},
+		}, 0},
 		{"primary killed, synchronous standby promoted", false, 15 * time.Second, 15 * time.Second, func(d *drill) {
 			d.db.failOver()
 			<-time.After(repairAfter)
 			d.db.rebuild()
-		}},
-		{"rolling upgrade: drain, stop and start each replica", false, 2 * time.Second, 5 * time.Second, func(d *drill) { d.roll(d.after) }},
-		{"rolling rollback: the same with the old version", false, 2 * time.Second, 5 * time.Second, func(d *drill) { d.roll(d.before) }},
+		}, 0},
+		{"rolling upgrade: drain, stop and start each replica", false, 2 * time.Second, 5 * time.Second, func(d *drill) { d.roll(d.after) }, 0},
+		{"rolling rollback: the same with the old version", false, 2 * time.Second, 5 * time.Second, func(d *drill) { d.roll(d.before) }, 0},
 	}
 }
 
@@ -198,7 +199,7 @@ func (d *drill) measure(f failure) {
 	if pause > slack()*f.writes || nodes > slack()*f.nodes {
 		t.Errorf("%s: writes paused for %v, want %v; streams for %v, want %v", f.name, pause, f.writes, nodes, f.nodes)
 	}
-	if wrong > 0 || failed > 0 {
+	if wrong > f.wrong || failed > 0 {
 		t.Errorf("%s: %d connected nodes were shown offline, %d writes failed", f.name, wrong, failed)
 	}
 }
@@ -378,6 +379,7 @@ func (d *drill) failOverAsynchronously() {
 	d.measure(failure{
 		"primary killed, asynchronous standby promoted that lacks the last 2 s", false, 15 * time.Second, 15 * time.Second,
 		func(d *drill) { d.loseChanges(func() {}) },
+		len(d.nodes) / 20, // the database does not know that they moved in the last 2 s
 	})
 	d.end()
 	lost := 0

@@ -99,5 +99,6 @@ const (
 	FaultSkipHeadLock = "skip-head-lock"            // needs the build tag chaosfault
 	FaultEarlyAnswer  = "acknowledge-before-commit" // sometimes the commit does not follow
 	FaultDropEntry    = "drop-entry"                // a follower misses the content of an entry
+	FaultNoSync       = "no-sync"                   // nothing waits for the disk
 	FaultWrongOrder   = "wrong-order"               // a follower applies two entries in the wrong order
 )

@@ -31,27 +31,43 @@ const (
 	underWrites  = 120 * time.Millisecond // at most, before a kill
 	whileBroken  = 150 * time.Millisecond // how long a disk stays full or read-only
 	smallDisk    = "256m"
+	losingDisk   = "256M"
+)
+
+// medium is where a database is.
+type medium int
+
+const (
+	plain    medium = iota // the disk of the machine
+	small                  // a disk that can be full or read-only
+	powerCut               // a disk that loses power instead of a process that is killed
+	media
 )
 
 // file is a SQLite database and the process that uses it.
 type file struct {
 	*cluster
 	path    string
-	disk    string           // a small disk that can be filled; "" for the disk of the machine
+	disk    string           // a small disk that can be filled, or ""
+	power   *disktest.Disk   // a disk that can lose power, or nil
 	written map[string]int64 // the newest command of each caller that was found in a copy
 	tally   fileTally
 }
 
 // fileTally counts what happened to a file.
-type fileTally struct{ Kills, Idle, Copies, Cut, Full, ReadOnly int }
+type fileTally struct{ Kills, Idle, Copies, Cut, Full, ReadOnly, PowerCuts int }
 
-func newFile(t *testing.T, program, fault string, small bool) *file {
+func newFile(t *testing.T, program, fault string, on medium) *file {
 	t.Helper()
 	f := &file{cluster: &cluster{t: t, program: program, fault: fault}, written: map[string]int64{}}
 	dir := t.TempDir()
-	if small {
+	switch on {
+	case small:
 		f.disk = disktest.Small(t, smallDisk)
 		dir = f.disk
+	case powerCut:
+		f.power = disktest.NewDisk(t, losingDisk)
+		dir = f.power.Dir
 	}
 	f.path = filepath.Join(dir, "db.sqlite")
 	f.args = []string{"-sqlite", f.path}
@@ -128,30 +144,52 @@ func (f *file) free(filler string) {
 	}
 }
 
-// crash kills the process and returns what was acknowledged.
+// crash kills the process, or cuts the power of its disk, and returns what was acknowledged.
 func (f *file) crash() map[string]int64 {
+	f.t.Helper()
 	f.tally.Kills++
+	if f.power != nil {
+		f.tally.PowerCuts++
+		// If a sync is under way when the file system is shut down, Linux may say that it succeeded.
+		proceed := f.pause()
+		f.power.Fail()
+		proceed()
+		<-time.After(rand.N(underWrites / 4))
+	}
 	f.kill(f.alive()[0])
+	if f.power != nil {
+		f.power.Restore()
+	}
 	return f.acknowledged()
 }
 
 // copyWhileWorking copies the files at one moment, as a snapshot of the file system does.
 func (f *file) copyWhileWorking() {
 	f.t.Helper()
-	p := f.alive()[0]
 	acked := f.acknowledged()
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		f.t.Fatal(err)
-	}
-	for !stopped(f.t, p.cmd.Process.Pid) {
-		<-time.After(time.Millisecond)
-	}
+	proceed := f.pause()
 	copied := f.copy()
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		f.t.Fatal(err)
-	}
+	proceed()
 	f.tally.Copies++
 	f.inspect(copied, acked)
+}
+
+// pause stops the process when none of its threads is in a system call, until the returned function is called.
+func (f *file) pause() (proceed func()) {
+	f.t.Helper()
+	process := f.alive()[0].cmd.Process
+	if err := process.Signal(syscall.SIGSTOP); err != nil {
+		f.t.Fatal(err)
+	}
+	for !stopped(f.t, process.Pid) {
+		<-time.After(time.Millisecond)
+	}
+	return func() {
+		f.t.Helper()
+		if err := process.Signal(syscall.SIGCONT); err != nil {
+			f.t.Fatal(err)
+		}
+	}
 }
 
 // stopped reports whether all threads of a process are stopped.
@@ -386,13 +424,13 @@ func (f *file) finish() {
 func TestSQLiteKeepsItsPromisesWhileKilled(t *testing.T) {
 	t.Parallel()
 	program := build(t)
-	files := max(2, (*kills+killsPerFile-1)/killsPerFile)
+	files := max(int(media), (*kills+killsPerFile-1)/killsPerFile)
 	began := time.Now()
 	for i := range files {
 		share := (*kills + i) / files
 		t.Run(fmt.Sprintf("file %d", i), func(t *testing.T) {
 			t.Parallel()
-			f := newFile(t, program, "", i%2 == 1)
+			f := newFile(t, program, "", medium(i)%media)
 			for n := range share {
 				f.round(n)
 				if found := f.checker.Findings(); len(found) > 0 {
@@ -409,7 +447,10 @@ func TestSQLiteKeepsItsPromisesWhileKilled(t *testing.T) {
 			if f.disk != "" {
 				want.Full, want.ReadOnly = share/10, share/10
 			}
-			if got := f.tally; got.Kills < want.Kills || got.Copies < want.Copies || got.Cut < want.Cut || got.Full < want.Full || got.ReadOnly < want.ReadOnly ||
+			if f.power != nil {
+				want.PowerCuts, want.Cut = share, 0
+			}
+			if got := f.tally; got.Kills < want.Kills || got.Copies < want.Copies || got.Cut < want.Cut || got.Full < want.Full || got.ReadOnly < want.ReadOnly || got.PowerCuts < want.PowerCuts ||
 				got.Idle > share/4 || k.Answers[chaos.Done] < 10*share || k.Recovered == 0 {
 				t.Errorf("too little happened: %+v, want at least %+v; %+v", got, want, k)
 			}
@@ -422,16 +463,18 @@ func TestSeededFaultsOfSQLiteAreFound(t *testing.T) {
 	program := build(t)
 	for name, s := range map[string]struct {
 		fault string
+		on    medium
 		spoil func(*file) // after each kill
 		want  []chaos.Sort
 	}{
 		// The process may notice it and begin a new epoch, which skips revisions.
-		"acknowledged before the commit": {chaos.FaultEarlyAnswer, nil, []chaos.Sort{chaos.Lost, chaos.Damaged}},
-		"last commits were not written":  {"", (*file).dropLastCommits, []chaos.Sort{chaos.Lost}},
-		"page overwritten":               {"", (*file).overwritePage, []chaos.Sort{chaos.Damaged, chaos.Digest, chaos.Error}},
+		"acknowledged before the commit": {chaos.FaultEarlyAnswer, plain, nil, []chaos.Sort{chaos.Lost, chaos.Damaged}},
+		"last commits were not written":  {"", plain, (*file).dropLastCommits, []chaos.Sort{chaos.Lost}},
+		"nothing waits for the disk":     {chaos.FaultNoSync, powerCut, nil, []chaos.Sort{chaos.Lost, chaos.Damaged}},
+		"page overwritten":               {"", plain, (*file).overwritePage, []chaos.Sort{chaos.Damaged, chaos.Digest, chaos.Error}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFile(t, program, s.fault, false)
+			f := newFile(t, program, s.fault, s.on)
 			var found map[chaos.Sort]int
 			for range 20 {
 				f.start(0)

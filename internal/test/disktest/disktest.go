@@ -1,13 +1,16 @@
-// Package disktest provides small file systems that tests can fill. It is not for production code, and needs
+// Package disktest provides file systems that tests can fill or break. It is not for production code, and needs
 // root.
 package disktest
 
 import (
+	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"unsafe"
 )
 
 // Small mounts a file system of this size, such as "1m", until the test ends, and returns its path.
@@ -72,4 +75,64 @@ func Fill(t testing.TB, dir string) string {
 		}
 	}
 	return f.Name()
+}
+
+// Disk is a file system that can lose power: then it keeps only what was synced.
+type Disk struct {
+	Dir   string
+	t     testing.TB
+	image string
+}
+
+// NewDisk creates a file system of this size, such as "64M", and mounts it until the test ends.
+func NewDisk(t testing.TB, size string) *Disk {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it mounts a disk")
+	}
+	d := &Disk{Dir: Open(t), t: t, image: filepath.Join(t.TempDir(), "image")}
+	d.run("truncate", "--size="+size, d.image)
+	d.run("mkfs.ext4", "-q", "-F", d.image)
+	d.mount()
+	t.Cleanup(func() { d.run("umount", d.Dir) })
+	return d
+}
+
+func (d *Disk) run(name string, args ...string) {
+	d.t.Helper()
+	if out, err := exec.CommandContext(context.Background(), name, args...).CombinedOutput(); err != nil {
+		d.t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+}
+
+func (d *Disk) mount() {
+	d.t.Helper()
+	d.run("mount", "-o", "loop", d.image, d.Dir)
+}
+
+// The request that shuts down an ext4 file system, without writing what is in memory.
+const (
+	shutdown   = 0x8004587d
+	nothingOut = 2
+)
+
+// Fail cuts the power. From then on, nothing can be written.
+func (d *Disk) Fail() {
+	d.t.Helper()
+	dir, err := os.Open(d.Dir)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer dir.Close()
+	flags := uint32(nothingOut)
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, dir.Fd(), shutdown, uintptr(unsafe.Pointer(&flags))); errno != 0 {
+		d.t.Fatalf("shutting down %s: %v", d.Dir, errno)
+	}
+}
+
+// Restore mounts the disk after Fail. No process may use it.
+func (d *Disk) Restore() {
+	d.t.Helper()
+	d.run("umount", d.Dir)
+	d.mount()
 }

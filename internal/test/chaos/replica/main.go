@@ -45,6 +45,12 @@ func main() {
 	flag.StringVar(&db.postgres.User, "user", "", "")
 	flag.StringVar(&db.postgres.Name, "database", "", "")
 	flag.Parse()
+	if os.Getenv(chaos.FaultVariable) == chaos.FaultNoSync {
+		if err := ignoreSyncs(); err != nil {
+			fmt.Fprintln(os.Stderr, "replica:", err)
+			os.Exit(1)
+		}
+	}
 	if err := r.run(context.Background(), db, os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "replica:", err)
 		os.Exit(1)
