@@ -51,7 +51,7 @@ type Balancer struct {
 	mu       sync.Mutex
 	draining time.Time // since when; zero if it is not
 	replicas string    // the IDs of the replicas that share the nodes
-	decideAt time.Time // zero if nothing is to be decided until the replicas change
+	decideAt time.Time // zero if nobody is to be moved until the replicas change
 	excess   int       // when it was last decided, or 0
 	left     int       // how many clients are still to be moved
 }
@@ -129,9 +129,13 @@ func (b *Balancer) decide(now time.Time) {
 	if b.decideAt.IsZero() || now.Before(b.decideAt) {
 		return
 	}
-	b.decideAt = time.Time{}
 	excess := b.config.Held() - share
-	if excess < max(minExcess, share/minPart) || b.excess > 0 && excess > b.excess*9/10 {
+	if excess < max(minExcess, share/minPart) {
+		b.excess, b.decideAt = 0, now.Add(settle) // what other replicas reported may be outdated
+		return
+	}
+	b.decideAt = time.Time{}
+	if b.excess > 0 && excess > b.excess*9/10 {
 		return
 	}
 	b.excess, b.left = excess, excess

@@ -138,6 +138,17 @@ func TestSmallDifferencesMoveNobody(t *testing.T) {
 	})
 }
 
+func TestDifferenceThatArisesLaterIsBalancedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, nil, 50, 50, 50)
+		c.choose = c.leastLoaded
+		c.run(5 * time.Minute)
+		c.replicas[0].held += 60 // or only now did its own decision see the true numbers of the others
+		c.run(time.Minute)
+		c.want(60, 90)
+	})
+}
+
 func TestDrainedReplicaLosesAllClientsAndGetsThemBackLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, nil, 100, 100, 100)
