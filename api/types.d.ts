@@ -10349,7 +10349,14 @@ export interface operations {
     };
     ready: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description The status while the replica is healthy, but being drained or shutting down. The default is 503. Use 404 for
+                 *     HAProxy (`http-check disable-on-404`), which then sends no more devices to the replica, but keeps its open
+                 *     connections, so that the replica can move its devices one by one.
+                 */
+                draining?: 404 | 503;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -10366,6 +10373,29 @@ export interface operations {
                     /**
                      * @example {
                      *       "status": "pass"
+                     *     }
+                     */
+                    "application/health+json": components["schemas"]["Health"];
+                };
+            };
+            /** @description With `draining=404`, this replica is healthy, but should get no new devices. */
+            404: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "fail",
+                     *       "checks": {
+                     *         "service": [
+                     *           {
+                     *             "status": "fail",
+                     *             "output": "this replica is being drained; to end that, run: fairlead drain --cancel"
+                     *           }
+                     *         ]
+                     *       }
                      *     }
                      */
                     "application/health+json": components["schemas"]["Health"];

@@ -1588,7 +1588,7 @@ type ClientInterface interface {
 	// waits for the database. Use `/health` to find out whether changes can be saved.
 	//
 	// Corresponds with GET /ready (the `Ready` operationId).
-	Ready(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	Ready(ctx context.Context, params *ReadyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Version Show the version of this replica (no API key)
 	//
@@ -4524,8 +4524,8 @@ func (c *Client) Health(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 // waits for the database. Use `/health` to find out whether changes can be saved.
 //
 // Corresponds with GET /ready (the `Ready` operationId).
-func (c *Client) Ready(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewReadyRequest(c.Server)
+func (c *Client) Ready(ctx context.Context, params *ReadyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReadyRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -9885,7 +9885,7 @@ func NewHealthRequest(server string) (*http.Request, error) {
 }
 
 // NewReadyRequest constructs an http.Request for the Ready method
-func NewReadyRequest(server string) (*http.Request, error) {
+func NewReadyRequest(server string, params *ReadyParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -9901,6 +9901,33 @@ func NewReadyRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Draining != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "draining", *params.Draining, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -10458,8 +10485,8 @@ func (c *ClientWithResponses) HealthWithResponse(ctx context.Context, reqEditors
 }
 
 // ReadyWithResponse calls [Client.Ready] and reads the answer.
-func (c *ClientWithResponses) ReadyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*Response[Health], error) {
-	return Parse[Health](c.Ready(ctx, reqEditors...))
+func (c *ClientWithResponses) ReadyWithResponse(ctx context.Context, params *ReadyParams, reqEditors ...RequestEditorFn) (*Response[Health], error) {
+	return Parse[Health](c.Ready(ctx, params, reqEditors...))
 }
 
 // VersionWithResponse calls [Client.Version] and reads the answer.

@@ -373,6 +373,24 @@ func (e UsersChangeAction) Valid() bool {
 	}
 }
 
+// Defines values for ReadyParamsDraining.
+const (
+	N404 ReadyParamsDraining = 404
+	N503 ReadyParamsDraining = 503
+)
+
+// Valid indicates whether the value is a known member of the ReadyParamsDraining enum.
+func (e ReadyParamsDraining) Valid() bool {
+	switch e {
+	case N404:
+		return true
+	case N503:
+		return true
+	default:
+		return false
+	}
+}
+
 // AccessCell defines model for AccessCell.
 type AccessCell struct {
 	// ChangedPairs Number of pairs that keep access, but on different ports.
@@ -4262,6 +4280,17 @@ type ListFailedEventsParams struct {
 	// Cursor `next` of the previous response.
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
+
+// ReadyParams defines parameters for Ready.
+type ReadyParams struct {
+	// Draining The status while the replica is healthy, but being drained or shutting down. The default is 503. Use 404 for
+	// HAProxy (`http-check disable-on-404`), which then sends no more devices to the replica, but keeps its open
+	// connections, so that the replica can move its devices one by one.
+	Draining *ReadyParamsDraining `form:"draining,omitempty" json:"draining,omitempty"`
+}
+
+// ReadyParamsDraining defines parameters for Ready.
+type ReadyParamsDraining int
 
 // CreateAPIKeyJSONRequestBody defines body for CreateAPIKey for application/json ContentType.
 type CreateAPIKeyJSONRequestBody = APIKeyCreation

@@ -309,6 +309,25 @@ func TestHealthSaysPassOrFail(t *testing.T) {
 	check(503, object{"status": "fail", "checks": object{"database": []any{object{"status": "fail", "output": "connection refused"}}}})
 }
 
+func TestDrainedReplicaCanTellProxiesToKeepItsConnections(t *testing.T) {
+	failing := openapi.HealthCheck{Status: openapi.HealthCheckStatusFail, Output: "drained"}
+	state := openapi.Health{Status: openapi.HealthStatusPass}
+	s := sqlite(t, config{api: func(c *api.Config) { c.Ready = func() openapi.Health { return state } }})
+	check := func(want map[string]int) {
+		t.Helper()
+		for query, status := range want {
+			if a := s.call("GET", "/ready"+query, nil, noKey); a.status != status {
+				t.Errorf("%q: status %d, want %d", query, a.status, status)
+			}
+		}
+	}
+	check(map[string]int{"": 200, "?draining=404": 200, "?draining=503": 200})
+	state.Status, state.Checks = openapi.HealthStatusFail, map[string][]openapi.HealthCheck{api.CheckService: {failing}}
+	check(map[string]int{"": 503, "?draining=404": 404, "?draining=503": 503})
+	state.Checks["replicas"] = []openapi.HealthCheck{failing}
+	check(map[string]int{"": 503, "?draining=404": 503, "?draining=503": 503})
+}
+
 func TestReplicaThatMustNotServeRefusesKeysButNotPeopleOnTheMachine(t *testing.T) {
 	var closed atomic.Bool
 	s := sqlite(t, config{api: func(c *api.Config) { c.Closed = closed.Load }})

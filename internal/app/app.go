@@ -310,7 +310,7 @@ func (s *service) shutdown(servers []*http.Server, p *parts) {
 
 // The parts of the server that /health reports on.
 const (
-	checkService  = "service"
+	checkService  = api.CheckService
 	checkDatabase = "database"
 	checkClock    = "clock"
 	checkRelay    = "relay"

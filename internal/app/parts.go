@@ -132,7 +132,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	p.clients = wire.New(wire.Config{
 		Joins: p.control.Joins, Logins: p.control.Logins, Sessions: p.control.Sessions, Rechecks: p.control.Rechecks, Clients: p.control.Clients, Observations: p.control.Observations, SSH: p.control.SSH, Passkeys: p.control.Passkeys, PasskeyVerifier: verifier,
 		Ledger: s.ledger, Streams: p.hub, Noise: keys.Noise, Secrets: keys.Secrets, ServerURL: c.ServerURL, Providers: p.providers, ConsoleURLs: consoleURLs(c),
-		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.fence.Leave, Move: p.balancer.Next, Closed: p.fence.Closed, Answered: prober.Answered,
+		TrustedProxies: c.TrustedProxies, Log: s.log, Registerer: s.registry, Leave: p.fence.Leave, Move: p.balancer.Next, Closed: p.fence.Closed, Elsewhere: s.leaving, Answered: prober.Answered,
 	})
 	sweeper := sweep.New(sweep.Config{
 		Ledger: s.ledger, Log: s.log, Registerer: s.registry, Interval: c.NodeUpdateCheckInterval, Inactivity: c.Node.Ephemeral.InactivityTimeout,

@@ -24,3 +24,6 @@ func (s *service) ready() openapi.Health {
 	}
 	return h
 }
+
+// leaving reports whether new clients should connect to another replica, although this one could serve them.
+func (s *service) leaving() bool { return s.ready().Status != openapi.HealthStatusPass }

@@ -85,6 +85,24 @@ func TestConnectionOfHTTP2CannotBeTakenOver(t *testing.T) {
 	}
 }
 
+func TestDrainedReplicaRefusesClientsThatTheBalancerCanSendElsewhere(t *testing.T) {
+	var drained atomic.Bool
+	s, _ := open(t, options{wire: func(c *wire.Config) { c.Elsewhere = drained.Load }})
+	check := func(header string, want int) {
+		t.Helper()
+		conn, status := s.upgrade("POST /ts2021 HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: tailscale-control-protocol\r\nX-Tailscale-Handshake: " +
+			s.initiationText() + "\r\n" + header + "Content-Length: 0\r\n\r\n")
+		defer conn.Close()
+		if status != want {
+			t.Errorf("with %q: status %d, want %d", header, status, want)
+		}
+	}
+	check("Fairlead-Balancer: retries\r\n", http.StatusSwitchingProtocols)
+	drained.Store(true)
+	check("Fairlead-Balancer: retries\r\n", http.StatusServiceUnavailable)
+	check("", http.StatusSwitchingProtocols) // it may have no other way
+}
+
 // Replaying another client's first message gives no access: the connection's keys
 // are derived from secrets that were never sent.
 func TestReplayedHandshakeGivesNoAccess(t *testing.T) {

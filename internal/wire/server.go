@@ -73,6 +73,9 @@ type Config struct {
 	// Closed reports whether this replica must not serve its state: clients are
 	// refused until it returns false again. By default it always returns false.
 	Closed func() bool
+	// Elsewhere reports whether new clients should rather connect to another replica. Then those are refused that a
+	// load balancer connects to another replica at once. By default it always returns false.
+	Elsewhere func() bool
 	// Answered is called with the token of each ping that a node responds to; see PingURL.
 	Answered func(token string, machine key.MachinePublic)
 	// A connection that was silent for ReadIdleTimeout (default 10s) is pinged, and closed unless it responds
@@ -146,6 +149,9 @@ func New(c Config) *Server {
 	}
 	if c.Closed == nil {
 		c.Closed = func() bool { return false }
+	}
+	if c.Elsewhere == nil {
+		c.Elsewhere = func() bool { return false }
 	}
 	if c.Leave == nil {
 		c.Leave = func() bool { return false }

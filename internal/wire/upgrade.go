@@ -19,6 +19,11 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 )
 
+// A load balancer that connects a client to another replica after a 503 says so in this header. Such a client can be refused
+// without a delay while this replica is drained. A load balancer without health checks would otherwise choose exactly this
+// replica, which has the fewest connections.
+const balancerHeader, balancerRetries = "Fairlead-Balancer", "retries"
+
 // key responds with the server's public key. The second key of the response belongs to an older protocol; a
 // client that does not find it requests it again at every login.
 func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
@@ -35,6 +40,10 @@ func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 	if s.mustRefuse(r.Context()) {
 		refuseClosed(w)
+		return
+	}
+	if r.Header.Get(balancerHeader) == balancerRetries && s.config.Elsewhere() {
+		tryLater(w, http.StatusServiceUnavailable, "this replica is being drained or is shutting down; connect to another replica")
 		return
 	}
 	p := peer{addr: identity.ClientAddr(r, s.config.TrustedProxies)}

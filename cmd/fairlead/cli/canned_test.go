@@ -335,7 +335,7 @@ func (canned) Health(w http.ResponseWriter, _ *http.Request) {
 	}})
 }
 
-func (c canned) Ready(w http.ResponseWriter, r *http.Request) { c.Health(w, r) }
+func (c canned) Ready(w http.ResponseWriter, r *http.Request, _ openapi.ReadyParams) { c.Health(w, r) }
 
 func (canned) ShowServer(w http.ResponseWriter, _ *http.Request) {
 	since, middle := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), 18.4

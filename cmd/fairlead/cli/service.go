@@ -42,7 +42,9 @@ while its database is down and the server is unhealthy.`,
 			defer cancel()
 			ask, state := client.Health, "healthy"
 			if ready {
-				ask, state = client.Ready, "ready"
+				ask, state = func(ctx context.Context, edit ...apiclient.RequestEditorFn) (*http.Response, error) {
+					return client.Ready(ctx, nil, edit...)
+				}, "ready"
 			}
 			health, err := decodeHealth(answer(ask(ctx)))
 			if err != nil {

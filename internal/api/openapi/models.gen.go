@@ -260,6 +260,8 @@ type (
 	SetUserRoleParams                = apiclient.SetUserRoleParams
 	SuspendUserParams                = apiclient.SuspendUserParams
 	ListFailedEventsParams           = apiclient.ListFailedEventsParams
+	ReadyParams                      = apiclient.ReadyParams
+	ReadyParamsDraining              = apiclient.ReadyParamsDraining
 	CreateAPIKeyJSONRequestBody      = apiclient.CreateAPIKeyJSONRequestBody
 	ExpireAPIKeysJSONRequestBody     = apiclient.ExpireAPIKeysJSONRequestBody
 	ApproveLoginJSONRequestBody      = apiclient.ApproveLoginJSONRequestBody
@@ -355,4 +357,6 @@ const (
 	SessionCLI                        = apiclient.SessionCLI
 	SessionConsole                    = apiclient.SessionConsole
 	UsersChangeActionDelete           = apiclient.UsersChangeActionDelete
+	N404                              = apiclient.N404
+	N503                              = apiclient.N503
 )

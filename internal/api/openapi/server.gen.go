@@ -329,7 +329,7 @@ type ServerInterface interface {
 	Health(w http.ResponseWriter, r *http.Request)
 	// Ready Show whether this replica is ready (no API key)
 	// (GET /ready)
-	Ready(w http.ResponseWriter, r *http.Request)
+	Ready(w http.ResponseWriter, r *http.Request, params ReadyParams)
 	// Version Show the version of this replica (no API key)
 	// (GET /version)
 	Version(w http.ResponseWriter, r *http.Request)
@@ -4155,8 +4155,27 @@ func (siw *ServerInterfaceWrapper) Health(w http.ResponseWriter, r *http.Request
 // Ready operation middleware
 func (siw *ServerInterfaceWrapper) Ready(w http.ResponseWriter, r *http.Request) {
 
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReadyParams
+
+	// ------------- Optional query parameter "draining" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "draining", r.URL.Query(), &params.Draining, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "draining"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "draining", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.Ready(w, r)
+		siw.Handler.Ready(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {

@@ -3,6 +3,7 @@ package meshtest
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -35,6 +36,7 @@ type Crowd struct {
 
 	t     testing.TB
 	host  string // host and port
+	tls   bool
 	key   key.MachinePublic
 	http2 *http2.Transport
 	// turns limits how many nodes decode a map at once: hundreds at once would keep each other from
@@ -49,7 +51,7 @@ func NewCrowd(t testing.TB, serverURL string) *Crowd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := fetch(t.Context(), &http.Client{}, http.MethodGet, fmt.Sprintf("%s/key?v=%d", serverURL, version), "")
+	text, err := fetch(t.Context(), &http.Client{Transport: &http.Transport{TLSClientConfig: trusting()}}, http.MethodGet, fmt.Sprintf("%s/key?v=%d", serverURL, version), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +60,13 @@ func NewCrowd(t testing.TB, serverURL string) *Crowd {
 		t.Fatalf("%s/key does not answer with a key: %v", serverURL, err)
 	}
 	return &Crowd{
-		t: t, host: u.Host, key: keys.PublicKey, http2: &http2.Transport{AllowHTTP: true, DisableCompression: true},
+		t: t, host: u.Host, tls: u.Scheme == "https", key: keys.PublicKey, http2: &http2.Transport{AllowHTTP: true, DisableCompression: true},
 		turns: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 }
+
+// trusting returns settings for TLS with which nobody has to trust the certificates of tests.
+func trusting() *tls.Config { return &tls.Config{InsecureSkipVerify: true} } //nolint:gosec // nothing here is secret
 
 // Key returns the server's public key.
 func (c *Crowd) Key() key.MachinePublic { return c.key }
@@ -84,6 +89,9 @@ func (c *Crowd) dial(ctx context.Context, machine key.MachinePrivate) (_ *link, 
 	tcp, err := new(net.Dialer).DialContext(ctx, "tcp", c.host)
 	if err != nil {
 		return nil, err
+	}
+	if c.tls {
+		tcp = tls.Client(tcp, trusting())
 	}
 	conn := &gate{Conn: tcp}
 	defer func() {

@@ -83,21 +83,28 @@ func StartNginx(t testing.TB, c NginxConfig) *Nginx {
 
 func (n *Nginx) start(t testing.TB) {
 	t.Helper()
+	startProxy(t, n.Console, "nginx", "-e", "stderr", "-p", n.dir, "-c", filepath.Join(n.dir, "nginx.conf"))
+}
+
+// startProxy starts a proxy of a Debian package and waits until it listens.
+func startProxy(t testing.TB, addr, name string, args ...string) {
+	t.Helper()
 	var log waittest.Transcript
-	cmd := exec.CommandContext(context.Background(), "nginx", "-e", "stderr", "-p", n.dir, "-c", filepath.Join(n.dir, "nginx.conf"))
+	cmd := exec.CommandContext(context.Background(), name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v; install package nginx-light", err)
+		t.Fatalf("%v; install %s", err, name)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have exited already
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("nginx: %v\n%s", err, log.String())
+		err := cmd.Wait()
+		if status, known := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && !(known && status.Signal() == syscall.SIGTERM) { // so HAProxy ends
+			t.Errorf("%s: %v\n%s", name, err, log.String())
 		}
 	})
 	waittest.Eventually(t, readyLimit, pollEvery, func() error {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", n.Console)
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, log.String())
 		}
