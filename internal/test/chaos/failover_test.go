@@ -81,7 +81,7 @@ func failures() []failure {
 		{"balancer restarted, away for 1 s", true, 3 * time.Second, 10 * time.Second, func(d *drill) {
 			d.balancer.Stop()
 			<-time.After(time.Second)
-			d.balancer.Resume(d.fleet.t)
+			d.balancer.Resume(d.t)
 		}, 0},
 		{"primary killed, synchronous standby promoted", false, 15 * time.Second, 15 * time.Second, func(d *drill) {
 			d.db.failOver()
@@ -95,11 +95,11 @@ func failures() []failure {
 
 // roll restarts one replica after the other with another program.
 func (d *drill) roll(binary string) {
-	d.fleet.t.Helper()
+	d.t.Helper()
 	for _, m := range d.members {
 		m.CLI("drain")
 		m.Stop()
-		m.use(d.fleet.t, binary)
+		m.use(d.t, binary)
 		m.Resume()
 		d.awaitStreams()
 	}
@@ -107,8 +107,8 @@ func (d *drill) roll(binary string) {
 
 // awaitStreams waits until the replicas together have all nodes.
 func (d *drill) awaitStreams() {
-	d.fleet.t.Helper()
-	waittest.Eventually(d.fleet.t, recovered, 100*time.Millisecond, func() error { return d.connected(d.fleet.t.Context(), len(d.nodes)) })
+	d.t.Helper()
+	waittest.Eventually(d.t, recovered, 100*time.Millisecond, func() error { return d.connected(d.t.Context(), len(d.nodes)) })
 }
 
 // TestFailoverTimes measures how long writes and streams pause when something fails, and what a client of the API sees.
@@ -172,7 +172,7 @@ func buildVersion(t *testing.T, path, version string) {
 
 // measure causes a failure, waits until everything has recovered, and adds a row to the table.
 func (d *drill) measure(f failure) {
-	t := d.fleet.t
+	t := d.t
 	t.Helper()
 	if *failover {
 		t.Logf("nodes on each replica before %s: %v", f.name, d.awaitBalance())
@@ -352,11 +352,11 @@ func (d *drill) shownOffline(since time.Time, silences *silences) (all, wrong in
 // awaitBalance waits a while until every replica has its share of the nodes, so that a failure hits a third of them. It
 // returns how many each has.
 func (d *drill) awaitBalance() (held []int) {
-	d.fleet.t.Helper()
+	d.t.Helper()
 	for deadline := time.Now().Add(balanceLimit); time.Now().Before(deadline); <-time.After(500 * time.Millisecond) {
 		held = nil
 		for _, m := range d.members {
-			n, err := m.Metric(d.fleet.t.Context(), "mesh_streams_open")
+			n, err := m.Metric(d.t.Context(), "mesh_streams_open")
 			d.must(err)
 			held = append(held, int(n))
 		}
@@ -370,7 +370,7 @@ func (d *drill) awaitBalance() (held []int) {
 // failOverAsynchronously adds the row of a primary that dies with changes which its standby does not have. Their
 // revisions and IDs must not be used again.
 func (d *drill) failOverAsynchronously() {
-	t := d.fleet.t
+	t := d.t
 	t.Helper()
 	d.db.sync = false
 	d.must(d.db.main().Synchronous(false))
@@ -409,7 +409,7 @@ func (d *drill) failOverAsynchronously() {
 
 // loseChanges cuts off the standby, waits, and promotes it. Before the promotion, it calls a function.
 func (d *drill) loseChanges(then func()) {
-	d.fleet.t.Helper()
+	d.t.Helper()
 	link := d.db.links[d.db.primary.Load()]
 	link.Freeze()
 	<-time.After(lostFor)
@@ -423,7 +423,7 @@ func (d *drill) loseChanges(then func()) {
 // forgetEverything is a failover after which no replica knows what was lost, so that nobody begins a new epoch. The
 // checker must find that.
 func (d *drill) forgetEverything() {
-	t := d.fleet.t
+	t := d.t
 	t.Helper()
 	written := startScribe(d.db)
 	create := func(name string) { d.members[0].CLI("users", "create", name) }

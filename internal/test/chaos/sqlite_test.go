@@ -68,6 +68,7 @@ func newFile(t *testing.T, program, fault string, on medium) *file {
 	case powerCut:
 		f.power = disktest.NewDisk(t, losingDisk)
 		dir = f.power.Dir
+	case plain, media:
 	}
 	f.path = filepath.Join(dir, "db.sqlite")
 	f.args = []string{"-sqlite", f.path}
