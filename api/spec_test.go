@@ -84,7 +84,7 @@ func TestAnswersLeaveNoMemberOut(t *testing.T) {
 	optional := map[string][]string{
 		"Health": {"checks"}, "PolicyDiff": {"effect"}, "Problem": {"errors", "problems", "current"}, "User": {"assignedRole", "groups", "needsApproval", "role", "roleGroup", "suspendedAt", "suspendedBy", "suspensionHeldAt", "suspensionHeldBy"}, "Node": {"host", "note"},
 		"ApiKey": {"user"}, "Caller": {"user"}, "BulkResults": {"taggedNodes"}, "Policy": {"warnings"}, "PolicyVerdict": {"warnings"}, // Headscale's tools expect {} from a check without problems
-		"UserList": page, "NodeList": page, "PreAuthKeyList": page, "ApiKeyList": page, "SessionList": page, "PasskeyList": page, "RouteList": page,
+		"UserList": page, "NodeList": page, "PreAuthKeyList": page, "ApiKeyList": page, "SessionList": page, "PasskeyList": page, "ReservationList": page, "RouteList": page,
 	}
 	doc := parse(t)
 	requests := map[string]bool{}

@@ -1368,6 +1368,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/reservation": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List reservations
+         * @description Returns the names and addresses that are kept for devices that have not joined yet, sorted by ID. When a device
+         *     joins, it gets what is reserved for it, and the reservation is deleted.
+         */
+        get: operations["listReservations"];
+        put?: never;
+        /**
+         * Reserve a name and addresses for a device
+         * @description No other node gets the name and the addresses. The device gets them when it joins for the first time with this
+         *     hostname, and belongs to this user or has exactly these tags. Specify either `user` or `tags`.
+         */
+        post: operations["createReservation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reservation/{id}": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description The ID of the reservation, or the reserved name.
+                 * @example 1
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a reservation
+         * @description Other nodes can get the name and the addresses again.
+         */
+        delete: operations["deleteReservation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/node/register": {
         parameters: {
             query?: never;
@@ -3105,6 +3169,88 @@ export interface components {
              * @example 2026-05-30T09:30:00Z
              */
             expiration: string;
+        };
+        Reservation: {
+            /** @example 1 */
+            id: string;
+            /**
+             * @description The reserved name.
+             * @example build-server
+             */
+            name: string;
+            /**
+             * @description The hostname by which the device is recognised. Case and punctuation do not matter.
+             * @example BUILD-SERVER
+             */
+            hostname: string;
+            /**
+             * @description Name of the user to whom the device must belong. Empty if it must have tags instead.
+             * @example alice
+             */
+            user: string;
+            /**
+             * @description Tags that the device must have.
+             * @example []
+             */
+            tags: string[];
+            /**
+             * @description The reserved IPv4 address. Empty if none is reserved.
+             * @example 100.64.12.7
+             */
+            ipv4: string;
+            /**
+             * @description The reserved IPv6 address. Empty if none is reserved.
+             * @example fd7a:115c:a1e0::c07
+             */
+            ipv6: string;
+            /**
+             * Format: date-time
+             * @example 2026-02-28T09:30:00Z
+             */
+            createdAt: string;
+        };
+        ReservationList: {
+            reservations: components["schemas"]["Reservation"][];
+            /**
+             * @description Cursor of the next page. Missing on the last page, and if `limit` was not set.
+             * @example 101
+             */
+            next?: string;
+        };
+        ReservationCreation: {
+            /**
+             * @description The name to reserve, at most 63 letters, digits and hyphens.
+             * @example build-server
+             */
+            name: string;
+            /**
+             * @description The hostname that the device will report. The default is `name`.
+             * @example BUILD-SERVER
+             */
+            hostname?: string;
+            /**
+             * @description Name or ID of the user to whom the device will belong.
+             * @example alice
+             */
+            user?: string;
+            /**
+             * @description Tags that the device will have.
+             * @example []
+             */
+            tags?: string[];
+            /**
+             * @description The IPv4 address to reserve.
+             * @example 100.64.12.7
+             */
+            ipv4?: string;
+            /**
+             * @description The IPv6 address to reserve.
+             * @example fd7a:115c:a1e0::c07
+             */
+            ipv6?: string;
+        };
+        ReservationResult: {
+            reservation: components["schemas"]["Reservation"];
         };
         Passkey: {
             /** @example 1 */
@@ -8328,6 +8474,123 @@ export interface operations {
             default: components["responses"]["Failure"];
         };
     };
+    listReservations: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of objects to return, from 1 to 1000. By default, all are returned.
+                 * @example 100
+                 */
+                limit?: components["parameters"]["Limit"];
+                /**
+                 * @description `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
+                 * @example 100
+                 */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The reservations. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReservationList"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    createReservation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReservationCreation"];
+            };
+        };
+        responses: {
+            /** @description The reservation. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReservationResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    deleteReservation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description The ID of the reservation, or the reserved name.
+                 * @example 1
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Done"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
     registerNode: {
         parameters: {
             query?: {
@@ -9606,7 +9869,7 @@ export interface operations {
             query?: {
                 /**
                  * @description Return only changes to objects of these kinds, separated by commas: `user`, `node`, `preauthkey`, `apikey`,
-                 *     `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook`, `clock` or `history`.
+                 *     `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook`, `reservation`, `clock` or `history`.
                  * @example node,user
                  */
                 kind?: string;

@@ -993,6 +993,41 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/presence (the `ListPresence` operationId).
 	ListPresence(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListReservations List reservations
+	//
+	// Returns the names and addresses that are kept for devices that have not joined yet, sorted by ID. When a device
+	// joins, it gets what is reserved for it, and the reservation is deleted.
+	//
+	// Corresponds with GET /api/v1/reservation (the `ListReservations` operationId).
+	ListReservations(ctx context.Context, params *ListReservationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateReservationWithBody Reserve a name and addresses for a device
+	//
+	// No other node gets the name and the addresses. The device gets them when it joins for the first time with this
+	// hostname, and belongs to this user or has exactly these tags. Specify either `user` or `tags`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/reservation (the `CreateReservation` operationId).
+	CreateReservationWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateReservation Reserve a name and addresses for a device
+	//
+	// No other node gets the name and the addresses. The device gets them when it joins for the first time with this
+	// hostname, and belongs to this user or has exactly these tags. Specify either `user` or `tags`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/reservation (the `CreateReservation` operationId).
+	CreateReservation(ctx context.Context, body CreateReservationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteReservation Delete a reservation
+	//
+	// Other nodes can get the name and the addresses again.
+	//
+	// Corresponds with DELETE /api/v1/reservation/{id} (the `DeleteReservation` operationId).
+	DeleteReservation(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListRoutes List routes
 	//
 	// If you set several filters, a route must match all of them.
@@ -3359,6 +3394,81 @@ func (c *Client) ExpirePreAuthKey(ctx context.Context, body ExpirePreAuthKeyJSON
 // Corresponds with GET /api/v1/presence (the `ListPresence` operationId).
 func (c *Client) ListPresence(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListPresenceRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListReservations List reservations
+//
+// Returns the names and addresses that are kept for devices that have not joined yet, sorted by ID. When a device
+// joins, it gets what is reserved for it, and the reservation is deleted.
+//
+// Corresponds with GET /api/v1/reservation (the `ListReservations` operationId).
+func (c *Client) ListReservations(ctx context.Context, params *ListReservationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListReservationsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateReservationWithBody Reserve a name and addresses for a device
+//
+// No other node gets the name and the addresses. The device gets them when it joins for the first time with this
+// hostname, and belongs to this user or has exactly these tags. Specify either `user` or `tags`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/reservation (the `CreateReservation` operationId).
+func (c *Client) CreateReservationWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateReservationRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateReservation Reserve a name and addresses for a device
+//
+// No other node gets the name and the addresses. The device gets them when it joins for the first time with this
+// hostname, and belongs to this user or has exactly these tags. Specify either `user` or `tags`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/reservation (the `CreateReservation` operationId).
+func (c *Client) CreateReservation(ctx context.Context, body CreateReservationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateReservationRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteReservation Delete a reservation
+//
+// Other nodes can get the name and the addresses again.
+//
+// Corresponds with DELETE /api/v1/reservation/{id} (the `DeleteReservation` operationId).
+func (c *Client) DeleteReservation(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteReservationRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -7833,6 +7943,146 @@ func NewListPresenceRequest(server string, params *ListPresenceParams) (*http.Re
 	return req, nil
 }
 
+// NewListReservationsRequest constructs an http.Request for the ListReservations method
+func NewListReservationsRequest(server string, params *ListReservationsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/reservation")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateReservationRequest calls the generic CreateReservation builder with application/json body
+func NewCreateReservationRequest(server string, body CreateReservationJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateReservationRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewCreateReservationRequestWithBody constructs an http.Request for the CreateReservation method, with any body, and a specified content type
+func NewCreateReservationRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/reservation")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewDeleteReservationRequest constructs an http.Request for the DeleteReservation method
+func NewDeleteReservationRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/reservation/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListRoutesRequest constructs an http.Request for the ListRoutes method
 func NewListRoutesRequest(server string, params *ListRoutesParams) (*http.Request, error) {
 	var err error
@@ -10272,6 +10522,21 @@ func (c *ClientWithResponses) ExpirePreAuthKeyWithResponse(ctx context.Context, 
 // ListPresenceWithResponse calls [Client.ListPresence] and reads the answer.
 func (c *ClientWithResponses) ListPresenceWithResponse(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*Response[PresenceSummary], error) {
 	return Parse[PresenceSummary](c.ListPresence(ctx, params, reqEditors...))
+}
+
+// ListReservationsWithResponse calls [Client.ListReservations] and reads the answer.
+func (c *ClientWithResponses) ListReservationsWithResponse(ctx context.Context, params *ListReservationsParams, reqEditors ...RequestEditorFn) (*Response[ReservationList], error) {
+	return Parse[ReservationList](c.ListReservations(ctx, params, reqEditors...))
+}
+
+// CreateReservationWithResponse calls [Client.CreateReservation] and reads the answer.
+func (c *ClientWithResponses) CreateReservationWithResponse(ctx context.Context, body CreateReservationJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[ReservationResult], error) {
+	return Parse[ReservationResult](c.CreateReservation(ctx, body, reqEditors...))
+}
+
+// DeleteReservationWithResponse calls [Client.DeleteReservation] and reads the answer.
+func (c *ClientWithResponses) DeleteReservationWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*Response[Done], error) {
+	return Parse[Done](c.DeleteReservation(ctx, id, reqEditors...))
 }
 
 // ListRoutesWithResponse calls [Client.ListRoutes] and reads the answer.

@@ -2893,6 +2893,92 @@ type ReplicaDigest struct {
 	Version string `json:"version"`
 }
 
+// Reservation defines model for Reservation.
+type Reservation struct {
+	// CreatedAt Example: 2026-02-28T09:30:00Z
+	CreatedAt time.Time `json:"createdAt"`
+
+	// Hostname The hostname by which the device is recognised. Case and punctuation do not matter.
+	//
+	// Example: BUILD-SERVER
+	Hostname string `json:"hostname"`
+
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// Ipv4 The reserved IPv4 address. Empty if none is reserved.
+	//
+	// Example: 100.64.12.7
+	Ipv4 string `json:"ipv4"`
+
+	// Ipv6 The reserved IPv6 address. Empty if none is reserved.
+	//
+	// Example: fd7a:115c:a1e0::c07
+	Ipv6 string `json:"ipv6"`
+
+	// Name The reserved name.
+	//
+	// Example: build-server
+	Name string `json:"name"`
+
+	// Tags Tags that the device must have.
+	//
+	// Example: []
+	Tags []string `json:"tags"`
+
+	// User Name of the user to whom the device must belong. Empty if it must have tags instead.
+	//
+	// Example: alice
+	User string `json:"user"`
+}
+
+// ReservationCreation defines model for ReservationCreation.
+type ReservationCreation struct {
+	// Hostname The hostname that the device will report. The default is `name`.
+	//
+	// Example: BUILD-SERVER
+	Hostname *string `json:"hostname,omitempty"`
+
+	// Ipv4 The IPv4 address to reserve.
+	//
+	// Example: 100.64.12.7
+	Ipv4 *string `json:"ipv4,omitempty"`
+
+	// Ipv6 The IPv6 address to reserve.
+	//
+	// Example: fd7a:115c:a1e0::c07
+	Ipv6 *string `json:"ipv6,omitempty"`
+
+	// Name The name to reserve, at most 63 letters, digits and hyphens.
+	//
+	// Example: build-server
+	Name string `json:"name"`
+
+	// Tags Tags that the device will have.
+	//
+	// Example: []
+	Tags []string `json:"tags,omitempty"`
+
+	// User Name or ID of the user to whom the device will belong.
+	//
+	// Example: alice
+	User *string `json:"user,omitempty"`
+}
+
+// ReservationList defines model for ReservationList.
+type ReservationList struct {
+	// Next Cursor of the next page. Missing on the last page, and if `limit` was not set.
+	//
+	// Example: 101
+	Next         *string       `json:"next,omitempty"`
+	Reservations []Reservation `json:"reservations"`
+}
+
+// ReservationResult defines model for ReservationResult.
+type ReservationResult struct {
+	Reservation Reservation `json:"reservation"`
+}
+
 // Role Permissions of an API key. Each role includes the permissions of the previous one. `read` can see everything and
 // change nothing. `operator` can change everything except API keys, pre-auth keys, webhooks and the policy.
 // `admin` can do everything.
@@ -3810,7 +3896,7 @@ type DeleteAPIKeyParams struct {
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Kind Return only changes to objects of these kinds, separated by commas: `user`, `node`, `preauthkey`, `apikey`,
-	// `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook`, `clock` or `history`.
+	// `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook`, `reservation`, `clock` or `history`.
 	Kind *string `form:"kind,omitempty" json:"kind,omitempty"`
 
 	// Object Return only changes to objects with this ID, whatever their kind.
@@ -4125,6 +4211,15 @@ type ListPresenceParams struct {
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// ListReservationsParams defines parameters for ListReservations.
+type ListReservationsParams struct {
+	// Limit Maximum number of objects to return, from 1 to 1000. By default, all are returned.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next` of the previous response. Keep the same filters. Concurrent changes cause neither duplicates nor gaps.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // ListRoutesParams defines parameters for ListRoutes.
 type ListRoutesParams struct {
 	// Node Return only routes of this node, given by ID, DNS name or address.
@@ -4372,6 +4467,9 @@ type ChangePreAuthKeysJSONRequestBody = PreAuthKeysChange
 
 // ExpirePreAuthKeyJSONRequestBody defines body for ExpirePreAuthKey for application/json ContentType.
 type ExpirePreAuthKeyJSONRequestBody = PreAuthKeySelection
+
+// CreateReservationJSONRequestBody defines body for CreateReservation for application/json ContentType.
+type CreateReservationJSONRequestBody = ReservationCreation
 
 // ChangeRouteJSONRequestBody defines body for ChangeRoute for application/json ContentType.
 type ChangeRouteJSONRequestBody = RouteChange

@@ -293,6 +293,15 @@ func examples(doc document) map[string]func(f fixture) *answer {
 			f.passkey("holder")
 			return f.call("POST", "/api/v1/user/holder/invitation", nil)
 		},
+		"GET /api/v1/reservation": func(f fixture) *answer {
+			f.call("POST", "/api/v1/reservation", object{"name": "listed", "tags": []string{"tag:web"}, "ipv4": "100.64.98.7"}).ok()
+			return f.call("GET", "/api/v1/reservation", nil)
+		},
+		"POST /api/v1/reservation": func(f fixture) *answer { return f.reservation("kept") },
+		"DELETE /api/v1/reservation/{id}": func(f fixture) *answer {
+			f.call("POST", "/api/v1/reservation", object{"name": "unused", "tags": []string{"tag:web"}}).ok()
+			return f.call("DELETE", "/api/v1/reservation/unused", nil)
+		},
 		"DELETE /api/v1/passkey/{id}": func(f fixture) *answer {
 			return f.call("DELETE", "/api/v1/passkey/"+f.passkey("holder"), nil)
 		},

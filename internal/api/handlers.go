@@ -17,6 +17,7 @@ type handlers struct {
 	apiKeys
 	sessions
 	passkeys
+	reservations
 	nodeList
 	nodes
 	machines
@@ -49,6 +50,7 @@ func newHandlers(c Config, shared *core) *handlers {
 		apiKeys:         apiKeys{shared, use.APIKeys, use.Observations},
 		sessions:        sessions{shared, use.Sessions, use.Observations, c.SignIn},
 		passkeys:        passkeys{shared, use.Passkeys},
+		reservations:    reservations{shared, use.Reservations},
 		nodeList:        nodeList{core: shared, observations: use.Observations},
 		nodes:           nodes{shared, use.Nodes},
 		machines:        machines{shared, use.Joins},

@@ -128,6 +128,8 @@ func texts[T fmt.Stringer](values []T) []string {
 // ledger.Describe. The audit log has no entries for presence, endpoints, measurements, uses of
 // keys, groups that an identity provider pushes (their members have entries), counters, deliveries of webhooks, idempotency receipts, settings other than DNS, and the
 // deletion of a login when its device receives the decision.
+//
+// long: it has a case for each kind of event
 func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, shape []byte) {
 	user := func(id mesh.UserID) (string, string, []byte) {
 		u, ok := s.Users.Get(id)
@@ -198,6 +200,10 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return describeInvitation(s, e.Invitation.ID)
 	case mesh.InvitationGone:
 		return describeInvitation(s, e.ID)
+	case mesh.ReservationPut:
+		return describeReservation(s, e.Reservation.ID)
+	case mesh.ReservationGone:
+		return describeReservation(s, e.ID)
 	case mesh.ClockSet:
 		return "clock", "1", shapeOf(true, func() any { return map[string]time.Time{"time": s.At.Time()} })
 	case mesh.HistoryReset:

@@ -98,6 +98,7 @@ type Service struct {
 	RecordsFile  *RecordsFile
 	PolicyWatch  *PolicyWatch
 	Joins        *Joins
+	Reservations *Reservations
 	Logins       *Logins
 	SSH          *SSH
 	Clients      *Clients
@@ -149,6 +150,7 @@ func New(c Config) *Service {
 		Routes:       &Routes{shared},
 		DNS:          &DNS{core: shared},
 		Relays:       &Relays{core: shared},
+		Reservations: &Reservations{shared},
 		Policies:     &Policies{core: shared, file: file},
 		PolicyFile:   file,
 		RecordsFile:  &RecordsFile{core: shared, path: c.RecordsFile},

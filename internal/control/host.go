@@ -126,7 +126,7 @@ func (h Host) describe(w *policy.World, n *mesh.Node) (changed bool) {
 		h.RoutableIPs = sortedRoutes(slices.DeleteFunc(slices.Clone(h.RoutableIPs), forbids))
 	}
 	if n.Name == "" || h.Hostname != n.Hostname && !n.Renamed {
-		n.Name = w.Nodes.UniqueName(h.Hostname, n.ID)
+		n.Name = w.UniqueName(h.Hostname, n.ID)
 	}
 	before := hostOf(n)
 	n.Hostname, n.OS, n.Arch, n.ClientVersion, n.Host, n.RoutableIPs = h.Hostname, h.OS, h.Arch, h.ClientVersion, h.Object, h.RoutableIPs

@@ -244,10 +244,10 @@ func (s *Joins) addresses(draw uint64) func(w *mesh.Snapshot) (v4, v6 netip.Addr
 		if s.randomAddresses {
 			start4, start6 = mesh.AddrAt(s.prefixV4, draw), mesh.AddrAt(s.prefixV6, draw)
 		}
-		if v4, err = w.Nodes.NextAddr(s.prefixV4, start4); err != nil {
+		if v4, err = w.NextAddr(s.prefixV4, start4); err != nil {
 			return v4, v6, fmt.Errorf("%s: %w", s.prefixV4, err)
 		}
-		if v6, err = w.Nodes.NextAddr(s.prefixV6, start6); err != nil {
+		if v6, err = w.NextAddr(s.prefixV6, start6); err != nil {
 			return v4, v6, fmt.Errorf("%s: %w", s.prefixV6, err)
 		}
 		return v4, v6, nil
@@ -344,11 +344,8 @@ func (s *Joins) admit(w *policy.World, now mesh.Time, g grant, j Joining, addres
 	var evs []mesh.Event
 	if old := g.earlier(w, j, len(tags) > 0); old != nil {
 		*n = *old
-	} else {
-		if n.IPv4, n.IPv6, err = addresses(w.Snapshot); err != nil {
-			return nil, nil, err
-		}
-		evs = append(evs, mesh.AddressCursor{V4: n.IPv4, V6: n.IPv6})
+	} else if evs, err = allocate(w, n, j.Host.Hostname, w.Reservations.For(j.Host.Hostname, g.user, tags), addresses); err != nil {
+		return nil, nil, err
 	}
 	n.NeedsApproval = n.NeedsApproval && !g.approves()
 	j.Host.describe(w, n)
@@ -377,6 +374,30 @@ func (s *Joins) admit(w *policy.World, now mesh.Time, g grant, j Joining, addres
 	}
 	keepRoutes(w, now, n)
 	return n, slices.Concat([]mesh.Event{mesh.NodePut{Node: n}}, evs, g.spent(now, j.addr)), nil
+}
+
+// allocate gives a new node its addresses, and its name if one is reserved for it.
+func allocate(w *policy.World, n *mesh.Node, hostname string, r *mesh.Reservation, addresses addressPicker) (evs []mesh.Event, err error) {
+	if r != nil {
+		// A name that differs from the hostname must not follow it.
+		n.Name, n.Hostname, n.Renamed = r.Name, hostname, !r.NamedAfter(hostname)
+		n.IPv4, n.IPv6 = r.IPv4, r.IPv6
+		evs = append(evs, mesh.ReservationGone{ID: r.ID})
+		if len(r.Addrs()) == 2 {
+			return evs, nil
+		}
+	}
+	v4, v6, err := addresses(w.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	if !n.IPv4.IsValid() {
+		n.IPv4 = v4
+	}
+	if !n.IPv6.IsValid() {
+		n.IPv6 = v6
+	}
+	return append(evs, mesh.AddressCursor{V4: v4, V6: v6}), nil
 }
 
 func (s *Joins) logRegistration(a mesh.Actor, n *mesh.Node) {

@@ -84,12 +84,12 @@ func (s *Nodes) Delete(ctx context.Context, a mesh.Actor, ref, ifRevision string
 // nodeName matches a DNS label in lower case.
 var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-func checkNodeName(name string) error {
+func checkNodeName(path, name string) error {
 	if !nodeName.MatchString(name) {
-		return refuse(Invalid, "newName", "invalid node name %q: use at most 63 letters, digits and hyphens, with no hyphen at either end", name)
+		return refuse(Invalid, path, "invalid node name %q: use at most 63 letters, digits and hyphens, with no hyphen at either end", name)
 	}
 	if strings.Trim(name, "0123456789") == "" {
-		return refuse(Invalid, "newName", "invalid node name %q: it looks like a node id; add a letter", name)
+		return refuse(Invalid, path, "invalid node name %q: it looks like a node id; add a letter", name)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func checkNodeName(name string) error {
 func (s *Nodes) Rename(ctx context.Context, a mesh.Actor, ref, name, ifRevision string) (*mesh.Node, error) {
 	name = strings.ToLower(name)
 	if name != "" {
-		if err := checkNodeName(name); err != nil {
+		if err := checkNodeName("newName", name); err != nil {
 			return nil, err
 		}
 	}
@@ -120,13 +120,16 @@ func decideRename(w *policy.World, a mesh.Actor, n *mesh.Node, name string) (cha
 	if n.Renamed = name != ""; n.Renamed {
 		n.Name = name
 	} else {
-		n.Name = w.Nodes.UniqueName(n.Hostname, n.ID)
+		n.Name = w.UniqueName(n.Hostname, n.ID)
 	}
 	if holder, taken := w.Nodes.ByName(n.Name); taken && holder.ID != n.ID {
 		if !OwnsNode(a, holder) {
 			return false, refuse(Conflict, "newName", "the name %q is taken; choose another name", n.Name)
 		}
 		return false, refuse(Conflict, "newName", "node %s already has the name %q; rename that node first, or choose another name", holder.ID, n.Name)
+	}
+	if _, reserved := w.Reservations.ByName(n.Name); reserved && n.Name != was {
+		return false, errReserved("newName", n.Name)
 	}
 	return n.Name != was || n.Renamed != wasRenamed, nil
 }
@@ -411,8 +414,11 @@ func addressFree(w *policy.World, path string, prefix netip.Prefix, addr netip.A
 	if holder, taken := w.Nodes.ByAddr(addr); taken {
 		return refuse(Conflict, path, "node %s (%s) already has the address %s; change the address of that node first", holder.ID, holder.Name, addr)
 	}
+	if r, reserved := w.Reservations.ByAddr(addr); reserved {
+		return refuse(Conflict, path, "the address %s is reserved for %s; delete the reservation first with: fairlead reservations delete %s", addr, r.Name, r.Name)
+	}
 	// Only addresses that could be allocated are allowed.
-	if next, err := w.Nodes.NextAddr(prefix, addr.Prev()); err != nil || next != addr {
+	if next, err := w.NextAddr(prefix, addr.Prev()); err != nil || next != addr {
 		return refuse(Invalid, path, "%s is reserved for the network or for clients; choose another address", addr)
 	}
 	return nil

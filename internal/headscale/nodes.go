@@ -201,7 +201,7 @@ func (p *Plan) settleNames() {
 	}
 	for _, n := range unnamed {
 		was := n.Name
-		n.Name = d.Snapshot().Nodes.UniqueName(cmp.Or(was, n.Hostname), n.ID)
+		n.Name = d.Snapshot().UniqueName(cmp.Or(was, n.Hostname), n.ID)
 		n.Renamed = n.Name != dnsname.SanitizeHostname(n.Hostname)
 		d.Apply(1, mesh.NodePut{Node: n.Node})
 		p.repair("node %d: the name %q is invalid or used twice, and becomes %s", n.ID, was, n.Name)
@@ -242,7 +242,7 @@ func (p *Plan) settleAddresses(o Options) {
 		if l.v4 {
 			addr, in = &l.node.IPv4, o.V4
 		}
-		free, err := d.Snapshot().Nodes.NextAddr(in, netip.Addr{})
+		free, err := d.Snapshot().NextAddr(in, netip.Addr{})
 		if err != nil {
 			p.refuse("node %d (%s): %s: %v", l.node.ID, l.node.Name, in, err)
 			return

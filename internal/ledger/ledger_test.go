@@ -137,8 +137,8 @@ func newNode(seed uint64) ledger.Decide {
 	return func(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 		id := w.Counters.Node + 1
 		n := meshgen.Node(id, 1)
-		n.MachineKey, n.NodeKey, n.Name = meshgen.MachineKey(seed), meshgen.NodeKey(seed), w.Nodes.UniqueName("laptop", id)
-		v4, err := w.Nodes.NextAddr(prefix4, w.Counters.V4)
+		n.MachineKey, n.NodeKey, n.Name = meshgen.MachineKey(seed), meshgen.NodeKey(seed), w.UniqueName("laptop", id)
+		v4, err := w.NextAddr(prefix4, w.Counters.V4)
 		if err != nil {
 			return nil, err
 		}

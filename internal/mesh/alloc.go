@@ -29,9 +29,9 @@ func clientRanges() []netip.Prefix {
 }
 
 // NextAddr returns the first free address of p after start, and wraps around at the end. It
-// skips the first and last address of p and the ranges that clients use for themselves. A
-// start outside p means the beginning of p; a random start gives random allocation.
-func (s *Nodes) NextAddr(p netip.Prefix, start netip.Addr) (netip.Addr, error) {
+// skips the first and last address of p, reserved addresses, and the ranges that clients use
+// for themselves. A start outside p means the beginning of p; a random start gives random allocation.
+func (s *Snapshot) NextAddr(p netip.Prefix, start netip.Addr) (netip.Addr, error) {
 	first, last := p.Masked().Addr(), lastAddr(p)
 	if !p.Contains(start) {
 		start = first
@@ -51,13 +51,19 @@ func (s *Nodes) NextAddr(p netip.Prefix, start netip.Addr) (netip.Addr, error) {
 		}
 		if k, ok := within(skip, a); ok {
 			a = lastAddr(k)
-		} else if _, taken := s.byAddr.at(a); !taken {
+		} else if s.addrFree(a) {
 			return a, nil
 		}
 		if wrapped && !a.Less(start) {
 			return netip.Addr{}, ErrNoAddress
 		}
 	}
+}
+
+func (s *Snapshot) addrFree(a netip.Addr) bool {
+	_, taken := s.Nodes.byAddr.at(a)
+	_, reserved := s.Reservations.byAddr.at(a)
+	return !taken && !reserved
 }
 
 func within(ps []netip.Prefix, a netip.Addr) (netip.Prefix, bool) {
@@ -104,10 +110,10 @@ func AddrAt(p netip.Prefix, n uint64) netip.Addr {
 // maxLabel is the maximum length of a DNS label.
 const maxLabel = 63
 
-// UniqueName turns a device's hostname into a label that no other node has: the name, then
-// name-1 to name-9, then the name with the node's id, so that a thousand devices called
+// UniqueName turns a device's hostname into a label that no other node has and that is not
+// reserved: the name, then name-1 to name-9, then the name with the node's id, so that a thousand devices called
 // "localhost" need no search.
-func (s *Nodes) UniqueName(hostname string, id NodeID) string {
+func (s *Snapshot) UniqueName(hostname string, id NodeID) string {
 	base := dnsname.SanitizeHostname(hostname)
 	if base == "" {
 		base = "node"
@@ -128,9 +134,12 @@ func (s *Nodes) UniqueName(hostname string, id NodeID) string {
 	return name
 }
 
-func (s *Nodes) nameFree(name string, id NodeID) bool {
-	holder, taken := s.byName.at(name)
-	return !taken || holder == id
+func (s *Snapshot) nameFree(name string, id NodeID) bool {
+	if holder, taken := s.Nodes.byName.at(name); taken {
+		return holder == id
+	}
+	_, reserved := s.Reservations.byName.at(name)
+	return !reserved
 }
 
 func label(base, suffix string) string {

@@ -85,7 +85,7 @@ func TestNextAddrTakesTheFirstFreeAfterStart(t *testing.T) {
 		if c.start != "" {
 			start = addr(c.start)
 		}
-		got, err := holders(c.taken...).Nodes.NextAddr(prefix(c.prefix), start)
+		got, err := holders(c.taken...).NextAddr(prefix(c.prefix), start)
 		switch {
 		case c.want == "" && !errors.Is(err, mesh.ErrNoAddress):
 			t.Errorf("%s after %s: %v, want none", c.prefix, c.start, got)
@@ -102,18 +102,18 @@ func TestPrefixIsUsedUpToItsLastAddress(t *testing.T) {
 			start := mesh.AddrAt(p, offset)
 			seen := map[netip.Addr]bool{}
 			for id := mesh.NodeID(1); id <= 6; id++ {
-				a, err := d.Snapshot().Nodes.NextAddr(p, start)
+				a, err := d.Snapshot().NextAddr(p, start)
 				if err != nil || !p.Contains(a) || seen[a] || a == mesh.AddrAt(p, 0) || a == mesh.AddrAt(p, 7) {
 					t.Fatalf("%s from %d: %v %v", p, offset, a, err)
 				}
 				seen[a], start = true, a
 				d.Apply(mesh.Revision(id), mesh.NodePut{Node: holder(id, a)})
 			}
-			if a, err := d.Snapshot().Nodes.NextAddr(p, start); !errors.Is(err, mesh.ErrNoAddress) {
+			if a, err := d.Snapshot().NextAddr(p, start); !errors.Is(err, mesh.ErrNoAddress) {
 				t.Fatalf("%s: a seventh address %v", p, a)
 			}
 			d.Apply(9, mesh.NodeGone{ID: 3})
-			if a, err := d.Snapshot().Nodes.NextAddr(p, start); err != nil || !seen[a] {
+			if a, err := d.Snapshot().NextAddr(p, start); err != nil || !seen[a] {
 				t.Fatalf("%s: an address that was given back is not found: %v", p, err)
 			}
 		}
@@ -124,7 +124,7 @@ func TestPrefixIsUsedUpToItsLastAddress(t *testing.T) {
 func TestAddressOfAGoneNodeIsNotGivenAgainSoon(t *testing.T) {
 	s := holders(addr("100.64.0.1"), addr("100.64.0.2"))
 	s, _ = mesh.Apply(s, 3, mesh.NodeGone{ID: 2}, mesh.AddressCursor{V4: addr("100.64.0.2")})
-	if a, err := s.Nodes.NextAddr(prefix("100.64.0.0/10"), s.Counters.V4); err != nil || a != addr("100.64.0.3") {
+	if a, err := s.NextAddr(prefix("100.64.0.0/10"), s.Counters.V4); err != nil || a != addr("100.64.0.3") {
 		t.Errorf("%v %v", a, err)
 	}
 }
@@ -183,7 +183,7 @@ func TestUniqueNameIsALabel(t *testing.T) {
 		strings.Repeat("日", 40) + "tail": "node", // the usable part is beyond the maximum length
 		"localhost":                      "localhost",
 	} {
-		if got := mesh.Empty().Nodes.UniqueName(hostname, 1); got != want {
+		if got := mesh.Empty().UniqueName(hostname, 1); got != want {
 			t.Errorf("%q: %q, want %q", hostname, got, want)
 		}
 	}
@@ -195,7 +195,7 @@ func TestUniqueNameCountsUpThenTakesTheID(t *testing.T) {
 		names = append(names, fmt.Sprintf("a-%d", i))
 	}
 	for have := range names {
-		if got := named(names[:have]...).Nodes.UniqueName("A", 1000); got != names[have] {
+		if got := named(names[:have]...).UniqueName("A", 1000); got != names[have] {
 			t.Errorf("with %v: %q, want %q", names[:have], got, names[have])
 		}
 	}
@@ -214,7 +214,7 @@ func TestUniqueNameCountsUpThenTakesTheID(t *testing.T) {
 		{named(strings.Repeat("a", 63)), strings.Repeat("a", 63), 7, strings.Repeat("a", 61) + "-1"},
 		{named(strings.Repeat("a", 60) + "-bc"), strings.Repeat("a", 60) + "-bc", 7, strings.Repeat("a", 60) + "-1"}, // no two hyphens at the cut
 	} {
-		if got := c.s.Nodes.UniqueName(c.host, c.id); got != c.want {
+		if got := c.s.UniqueName(c.host, c.id); got != c.want {
 			t.Errorf("%s for %d: %q, want %q", c.host, c.id, got, c.want)
 		}
 	}
@@ -225,7 +225,7 @@ func TestThousandDevicesOfOneNameDiffer(t *testing.T) {
 	var first []string
 	for id := mesh.NodeID(1); id <= 1000; id++ {
 		n := meshgen.Node(id, 1)
-		n.Name = d.Snapshot().Nodes.UniqueName("localhost", id)
+		n.Name = d.Snapshot().UniqueName("localhost", id)
 		if holder, taken := d.Snapshot().Nodes.ByName(n.Name); taken {
 			t.Fatalf("%q belongs to %d", n.Name, holder.ID)
 		}
@@ -254,7 +254,7 @@ func FuzzUniqueName(f *testing.F) {
 		d := mesh.Empty().Edit()
 		for i := mesh.NodeID(1); i <= 24; i++ {
 			n := meshgen.Node(i, 1)
-			n.Name = d.Snapshot().Nodes.UniqueName([]string{hostname, other, hostname + "-1"}[i%3], i)
+			n.Name = d.Snapshot().UniqueName([]string{hostname, other, hostname + "-1"}[i%3], i)
 			d.Apply(mesh.Revision(i), mesh.NodePut{Node: n})
 		}
 		s := d.Freeze()
@@ -262,11 +262,11 @@ func FuzzUniqueName(f *testing.F) {
 		for n := range s.Nodes.All() {
 			names[n.Name] = true
 		}
-		got := s.Nodes.UniqueName(hostname, mesh.NodeID(id))
+		got := s.UniqueName(hostname, mesh.NodeID(id))
 		if !label.MatchString(got) || names[got] || len(names) != 24 {
 			t.Fatalf("%q: %q among %v", hostname, got, names)
 		}
-		if again := s.Nodes.UniqueName(hostname, mesh.NodeID(id)); again != got {
+		if again := s.UniqueName(hostname, mesh.NodeID(id)); again != got {
 			t.Fatalf("%q, then %q", got, again)
 		}
 	})

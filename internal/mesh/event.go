@@ -15,48 +15,50 @@ type Kind string
 
 // The kinds of event. The list is append-only.
 const (
-	KindUserPut        Kind = "user.put"
-	KindUserGone       Kind = "user.gone"
-	KindNodePut        Kind = "node.put"
-	KindNodeGone       Kind = "node.gone"
-	KindNodeNet        Kind = "node.net"
-	KindOnline         Kind = "node.online"
-	KindOffline        Kind = "node.offline"
-	KindPreAuthKeyPut  Kind = "preauthkey.put"
-	KindPreAuthKeyGone Kind = "preauthkey.gone"
-	KindAPIKeyPut      Kind = "apikey.put"
-	KindAPIKeyGone     Kind = "apikey.gone"
-	KindAddressCursor  Kind = "address.cursor"
-	KindLoginPut       Kind = "login.put"
-	KindLoginGone      Kind = "login.gone"
-	KindSettingPut     Kind = "setting.put"
-	KindSettingGone    Kind = "setting.gone"
-	KindPolicyPut      Kind = "policy.put"
-	KindSSHGrantPut    Kind = "ssh.put"
-	KindSSHGrantGone   Kind = "ssh.gone"
-	KindWebhookPut     Kind = "webhook.put"
-	KindWebhookGone    Kind = "webhook.gone"
-	KindWebhookMoved   Kind = "webhook.moved"
-	KindDeadLetterPut  Kind = "deadletter.put"
-	KindDeadLetterGone Kind = "deadletter.gone"
-	KindNodeFacts      Kind = "node.facts"
-	KindPreAuthKeyUsed Kind = "preauthkey.used"
-	KindAPIKeyUsed     Kind = "apikey.used"
-	KindReceiptPut     Kind = "receipt.put"
-	KindReceiptGone    Kind = "receipt.gone"
-	KindClockSet       Kind = "clock.set"
-	KindSessionPut     Kind = "session.put"
-	KindSessionGone    Kind = "session.gone"
-	KindSessionUsed    Kind = "session.used"
-	KindPasskeyPut     Kind = "passkey.put"
-	KindPasskeyGone    Kind = "passkey.gone"
-	KindInvitationPut  Kind = "invitation.put"
-	KindInvitationGone Kind = "invitation.gone"
-	KindGroupPut       Kind = "group.put"
-	KindGroupGone      Kind = "group.gone"
-	KindRecheckPut     Kind = "recheck.put"
-	KindRecheckGone    Kind = "recheck.gone"
-	KindHistoryReset   Kind = "history.reset"
+	KindUserPut         Kind = "user.put"
+	KindUserGone        Kind = "user.gone"
+	KindNodePut         Kind = "node.put"
+	KindNodeGone        Kind = "node.gone"
+	KindNodeNet         Kind = "node.net"
+	KindOnline          Kind = "node.online"
+	KindOffline         Kind = "node.offline"
+	KindPreAuthKeyPut   Kind = "preauthkey.put"
+	KindPreAuthKeyGone  Kind = "preauthkey.gone"
+	KindAPIKeyPut       Kind = "apikey.put"
+	KindAPIKeyGone      Kind = "apikey.gone"
+	KindAddressCursor   Kind = "address.cursor"
+	KindLoginPut        Kind = "login.put"
+	KindLoginGone       Kind = "login.gone"
+	KindSettingPut      Kind = "setting.put"
+	KindSettingGone     Kind = "setting.gone"
+	KindPolicyPut       Kind = "policy.put"
+	KindSSHGrantPut     Kind = "ssh.put"
+	KindSSHGrantGone    Kind = "ssh.gone"
+	KindWebhookPut      Kind = "webhook.put"
+	KindWebhookGone     Kind = "webhook.gone"
+	KindWebhookMoved    Kind = "webhook.moved"
+	KindDeadLetterPut   Kind = "deadletter.put"
+	KindDeadLetterGone  Kind = "deadletter.gone"
+	KindNodeFacts       Kind = "node.facts"
+	KindPreAuthKeyUsed  Kind = "preauthkey.used"
+	KindAPIKeyUsed      Kind = "apikey.used"
+	KindReceiptPut      Kind = "receipt.put"
+	KindReceiptGone     Kind = "receipt.gone"
+	KindClockSet        Kind = "clock.set"
+	KindSessionPut      Kind = "session.put"
+	KindSessionGone     Kind = "session.gone"
+	KindSessionUsed     Kind = "session.used"
+	KindPasskeyPut      Kind = "passkey.put"
+	KindPasskeyGone     Kind = "passkey.gone"
+	KindInvitationPut   Kind = "invitation.put"
+	KindInvitationGone  Kind = "invitation.gone"
+	KindGroupPut        Kind = "group.put"
+	KindGroupGone       Kind = "group.gone"
+	KindRecheckPut      Kind = "recheck.put"
+	KindRecheckGone     Kind = "recheck.gone"
+	KindHistoryReset    Kind = "history.reset"
+	KindReservationPut  Kind = "reservation.put"
+	KindReservationGone Kind = "reservation.gone"
 )
 
 // Event is a committed fact with the full new value. An event that assigns an id also has a
@@ -116,6 +118,8 @@ func Events() []Event {
 		GroupGone{},
 		RecheckPut{},
 		RecheckGone{},
+		ReservationPut{},
+		ReservationGone{},
 		AddressCursor{},
 		ClockSet{},
 		HistoryReset{},
@@ -167,6 +171,7 @@ func Settle(before *Snapshot, evs []Event) []Event {
 				settled = append(settled, LoginGone{ID: l.ID})
 			}
 		}
+		settled = append(settled, settleReservations(before, users)...)
 	}
 	if len(people) > 0 {
 		for s := range before.Sessions.All() {

@@ -61,7 +61,7 @@ func TestEveryObjectRaisesACounter(t *testing.T) {
 		}
 		objects++
 	}
-	if objects != 15 {
+	if objects != 16 {
 		t.Errorf("%d kinds of objects were tried", objects)
 	}
 }

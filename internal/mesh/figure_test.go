@@ -19,13 +19,13 @@ func TestFigureAllocation(t *testing.T) {
 	p4, p6 := prefix("100.64.0.0/10"), prefix("fd7a:115c:a1e0::/48")
 	for id := mesh.NodeID(1); id <= 50_000; id++ {
 		s := d.Snapshot()
-		v4, err4 := s.Nodes.NextAddr(p4, s.Counters.V4)
-		v6, err6 := s.Nodes.NextAddr(p6, s.Counters.V6)
+		v4, err4 := s.NextAddr(p4, s.Counters.V4)
+		v6, err6 := s.NextAddr(p6, s.Counters.V6)
 		if err := errors.Join(err4, err6); err != nil {
 			t.Fatal(err)
 		}
 		n := meshgen.Node(id, 1)
-		n.IPv4, n.IPv6, n.Name = v4, v6, s.Nodes.UniqueName("localhost", id)
+		n.IPv4, n.IPv6, n.Name = v4, v6, s.UniqueName("localhost", id)
 		d.Apply(mesh.Revision(id), mesh.NodePut{Node: n}, mesh.AddressCursor{V4: v4, V6: v6})
 	}
 	took := time.Since(begin)

@@ -25,6 +25,7 @@ type (
 	PasskeyID     int64
 	InvitationID  int64
 	GroupID       int64
+	ReservationID int64
 )
 
 // TaggedDevices is the user that clients and tools see as the owner of tagged nodes. It is
@@ -154,3 +155,6 @@ func (id PasskeyID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // String returns the decimal form that the API uses.
 func (id InvitationID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// String returns the id as decimal digits.
+func (id ReservationID) String() string { return strconv.FormatInt(int64(id), 10) }

@@ -28,21 +28,22 @@ type Snapshot struct {
 	// Counters determine which ids and addresses come next.
 	Counters Counters
 
-	Users       Users
-	Nodes       Nodes
-	PreAuthKeys PreAuthKeys
-	APIKeys     APIKeys
-	Logins      Logins
-	Settings    Settings
-	SSHGrants   SSHGrants
-	Webhooks    Table[WebhookID, Webhook]
-	Facts       Table[NodeID, Facts]
-	Receipts    Receipts
-	Sessions    Sessions
-	Passkeys    Passkeys
-	Invitations Invitations
-	Groups      Table[GroupID, Group]
-	Rechecks    Table[UserID, Recheck]
+	Users        Users
+	Nodes        Nodes
+	PreAuthKeys  PreAuthKeys
+	APIKeys      APIKeys
+	Logins       Logins
+	Settings     Settings
+	SSHGrants    SSHGrants
+	Webhooks     Table[WebhookID, Webhook]
+	Facts        Table[NodeID, Facts]
+	Receipts     Receipts
+	Sessions     Sessions
+	Passkeys     Passkeys
+	Invitations  Invitations
+	Groups       Table[GroupID, Group]
+	Rechecks     Table[UserID, Recheck]
+	Reservations Reservations
 
 	policy    *Policy  // the newest version
 	policySum [32]byte // its digest, computed only once because the text may be long
@@ -66,8 +67,9 @@ type Counters struct {
 	Session  SessionID     `json:"session,omitempty"`
 	Passkey  PasskeyID     `json:"passkey,omitempty"`
 	// Invitation is shared by invitations and recovery codes.
-	Invitation InvitationID `json:"invitation,omitempty"`
-	Group      GroupID      `json:"group,omitempty"`
+	Invitation  InvitationID  `json:"invitation,omitempty"`
+	Group       GroupID       `json:"group,omitempty"`
+	Reservation ReservationID `json:"reservation,omitempty"`
 	// DeadLetter is shared by all webhooks.
 	DeadLetter DeadLetterID `json:"deadLetter,omitempty"`
 	V4         netip.Addr   `json:"v4"` // the address assigned last
@@ -122,18 +124,19 @@ func (ClockSet) apply(*Draft) {} // the time is in the log entry
 // Empty returns the snapshot before the first revision.
 func Empty() *Snapshot {
 	return &Snapshot{
-		Users:       newUsers(),
-		Nodes:       newNodes(),
-		PreAuthKeys: PreAuthKeys{byPrefix: newIndex[string, KeyID]()},
-		APIKeys:     APIKeys{byPrefix: newIndex[string, KeyID]()},
-		Logins:      Logins{byNodeKey: newIndex[key.NodePublic, LoginID]()},
-		Settings:    Settings{byKey: newIndex[string, SettingID]()},
-		SSHGrants:   SSHGrants{byKey: newIndex[sshKey, SSHGrantID]()},
-		Receipts:    newReceipts(),
-		Sessions:    Sessions{byPrefix: newIndex[string, SessionID]()},
-		Passkeys:    Passkeys{byCredential: newIndex[string, PasskeyID]()},
-		Invitations: Invitations{byPrefix: newIndex[string, InvitationID]()},
-		line:        new(edit),
+		Users:        newUsers(),
+		Nodes:        newNodes(),
+		PreAuthKeys:  PreAuthKeys{byPrefix: newIndex[string, KeyID]()},
+		APIKeys:      APIKeys{byPrefix: newIndex[string, KeyID]()},
+		Logins:       Logins{byNodeKey: newIndex[key.NodePublic, LoginID]()},
+		Settings:     Settings{byKey: newIndex[string, SettingID]()},
+		SSHGrants:    SSHGrants{byKey: newIndex[sshKey, SSHGrantID]()},
+		Receipts:     newReceipts(),
+		Sessions:     Sessions{byPrefix: newIndex[string, SessionID]()},
+		Passkeys:     Passkeys{byCredential: newIndex[string, PasskeyID]()},
+		Invitations:  Invitations{byPrefix: newIndex[string, InvitationID]()},
+		Reservations: newReservations(),
+		line:         new(edit),
 	}
 }
 

@@ -54,6 +54,26 @@ func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
 	}
 }
 
+// undoMigrations undoes the newest migrations of a database, up to and including one that changes a table, and
+// returns the name of that table.
+func undoMigrations(t *testing.T, database string) string {
+	t.Helper()
+	for _, file := range slices.Backward(migrationPaths(t, "postgres")) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, down, _ := strings.Cut(string(text), "-- +goose Down")
+		pg.Exec(t, database, down)
+		pg.Exec(t, database, "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)")
+		if table := regexp.MustCompile(`(?i)ALTER TABLE (\w+)`).FindStringSubmatch(down); table != nil {
+			return table[1]
+		}
+	}
+	t.Fatal("no migration changes a table")
+	return ""
+}
+
 // A migration that waits for a foreign session must not block replicas that are still running.
 func TestMigrationLetsOthersPassWhileATableIsInUse(t *testing.T) {
 	t.Parallel()
@@ -61,24 +81,12 @@ func TestMigrationLetsOthersPassWhileATableIsInUse(t *testing.T) {
 	if err := openPostgres(t, pgConfig(name)).Close(); err != nil {
 		t.Fatal(err)
 	}
-	files := migrationPaths(t, "postgres")
-	last := files[len(files)-1]
-	text, err := os.ReadFile(last)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, down, _ := strings.Cut(string(text), "-- +goose Down")
-	pg.Exec(t, name, down)
-	pg.Exec(t, name, "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)")
-	table := regexp.MustCompile(`(?i)ALTER TABLE (\w+)`).FindStringSubmatch(down)
-	if table == nil {
-		t.Fatalf("%s changes no table", last)
-	}
+	table := undoMigrations(t, name)
 	reader, err := session(t, pg.URL(name)).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reader.Exec(t.Context(), "LOCK TABLE "+table[1]+" IN ACCESS SHARE MODE"); err != nil {
+	if _, err := reader.Exec(t.Context(), "LOCK TABLE "+table+" IN ACCESS SHARE MODE"); err != nil {
 		t.Fatal(err)
 	}
 	var log waittest.Transcript
@@ -97,7 +105,7 @@ func TestMigrationLetsOthersPassWhileATableIsInUse(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := session(t, pg.URL(name)).Exec(t.Context(), "SELECT count(*) FROM "+table[1]); err != nil { // a running replica
+	if _, err := session(t, pg.URL(name)).Exec(t.Context(), "SELECT count(*) FROM "+table); err != nil { // a running replica
 		t.Errorf("another session: %v", err)
 	}
 	select {

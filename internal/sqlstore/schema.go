@@ -172,6 +172,7 @@ func newSchema() *schema {
 		{"invitations", mesh.InvitationPut{}, mesh.InvitationGone{}},
 		{"user_groups", mesh.GroupPut{}, mesh.GroupGone{}},
 		{"rechecks", mesh.RecheckPut{}, mesh.RecheckGone{}},
+		{"reservations", mesh.ReservationPut{}, mesh.ReservationGone{}},
 	} {
 		r := bind(t.table, t.row)
 		r.key, r.replace = "id", true

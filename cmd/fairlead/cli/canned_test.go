@@ -171,6 +171,22 @@ func (canned) ListPasskeys(w http.ResponseWriter, _ *http.Request, _ openapi.Lis
 	}})
 }
 
+func cannedReservation() openapi.Reservation {
+	return openapi.Reservation{ID: "1", Name: "build-server", Hostname: "BUILD-SERVER", User: "alice", Tags: []string{}, Ipv4: "100.64.12.7", Ipv6: "fd7a:115c:a1e0::c07", CreatedAt: at("2026-03-01T09:30:00Z")}
+}
+
+func (canned) CreateReservation(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.ReservationResult{Reservation: cannedReservation()})
+}
+
+func (canned) ListReservations(w http.ResponseWriter, _ *http.Request, _ openapi.ListReservationsParams) {
+	reply(w, openapi.ReservationList{Reservations: []openapi.Reservation{cannedReservation(), {ID: "2", Name: "db-1", Hostname: "db-1", Tags: []string{"tag:db"}, CreatedAt: at("2026-03-01T09:31:00Z")}}})
+}
+
+func (canned) DeleteReservation(w http.ResponseWriter, _ *http.Request, _ string) {
+	reply(w, openapi.Empty{})
+}
+
 func (canned) DeletePasskey(w http.ResponseWriter, _ *http.Request, _ string) {
 	reply(w, openapi.Empty{})
 }

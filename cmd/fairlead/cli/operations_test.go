@@ -26,6 +26,7 @@ func commandOf() map[string]string {
 		"expireNodes": "nodes expire --all --force", "renameNode": "nodes rename 1 web", "resetNodeName": "nodes rename 1 --reset",
 		"tagNode": "nodes tag 1 --tags tag:a", "changeNodes": "nodes delete 1 2 --force", "changePreAuthKeys": "preauthkeys expire 1 12", "changeUsers": "users delete alice alice --force", "moveNode": "nodes move 1 --user bob", "setNodeAddresses": "nodes address 1 --ipv4 100.64.0.9",
 		"setNodeNote": "nodes note 1 rack", "setNodeApproval": "nodes approve 1",
+		"listReservations": "reservations list", "createReservation": "reservations create web --user alice", "deleteReservation": "reservations delete web",
 		"inviteUser": "users invite alice", "listPasskeys": "users passkeys list", "deletePasskey": "users passkeys delete 1 --force",
 		"approveRoutes": "nodes approve-routes 1 --routes 10.0.0.0/8", "showNodePresence": "nodes presence 1", "listPresence": "nodes presence",
 		"enrolMachine": "nodes enrol web --auth-key a --machine-key b --node-key c",

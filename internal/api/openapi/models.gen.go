@@ -134,6 +134,10 @@ type (
 	RelayLatency                     = apiclient.RelayLatency
 	RelayRegion                      = apiclient.RelayRegion
 	ReplicaDigest                    = apiclient.ReplicaDigest
+	Reservation                      = apiclient.Reservation
+	ReservationCreation              = apiclient.ReservationCreation
+	ReservationList                  = apiclient.ReservationList
+	ReservationResult                = apiclient.ReservationResult
 	Role                             = apiclient.Role
 	Route                            = apiclient.Route
 	RouteApprovedBy                  = apiclient.RouteApprovedBy
@@ -242,6 +246,7 @@ type (
 	DeletePreAuthKeyParams           = apiclient.DeletePreAuthKeyParams
 	ListPreAuthKeysParams            = apiclient.ListPreAuthKeysParams
 	ListPresenceParams               = apiclient.ListPresenceParams
+	ListReservationsParams           = apiclient.ListReservationsParams
 	ListRoutesParams                 = apiclient.ListRoutesParams
 	ShowNetworkHistoryParams         = apiclient.ShowNetworkHistoryParams
 	DeleteRouteParams                = apiclient.DeleteRouteParams
@@ -289,6 +294,7 @@ type (
 	CreatePreAuthKeyJSONRequestBody  = apiclient.CreatePreAuthKeyJSONRequestBody
 	ChangePreAuthKeysJSONRequestBody = apiclient.ChangePreAuthKeysJSONRequestBody
 	ExpirePreAuthKeyJSONRequestBody  = apiclient.ExpirePreAuthKeyJSONRequestBody
+	CreateReservationJSONRequestBody = apiclient.CreateReservationJSONRequestBody
 	ChangeRouteJSONRequestBody       = apiclient.ChangeRouteJSONRequestBody
 	DrainReplicaJSONRequestBody      = apiclient.DrainReplicaJSONRequestBody
 	CreateSessionJSONRequestBody     = apiclient.CreateSessionJSONRequestBody

@@ -201,6 +201,15 @@ type ServerInterface interface {
 	// ListPresence Summarise the uptime of nodes
 	// (GET /api/v1/presence)
 	ListPresence(w http.ResponseWriter, r *http.Request, params ListPresenceParams)
+	// ListReservations List reservations
+	// (GET /api/v1/reservation)
+	ListReservations(w http.ResponseWriter, r *http.Request, params ListReservationsParams)
+	// CreateReservation Reserve a name and addresses for a device
+	// (POST /api/v1/reservation)
+	CreateReservation(w http.ResponseWriter, r *http.Request)
+	// DeleteReservation Delete a reservation
+	// (DELETE /api/v1/reservation/{id})
+	DeleteReservation(w http.ResponseWriter, r *http.Request, id string)
 	// ListRoutes List routes
 	// (GET /api/v1/routes)
 	ListRoutes(w http.ResponseWriter, r *http.Request, params ListRoutesParams)
@@ -2666,6 +2675,92 @@ func (siw *ServerInterfaceWrapper) ListPresence(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// ListReservations operation middleware
+func (siw *ServerInterfaceWrapper) ListReservations(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListReservationsParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListReservations(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateReservation operation middleware
+func (siw *ServerInterfaceWrapper) CreateReservation(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateReservation(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteReservation operation middleware
+func (siw *ServerInterfaceWrapper) DeleteReservation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", r.PathValue("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteReservation(w, r, id)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListRoutes operation middleware
 func (siw *ServerInterfaceWrapper) ListRoutes(w http.ResponseWriter, r *http.Request) {
 
@@ -4381,6 +4476,9 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey/bulk", wrapper.ChangePreAuthKeys)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey/expire", wrapper.ExpirePreAuthKey)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/presence", wrapper.ListPresence)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/reservation", wrapper.ListReservations)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/reservation", wrapper.CreateReservation)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/reservation/{id}", wrapper.DeleteReservation)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes", wrapper.ListRoutes)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/routes/{routeId}", wrapper.DeleteRoute)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/api/v1/routes/{routeId}", wrapper.ChangeRoute)

@@ -58,6 +58,9 @@ func Dump(s *mesh.Snapshot) string {
 	for k := range s.Passkeys.All() {
 		line(map[string]any{"passkey": k})
 	}
+	for r := range s.Reservations.All() {
+		line(map[string]any{"reservation": r})
+	}
 	for i := range s.Invitations.All() {
 		line(map[string]any{"invitation": i})
 	}

@@ -79,7 +79,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
-	pick := r.IntN(33)
+	pick := r.IntN(34)
 	if _, ok := s.Nodes.Get(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that does not exist
 	}
@@ -150,6 +150,8 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		return groupEvent(r, mesh.GroupID(1+keyID%9), at)
 	case 31:
 		return recheckEvent(r, s, user, at)
+	case 32:
+		return reservationEvent(r, s, mesh.ReservationID(keyID), user, at)
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
@@ -410,6 +412,18 @@ func passkeyEvent(r *rand.Rand, s *mesh.Snapshot, keyID mesh.KeyID, user mesh.Us
 		ID: id, User: user, Credential: fmt.Sprintf("credential-%d", id), PublicKey: "pQECAyYg", Syncable: r.IntN(2) == 0,
 		CreatedAt: at, LastUse: at.Add(1e9), Uses: r.Int64N(3),
 	}}
+}
+
+func reservationEvent(r *rand.Rand, s *mesh.Snapshot, id mesh.ReservationID, user mesh.UserID, at mesh.Time) mesh.Event {
+	if _, ok := s.Reservations.Get(id); ok && r.IntN(2) == 0 {
+		return mesh.ReservationGone{ID: id}
+	}
+	v := &mesh.Reservation{ID: id, Name: fmt.Sprintf("reserved-%d", id), Hostname: "Reserved", User: user, CreatedAt: at, IPv4: mesh.AddrAt(netip.MustParsePrefix("100.127.0.0/16"), uint64(id))}
+	if r.IntN(2) == 0 {
+		v.User, v.Tags = 0, []string{"tag:web"}
+		v.IPv6 = mesh.AddrAt(netip.MustParsePrefix("fd7a:115c:a1e0:7777::/64"), uint64(id))
+	}
+	return mesh.ReservationPut{Reservation: v}
 }
 
 func invitationEvent(r *rand.Rand, s *mesh.Snapshot, id mesh.InvitationID, user mesh.UserID, at mesh.Time) mesh.Event {

@@ -365,6 +365,11 @@ func lookups(s *mesh.Snapshot) (out []string) {
 		byPrefix, _ := s.Invitations.ByPrefix(i.Prefix)
 		out = append(out, fmt.Sprintf("invitation %d: %t", i.ID, byPrefix == i))
 	}
+	for r := range s.Reservations.All() {
+		byName, _ := s.Reservations.ByName(r.Name)
+		by4, _ := s.Reservations.ByAddr(r.IPv4)
+		out = append(out, fmt.Sprintf("reservation %d: %t %t", r.ID, byName == r, by4 == r))
+	}
 	return out
 }
 

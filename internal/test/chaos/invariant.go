@@ -89,7 +89,8 @@ func (c *Checker) event(e Entry, ev mesh.Event) {
 		mesh.PolicyPut, mesh.SSHGrantPut, mesh.SSHGrantGone,
 		mesh.WebhookPut, mesh.WebhookGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
 		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.SessionUsed, mesh.ReceiptPut, mesh.ReceiptGone,
-		mesh.PasskeyPut, mesh.PasskeyGone, mesh.InvitationPut, mesh.InvitationGone, mesh.RecheckPut, mesh.RecheckGone:
+		mesh.PasskeyPut, mesh.PasskeyGone, mesh.InvitationPut, mesh.InvitationGone, mesh.RecheckPut, mesh.RecheckGone,
+		mesh.ReservationPut, mesh.ReservationGone:
 	}
 }
 

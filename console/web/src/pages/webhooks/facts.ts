@@ -45,6 +45,7 @@ const kinds = [
   "login",
   "passkey",
   "invitation",
+  "reservation",
   "sshgrant",
   "policy",
   "dns",
