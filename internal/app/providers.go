@@ -68,13 +68,11 @@ func roleRules(c config.OIDC) (rules mesh.RoleRules) {
 	return rules
 }
 
-// recheckIntervals returns how often each provider is asked about people.
+// recheckIntervals returns how often each provider is asked about people; zero means never.
 func recheckIntervals(c config.OIDC) map[string]time.Duration {
 	every := map[string]time.Duration{}
 	for _, p := range c.All() {
-		if p.Recheck > 0 {
-			every[p.Issuer] = p.Recheck
-		}
+		every[p.Issuer] = max(every[p.Issuer], p.Recheck)
 	}
 	return every
 }

@@ -22,6 +22,9 @@ const (
 	claimLifetime = time.Minute
 	// recheckRetry is how soon the provider is asked again if it gave no useful answer.
 	recheckRetry = 5 * time.Minute
+	// overdueAfter is how long after it was due a recheck counts as failed, although nobody
+	// has asked: the provider is down, or no replica runs.
+	overdueAfter = 2 * time.Minute
 	// recheckReason is the reason of changes that a recheck makes.
 	recheckReason = "recheck"
 )
@@ -35,7 +38,7 @@ const (
 type Rechecks struct {
 	*core
 	tokens *identity.TokenSealer
-	every  map[string]time.Duration // by issuer; none means never
+	every  map[string]time.Duration // by issuer; zero means never
 }
 
 // SignedIn creates or updates the user of a person who signed in, and stores the refresh
@@ -75,6 +78,9 @@ type Claim struct {
 	Issuer string
 	Token  string
 
+	// Failing says that the provider gave no useful answer the last time.
+	Failing bool
+
 	id    string
 	cause mesh.SuspensionSource // why it was due; the recheck itself has only causes that are newer
 }
@@ -108,7 +114,7 @@ func (s *Rechecks) Claim(ctx context.Context, limit int, ask func(issuer string)
 			claimed.Doubt = r.Doubt || r.Claim != ""
 			claimed.Claim, claimed.ClaimedAt, claimed.Cause = rand.Text(), now, ""
 			evs = append(evs, mesh.RecheckPut{Recheck: &claimed})
-			out.claims = append(out.claims, Claim{User: r.ID, Issuer: r.Issuer, Token: token, id: claimed.Claim, cause: r.Cause})
+			out.claims = append(out.claims, Claim{User: r.ID, Issuer: r.Issuer, Token: token, Failing: r.FailingSince != 0, id: claimed.Claim, cause: r.Cause})
 		}
 		return out, evs, nil
 	})
@@ -171,7 +177,7 @@ func (s *Rechecks) Confirm(ctx context.Context, c Claim, token string) error {
 		if !ok {
 			return none, nil, nil
 		}
-		r.Token, r.Due, r.ConfirmedAt, r.Doubt, r.Refused = s.tokens.SealToken(tokenOwner(c.User), token), nextDue(r, now, every), now, false, false
+		r.Token, r.Due, r.ConfirmedAt, r.FailingSince, r.Doubt, r.Refused = s.tokens.SealToken(tokenOwner(c.User), token), nextDue(r, now, every), now, 0, false, false
 		evs = append(evs, mesh.RecheckPut{Recheck: &r})
 		if released, ok := release(u); ok {
 			evs = append(evs, mesh.UserPut{User: released})
@@ -202,7 +208,7 @@ func (s *Rechecks) Postpone(ctx context.Context, c Claim, used bool) error {
 		if !ok {
 			return none, nil, nil
 		}
-		r.Doubt, r.Due, r.Cause = r.Doubt || used, now.Add(wait), cmp.Or(r.Cause, c.cause)
+		r.Doubt, r.Due, r.Cause, r.FailingSince = r.Doubt || used, now.Add(wait), cmp.Or(r.Cause, c.cause), cmp.Or(r.FailingSince, now)
 		return none, []mesh.Event{mesh.RecheckPut{Recheck: &r}}, nil
 	})
 	return err
@@ -252,8 +258,11 @@ func (s *Rechecks) Reject(ctx context.Context, c Claim, left bool) (Rejection, e
 			evs := []mesh.Event{mesh.RecheckGone{ID: r.ID}}
 			return result{RejectionSignIn, u, source}, append(evs, endSessions(w.Snapshot, u.ID)...), nil
 		case !left:
-			r.Cause = cmp.Or(r.Cause, c.cause)
+			r.Cause, r.FailingSince = cmp.Or(r.Cause, c.cause), cmp.Or(r.FailingSince, now)
 			return result{RejectionLater, u, source}, []mesh.Event{put}, nil
+		}
+		r.FailingSince = 0
+		switch {
 		case r.Refused:
 			return result{RejectionKept, u, source}, []mesh.Event{mesh.RecheckGone{ID: r.ID}}, nil
 		case s.keepAdmin(w, s.actor(), u.ID) != nil:
@@ -282,6 +291,65 @@ func (s *Rechecks) Reject(ctx context.Context, c Claim, left bool) (Rejection, e
 	case RejectionNone, RejectionLater:
 	}
 	return out.rejection, nil
+}
+
+// Unchecked is who cannot be rechecked at the moment.
+type Unchecked struct {
+	People int
+	// Since is when the first of them could not be rechecked.
+	Since mesh.Time
+}
+
+// Unchecked returns how many people cannot be rechecked: the provider gives no useful answer,
+// or nobody could ask it for a while.
+func (s *Rechecks) Unchecked() (out Unchecked) {
+	w, now := s.ledger.World().Snapshot, s.ledger.Now()
+	stranger := strangers(w)
+	for r := range w.Rechecks.All() {
+		since := r.FailingSince
+		if since == 0 && now > r.Due.Add(overdueAfter) {
+			since = r.Due
+		}
+		if since == 0 || !s.Enabled(r.Issuer) {
+			continue
+		}
+		if u, ok := w.Users.Get(r.ID); !ok || u.Suspended() || stranger(u) {
+			continue // nobody asks about them
+		}
+		if out.People++; out.People == 1 || since < out.Since {
+			out.Since = since
+		}
+	}
+	return out
+}
+
+// Discard deletes the refresh tokens of providers for which rechecks are switched off. Tokens
+// of providers that are not configured stay: a mistake in the configuration must not end the
+// rechecks of everyone until they sign in again.
+func (s *Rechecks) Discard(ctx context.Context) error {
+	off := func(r *mesh.Recheck) bool {
+		every, configured := s.every[r.Issuer]
+		return configured && every == 0
+	}
+	found := func(w *mesh.Snapshot) (evs []mesh.Event) {
+		for r := range w.Rechecks.All() {
+			if off(r) {
+				evs = append(evs, mesh.RecheckGone{ID: r.ID})
+			}
+		}
+		return evs
+	}
+	if len(found(s.ledger.World().Snapshot)) == 0 {
+		return nil
+	}
+	deleted, err := commit(ctx, s.core, s.actor(), func(w *policy.World, _ mesh.Time) (int, []mesh.Event, error) {
+		evs := found(w.Snapshot)
+		return len(evs), evs, nil
+	})
+	if err == nil && deleted > 0 {
+		s.log.Info("refresh tokens deleted, because rechecks are switched off", "people", deleted)
+	}
+	return err
 }
 
 // LoggedOut ends the sessions of a person whom the provider has signed out, and makes the

@@ -23,6 +23,9 @@ type Recheck struct {
 	Cause SuspensionSource `json:"cause,omitempty"`
 	// ConfirmedAt is when the provider last confirmed the account.
 	ConfirmedAt Time `json:"confirmedAt"`
+	// FailingSince is when the provider first gave no useful answer, or zero if its last
+	// answer was useful.
+	FailingSince Time `json:"failingSince,omitempty"`
 }
 
 // RecheckPut adds or replaces a recheck.

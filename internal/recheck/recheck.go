@@ -8,6 +8,7 @@ package recheck
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
-	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/oidc"
 	"github.com/fairlead-mesh/fairlead/internal/periodic"
 )
@@ -47,21 +47,20 @@ type Loop struct {
 	providers map[string]*oidc.Provider // by issuer
 	log       *slog.Logger
 	results   *prometheus.CounterVec
-
-	mu      sync.Mutex
-	failing map[mesh.UserID]string // guarded by mu; the issuers of people about whom this replica got no useful answer
 }
 
 // New returns a loop.
 func New(c Config) *Loop {
-	l := &Loop{rechecks: c.Rechecks, providers: map[string]*oidc.Provider{}, log: c.Log, failing: map[mesh.UserID]string{}}
+	l := &Loop{rechecks: c.Rechecks, providers: map[string]*oidc.Provider{}, log: c.Log}
 	for _, p := range c.Providers {
 		l.providers[p.Issuer()] = p
 	}
 	l.results = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "mesh_rechecks_total", Help: "Refresh tokens of people that were exchanged, by result.",
 	}, []string{"result"})
-	c.Registerer.MustRegister(l.results)
+	c.Registerer.MustRegister(l.results, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "mesh_rechecks_failing", Help: "People who cannot be rechecked at the moment, because the identity provider gives no useful answer.",
+	}, func() float64 { return float64(l.rechecks.Unchecked().People) }))
 	for _, r := range []string{confirmed, refused, failed} {
 		l.results.WithLabelValues(r)
 	}
@@ -85,6 +84,7 @@ func (l *Loop) look(ctx context.Context) {
 		p := l.providers[issuer]
 		return p != nil && p.Check(ctx) == nil // an outage says nothing about people, and could use up their tokens
 	}
+	_ = l.rechecks.Discard(ctx) // the ledger reports its errors itself, and the next look tries again
 	for range maxPerLook / maxAtOnce {
 		if ctx.Err() != nil {
 			return
@@ -115,7 +115,6 @@ func (l *Loop) ask(ctx context.Context, c control.Claim) {
 	defer done()
 	if err == nil {
 		l.results.WithLabelValues(confirmed).Inc()
-		l.failed(c, "")
 		// The token comes first: the one before it may no longer work.
 		if err := l.rechecks.Confirm(saving, c, renewal.Token); err != nil {
 			l.log.Error("new refresh token not saved; the person may have to sign in again", "user", c.User, "error", err)
@@ -128,17 +127,16 @@ func (l *Loop) ask(ctx context.Context, c control.Claim) {
 	switch outcome(err) {
 	case oidc.Refused:
 		l.results.WithLabelValues(refused).Inc()
-		l.failed(c, "")
 		_, saved = l.rechecks.Reject(saving, c, true)
 	case oidc.Rejected:
 		var r control.Rejection
 		if r, saved = l.rechecks.Reject(saving, c, false); r == control.RejectionLater {
-			l.failed(c, err.Error())
+			l.failed(c, err)
 		}
 		l.results.WithLabelValues(failed).Inc()
 	case oidc.Unknown, oidc.Unsent, oidc.Deferred:
 		l.results.WithLabelValues(failed).Inc()
-		l.failed(c, err.Error())
+		l.failed(c, err)
 		saved = l.rechecks.Postpone(saving, c, outcome(err) == oidc.Unknown)
 	}
 	if saved != nil {
@@ -171,27 +169,23 @@ func (l *Loop) update(ctx context.Context, p *oidc.Provider, c control.Claim, re
 	}
 }
 
-// failed records whether a person could be rechecked. It logs the first failure only.
-func (l *Loop) failed(c control.Claim, reason string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, known := l.failing[c.User]
-	if reason == "" {
-		delete(l.failing, c.User)
-		return
-	}
-	l.failing[c.User] = c.Issuer
-	if !known {
-		l.log.Warn("recheck failed; the person keeps access and the server retries", "user", c.User, "issuer", c.Issuer, "reason", reason)
+// failed logs that a person could not be rechecked, the first time only.
+func (l *Loop) failed(c control.Claim, err error) {
+	if !c.Failing {
+		l.log.Warn("recheck failed; the person keeps access and the server retries", "user", c.User, "issuer", c.Issuer, "reason", err)
 	}
 }
 
-// Warning says that people cannot be rechecked, or returns "".
+// Warning says how many people cannot be rechecked, or returns "". It names nobody, because strangers read it.
 func (l *Loop) Warning() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.failing) == 0 {
+	who := l.rechecks.Unchecked()
+	people := "1 person"
+	switch {
+	case who.People == 0:
 		return ""
+	case who.People > 1:
+		people = fmt.Sprintf("%d people", who.People)
 	}
-	return "some people cannot be rechecked, because the identity provider does not answer as it should. They keep their access. The log says why; search for \"recheck failed\""
+	return fmt.Sprintf("%s could not be rechecked since %s, because the identity provider does not answer as it should. They keep their access. The log says why; search for \"recheck failed\"",
+		people, who.Since.Time().UTC().Format(time.RFC3339))
 }

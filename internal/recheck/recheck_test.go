@@ -43,6 +43,7 @@ type service struct {
 	provider *oidc.Provider
 	loop     *recheck.Loop
 	dir      string
+	every    map[string]time.Duration
 	log      waittest.Transcript
 }
 
@@ -55,6 +56,7 @@ func startEvery(t *testing.T, b oidctest.Behaviour, every time.Duration) *servic
 	t.Helper()
 	b.Offline = true
 	s := &service{t: t, issuer: oidctest.Start(t, b), dir: t.TempDir()}
+	s.every = map[string]time.Duration{s.issuer.URL: every}
 	st, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(s.dir, "db"), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +73,7 @@ func startEvery(t *testing.T, b oidctest.Behaviour, every time.Duration) *servic
 	t.Cleanup(func() { cancel(); wait.Wait() })
 	s.Service = control.New(control.Config{
 		Ledger: s.ledger, History: st, Log: log, Registerer: reg, PrefixV4: v4, PrefixV6: v6,
-		RefreshTokens: identity.NewTokenSealer(identity.NewServerSecrets(identity.NewServerSecret(1))), Recheck: map[string]time.Duration{s.issuer.URL: every},
+		RefreshTokens: identity.NewTokenSealer(identity.NewServerSecrets(identity.NewServerSecret(1))), Recheck: s.every,
 	})
 	s.provider = oidc.New(oidc.Config{
 		Issuer: s.issuer.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret, RedirectURL: "https://mesh.example.com/oidc/callback",
@@ -230,6 +232,83 @@ func TestOnlyAConfirmedInvalidGrantSuspends(t *testing.T) {
 				t.Errorf("health says %q", s.loop.Warning())
 			}
 		})
+	}
+}
+
+func TestHealthCountsWhoCouldNotBeRecheckedOnAllReplicas(t *testing.T) {
+	s := start(t, oidctest.Behaviour{})
+	began := s.ledger.Now()
+	ids := []mesh.UserID{s.signIn("ann"), s.signIn("bob"), s.signIn("eve")}
+	if _, err := s.Users.Suspend(t.Context(), mesh.Actor{}, ids[2].String(), "", false); err != nil {
+		t.Fatal(err)
+	}
+	if text := s.loop.Warning(); text != "" {
+		t.Errorf("before: %q", text)
+	}
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshError, b.RefreshStatus = "slow_down", http.StatusTooManyRequests })
+	s.look(4)
+	first := s.Rechecks.Unchecked()
+	if first.People != 2 || first.Since < began {
+		t.Errorf("%+v", first)
+	}
+	// What counts is in the ledger, so another replica, or this one after a restart, says the same.
+	other := recheck.New(recheck.Config{Rechecks: s.Rechecks, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry()})
+	if text := other.Warning(); !strings.HasPrefix(text, "2 people could not be rechecked since "+first.Since.Time().UTC().Format(time.RFC3339)) {
+		t.Errorf("%q", text)
+	}
+	s.look(2)
+	if again := s.Rechecks.Unchecked(); again != first {
+		t.Errorf("a repeated failure counts as a new one: %+v, %+v", first, again)
+	}
+	if n := strings.Count(s.log.String(), "recheck failed"); n != 2 {
+		t.Errorf("logged %d times", n)
+	}
+	s.issuer.Behave(func(b *oidctest.Behaviour) { b.RefreshError, b.RefreshStatus = "", 0 })
+	s.look(2)
+	waittest.Eventually(t, time.Minute, time.Millisecond, func() error {
+		s.loop.Look(t.Context())
+		if text := s.loop.Warning(); text != "" {
+			return errors.New(text)
+		}
+		return nil
+	})
+}
+
+func TestHealthCountsPeopleWhomNobodyAskedAboutForAWhile(t *testing.T) {
+	s := startEvery(t, oidctest.Behaviour{}, time.Hour)
+	id := s.signIn("ann")
+	due := s.ledger.Now().Add(-time.Hour)
+	s.change(id, func(r *mesh.Recheck) { r.Due = due })
+	if got := s.Rechecks.Unchecked(); got != (control.Unchecked{People: 1, Since: due}) {
+		t.Errorf("%+v", got)
+	}
+	if text := s.loop.Warning(); !strings.HasPrefix(text, "1 person could not be rechecked since ") {
+		t.Errorf("%q", text)
+	}
+}
+
+// Tokens of a provider that is not configured stay, because that may be a mistake.
+func TestRefreshTokensAreDeletedWhenRechecksAreSwitchedOff(t *testing.T) {
+	s := startEvery(t, oidctest.Behaviour{}, time.Hour)
+	off, unknown := s.signIn("ann"), s.signIn("bob")
+	s.change(unknown, func(r *mesh.Recheck) { r.Issuer = "https://old.example.com" })
+	s.loop.Look(t.Context())
+	if n := s.ledger.World().Rechecks.Len(); n != 2 {
+		t.Fatalf("%d tokens", n)
+	}
+	s.every[s.issuer.URL] = 0
+	s.loop.Look(t.Context())
+	if _, kept := s.ledger.World().Rechecks.Get(off); kept {
+		t.Error("the token stays")
+	}
+	if _, kept := s.ledger.World().Rechecks.Get(unknown); !kept {
+		t.Error("the token of a provider that is not configured is deleted")
+	}
+	if s.user(off).Suspended() || s.ledger.World().Sessions.Len() != 2 {
+		t.Error("a person is affected")
+	}
+	if !strings.Contains(s.log.String(), "refresh tokens deleted") {
+		t.Error("the log does not say so")
 	}
 }
 
