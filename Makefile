@@ -193,6 +193,13 @@ hostile: $(BIN)/gotestsum ## attack a server as a stranger for HOSTILE while 300
 mesh: clients $(BIN)/gotestsum ## run servers, real clients and hundreds of virtual nodes through restarts and failures (ROUNDS=20)
 	$(call SYSTEM,meshtest) -timeout=60m -skip='^Test(Ratio|Figure)' -args -rounds=$(ROUNDS)
 
+.PHONY: postgres-versions
+postgres-versions: ## run the tests of the storage on other versions of PostgreSQL, with npm (VERSIONS="13 14 16 18")
+	@for major in $(or $(VERSIONS),13 14 16 18); do \
+		internal/test/pgtest/install.sh $$major $(CURDIR)/dist/postgres/$$major && \
+		PGTEST_BIN=$(CURDIR)/dist/postgres/$$major/bin go test -count=1 -timeout=30m ./internal/sqlstore || exit 1; \
+	done
+
 .PHONY: clients clients-all
 clients: ## build the oldest and the newest Tailscale client for the tests; later runs reuse them
 	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/test/clienttest

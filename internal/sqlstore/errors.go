@@ -32,6 +32,8 @@ func explain(err error) error {
 	switch {
 	case errors.As(err, &stale):
 		return unavailable("no current primary found: %w", stale)
+	case errors.Is(err, errPooler):
+		return oneLine{err}
 	case errors.Is(err, errPoolExhausted):
 		return unavailable("%w", err)
 	case errors.As(err, &pg): // more specific than the ConnectError that may wrap it

@@ -90,6 +90,9 @@ func OpenPostgres(ctx context.Context, c PostgresConfig, reg prometheus.Register
 	config.ConnConfig.ValidateConnect = timelines.validate
 	hosts := newHosts(config.ConnConfig)
 	hosts.survey(ctx)
+	if err := hosts.refusePooler(ctx); err != nil {
+		return nil, explain(err)
+	}
 	if err := migratePostgres(ctx, config.ConnConfig, c.log()); err != nil {
 		return nil, explain(err)
 	}

@@ -81,6 +81,9 @@ func Start(opts Options) (*Server, error) {
 // newest returns the directory with the programs of the newest version installed,
 // by Debian's packages or by install.sh.
 func newest() (string, error) {
+	if chosen := os.Getenv("PGTEST_BIN"); chosen != "" {
+		return chosen, nil
+	}
 	bin, version := "", 0
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/local/lib/postgresql/*/bin"} {
 		found, err := filepath.Glob(pattern)

@@ -81,7 +81,11 @@ func (s *Server) StandbyWith(o StandbyOptions) (*Server, error) {
 // install.sh does not install. from is the address at which it reaches its primary.
 func (s *Server) clone(from string) error {
 	return s.primary.connectedFor(cloneLimit, func(ctx context.Context, conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, "SELECT pg_backup_start('standby', true)"); err != nil {
+		start, stop := "SELECT pg_backup_start('standby', true)", "SELECT labelfile FROM pg_backup_stop(false)"
+		if major, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), "."); major == "13" || major == "14" {
+			start, stop = "SELECT pg_start_backup('standby', true, false)", "SELECT labelfile FROM pg_stop_backup(false, false)"
+		}
+		if _, err := conn.Exec(ctx, start); err != nil {
 			return err
 		}
 		// Exit code 1 of tar means that a file changed while it was read, which the
@@ -95,7 +99,7 @@ func (s *Server) clone(from string) error {
 			return fmt.Errorf("copying the data directory: %w: %s", err, out)
 		}
 		var label string
-		if err := conn.QueryRow(ctx, "SELECT labelfile FROM pg_backup_stop(false)").Scan(&label); err != nil {
+		if err := conn.QueryRow(ctx, stop).Scan(&label); err != nil {
 			return err
 		}
 		for name, text := range map[string]string{
