@@ -49,6 +49,7 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
     items: [
       to("Production checklist", "production.md"),
       to("Operating", "operating.md"),
+      to("High availability", "high-availability.md"),
       to("How long failures last", "failover-times.md"),
       to("Upgrade and roll back", "upgrade.md"),
       to("Back up and restore", "backup.md"),
