@@ -3,7 +3,10 @@
 package meshtest
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -253,4 +256,100 @@ func dying(t *testing.T, count *atomic.Int32) (addr string) {
 		wait.Wait()
 	})
 	return l.Addr().(*net.TCPAddr).String()
+}
+
+// Devices on different relays cannot reach each other, so all must use the same one at any time.
+func TestBalancerKeepsAllDevicesOnOneRelay(t *testing.T) {
+	t.Parallel()
+	var backends []string
+	var relays []*relayBackend
+	for range 3 {
+		r := &relayBackend{addr: FreeAddr(t)}
+		r.start(t)
+		t.Cleanup(r.stop)
+		backends, relays = append(backends, r.addr), append(relays, r)
+	}
+	addr := FreeAddr(t)
+	balancerFiles[0].run(t, addr, backends...)
+	connect := func() (net.Conn, string) {
+		t.Helper()
+		conn, err := (&tls.Dialer{Config: trusting()}).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if err := conn.SetDeadline(time.Now().Add(requestLimit)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "GET /derp HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: DERP\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return conn, res.Header.Get("Relay")
+	}
+	eventually(t, patience, func() error { // HAProxy has checked all of them
+		if _, at := connect(); at != relays[0].addr {
+			return fmt.Errorf("a device is at %s", at)
+		}
+		return nil
+	})
+	relays[0].stop()
+	var early net.Conn
+	eventually(t, patience, func() error {
+		conn, at := connect()
+		if at != relays[1].addr {
+			return fmt.Errorf("a device is at %q while the first relay is down", at)
+		}
+		early = conn
+		return nil
+	})
+	relays[0].start(t)
+	if n, err := early.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a device stays at the second relay: %d bytes, %v", n, err)
+	}
+	if _, at := connect(); at != relays[0].addr {
+		t.Errorf("a device is at %q after the first relay has returned", at)
+	}
+}
+
+// relayBackend accepts upgrades and keeps the connections open.
+type relayBackend struct {
+	addr   string
+	server *http.Server
+	wait   sync.WaitGroup
+	held   chan net.Conn
+}
+
+func (r *relayBackend) start(t *testing.T) {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.held = make(chan net.Conn, 1000)
+	r.server = &http.Server{ReadHeaderTimeout: requestLimit, Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/ready" {
+			return
+		}
+		conn, buf, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		r.held <- conn
+		_, _ = fmt.Fprintf(buf, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: DERP\r\nRelay: %s\r\n\r\n", r.addr)
+		_ = buf.Flush()
+	})}
+	r.wait.Go(func() { _ = r.server.Serve(l) })
+}
+
+func (r *relayBackend) stop() {
+	_ = r.server.Close()
+	r.wait.Wait()
+	for len(r.held) > 0 {
+		_ = (<-r.held).Close()
+	}
 }

@@ -99,7 +99,7 @@ func startProxy(t testing.TB, addr, name string, args ...string) {
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have exited already
 		err := cmd.Wait()
-		if status, known := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && !(known && status.Signal() == syscall.SIGTERM) { // so HAProxy ends
+		if status, known := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (!known || status.Signal() != syscall.SIGTERM) { // so HAProxy ends
 			t.Errorf("%s: %v\n%s", name, err, log.String())
 		}
 	})
