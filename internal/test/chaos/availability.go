@@ -24,11 +24,12 @@ type Availability struct {
 
 	mu     sync.Mutex
 	worked map[Service]map[int]bool // guarded by mu; by second
+	broken map[int]bool             // guarded by mu; seconds in which something was broken on purpose
 }
 
 // NewAvailability begins to measure.
 func NewAvailability(began time.Time) *Availability {
-	return &Availability{began: began, worked: map[Service]map[int]bool{Writes: {}, Maps: {}}}
+	return &Availability{began: began, worked: map[Service]map[int]bool{Writes: {}, Maps: {}}, broken: map[int]bool{}}
 }
 
 // Worked records that a request succeeded.
@@ -38,32 +39,53 @@ func (a *Availability) Worked(s Service, at time.Time) {
 	a.worked[s][a.second(at)] = true
 }
 
-func (a *Availability) second(at time.Time) int { return int(at.Sub(a.began) / time.Second) }
-
-// Share returns the share of the whole seconds so far in which all services worked, and the longest period in
-// which one of them did not.
-func (a *Availability) Share(end time.Time) (share float64, longest time.Duration) {
+// Broken records that something was broken on purpose.
+func (a *Availability) Broken(begin, end time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	seconds := a.second(end)
-	good, gap := 0, 0
-	for s := range seconds {
-		if a.worked[Writes][s] && a.worked[Maps][s] {
-			good++
-			gap = 0
-			continue
+	for s := a.second(begin); s <= a.second(end); s++ {
+		a.broken[s] = true
+	}
+}
+
+func (a *Availability) second(at time.Time) int { return int(at.Sub(a.began) / time.Second) }
+
+// Shares describes how often all services worked.
+type Shares struct {
+	All     float64       // share of all whole seconds
+	Calm    float64       // share of those in which nothing was broken on purpose
+	Seconds [2]int        // how many there are of each
+	Longest time.Duration // the longest period in which a service did not work
+}
+
+// Shares describes the whole seconds so far.
+func (a *Availability) Shares(end time.Time) (s Shares) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	good, gap := [2]int{}, 0
+	for second := range a.second(end) {
+		works, calm := a.worked[Writes][second] && a.worked[Maps][second], !a.broken[second]
+		for i, counts := range []bool{true, calm} {
+			if counts {
+				s.Seconds[i]++
+			}
+			if counts && works {
+				good[i]++
+			}
 		}
-		gap++
-		longest = max(longest, time.Duration(gap)*time.Second)
+		if gap++; works {
+			gap = 0
+		}
+		s.Longest = max(s.Longest, time.Duration(gap)*time.Second)
 	}
-	if seconds == 0 {
-		return 0, 0
-	}
-	return float64(good) / float64(seconds), longest
+	s.All = float64(good[0]) / float64(max(1, s.Seconds[0]))
+	s.Calm = float64(good[1]) / float64(max(1, s.Seconds[1]))
+	return s
 }
 
 // Text describes the availability so far, next to what is promised.
 func (a *Availability) Text(end time.Time) string {
-	share, longest := a.Share(end)
-	return fmt.Sprintf("%.2f %% of %d seconds (promised without faults: %.1f %%), longest gap %v", 100*share, a.second(end), 100*Promised, longest)
+	s := a.Shares(end)
+	return fmt.Sprintf("%.2f %% of %d seconds, and %.2f %% of the %d seconds in which nothing was broken (promised: %.1f %%); longest gap %v",
+		100*s.All, s.Seconds[0], 100*s.Calm, s.Seconds[1], 100*Promised, s.Longest)
 }

@@ -32,6 +32,7 @@ type breaker struct {
 	*fleet
 	random *rand.Rand
 	short  bool // faults are shorter, so that one of each kind fits into a minute
+	broken func(begin, end time.Time)
 }
 
 // lasting returns a random duration, and a shorter one in a short run.
@@ -151,7 +152,7 @@ func (b *breaker) wreak(lasting time.Duration, log func(format string, args ...a
 
 // breakAll lets faults begin in order and end in the opposite order.
 func (b *breaker) breakAll(chosen []kind, counts map[string]int, log func(format string, args ...any)) {
-	longest := time.Duration(0)
+	longest, began := time.Duration(0), time.Now()
 	var faults []fault
 	for _, k := range chosen {
 		counts[k.name]++
@@ -165,5 +166,6 @@ func (b *breaker) breakAll(chosen []kind, counts map[string]int, log func(format
 	for i := range faults {
 		faults[len(faults)-1-i].end()
 	}
+	b.broken(began, time.Now())
 	log("repaired")
 }

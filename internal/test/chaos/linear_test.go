@@ -131,8 +131,10 @@ func TestAvailabilityCountsOnlySecondsInWhichEverythingWorks(t *testing.T) {
 			a.Worked(chaos.Maps, began.Add(time.Duration(s)*time.Second+999*time.Millisecond))
 		}
 	}
-	share, longest := a.Share(began.Add(10*time.Second + 500*time.Millisecond))
-	if share != 0.7 || longest != 2*time.Second {
-		t.Errorf("got %v and a gap of %v, want 0.7 and 2s", share, longest)
+	a.Broken(began.Add(3500*time.Millisecond), began.Add(5*time.Second))
+	got := a.Shares(began.Add(10*time.Second + 500*time.Millisecond))
+	want := chaos.Shares{All: 0.7, Calm: 6.0 / 7, Seconds: [2]int{10, 7}, Longest: 2 * time.Second}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -90,7 +90,7 @@ func TestDeploymentKeepsItsPromisesWhileEverythingBreaks(t *testing.T) {
 	stop := r.report()
 	defer stop()
 
-	b := &breaker{fleet: r.fleet, random: rand.New(rand.NewPCG(r.seed, 0)), short: *duration < 5*time.Minute}
+	b := &breaker{fleet: r.fleet, random: rand.New(rand.NewPCG(r.seed, 0)), short: *duration < 5*time.Minute, broken: r.availability.Broken}
 	counts, healed := b.wreak(*duration, r.log)
 	availability := r.availability.Text(time.Now())
 	r.end()
