@@ -34,8 +34,9 @@ const (
 	repairAfter = 5 * time.Second
 	frozenFor   = 20 * time.Second
 	recovered   = 2 * time.Minute // limit until everything has recovered
-	silent      = 2 * time.Second // a node that received nothing for longer may be shown offline
-	backWithin  = 2 * time.Second // from then on, its peers know that it is back
+	// A node is shown offline 2 s after its stream ended, even if it has a new one that is not saved yet.
+	silent     = time.Second     // a node that received nothing for longer may be shown offline
+	backWithin = 2 * time.Second // from then on, its peers know that it is back
 	// Replicas begin to exchange nodes 30 s after one of them started.
 	balanceLimit = time.Minute
 	lostFor      = 2 * time.Second // how long an asynchronous standby lags behind before the primary dies
