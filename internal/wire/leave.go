@@ -20,7 +20,8 @@ const (
 	leaveEvery  = 100 * time.Millisecond
 	leaveChunk  = 10
 	leaveWithin = 5 * time.Second
-	// drainChunk is larger, because a server that shuts down has little time.
+	// drainChunk is larger: a single server that shuts down has little time, and nobody else
+	// accepts its clients.
 	drainChunk = 200
 )
 
@@ -54,12 +55,17 @@ func (s *Server) Run(ctx context.Context) error {
 			}
 		case since.IsZero():
 			since = time.Now()
-			chunk = max(leaveChunk, s.connections()/int(leaveWithin/leaveEvery)+1)
+			chunk = s.gentleChunk()
 			s.config.Log.Warn("replica cut off from the database, moving its clients to other replicas", "connections", s.connections())
 		default:
 			s.closeSome(chunk, since)
 		}
 	})
+}
+
+// gentleChunk returns how many connections to close every leaveEvery, if other replicas accept the clients.
+func (s *Server) gentleChunk() int {
+	return max(leaveChunk, s.connections()/int(leaveWithin/leaveEvery)+1)
 }
 
 // Drain closes all connections, gradually as long as ctx lives, and waits for the goroutines that serve them.
@@ -68,9 +74,13 @@ func (s *Server) Drain(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
+	chunk := drainChunk
+	if len(s.config.Ledger.Cluster().Replicas()) > 1 {
+		chunk = s.gentleChunk()
+	}
 	tick := time.NewTicker(leaveEvery)
 	defer tick.Stop()
-	for s.closeSome(drainChunk, time.Now()) > 0 {
+	for s.closeSome(chunk, time.Now()) > 0 {
 		select {
 		case <-ctx.Done():
 			s.Close()

@@ -326,7 +326,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		http.Error(w, refusal.Text, http.StatusForbidden)
 	case r.Context().Err() != nil || errors.Is(err, context.Canceled): // the client has disconnected
-	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrUnknownOutcome), errors.Is(err, ledger.ErrStopped):
+	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrUnknownOutcome), errors.Is(err, ledger.ErrStopped), errors.Is(err, ledger.ErrTooOld):
 		tryLater(w, http.StatusServiceUnavailable, "the server cannot reach its database; try again")
 	default:
 		s.config.Log.Error("client request failed", "path", r.URL.Path, "machine", p.machine.ShortString(), "error", err)

@@ -5,6 +5,7 @@ package meshtest
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -53,4 +54,59 @@ func TestDrainedReplicaHandsItsNodesOverAndGetsThemBackAfterItsRestart(t *testin
 	t.Logf("nobody was shown offline for longer than %v", watch(t, 5*time.Second, absence, all))
 	mustFlow(t, all[:10], 1)
 	mustAgree(t, r.servers...)
+}
+
+func TestStoppedReplicaIsNotReadyFirstAndThenClosesItsStreamsGradually(t *testing.T) {
+	t.Parallel()
+	const nodes = 100
+	r := startReplicas(t, pg, 2, nil)
+	stopped := r.servers[0]
+	stopped.CLI("users", "create", "alice")
+	way := NewBalancer(t, stopped.Addr) // the nodes of this replica; they have no way to the other one
+	join(t, NewCrowd(t, way.URL), stopped.PreAuthKey("alice", "--reusable"), nodes)
+	eventually(t, patience, func() error {
+		if out := stopped.CLI("status"); strings.Count(out, "last seen") < 2 {
+			return fmt.Errorf("the replicas have not heard of each other:\n%s", out)
+		}
+		return nil
+	})
+	const ends = 2 // of each connection
+	open := way.count()
+	if open < ends*nodes {
+		t.Fatalf("%d connections are open", open/ends)
+	}
+	stopped.Signal(syscall.SIGTERM)
+	eventually(t, patience, func() error {
+		if _, err := stopped.API(t.Context(), "GET", "/ready", ""); err == nil || !strings.Contains(err.Error(), "503") {
+			return fmt.Errorf("it does not say that it is not ready: %v", err)
+		}
+		return nil
+	})
+	if left := way.count(); left < open {
+		t.Errorf("%d connections were closed before it was not ready", (open-left)/ends)
+	}
+	var first time.Time // when connections began to close
+	eventually(t, patience, func() error {
+		left := way.count()
+		if first.IsZero() && left < open {
+			first = time.Now()
+		}
+		if left > 0 {
+			return fmt.Errorf("%d connections are open", left/ends)
+		}
+		return nil
+	})
+	if took := time.Since(first); took < 300*time.Millisecond {
+		t.Errorf("all connections were closed within %v", took)
+	} else {
+		t.Logf("it closed its connections over %v", took.Round(time.Millisecond))
+	}
+	stopped.end(syscall.SIGTERM)
+}
+
+// count returns the number of open ends of connections.
+func (b *Balancer) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.open)
 }
