@@ -200,6 +200,11 @@ postgres-versions: ## run the tests of the storage on other versions of PostgreS
 		PGTEST_BIN=$(CURDIR)/dist/postgres/$$major/bin go test -count=1 -timeout=30m ./internal/sqlstore || exit 1; \
 	done
 
+.PHONY: rolling
+rolling: UPGRADES ?= 5
+rolling: $(BIN)/gotestsum ## upgrade three replicas and roll them back under load (UPGRADES=5; OLDER=<commit> upgrades from that commit)
+	$(call SYSTEM,meshtest) -timeout=60m -run='^TestReplicasOfTwoReleasesWorkTogether$$' -args -upgrades=$(UPGRADES) -older=$(OLDER)
+
 .PHONY: clients clients-all
 clients: ## build the oldest and the newest Tailscale client for the tests; later runs reuse them
 	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/test/clienttest

@@ -102,6 +102,7 @@ func (s *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var wrong *control.BadPolicy
 	var tooLarge *http.MaxBytesError
 	var clocks *ledger.ClockError
+	var format *ledger.FormatError
 	var many *ledger.TooManyReceipts
 	var fast *control.TooFast
 	switch {
@@ -141,7 +142,10 @@ func (s *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &clocks):
 		w.Header().Set("Retry-After", "60")
 		writeProblem(w, r, problem(http.StatusServiceUnavailable, clocks.Error()))
-	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrStopped), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.As(err, &format):
+		w.Header().Set("Retry-After", "60")
+		writeProblem(w, r, problem(http.StatusServiceUnavailable, format.Error()))
+	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, ledger.ErrStopped), errors.Is(err, ledger.ErrTooOld), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		w.Header().Set("Retry-After", "2")
 		writeProblem(w, r, problem(http.StatusServiceUnavailable, "database unavailable: nothing was changed; try again"))
 	default:

@@ -154,7 +154,7 @@ func (l *Ledger) sendLast(ctx context.Context) {
 func (l *Ledger) report(quietAt mesh.Revision) store.Report {
 	r := l.cluster.self
 	s := l.World().Snapshot
-	r.Rev = s.Rev
+	r.Rev, r.Format = s.Rev, mesh.Format
 	if s.Rev != quietAt {
 		s = l.cluster.checkpoint.Load()
 	}

@@ -33,6 +33,8 @@ var (
 	// ErrUnknownOutcome means that it is unknown whether anything was written, or
 	// whether what was written is durable.
 	ErrUnknownOutcome = store.ErrUnknownOutcome
+	// ErrTooOld means that the database is used by a newer version.
+	ErrTooOld = store.ErrTooOld
 )
 
 // AlreadyDone is the error for a command with an idempotency key that was used
@@ -137,6 +139,7 @@ type Ledger struct {
 	trail      []store.Point // positions of the previous worlds, newest last
 	loss       *loss         // lost changes that are not recorded in the database yet
 	timeline   int64         // of the last transaction
+	tooOld     error         // why this replica must stop, if it must
 }
 
 type command struct {

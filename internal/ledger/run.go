@@ -21,7 +21,8 @@ const (
 )
 
 // Run updates the world until ctx ends: it commits commands and follows the commits of
-// other replicas.
+// other replicas. It fails with ErrTooOld as soon as a replica of a newer version has used
+// something that this one does not know.
 func (l *Ledger) Run(ctx context.Context) error {
 	defer close(l.ended)
 	poll := time.NewTicker(pollEvery)
@@ -47,6 +48,9 @@ func (l *Ledger) Run(ctx context.Context) error {
 			if look == nil {
 				look = time.After(syncEvery - time.Since(l.lastFollow))
 			}
+		}
+		if l.tooOld != nil {
+			return l.tooOld
 		}
 	}
 }
@@ -97,6 +101,7 @@ func (l *Ledger) follow(ctx context.Context) {
 	if !errors.Is(err, context.Canceled) {
 		l.recordOutcome("follow", err)
 	}
+	l.noteTooOld(err)
 	if err == nil && l.loss != nil {
 		l.write(ctx, nil) // begins a new epoch
 	}

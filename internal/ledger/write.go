@@ -24,6 +24,7 @@ func (l *Ledger) write(ctx context.Context, batch []*command) {
 	l.health.write(start)
 	results, committed, err := l.commit(ctx, batch)
 	l.health.write(time.Time{})
+	l.noteTooOld(err)
 	if err != nil || committed {
 		l.recordOutcome("write", err)
 	}
@@ -176,6 +177,9 @@ func (l *Ledger) run(tx store.Tx, id store.BatchID, f *follower, w *policy.World
 		return result{rev: s.Rev, err: err}, nil
 	}
 	evs = mesh.Settle(s, evs)
+	if err := l.refuseFormat(s, evs); err != nil {
+		return result{rev: s.Rev, err: err}, nil
+	}
 	audit, presence, led := l.before(s, tx.Now(), evs), transitions(s, tx.Now(), evs), leaders(s, evs)
 	if once {
 		evs = append(evs, mesh.Remember(s, tx.Now(), c.actor.Once, firstObject(audit), d.answer)...)

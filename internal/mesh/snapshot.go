@@ -77,6 +77,8 @@ type Counters struct {
 	// LostPolicy is the newest version of the policy that the database lost, if any.
 	LostPolicy PolicyVersion `json:"lostPolicy,omitempty"`
 	Epoch      Epoch         `json:"epoch,omitzero"`
+	// Format is the newest format of events that is in use. See the constant Format.
+	Format int64 `json:"format,omitempty"`
 }
 
 // AtLeast returns c with each id raised to at least that of o.
@@ -90,8 +92,10 @@ func (c Counters) AtLeast(o Counters) Counters {
 	return c
 }
 
-// Count advances the counters past the ids that an event uses.
+// Count advances the counters past the ids that an event uses, and the format to that of the
+// event.
 func (c *Counters) Count(e Event) {
+	c.Format = max(c.Format, formatOf(e))
 	if e, ok := e.(interface{ count(c *Counters) }); ok {
 		e.count(c)
 	}

@@ -113,5 +113,8 @@ func scanHead(r scanner, more ...any) (head, error) {
 	if err := errors.Join(json.Unmarshal([]byte(counters), &h.counters), json.Unmarshal([]byte(counters), &h.members)); err != nil {
 		return h, fmt.Errorf("counters of the head row: %w", err)
 	}
+	if f := h.counters.Format; f > mesh.Format {
+		return h, fmt.Errorf("%w: it contains data in format %d, and this version knows formats up to %d; install the newer version, or restore a backup from before its features were used", store.ErrTooOld, f, mesh.Format)
+	}
 	return h, nil
 }

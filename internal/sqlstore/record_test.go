@@ -109,7 +109,7 @@ func TestMigrationsOfBothEnginesAreWrittenOnce(t *testing.T) {
 		goose.DialectSQLite3:  {"sqlite 1", "ADD a INTEGER; ADD b BLOB;\n", "sqlite 3"},
 		goose.DialectPostgres: {"postgres 1", "ADD a BIGINT; ADD b BYTEA;\n", "postgres 3"},
 	} {
-		files, err := readMigrations(all, dialect)
+		files, err := readMigrations(all, "migrations", dialect)
 		if err != nil {
 			t.Fatal(err)
 		}

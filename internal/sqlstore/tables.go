@@ -113,16 +113,21 @@ type migrationFile struct {
 
 // migrationFiles returns all migrations of an engine in order. Each can be executed as one text.
 func migrationFiles(dialect goose.Dialect) ([]migrationFile, error) {
-	return readMigrations(migrations, dialect)
+	files, err := readMigrations(migrations, "migrations", dialect)
+	if err != nil {
+		return nil, err
+	}
+	next, err := nextFiles(dialect)
+	return append(files, next...), err
 }
 
 // readMigrations reads the migrations in the folder of an engine, and the common ones next to the folders,
 // which use the type names of SQLite.
-func readMigrations(all fs.FS, dialect goose.Dialect) ([]migrationFile, error) {
+func readMigrations(all fs.FS, dir string, dialect goose.Dialect) ([]migrationFile, error) {
 	var files []migrationFile
 	for pattern, translate := range map[string]func(string) string{
-		"migrations/*.sql":                         func(text string) string { return inDialect(dialect, text) },
-		"migrations/" + folder(dialect) + "/*.sql": func(text string) string { return text },
+		dir + "/*.sql":                         func(text string) string { return inDialect(dialect, text) },
+		dir + "/" + folder(dialect) + "/*.sql": func(text string) string { return text },
 	} {
 		names, err := fs.Glob(all, pattern)
 		if err != nil {

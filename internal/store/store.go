@@ -27,6 +27,9 @@ var (
 	// ErrUnknownOutcome means that the connection was lost during commit. The batch may or may not be in the
 	// log. Only a later Lock can find out, and only one with Confirm can find out whether it is durable.
 	ErrUnknownOutcome = errors.New("connection lost during commit; the outcome is unknown")
+	// ErrTooOld means that a newer version has used something that this one would lose or misread. Nothing was
+	// read or written.
+	ErrTooOld = errors.New("this version of fairlead is too old for the database")
 	// ErrUnavailable means that the database could not be reached or is not usable now. Nothing was written.
 	ErrUnavailable = errors.New("database unavailable")
 )
@@ -62,7 +65,8 @@ type Command struct {
 }
 
 // Store stores the tables and the log. Revisions have no gaps and become visible in order: a reader that has
-// seen N has seen everything up to N.
+// seen N has seen everything up to N. Load, Tail and Lock fail with ErrTooOld if the format in use is newer
+// than mesh.Format.
 type Store interface {
 	// Load reads the tables at one revision.
 	Load(ctx context.Context) (*mesh.Snapshot, error)
@@ -141,6 +145,8 @@ type Report struct {
 	// DigestForm identifies what the digest is computed from, because replicas of different versions may
 	// compute different ones.
 	DigestForm int `json:"digestForm"`
+	// Format is the newest format of events that the replica knows. Releases before formats report none.
+	Format int64 `json:"format,omitempty"`
 	// Name is the name of the replica, which it keeps across restarts. Earlier versions report none.
 	Name string `json:"name,omitempty"`
 	// Uptime is how long the process had been running at the heartbeat.

@@ -141,6 +141,7 @@ var variables = map[string]string{
 
 	"cmd/fairlead-console/main.go version": "stamped by the linker",
 
+	"internal/ledger/ledger.go ErrTooOld":         "the store's error, for callers who may not know the store",
 	"internal/ledger/ledger.go ErrUnavailable":    "the store's error, for callers who may not know the store",
 	"internal/ledger/ledger.go ErrUnknownOutcome": "the store's error, for callers who may not know the store",
 }

@@ -94,9 +94,15 @@ type replicas struct {
 // startReplicas starts replicas one after the other: the first creates the key that all of them share.
 func startReplicas(t *testing.T, server *pgtest.Server, count int, set map[string]string) replicas {
 	t.Helper()
+	return startReplicasOf(t, fairlead, server, count, set)
+}
+
+// startReplicasOf is like startReplicas, with another binary.
+func startReplicasOf(t *testing.T, binary string, server *pgtest.Server, count int, set map[string]string) replicas {
+	t.Helper()
 	r := replicas{Balancer: NewBalancer(t)}
 	config := Config{
-		Binary: fairlead, Postgres: server, Database: server.Database(t), URL: r.URL, NoiseKey: filepath.Join(t.TempDir(), "noise.key"), Set: set,
+		Binary: binary, Postgres: server, Database: server.Database(t), URL: r.URL, NoiseKey: filepath.Join(t.TempDir(), "noise.key"), Set: set,
 	}
 	for range count {
 		s := Start(t, config)

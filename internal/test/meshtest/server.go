@@ -35,11 +35,12 @@ const (
 	shownLog   = 4 << 10 // bytes of the log that a failed test shows
 )
 
-// Build builds fairlead into dir with the flags of a release, whatever flags the tests are built with, and
-// returns the path of the binary.
-func Build(ctx context.Context, dir string) (string, error) {
+// Build builds fairlead into dir with the flags of a release and the given ones, whatever flags the tests are
+// built with, and returns the path of the binary.
+func Build(ctx context.Context, dir string, flags ...string) (string, error) {
 	binary := filepath.Join(dir, "fairlead")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/fairlead-mesh/fairlead/cmd/fairlead")
+	args := append([]string{"build", "-o", binary}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/fairlead-mesh/fairlead/cmd/fairlead")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building fairlead: %w\n%s", err, out)
