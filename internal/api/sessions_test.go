@@ -52,7 +52,7 @@ func (s *service) code(n int) object {
 		s.t.Fatal(err)
 	}
 	u, _ := s.ledger.World().Users.Get(user)
-	code, err := s.control.Sessions.Code(u, control.SessionRequest{Client: mesh.SessionConsole, Challenge: challenge(), ReturnURL: returnURL})
+	code, err := s.control.Sessions.Code(u, "", control.SessionRequest{Client: mesh.SessionConsole, Challenge: challenge(), ReturnURL: returnURL})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -145,10 +145,10 @@ func TestDeviceGetsItsSessionOnceConfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	u, _ := a.ledger.World().Users.Get(user)
-	if err := a.control.Sessions.ApproveDevice(t.Context(), mesh.Actor{}, token, u); err != nil {
+	if err := a.control.Sessions.ApproveDevice(t.Context(), mesh.Actor{}, token, u, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.control.Sessions.ApproveDevice(t.Context(), mesh.Actor{}, token, u); err == nil {
+	if err := a.control.Sessions.ApproveDevice(t.Context(), mesh.Actor{}, token, u, ""); err == nil {
 		t.Error("confirmed twice")
 	}
 	if err := b.ledger.Sync(t.Context()); err != nil {
@@ -223,7 +223,7 @@ func TestAccessEndsWithTheAccount(t *testing.T) {
 	s.call("GET", "/api/v1/whoami", nil, own).ok()
 	d := s.call("POST", "/api/v1/session/device", object{"challenge": challenge()}, noKey).ok()
 	u, _ := s.ledger.World().Users.Get(v.User)
-	if err := s.control.Sessions.ApproveDevice(t.Context(), mesh.Actor{}, d["deviceCode"].(string), u); err != nil {
+	if err := s.control.Sessions.ApproveDevice(t.Context(), mesh.Actor{}, d["deviceCode"].(string), u, ""); err != nil {
 		t.Fatal(err)
 	}
 	s.call("PUT", "/api/v1/user/"+u.Name+"/account", object{"providerId": "https://id.example.com/somebody-else", "replace": true}).ok()

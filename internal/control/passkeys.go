@@ -96,9 +96,13 @@ func dropPasskeys(s *mesh.Snapshot, user mesh.UserID) (evs []mesh.Event) {
 }
 
 // endSessions returns the events that end the sessions of a user.
-func endSessions(s *mesh.Snapshot, user mesh.UserID) (evs []mesh.Event) {
+func endSessions(s *mesh.Snapshot, user mesh.UserID) []mesh.Event {
+	return endSessionsIf(s, func(v *mesh.Session) bool { return v.User == user })
+}
+
+func endSessionsIf(s *mesh.Snapshot, ends func(*mesh.Session) bool) (evs []mesh.Event) {
 	for v := range s.Sessions.All() {
-		if v.User == user {
+		if ends(v) {
 			evs = append(evs, mesh.SessionGone{ID: v.ID})
 		}
 	}

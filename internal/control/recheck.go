@@ -55,7 +55,7 @@ func (s *Rechecks) SignedIn(ctx context.Context, a mesh.Actor, p Person, token s
 			user, evs = released, append(evs, mesh.UserPut{User: released})
 		}
 		return user, append(evs, mesh.RecheckPut{Recheck: &mesh.Recheck{
-			ID: user.ID, Issuer: p.Issuer, Token: s.tokens.SealToken(tokenOwner(user.ID), token), Due: now.Add(every), ConfirmedAt: now,
+			ID: user.ID, Issuer: p.Issuer, Token: s.tokens.SealToken(tokenOwner(user.ID), token), Due: now.Add(every), ConfirmedAt: now, ProviderSession: p.Session,
 		}}), nil
 	})
 }
@@ -353,17 +353,22 @@ func (s *Rechecks) Discard(ctx context.Context) error {
 }
 
 // LoggedOut ends the sessions of a person whom the provider has signed out, and makes the
-// provider be asked about the person at once. id identifies the message of the provider,
-// which counts once.
+// provider be asked about the person at once. If the person has no Subject, only the sessions
+// with the person's Session end. id identifies the message of the provider, which counts once.
 func (s *Rechecks) LoggedOut(ctx context.Context, a mesh.Actor, p Person, id string) error {
 	u, ok := userOf(s.ledger.World().Snapshot, p)
+	if p.Subject == "" {
+		u, ok = userWith(s.ledger.World().Snapshot, p.Session)
+	}
 	if !ok {
-		return nil // somebody who has never signed in here
+		return nil // somebody who has never signed in here, or whose session has ended
 	}
 	a.Kind, a.Reason = mesh.ActorServer, string(mesh.SuspendedByLogout)
 	a.Once = mesh.SignInOnce("logout "+u.ID.String(), p.Issuer+"\n"+id, p.ID())
 	ended, err := commit(ctx, s.core, a, func(w *policy.World, now mesh.Time) (int, []mesh.Event, error) {
-		evs := endSessions(w.Snapshot, u.ID)
+		evs := endSessionsIf(w.Snapshot, func(v *mesh.Session) bool {
+			return v.User == u.ID && (p.Subject != "" || v.ProviderSession == p.Session)
+		})
 		sessions := len(evs)
 		if r, ok := w.Rechecks.Get(u.ID); ok {
 			due := *r
@@ -380,4 +385,22 @@ func (s *Rechecks) LoggedOut(ctx context.Context, a mesh.Actor, p Person, id str
 		s.logFor(a).Info("person signed out by the identity provider", "user", u.Name, "sessions", ended)
 	}
 	return err
+}
+
+// userWith returns the user who has signed in with a session at a provider.
+func userWith(w *mesh.Snapshot, session string) (*mesh.User, bool) {
+	if session == "" {
+		return nil, false
+	}
+	for v := range w.Sessions.All() {
+		if v.ProviderSession == session {
+			return w.Users.Get(v.User)
+		}
+	}
+	for r := range w.Rechecks.All() {
+		if r.ProviderSession == session {
+			return w.Users.Get(r.ID)
+		}
+	}
+	return nil, false
 }

@@ -60,14 +60,17 @@ type sessionCode struct {
 	// Account is the accountMark of the user. The code is not valid for another account.
 	Account string    `json:"a"`
 	At      mesh.Time `json:"t"`
+	// ProviderSession is as in mesh.Session.
+	ProviderSession string `json:"p,omitempty"`
 }
 
-// Code returns a one-time code with which the program gets a session of this user.
-func (s *Sessions) Code(u *mesh.User, r SessionRequest) (string, error) {
+// Code returns a one-time code with which the program gets a session of this user, who has signed in with a
+// ProviderSession, or "".
+func (s *Sessions) Code(u *mesh.User, at string, r SessionRequest) (string, error) {
 	if err := mayHaveSessions(u); err != nil {
 		return "", err
 	}
-	code, ok := s.sealer.SealCookie(codePurpose, sessionCode{SessionRequest: r, ID: rand.Text(), User: u.ID, Account: accountMark(u), At: s.ledger.Now()})
+	code, ok := s.sealer.SealCookie(codePurpose, sessionCode{SessionRequest: r, ID: rand.Text(), User: u.ID, Account: accountMark(u), At: s.ledger.Now(), ProviderSession: at})
 	if !ok {
 		return "", refuse(Invalid, "", "the address of the program is too long")
 	}
@@ -113,7 +116,7 @@ func (s *Sessions) redeem(ctx context.Context, a mesh.Actor, c sessionCode) (*me
 		if u, ok := w.Users.Get(c.User); ok && accountMark(u) != c.Account {
 			return nil, nil, errCode()
 		}
-		return decideSession(w, now, NewSession{User: c.User, Client: c.Client, Description: c.Description}, issued, s.lifetime)
+		return decideSession(w, now, NewSession{User: c.User, Client: c.Client, Description: c.Description, ProviderSession: c.ProviderSession}, issued, s.lifetime)
 	})
 	var done *ledger.AlreadyDone
 	switch {

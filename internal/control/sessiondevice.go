@@ -56,14 +56,19 @@ func (s *Sessions) OpenDevice(token string) (d DeviceSignIn, ok bool) {
 func (d DeviceSignIn) once() *mesh.Once { return mesh.SignInOnce("device "+d.Network, d.ID, d.ID) }
 
 // deviceApproval is the result of an approval: the receipt contains the user.
-type deviceApproval struct{ user *mesh.User }
+type deviceApproval struct {
+	user *mesh.User
+	at   string
+}
 
-// Answer returns the user's id, and the account with which the user confirmed.
-func (a deviceApproval) Answer() string { return a.user.ID.String() + " " + accountMark(a.user) }
+// Answer returns the user's id, and the account and the ProviderSession with which the user confirmed.
+func (a deviceApproval) Answer() string {
+	return strings.TrimSpace(a.user.ID.String() + " " + accountMark(a.user) + " " + a.at)
+}
 
 // ApproveDevice lets the command line that made a request act for a user. Only the first
-// approval of a request counts.
-func (s *Sessions) ApproveDevice(ctx context.Context, a mesh.Actor, token string, u *mesh.User) error {
+// approval of a request counts. at is as in Code.
+func (s *Sessions) ApproveDevice(ctx context.Context, a mesh.Actor, token string, u *mesh.User, at string) error {
 	d, ok := s.OpenDevice(token)
 	if !ok {
 		return errCode()
@@ -74,7 +79,7 @@ func (s *Sessions) ApproveDevice(ctx context.Context, a mesh.Actor, token string
 	a = PersonActor(a, u)
 	a.Once = d.once()
 	_, err := commit(ctx, s.core, a, func(*policy.World, mesh.Time) (deviceApproval, []mesh.Event, error) {
-		return deviceApproval{u}, nil, nil
+		return deviceApproval{u, at}, nil, nil
 	})
 	if done := (*ledger.AlreadyDone)(nil); errors.As(err, &done) {
 		return refuse(Conflict, "", "this sign-in was already confirmed; if you did not confirm it, run fairlead login --device again")
@@ -96,12 +101,13 @@ func (s *Sessions) PollDevice(ctx context.Context, a mesh.Actor, token, verifier
 	if !ok {
 		return nil, "", nil
 	}
-	id, account, _ := strings.Cut(receipt.Answer, " ")
+	id, rest, _ := strings.Cut(receipt.Answer, " ")
+	account, at, _ := strings.Cut(rest, " ")
 	user, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
 		return nil, "", err
 	}
 	return s.redeem(ctx, a, sessionCode{
-		SessionRequest: SessionRequest{Client: mesh.SessionCLI, Description: d.Description}, ID: devicePurpose + " " + d.ID, User: mesh.UserID(user), Account: account, At: d.At,
+		SessionRequest: SessionRequest{Client: mesh.SessionCLI, Description: d.Description}, ID: devicePurpose + " " + d.ID, User: mesh.UserID(user), Account: account, At: d.At, ProviderSession: at,
 	})
 }

@@ -36,6 +36,8 @@ type NewSession struct {
 	User        mesh.UserID
 	Client      mesh.SessionClient
 	Description string
+	// ProviderSession is as in mesh.Session.
+	ProviderSession string
 }
 
 // Create adds a session and returns it with its token, which is not stored.
@@ -74,7 +76,7 @@ func decideSession(w *policy.World, now mesh.Time, in NewSession, issued identit
 	}
 	session := &mesh.Session{
 		ID: w.Counters.Session + 1, Prefix: issued.Prefix, Hash: issued.Hash, User: in.User, Client: in.Client, Description: in.Description,
-		Expiry: now.Add(lifetime), CreatedAt: now,
+		ProviderSession: in.ProviderSession, Expiry: now.Add(lifetime), CreatedAt: now,
 	}
 	return session, append(evs, mesh.SessionPut{Session: session}), nil
 }

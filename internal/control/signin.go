@@ -30,9 +30,21 @@ type Person struct {
 	GroupsUnknown bool
 	// Directory says that the provider is the one that pushes users and groups.
 	Directory bool
+	// Session is the ProviderSession of the sign-in, or empty.
+	Session string `json:",omitempty"`
 	// Expiry is when a node that this sign-in adds expires; zero applies the server's
 	// default.
 	Expiry mesh.Time
+}
+
+// ProviderSession returns how a session at a provider is remembered, so that the provider can
+// end it. It is empty without a sid.
+func ProviderSession(issuer, sid string) string {
+	if sid == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(issuer + "\n" + sid))
+	return hex.EncodeToString(sum[:16])
 }
 
 // ID returns the ProviderID of the person's user.

@@ -26,6 +26,8 @@ type Recheck struct {
 	// FailingSince is when the provider first gave no useful answer, or zero if its last
 	// answer was useful.
 	FailingSince Time `json:"failingSince,omitempty"`
+	// ProviderSession is as in Session, of the newest sign-in.
+	ProviderSession string `json:"providerSession,omitempty"`
 }
 
 // RecheckPut adds or replaces a recheck.

@@ -20,8 +20,12 @@ type Session struct {
 	// Description tells sessions of the same person apart, for example by the host name of
 	// the computer.
 	Description string `json:"description,omitempty"`
-	Expiry      Time   `json:"expiry"`
-	CreatedAt   Time   `json:"createdAt"`
+	// ProviderSession identifies the session at the identity provider with which the person
+	// signed in, hashed, so that the provider can end this session. It is empty if the
+	// provider does not say which one it was.
+	ProviderSession string `json:"providerSession,omitempty"`
+	Expiry          Time   `json:"expiry"`
+	CreatedAt       Time   `json:"createdAt"`
 
 	// LastUse has events of its own. SessionPut does not change it.
 	LastUse KeyUse `json:"-"`

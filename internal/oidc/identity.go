@@ -29,6 +29,8 @@ type Identity struct {
 	GroupsUnknown bool
 	// AuthTime is when the person last proved to the provider who they are, if the ID token says so.
 	AuthTime time.Time
+	// Session identifies the session of the person at the provider, if the ID token says so (sid). A logout may name it.
+	Session string
 	// Expiry is when the ID token expires, if the configuration uses it.
 	Expiry time.Time
 	// RefreshToken is for Refresh, if the configuration requests it and the provider sent one. It is a secret.
@@ -86,12 +88,16 @@ func (p *Provider) Exchange(ctx context.Context, f Flow, code string) (Identity,
 		return Identity{}, errors.New("the ID token is not valid: it belongs to another sign-in")
 	}
 	authTime := timeOf(claims["auth_time"]) // of the ID token: UserInfo says nothing about this sign-in
+	session, _ := claims["sid"].(string)
+	if !validSubject(session) {
+		session = ""
+	}
 	complete, err := p.addUserInfo(ctx, d, token, signed.Subject, claims)
 	if err != nil {
 		return Identity{}, err
 	}
 	who := p.identity(claims, complete)
-	who.Issuer, who.Subject, who.AuthTime = signed.Issuer, signed.Subject, authTime
+	who.Issuer, who.Subject, who.AuthTime, who.Session = signed.Issuer, signed.Subject, authTime, session
 	if p.config.UseExpiry {
 		who.Expiry = signed.Expiry
 	}

@@ -31,7 +31,10 @@ var ErrNoKeys = errors.New("the keys of the identity provider cannot be fetched 
 
 // Logout says that a person has been signed out at the provider.
 type Logout struct {
+	// Subject is empty if the token names only the session.
 	Issuer, Subject string
+	// Session is the Identity.Session that has ended, or empty if the token names only the person.
+	Session string
 	// ID identifies the token, which must be accepted once only.
 	ID string
 }
@@ -78,6 +81,8 @@ func (p *Provider) VerifyLogout(ctx context.Context, token string) (Logout, erro
 		Events map[string]json.RawMessage `json:"events"`
 		Nonce  json.RawMessage            `json:"nonce"`
 		ID     string                     `json:"jti"`
+		// Session may have any type in a token with a subject.
+		Session any `json:"sid"`
 	}
 	now := time.Now()
 	switch {
@@ -93,10 +98,12 @@ func (p *Provider) VerifyLogout(ctx context.Context, token string) (Logout, erro
 		return Logout{}, errors.New("the logout token is not valid: it is too old, or from the future")
 	case !signed.Expiry.IsZero() && signed.Expiry.Unix() != 0 && now.Sub(signed.Expiry) > logoutAhead:
 		return Logout{}, errors.New("the logout token is not valid: it has expired")
-	case !validSubject(signed.Subject):
-		return Logout{}, errors.New("the logout token names no person: configure the provider to send sub")
 	}
-	return Logout{Issuer: signed.Issuer, Subject: signed.Subject, ID: claims.ID}, nil
+	session, _ := claims.Session.(string)
+	if signed.Subject != "" && !validSubject(signed.Subject) || signed.Subject == "" && !validSubject(session) {
+		return Logout{}, errors.New("the logout token is not valid: it names neither a person (sub) nor a session (sid)")
+	}
+	return Logout{Issuer: signed.Issuer, Subject: signed.Subject, Session: session, ID: claims.ID}, nil
 }
 
 func isObject(raw json.RawMessage) bool {

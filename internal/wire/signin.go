@@ -298,7 +298,7 @@ func (s *signIn) personOf(who oidc.Identity) control.Person {
 	p := control.Person{
 		Issuer: who.Issuer, Subject: who.Subject, Email: who.Email, Username: who.Username, DisplayName: who.DisplayName, PictureURL: who.Picture,
 		Groups: groups, GroupsUnknown: who.GroupsUnknown,
-		Directory: who.Issuer == s.providers[0].Issuer(),
+		Directory: who.Issuer == s.providers[0].Issuer(), Session: control.ProviderSession(who.Issuer, who.Session),
 	}
 	if !who.Expiry.IsZero() {
 		p.Expiry = mesh.TimeOf(who.Expiry)

@@ -49,11 +49,11 @@ func (s *signIn) logout(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		s.refuseLogout(w, r, issuer, err.Error())
 		return
-	case s.looksLikeAnother(p, out.Issuer, out.Subject):
+	case out.Subject != "" && s.looksLikeAnother(p, out.Issuer, out.Subject):
 		s.refuseLogout(w, r, issuer, "the account could be confused with one of another provider")
 		return
 	}
-	err = s.config.Rechecks.LoggedOut(r.Context(), s.actor(r), control.Person{Issuer: out.Issuer, Subject: out.Subject}, out.ID)
+	err = s.config.Rechecks.LoggedOut(r.Context(), s.actor(r), control.Person{Issuer: out.Issuer, Subject: out.Subject, Session: control.ProviderSession(out.Issuer, out.Session)}, out.ID)
 	refusal := new(control.Refusal)
 	switch {
 	case errors.As(err, &refusal):

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -78,6 +79,66 @@ func TestBackChannelLogoutEndsSessionsAndAsksTheProvider(t *testing.T) {
 	}
 }
 
+// A provider may name only its session (sid). What else the person has started stays.
+func TestLogoutOfOneSessionAtTheProviderEndsWhatItStarted(t *testing.T) {
+	i := oidctest.Start(t, oidctest.Behaviour{Offline: true})
+	s := offline(t, i, "")
+	at := func(sid string) {
+		claims := ann()
+		claims["sid"] = sid
+		i.Behave(func(b *oidctest.Behaviour) { b.Claims = claims })
+	}
+	at("laptop")
+	console := newProgram("console", consoleBack)
+	first, err := console.exchange(t, s, console.code(t, s.browser().follow(console.start(), "/admin/")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at("phone")
+	p := newProgram("cli", "")
+	device, err := s.Sessions.StartDevice("192.0.2.1", p.challenge(), "build server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.browser()
+	b.press(b.follow("/oidc/device/"+device, "")).shows(t, 200, "You are signed in")
+	second, _, err := s.Sessions.PollDevice(t.Context(), mesh.Actor{}, device, p.verifier)
+	if err != nil || second == nil {
+		t.Fatalf("%+v, %v", second, err)
+	}
+	if strings.Contains(first.ProviderSession+second.ProviderSession, "laptop") || first.ProviderSession == second.ProviderSession {
+		t.Errorf("%q, %q", first.ProviderSession, second.ProviderSession)
+	}
+	ended := func(sid, id string) answer {
+		claims := logoutClaims(i, id)
+		delete(claims, "sub")
+		claims["sid"] = sid
+		return s.logout(i.Sign(claims))
+	}
+	sessions := func() (out []mesh.SessionID) {
+		for v := range s.ledger.World().Sessions.All() {
+			out = append(out, v.ID)
+		}
+		return out
+	}
+	rev := s.ledger.World().Rev
+	if out := ended("unknown", "one"); out.status != http.StatusOK || s.ledger.World().Rev != rev {
+		t.Errorf("a session that nobody used: %d %s", out.status, out.text)
+	}
+	if out := ended("laptop", "two"); out.status != http.StatusOK || !slices.Equal(sessions(), []mesh.SessionID{second.ID}) {
+		t.Errorf("%d %s; sessions %v", out.status, out.text, sessions())
+	}
+	if r, ok := s.ledger.World().Rechecks.Get(first.User); !ok || !r.Due.Reached(s.ledger.Now()) || r.Cause != mesh.SuspendedByLogout {
+		t.Errorf("the provider is not asked about the person: %+v", r)
+	}
+	if out := ended("phone", "three"); out.status != http.StatusOK || len(sessions()) != 0 {
+		t.Errorf("%d %s; sessions %v", out.status, out.text, sessions())
+	}
+	if out := ended("phone", "three"); out.status != http.StatusBadRequest {
+		t.Errorf("a token that was used: %d %s", out.status, out.text)
+	}
+}
+
 // A token that somebody has recorded must not sign the person out again, on any replica.
 func TestLogoutTokenCountsOnce(t *testing.T) {
 	i := oidctest.Start(t, oidctest.Behaviour{Claims: ann(), Offline: true})
@@ -116,6 +177,9 @@ func TestForgedAndForeignLogoutTokensAreRefused(t *testing.T) {
 	good := i.Sign(logoutClaims(i, "good"))
 	parts := strings.Split(good, ".")
 	idToken := map[string]any{"iss": i.URL, "aud": oidctest.ClientID, "sub": "ann-1", "nonce": "n", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
+	strange := logoutClaims(i, "strange")
+	delete(strange, "sub")
+	strange["sid"] = 7
 	rev := s.ledger.World().Rev
 	for name, token := range map[string]string{
 		"no token":               "",
@@ -137,6 +201,7 @@ func TestForgedAndForeignLogoutTokensAreRefused(t *testing.T) {
 		"from the future":        with("iat", time.Now().Add(10*time.Minute).Unix()),
 		"expired":                with("exp", time.Now().Add(-5*time.Minute).Unix()),
 		"without a person":       with("sub", nil),
+		"with a strange session": i.Sign(strange),
 		"longer than is allowed": with("padding", strings.Repeat("x", 20<<10)),
 	} {
 		out := s.logout(token)

@@ -159,7 +159,7 @@ func (s *signIn) finishSession(w http.ResponseWriter, r *http.Request, c signInC
 	a := s.actor(r)
 	user, err := s.config.Logins.SaveUser(r.Context(), a, c.Person)
 	if err == nil && c.Session.Device != "" {
-		if err = s.config.Sessions.ApproveDevice(r.Context(), a, c.Session.Device, user); err == nil {
+		if err = s.config.Sessions.ApproveDevice(r.Context(), a, c.Session.Device, user, c.Person.Session); err == nil {
 			s.clearCookie(w, c.ID)
 			s.pages.write(w, http.StatusOK, "signin", page{State: "approved"})
 			return
@@ -167,7 +167,7 @@ func (s *signIn) finishSession(w http.ResponseWriter, r *http.Request, c signInC
 	}
 	var code string
 	if err == nil {
-		code, err = s.config.Sessions.Code(user, c.Session.SessionRequest)
+		code, err = s.config.Sessions.Code(user, c.Person.Session, c.Session.SessionRequest)
 	}
 	s.clearCookie(w, c.ID)
 	if err != nil {
