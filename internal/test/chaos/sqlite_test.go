@@ -133,7 +133,7 @@ func (f *file) round(n int) {
 	if filler != "" {
 		f.free(filler)
 	}
-	if n%10 == 7 && f.disk != "" {
+	if n%10 == 6 && f.disk != "" {
 		f.startReadOnly()
 	}
 }
