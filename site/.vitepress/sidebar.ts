@@ -28,6 +28,7 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
       to("Verify a download", "verify.md"),
       to("Join devices", "join.md"),
       to("Move from Headscale", "moving-from-headscale.md"),
+      to("Move from Tailscale", "moving-from-tailscale.md"),
     ],
   },
   {

@@ -47,7 +47,7 @@ func (t *tool) importing() *cobra.Command {
 		Use:     "import",
 		Short:   "Move a network from another server",
 		Example: "  fairlead import headscale --check",
-	}, t.importHeadscale())
+	}, t.importHeadscale(), t.importTailscale())
 }
 
 func (t *tool) importHeadscale() *cobra.Command {
