@@ -2336,6 +2336,106 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/relay": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List relays
+         * @description Lists the relays that run as processes of their own, sorted by ID. Relays inside the server and those of
+         *     `derp.urls` and `derp.paths` are not listed; `GET /api/v1/server` shows the regions of all relays.
+         */
+        get: operations["listRelays"];
+        put?: never;
+        /**
+         * Create a relay
+         * @description Creates a relay and its key. Start it with `fairlead relay --join <key>`. Nodes get the relay as soon as it has
+         *     joined. Relays with the same region code form one region: they forward packets to each other, and nodes use
+         *     whichever they can reach. Only this response contains the key. It can do nothing but run this one relay.
+         */
+        post: operations["createRelay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/relay/{relayId}": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description Relay ID or name.
+                 * @example 1
+                 */
+                relayId: components["parameters"]["RelayRef"];
+            };
+            cookie?: never;
+        };
+        /** Show a relay */
+        get: operations["getRelay"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a relay
+         * @description Removes the relay from the relay map and revokes its key. Its process stops. Drain the relay first, so that nodes
+         *     switch to another relay before they lose their connections.
+         */
+        delete: operations["deleteRelay"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/relay/{relayId}/drain": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description Relay ID or name.
+                 * @example 1
+                 */
+                relayId: components["parameters"]["RelayRef"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drain a relay
+         * @description Removes the relay from the relay map, so that nodes switch to other relays. The process keeps running and serves
+         *     the nodes that still use it. With `draining: false`, nodes get the relay again.
+         */
+        post: operations["drainRelay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/webhooks": {
         parameters: {
             query?: never;
@@ -3795,6 +3895,126 @@ export interface components {
              * @example Frankfurt
              */
             name: string;
+        };
+        RelayList: {
+            relays: components["schemas"]["Relay"][];
+        };
+        RelayResult: {
+            relay: components["schemas"]["Relay"];
+        };
+        RelayKeyResult: {
+            relay: components["schemas"]["Relay"];
+            /**
+             * @description The full key of the relay. It is not shown again.
+             * @example flr_TDJhkxz2mVQB_mLQwp1yq0Vb8Dk3o9PZ7cR5tXsA2fGhJnE6uWiYq4Ks
+             */
+            key: string;
+        };
+        RelayCreation: {
+            /**
+             * @description A unique name of up to 32 lower-case letters, digits and hyphens.
+             * @example ams-1
+             */
+            name: string;
+            /**
+             * @description The short name of the region. If other relays have this region, the new one joins them.
+             * @example ams
+             */
+            regionCode: string;
+            /**
+             * @description The name of a new region. By default, the region code.
+             * @example Amsterdam
+             */
+            regionName?: string;
+            /**
+             * @description The number of a new region. By default, the first free one from 900 to 999.
+             * @example 901
+             */
+            regionId?: number;
+        };
+        RelayDrain: {
+            /**
+             * @description Whether nodes should use other relays.
+             * @example true
+             */
+            draining: boolean;
+        };
+        Relay: {
+            /** @example 1 */
+            id: string;
+            /** @example ams-1 */
+            name: string;
+            region: components["schemas"]["RelayRegion"];
+            /**
+             * @description `waiting` means that no process has joined, or that it was stopped. An `offline` relay has not reported for
+             *     two minutes. It may still serve nodes.
+             * @example active
+             * @enum {string}
+             */
+            state: "waiting" | "active" | "draining" | "offline";
+            /**
+             * @description Where nodes reach the relay. Empty while it is waiting.
+             * @example https://ams-1.example.com
+             */
+            url: string;
+            /**
+             * @description The UDP port for STUN. -1 means that the relay does not respond to STUN.
+             * @example 3478
+             */
+            stunPort: number;
+            /**
+             * @description The version of the process.
+             * @example 1.0.0
+             */
+            version: string;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T09:10:00Z
+             */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description When the process joined. Null while it is waiting.
+             * @example 2026-01-31T09:12:00Z
+             */
+            joinedAt: string | null;
+            /**
+             * Format: date-time
+             * @description When the process last reported. Null if it never did.
+             * @example 2026-03-01T09:30:00Z
+             */
+            reportedAt: string | null;
+            /**
+             * @description Connected clients.
+             * @example 42
+             */
+            clients: number;
+            /**
+             * @description Packet payload that the process received from clients since it started.
+             * @example 1048576
+             */
+            bytesReceived: string;
+            /**
+             * @description Packet payload that the process sent to clients since it started.
+             * @example 1048576
+             */
+            bytesSent: string;
+            /**
+             * @description Connections that the process rejected since it started.
+             * @example 0
+             */
+            refused: string;
+            /**
+             * @description Other relays of its region that it is connected to.
+             * @example 1
+             */
+            peers: number;
+            /**
+             * Format: double
+             * @description How long its last report took to reach the server and back.
+             * @example 12.5
+             */
+            milliseconds: number;
         };
         RelayLatency: {
             region: components["schemas"]["RelayRegion"];
@@ -6031,6 +6251,16 @@ export interface components {
                 "application/json": components["schemas"]["RouteList"];
             };
         };
+        /** @description The relay. */
+        OneRelay: {
+            headers: {
+                "Mesh-Revision": components["headers"]["Revision"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["RelayResult"];
+            };
+        };
         /** @description The webhook. */
         OneWebhook: {
             headers: {
@@ -6298,6 +6528,11 @@ export interface components {
          * @example 2026-03-02T00:00:00Z
          */
         To: string;
+        /**
+         * @description Relay ID or name.
+         * @example 1
+         */
+        RelayRef: string;
         /**
          * @description Webhook ID.
          * @example 1
@@ -9976,6 +10211,174 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    listRelays: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The relays. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RelayList"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    createRelay: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RelayCreation"];
+            };
+        };
+        responses: {
+            /** @description The relay and its key. */
+            200: {
+                headers: {
+                    "Mesh-Revision": components["headers"]["Revision"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RelayKeyResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    getRelay: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path: {
+                /**
+                 * @description Relay ID or name.
+                 * @example 1
+                 */
+                relayId: components["parameters"]["RelayRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["OneRelay"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    deleteRelay: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description Relay ID or name.
+                 * @example 1
+                 */
+                relayId: components["parameters"]["RelayRef"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Done"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    drainRelay: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /**
+                 * @description Relay ID or name.
+                 * @example 1
+                 */
+                relayId: components["parameters"]["RelayRef"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RelayDrain"];
+            };
+        };
+        responses: {
+            200: components["responses"]["OneRelay"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
             default: components["responses"]["Failure"];
         };
     };

@@ -993,6 +993,69 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/presence (the `ListPresence` operationId).
 	ListPresence(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListRelays List relays
+	//
+	// Lists the relays that run as processes of their own, sorted by ID. Relays inside the server and those of
+	// `derp.urls` and `derp.paths` are not listed; `GET /api/v1/server` shows the regions of all relays.
+	//
+	// Corresponds with GET /api/v1/relay (the `ListRelays` operationId).
+	ListRelays(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateRelayWithBody Create a relay
+	//
+	// Creates a relay and its key. Start it with `fairlead relay --join <key>`. Nodes get the relay as soon as it has
+	// joined. Relays with the same region code form one region: they forward packets to each other, and nodes use
+	// whichever they can reach. Only this response contains the key. It can do nothing but run this one relay.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/relay (the `CreateRelay` operationId).
+	CreateRelayWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateRelay Create a relay
+	//
+	// Creates a relay and its key. Start it with `fairlead relay --join <key>`. Nodes get the relay as soon as it has
+	// joined. Relays with the same region code form one region: they forward packets to each other, and nodes use
+	// whichever they can reach. Only this response contains the key. It can do nothing but run this one relay.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/relay (the `CreateRelay` operationId).
+	CreateRelay(ctx context.Context, body CreateRelayJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteRelay Delete a relay
+	//
+	// Removes the relay from the relay map and revokes its key. Its process stops. Drain the relay first, so that nodes
+	// switch to another relay before they lose their connections.
+	//
+	// Corresponds with DELETE /api/v1/relay/{relayId} (the `DeleteRelay` operationId).
+	DeleteRelay(ctx context.Context, relayID RelayRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetRelay Show a relay
+	//
+	// Corresponds with GET /api/v1/relay/{relayId} (the `GetRelay` operationId).
+	GetRelay(ctx context.Context, relayID RelayRef, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DrainRelayWithBody Drain a relay
+	//
+	// Removes the relay from the relay map, so that nodes switch to other relays. The process keeps running and serves
+	// the nodes that still use it. With `draining: false`, nodes get the relay again.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/relay/{relayId}/drain (the `DrainRelay` operationId).
+	DrainRelayWithBody(ctx context.Context, relayID RelayRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DrainRelay Drain a relay
+	//
+	// Removes the relay from the relay map, so that nodes switch to other relays. The process keeps running and serves
+	// the nodes that still use it. With `draining: false`, nodes get the relay again.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/relay/{relayId}/drain (the `DrainRelay` operationId).
+	DrainRelay(ctx context.Context, relayID RelayRef, body DrainRelayJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListReservations List reservations
 	//
 	// Returns the names and addresses that are kept for devices that have not joined yet, sorted by ID. When a device
@@ -3394,6 +3457,139 @@ func (c *Client) ExpirePreAuthKey(ctx context.Context, body ExpirePreAuthKeyJSON
 // Corresponds with GET /api/v1/presence (the `ListPresence` operationId).
 func (c *Client) ListPresence(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListPresenceRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListRelays List relays
+//
+// Lists the relays that run as processes of their own, sorted by ID. Relays inside the server and those of
+// `derp.urls` and `derp.paths` are not listed; `GET /api/v1/server` shows the regions of all relays.
+//
+// Corresponds with GET /api/v1/relay (the `ListRelays` operationId).
+func (c *Client) ListRelays(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListRelaysRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateRelayWithBody Create a relay
+//
+// Creates a relay and its key. Start it with `fairlead relay --join <key>`. Nodes get the relay as soon as it has
+// joined. Relays with the same region code form one region: they forward packets to each other, and nodes use
+// whichever they can reach. Only this response contains the key. It can do nothing but run this one relay.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/relay (the `CreateRelay` operationId).
+func (c *Client) CreateRelayWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateRelayRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateRelay Create a relay
+//
+// Creates a relay and its key. Start it with `fairlead relay --join <key>`. Nodes get the relay as soon as it has
+// joined. Relays with the same region code form one region: they forward packets to each other, and nodes use
+// whichever they can reach. Only this response contains the key. It can do nothing but run this one relay.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/relay (the `CreateRelay` operationId).
+func (c *Client) CreateRelay(ctx context.Context, body CreateRelayJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateRelayRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteRelay Delete a relay
+//
+// Removes the relay from the relay map and revokes its key. Its process stops. Drain the relay first, so that nodes
+// switch to another relay before they lose their connections.
+//
+// Corresponds with DELETE /api/v1/relay/{relayId} (the `DeleteRelay` operationId).
+func (c *Client) DeleteRelay(ctx context.Context, relayID RelayRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteRelayRequest(c.Server, relayID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetRelay Show a relay
+//
+// Corresponds with GET /api/v1/relay/{relayId} (the `GetRelay` operationId).
+func (c *Client) GetRelay(ctx context.Context, relayID RelayRef, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRelayRequest(c.Server, relayID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DrainRelayWithBody Drain a relay
+//
+// Removes the relay from the relay map, so that nodes switch to other relays. The process keeps running and serves
+// the nodes that still use it. With `draining: false`, nodes get the relay again.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/relay/{relayId}/drain (the `DrainRelay` operationId).
+func (c *Client) DrainRelayWithBody(ctx context.Context, relayID RelayRef, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDrainRelayRequestWithBody(c.Server, relayID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DrainRelay Drain a relay
+//
+// Removes the relay from the relay map, so that nodes switch to other relays. The process keeps running and serves
+// the nodes that still use it. With `draining: false`, nodes get the relay again.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/relay/{relayId}/drain (the `DrainRelay` operationId).
+func (c *Client) DrainRelay(ctx context.Context, relayID RelayRef, body DrainRelayJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDrainRelayRequest(c.Server, relayID, body)
 	if err != nil {
 		return nil, err
 	}
@@ -7943,6 +8139,188 @@ func NewListPresenceRequest(server string, params *ListPresenceParams) (*http.Re
 	return req, nil
 }
 
+// NewListRelaysRequest constructs an http.Request for the ListRelays method
+func NewListRelaysRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/relay")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateRelayRequest calls the generic CreateRelay builder with application/json body
+func NewCreateRelayRequest(server string, body CreateRelayJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateRelayRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewCreateRelayRequestWithBody constructs an http.Request for the CreateRelay method, with any body, and a specified content type
+func NewCreateRelayRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/relay")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewDeleteRelayRequest constructs an http.Request for the DeleteRelay method
+func NewDeleteRelayRequest(server string, relayID RelayRef) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "relayId", relayID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/relay/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetRelayRequest constructs an http.Request for the GetRelay method
+func NewGetRelayRequest(server string, relayID RelayRef) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "relayId", relayID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/relay/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDrainRelayRequest calls the generic DrainRelay builder with application/json body
+func NewDrainRelayRequest(server string, relayID RelayRef, body DrainRelayJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewDrainRelayRequestWithBody(server, relayID, "application/json", bodyReader)
+}
+
+// NewDrainRelayRequestWithBody constructs an http.Request for the DrainRelay method, with any body, and a specified content type
+func NewDrainRelayRequestWithBody(server string, relayID RelayRef, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "relayId", relayID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/relay/%s/drain", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewListReservationsRequest constructs an http.Request for the ListReservations method
 func NewListReservationsRequest(server string, params *ListReservationsParams) (*http.Request, error) {
 	var err error
@@ -10522,6 +10900,31 @@ func (c *ClientWithResponses) ExpirePreAuthKeyWithResponse(ctx context.Context, 
 // ListPresenceWithResponse calls [Client.ListPresence] and reads the answer.
 func (c *ClientWithResponses) ListPresenceWithResponse(ctx context.Context, params *ListPresenceParams, reqEditors ...RequestEditorFn) (*Response[PresenceSummary], error) {
 	return Parse[PresenceSummary](c.ListPresence(ctx, params, reqEditors...))
+}
+
+// ListRelaysWithResponse calls [Client.ListRelays] and reads the answer.
+func (c *ClientWithResponses) ListRelaysWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*Response[RelayList], error) {
+	return Parse[RelayList](c.ListRelays(ctx, reqEditors...))
+}
+
+// CreateRelayWithResponse calls [Client.CreateRelay] and reads the answer.
+func (c *ClientWithResponses) CreateRelayWithResponse(ctx context.Context, body CreateRelayJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[RelayKeyResult], error) {
+	return Parse[RelayKeyResult](c.CreateRelay(ctx, body, reqEditors...))
+}
+
+// DeleteRelayWithResponse calls [Client.DeleteRelay] and reads the answer.
+func (c *ClientWithResponses) DeleteRelayWithResponse(ctx context.Context, relayID RelayRef, reqEditors ...RequestEditorFn) (*Response[Done], error) {
+	return Parse[Done](c.DeleteRelay(ctx, relayID, reqEditors...))
+}
+
+// GetRelayWithResponse calls [Client.GetRelay] and reads the answer.
+func (c *ClientWithResponses) GetRelayWithResponse(ctx context.Context, relayID RelayRef, reqEditors ...RequestEditorFn) (*Response[OneRelay], error) {
+	return Parse[OneRelay](c.GetRelay(ctx, relayID, reqEditors...))
+}
+
+// DrainRelayWithResponse calls [Client.DrainRelay] and reads the answer.
+func (c *ClientWithResponses) DrainRelayWithResponse(ctx context.Context, relayID RelayRef, body DrainRelayJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[OneRelay], error) {
+	return Parse[OneRelay](c.DrainRelay(ctx, relayID, body, reqEditors...))
 }
 
 // ListReservationsWithResponse calls [Client.ListReservations] and reads the answer.

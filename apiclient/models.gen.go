@@ -259,6 +259,30 @@ func (e RegisterMethod) Valid() bool {
 	}
 }
 
+// Defines values for RelayState.
+const (
+	Active   RelayState = "active"
+	Draining RelayState = "draining"
+	Offline  RelayState = "offline"
+	Waiting  RelayState = "waiting"
+)
+
+// Valid indicates whether the value is a known member of the RelayState enum.
+func (e RelayState) Valid() bool {
+	switch e {
+	case Active:
+		return true
+	case Draining:
+		return true
+	case Offline:
+		return true
+	case Waiting:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Role.
 const (
 	RoleAdmin    Role = "admin"
@@ -2841,11 +2865,137 @@ type Profiles struct {
 // RegisterMethod How the node joined.
 type RegisterMethod string
 
+// Relay defines model for Relay.
+type Relay struct {
+	// BytesReceived Packet payload that the process received from clients since it started.
+	//
+	// Example: 1048576
+	BytesReceived string `json:"bytesReceived"`
+
+	// BytesSent Packet payload that the process sent to clients since it started.
+	//
+	// Example: 1048576
+	BytesSent string `json:"bytesSent"`
+
+	// Clients Connected clients.
+	//
+	// Example: 42
+	Clients int `json:"clients"`
+
+	// CreatedAt Example: 2026-01-31T09:10:00Z
+	CreatedAt time.Time `json:"createdAt"`
+
+	// ID Example: 1
+	ID string `json:"id"`
+
+	// JoinedAt When the process joined. Null while it is waiting.
+	//
+	// Example: 2026-01-31T09:12:00Z
+	JoinedAt *time.Time `json:"joinedAt"`
+
+	// Milliseconds How long its last report took to reach the server and back.
+	//
+	// Example: 12.5
+	Milliseconds float64 `json:"milliseconds"`
+
+	// Name Example: ams-1
+	Name string `json:"name"`
+
+	// Peers Other relays of its region that it is connected to.
+	//
+	// Example: 1
+	Peers int `json:"peers"`
+
+	// Refused Connections that the process rejected since it started.
+	//
+	// Example: 0
+	Refused string      `json:"refused"`
+	Region  RelayRegion `json:"region"`
+
+	// ReportedAt When the process last reported. Null if it never did.
+	//
+	// Example: 2026-03-01T09:30:00Z
+	ReportedAt *time.Time `json:"reportedAt"`
+
+	// State `waiting` means that no process has joined, or that it was stopped. An `offline` relay has not reported for
+	// two minutes. It may still serve nodes.
+	//
+	//
+	// Example: active
+	State RelayState `json:"state"`
+
+	// StunPort The UDP port for STUN. -1 means that the relay does not respond to STUN.
+	//
+	// Example: 3478
+	StunPort int `json:"stunPort"`
+
+	// URL Where nodes reach the relay. Empty while it is waiting.
+	//
+	// Example: https://ams-1.example.com
+	URL string `json:"url"`
+
+	// Version The version of the process.
+	//
+	// Example: 1.0.0
+	Version string `json:"version"`
+}
+
+// RelayState `waiting` means that no process has joined, or that it was stopped. An `offline` relay has not reported for
+// two minutes. It may still serve nodes.
+//
+// Example: active
+type RelayState string
+
+// RelayCreation defines model for RelayCreation.
+type RelayCreation struct {
+	// Name A unique name of up to 32 lower-case letters, digits and hyphens.
+	//
+	// Example: ams-1
+	Name string `json:"name"`
+
+	// RegionCode The short name of the region. If other relays have this region, the new one joins them.
+	//
+	// Example: ams
+	RegionCode string `json:"regionCode"`
+
+	// RegionID The number of a new region. By default, the first free one from 900 to 999.
+	//
+	// Example: 901
+	RegionID *int `json:"regionId,omitempty"`
+
+	// RegionName The name of a new region. By default, the region code.
+	//
+	// Example: Amsterdam
+	RegionName *string `json:"regionName,omitempty"`
+}
+
+// RelayDrain defines model for RelayDrain.
+type RelayDrain struct {
+	// Draining Whether nodes should use other relays.
+	//
+	// Example: true
+	Draining bool `json:"draining"`
+}
+
+// RelayKeyResult defines model for RelayKeyResult.
+type RelayKeyResult struct {
+	// Key The full key of the relay. It is not shown again.
+	//
+	// Example: flr_TDJhkxz2mVQB_mLQwp1yq0Vb8Dk3o9PZ7cR5tXsA2fGhJnE6uWiYq4Ks
+	Key   string `json:"key"`
+	Relay Relay  `json:"relay"`
+}
+
 // RelayLatency defines model for RelayLatency.
 type RelayLatency struct {
 	// Milliseconds Example: 12.5
 	Milliseconds float64     `json:"milliseconds"`
 	Region       RelayRegion `json:"region"`
+}
+
+// RelayList defines model for RelayList.
+type RelayList struct {
+	Relays []Relay `json:"relays"`
 }
 
 // RelayRegion defines model for RelayRegion.
@@ -2862,6 +3012,11 @@ type RelayRegion struct {
 	//
 	// Example: Frankfurt
 	Name string `json:"name"`
+}
+
+// RelayResult defines model for RelayResult.
+type RelayResult struct {
+	Relay Relay `json:"relay"`
 }
 
 // ReplicaDigest defines model for ReplicaDigest.
@@ -3804,6 +3959,9 @@ type Limit = int
 // NodeRef defines model for NodeRef.
 type NodeRef = string
 
+// RelayRef defines model for RelayRef.
+type RelayRef = string
+
 // RouteRef defines model for RouteRef.
 type RouteRef = string
 
@@ -3847,6 +4005,9 @@ type OneNode = NodeResult
 
 // OnePolicy defines model for OnePolicy.
 type OnePolicy = Policy
+
+// OneRelay defines model for OneRelay.
+type OneRelay = RelayResult
 
 // OneRoute defines model for OneRoute.
 type OneRoute = RouteResult
@@ -4467,6 +4628,12 @@ type ChangePreAuthKeysJSONRequestBody = PreAuthKeysChange
 
 // ExpirePreAuthKeyJSONRequestBody defines body for ExpirePreAuthKey for application/json ContentType.
 type ExpirePreAuthKeyJSONRequestBody = PreAuthKeySelection
+
+// CreateRelayJSONRequestBody defines body for CreateRelay for application/json ContentType.
+type CreateRelayJSONRequestBody = RelayCreation
+
+// DrainRelayJSONRequestBody defines body for DrainRelay for application/json ContentType.
+type DrainRelayJSONRequestBody = RelayDrain
 
 // CreateReservationJSONRequestBody defines body for CreateReservation for application/json ContentType.
 type CreateReservationJSONRequestBody = ReservationCreation

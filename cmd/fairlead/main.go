@@ -37,7 +37,7 @@ func main() {
 		ImportHeadscale: importHeadscale,
 		ExportHeadscale: exportHeadscale,
 	})
-	root.AddCommand(serve(build))
+	root.AddCommand(serve(build), relay(build))
 	os.Exit(cli.Execute(context.Background(), root, os.Args[1:]))
 }
 

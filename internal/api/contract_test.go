@@ -311,6 +311,7 @@ func examples(doc document) map[string]func(f fixture) *answer {
 		},
 	}
 	maps.Copy(calls, webhookExamples())
+	maps.Copy(calls, relayExamples())
 	for name := range doc.operations() {
 		path, isGet := strings.CutPrefix(name, "GET ")
 		if _, own := calls[name]; isGet && !own {
@@ -396,7 +397,7 @@ func TestHeadAnswersAsGetWithoutBody(t *testing.T) {
 			continue
 		}
 		get := op(f)
-		replace := strings.NewReplacer("{nodeId}", f.node, "{id}", f.user, "{routeId}", route, "{webhookId}", f.ledger.World().Counters.Webhook.String(), "{version}", "1",
+		replace := strings.NewReplacer("{nodeId}", f.node, "{id}", f.user, "{routeId}", route, "{webhookId}", f.ledger.World().Counters.Webhook.String(), "{relayId}", f.ledger.World().Counters.Relay.String(), "{version}", "1",
 			"/why", "/why?from=100.64.0.1&to=100.64.0.2&port=22", "/routes/history", "/routes/history?prefix=10.9.0.0/16")
 		head := f.call("HEAD", replace.Replace(path), nil)
 		if head.status != get.status || len(head.body) != 0 {

@@ -31,6 +31,7 @@ type handlers struct {
 	events
 	presences
 	webhooks
+	relays
 	serverState
 	clusterState
 	diagnostics
@@ -64,6 +65,7 @@ func newHandlers(c Config, shared *core) *handlers {
 		events:          events{core: shared, health: c.Health, closed: c.Closed, cursor: c.Ledger.Cursor, tail: tail, people: use.Users, keys: use.APIKeys},
 		presences:       presences{shared, use.History},
 		webhooks:        webhooks{shared, use.Webhooks},
+		relays:          relays{shared, use.Relays},
 		serverState:     serverState{shared, cluster, use.Observations, c.Version, c.Facts, c.Checks, c.Balancer},
 		clusterState:    clusterState{shared, c.Cluster, c.Checks},
 		diagnostics:     diagnostics{shared, cluster},

@@ -46,7 +46,7 @@ func (c *naming) again(s *service, more string) *answer {
 // secret reports whether an operation returns a secret. Secrets are not stored, so a replay
 // cannot return them.
 func secret(operation object) bool {
-	return slices.Contains([]any{"PreAuthKey", "APIKey", "WebhookSecret", "Invitation"}, operation["x-replay"])
+	return slices.Contains([]any{"PreAuthKey", "APIKey", "WebhookSecret", "Invitation", "RelayKey"}, operation["x-replay"])
 }
 
 func TestEveryChangeIsDoneOnce(t *testing.T) {

@@ -78,7 +78,7 @@ func (s *serverState) relays(snap *mesh.Snapshot) []openapi.ServerRelay {
 		}
 	}
 	regions, out := snap.Regions(), []openapi.ServerRelay{}
-	_, embedded := snap.Relays()
+	_, embedded := snap.RelaySettings()
 	for _, id := range slices.Sorted(maps.Keys(regions)) {
 		_, own := embedded[strconv.Itoa(id)]
 		out = append(out, openapi.ServerRelay{

@@ -126,7 +126,7 @@ func texts[T fmt.Stringer](values []T) []string {
 
 // Describe returns the object of an event for the audit log, as the API shows it. It implements
 // ledger.Describe. The audit log has no entries for presence, endpoints, measurements, uses of
-// keys, groups that an identity provider pushes (their members have entries), counters, deliveries of webhooks, idempotency receipts, settings other than DNS, and the
+// keys, groups that an identity provider pushes (their members have entries), counters, deliveries of webhooks, reports of relays, idempotency receipts, settings other than DNS, and the
 // deletion of a login when its device receives the decision.
 //
 // long: it has a case for each kind of event
@@ -192,6 +192,10 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return describeWebhook(s, e.Webhook.ID)
 	case mesh.WebhookGone:
 		return describeWebhook(s, e.ID)
+	case mesh.RelayPut:
+		return describeRelay(s, e.Relay.ID)
+	case mesh.RelayGone:
+		return describeRelay(s, e.ID)
 	case mesh.PasskeyPut:
 		return describePasskey(s, e.Passkey.ID)
 	case mesh.PasskeyGone:
@@ -210,7 +214,7 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 		return describeEpoch(s, e)
 	case mesh.NodeNet, mesh.Online, mesh.Offline, mesh.AddressCursor, mesh.LoginGone, mesh.SettingGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
 		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.SessionUsed, mesh.ReceiptPut, mesh.ReceiptGone,
-		mesh.RecheckPut, mesh.RecheckGone:
+		mesh.RecheckPut, mesh.RecheckGone, mesh.RelayReported:
 	}
 	return "", "", nil
 }

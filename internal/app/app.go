@@ -240,7 +240,7 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	ledger.LogPolicy(s.log, s.ledger.World())
 	s.log.Info("fairlead is ready", "version", s.Build.Version, "api", ls.addrs().API, "metrics", ls.addrs().Metrics, "socket", ls.addrs().Socket,
 		"database", s.Config.Database.Type, "replica", s.ledger.Cluster().Self().ID, "rev", s.ledger.World().Rev)
-	elsewhere, embedded := s.ledger.World().Relays()
+	elsewhere, embedded := s.ledger.World().RelaySettings()
 	if c := s.Config.DERP; !c.Server.Enabled && len(c.URLs)+len(c.Paths)+len(elsewhere)+len(embedded) == 0 {
 		s.log.Warn("no relay configured", "remedy", noRelay)
 	}
@@ -362,7 +362,7 @@ func (s *service) health() openapi.Health {
 		}
 		report(checkClock, status, e.Error())
 	}
-	elsewhere, embedded := s.ledger.World().Relays()
+	elsewhere, embedded := s.ledger.World().RelaySettings()
 	if elsewhere == "" && len(embedded) == 0 {
 		text := noRelay
 		if len(s.Config.DERP.URLs)+len(s.Config.DERP.Paths) > 0 {

@@ -30,6 +30,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/probe"
 	"github.com/fairlead-mesh/fairlead/internal/recheck"
 	"github.com/fairlead-mesh/fairlead/internal/relay"
+	"github.com/fairlead-mesh/fairlead/internal/relaylink"
 	"github.com/fairlead-mesh/fairlead/internal/secrets"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/stream"
@@ -158,7 +159,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	}
 	routes := p.clients.Routes()
 	routes["GET "+fence.Path] = p.fence
-	if err := s.buildRelay(p, routes); err != nil {
+	if err := s.buildRelay(p, routes, identity.NewRelayMeshKeys(keys.Secrets)); err != nil {
 		return nil, err
 	}
 	server := api.New(api.Config{
@@ -179,9 +180,13 @@ const (
 	noRelayMap = "no relay map loaded from derp.urls or derp.paths: devices cannot connect. The log says why; search for \"relay map not updated\""
 )
 
-// buildRelay adds the embedded relay and the updater for maps of other relays.
-func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
+// buildRelay adds the embedded relay, the updater for maps of other relays, and what relays that run as processes of their
+// own connect to.
+func (s *service) buildRelay(p *parts, routes map[string]http.Handler, meshKeys *identity.RelayMeshKeys) error {
 	c := s.Config.DERP
+	maps.Copy(routes, relaylink.New(relaylink.Config{
+		Relays: p.control.Relays, Ledger: s.ledger, MeshKey: meshKeys.Key, Closed: p.fence.Closed, Log: s.log,
+	}).Routes())
 	frequency := c.UpdateFrequency
 	if !c.AutoUpdateEnabled {
 		frequency = 0
@@ -189,7 +194,7 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler) error {
 	updater, err := relay.NewUpdater(relay.UpdaterConfig{
 		Source: &relay.Source{URLs: c.URLs, Paths: c.Paths}, Frequency: frequency,
 		Current: func() []byte {
-			v, _ := s.ledger.World().Relays()
+			v, _ := s.ledger.World().RelaySettings()
 			return []byte(v)
 		},
 		Publish: func(ctx context.Context, m []byte) error {

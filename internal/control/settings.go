@@ -66,10 +66,11 @@ func decideClients(w *mesh.Snapshot, clients mesh.Clients, value string, agreed 
 	return w.SettingPutFor(mesh.SettingClients, value, sourceConfig, false, now)
 }
 
-// Relays implements the use cases for the relay map.
+// Relays implements the use cases for relays and the relay map.
 type Relays struct {
 	*core
 	refusal atomic.Pointer[Refusal] // why the embedded relay is not in the map
+	reports relayReports
 }
 
 // Configure sets the relay map that was read from URLs and files, in the clients' format.
@@ -165,7 +166,7 @@ func (s *core) anotherReplica(holds func(ledger.Report) bool) (replica string, k
 // without this relay, and the log and Warning say so.
 func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) error {
 	self := string(s.ledger.Cluster().Self().ID)
-	value, err := json.Marshal(mesh.Relay{Replica: self, Region: form})
+	value, err := json.Marshal(mesh.EmbeddedRelay{Replica: self, Region: form})
 	if err != nil {
 		return fmt.Errorf("encoding the embedded relay: %w", err)
 	}
@@ -204,7 +205,7 @@ func (s *Relays) Warning() string {
 // live replica uses.
 func decideRelay(w *mesh.Snapshot, region int, self, value string, alive func(replica string) bool, now mesh.Time) ([]mesh.Event, error) {
 	number := strconv.Itoa(region)
-	_, embedded := w.Relays()
+	_, embedded := w.RelaySettings()
 	if holder := embedded[number].Replica; holder != "" && holder != self && alive(holder) {
 		return nil, refuse(Conflict, "derp.server.region_id",
 			"region %s is already the embedded relay of replica %s; give each replica its own derp.server.region_id", number, holder)

@@ -154,7 +154,7 @@ func (r *replica) commitRelays(t *testing.T, text string) {
 
 func (r *replica) wantRelayMap(t *testing.T, want string) {
 	t.Helper()
-	if got, _ := r.ledger.World().Relays(); got != want {
+	if got, _ := r.ledger.World().RelaySettings(); got != want {
 		t.Fatalf("clients are told %q, want %q", got, want)
 	}
 }
@@ -232,7 +232,7 @@ func (r *replica) publish(t *testing.T, region int) {
 
 func (r *replica) wantRelays(t *testing.T, want map[string]string) {
 	t.Helper()
-	_, embedded := r.ledger.World().Relays()
+	_, embedded := r.ledger.World().RelaySettings()
 	for number, replica := range want {
 		if embedded[number].Replica != replica {
 			t.Fatalf("the relays are %v, want %v", embedded, want)

@@ -21,6 +21,7 @@ const (
 	KindAPI     Kind = "flk"
 	KindPreAuth Kind = "flp"
 	KindSession Kind = "fls"
+	KindRelay   Kind = "flr"
 )
 
 const (
@@ -121,6 +122,20 @@ func Session(s *mesh.Snapshot, token string, now mesh.Time) (*mesh.Session, bool
 		return nil, false
 	}
 	return v, true
+}
+
+// Relay returns the relay with this key.
+func Relay(s *mesh.Snapshot, text string) (*mesh.Relay, bool) {
+	prefix, secret := split(KindRelay, text)
+	r, found := s.Relays.ByPrefix(prefix)
+	var kept *mesh.Secret
+	if found {
+		kept = &r.Hash
+	}
+	if !matches(kept, secret) {
+		return nil, false
+	}
+	return r, true
 }
 
 // suspended reports whether a user is suspended. Whatever authenticates such a user is refused like something

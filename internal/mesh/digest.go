@@ -36,7 +36,7 @@ type anyTable interface {
 func (s *Snapshot) tables() []anyTable {
 	return []anyTable{
 		&s.Users, &s.Nodes, &s.PreAuthKeys, &s.APIKeys, &s.Logins, &s.Settings, &s.SSHGrants, &s.Webhooks, &s.Facts, &s.Receipts, &s.Sessions, &s.Passkeys, &s.Invitations,
-		&s.Groups, &s.Rechecks, &s.Reservations,
+		&s.Groups, &s.Rechecks, &s.Reservations, &s.Relays,
 	}
 }
 

@@ -59,6 +59,9 @@ const (
 	KindHistoryReset    Kind = "history.reset"
 	KindReservationPut  Kind = "reservation.put"
 	KindReservationGone Kind = "reservation.gone"
+	KindRelayPut        Kind = "relay.put"
+	KindRelayGone       Kind = "relay.gone"
+	KindRelayReported   Kind = "relay.reported"
 )
 
 // Event is a committed fact with the full new value. An event that assigns an id also has a
@@ -120,6 +123,9 @@ func Events() []Event {
 		RecheckGone{},
 		ReservationPut{},
 		ReservationGone{},
+		RelayPut{},
+		RelayGone{},
+		RelayReported{},
 		AddressCursor{},
 		ClockSet{},
 		HistoryReset{},

@@ -61,7 +61,7 @@ func TestEveryObjectRaisesACounter(t *testing.T) {
 		}
 		objects++
 	}
-	if objects != 16 {
+	if objects != 17 {
 		t.Errorf("%d kinds of objects were tried", objects)
 	}
 }

@@ -26,6 +26,7 @@ type (
 	InvitationID  int64
 	GroupID       int64
 	ReservationID int64
+	RelayID       int64
 )
 
 // TaggedDevices is the user that clients and tools see as the owner of tagged nodes. It is
@@ -158,3 +159,6 @@ func (id InvitationID) String() string { return strconv.FormatInt(int64(id), 10)
 
 // String returns the id as decimal digits.
 func (id ReservationID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// String returns the decimal form that the API uses.
+func (id RelayID) String() string { return strconv.FormatInt(int64(id), 10) }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -70,7 +69,7 @@ const (
 	// SettingRelays is the key of the relay map that was read from URLs and files, in the
 	// clients' format.
 	SettingRelays = "relays"
-	// SettingRelay followed by a region number is the key of a Relay: the region of one
+	// SettingRelay followed by a region number is the key of an EmbeddedRelay: the region of one
 	// replica's embedded relay.
 	SettingRelay = "relay/"
 	// SettingNoise is the key of the setting with the Noise key, by which clients
@@ -118,8 +117,8 @@ func (c Clients) Equal(d Clients) bool {
 	return c.NoTaildrop == d.NoTaildrop && c.RandomPort == d.RandomPort && c.CacheMaps == d.CacheMaps && slices.Equal(c.ServerAddrs, d.ServerAddrs)
 }
 
-// Relay is the embedded relay of one replica.
-type Relay struct {
+// EmbeddedRelay is the relay inside one replica.
+type EmbeddedRelay struct {
 	Replica string `json:"replica"`
 	// Region is in the clients' format.
 	Region json.RawMessage `json:"region"`
@@ -135,42 +134,19 @@ func (s *Snapshot) FileRecords() []DNSRecord { return settingOf[[]DNSRecord](s, 
 // Clients returns what the configuration allows or asks of clients.
 func (s *Snapshot) Clients() Clients { return settingOf[Clients](s, SettingClients) }
 
-// Relays returns the relay map that was read from URLs and files, and the embedded
+// RelaySettings returns the relay map that was read from URLs and files, and the embedded
 // relays by region number, both in the clients' format.
-func (s *Snapshot) Relays() (elsewhere string, embedded map[string]Relay) {
-	embedded = map[string]Relay{}
+func (s *Snapshot) RelaySettings() (elsewhere string, embedded map[string]EmbeddedRelay) {
+	embedded = map[string]EmbeddedRelay{}
 	for v := range s.Settings.All() {
 		if region, ok := strings.CutPrefix(v.Key, SettingRelay); ok {
-			embedded[region] = settingOf[Relay](s, v.Key)
+			embedded[region] = settingOf[EmbeddedRelay](s, v.Key)
 		}
 	}
 	if v, ok := s.Settings.ByKey(SettingRelays); ok {
 		elsewhere = v.Value
 	}
 	return elsewhere, embedded
-}
-
-// Region is the code and the name of a relay.
-type Region struct{ Code, Name string }
-
-// Regions returns the relays that clients know, by region number.
-func (s *Snapshot) Regions() map[int]Region {
-	type region struct{ RegionCode, RegionName string }
-	elsewhere, embedded := s.Relays()
-	var whole struct{ Regions map[int]region }
-	_ = json.Unmarshal([]byte(elsewhere), &whole) // relays that cannot be parsed have no names
-	all := map[int]Region{}
-	for id, r := range whole.Regions {
-		all[id] = Region{r.RegionCode, r.RegionName}
-	}
-	for number, relay := range embedded {
-		var r region
-		id, err := strconv.Atoi(number)
-		if err == nil && json.Unmarshal(relay.Region, &r) == nil {
-			all[id] = Region{r.RegionCode, r.RegionName}
-		}
-	}
-	return all
 }
 
 func settingOf[T any](s *Snapshot, key string) (value T) {

@@ -19,7 +19,7 @@ type Snapshot struct {
 	// IdentityRev is the revision of the last change of a user, owner, tag, address or
 	// route. It is never older than the revision at which the tables were loaded.
 	IdentityRev Revision
-	// SettingsRev is the revision of the last change of a setting, with the same limit as
+	// SettingsRev is the revision of the last change of a setting or a relay, with the same limit as
 	// IdentityRev.
 	SettingsRev Revision
 	// PolicyRev is the revision of the last change of the policy's text, with the same
@@ -44,6 +44,7 @@ type Snapshot struct {
 	Groups       Table[GroupID, Group]
 	Rechecks     Table[UserID, Recheck]
 	Reservations Reservations
+	Relays       Relays
 
 	policy    *Policy  // the newest version
 	policySum [32]byte // its digest, computed only once because the text may be long
@@ -70,6 +71,7 @@ type Counters struct {
 	Invitation  InvitationID  `json:"invitation,omitempty"`
 	Group       GroupID       `json:"group,omitempty"`
 	Reservation ReservationID `json:"reservation,omitempty"`
+	Relay       RelayID       `json:"relay,omitempty"`
 	// DeadLetter is shared by all webhooks.
 	DeadLetter DeadLetterID `json:"deadLetter,omitempty"`
 	V4         netip.Addr   `json:"v4"` // the address assigned last
@@ -140,6 +142,7 @@ func Empty() *Snapshot {
 		Passkeys:     Passkeys{byCredential: newIndex[string, PasskeyID]()},
 		Invitations:  Invitations{byPrefix: newIndex[string, InvitationID]()},
 		Reservations: newReservations(),
+		Relays:       Relays{byPrefix: newIndex[string, RelayID]()},
 		line:         new(edit),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -17,6 +18,9 @@ type Settings struct {
 	relays  json.RawMessage
 	plans   []json.RawMessage // see dialPlan
 }
+
+// Relays returns the relay map in the clients' format.
+func (s *Settings) Relays() []byte { return s.relays }
 
 // sameSelf reports whether both settings have the same effect on what a node is sent about
 // itself.
@@ -89,11 +93,11 @@ func resolvers(addrs []string) []resolver {
 	return out
 }
 
-// renderRelays merges the external relay map with the embedded relays, which take
-// precedence if both have the same region. Unknown fields are passed on to clients
-// unchanged.
+// renderRelays merges the external relay map with the embedded relays and those that run
+// as processes of their own, which take precedence if they have the same region. Unknown
+// fields are passed on to clients unchanged.
 func renderRelays(s *mesh.Snapshot) json.RawMessage {
-	external, embedded := s.Relays()
+	external, embedded := s.RelaySettings()
 	whole := map[string]json.RawMessage{}
 	_ = json.Unmarshal([]byte(external), &whole) // checked before it was stored; an unreadable one counts as empty
 	regions := map[string]json.RawMessage{}
@@ -102,6 +106,9 @@ func renderRelays(s *mesh.Snapshot) json.RawMessage {
 		if len(relay.Region) > 0 {
 			regions[id] = relay.Region
 		}
+	}
+	for id, region := range joinedRegions(s) {
+		regions[strconv.Itoa(id)] = encode(region)
 	}
 	whole["Regions"] = encode(regions)
 	whole["omitDefaultRegions"] = json.RawMessage("true")
@@ -153,6 +160,55 @@ func (s *Settings) dialPlan(id mesh.NodeID) json.RawMessage {
 		return nil
 	}
 	return s.plans[uint64(id)%uint64(len(s.plans))]
+}
+
+// relayRegion and relayNode are the client's format of a region and a relay.
+type relayRegion struct {
+	RegionID               int
+	RegionCode, RegionName string
+	Nodes                  []relayNode
+}
+
+type relayNode struct {
+	Name       string
+	RegionID   int
+	HostName   string
+	IPv4, IPv6 string `json:",omitempty"`
+	STUNPort   int    `json:",omitempty"`
+	DERPPort   int    `json:",omitempty"`
+}
+
+// joinedRegions returns the regions of relays that run as processes of their own. The
+// relays of a region are connected to each other, and clients use the first one that they
+// can reach.
+func joinedRegions(s *mesh.Snapshot) map[int]*relayRegion {
+	regions := map[int]*relayRegion{}
+	for r := range s.Relays.All() {
+		if !r.Offered() {
+			continue
+		}
+		region := regions[r.Region]
+		if region == nil {
+			region = &relayRegion{RegionID: r.Region, RegionCode: r.RegionCode, RegionName: r.RegionName}
+			regions[r.Region] = region
+		}
+		host, port := r.Place.Host()
+		n := relayNode{Name: strconv.Itoa(r.Region) + "-" + r.Name, RegionID: r.Region, HostName: host, STUNPort: r.Place.STUNPort, DERPPort: port}
+		if a, err := netip.ParseAddr(host); err == nil {
+			// Clients would otherwise look for an address of the other family.
+			if n.IPv4, n.IPv6 = "none", a.String(); a.Is4() {
+				n.IPv4, n.IPv6 = n.IPv6, n.IPv4
+			}
+		}
+		if r.Place.IPv4.IsValid() {
+			n.IPv4 = r.Place.IPv4.String()
+		}
+		if r.Place.IPv6.IsValid() {
+			n.IPv6 = r.Place.IPv6.String()
+		}
+		region.Nodes = append(region.Nodes, n)
+	}
+	return regions
 }
 
 // encode encodes v, whose type must be one that can always be encoded.

@@ -1,4 +1,4 @@
-// Package relay implements the embedded relay, and loads relay maps from URLs and files.
+// Package relay implements a relay, inside the server or as a process of its own, and loads relay maps from URLs and files.
 //
 // Tailscale's own DERP server implements the protocol and forwards packets; this package admits clients,
 // responds to STUN requests, exports metrics and shuts down cleanly. It knows nothing about nodes: a function

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -45,8 +46,10 @@ type ServerConfig struct {
 	TrustedProxies []netip.Prefix
 	// STUNListenAddr is the address for STUN; empty disables it.
 	STUNListenAddr string
-	Log            *slog.Logger
-	Registerer     prometheus.Registerer
+	// MeshKey is what all relays of a region have in common; empty if there are no others.
+	MeshKey    string
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
 }
 
 // Server is a relay. Handler serves its clients; Listen and Run do the rest.
@@ -54,8 +57,10 @@ type Server struct {
 	config ServerConfig
 	derp   *derpserver.Server
 	stun   *net.UDPConn // nil until Listen
+	counts counts
 
 	refused    prometheus.Counter
+	refusals   atomic.Int64 // the same number, for Stats
 	refusalLog *rate.Limiter
 
 	serving sync.WaitGroup
@@ -105,12 +110,33 @@ func NewServer(c ServerConfig) (*Server, error) {
 			c.Log.DebugContext(ctx, "relay connection event", "event", fmt.Sprintf(format, args...))
 		}
 	})
+	if c.MeshKey != "" {
+		if err := s.derp.SetMeshKey(c.MeshKey); err != nil {
+			return nil, fmt.Errorf("mesh key: %w", err)
+		}
+	}
 	counts, err := countsOf(s.derp)
 	if err != nil {
 		return nil, err
 	}
+	s.counts = counts
 	s.refused, err = register(c.Registerer, counts)
 	return s, err
+}
+
+// Stats returns the work of the relay. Relays, for which isPeer returns true, do not count as clients.
+func (s *Server) Stats(isPeer func(key.NodePublic) bool) Stats {
+	clients := 0
+	s.mu.Lock()
+	for k, open := range s.proven {
+		if !isPeer(k) {
+			clients += len(open)
+		}
+	}
+	s.mu.Unlock()
+	return Stats{
+		Clients: clients, BytesReceived: int64(s.counts.received()), BytesSent: int64(s.counts.sent()), Refused: s.refusals.Load(),
+	}
 }
 
 // Routes returns the relay's HTTP handlers, by pattern: /derp, where clients connect by an upgrade to DERP or
@@ -123,6 +149,9 @@ func (s *Server) Routes() map[string]http.HandlerFunc {
 		"/derp/latency-check": derpserver.ProbeHandler,
 	}
 }
+
+// NoContent responds to clients that look for captive portals.
+func NoContent(w http.ResponseWriter, r *http.Request) { derpserver.ServeNoContent(w, r) }
 
 // Handler returns a handler for Routes.
 func (s *Server) Handler() http.Handler {
@@ -275,6 +304,7 @@ func (s *Server) admit(ctx context.Context, c *client, k key.NodePublic, addr st
 	}
 	if !known {
 		s.refused.Inc()
+		s.refusals.Add(1)
 		if s.refusalLog.Allow() {
 			s.config.Log.Info("relay rejected a client that is not a node of this mesh", "key", k.ShortString(), "addr", addr)
 		}
@@ -296,6 +326,10 @@ func (s *Server) verify(ctx context.Context, k key.NodePublic) bool {
 	defer cancel()
 	return s.config.Verify(ctx, k)
 }
+
+// Recheck closes the connections of nodes that Verify no longer knows. It is called after a change, so that these need not
+// wait for VerifyEvery.
+func (s *Server) Recheck(ctx context.Context) { s.verifyAgain(ctx) }
 
 // verifyAgain closes the connections of nodes that were deleted. With ServeAll, such a client reconnects as a
 // stranger.

@@ -45,7 +45,7 @@ func statements(t *testing.T, s store.Store) []operation {
 				t.Fatal(err)
 			}
 		}},
-		{"load", 24, func(ctx context.Context) { // begin, head, 21 tables, rollback
+		{"load", 27, func(ctx context.Context) { // begin, head, 24 tables, rollback
 			_, err := s.Load(ctx)
 			check(err)
 		}},

@@ -173,6 +173,8 @@ func newSchema() *schema {
 		{"user_groups", mesh.GroupPut{}, mesh.GroupGone{}},
 		{"rechecks", mesh.RecheckPut{}, mesh.RecheckGone{}},
 		{"reservations", mesh.ReservationPut{}, mesh.ReservationGone{}},
+		{"relays", mesh.RelayPut{}, mesh.RelayGone{}},
+		{"relay_reports", mesh.RelayReported{}, mesh.RelayGone{}},
 	} {
 		r := bind(t.table, t.row)
 		r.key, r.replace = "id", true

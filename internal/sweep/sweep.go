@@ -368,7 +368,7 @@ func endedInvitations(s *mesh.Snapshot, now mesh.Time) (evs []mesh.Event) {
 // back.
 func lostRelays(lost func(replica string) bool) finding {
 	return func(s *mesh.Snapshot, _ mesh.Time) (evs []mesh.Event) {
-		elsewhere, embedded := s.Relays()
+		elsewhere, embedded := s.RelaySettings()
 		var dead []*mesh.Setting
 		for v := range s.Settings.All() {
 			if region, ok := strings.CutPrefix(v.Key, mesh.SettingRelay); ok && lost(embedded[region].Replica) {

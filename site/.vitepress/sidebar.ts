@@ -59,6 +59,7 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
       to("Troubleshooting", "troubleshooting.md"),
       to("Certificates", "certificates.md"),
       to("Reverse proxies", "reverse-proxies.md"),
+      to("Relays", "relays.md"),
       to("Packages", "packages.md"),
       to("Kubernetes", "kubernetes.md"),
     ],

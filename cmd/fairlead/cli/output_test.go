@@ -58,6 +58,9 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 			"webhooks update 1 --events node.created --disable", "webhooks rotate 1", "webhooks test 1", "webhooks test 2", "webhooks failed 1",
 			"webhooks redeliver 1 --all", "webhooks redeliver 2 7 8", "webhooks delete 1 --force",
 		},
+		"relays.txt": {
+			"relays list", "relays show ams-1", "relays create ams-2 --region ams", "relays drain ams-1", "relays drain ams-1 --cancel", "relays delete ams-1 --force",
+		},
 		"service.txt": {"whoami", "health", "status", "cluster status", "version", "openapi", "debug digest"},
 	} {
 		t.Run(file, func(t *testing.T) {

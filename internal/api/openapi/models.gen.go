@@ -131,8 +131,15 @@ type (
 	Problem                          = apiclient.Problem
 	Profiles                         = apiclient.Profiles
 	RegisterMethod                   = apiclient.RegisterMethod
+	Relay                            = apiclient.Relay
+	RelayState                       = apiclient.RelayState
+	RelayCreation                    = apiclient.RelayCreation
+	RelayDrain                       = apiclient.RelayDrain
+	RelayKeyResult                   = apiclient.RelayKeyResult
 	RelayLatency                     = apiclient.RelayLatency
+	RelayList                        = apiclient.RelayList
 	RelayRegion                      = apiclient.RelayRegion
+	RelayResult                      = apiclient.RelayResult
 	ReplicaDigest                    = apiclient.ReplicaDigest
 	Reservation                      = apiclient.Reservation
 	ReservationCreation              = apiclient.ReservationCreation
@@ -191,6 +198,7 @@ type (
 	IfMatch                          = apiclient.IfMatch
 	Limit                            = apiclient.Limit
 	NodeRef                          = apiclient.NodeRef
+	RelayRef                         = apiclient.RelayRef
 	RouteRef                         = apiclient.RouteRef
 	To                               = apiclient.To
 	UserRef                          = apiclient.UserRef
@@ -204,6 +212,7 @@ type (
 	OneDNS                           = apiclient.OneDNS
 	OneNode                          = apiclient.OneNode
 	OnePolicy                        = apiclient.OnePolicy
+	OneRelay                         = apiclient.OneRelay
 	OneRoute                         = apiclient.OneRoute
 	OneUser                          = apiclient.OneUser
 	OneWebhook                       = apiclient.OneWebhook
@@ -294,6 +303,8 @@ type (
 	CreatePreAuthKeyJSONRequestBody  = apiclient.CreatePreAuthKeyJSONRequestBody
 	ChangePreAuthKeysJSONRequestBody = apiclient.ChangePreAuthKeysJSONRequestBody
 	ExpirePreAuthKeyJSONRequestBody  = apiclient.ExpirePreAuthKeyJSONRequestBody
+	CreateRelayJSONRequestBody       = apiclient.CreateRelayJSONRequestBody
+	DrainRelayJSONRequestBody        = apiclient.DrainRelayJSONRequestBody
 	CreateReservationJSONRequestBody = apiclient.CreateReservationJSONRequestBody
 	ChangeRouteJSONRequestBody       = apiclient.ChangeRouteJSONRequestBody
 	DrainReplicaJSONRequestBody      = apiclient.DrainReplicaJSONRequestBody
@@ -349,6 +360,10 @@ const (
 	RegisterMethodCLI                 = apiclient.RegisterMethodCLI
 	RegisterMethodOIDC                = apiclient.RegisterMethodOIDC
 	RegisterMethodUnspecified         = apiclient.RegisterMethodUnspecified
+	Active                            = apiclient.Active
+	Draining                          = apiclient.Draining
+	Offline                           = apiclient.Offline
+	Waiting                           = apiclient.Waiting
 	RoleAdmin                         = apiclient.RoleAdmin
 	RoleOperator                      = apiclient.RoleOperator
 	RoleRead                          = apiclient.RoleRead

@@ -201,6 +201,21 @@ type ServerInterface interface {
 	// ListPresence Summarise the uptime of nodes
 	// (GET /api/v1/presence)
 	ListPresence(w http.ResponseWriter, r *http.Request, params ListPresenceParams)
+	// ListRelays List relays
+	// (GET /api/v1/relay)
+	ListRelays(w http.ResponseWriter, r *http.Request)
+	// CreateRelay Create a relay
+	// (POST /api/v1/relay)
+	CreateRelay(w http.ResponseWriter, r *http.Request)
+	// DeleteRelay Delete a relay
+	// (DELETE /api/v1/relay/{relayId})
+	DeleteRelay(w http.ResponseWriter, r *http.Request, relayID RelayRef)
+	// GetRelay Show a relay
+	// (GET /api/v1/relay/{relayId})
+	GetRelay(w http.ResponseWriter, r *http.Request, relayID RelayRef)
+	// DrainRelay Drain a relay
+	// (POST /api/v1/relay/{relayId}/drain)
+	DrainRelay(w http.ResponseWriter, r *http.Request, relayID RelayRef)
 	// ListReservations List reservations
 	// (GET /api/v1/reservation)
 	ListReservations(w http.ResponseWriter, r *http.Request, params ListReservationsParams)
@@ -2675,6 +2690,112 @@ func (siw *ServerInterfaceWrapper) ListPresence(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// ListRelays operation middleware
+func (siw *ServerInterfaceWrapper) ListRelays(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListRelays(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateRelay operation middleware
+func (siw *ServerInterfaceWrapper) CreateRelay(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateRelay(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteRelay operation middleware
+func (siw *ServerInterfaceWrapper) DeleteRelay(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "relayId" -------------
+	var relayID RelayRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "relayId", r.PathValue("relayId"), &relayID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "relayId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteRelay(w, r, relayID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetRelay operation middleware
+func (siw *ServerInterfaceWrapper) GetRelay(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "relayId" -------------
+	var relayID RelayRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "relayId", r.PathValue("relayId"), &relayID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "relayId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetRelay(w, r, relayID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DrainRelay operation middleware
+func (siw *ServerInterfaceWrapper) DrainRelay(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "relayId" -------------
+	var relayID RelayRef
+
+	err = runtime.BindStyledParameterWithOptions("simple", "relayId", r.PathValue("relayId"), &relayID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "relayId", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DrainRelay(w, r, relayID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListReservations operation middleware
 func (siw *ServerInterfaceWrapper) ListReservations(w http.ResponseWriter, r *http.Request) {
 
@@ -4476,6 +4597,11 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey/bulk", wrapper.ChangePreAuthKeys)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/preauthkey/expire", wrapper.ExpirePreAuthKey)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/presence", wrapper.ListPresence)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/relay", wrapper.ListRelays)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/relay", wrapper.CreateRelay)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/relay/{relayId}", wrapper.DeleteRelay)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/relay/{relayId}", wrapper.GetRelay)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/relay/{relayId}/drain", wrapper.DrainRelay)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/reservation", wrapper.ListReservations)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/reservation", wrapper.CreateReservation)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/reservation/{id}", wrapper.DeleteReservation)

@@ -70,5 +70,8 @@ func Dump(s *mesh.Snapshot) string {
 	for r := range s.Rechecks.All() {
 		line(map[string]any{"recheck": r})
 	}
+	for r := range s.Relays.All() {
+		line(map[string]any{"relay": r, "report": r.Report})
+	}
 	return out.String()
 }

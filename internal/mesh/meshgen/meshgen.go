@@ -79,7 +79,7 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 	user := mesh.UserID(1 + r.IntN(12))
 	node := mesh.NodeID(1 + r.IntN(300))
 	keyID := mesh.KeyID(1 + r.IntN(40))
-	pick := r.IntN(34)
+	pick := r.IntN(35)
 	if _, ok := s.Nodes.Get(node); !ok && pick >= 7 && pick <= 10 {
 		pick = 2 // nobody reports for a node that does not exist
 	}
@@ -152,6 +152,8 @@ func Event(r *rand.Rand, s *mesh.Snapshot) mesh.Event {
 		return recheckEvent(r, s, user, at)
 	case 32:
 		return reservationEvent(r, s, mesh.ReservationID(keyID), user, at)
+	case 33:
+		return relayEvent(r, s, mesh.RelayID(1+keyID%9), at)
 	default:
 		return mesh.AddressCursor{
 			V4: netip.AddrFrom4([4]byte{100, 64, byte(r.IntN(256)), byte(r.IntN(256))}),
@@ -296,6 +298,29 @@ func webhook(r *rand.Rand, id mesh.WebhookID, at mesh.Time) *mesh.Webhook {
 		ID: id, URL: fmt.Sprintf("https://receiver.example.com/%d", r.IntN(9)), Description: "büro", Events: [][]string{nil, {"node.*", "policyUpdate"}}[r.IntN(2)],
 		Disabled: r.IntN(2) == 0, Salt: fmt.Sprintf("salt%d", r.IntN(9)), CreatedAt: Start, UpdatedAt: at,
 	}
+}
+
+func relayEvent(r *rand.Rand, s *mesh.Snapshot, id mesh.RelayID, at mesh.Time) mesh.Event {
+	_, there := s.Relays.Get(id)
+	switch pick := r.IntN(4); {
+	case pick == 0:
+		return mesh.RelayGone{ID: id}
+	case pick == 1 && there: // deleted relays cannot report
+		return mesh.RelayReported{ID: id, Report: mesh.RelayReport{
+			At: at, Clients: r.IntN(9), BytesReceived: r.Int64N(1 << 50), BytesSent: r.Int64N(9), Refused: r.Int64N(9), LatencyMicros: r.Int64N(9), Peers: r.IntN(9),
+		}}
+	}
+	relay := &mesh.Relay{
+		ID: id, Name: fmt.Sprintf("relay-%d", id), Prefix: fmt.Sprintf("relay%06d", id), Region: 901 + r.IntN(3), RegionCode: "ams", RegionName: "Zürich",
+		Draining: r.IntN(2) == 0, CreatedAt: at,
+	}
+	binary.BigEndian.PutUint64(relay.Hash[:], r.Uint64())
+	if r.IntN(2) == 0 {
+		relay.Place = mesh.RelayPlace{
+			URL: fmt.Sprintf("https://relay%d.example.com", r.IntN(9)), STUNPort: 3478, IPv4: netip.AddrFrom4([4]byte{192, 0, 2, byte(id)}), Key: NodeKey(uint64(id)), Version: "1.0", JoinedAt: at,
+		}
+	}
+	return mesh.RelayPut{Relay: relay}
 }
 
 func webhookProgress(r *rand.Rand, s *mesh.Snapshot, at mesh.Time) mesh.WebhookProgress {

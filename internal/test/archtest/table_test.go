@@ -44,6 +44,8 @@ var table = map[string]row{
 	"recheck":             {"mesh control oidc periodic", "slog prometheus"},
 	"webhook":             {"mesh policy history ledger control", "http slog prometheus"},
 	"relay":               {"identity guard", "keys tailcfg tailscale http slog prometheus"},
+	"relayd":              {"relay", "keys http slog"},
+	"relaylink":           {"relay mesh policy ledger control guard", "keys http slog"},
 	"backup":              {"mesh store sqlstore", "slog"},
 	"config":              {"mesh spelling", "slog"},
 	"headscale":           {"mesh identity", "keys names"},
@@ -52,7 +54,7 @@ var table = map[string]row{
 	"periodic":            {"", ""},
 	"acme":                {"", "http"},
 	"app": {
-		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api cluster fence balance webhook relay config periodic oidc passkey recheck headscale",
+		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api cluster fence balance webhook relay relayd relaylink config periodic oidc passkey recheck headscale",
 		"keys http slog prometheus",
 	},
 

@@ -90,7 +90,7 @@ func (c *Checker) event(e Entry, ev mesh.Event) {
 		mesh.WebhookPut, mesh.WebhookGone, mesh.WebhookMoved, mesh.DeadLetterPut, mesh.DeadLetterGone,
 		mesh.NodeFacts, mesh.PreAuthKeyUsed, mesh.APIKeyUsed, mesh.SessionUsed, mesh.ReceiptPut, mesh.ReceiptGone,
 		mesh.PasskeyPut, mesh.PasskeyGone, mesh.InvitationPut, mesh.InvitationGone, mesh.RecheckPut, mesh.RecheckGone,
-		mesh.ReservationPut, mesh.ReservationGone:
+		mesh.ReservationPut, mesh.ReservationGone, mesh.RelayPut, mesh.RelayGone, mesh.RelayReported:
 	}
 }
 

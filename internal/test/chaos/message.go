@@ -72,7 +72,7 @@ func Audited(e mesh.Event) bool {
 	case mesh.KindNodeNet, mesh.KindOnline, mesh.KindOffline, mesh.KindAddressCursor, mesh.KindClockSet, mesh.KindHistoryReset,
 		mesh.KindLoginPut, mesh.KindLoginGone, mesh.KindSettingPut, mesh.KindSettingGone,
 		mesh.KindNodeFacts, mesh.KindPreAuthKeyUsed, mesh.KindAPIKeyUsed, mesh.KindSessionUsed,
-		mesh.KindRecheckPut, mesh.KindRecheckGone:
+		mesh.KindRecheckPut, mesh.KindRecheckGone, mesh.KindRelayReported:
 		return false
 	default:
 		return true

@@ -28,6 +28,8 @@ func publicRows() []row {
 		{pattern: "POST /ts2021", method: "POST", path: "/ts2021", header: upgrade},
 		{pattern: "GET /ts2021", method: "GET", path: "/ts2021", header: websocket},
 		{pattern: "POST /verify", method: "POST", path: "/verify", header: jsonBody, body: `{"NodePublic":"nodekey:`},
+		{pattern: "GET /relay/v1/follow", method: "GET", path: "/relay/v1/follow", header: "Authorization: Bearer flr_x_y\r\n"},
+		{pattern: "POST /relay/v1/report", method: "POST", path: "/relay/v1/report", header: jsonBody + "Authorization: Bearer flr_x_y\r\n", body: `{"url":"`},
 		{pattern: "GET /auth/{token}", method: "GET", path: "/auth/x"},
 		{pattern: "GET /register/{token}", method: "GET", path: "/register/x"},
 		{pattern: "GET /oidc/start/{provider}/{token}", method: "GET", path: "/oidc/start/0/x"},

@@ -50,6 +50,7 @@ const kinds = [
   "policy",
   "dns",
   "webhook",
+  "relay",
   "clock",
 ];
 const verbs = ["created", "changed", "deleted", "*"];
