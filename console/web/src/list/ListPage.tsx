@@ -4,7 +4,7 @@ import { text } from "@/text";
 import { type Column, ErrorState, FilterLine, PageHead, type Tab, Tabs, ViewMenu } from "@/ui";
 import type { List } from "./useListPage";
 
-interface ToolbarProps<T, V extends string> {
+export interface ToolbarProps<T, V extends string> {
   list: List<V>;
   /** The label of the tabs. */
   label: string;

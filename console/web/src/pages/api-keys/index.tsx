@@ -4,25 +4,12 @@ import { KeySquare, Plus, Trash2 } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
 import { type ApiKey, apiKeysQuery, useCan, useSession } from "@/api";
 import { matches } from "@/filter";
-import { ListPanel, ListToolbar, type Selection, tabsOf, useChosen, useCreate, useListPage } from "@/list";
+import { type Selection, SettingsList, tabsOf, useChosen, useCreate, useListPage } from "@/list";
 import { SettingsPage } from "@/pages/settings";
 import { useBegun, useSearchState } from "@/router/search";
 import { text } from "@/text";
 import { apiKeys } from "@/text/settings";
-import {
-  BulkBar,
-  Button,
-  columnsShown,
-  DataTable,
-  Empty,
-  ErrorState,
-  ExportMenu,
-  FilterMenu,
-  NotAllowed,
-  useNow,
-  useWrites,
-  WriteButton,
-} from "@/ui";
+import { BulkBar, Button, DataTable, Empty, ErrorState, NotAllowed, useNow, useWrites, WriteButton } from "@/ui";
 import { type Action, Start, useApiKeyActions } from "./actions";
 import { apiKeyColumns, PhoneRow } from "./columns";
 import { Remove, Revoke, Rotate } from "./dialogs";
@@ -101,41 +88,32 @@ function KeyList({ all, loading }: { all: readonly ApiKey[]; loading: boolean })
     count: found.filter((key) => tab === "all" || apiKeyState(key, now) === tab).length,
   }));
   return (
-    <div className="relative flex min-h-0 flex-1 flex-col">
-      <div className="@container shrink-0 border-b border-line bg-canvas px-6 max-md:px-4">
-        <ListToolbar
-          small
-          segmented
-          list={list}
-          label={text.settings.apiKeys}
-          tabs={tabs}
-          columns={columns}
-          filter={t}
-          found={rows.length}
-          filterMenu={
-            <FilterMenu groups={filters} words={t.filters.words} value={list.typed} onChange={list.setTyped} />
-          }
-        >
-          <ExportMenu what="api-keys" columns={columnsShown(columns, list.search.cols)} rows={rows} />
-        </ListToolbar>
-      </div>
-      <ListPanel list={list}>
-        <DataTable
-          {...list.table}
-          label={t.list}
-          columns={columns}
-          rows={rows}
-          loading={loading}
-          empty={<Nothing filtered={terms.length > 0} onClear={() => list.setTyped("")} />}
-          rowName={rowName}
-          usual={newestFirst}
-          onSelect={writes ? list.setSelected : undefined}
-          menu={rowMenu}
-          phone={(key) => <PhoneRow of={key} session={session.prefix} now={now} />}
-        />
-      </ListPanel>
-      <Bulk list={list} all={all} rows={rows} />
-    </div>
+    <SettingsList
+      what="api-keys"
+      list={list}
+      label={text.settings.apiKeys}
+      tabs={tabs}
+      columns={columns}
+      filter={t}
+      rows={rows}
+      filters={filters}
+      words={t.filters.words}
+      bulk={<Bulk list={list} all={all} rows={rows} />}
+    >
+      <DataTable
+        {...list.table}
+        label={t.list}
+        columns={columns}
+        rows={rows}
+        loading={loading}
+        empty={<Nothing filtered={terms.length > 0} onClear={() => list.setTyped("")} />}
+        rowName={rowName}
+        usual={newestFirst}
+        onSelect={writes ? list.setSelected : undefined}
+        menu={rowMenu}
+        phone={(key) => <PhoneRow of={key} session={session.prefix} now={now} />}
+      />
+    </SettingsList>
   );
 }
 

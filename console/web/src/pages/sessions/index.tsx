@@ -5,22 +5,11 @@ import { Ban, LockKeyhole, MonitorSmartphone, UserRound } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
 import { type PersonSession, sessionsQuery, useSession } from "@/api";
 import { matches } from "@/filter";
-import { ListPanel, ListToolbar, tabsOf, useListPage } from "@/list";
+import { SettingsList, tabsOf, useListPage } from "@/list";
 import { SettingsPage } from "@/pages/settings";
 import { compareText, text } from "@/text";
 import { sessionsPage } from "@/text/settings";
-import {
-  columnsShown,
-  DataTable,
-  Empty,
-  ErrorState,
-  ExportMenu,
-  FilterMenu,
-  MenuItem,
-  MenuLine,
-  NoMatch,
-  RowMenu,
-} from "@/ui";
+import { DataTable, Empty, ErrorState, MenuItem, MenuLine, NoMatch, RowMenu } from "@/ui";
 import { useAdminWrites } from "@/users";
 import { PhoneRow, sessionColumns } from "./columns";
 import { sessionFilter, sessionFilterFields, sessionName } from "./facts";
@@ -78,47 +67,38 @@ function SessionList({
     [onRevoke],
   );
   return (
-    <div className="relative flex min-h-0 flex-1 flex-col">
-      <div className="@container shrink-0 border-b border-line bg-canvas px-6 max-md:px-4">
-        <ListToolbar
-          small
-          segmented
-          list={list}
-          label={text.settings.sessions}
-          tabs={tabs}
-          columns={columns}
-          filter={t}
-          found={rows.length}
-          filterMenu={
-            <FilterMenu groups={filters} words={t.filters.words} value={list.typed} onChange={list.setTyped} />
-          }
-        >
-          <ExportMenu what="sessions" columns={columnsShown(columns, list.search.cols)} rows={rows} />
-        </ListToolbar>
-      </div>
-      <ListPanel list={list}>
-        <DataTable
-          {...list.table}
-          label={t.list}
-          columns={columns}
-          rows={rows}
-          loading={loading}
-          empty={
-            list.filtered ? (
-              <NoMatch onClear={list.showAll} />
-            ) : (
-              <Empty icon={MonitorSmartphone} title={t.emptyTitle}>
-                {t.emptyBody}
-              </Empty>
-            )
-          }
-          rowName={sessionName}
-          usual={byPerson}
-          menu={menu}
-          phone={(session) => <PhoneRow of={session} menu={menu(session)} />}
-        />
-      </ListPanel>
-    </div>
+    <SettingsList
+      what="sessions"
+      list={list}
+      label={text.settings.sessions}
+      tabs={tabs}
+      columns={columns}
+      filter={t}
+      rows={rows}
+      filters={filters}
+      words={t.filters.words}
+    >
+      <DataTable
+        {...list.table}
+        label={t.list}
+        columns={columns}
+        rows={rows}
+        loading={loading}
+        empty={
+          list.filtered ? (
+            <NoMatch onClear={list.showAll} />
+          ) : (
+            <Empty icon={MonitorSmartphone} title={t.emptyTitle}>
+              {t.emptyBody}
+            </Empty>
+          )
+        }
+        rowName={sessionName}
+        usual={byPerson}
+        menu={menu}
+        phone={(session) => <PhoneRow of={session} menu={menu(session)} />}
+      />
+    </SettingsList>
   );
 }
 
