@@ -13,12 +13,12 @@ package mesh
 //		if e.Node.Colour != "" {
 //			return 2
 //		}
-func formatOf(e Event) int64 {
+func formatOf(e Event) int {
 	return nextFormat(e)
 }
 
 // FormatOf returns the format that a binary must know to read all these events.
-func FormatOf(evs []Event) (needed int64) {
+func FormatOf(evs []Event) (needed int) {
 	for _, e := range evs {
 		needed = max(needed, formatOf(e))
 	}

@@ -8,7 +8,7 @@ import "strings"
 // it. Its only addition to events are notes that begin with "next:".
 const Format = 2
 
-func nextFormat(e Event) int64 {
+func nextFormat(e Event) int {
 	if e, ok := e.(NodePut); ok && strings.HasPrefix(e.Node.Note.Text, "next:") {
 		return Format
 	}

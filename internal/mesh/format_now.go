@@ -7,4 +7,4 @@ package mesh
 // lose what it does not know when it changes an object.
 const Format = 1
 
-func nextFormat(Event) int64 { return 0 }
+func nextFormat(Event) int { return 0 }

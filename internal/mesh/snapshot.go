@@ -79,8 +79,9 @@ type Counters struct {
 	// LostPolicy is the newest version of the policy that the database lost, if any.
 	LostPolicy PolicyVersion `json:"lostPolicy,omitempty"`
 	Epoch      Epoch         `json:"epoch,omitzero"`
-	// Format is the newest format of events that is in use. See the constant Format.
-	Format int64 `json:"format,omitempty"`
+	// Format is the newest format of events that is in use. See the constant Format. It is an int,
+	// because it is not an id: a new epoch skips numbers of all counters that are an int64.
+	Format int `json:"format,omitempty"`
 }
 
 // AtLeast returns c with each id raised to at least that of o.

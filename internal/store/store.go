@@ -146,7 +146,7 @@ type Report struct {
 	// compute different ones.
 	DigestForm int `json:"digestForm"`
 	// Format is the newest format of events that the replica knows. Releases before formats report none.
-	Format int64 `json:"format,omitempty"`
+	Format int `json:"format,omitempty"`
 	// Name is the name of the replica, which it keeps across restarts. Earlier versions report none.
 	Name string `json:"name,omitempty"`
 	// Uptime is how long the process had been running at the heartbeat.
