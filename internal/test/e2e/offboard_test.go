@@ -27,8 +27,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
-// The off-boarding drill, on two replicas: the account of a person is disabled at the provider, and the person's device and
-// session lose their access, through each way in which the server hears of it. An administrator brings the access back, and
+// The off-boarding drill, on two replicas: the account of a person is disabled at the provider, and the person's device, session
+// and API key lose their access, through each way in which the server hears of it. An administrator brings the access back, and
 // traffic flows without a new sign-in.
 func TestPersonDisabledAtTheProviderIsCutOff(t *testing.T) {
 	t.Parallel()
@@ -54,13 +54,13 @@ func TestPersonDisabledAtTheProviderIsCutOff(t *testing.T) {
 			d.pair.awaitSilence(ctx, t)
 			silent := time.Since(began)
 			eventually(ctx, t, func() error {
-				if d.admitted(ctx) {
-					return errors.New("the session is still valid")
+				if d.admitted(ctx, d.session) || d.admitted(ctx, d.apiKey) {
+					return errors.New("the session or the API key is still valid")
 				}
 				return nil
 			})
 			refused := time.Since(began)
-			t.Logf("no traffic after %v, session refused after %v", silent.Round(time.Millisecond), refused.Round(time.Millisecond))
+			t.Logf("no traffic after %v, session and API key refused after %v", silent.Round(time.Millisecond), refused.Round(time.Millisecond))
 			if max(silent, refused) > c.limit {
 				t.Errorf("it took longer than %v", c.limit)
 			}
@@ -70,6 +70,12 @@ func TestPersonDisabledAtTheProviderIsCutOff(t *testing.T) {
 			d.pair.awaitTraffic(ctx, t)
 			t.Logf("traffic %v after the restoration", time.Since(began).Round(time.Millisecond))
 			awaitState(ctx, t, d.client, "Running")
+			eventually(ctx, t, func() error {
+				if !d.admitted(ctx, d.apiKey) {
+					return errors.New("the API key is still refused")
+				}
+				return nil
+			})
 		})
 	}
 }
@@ -80,6 +86,7 @@ type drill struct {
 	replicas []*meshtest.Server
 	pair     *trial // reaches the person's device
 	session  string
+	apiKey   string // created by the person
 }
 
 func startDrill(ctx context.Context, t *testing.T, pg *pgtest.Server, recheck time.Duration) *drill {
@@ -127,10 +134,25 @@ func startDrill(ctx context.Context, t *testing.T, pg *pgtest.Server, recheck ti
 	d.pair = &trial{d.network, viewer, fmt.Sprintf("laptop.%s:%d", baseDomain, here.Addr().(*net.TCPAddr).Port)}
 	d.pair.awaitTraffic(ctx, t)
 	d.session = d.signInToProgram(ctx, "ann")
-	if !d.admitted(ctx) {
-		t.Fatal("the session is refused from the start")
+	d.apiKey = d.createAPIKey(ctx)
+	if !d.admitted(ctx, d.session) || !d.admitted(ctx, d.apiKey) {
+		t.Fatal("the session or the API key is refused from the start")
 	}
 	return d
+}
+
+// createAPIKey makes the person create an API key as an administrator. The person is a member afterwards, because the last
+// administrator is never suspended.
+func (d *drill) createAPIKey(ctx context.Context) string {
+	d.t.Helper()
+	d.CLI("users", "set-role", "ann", "admin")
+	status, text := send(ctx, d.t, http.MethodPost, d.URL+"/api/v1/apikey", d.session, `{"role": "read"}`)
+	var made struct{ APIKey string }
+	if err := json.Unmarshal(text, &made); err != nil || status != http.StatusOK || made.APIKey == "" {
+		d.t.Fatalf("%d %s, %v", status, text, err)
+	}
+	d.CLI("users", "set-role", "ann", "default")
+	return made.APIKey
 }
 
 var programSignedIn = regexp.MustCompile(`<h1>You are signed in</h1>`)
@@ -169,16 +191,16 @@ func (p *providerTest) post(ctx context.Context, path string, in, out any) {
 	}
 }
 
-// admitted reports whether a replica accepts the session.
-func (d *drill) admitted(ctx context.Context) bool {
+// admitted reports whether a replica accepts a session or an API key.
+func (d *drill) admitted(ctx context.Context, token string) bool {
 	d.t.Helper()
-	return slices.ContainsFunc(d.replicas, func(r *meshtest.Server) bool { return admits(ctx, d.t, r, d.session) })
+	return slices.ContainsFunc(d.replicas, func(r *meshtest.Server) bool { return admits(ctx, d.t, r, token) })
 }
 
-// admits reports whether a server accepts a session.
-func admits(ctx context.Context, t *testing.T, s *meshtest.Server, session string) bool {
+// admits reports whether a server accepts a session or an API key.
+func admits(ctx context.Context, t *testing.T, s *meshtest.Server, token string) bool {
 	t.Helper()
-	status, _ := send(ctx, t, http.MethodGet, "http://"+s.Addr+"/api/v1/whoami", session, "")
+	status, _ := send(ctx, t, http.MethodGet, "http://"+s.Addr+"/api/v1/whoami", token, "")
 	return status == http.StatusOK
 }
 
