@@ -49,12 +49,13 @@ var table = map[string]row{
 	"backup":              {"mesh store sqlstore", "slog"},
 	"config":              {"mesh spelling", "slog"},
 	"headscale":           {"mesh identity", "keys names"},
+	"shadow":              {"", ""},
 	"spelling":            {"", ""},
 	"textdiff":            {"", ""},
 	"periodic":            {"", ""},
 	"acme":                {"", "http"},
 	"app": {
-		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api cluster fence balance webhook relay relayd relaylink config periodic oidc passkey recheck headscale",
+		"acme mesh policy history store sqlstore ledger identity guard control presence sweep probe secrets stream wire api api/openapi ./api cluster fence balance webhook relay relayd relaylink config periodic oidc passkey recheck headscale netmap shadow",
 		"keys http slog prometheus",
 	},
 
