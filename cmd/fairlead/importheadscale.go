@@ -13,14 +13,24 @@ import (
 func importHeadscale(ctx context.Context, c *config.Config, in cli.HeadscaleImport) (cli.HeadscaleReport, error) {
 	p := in.Postgres
 	r, err := app.ImportHeadscale(ctx, c, app.HeadscaleImport{
-		From: in.From, SQLite: in.SQLite, Apply: in.Apply, Progress: in.Progress,
+		From: in.From, SQLite: in.SQLite, Apply: in.Apply, Compare: in.Compare, KeepWayBack: in.KeepWayBack, Progress: in.Progress,
 		Postgres: headscale.Postgres{Host: p.Host, Port: p.Port, Name: p.Name, User: p.User, Pass: p.Pass, SSLMode: p.SSLMode},
 	})
-	return cli.HeadscaleReport{
+	out := cli.HeadscaleReport{
 		Source: r.Source, Version: r.Version, Users: r.Users, Nodes: r.Nodes, PreAuthKeys: r.PreAuthKeys, APIKeys: r.APIKeys, Policy: r.Policy,
 		Repairs: r.Repairs, Refusals: r.Refusals, PolicyProblems: r.Policies, Configuration: r.Config, Digest: r.Digest,
 		Applied: r.Applied, Added: r.Added, Changed: r.Changed, Deleted: r.Deleted,
-	}, err
+	}
+	if c := r.Comparison; c != nil {
+		out.Comparison = &cli.HeadscaleComparison{Nodes: c.Nodes, Equal: c.Equal, Different: c.Different, Missing: c.Missing}
+		for _, d := range c.Differences {
+			out.Comparison.Differences = append(out.Comparison.Differences, cli.NodeDifference(d))
+		}
+		for _, k := range c.Known {
+			out.Comparison.Known = append(out.Comparison.Known, cli.KnownDifference(k))
+		}
+	}
+	return out, err
 }
 
 // exportHeadscale exports to Headscale for package cli.

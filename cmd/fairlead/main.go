@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/fairlead-mesh/fairlead/cmd/fairlead/cli"
+	"github.com/fairlead-mesh/fairlead/internal/app"
 )
 
 // Set by the linker.
@@ -36,6 +37,7 @@ func main() {
 
 		ImportHeadscale: importHeadscale,
 		ExportHeadscale: exportHeadscale,
+		CloseWayBack:    app.CloseWayBack,
 	})
 	root.AddCommand(serve(build), relay(build))
 	os.Exit(cli.Execute(context.Background(), root, os.Args[1:]))

@@ -51,6 +51,27 @@ func TestImportedKeysGetAFastHashAtTheirFirstUse(t *testing.T) {
 	}
 }
 
+// While the way back is open, a key has both hashes, and only the fast one is used.
+func TestImportedKeysKeepTheirHashWhileTheWayBackIsOpen(t *testing.T) {
+	s := sqlite(t)
+	api, preAuth := s.imported()
+	s.put(mesh.SettingPut{Setting: &mesh.Setting{ID: 1000, Key: mesh.SettingImport, Value: `{"wayBack": true}`, Source: "import"}})
+	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+api).ok()
+	s.register(machine(1, preAuth)).ok()
+	w := s.ledger.World()
+	k, _ := w.APIKeys.ByPrefix("ab-d_f-hijkl")
+	p, _ := w.PreAuthKeys.ByPrefix("cd-d_f-hijkl")
+	if k.Bcrypt == "" || p.Bcrypt == "" || k.Hash == (mesh.Secret{}) || p.Hash != k.Hash {
+		t.Errorf("%+v\n%+v", k, p)
+	}
+	s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+api).ok()
+	for range 50 { // each would cost a slow hash, and the network would soon be refused with another status
+		if got := s.call("GET", "/api/v1/user", nil, "Authorization: Bearer "+api[:len(api)-1]+"x"); got.status != http.StatusUnauthorized {
+			t.Fatalf("a wrong key: %d", got.status)
+		}
+	}
+}
+
 func TestStrangersCannotKeepTheServerHashing(t *testing.T) {
 	s := sqlite(t)
 	api, preAuth := s.imported()

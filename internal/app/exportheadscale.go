@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -32,10 +31,8 @@ func ExportHeadscale(ctx context.Context, c *config.Config, path string) (r Head
 	if r.File, err = filepath.Abs(path); err != nil {
 		return r, err
 	}
-	if c.Database.Type == "sqlite" {
-		if _, err := os.Stat(c.Database.SQLite.Path); err != nil { // opening it would create it
-			return r, fmt.Errorf("cannot open the database: %w", err)
-		}
+	if err := mustExist(c); err != nil {
+		return r, err
 	}
 	s := &service{Options: Options{Config: c}, log: newLogger(io.Discard, c.Log), registry: prometheus.NewRegistry()}
 	st, err := s.openStore(ctx)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fairlead-mesh/fairlead/internal/app"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
 func TestExportedFileIsImportedWithTheSameDigest(t *testing.T) {
@@ -35,6 +36,38 @@ func TestExportedFileIsImportedWithTheSameDigest(t *testing.T) {
 			t.Errorf("a file was replaced: %v", err)
 		}
 	})
+}
+
+// While the way back is open, keys that were used here can still be exported.
+func TestUsedKeysCanBeExportedUntilTheWayBackIsClosed(t *testing.T) {
+	m := newMover(t, false)
+	m.in.KeepWayBack = true
+	before := m.run(true)
+	for k := range m.stored().APIKeys.All() {
+		used := *k
+		used.Hash = mesh.Secret{1}
+		m.commit(mesh.APIKeyPut{Key: &used})
+	}
+	export := func(name string) app.HeadscaleExport {
+		t.Helper()
+		out, err := app.ExportHeadscale(t.Context(), m.config, filepath.Join(m.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if out := export("open.db"); out.Digest != before.Digest || out.APIKeys != 1 || len(out.Lost) > 0 {
+		t.Errorf("exported %+v\nimported %+v", out, before)
+	}
+	if n, err := app.CloseWayBack(t.Context(), m.config); n != 1 || err != nil {
+		t.Errorf("%d keys, %v", n, err)
+	}
+	if out := export("closed.db"); out.APIKeys != 0 || out.PreAuthKeys != 3 || len(out.Lost) != 1 || !strings.Contains(out.Lost[0], "API key 1") {
+		t.Errorf("exported %+v", out)
+	}
+	if _, err := app.CloseWayBack(t.Context(), m.config); err == nil || !strings.Contains(err.Error(), "not open") {
+		t.Errorf("the way back was closed twice: %v", err)
+	}
 }
 
 func TestExportNeedsADatabase(t *testing.T) {

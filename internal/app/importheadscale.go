@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/config"
@@ -34,6 +32,10 @@ type HeadscaleImport struct {
 	Postgres headscale.Postgres
 	// Apply imports. Without it, the import is only checked.
 	Apply bool
+	// Compare is a directory with maps that Headscale has written. They are compared instead of importing.
+	Compare string
+	// KeepWayBack keeps Headscale's hashes of keys after their first use, until CloseWayBack.
+	KeepWayBack bool
 	// Progress is called before each step.
 	Progress func(step string)
 }
@@ -44,6 +46,8 @@ type HeadscaleReport struct {
 	Users, Nodes, PreAuthKeys, APIKeys  int
 	Policy                              bool
 	Repairs, Refusals, Policies, Config []string
+	// Comparison is set if maps were compared.
+	Comparison *HeadscaleComparison
 	// Digest identifies what is imported, or is empty if that is refused.
 	Digest                  string
 	Applied                 bool
@@ -79,13 +83,21 @@ func ImportHeadscale(ctx context.Context, c *config.Config, in HeadscaleImport) 
 	r.Version, r.Repairs, r.Refusals = plan.Version, plan.Repairs, plan.Refusals
 	r.Users, r.Nodes, r.PreAuthKeys, r.APIKeys = len(plan.Users), len(plan.Nodes), len(plan.PreAuthKeys), len(plan.APIKeys)
 	whole := importOf(plan)
+	whole.KeepWayBack = in.KeepWayBack
 	if err := in.policyInto(&whole, c, old, &r); err != nil {
 		return r, err
 	}
 	in.Progress("Checking the import")
 	r.check(whole, c, now)
 	keys := r.keyFiles(&whole, c, old)
-	if !in.Apply || len(r.Refusals)+len(r.Policies) > 0 {
+	switch {
+	case len(r.Refusals)+len(r.Policies) > 0:
+		return r, nil
+	case in.Compare != "":
+		in.Progress("Comparing the maps in " + in.Compare)
+		r.Comparison, err = compareMaps(in.Compare, whole, c, now)
+		return r, oneLine(err)
+	case !in.Apply:
 		return r, nil
 	}
 	in.Progress(fmt.Sprintf("Importing %d nodes", r.Nodes))
@@ -155,6 +167,14 @@ func configWarnings(path string, c *config.Config, old headscale.Config) (lines 
 	} {
 		if s.old != "" && s.old != s.own {
 			lines = append(lines, fmt.Sprintf("%s is %q here and %q in the configuration of Headscale; clients expect the latter", s.key, s.own, s.old))
+		}
+	}
+	for _, s := range []struct {
+		key, family string
+		old, own    netip.Prefix
+	}{{"prefixes.v4", "IPv4", old.V4, c.Prefixes.V4}, {"prefixes.v6", "IPv6", old.V6, c.Prefixes.V6}} {
+		if !s.old.IsValid() && s.own.IsValid() {
+			lines = append(lines, fmt.Sprintf("%s is not set in the configuration of Headscale, so its nodes have no %s addresses; here they get addresses in %s", s.key, s.family, s.own))
 		}
 	}
 	return lines
@@ -290,28 +310,34 @@ func (k keyFile) copy() error {
 	return secrets.CreateFile(k.to, bytes.TrimSpace(k.text))
 }
 
-// applyImport commits an import. For a moment this process acts as a replica.
+// applyImport commits an import.
 func applyImport(ctx context.Context, c *config.Config, whole control.Import) (done control.Imported, err error) {
-	s := &service{Options: Options{Config: c}, log: newLogger(io.Discard, c.Log), registry: prometheus.NewRegistry()}
-	st, err := s.openStore(ctx)
-	if err != nil {
-		return done, err
-	}
-	defer st.Close()
-	if err := s.openLedger(ctx, st); err != nil {
-		return done, err
-	}
-	a := mesh.Actor{Kind: mesh.ActorLocal, Reason: "fairlead import headscale"}
-	if u, err := user.Current(); err == nil {
-		a.ID, a.Name = u.Uid, u.Username
-	}
-	loops, end := context.WithCancel(context.WithoutCancel(ctx))
-	g, failed := errgroup.WithContext(loops)
-	g.Go(func() error { return s.ledger.Run(failed) })
-	done, err = control.ImportMesh(ctx, s.ledger, a, whole)
-	end()
-	if stopped := g.Wait(); err == nil {
-		err = stopped
-	}
+	err = asReplica(ctx, c, "fairlead import headscale", func(s *service, a mesh.Actor) (err error) {
+		done, err = control.ImportMesh(ctx, s.ledger, a, whole)
+		return err
+	})
 	return done, err
+}
+
+// CloseWayBack forgets the hashes that Headscale needs of keys that have been used here, and returns how many keys there were.
+func CloseWayBack(ctx context.Context, c *config.Config) (forgotten int, err error) {
+	if err := mustExist(c); err != nil {
+		return 0, err
+	}
+	err = asReplica(ctx, c, "fairlead import close", func(s *service, a mesh.Actor) (err error) {
+		forgotten, err = control.CloseWayBack(ctx, s.ledger, a)
+		return err
+	})
+	return forgotten, oneLine(err)
+}
+
+// mustExist fails if there is no database. Opening it would create one.
+func mustExist(c *config.Config) error {
+	if c.Database.Type != "sqlite" {
+		return nil
+	}
+	if _, err := os.Stat(c.Database.SQLite.Path); err != nil {
+		return fmt.Errorf("cannot open the database: %w", err)
+	}
+	return nil
 }

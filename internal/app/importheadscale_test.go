@@ -263,23 +263,25 @@ func TestImportIsRepeatedForWhatChangedSince(t *testing.T) {
 	})
 }
 
-func TestImportRefusesADatabaseInUse(t *testing.T) {
-	commit := func(m *mover, evs ...mesh.Event) {
-		m.t.Helper()
-		st := m.open()
-		defer st.Close()
-		s, err := st.Load(m.t.Context())
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		err = st.Lock(m.t.Context(), s.Rev, store.BatchID{1}, func(tx store.Tx) error {
-			_, err := tx.Append(store.Command{Actor: mesh.Actor{Kind: mesh.ActorServer}, Events: evs})
-			return err
-		})
-		if err != nil {
-			m.t.Fatal(err)
-		}
+// commit changes what was imported.
+func (m *mover) commit(evs ...mesh.Event) {
+	m.t.Helper()
+	st := m.open()
+	defer st.Close()
+	s, err := st.Load(m.t.Context())
+	if err != nil {
+		m.t.Fatal(err)
 	}
+	err = st.Lock(m.t.Context(), s.Rev, store.BatchID{1}, func(tx store.Tx) error {
+		_, err := tx.Append(store.Command{Actor: mesh.Actor{Kind: mesh.ActorServer}, Events: evs})
+		return err
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func TestImportRefusesADatabaseInUse(t *testing.T) {
 	refused := func(m *mover, why string) {
 		m.t.Helper()
 		m.in.Apply = true
@@ -292,7 +294,7 @@ func TestImportRefusesADatabaseInUse(t *testing.T) {
 		}
 	}
 	m := newMover(t, false)
-	commit(m, mesh.UserPut{User: &mesh.User{ID: 1, Name: "own"}})
+	m.commit(mesh.UserPut{User: &mesh.User{ID: 1, Name: "own"}})
 	refused(m, "already contains 1 users")
 	if _, err := os.Stat(m.config.Noise.PrivateKeyPath); err == nil {
 		t.Error("a refused import leaves a private key behind")
@@ -300,23 +302,23 @@ func TestImportRefusesADatabaseInUse(t *testing.T) {
 
 	m = newMover(t, false)
 	m.run(true)
-	commit(m, mesh.Online{ID: 1, Replica: "r", Conn: 1, At: mesh.Time(1 << 60)})
+	m.commit(mesh.Online{ID: 1, Replica: "r", Conn: 1, At: mesh.Time(1 << 60)})
 	refused(m, "node 1 (laptop) has used this server")
 
 	m = newMover(t, false)
 	m.run(true)
-	commit(m, mesh.UserPut{User: &mesh.User{ID: 9, Name: "own"}})
+	m.commit(mesh.UserPut{User: &mesh.User{ID: 9, Name: "own"}})
 	refused(m, "have been created since the last import")
 
 	m = newMover(t, false)
 	m.run(true)
 	left, _ := m.stored().Users.Get(1)
-	commit(m, mesh.UserPut{User: left.Suspend(mesh.SuspendedByAdmin, 1)})
+	m.commit(mesh.UserPut{User: left.Suspend(mesh.SuspendedByAdmin, 1)})
 	refused(m, "users or keys have been changed since the last import")
 	for k := range m.stored().APIKeys.All() {
 		m = newMover(t, false)
 		m.run(true)
-		commit(m, mesh.APIKeyGone{ID: k.ID})
+		m.commit(mesh.APIKeyGone{ID: k.ID})
 		refused(m, "users or keys have been changed since the last import")
 	}
 }
@@ -359,6 +361,22 @@ func TestImportStopsBeforeItChangesAnything(t *testing.T) {
 				t.Error("the database was created")
 			}
 		})
+	}
+}
+
+func TestCheckMentionsAMissingRange(t *testing.T) {
+	m := newMover(t, false)
+	text, err := os.ReadFile(m.in.From)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line = "prefixes.v6 is not set in the configuration of Headscale"
+	if r := m.run(false); strings.Contains(strings.Join(r.Config, "\n"), line) {
+		t.Errorf("%q", r.Config)
+	}
+	m.write("config.yaml", strings.ReplaceAll(string(text), ", v6: 'fd7a:115c:a1e0::/48'", ""))
+	if r := m.run(false); !strings.Contains(strings.Join(r.Config, "\n"), line) {
+		t.Errorf("%q", r.Config)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -33,6 +34,8 @@ type Import struct {
 	ProviderGroups bool
 	// Noise is the key by which clients know the server.
 	Noise key.MachinePublic
+	// KeepWayBack keeps the hashes of the other server when keys are used, until CloseWayBack.
+	KeepWayBack bool
 }
 
 // ImportedNode is a node of another server.
@@ -53,6 +56,61 @@ type importRecord struct {
 	// Access is a hash of the users and keys, so that a repeated import does not undo what
 	// an administrator has decided since.
 	Access string `json:"access"`
+	// WayBack means that used keys keep the hashes of the other server.
+	WayBack bool `json:"wayBack,omitempty"`
+}
+
+// lastImport returns the record of the last import, if there was one.
+func lastImport(w *policy.World) (last importRecord, ok bool, err error) {
+	v, ok := w.Settings.ByKey(mesh.SettingImport)
+	if !ok {
+		return last, false, nil
+	}
+	if err := json.Unmarshal([]byte(v.Value), &last); err != nil {
+		return last, true, fmt.Errorf("the record of the last import is invalid: %w", err)
+	}
+	return last, true, nil
+}
+
+func wayBackOpen(w *policy.World) bool {
+	last, _, err := lastImport(w)
+	return err == nil && last.WayBack
+}
+
+// CloseWayBack forgets the hashes of another server of all keys that have been used here, and returns how many. From now on,
+// keys lose them when they are first used.
+func CloseWayBack(ctx context.Context, l *ledger.Ledger, a mesh.Actor) (forgotten int, err error) {
+	_, err = l.Commit(ctx, a, func(w *policy.World, now mesh.Time) (evs []mesh.Event, err error) {
+		forgotten = 0
+		last, ok, err := lastImport(w)
+		switch {
+		case err != nil:
+			return nil, err
+		case !ok:
+			return nil, refuse(Conflict, "", "nothing was imported into this database")
+		case !last.WayBack:
+			return nil, refuse(Conflict, "", "the way back is not open: use --keep-way-back with the import to open it")
+		}
+		for k := range w.PreAuthKeys.All() {
+			if used := *k; k.Bcrypt != "" && k.Hash != (mesh.Secret{}) {
+				used.Bcrypt = ""
+				evs = append(evs, mesh.PreAuthKeyPut{Key: &used})
+			}
+		}
+		for k := range w.APIKeys.All() {
+			if used := *k; k.Bcrypt != "" && k.Hash != (mesh.Secret{}) {
+				used.Bcrypt = ""
+				evs = append(evs, mesh.APIKeyPut{Key: &used})
+			}
+		}
+		forgotten, last.WayBack = len(evs), false
+		record, err := json.Marshal(last)
+		if err != nil {
+			return nil, err
+		}
+		return append(evs, w.SettingPutFor(mesh.SettingImport, string(record), "import", false, now)...), nil
+	})
+	return forgotten, err
 }
 
 // accessOf returns a hash of users and keys, without what changes when a key is used.
@@ -101,7 +159,7 @@ func ImportMesh(ctx context.Context, l *ledger.Ledger, a mesh.Actor, in Import) 
 		if err != nil {
 			return nil, err
 		}
-		record, err := json.Marshal(importRecord{now, after, access})
+		record, err := json.Marshal(importRecord{now, after, access, in.KeepWayBack || wayBackOpen(w)})
 		if err != nil {
 			return nil, err
 		}
@@ -139,6 +197,27 @@ func (in Import) Digest(reserved mesh.Reserved) (string, error) {
 	return s.Digest(), nil
 }
 
+// World returns the mesh after an import into an empty database, with these settings and with all nodes online.
+func (in Import) World(reserved mesh.Reserved, now mesh.Time, settings map[string]string) (*policy.World, error) {
+	in.PolicyElsewhere = false
+	empty := policy.WorldOf(mesh.Empty(), nil)
+	empty.Reserved = reserved
+	evs, _, err := in.events(empty, now)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		evs = append(evs, mesh.SettingPut{Setting: &mesh.Setting{ID: mesh.SettingID(len(evs) + 1), Key: key, Value: settings[key], Source: "config", UpdatedAt: now}})
+	}
+	for _, n := range in.Nodes {
+		evs = append(evs, mesh.Online{ID: n.ID, Replica: "import", Conn: 1, At: now})
+	}
+	s, _ := mesh.Apply(empty.Snapshot, 1, mesh.Settle(empty.Snapshot, evs)...)
+	w := policy.NewWorld(s, nil)
+	w.Reserved = reserved
+	return w, nil
+}
+
 // mayImport refuses a mesh that is in use.
 func mayImport(w *policy.World, in Import) error {
 	if v, ok := w.Settings.ByKey(mesh.SettingNoise); ok {
@@ -147,17 +226,16 @@ func mayImport(w *policy.World, in Import) error {
 			return refuse(Conflict, "", "a server with another private key has used this database, and clients of the imported server would not accept it; import into a new database")
 		}
 	}
-	v, again := w.Settings.ByKey(mesh.SettingImport)
+	last, again, err := lastImport(w)
+	if err != nil {
+		return err
+	}
 	if !again {
 		if n := w.Users.Len() + w.Nodes.Len() + w.PreAuthKeys.Len() + w.APIKeys.Len() + w.Webhooks.Len(); n > 0 {
 			return refuse(Conflict, "", "the database already contains %d users, %d nodes, %d pre-auth keys and %d API keys; import into a new database",
 				w.Users.Len(), w.Nodes.Len(), w.PreAuthKeys.Len(), w.APIKeys.Len())
 		}
 		return nil
-	}
-	var last importRecord
-	if err := json.Unmarshal([]byte(v.Value), &last); err != nil {
-		return fmt.Errorf("the record of the last import is invalid: %w", err)
 	}
 	c := w.Counters
 	if c.User != last.Counters.User || c.Node != last.Counters.Node || c.PreAuth != last.Counters.PreAuth || c.API != last.Counters.API || w.Webhooks.Len() > 0 {

@@ -98,11 +98,13 @@ func (s *APIKeys) VerifyImported(ctx context.Context, a mesh.Actor, text string)
 	}
 	used, err := commit(ctx, s.core, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) (*mesh.APIKey, []mesh.Event, error) {
 		now, ok := w.APIKeys.Get(k.ID)
-		if !ok || now.Bcrypt != k.Bcrypt {
+		if !ok || now.Bcrypt != k.Bcrypt || now.Hash != (mesh.Secret{}) {
 			return now, nil, nil
 		}
 		used := *now
-		used.Hash, used.Bcrypt = hash, ""
+		if used.Hash = hash; !wayBackOpen(w) {
+			used.Bcrypt = ""
+		}
 		return &used, []mesh.Event{mesh.APIKeyPut{Key: &used}}, nil
 	})
 	if err != nil {
@@ -130,11 +132,13 @@ func (s *Joins) verifyImported(ctx context.Context, a mesh.Actor, j Joining) err
 	}
 	_, err = ledger.Commit(ctx, s.ledger, mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) (nothing, []mesh.Event, error) {
 		now, ok := w.PreAuthKeys.Get(k.ID)
-		if !ok || now.Bcrypt != k.Bcrypt {
+		if !ok || now.Bcrypt != k.Bcrypt || now.Hash != (mesh.Secret{}) {
 			return nothing{}, nil, nil
 		}
 		used := *now
-		used.Hash, used.Bcrypt = hash, ""
+		if used.Hash = hash; !wayBackOpen(w) {
+			used.Bcrypt = ""
+		}
 		return nothing{}, []mesh.Event{mesh.PreAuthKeyPut{Key: &used}}, nil
 	})
 	return err

@@ -86,7 +86,7 @@ type Unverified struct {
 func UnverifiedAPIKey(s *mesh.Snapshot, text string, now mesh.Time) (*mesh.APIKey, Unverified, bool) {
 	prefix, secret := parts(KindAPI, text)
 	k, ok := s.APIKeys.ByPrefix(prefix)
-	if !ok || k.Bcrypt == "" || k.Expiry.Reached(max(now, s.At)) || suspended(s, k.User) {
+	if !ok || !unused(k.Bcrypt, k.Hash) || k.Expiry.Reached(max(now, s.At)) || suspended(s, k.User) {
 		return nil, Unverified{}, false
 	}
 	return k, Unverified{k.Bcrypt, secret}, true
@@ -97,13 +97,16 @@ func UnverifiedAPIKey(s *mesh.Snapshot, text string, now mesh.Time) (*mesh.APIKe
 func UnverifiedPreAuthKey(s *mesh.Snapshot, text string) (*mesh.PreAuthKey, Unverified, bool) {
 	prefix, secret := parts(KindPreAuth, text)
 	k, ok := s.PreAuthKeys.ByPrefix(prefix)
-	if !ok || k.Bcrypt == "" {
+	if !ok || !unused(k.Bcrypt, k.Hash) {
 		return nil, Unverified{}, false
 	}
 	return k, Unverified{k.Bcrypt, secret}, true
 }
 
-// Verify computes the slow hash and returns the fast one that replaces it. It takes tens of milliseconds of
+// unused reports whether only the slow hash of a key is known. A key that was used may have both.
+func unused(slow mesh.Bcrypt, fast mesh.Secret) bool { return slow != "" && fast == mesh.Secret{} }
+
+// Verify computes the slow hash and returns the fast one, with which the key is verified from now on. It takes tens of milliseconds of
 // one core, so callers must limit how often strangers cause it.
 func (u Unverified) Verify() (mesh.Secret, bool) {
 	if !UsableBcrypt(u.Bcrypt) || bcrypt.CompareHashAndPassword([]byte(u.Bcrypt), []byte(u.secret)) != nil {

@@ -22,7 +22,8 @@ func (s *Secret) UnmarshalText(text []byte) error {
 }
 
 // Bcrypt is the bcrypt hash of the secret of a key that was imported from another server. The
-// first valid use of the key replaces it with a Secret. It is empty for all other keys.
+// first valid use of the key replaces it with a Secret, or adds the Secret while people may
+// still go back to that server. It is empty for all other keys.
 type Bcrypt string
 
 // KeyUse is when, and from where, a key was last used.
