@@ -36,6 +36,7 @@ func main() {
 		RepairClock: repairClock,
 
 		ImportHeadscale: importHeadscale,
+		ReadHeadscale:   readHeadscale,
 		ExportHeadscale: exportHeadscale,
 		CloseWayBack:    app.CloseWayBack,
 	})

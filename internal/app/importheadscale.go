@@ -57,29 +57,13 @@ type HeadscaleReport struct {
 // ImportHeadscale reads the mesh of a Headscale server and, if asked and nothing speaks against it, imports it into
 // the configured database in one commit. It never changes what belongs to Headscale.
 func ImportHeadscale(ctx context.Context, c *config.Config, in HeadscaleImport) (r HeadscaleReport, err error) {
-	text, err := os.ReadFile(in.From)
+	in.Progress("Reading the database of Headscale")
+	src, err := in.read(ctx, c)
 	if err != nil {
-		return r, fmt.Errorf("cannot read the configuration of Headscale: %w", err)
+		return r, err
 	}
-	old, err := headscale.ParseConfig(text)
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", in.From, err)
-	}
-	old = in.located(old)
-	r.Config = configWarnings(in.From, c, old)
-	where := sqlstore.Location{SQLite: old.SQLite}
-	if old.SQLite == "" {
-		p := old.Postgres
-		where.Postgres = sqlstore.PostgresConfig{Host: p.Host, Port: p.Port, Name: p.Name, User: p.User, Pass: p.Pass, SSLMode: p.SSLMode}
-	}
-	r.Source = where.String()
-	in.Progress("Reading " + r.Source)
-	tables, err := readHeadscale(ctx, where)
-	if err != nil {
-		return r, oneLine(err)
-	}
-	now := mesh.TimeOf(time.Now())
-	plan := headscale.Map(tables, headscale.Options{V4: c.Prefixes.V4, V6: c.Prefixes.V6, OldV4: old.V4, OldV6: old.V6, Now: now})
+	r.Source, r.Config = src.where.String(), src.warnings
+	old, plan, now := src.config, src.plan, src.now
 	r.Version, r.Repairs, r.Refusals = plan.Version, plan.Repairs, plan.Refusals
 	r.Users, r.Nodes, r.PreAuthKeys, r.APIKeys = len(plan.Users), len(plan.Nodes), len(plan.PreAuthKeys), len(plan.APIKeys)
 	whole := importOf(plan)
@@ -115,6 +99,55 @@ func ImportHeadscale(ctx context.Context, c *config.Config, in HeadscaleImport) 
 	}
 	r.Applied, r.Added, r.Changed, r.Deleted = true, done.Added, done.Changed, done.Deleted
 	return r, nil
+}
+
+// headscaleSource is a Headscale installation.
+type headscaleSource struct {
+	config   headscale.Config
+	warnings []string
+	where    sqlstore.Location
+	plan     *headscale.Plan
+	now      mesh.Time
+}
+
+// ReadHeadscale reads what an import would create, with the policy that Headscale uses. It changes nothing.
+func ReadHeadscale(ctx context.Context, c *config.Config, in HeadscaleImport) (*headscale.Plan, error) {
+	src, err := in.read(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if path := src.config.PolicyFile; path != "" {
+		text, err := readLimited(path)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the policy of Headscale: %w", err)
+		}
+		src.plan.Policy = string(text)
+	}
+	return src.plan, nil
+}
+
+func (in HeadscaleImport) read(ctx context.Context, c *config.Config) (src headscaleSource, err error) {
+	text, err := os.ReadFile(in.From)
+	if err != nil {
+		return src, fmt.Errorf("cannot read the configuration of Headscale: %w", err)
+	}
+	old, err := headscale.ParseConfig(text)
+	if err != nil {
+		return src, fmt.Errorf("%s: %w", in.From, err)
+	}
+	src.config, src.now = in.located(old), mesh.TimeOf(time.Now())
+	src.warnings = configWarnings(in.From, c, src.config)
+	src.where = sqlstore.Location{SQLite: src.config.SQLite}
+	if src.config.SQLite == "" {
+		p := src.config.Postgres
+		src.where.Postgres = sqlstore.PostgresConfig{Host: p.Host, Port: p.Port, Name: p.Name, User: p.User, Pass: p.Pass, SSLMode: p.SSLMode}
+	}
+	tables, err := readHeadscale(ctx, src.where)
+	if err != nil {
+		return src, oneLine(err)
+	}
+	src.plan = headscale.Map(tables, headscale.Options{V4: c.Prefixes.V4, V6: c.Prefixes.V6, OldV4: src.config.V4, OldV6: src.config.V6, Now: src.now})
+	return src, nil
 }
 
 // readHeadscale reads the tables of a Headscale database.

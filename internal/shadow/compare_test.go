@@ -77,10 +77,10 @@ func TestEveryDifferenceIsFound(t *testing.T) {
 		kind     shadow.Kind
 		says     string
 	}{
-		"a source":          {"100.64.0.2-100.64.0.3", "100.64.0.2", shadow.Traffic, "no longer allowed: from 100.64.0.3 to 100.64.0.1 TCP port 80"},
+		"a source":          {"100.64.0.2-100.64.0.3", "100.64.0.2", shadow.Traffic, "no longer allowed: from 100.64.0.3 to 100.64.0.1 TCP port 80, TCP port 81"},
 		"a port":            {`"First": 81, "Last": 81`, `"First": 81, "Last": 82`, shadow.Traffic, "now allowed: from 100.64.0.2, 100.64.0.3 to 100.64.0.1 TCP port 82"},
 		"a protocol":        {"[1, 6, 17, 58]", "[1, 6, 17, 58, 132]", shadow.Traffic, "SCTP"},
-		"a part of a route": {"10.9.0.128/25", "10.9.0.192/26", shadow.Traffic, "no longer allowed: from 100.64.0.1, 100.64.0.2, 100.64.0.3 to 10.9.0.128"},
+		"a part of a route": {"10.9.0.128/25", "10.9.0.192/26", shadow.Traffic, "no longer allowed: from 100.64.0.2, 100.64.0.3 to 10.9.0.128 ICMP"},
 		"a tag":             {`"tag:b", "tag:a"`, `"tag:a"`, shadow.Tags, "tags of peer 2 (web): now tag:a, was tag:a, tag:b"},
 		"an address":        {`"100.64.0.3/32"`, `"100.64.0.4/32"`, shadow.Addresses, "100.64.0.4/32, was 100.64.0.3/32"},
 		"a name":            {"desk.mesh", "table.mesh", shadow.Identity, "table.mesh.test, was desk.mesh.test"},
@@ -112,17 +112,28 @@ func TestEveryDifferenceIsFound(t *testing.T) {
 	}
 }
 
+// A device that sees nobody gets a whole map without peers.
+func TestMapWithoutPeersIsWhole(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"Node": {"ID": 1}, "DERPMap": {"Regions": {}}}`: true, `{"Node": {"ID": 1}, "Peers": [{"ID": 2}]}`: true, `{"Node": {"ID": 1}}`: false, `{"PeersChanged": [{"ID": 2}]}`: false,
+	} {
+		if m, err := shadow.Parse([]byte(text)); err != nil || m.Full() != want {
+			t.Errorf("%s: want %t; %v", text, want, err)
+		}
+	}
+}
+
 func TestChangesAreAddedToAMap(t *testing.T) {
 	m, err := shadow.Parse([]byte(theirs))
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, err := shadow.Parse([]byte(`{"PeersChanged": [{"ID": 2, "Name": "new."}, {"ID": 4}], "PeersRemoved": [3], "DNSConfig": {"Proxied": false}, "PacketFilters": {}}`))
+	change, err := shadow.Parse([]byte(`{"PeersChanged": [{"ID": 2, "Name": "new."}, {"ID": 4}], "PeersRemoved": [3], "PeersChangedPatch": [{"NodeID": 4, "Key": "nodekey:44"}], "DNSConfig": {"Proxied": false}, "PacketFilters": {}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Update(change)
-	if len(m.Peers) != 2 || m.Peers[0].Name != "new." || m.Peers[1].ID != 4 || m.DNSConfig.Proxied || len(m.PacketFilters) != 0 || m.Node.ID != 1 {
+	if len(m.Peers) != 2 || m.Peers[0].Name != "new." || m.Peers[1].ID != 4 || m.Peers[1].Key != "nodekey:44" || m.DNSConfig.Proxied || len(m.PacketFilters) != 0 || m.Node.ID != 1 {
 		t.Errorf("%+v", m)
 	}
 }

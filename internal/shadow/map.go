@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -13,10 +14,17 @@ import (
 
 // Map is what a device knows: the part of the clients' map response that has an effect.
 type Map struct {
-	Node          *Node
-	Peers         []*Node
-	PeersChanged  []*Node
-	PeersRemoved  []int64
+	Node         *Node
+	Peers        []*Node
+	PeersChanged []*Node
+	PeersRemoved []int64
+	// PeersChangedPatch changes what is set.
+	PeersChangedPatch []struct {
+		NodeID    int64
+		Key       string
+		KeyExpiry time.Time
+	}
+	DERPMap       json.RawMessage
 	UserProfiles  []Profile
 	DNSConfig     *DNS
 	PacketFilter  []Rule
@@ -99,8 +107,8 @@ func Parse(text []byte) (*Map, error) {
 	return &m, nil
 }
 
-// Full reports whether the response replaces all that the device knew.
-func (m *Map) Full() bool { return m.Node != nil && m.Peers != nil }
+// Full reports whether the response replaces all that the device knew. It has no peers if the device sees none.
+func (m *Map) Full() bool { return m.Node != nil && (m.Peers != nil || m.DERPMap != nil) }
 
 // Update adds a later response to what the device knows.
 func (m *Map) Update(next *Map) {
@@ -128,6 +136,16 @@ func (m *Map) Update(next *Map) {
 		return slices.Contains(next.PeersRemoved, p.ID) || slices.ContainsFunc(next.PeersChanged, func(c *Node) bool { return c.ID == p.ID })
 	})
 	m.Peers = append(m.Peers, next.PeersChanged...)
+	for _, patch := range next.PeersChangedPatch {
+		for _, p := range m.Peers {
+			if p.ID == patch.NodeID {
+				p.Key = cmp.Or(patch.Key, p.Key)
+				if !patch.KeyExpiry.IsZero() {
+					p.KeyExpiry = patch.KeyExpiry
+				}
+			}
+		}
+	}
 }
 
 func (m *Map) rules() []Rule {

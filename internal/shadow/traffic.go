@@ -5,13 +5,18 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"go4.org/netipx"
 )
 
-// shownSources limits how many sources of a difference are named.
-const shownSources = 3
+// shown limits how many sources or ports of a difference are named.
+const shown = 3
 
-// The protocols that a rule without any applies to: ICMP, TCP, UDP and ICMPv6.
-func usualProtocols() []int { return []int{1, 6, 17, 58} }
+// The numbers of protocols.
+const icmp, tcp, udp, icmp6, sctp = 1, 6, 17, 58, 132
+
+// usualProtocols returns those that a rule without any applies to.
+func usualProtocols() []int { return []int{icmp, tcp, udp, icmp6} }
 
 // traffic compares which packets the device accepts: from each source, to its own addresses and to those of its routes, for all
 // ports and protocols. Of addresses and ports that no rule tells apart, one is tried.
@@ -22,12 +27,14 @@ func (c *comparison) traffic() {
 		targets = append(targets, p.Addr())
 	}
 	for _, route := range c.net.Routes[c.own.Node.ID] {
-		targets = append(targets, route.Addr())
+		if routable(route.Addr()) {
+			targets = append(targets, route.Addr())
+		}
 		for _, r := range append(slices.Clone(old), own...) {
 			for _, to := range r.to {
 				for _, a := range to.at {
 					for _, edge := range []netip.Addr{a.From(), a.To().Next()} {
-						if edge.IsValid() && route.Contains(edge) {
+						if edge.IsValid() && route.Contains(edge) && routable(edge) {
 							targets = append(targets, edge)
 						}
 					}
@@ -39,47 +46,72 @@ func (c *comparison) traffic() {
 	targets = slices.Compact(targets)
 	ports, protocols := distinct(append(slices.Clone(old), own...))
 	type change struct {
-		allowed bool
-		where   string
+		allowed    bool
+		from, goal string
 	}
-	changes := map[change][]string{}
+	changes := map[change][]string{} // the protocols and ports
 	var order []change
 	for _, target := range targets {
 		for _, protocol := range protocols {
+			if protocol == icmp && target.Is6() || protocol == icmp6 && target.Is4() {
+				continue
+			}
 			for i, port := range ports {
 				if !hasPorts(protocol) && port != 0 {
 					continue
 				}
-				before, after := sourcesOf(old, target, protocol, port).set(), sourcesOf(own, target, protocol, port).set()
-				if before.Equal(after) {
-					continue
-				}
-				for _, source := range c.net.Sources {
-					is := after.Contains(source)
-					if source.Is4() != target.Is4() || before.Contains(source) == is || source == target {
+				gained, lost := c.changed(sourcesOf(old, target, protocol, port).set(), sourcesOf(own, target, protocol, port).set(), target)
+				for _, at := range []change{{true, someOf(gained), target.String()}, {false, someOf(lost), target.String()}} {
+					if at.from == "" {
 						continue
 					}
-					at := change{is, fmt.Sprintf("%s %s", target, portText(protocol, ports, i))}
 					if changes[at] == nil {
 						order = append(order, at)
 					}
-					changes[at] = append(changes[at], source.String())
+					changes[at] = append(changes[at], portText(protocol, ports, i))
 				}
 			}
 		}
 	}
 	for _, at := range order {
-		from := changes[at]
-		text := strings.Join(from[:min(len(from), shownSources)], ", ")
-		if more := len(from) - shownSources; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
 		verb := "no longer allowed"
 		if at.allowed {
 			verb = "now allowed"
 		}
-		c.differ(Traffic, "%s: from %s to %s", verb, text, at.where)
+		c.differ(Traffic, "%s: from %s to %s %s", verb, at.from, at.goal, someOf(changes[at]))
 	}
+}
+
+// changed returns the sources that are in one set only.
+func (c *comparison) changed(before, after *netipx.IPSet, target netip.Addr) (gained, lost []string) {
+	if before.Equal(after) {
+		return nil, nil
+	}
+	for _, source := range c.net.Sources {
+		own := slices.ContainsFunc(c.own.Node.Addresses, func(p netip.Prefix) bool { return p.Addr() == source })
+		switch is := after.Contains(source); {
+		case own || source.Is4() != target.Is4() || before.Contains(source) == is:
+		case is:
+			gained = append(gained, source.String())
+		default:
+			lost = append(lost, source.String())
+		}
+	}
+	return gained, lost
+}
+
+// someOf names some of many things.
+func someOf(names []string) string {
+	text := strings.Join(names[:min(len(names), shown)], ", ")
+	if more := len(names) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// routable reports whether packets to an address leave the machine that sends them. Rules for other addresses have no effect.
+func routable(a netip.Addr) bool {
+	return !a.IsLoopback() && !a.IsMulticast() && !a.IsUnspecified() && (a.Is6() || a.As4()[0] != 0 && a.As4()[0] < 224)
 }
 
 // compiled is a rule in a form that is fast to evaluate.
@@ -124,7 +156,7 @@ func sourcesOf(rules []compiled, target netip.Addr, protocol int, port uint16) (
 }
 
 // hasPorts reports whether a protocol has ports: TCP, UDP and SCTP do.
-func hasPorts(protocol int) bool { return protocol == 6 || protocol == 17 || protocol == 132 }
+func hasPorts(protocol int) bool { return protocol == tcp || protocol == udp || protocol == sctp }
 
 // distinct returns the first port of each range that some rule tells apart, and all protocols.
 func distinct(rules []compiled) (ports []uint16, protocols []int) {
@@ -145,7 +177,7 @@ func distinct(rules []compiled) (ports []uint16, protocols []int) {
 
 // portText names a protocol and the range of ports that begins with one.
 func portText(protocol int, ports []uint16, i int) string {
-	name := map[int]string{1: "ICMP", 6: "TCP", 17: "UDP", 58: "ICMPv6", 132: "SCTP"}[protocol]
+	name := map[int]string{icmp: "ICMP", tcp: "TCP", udp: "UDP", icmp6: "ICMPv6", sctp: "SCTP"}[protocol]
 	if name == "" {
 		name = fmt.Sprintf("protocol %d", protocol)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -76,7 +77,7 @@ func (t *tool) importing() *cobra.Command {
 		Use:     "import",
 		Short:   "Move a network from another server",
 		Example: "  fairlead import headscale --check",
-	}, t.importHeadscale(), t.importClose(), t.importTailscale())
+	}, t.importHeadscale(), t.importWatch(), t.importClose(), t.importTailscale())
 }
 
 func (t *tool) importHeadscale() *cobra.Command {
@@ -123,38 +124,10 @@ the server that uses the target database.`,
 			if modes != 1 {
 				return wrongUsage("use one of --check, --compare and --apply")
 			}
-			c, err := t.ownConfig()
-			if err != nil {
-				return err
-			}
-			if in.Apply {
-				if err := mustOwn(c.Noise.PrivateKeyPath, c.DERP.Server.PrivateKeyPath, databaseOf(c).SQLite); err != nil {
-					return err
-				}
-			}
 			if err := in.locate(where); err != nil {
 				return err
 			}
-			if t.ImportHeadscale == nil {
-				return errors.New("this binary cannot open databases")
-			}
-			in.Progress = func(step string) { t.note("%s", step) }
-			ctx, stop := untilInterrupted(cmd.Context())
-			defer stop()
-			r, err := t.ImportHeadscale(ctx, c, in)
-			if err != nil {
-				return err
-			}
-			if err := t.show(r, headscaleText(r)); err != nil {
-				return err
-			}
-			if n := len(r.Refusals) + len(r.PolicyProblems); n > 0 {
-				return fmt.Errorf("nothing was imported: fix %s first", count(n, "problem"))
-			}
-			if c := r.Comparison; c != nil && c.Different > 0 {
-				return fmt.Errorf("the maps of %s differ", count(c.Different, "node"))
-			}
-			return nil
+			return t.runImport(cmd.Context(), in)
 		},
 	}
 	flags := cmd.Flags()
@@ -165,6 +138,39 @@ the server that uses the target database.`,
 	flags.BoolVar(&in.Apply, "apply", false, "import")
 	flags.BoolVar(&in.KeepWayBack, "keep-way-back", false, "keep Headscale's hashes of keys after their first use, for an export")
 	return cmd
+}
+
+// runImport imports from Headscale, or checks or compares an import.
+func (t *tool) runImport(ctx context.Context, in HeadscaleImport) error {
+	c, err := t.ownConfig()
+	if err != nil {
+		return err
+	}
+	if in.Apply {
+		if err := mustOwn(c.Noise.PrivateKeyPath, c.DERP.Server.PrivateKeyPath, databaseOf(c).SQLite); err != nil {
+			return err
+		}
+	}
+	if t.ImportHeadscale == nil {
+		return errors.New("this binary cannot open databases")
+	}
+	in.Progress = func(step string) { t.note("%s", step) }
+	ctx, stop := untilInterrupted(ctx)
+	defer stop()
+	r, err := t.ImportHeadscale(ctx, c, in)
+	if err != nil {
+		return err
+	}
+	if err := t.show(r, headscaleText(r)); err != nil {
+		return err
+	}
+	if n := len(r.Refusals) + len(r.PolicyProblems); n > 0 {
+		return fmt.Errorf("nothing was imported: fix %s first", count(n, "problem"))
+	}
+	if c := r.Comparison; c != nil && c.Different > 0 {
+		return fmt.Errorf("the maps of %s differ", count(c.Different, "node"))
+	}
+	return nil
 }
 
 func (t *tool) importClose() *cobra.Command {

@@ -32,6 +32,8 @@ type Env struct {
 	RepairClock func(ctx context.Context, c *config.Config, agree func(ClockRepair) error) (ClockRepair, error)
 	// ImportHeadscale imports from Headscale, or checks an import.
 	ImportHeadscale func(ctx context.Context, c *config.Config, in HeadscaleImport) (HeadscaleReport, error)
+	// ReadHeadscale reads what Headscale's own database holds.
+	ReadHeadscale func(ctx context.Context, c *config.Config, in HeadscaleImport) (HeadscaleNetwork, error)
 	// CloseWayBack forgets the hashes of keys that only ExportHeadscale needs, and returns how many.
 	CloseWayBack func(ctx context.Context, c *config.Config) (int, error)
 	// ExportHeadscale writes a database for Headscale to a new file.

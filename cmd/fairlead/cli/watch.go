@@ -32,21 +32,26 @@ func (t *tool) watchable(cmd *cobra.Command) *cobra.Command {
 		if !on {
 			return once(cmd, args)
 		}
-		client, err := t.connect()
-		if err != nil {
-			return err
-		}
-		w := &watch{tool: t, client: client, look: func() error { return once(cmd, args) }, screen: t.Stdout}
-		f := &follower{tool: t, retry: time.Second, take: w.take, broke: w.beginBelow}
-		err = f.follow(cmd.Context())
-		var forbidden forbiddenError
-		if errors.As(err, &forbidden) && w.next.IsZero() { // the key may read the list, but not the events
-			t.note("This API key lacks the scope history and cannot read events; polling every %s instead", askGap)
-			return w.ask(cmd.Context())
-		}
-		return err
+		return t.watchList(cmd.Context(), func() error { return once(cmd, args) })
 	}
 	return cmd
+}
+
+// watchList calls look, which prints a list, again when something has changed.
+func (t *tool) watchList(ctx context.Context, look func() error) error {
+	client, err := t.connect()
+	if err != nil {
+		return err
+	}
+	w := &watch{tool: t, client: client, look: look, screen: t.Stdout}
+	f := &follower{tool: t, retry: time.Second, take: w.take, broke: w.beginBelow}
+	err = f.follow(ctx)
+	var forbidden forbiddenError
+	if errors.As(err, &forbidden) && w.next.IsZero() { // the key may read the list, but not the events
+		t.note("This API key lacks the scope history and cannot read events; polling every %s instead", askGap)
+		return w.ask(ctx)
+	}
+	return err
 }
 
 // ask polls the list. It treats errors like follow: it fails if the server was never reached, and retries if
