@@ -2807,6 +2807,89 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/server/noise-key": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the Noise key
+         * @description Shows the public part of the key by which clients recognize the server. During a rotation, the response also lists
+         *     the nodes that have not connected with the new key yet.
+         */
+        get: operations["showNoiseKey"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/server/noise-key/rotate": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace the Noise key
+         * @description Creates a new key by which clients recognize the server. All replicas use it within a second. A client learns the
+         *     new key when its daemon starts or when it signs in again. Until you retire the previous key, the server accepts
+         *     both. Login pages that are open become invalid. The response is 409 while a rotation is in progress.
+         */
+        post: operations["rotateNoiseKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/server/noise-key/retire": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retire the previous Noise key
+         * @description Ends a rotation: the server accepts only the current key, and closes connections that use the previous one. The
+         *     response is 409 if nodes have not connected with the new key yet, unless you set `force`: these nodes are then
+         *     offline until they are restarted.
+         */
+        post: operations["retireNoiseKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/debug/digest": {
         parameters: {
             query?: never;
@@ -4776,6 +4859,51 @@ export interface components {
             /** @example true */
             draining: boolean;
         };
+        NoiseKeyStatus: {
+            /**
+             * @description Public part of the key by which clients recognize the server.
+             * @example mkey:5b1c8a0d3e2f47968877665544332211ffeeddccbbaa99887766554433221100
+             */
+            publicKey: string;
+            /**
+             * @description The previous key while the server still accepts it.
+             * @example mkey:ffeeddccbbaa998877665544332211005b1c8a0d3e2f47968877665544332211
+             */
+            previousKey: string | null;
+            /**
+             * Format: date-time
+             * @description When the previous key was replaced.
+             * @example 2026-03-01T09:30:00Z
+             */
+            rotatedAt: string | null;
+            /** @description During a rotation, the nodes that have not connected with the new key yet. */
+            nodes: components["schemas"]["NoiseKeyNode"][];
+            /**
+             * @description During a rotation, the IDs of replicas that do not have the new key, or would not have it after a restart.
+             * @example []
+             */
+            replicas: string[];
+        };
+        NoiseKeyNode: {
+            /** @example 7 */
+            id: string;
+            /** @example laptop */
+            name: string;
+            /** @example true */
+            online: boolean;
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:30:00Z
+             */
+            lastSeen: string | null;
+        };
+        NoiseKeyRetirement: {
+            /**
+             * @description Retire the previous key even if nodes or replicas still need it.
+             * @example false
+             */
+            force?: boolean;
+        };
         Digest: {
             /**
              * @description ID of the replica that responds.
@@ -5749,7 +5877,7 @@ export interface components {
             verb: string;
             /**
              * @description `user`, `node`, `preauthkey`, `apikey`, `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`,
-             *     `dns`, `webhook` or `clock`. More values may be added.
+             *     `dns`, `webhook`, `clock` or `noisekey`. More values may be added.
              * @example node
              */
             kind: string;
@@ -6279,6 +6407,16 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["WebhookSecretResult"];
+            };
+        };
+        /** @description The Noise key. */
+        NoiseKeyStatus: {
+            headers: {
+                "Mesh-Revision": components["headers"]["Revision"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["NoiseKeyStatus"];
             };
         };
         /** @description The result of the delivery. */
@@ -10104,7 +10242,7 @@ export interface operations {
             query?: {
                 /**
                  * @description Return only changes to objects of these kinds, separated by commas: `user`, `node`, `preauthkey`, `apikey`,
-                 *     `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook`, `reservation`, `clock` or `history`.
+                 *     `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook`, `reservation`, `clock`, `noisekey` or `history`.
                  * @example node,user
                  */
                 kind?: string;
@@ -10856,6 +10994,84 @@ export interface operations {
                     "application/json": components["schemas"]["Drain"];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    showNoiseKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["NoiseKeyStatus"];
+            401: components["responses"]["Unauthorized"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    rotateNoiseKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["NoiseKeyStatus"];
+            401: components["responses"]["Unauthorized"];
+            409: components["responses"]["Conflict"];
+            default: components["responses"]["Failure"];
+        };
+    };
+    retireNoiseKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Read at this revision or a later one. The replica waits up to 5 seconds for it, then responds with 503.
+                 * @example 4711
+                 */
+                "Mesh-Min-Revision"?: components["parameters"]["MinRevision"];
+                /**
+                 * @description A unique name for this request, 1 to 255 bytes. A request with an idempotency key takes effect only once, no
+                 *     matter how often it is sent within 24 hours. See "Idempotency keys" in the introduction.
+                 * @example 8e03978e-40d5-43dd-bc93-6894a57f9324
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NoiseKeyRetirement"];
+            };
+        };
+        responses: {
+            200: components["responses"]["NoiseKeyStatus"];
             401: components["responses"]["Unauthorized"];
             409: components["responses"]["Conflict"];
             default: components["responses"]["Failure"];

@@ -1192,6 +1192,45 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/server/drain (the `DrainReplica` operationId).
 	DrainReplica(ctx context.Context, body DrainReplicaJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ShowNoiseKey Show the Noise key
+	//
+	// Shows the public part of the key by which clients recognize the server. During a rotation, the response also lists
+	// the nodes that have not connected with the new key yet.
+	//
+	// Corresponds with GET /api/v1/server/noise-key (the `ShowNoiseKey` operationId).
+	ShowNoiseKey(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RetireNoiseKeyWithBody Retire the previous Noise key
+	//
+	// Ends a rotation: the server accepts only the current key, and closes connections that use the previous one. The
+	// response is 409 if nodes have not connected with the new key yet, unless you set `force`: these nodes are then
+	// offline until they are restarted.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/server/noise-key/retire (the `RetireNoiseKey` operationId).
+	RetireNoiseKeyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RetireNoiseKey Retire the previous Noise key
+	//
+	// Ends a rotation: the server accepts only the current key, and closes connections that use the previous one. The
+	// response is 409 if nodes have not connected with the new key yet, unless you set `force`: these nodes are then
+	// offline until they are restarted.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/server/noise-key/retire (the `RetireNoiseKey` operationId).
+	RetireNoiseKey(ctx context.Context, body RetireNoiseKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RotateNoiseKey Replace the Noise key
+	//
+	// Creates a new key by which clients recognize the server. All replicas use it within a second. A client learns the
+	// new key when its daemon starts or when it signs in again. Until you retire the previous key, the server accepts
+	// both. Login pages that are open become invalid. The response is 409 while a rotation is in progress.
+	//
+	// Corresponds with POST /api/v1/server/noise-key/rotate (the `RotateNoiseKey` operationId).
+	RotateNoiseKey(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListSessions List sessions
 	//
 	// Sessions that have expired are not listed. Secrets are masked.
@@ -3876,6 +3915,85 @@ func (c *Client) DrainReplicaWithBody(ctx context.Context, contentType string, b
 // Corresponds with POST /api/v1/server/drain (the `DrainReplica` operationId).
 func (c *Client) DrainReplica(ctx context.Context, body DrainReplicaJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewDrainReplicaRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowNoiseKey Show the Noise key
+//
+// Shows the public part of the key by which clients recognize the server. During a rotation, the response also lists
+// the nodes that have not connected with the new key yet.
+//
+// Corresponds with GET /api/v1/server/noise-key (the `ShowNoiseKey` operationId).
+func (c *Client) ShowNoiseKey(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowNoiseKeyRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RetireNoiseKeyWithBody Retire the previous Noise key
+//
+// Ends a rotation: the server accepts only the current key, and closes connections that use the previous one. The
+// response is 409 if nodes have not connected with the new key yet, unless you set `force`: these nodes are then
+// offline until they are restarted.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/server/noise-key/retire (the `RetireNoiseKey` operationId).
+func (c *Client) RetireNoiseKeyWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRetireNoiseKeyRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RetireNoiseKey Retire the previous Noise key
+//
+// Ends a rotation: the server accepts only the current key, and closes connections that use the previous one. The
+// response is 409 if nodes have not connected with the new key yet, unless you set `force`: these nodes are then
+// offline until they are restarted.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/server/noise-key/retire (the `RetireNoiseKey` operationId).
+func (c *Client) RetireNoiseKey(ctx context.Context, body RetireNoiseKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRetireNoiseKeyRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RotateNoiseKey Replace the Noise key
+//
+// Creates a new key by which clients recognize the server. All replicas use it within a second. A client learns the
+// new key when its daemon starts or when it signs in again. Until you retire the previous key, the server accepts
+// both. Login pages that are open become invalid. The response is 409 while a rotation is in progress.
+//
+// Corresponds with POST /api/v1/server/noise-key/rotate (the `RotateNoiseKey` operationId).
+func (c *Client) RotateNoiseKey(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateNoiseKeyRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -8986,6 +9104,100 @@ func NewDrainReplicaRequestWithBody(server string, contentType string, body io.R
 	return req, nil
 }
 
+// NewShowNoiseKeyRequest constructs an http.Request for the ShowNoiseKey method
+func NewShowNoiseKeyRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/server/noise-key")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRetireNoiseKeyRequest calls the generic RetireNoiseKey builder with application/json body
+func NewRetireNoiseKeyRequest(server string, body RetireNoiseKeyJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRetireNoiseKeyRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewRetireNoiseKeyRequestWithBody constructs an http.Request for the RetireNoiseKey method, with any body, and a specified content type
+func NewRetireNoiseKeyRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/server/noise-key/retire")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRotateNoiseKeyRequest constructs an http.Request for the RotateNoiseKey method
+func NewRotateNoiseKeyRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/server/noise-key/rotate")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListSessionsRequest constructs an http.Request for the ListSessions method
 func NewListSessionsRequest(server string, params *ListSessionsParams) (*http.Request, error) {
 	var err error
@@ -10985,6 +11197,21 @@ func (c *ClientWithResponses) ShowServerWithResponse(ctx context.Context, reqEdi
 // DrainReplicaWithResponse calls [Client.DrainReplica] and reads the answer.
 func (c *ClientWithResponses) DrainReplicaWithResponse(ctx context.Context, body DrainReplicaJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[Drain], error) {
 	return Parse[Drain](c.DrainReplica(ctx, body, reqEditors...))
+}
+
+// ShowNoiseKeyWithResponse calls [Client.ShowNoiseKey] and reads the answer.
+func (c *ClientWithResponses) ShowNoiseKeyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*Response[NoiseKeyStatus], error) {
+	return Parse[NoiseKeyStatus](c.ShowNoiseKey(ctx, reqEditors...))
+}
+
+// RetireNoiseKeyWithResponse calls [Client.RetireNoiseKey] and reads the answer.
+func (c *ClientWithResponses) RetireNoiseKeyWithResponse(ctx context.Context, body RetireNoiseKeyJSONRequestBody, reqEditors ...RequestEditorFn) (*Response[NoiseKeyStatus], error) {
+	return Parse[NoiseKeyStatus](c.RetireNoiseKey(ctx, body, reqEditors...))
+}
+
+// RotateNoiseKeyWithResponse calls [Client.RotateNoiseKey] and reads the answer.
+func (c *ClientWithResponses) RotateNoiseKeyWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*Response[NoiseKeyStatus], error) {
+	return Parse[NoiseKeyStatus](c.RotateNoiseKey(ctx, reqEditors...))
 }
 
 // ListSessionsWithResponse calls [Client.ListSessions] and reads the answer.

@@ -953,7 +953,7 @@ type Change struct {
 	ID string `json:"id"`
 
 	// Kind `user`, `node`, `preauthkey`, `apikey`, `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`,
-	// `dns`, `webhook` or `clock`. More values may be added.
+	// `dns`, `webhook`, `clock` or `noisekey`. More values may be added.
 	//
 	//
 	// Example: node
@@ -2030,6 +2030,56 @@ type NodesExpiry struct {
 	//
 	// Example: 12
 	Expired int `json:"expired"`
+}
+
+// NoiseKeyNode defines model for NoiseKeyNode.
+type NoiseKeyNode struct {
+	// ID Example: 7
+	ID string `json:"id"`
+
+	// LastSeen Example: 2026-03-01T09:30:00Z
+	LastSeen *time.Time `json:"lastSeen"`
+
+	// Name Example: laptop
+	Name string `json:"name"`
+
+	// Online Example: true
+	Online bool `json:"online"`
+}
+
+// NoiseKeyRetirement defines model for NoiseKeyRetirement.
+type NoiseKeyRetirement struct {
+	// Force Retire the previous key even if nodes or replicas still need it.
+	//
+	// Example: false
+	Force *bool `json:"force,omitempty"`
+}
+
+// NoiseKeyStatus defines model for NoiseKeyStatus.
+type NoiseKeyStatus struct {
+	// Nodes During a rotation, the nodes that have not connected with the new key yet.
+	Nodes []NoiseKeyNode `json:"nodes"`
+
+	// PreviousKey The previous key while the server still accepts it.
+	//
+	// Example: mkey:ffeeddccbbaa998877665544332211005b1c8a0d3e2f47968877665544332211
+	PreviousKey *string `json:"previousKey"`
+
+	// PublicKey Public part of the key by which clients recognize the server.
+	//
+	// Example: mkey:5b1c8a0d3e2f47968877665544332211ffeeddccbbaa99887766554433221100
+	PublicKey string `json:"publicKey"`
+
+	// Replicas During a rotation, the IDs of replicas that do not have the new key, or would not have it after a restart.
+	//
+	//
+	// Example: []
+	Replicas []string `json:"replicas"`
+
+	// RotatedAt When the previous key was replaced.
+	//
+	// Example: 2026-03-01T09:30:00Z
+	RotatedAt *time.Time `json:"rotatedAt"`
 }
 
 // Passkey defines model for Passkey.
@@ -4057,7 +4107,7 @@ type DeleteAPIKeyParams struct {
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
 	// Kind Return only changes to objects of these kinds, separated by commas: `user`, `node`, `preauthkey`, `apikey`,
-	// `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook`, `reservation`, `clock` or `history`.
+	// `session`, `login`, `passkey`, `invitation`, `sshgrant`, `policy`, `dns`, `webhook`, `reservation`, `clock`, `noisekey` or `history`.
 	Kind *string `form:"kind,omitempty" json:"kind,omitempty"`
 
 	// Object Return only changes to objects with this ID, whatever their kind.
@@ -4643,6 +4693,9 @@ type ChangeRouteJSONRequestBody = RouteChange
 
 // DrainReplicaJSONRequestBody defines body for DrainReplica for application/json ContentType.
 type DrainReplicaJSONRequestBody = DrainRequest
+
+// RetireNoiseKeyJSONRequestBody defines body for RetireNoiseKey for application/json ContentType.
+type RetireNoiseKeyJSONRequestBody = NoiseKeyRetirement
 
 // CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
 type CreateSessionJSONRequestBody = SessionExchange

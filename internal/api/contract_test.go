@@ -107,6 +107,14 @@ func examples(doc document) map[string]func(f fixture) *answer {
 		"POST /api/v1/server/drain": func(f fixture) *answer {
 			return f.call("POST", "/api/v1/server/drain", object{"draining": true})
 		},
+		"POST /api/v1/server/noise-key/rotate": func(f fixture) *answer {
+			f.call("POST", "/api/v1/server/noise-key/retire", object{"force": true}) // examples may run in any order
+			return f.call("POST", "/api/v1/server/noise-key/rotate", nil)
+		},
+		"POST /api/v1/server/noise-key/retire": func(f fixture) *answer {
+			f.call("POST", "/api/v1/server/noise-key/rotate", nil)
+			return f.call("POST", "/api/v1/server/noise-key/retire", object{"force": true})
+		},
 		"GET /api/v1/policy":                    withPolicy("GET", "/api/v1/policy", nil),
 		"GET /api/v1/policy/diff":               withPolicy("GET", "/api/v1/policy/diff", nil),
 		"GET /api/v1/policy/versions":           withPolicy("GET", "/api/v1/policy/versions", nil),

@@ -34,6 +34,7 @@ type handlers struct {
 	relays
 	serverState
 	clusterState
+	noiseKeys
 	diagnostics
 	probes
 	documents
@@ -68,6 +69,7 @@ func newHandlers(c Config, shared *core) *handlers {
 		relays:          relays{shared, use.Relays},
 		serverState:     serverState{shared, cluster, use.Observations, c.Version, c.Facts, c.Checks, c.Balancer},
 		clusterState:    clusterState{shared, c.Cluster, c.Checks},
+		noiseKeys:       noiseKeys{shared, use.NoiseKeys},
 		diagnostics:     diagnostics{shared, cluster},
 		probes:          probes{shared, c.Health, c.Ready, c.Ledger.Status().Health, c.Version},
 		documents:       documents{shared, c.Document, page},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -31,6 +32,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/secrets"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
 	"github.com/fairlead-mesh/fairlead/internal/store"
 	"github.com/fairlead-mesh/fairlead/internal/test/apitest"
@@ -233,6 +236,13 @@ func start(t testing.TB, st store.Store, changes ...config) *service {
 	}
 	ac.Cluster = cluster.New(cluster.Config{Cluster: s.ledger.Cluster(), Engine: "sqlite"}).State
 	ac.Balancer = balance.New(balance.Config{Replicas: func() []ledger.Report { return []ledger.Report{{ID: "other"}} }})
+	cc.Keys = &lateKeys{open: sync.OnceValue(func() *secrets.Keys {
+		keys, err := secrets.Open(t.Context(), secrets.Config{Ledger: s.ledger, Log: log, NoisePath: filepath.Join(t.TempDir(), "noise.key")})
+		if err != nil {
+			t.Error(err)
+		}
+		return keys
+	})}
 	for _, change := range changes {
 		if change.control != nil {
 			change.control(&cc)
@@ -422,6 +432,23 @@ func grpcCode(status int) int {
 	}
 	return 2
 }
+
+// lateKeys creates the server's keys when they are first used, because that is a commit.
+type lateKeys struct{ open func() *secrets.Keys }
+
+func (k *lateKeys) Rotation() func(*policy.World, mesh.Time) ([]mesh.Event, error) {
+	return k.open().Rotation()
+}
+
+func (k *lateKeys) Retire(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
+	if w.NoiseKey().Public.IsZero() { // the keys cannot be created during another commit
+		return nil, errors.New("there is no key")
+	}
+	return k.open().Retire(w, now)
+}
+
+func (k *lateKeys) Reload()     { k.open().Reload() }
+func (k *lateKeys) Stored() int { return k.open().Stored() }
 
 func machineKey(n uint64) string { return meshgen.MachineKey(n).String() }
 func nodeKey(n uint64) string    { return meshgen.NodeKey(n).String() }

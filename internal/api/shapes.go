@@ -126,7 +126,7 @@ func texts[T fmt.Stringer](values []T) []string {
 
 // Describe returns the object of an event for the audit log, as the API shows it. It implements
 // ledger.Describe. The audit log has no entries for presence, endpoints, measurements, uses of
-// keys, groups that an identity provider pushes (their members have entries), counters, deliveries of webhooks, reports of relays, idempotency receipts, settings other than DNS, and the
+// keys, groups that an identity provider pushes (their members have entries), counters, deliveries of webhooks, reports of relays, idempotency receipts, settings other than DNS and rotations of the Noise key, and the
 // deletion of a login when its device receives the decision.
 //
 // long: it has a case for each kind of event
@@ -161,7 +161,7 @@ func Describe(s *mesh.Snapshot, at mesh.Time, e mesh.Event) (kind, id string, sh
 	}
 	switch e := e.(type) {
 	case mesh.SettingPut:
-		return describeSetting(s, e.Setting.Key)
+		return describeSetting(s, e.Setting)
 	case mesh.PolicyPut:
 		return describePolicy(s, e.Policy.Version)
 	case mesh.UserPut:
@@ -236,12 +236,32 @@ func describePolicy(s *mesh.Snapshot, v mesh.PolicyVersion) (kind, id string, sh
 	return "policy", v.String(), shapeOf(ok && p.Version == v, func() any { return policyVersionShape(p) })
 }
 
-func describeSetting(s *mesh.Snapshot, key string) (kind, id string, shape []byte) {
+func describeSetting(s *mesh.Snapshot, v *mesh.Setting) (kind, id string, shape []byte) {
+	key := v.Key
+	if key == mesh.SettingNoise {
+		return describeNoiseKey(s, v)
+	}
 	if key != mesh.SettingDNS && key != mesh.SettingRecords {
 		return "", "", nil
 	}
 	_, ok := s.Settings.ByKey(key)
 	return "dns", mesh.SettingDNS, shapeOf(ok, func() any { return dnsShape(s) })
+}
+
+// describeNoiseKey describes rotations. The first key of a server is not shown.
+func describeNoiseKey(s *mesh.Snapshot, v *mesh.Setting) (kind, id string, shape []byte) {
+	var next mesh.NoiseKey
+	if err := json.Unmarshal([]byte(v.Value), &next); err != nil || next.Generation() == 1 {
+		return "", "", nil
+	}
+	record := s.NoiseKey()
+	return "noisekey", "1", shapeOf(!record.Public.IsZero(), func() any {
+		keys := map[string]any{"publicKey": record.Public.String(), "previousKey": nil}
+		if p := record.Previous; p != nil {
+			keys["previousKey"] = p.Public.String()
+		}
+		return keys
+	})
 }
 
 func shapeOf(ok bool, shape func() any) []byte {

@@ -380,6 +380,9 @@ func (s *service) health() openapi.Health {
 		for _, text := range p.fence.Warnings() {
 			report(checkReplicas, openapi.HealthCheckStatusWarn, text)
 		}
+		for _, text := range p.keyWarnings() {
+			report(checkService, openapi.HealthCheckStatusWarn, text)
+		}
 		if text := p.control.Relays.Warning(); text != "" {
 			report(checkRelay, openapi.HealthCheckStatusWarn, text)
 		}
@@ -409,6 +412,15 @@ func (s *service) health() openapi.Health {
 		}
 	}
 	return h
+}
+
+// keyWarnings returns what /health reports about the Noise key.
+func (p *parts) keyWarnings() []string {
+	list := p.keys.Problems()
+	if text := p.control.NoiseKeys.Warning(); text != "" {
+		list = append(list, text)
+	}
+	return list
 }
 
 // oneLine joins the lines of an error, so that it fits on one line of a terminal or log.

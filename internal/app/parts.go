@@ -41,6 +41,7 @@ import (
 
 // parts are the components of the server besides the ledger.
 type parts struct {
+	keys     *secrets.Keys
 	control  *control.Service
 	presence *presence.Tracker
 	hub      *stream.Hub
@@ -87,6 +88,7 @@ func (s *service) fill(r *store.Report) {
 	}
 	r.Database = s.database.Host()
 	r.Held, r.Draining = p.presence.StreamCount(), p.balancer.Draining()
+	r.NoiseKey = p.keys.Stored()
 	r.Logins = p.control.Logins.Waiting()
 	r.SSH = p.control.SSH.Waiting()
 	r.PolicyHash, r.RecordsHash = p.control.PolicyFile.Hash(), p.control.RecordsFile.Hash()
@@ -102,7 +104,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, hooks := &parts{}, identity.NewWebhookSecrets(keys.Secrets)
+	p, hooks := &parts{keys: keys}, identity.NewWebhookSecrets(keys.Secrets)
 	if p.providers, err = s.newProviders(); err != nil {
 		return nil, err
 	}
@@ -112,7 +114,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 		PrefixV4: c.Prefixes.V4, PrefixV6: c.Prefixes.V6, RandomAddresses: c.Prefixes.Allocation == "random",
 		NodeExpiry: c.Node.Expiry, NodeApproval: c.Node.ApprovalRequired, UserApproval: c.OIDC.UserApprovalRequired, Quotas: control.Quotas{NodesPerUser: c.Limits.NodesPerUser, NodesPerKey: c.Limits.NodesPerKey}, Logins: identity.NewLoginSealer(keys.Secrets), ServerURL: c.ServerURL, PasskeysErr: err,
 		SessionCodes: identity.NewCookieSealer(keys.Secrets), SessionExpiry: c.OIDC.SessionExpiry, RefreshTokens: identity.NewTokenSealer(keys.Secrets), Recheck: recheckIntervals(c.OIDC),
-		PolicyFile: policyFile(c.Policy), RecordsFile: c.DNS.ExtraRecordsPath, Webhooks: hooks, LocalWebhooks: c.Webhooks.AllowLocal, Roles: roleRules(c.OIDC), ProviderGroups: len(p.providers) > 0,
+		PolicyFile: policyFile(c.Policy), RecordsFile: c.DNS.ExtraRecordsPath, Webhooks: hooks, Keys: keys, LocalWebhooks: c.Webhooks.AllowLocal, Roles: roleRules(c.OIDC), ProviderGroups: len(p.providers) > 0,
 		Deliver: func(ctx context.Context, w *mesh.Webhook, row history.AuditRow) control.WebhookAnswer {
 			return p.webhooks.Deliver(ctx, w, row)
 		},
@@ -140,6 +142,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 	})
 	p.loops = append(settingLoops(p.control, c),
 		p.fence.Run,
+		keys.Run,
 		p.clients.Run,
 		p.hub.Run,
 		sweeper.Run,

@@ -66,6 +66,8 @@ type Config struct {
 	// one webhook, without retries.
 	Webhooks *identity.WebhookSecrets
 	Deliver  func(context.Context, *mesh.Webhook, history.AuditRow) WebhookAnswer
+	// Keys creates and stores the Noise key.
+	Keys Keyring
 	// LocalWebhooks allows receivers with addresses for which IsLocal returns true.
 	LocalWebhooks bool
 	// PolicyFile is the path of the policy file. If it is empty, the policy is the version
@@ -105,6 +107,7 @@ type Service struct {
 	Directory    *Directory
 	Observations *Observations
 	Webhooks     *Webhooks
+	NoiseKeys    *NoiseKeys
 	History      *History
 }
 
@@ -160,6 +163,7 @@ func New(c Config) *Service {
 		SSH:          ssh,
 		Clients:      newClients(shared, observations, c.Registerer),
 		Observations: observations,
+		NoiseKeys:    newNoiseKeys(shared, observations, c.Keys, c.Registerer),
 		Webhooks: &Webhooks{
 			core: shared, audit: audit, secrets: c.Webhooks, deliver: c.Deliver, allowLocal: c.LocalWebhooks,
 		},

@@ -42,7 +42,7 @@ func EventID(row history.AuditRow) string {
 
 // eventKinds returns the kinds of objects that changes are about.
 func eventKinds() []string {
-	return []string{"user", "node", "preauthkey", "apikey", "session", "login", "passkey", "invitation", "sshgrant", "policy", "dns", "webhook", "relay", "reservation", "clock"}
+	return []string{"user", "node", "preauthkey", "apikey", "session", "login", "passkey", "invitation", "sshgrant", "policy", "dns", "webhook", "relay", "reservation", "clock", "noisekey"}
 }
 
 // changeVerbs returns the verbs that apply to every kind of object.

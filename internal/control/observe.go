@@ -64,6 +64,8 @@ type Measured struct {
 	// Flags lists the flags that the client sets. Those that begin with flagPrefix are
 	// warnings.
 	Flags []string
+	// NoiseKey is the number of the server's key that the client used, or zero if the server has only one.
+	NoiseKey int
 }
 
 // change applies a report to facts.
@@ -73,6 +75,9 @@ func (m Measured) change(f *mesh.Facts, now mesh.Time) {
 	}
 	if len(m.Latencies) > 0 {
 		f.Latencies = nearest(m.Latencies)
+	}
+	if m.NoiseKey != 0 {
+		f.NoiseKey = m.NoiseKey
 	}
 	for _, w := range f.Warnings {
 		if strings.HasPrefix(w.Source, flagPrefix) && !slices.Contains(m.Flags, w.Source) {
@@ -201,6 +206,28 @@ func (s *Observations) Facts(id mesh.NodeID) *mesh.Facts {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return newestFacts(s.ledger.World().Snapshot, s.ledger.Cluster().Replicas(), id, o.facts[id])
+}
+
+// allFacts returns the newest observations of all nodes in one pass. Facts searches the reports of all replicas for one node.
+func (s *Observations) allFacts(snap *mesh.Snapshot) map[mesh.NodeID]*mesh.Facts {
+	all := map[mesh.NodeID]*mesh.Facts{}
+	note := func(f *mesh.Facts) {
+		if f != nil && (all[f.Node] == nil || f.At > all[f.Node].At) {
+			all[f.Node] = f
+		}
+	}
+	for f := range snap.Facts.All() {
+		note(f)
+	}
+	for _, f := range s.seen.all().facts {
+		note(f)
+	}
+	for _, r := range s.ledger.Cluster().Replicas() {
+		for _, f := range r.Facts {
+			note(f)
+		}
+	}
+	return all
 }
 
 func newestFacts(s *mesh.Snapshot, replicas []ledger.Report, id mesh.NodeID, own *mesh.Facts) *mesh.Facts {

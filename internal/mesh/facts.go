@@ -17,6 +17,9 @@ type Facts struct {
 	Latencies []Latency `json:"latencies,omitempty"`
 	// Warnings are sorted by source.
 	Warnings []Warning `json:"warnings,omitempty"`
+	// NoiseKey is the number of the server's key that the device used last while the server accepted two keys. It is
+	// zero if the device has not connected in such a time.
+	NoiseKey int `json:"noiseKey,omitempty"`
 }
 
 // NAT is how a device can be reached from outside. Unknown values are nil.
@@ -68,7 +71,7 @@ func (n NAT) Equal(o NAT) bool {
 
 // Equal reports whether both have the same values, apart from At.
 func (f *Facts) Equal(o *Facts) bool {
-	return f.NAT.Equal(o.NAT) && slices.Equal(f.Latencies, o.Latencies) && slices.Equal(f.Warnings, o.Warnings)
+	return f.NAT.Equal(o.NAT) && slices.Equal(f.Latencies, o.Latencies) && slices.Equal(f.Warnings, o.Warnings) && f.NoiseKey == o.NoiseKey
 }
 
 // Warn sets the warning of a source; an empty string removes it. It does not modify the

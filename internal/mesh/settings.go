@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"tailscale.com/types/key"
 )
 
 // Setting is a value that clients receive, or a secret that replicas share. Value is
@@ -73,7 +75,7 @@ const (
 	// replica's embedded relay.
 	SettingRelay = "relay/"
 	// SettingNoise is the key of the setting with the Noise key, by which clients
-	// recognize the server.
+	// recognize the server. It is a NoiseKey.
 	SettingNoise = "secret/noise"
 	// SettingSecrets is the key of the setting with the secrets from which other keys are derived, encrypted.
 	SettingSecrets = "secret/server"
@@ -123,6 +125,37 @@ type EmbeddedRelay struct {
 	// Region is in the clients' format.
 	Region json.RawMessage `json:"region"`
 }
+
+// NoiseKey is the record of the key by which clients recognize the server.
+type NoiseKey struct {
+	Public key.MachinePublic `json:"public"`
+	// Sealed is the private key, encrypted with secrets_key_file, if the server has that.
+	Sealed []byte `json:"sealed,omitempty"`
+	// Number identifies the key; see Generation.
+	Number int `json:"number,omitempty"`
+	// Previous is the key before, as long as it is still accepted, and RotatedAt is when it was replaced.
+	Previous  *PreviousNoiseKey `json:"previous,omitempty"`
+	RotatedAt Time              `json:"rotatedAt,omitempty"`
+	// ByPrevious is the private key, encrypted with the previous one, for replicas without secrets_key_file.
+	ByPrevious []byte `json:"byPrevious,omitempty"`
+	// Retired are the last keys that are no longer accepted, the newest first.
+	Retired []key.MachinePublic `json:"retired,omitempty"`
+}
+
+// PreviousNoiseKey is a key that is still accepted after it was replaced.
+type PreviousNoiseKey struct {
+	Public key.MachinePublic `json:"public"`
+	// Sealed is the private key, encrypted with secrets_key_file, if the server has that.
+	Sealed []byte `json:"sealed,omitempty"`
+	// ByNext is the private key, encrypted with the next one, for replicas without secrets_key_file.
+	ByNext []byte `json:"byNext,omitempty"`
+}
+
+// Generation returns the number of the key: the first has number 1, and each replacement adds the next.
+func (k NoiseKey) Generation() int { return max(k.Number, 1) }
+
+// NoiseKey returns the record of the Noise key. It is zero if there is none.
+func (s *Snapshot) NoiseKey() NoiseKey { return settingOf[NoiseKey](s, SettingNoise) }
 
 // DNS returns the DNS configuration. A value that cannot be parsed counts as unset,
 // so that clients still get their maps.

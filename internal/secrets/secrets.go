@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tailscale.com/types/key"
@@ -45,33 +46,26 @@ const (
 	secretBytes  = 32
 )
 
-// noiseRecord is the value of mesh.SettingNoise.
-type noiseRecord struct {
-	Public key.MachinePublic `json:"public"`
-	Sealed []byte            `json:"sealed,omitempty"`
-}
-
-// Keys are the keys that all replicas share.
-type Keys struct {
-	Noise   key.MachinePrivate
-	Secrets *identity.ServerSecrets
-}
-
 // Open returns the keys of the server. The first replica creates them. Unless GiveUpLost is set, an existing Noise key is
 // never replaced: running clients would not reach the server again until they are restarted.
-func Open(ctx context.Context, c Config) (k Keys, err error) {
+func Open(ctx context.Context, c Config) (*Keys, error) {
 	seal, err := sealingKey(c.KeyFile)
 	if err != nil {
-		return k, err
+		return nil, err
 	}
 	if err := c.Ledger.Sync(ctx); err != nil {
-		return k, err
+		return nil, err
 	}
-	if k.Noise, err = c.noiseKey(ctx, seal); err != nil {
-		return k, err
+	private, err := c.noiseKey(ctx, seal)
+	if err != nil {
+		return nil, err
 	}
-	k.Secrets, err = c.secrets(ctx, k.Noise, seal)
-	return k, err
+	k := &Keys{Noise: identity.NewNoiseKeys(identity.NoiseKey{Number: c.Ledger.World().NoiseKey().Generation(), Private: private}), config: c, seal: seal}
+	if k.Secrets, err = c.secrets(ctx, private, seal); err != nil {
+		return nil, err
+	}
+	k.follow(c.Ledger.World())
+	return k, nil
 }
 
 func (c Config) noiseKey(ctx context.Context, seal []byte) (key.MachinePrivate, error) {
@@ -94,9 +88,17 @@ func (c Config) knownKey(ctx context.Context, seal []byte) (key.MachinePrivate, 
 	if err != nil {
 		return none, err
 	}
-	private, err := c.readNoise()
+	private, err := c.readNoise(c.NoisePath)
 	var unreadable *fs.PathError
 	made := false
+	if recorded && err == nil && !private.IsZero() && private.Public() != record.Public {
+		if found, ok := c.afterRotation(record, private, seal); ok {
+			if err := c.storeNoise(found); err != nil {
+				c.Log.Warn("cannot update the Noise key", "error", err)
+			}
+			private = found
+		}
+	}
 	switch {
 	case errors.Is(err, errCutShort) && !recorded: // no client has seen the key that the file should have contained
 		c.Log.Warn("the file at noise.private_key_path is truncated; creating a new key, because no client has used one yet", "path", c.NoisePath)
@@ -130,7 +132,7 @@ func (c Config) knownKey(ctx context.Context, seal []byte) (key.MachinePrivate, 
 // record commits the key: encrypted, or only its public part. The first secrets are created
 // in the same commit. If another replica was faster, its key is used.
 func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []byte, made bool) (key.MachinePrivate, error) {
-	value, err := newNoiseRecord(private, seal)
+	value, err := encoded(sealedRecord(private, seal))
 	if err != nil {
 		return private, err
 	}
@@ -167,6 +169,9 @@ func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []b
 		_ = os.Remove(c.NoisePath) // no client has seen it
 		return private, c.errMissing(kept)
 	}
+	if slices.Contains(kept.Retired, private.Public()) {
+		return private, lostKey{fmt.Errorf("noise.private_key_path %s contains a key that was retired: copy the file with the server's key %s from another replica", c.NoisePath, kept.Public)}
+	}
 	return private, lostKey{fmt.Errorf("noise.private_key_path %s does not contain the server's key %s: "+
 		"restore the right file from a backup or another replica; running clients do not accept another key", c.NoisePath, kept.Public)}
 }
@@ -175,7 +180,11 @@ func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []b
 // may be the right one for another database.
 func (c Config) newKey(ctx context.Context, seal []byte) (key.MachinePrivate, error) {
 	private := key.NewMachine()
-	value, err := newNoiseRecord(private, seal)
+	record := sealedRecord(private, seal)
+	if old := c.Ledger.World().NoiseKey(); !old.Public.IsZero() {
+		record.Number, record.Retired = old.Generation()+1, retired(old, old.Public)
+	}
+	value, err := encoded(record)
 	if err != nil {
 		return private, err
 	}
@@ -221,7 +230,7 @@ func firstSettings(w *policy.World, now mesh.Time, noise, secrets string) (evs [
 	return evs
 }
 
-func (c Config) errMissing(r noiseRecord) error {
+func (c Config) errMissing(r mesh.NoiseKey) error {
 	if len(r.Sealed) > 0 {
 		return lostKey{fmt.Errorf("the server's key %s is encrypted in the database: set secrets_key_file to the file that the other replicas use", r.Public)}
 	}
@@ -230,18 +239,15 @@ func (c Config) errMissing(r noiseRecord) error {
 }
 
 // open decrypts the key from the database.
-func (c Config) open(r noiseRecord, seal []byte) (private key.MachinePrivate, err error) {
-	plain, ok := identity.Unseal(seal, noisePurpose, r.Sealed)
-	if ok {
-		err = private.UnmarshalText(plain)
-	}
-	if !ok || err != nil || private.Public() != r.Public {
+func (c Config) open(r mesh.NoiseKey, seal []byte) (key.MachinePrivate, error) {
+	private, ok := unsealed(r.Public, seal, r.Sealed)
+	if !ok {
 		return private, lostKey{fmt.Errorf("secrets_key_file %s cannot decrypt the server's key %s: use the same file as the other replicas", c.KeyFile, r.Public)}
 	}
 	return private, nil
 }
 
-func noiseRecordIn(w *policy.World) (r noiseRecord, ok bool, err error) {
+func noiseRecordIn(w *policy.World) (r mesh.NoiseKey, ok bool, err error) {
 	v, ok := w.Settings.ByKey(mesh.SettingNoise)
 	if !ok {
 		return r, false, nil
@@ -252,15 +258,30 @@ func noiseRecordIn(w *policy.World) (r noiseRecord, ok bool, err error) {
 	return r, true, nil
 }
 
-func newNoiseRecord(private key.MachinePrivate, seal []byte) (string, error) {
-	r := noiseRecord{Public: private.Public()}
+// sealedRecord returns the record of a key: encrypted, or only its public part.
+func sealedRecord(private key.MachinePrivate, seal []byte) mesh.NoiseKey {
+	r := mesh.NoiseKey{Public: private.Public()}
 	if seal != nil {
-		text, err := private.MarshalText()
-		if err != nil {
-			return "", err
-		}
-		r.Sealed = identity.Seal(seal, noisePurpose, text)
+		r.Sealed = sealed(private, seal)
 	}
+	return r
+}
+
+func sealed(private key.MachinePrivate, with []byte) []byte {
+	return identity.Seal(with, noisePurpose, keyText(private))
+}
+
+// unsealed decrypts a private key, if it belongs to the public one.
+func unsealed(public key.MachinePublic, with, box []byte) (private key.MachinePrivate, ok bool) {
+	if with == nil || len(box) == 0 {
+		return private, false
+	}
+	plain, ok := identity.Unseal(with, noisePurpose, box)
+	ok = ok && private.UnmarshalText(plain) == nil && private.Public() == public
+	return private, ok
+}
+
+func encoded(r mesh.NoiseKey) (string, error) {
 	value, err := json.Marshal(r)
 	return string(value), err
 }
@@ -290,9 +311,9 @@ func sealingKey(path string) ([]byte, error) {
 // writing.
 var errCutShort = errors.New("the file is truncated")
 
-// readNoise reads the key file. It returns the zero key if there is none.
-func (c Config) readNoise() (private key.MachinePrivate, err error) {
-	text, err := os.ReadFile(c.NoisePath)
+// readNoise reads a key file. It returns the zero key if there is none.
+func (c Config) readNoise(path string) (private key.MachinePrivate, err error) {
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return private, nil
 	}
@@ -301,14 +322,14 @@ func (c Config) readNoise() (private key.MachinePrivate, err error) {
 	}
 	trimmed := strings.TrimSpace(string(text))
 	if err := private.UnmarshalText([]byte(trimmed)); err != nil || private.IsZero() {
-		err := fmt.Errorf("noise.private_key_path %s does not contain a key (privkey: followed by 64 hexadecimal digits): restore the right file from a backup or another replica", c.NoisePath)
+		err := fmt.Errorf("noise.private_key_path %s does not contain a key (privkey: followed by 64 hexadecimal digits): restore the right file from a backup or another replica", path)
 		if cutShort(trimmed) {
 			err = fmt.Errorf("%w: %w", err, errCutShort)
 		}
 		return key.MachinePrivate{}, err
 	}
-	if info, err := os.Stat(c.NoisePath); err == nil && info.Mode().Perm()&0o077 != 0 {
-		c.Log.Warn("the private key is readable by other users; fix it with: chmod 600", "path", c.NoisePath)
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		c.Log.Warn("the private key is readable by other users; fix it with: chmod 600", "path", path)
 	}
 	return private, nil
 }
@@ -337,7 +358,10 @@ func writeNoise(path string, private key.MachinePrivate) error {
 // CreateFile creates a file with a key atomically, even if the power fails. It never replaces an
 // existing file, which another replica may have just created. The file system must support
 // hard links.
-func CreateFile(path string, text []byte) error {
+func CreateFile(path string, text []byte) error { return writeFile(path, text, os.Link) }
+
+// writeFile writes a file atomically: place gives the complete file its name.
+func writeFile(path string, text []byte, place func(from, to string) error) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".noise-*") // readable only by its owner
 	if err == nil {
@@ -346,7 +370,7 @@ func CreateFile(path string, text []byte) error {
 		err = errors.Join(err, f.Sync(), f.Close())
 	}
 	if err == nil {
-		err = os.Link(f.Name(), path)
+		err = place(f.Name(), path)
 	}
 	if err == nil {
 		err = syncDir(dir)

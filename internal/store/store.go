@@ -178,6 +178,9 @@ type Report struct {
 	// RecordsHash is the hash of the replica's file with DNS records. It is "-" if the file was never valid, and
 	// empty if there is none.
 	RecordsHash string `json:"recordsHash,omitempty"`
+	// NoiseKey is the number of the newest Noise key that the replica has, also after a restart. Earlier versions
+	// report none.
+	NoiseKey int `json:"noiseKey,omitempty"`
 	// Age is the time since the heartbeat, by the database's clock.
 	Age time.Duration `json:"-"`
 }

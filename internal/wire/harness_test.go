@@ -51,7 +51,8 @@ type service struct {
 	t      testing.TB
 	ledger *ledger.Ledger
 	wire   *wire.Server
-	noise  key.MachinePrivate
+	noise  key.MachinePrivate // what clients use
+	keys   *identity.NoiseKeys
 	// secrets are those of the server.
 	secrets *identity.ServerSecrets
 	reg     *prometheus.Registry
@@ -141,7 +142,7 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = &service{t: t, noise: o.noise, secrets: secrets, reg: prometheus.NewRegistry(), log: &journal{}, fault: &fault{Store: st}}
+	s = &service{t: t, noise: o.noise, keys: identity.NewNoiseKeys(identity.NoiseKey{Number: 1, Private: o.noise}), secrets: secrets, reg: prometheus.NewRegistry(), log: &journal{}, fault: &fault{Store: st}}
 	log := slog.New(slog.NewJSONHandler(s.log, nil))
 	s.ledger, err = ledger.Open(t.Context(), ledger.Config{
 		Store: s.fault, Log: log, Registerer: s.reg,
@@ -159,7 +160,7 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	})
 	hub := stream.New(stream.Config{Ledger: s.ledger, Presence: nobody{}, Log: log, Registerer: s.reg})
 	c := wire.Config{
-		Joins: s.Joins, Logins: s.Logins, Sessions: s.Sessions, Rechecks: s.Rechecks, ConsoleURLs: []string{consoleURL}, Clients: s.Clients, Observations: s.Observations, SSH: s.SSH, Passkeys: s.Passkeys, Ledger: s.ledger, Streams: hub, Log: log, Registerer: s.reg, Noise: o.noise, Secrets: secrets, ServerURL: s.url,
+		Joins: s.Joins, Logins: s.Logins, Sessions: s.Sessions, Rechecks: s.Rechecks, ConsoleURLs: []string{consoleURL}, Clients: s.Clients, Observations: s.Observations, SSH: s.SSH, Passkeys: s.Passkeys, Ledger: s.ledger, Streams: hub, Log: log, Registerer: s.reg, Noise: s.keys, Secrets: secrets, ServerURL: s.url,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 	}
 	if o.wire != nil {

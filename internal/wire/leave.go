@@ -2,12 +2,15 @@ package wire
 
 import (
 	"context"
+	"math"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"tailscale.com/control/controlbase"
 
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/periodic"
 )
 
@@ -46,7 +49,12 @@ func refuseClosed(w http.ResponseWriter) {
 func (s *Server) Run(ctx context.Context) error {
 	var since time.Time // when Leave first returned true
 	var chunk int
+	oldest := 0 // the number of the oldest key that the server accepts
 	return periodic.Run(ctx, leaveEvery, func() {
+		if all := s.config.Noise.All(); all[len(all)-1].Number != oldest {
+			oldest = all[len(all)-1].Number
+			s.closeRetired()
+		}
 		switch leave := s.config.Leave(); {
 		case !leave:
 			since = time.Time{}
@@ -95,13 +103,28 @@ func (s *Server) Drain(ctx context.Context) {
 // open. It closes them in parallel: over TLS, a client that does not read delays the close of its connection
 // by five seconds.
 func (s *Server) closeSome(limit int, before time.Time) (left int) {
+	return s.closeWhere(limit, func(o opened) bool { return o.at.Before(before) })
+}
+
+// closeRetired closes connections that were opened with a key that the server no longer accepts: whoever has that key can read
+// and change what such a client sends.
+func (s *Server) closeRetired() {
+	s.closeWhere(math.MaxInt, func(o opened) bool { return !s.accepts(o.noise) })
+}
+
+// accepts reports whether the server still accepts the key with a number.
+func (s *Server) accepts(noise int) bool {
+	return slices.ContainsFunc(s.config.Noise.All(), func(k identity.NoiseKey) bool { return k.Number == noise })
+}
+
+func (s *Server) closeWhere(limit int, match func(opened) bool) (left int) {
 	s.mu.Lock()
 	var some []*controlbase.Conn
-	for c, since := range s.open {
+	for c, o := range s.open {
 		if len(some) == limit {
 			break
 		}
-		if since.Before(before) {
+		if match(o) {
 			some = append(some, c)
 			delete(s.open, c)
 		}

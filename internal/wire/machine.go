@@ -236,6 +236,9 @@ func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 		// sends here may be outdated.
 		measured := measuredIn(netInfoOf(in.Hostinfo))
 		measured.Flags = in.DebugFlags
+		if len(s.config.Noise.All()) > 1 {
+			measured.NoiseKey = p.noise
+		}
 		s.config.Observations.Observe(n.ID, measured)
 	}
 	err = send(r.Context(), w, stream.Request{Node: n.ID, NodeKey: in.NodeKey, Compress: in.Compress == "zstd"})

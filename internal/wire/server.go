@@ -50,9 +50,9 @@ type Config struct {
 	Streams      Streams
 	Log          *slog.Logger
 	Registerer   prometheus.Registerer
-	// Noise is the server's private key. Clients know its public key, so it must be the same on every
-	// replica. A client that meets a server with another key does not recover until it is restarted.
-	Noise key.MachinePrivate
+	// Noise are the server's private keys. Clients know the public key of one of them, so they must be the same on
+	// every replica. A client that meets a server without its key does not recover until it is restarted.
+	Noise *identity.NoiseKeys
 	// Secrets are the server's secrets, by which it recognizes its own links and cookies.
 	Secrets *identity.ServerSecrets
 	// Providers are the identity providers with which people can sign in.
@@ -132,12 +132,18 @@ type Server struct {
 	bodies bodies
 
 	mu   sync.Mutex
-	open map[*controlbase.Conn]time.Time // guarded by mu; when each connection was opened
+	open map[*controlbase.Conn]opened // guarded by mu
 	// proven lists the connections on which known machines have made a request, by machine and oldest first.
 	// It is guarded by mu.
 	proven map[key.MachinePublic][]*controlbase.Conn
 	closed bool           // guarded by mu
 	served sync.WaitGroup // the goroutines of the connections in open; grows under mu, and only while not closed
+}
+
+// opened is how a connection was opened: when, and with which of the server's keys.
+type opened struct {
+	at    time.Time
+	noise int
 }
 
 // New returns a server. Its handlers are in Routes.
@@ -166,7 +172,7 @@ func New(c Config) *Server {
 	orDefault(&c.HandshakeTimeout, handshakeTimeout)
 	s := &Server{
 		config: c, logins: identity.NewLoginSealer(c.Secrets), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
-		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]time.Time{},
+		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]opened{},
 		turns: newHandshakeLimiter(), proven: map[key.MachinePublic][]*controlbase.Conn{},
 	}
 	s.signIn = newSignIn(s)
@@ -235,14 +241,14 @@ func (s *Server) Close() {
 	s.served.Wait()
 }
 
-// begin starts serving a connection, unless the server is closed.
+// begin starts serving a connection, unless the server is closed or its key was retired meanwhile.
 func (s *Server) begin(ctx context.Context, c *controlbase.Conn, p peer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed || !s.accepts(p.noise) {
 		return false
 	}
-	s.open[c] = time.Now()
+	s.open[c] = opened{time.Now(), p.noise}
 	s.served.Go(func() { s.serve(ctx, c, p) })
 	return true
 }

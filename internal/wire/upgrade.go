@@ -27,7 +27,7 @@ const balancerHeader, balancerRetries = "Fairlead-Balancer", "retries"
 // key responds with the server's public key. The second key of the response belongs to an older protocol; a
 // client that does not find it requests it again at every login.
 func (s *Server) key(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, tailcfg.OverTLSPublicKeyResponse{PublicKey: s.config.Noise.Public()})
+	writeJSON(w, tailcfg.OverTLSPublicKeyResponse{PublicKey: s.config.Noise.Current().Private.Public()})
 }
 
 // upgrade turns a request into a Noise connection. The connection is served by
@@ -53,7 +53,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	late := &lazyConn{}
-	conn, err := s.handshake(r, late, init, p)
+	conn, noise, err := s.handshake(r, late, init, p)
 	switch {
 	case errors.Is(err, errBusy):
 		s.refused(p, err)
@@ -67,26 +67,32 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 		s.refused(p, err)
 		return
 	}
-	p.machine, p.conn, p.requests, p.proven = conn.Peer(), conn, &atomic.Int32{}, &atomic.Bool{}
+	p.machine, p.noise, p.conn, p.requests, p.proven = conn.Peer(), noise, conn, &atomic.Int32{}, &atomic.Bool{}
 	if !s.begin(guard.Detach(r.Context()), conn, p) {
 		_ = conn.Close() // nothing was sent on it
 	}
 }
 
-// handshake computes the handshake when it is the network's turn. The response to the
-// client is buffered in late.
-func (s *Server) handshake(r *http.Request, late *lazyConn, init []byte, p peer) (*controlbase.Conn, error) {
+// handshake computes the handshake when it is the network's turn, and returns the number of the server's key that the client
+// uses. A client does not say which one that is, so all are tried. The response to the client is buffered in late.
+func (s *Server) handshake(r *http.Request, late *lazyConn, init []byte, p peer) (conn *controlbase.Conn, noise int, err error) {
 	done, err := s.turns.take(r.Context(), identity.Network(p.addr))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer done()
-	conn, err := controlbase.Server(context.Background(), late, s.config.Noise, init)
+	for _, k := range s.config.Noise.All() {
+		late.kept = nil
+		if conn, err = controlbase.Server(context.Background(), late, k.Private, init); err == nil {
+			noise = k.Number
+			break
+		}
+	}
 	if err != nil || isWebSocket(r) { // a browser client expects no early payload
-		return conn, err
+		return conn, noise, err
 	}
 	_, err = conn.Write(s.early)
-	return conn, err
+	return conn, noise, err
 }
 
 // refuse sends an error to a client whose connection was not hijacked.
@@ -118,6 +124,7 @@ type peerKey struct{}
 // peer is the client at the other end of a connection.
 type peer struct {
 	machine key.MachinePublic // authenticated by Noise
+	noise   int               // the number of the server's key that the client uses
 	addr    string
 	// requests counts the concurrent requests of the connection while its machine
 	// is unknown.

@@ -54,6 +54,7 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
       to("How long failures last", "failover-times.md"),
       to("Upgrade and roll back", "upgrade.md"),
       to("Back up and restore", "backup.md"),
+      to("Recovery", "recovery.md"),
       to("Monitoring", "monitoring.md"),
       { ...to("Runbook", "runbook/README.md"), collapsed: true, items: all("runbook") },
       to("Troubleshooting", "troubleshooting.md"),

@@ -398,6 +398,21 @@ func (canned) DrainReplica(w http.ResponseWriter, r *http.Request) {
 	reply(w, openapi.Drain{Replica: "r2", Draining: in.Draining})
 }
 
+func noiseKey() openapi.NoiseKeyStatus {
+	return openapi.NoiseKeyStatus{
+		PublicKey: "mkey:02", PreviousKey: new("mkey:01"), RotatedAt: new(at("2026-03-01T09:30:00Z")), Replicas: []string{},
+		Nodes: []openapi.NoiseKeyNode{{ID: "7", Name: "laptop", Online: true, LastSeen: new(at("2026-03-01T09:29:00Z"))}, {ID: "9", Name: "tv"}},
+	}
+}
+
+func (canned) ShowNoiseKey(w http.ResponseWriter, _ *http.Request) { reply(w, noiseKey()) }
+
+func (canned) RotateNoiseKey(w http.ResponseWriter, _ *http.Request) { reply(w, noiseKey()) }
+
+func (canned) RetireNoiseKey(w http.ResponseWriter, _ *http.Request) {
+	reply(w, openapi.NoiseKeyStatus{PublicKey: "mkey:02", Nodes: []openapi.NoiseKeyNode{}, Replicas: []string{}})
+}
+
 func (canned) Version(w http.ResponseWriter, _ *http.Request) {
 	reply(w, openapi.Version{
 		Version: "0.28.0", Product: "Fairlead", ProductVersion: "0.1.1", Commit: "4d5e6f70", BuildTime: "2026-03-02T08:00:00Z",

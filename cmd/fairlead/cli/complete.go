@@ -13,7 +13,7 @@ import (
 
 // changeKinds returns the kinds of objects that events are about.
 func changeKinds() []string {
-	return []string{"user", "node", "preauthkey", "apikey", "session", "login", "passkey", "invitation", "sshgrant", "policy", "dns", "webhook", "relay", "reservation", "clock"}
+	return []string{"user", "node", "preauthkey", "apikey", "session", "login", "passkey", "invitation", "sshgrant", "policy", "dns", "webhook", "relay", "reservation", "clock", "noisekey"}
 }
 
 // completeEvents completes with the events that a webhook can receive.

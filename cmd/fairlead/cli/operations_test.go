@@ -43,7 +43,7 @@ func commandOf() map[string]string {
 		"changeWebhook": "webhooks update 1 --enable", "deleteWebhook": "webhooks delete 1 --force", "rotateWebhookSecret": "webhooks rotate 1",
 		"testWebhook": "webhooks test 1", "listFailedEvents": "webhooks failed 1", "redeliverEvent": "webhooks redeliver 1 7",
 		"listRelays": "relays list", "createRelay": "relays create ams-1 --region ams", "getRelay": "relays show ams-1", "drainRelay": "relays drain ams-1", "deleteRelay": "relays delete ams-1 --force",
-		"whoami": "whoami", "health": "health", "ready": "health --ready", "showServer": "status", "showCluster": "cluster status", "drainReplica": "drain", "version": "version", "openapiDocument": "openapi", "debugDigest": "debug digest",
+		"whoami": "whoami", "health": "health", "ready": "health --ready", "showServer": "status", "showCluster": "cluster status", "drainReplica": "drain", "showNoiseKey": "noise-key status", "rotateNoiseKey": "noise-key rotate", "retireNoiseKey": "noise-key retire", "version": "version", "openapiDocument": "openapi", "debugDigest": "debug digest",
 		"debugProfile": "debug bundle --file -",
 	}
 }

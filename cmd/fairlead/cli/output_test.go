@@ -61,7 +61,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 		"relays.txt": {
 			"relays list", "relays show ams-1", "relays create ams-2 --region ams", "relays drain ams-1", "relays drain ams-1 --cancel", "relays delete ams-1 --force",
 		},
-		"service.txt": {"whoami", "health", "status", "cluster status", "version", "openapi", "debug digest"},
+		"service.txt": {"whoami", "health", "status", "cluster status", "version", "openapi", "debug digest", "noise-key status", "noise-key rotate", "noise-key retire"},
 	} {
 		t.Run(file, func(t *testing.T) {
 			var all strings.Builder

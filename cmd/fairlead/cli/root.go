@@ -84,7 +84,7 @@ Exit status: 0 on success, 1 on failure, 2 on incorrect usage.`,
 	},
 		t.users(), t.preAuthKeys(), t.apiKeys(), t.sessions(), t.nodes(), t.reservations(), t.routes(), t.dns(), t.auth(), t.policy(), t.ssh(), t.audit(), t.events(), t.webhooks(), t.relays(),
 		t.backup(), t.restore(), t.db(), t.importing(), t.exporting(),
-		t.setup(), t.login(), t.logout(), t.whoami(), t.health(), t.status(), t.cluster(), t.drain(), t.version(), t.openapi(), t.debug(), t.config(), t.completion(), t.man(),
+		t.setup(), t.login(), t.logout(), t.whoami(), t.health(), t.status(), t.cluster(), t.drain(), t.noiseKey(), t.version(), t.openapi(), t.debug(), t.config(), t.completion(), t.man(),
 	)
 	help := helpCommand()
 	root.AddCommand(help)

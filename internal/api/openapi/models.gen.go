@@ -89,6 +89,9 @@ type (
 	NodesChange                      = apiclient.NodesChange
 	NodesChangeAction                = apiclient.NodesChangeAction
 	NodesExpiry                      = apiclient.NodesExpiry
+	NoiseKeyNode                     = apiclient.NoiseKeyNode
+	NoiseKeyRetirement               = apiclient.NoiseKeyRetirement
+	NoiseKeyStatus                   = apiclient.NoiseKeyStatus
 	Passkey                          = apiclient.Passkey
 	PasskeyList                      = apiclient.PasskeyList
 	PendingLogin                     = apiclient.PendingLogin
@@ -308,6 +311,7 @@ type (
 	CreateReservationJSONRequestBody = apiclient.CreateReservationJSONRequestBody
 	ChangeRouteJSONRequestBody       = apiclient.ChangeRouteJSONRequestBody
 	DrainReplicaJSONRequestBody      = apiclient.DrainReplicaJSONRequestBody
+	RetireNoiseKeyJSONRequestBody    = apiclient.RetireNoiseKeyJSONRequestBody
 	CreateSessionJSONRequestBody     = apiclient.CreateSessionJSONRequestBody
 	StartDeviceSignInJSONRequestBody = apiclient.StartDeviceSignInJSONRequestBody
 	PollDeviceSignInJSONRequestBody  = apiclient.PollDeviceSignInJSONRequestBody

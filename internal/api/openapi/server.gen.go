@@ -252,6 +252,15 @@ type ServerInterface interface {
 	// DrainReplica Drain the replica that responds
 	// (POST /api/v1/server/drain)
 	DrainReplica(w http.ResponseWriter, r *http.Request)
+	// ShowNoiseKey Show the Noise key
+	// (GET /api/v1/server/noise-key)
+	ShowNoiseKey(w http.ResponseWriter, r *http.Request)
+	// RetireNoiseKey Retire the previous Noise key
+	// (POST /api/v1/server/noise-key/retire)
+	RetireNoiseKey(w http.ResponseWriter, r *http.Request)
+	// RotateNoiseKey Replace the Noise key
+	// (POST /api/v1/server/noise-key/rotate)
+	RotateNoiseKey(w http.ResponseWriter, r *http.Request)
 	// ListSessions List sessions
 	// (GET /api/v1/session)
 	ListSessions(w http.ResponseWriter, r *http.Request, params ListSessionsParams)
@@ -3309,6 +3318,48 @@ func (siw *ServerInterfaceWrapper) DrainReplica(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// ShowNoiseKey operation middleware
+func (siw *ServerInterfaceWrapper) ShowNoiseKey(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ShowNoiseKey(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RetireNoiseKey operation middleware
+func (siw *ServerInterfaceWrapper) RetireNoiseKey(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RetireNoiseKey(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RotateNoiseKey operation middleware
+func (siw *ServerInterfaceWrapper) RotateNoiseKey(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RotateNoiseKey(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListSessions operation middleware
 func (siw *ServerInterfaceWrapper) ListSessions(w http.ResponseWriter, r *http.Request) {
 
@@ -4614,6 +4665,9 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/routes/history", wrapper.ShowNetworkHistory)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/server", wrapper.ShowServer)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/server/drain", wrapper.DrainReplica)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/server/noise-key", wrapper.ShowNoiseKey)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/server/noise-key/retire", wrapper.RetireNoiseKey)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/server/noise-key/rotate", wrapper.RotateNoiseKey)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/api/v1/session", wrapper.ListSessions)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/api/v1/session", wrapper.CreateSession)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/api/v1/session/{id}", wrapper.RevokeSession)

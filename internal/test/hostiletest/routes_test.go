@@ -22,6 +22,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/console/bff"
 	"github.com/fairlead-mesh/fairlead/internal/app"
 	"github.com/fairlead-mesh/fairlead/internal/config"
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/relay"
 	"github.com/fairlead-mesh/fairlead/internal/test/apitest"
 	"github.com/fairlead-mesh/fairlead/internal/wire"
@@ -132,7 +133,7 @@ func runServer(t *testing.T) app.Addrs {
 
 // TestEveryMachineRouteIsAttacked compares the rows with the router inside Noise.
 func TestEveryMachineRouteIsAttacked(t *testing.T) {
-	s := wire.New(wire.Config{Noise: key.NewMachine(), Registerer: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
+	s := wire.New(wire.Config{Noise: identity.NewNoiseKeys(identity.NoiseKey{Number: 1, Private: key.NewMachine()}), Registerer: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
 	mustHaveRows(t, machineRows(), slices.Collect(maps.Keys(s.MachineRoutes())))
 }
 

@@ -52,6 +52,7 @@ const kinds = [
   "webhook",
   "relay",
   "clock",
+  "noisekey",
 ];
 const verbs = ["created", "changed", "deleted", "*"];
 const types = [
