@@ -96,8 +96,8 @@ func TestOnlyAdministratorsChangeWhoMayDoWhat(t *testing.T) {
 	guarded := []string{"preauthkeys", "apikeys", "policy", "webhooks"}
 	// These only send an event to a receiver that an administrator chose.
 	harmless := []string{"testWebhook", "redeliverEvent"}
-	// These decide on the access of people and relays.
-	severe := []string{"revokeSession", "setUserRole", "linkUser", "unlinkUser", "approveUser", "inviteUser", "deletePasskey", "createRelay", "deleteRelay"}
+	// These decide on the access of people, relays and all clients.
+	severe := []string{"revokeSession", "setUserRole", "linkUser", "unlinkUser", "approveUser", "inviteUser", "deletePasskey", "createRelay", "deleteRelay", "rotateNoiseKey", "retireNoiseKey"}
 	for name, op := range readDocument(t).operations() {
 		id, role, scope := op["operationId"].(string), op["x-role"].(string), op["x-scope"]
 		changes := op["x-replay"] != nil && role != "public"

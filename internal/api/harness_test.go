@@ -441,7 +441,7 @@ func (k *lateKeys) Rotation() func(*policy.World, mesh.Time) ([]mesh.Event, erro
 }
 
 func (k *lateKeys) Retire(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
-	if w.NoiseKey().Public.IsZero() { // the keys cannot be created during another commit
+	if mesh.NoiseKeyOf(w.Snapshot).Public.IsZero() { // the keys cannot be created during another commit
 		return nil, errors.New("there is no key")
 	}
 	return k.open().Retire(w, now)

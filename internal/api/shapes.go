@@ -254,7 +254,7 @@ func describeNoiseKey(s *mesh.Snapshot, v *mesh.Setting) (kind, id string, shape
 	if err := json.Unmarshal([]byte(v.Value), &next); err != nil || next.Generation() == 1 {
 		return "", "", nil
 	}
-	record := s.NoiseKey()
+	record := mesh.NoiseKeyOf(s)
 	return "noisekey", "1", shapeOf(!record.Public.IsZero(), func() any {
 		keys := map[string]any{"publicKey": record.Public.String(), "previousKey": nil}
 		if p := record.Previous; p != nil {

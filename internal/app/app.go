@@ -240,8 +240,7 @@ func (s *service) serve(ctx context.Context, g *errgroup.Group, failed context.C
 	ledger.LogPolicy(s.log, s.ledger.World())
 	s.log.Info("fairlead is ready", "version", s.Build.Version, "api", ls.addrs().API, "metrics", ls.addrs().Metrics, "socket", ls.addrs().Socket,
 		"database", s.Config.Database.Type, "replica", s.ledger.Cluster().Self().ID, "rev", s.ledger.World().Rev)
-	elsewhere, embedded := s.ledger.World().RelaySettings()
-	if c := s.Config.DERP; !c.Server.Enabled && len(c.URLs)+len(c.Paths)+len(elsewhere)+len(embedded) == 0 {
+	if !s.Config.DERP.Server.Enabled && s.missingRelay() == noRelay {
 		s.log.Warn("no relay configured", "remedy", noRelay)
 	}
 	notify("READY=1")
@@ -362,12 +361,7 @@ func (s *service) health() openapi.Health {
 		}
 		report(checkClock, status, e.Error())
 	}
-	elsewhere, embedded := s.ledger.World().RelaySettings()
-	if elsewhere == "" && len(embedded) == 0 {
-		text := noRelay
-		if len(s.Config.DERP.URLs)+len(s.Config.DERP.Paths) > 0 {
-			text = noRelayMap
-		}
+	if text := s.missingRelay(); text != "" {
 		report(checkRelay, openapi.HealthCheckStatusWarn, text)
 	}
 	if p := s.parts.Load(); p != nil {
@@ -412,6 +406,19 @@ func (s *service) health() openapi.Health {
 		}
 	}
 	return h
+}
+
+// missingRelay says what to do if devices have no relay.
+func (s *service) missingRelay() string {
+	w := s.ledger.World()
+	elsewhere, embedded := w.RelaySettings()
+	switch {
+	case elsewhere != "" || len(embedded) > 0 || w.Relays.Len() > 0:
+		return ""
+	case len(s.Config.DERP.URLs)+len(s.Config.DERP.Paths) > 0:
+		return noRelayMap
+	}
+	return noRelay
 }
 
 // keyWarnings returns what /health reports about the Noise key.

@@ -96,6 +96,8 @@ func (s *service) fill(r *store.Report) {
 }
 
 // build builds the parts. It needs a running ledger, because shared secrets are created by a commit.
+//
+// long: it builds each part once, in order
 func (s *service) build(ctx context.Context) (*parts, error) {
 	c := s.Config
 	keys, err := secrets.Open(ctx, secrets.Config{
@@ -179,7 +181,7 @@ func (s *service) build(ctx context.Context) (*parts, error) {
 }
 
 const (
-	noRelay    = "no relay configured: devices cannot connect. Set derp.server.enabled, derp.urls or derp.paths"
+	noRelay    = "no relay configured: devices cannot connect. Set derp.server.enabled, derp.urls or derp.paths, or run fairlead relay"
 	noRelayMap = "no relay map loaded from derp.urls or derp.paths: devices cannot connect. The log says why; search for \"relay map not updated\""
 )
 

@@ -65,7 +65,7 @@ func (s *NoiseKeys) Status() NoiseKeyStatus {
 }
 
 func (s *NoiseKeys) statusIn(snap *mesh.Snapshot, cluster *ledger.Cluster) NoiseKeyStatus {
-	record := snap.NoiseKey()
+	record := mesh.NoiseKeyOf(snap)
 	out := NoiseKeyStatus{Current: record.Public}
 	if record.Previous == nil {
 		return out
@@ -99,7 +99,7 @@ func (s *NoiseKeys) Rotate(ctx context.Context, a mesh.Actor) error {
 	if err := s.commitKeys(ctx, a, s.keys.Rotation()); err != nil {
 		return err
 	}
-	s.logFor(a).Warn("Noise key rotated: clients use the new key when they are restarted; retire the previous key afterwards", "key", s.ledger.World().NoiseKey().Public)
+	s.logFor(a).Warn("Noise key rotated: clients use the new key when they are restarted; retire the previous key afterwards", "key", mesh.NoiseKeyOf(s.ledger.World().Snapshot).Public)
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (s *NoiseKeys) Retire(ctx context.Context, a mesh.Actor, force bool) error 
 	if err != nil {
 		return err
 	}
-	s.logFor(a).Warn("previous Noise key retired", "key", s.ledger.World().NoiseKey().Public)
+	s.logFor(a).Warn("previous Noise key retired", "key", mesh.NoiseKeyOf(s.ledger.World().Snapshot).Public)
 	return nil
 }
 

@@ -154,8 +154,8 @@ type PreviousNoiseKey struct {
 // Generation returns the number of the key: the first has number 1, and each replacement adds the next.
 func (k NoiseKey) Generation() int { return max(k.Number, 1) }
 
-// NoiseKey returns the record of the Noise key. It is zero if there is none.
-func (s *Snapshot) NoiseKey() NoiseKey { return settingOf[NoiseKey](s, SettingNoise) }
+// NoiseKeyOf returns the record of the Noise key. It is zero if there is none.
+func NoiseKeyOf(s *Snapshot) NoiseKey { return settingOf[NoiseKey](s, SettingNoise) }
 
 // DNS returns the DNS configuration. A value that cannot be parsed counts as unset,
 // so that clients still get their maps.

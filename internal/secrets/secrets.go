@@ -60,7 +60,7 @@ func Open(ctx context.Context, c Config) (*Keys, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Keys{Noise: identity.NewNoiseKeys(identity.NoiseKey{Number: c.Ledger.World().NoiseKey().Generation(), Private: private}), config: c, seal: seal}
+	k := &Keys{Noise: identity.NewNoiseKeys(identity.NoiseKey{Number: mesh.NoiseKeyOf(c.Ledger.World().Snapshot).Generation(), Private: private}), config: c, seal: seal}
 	if k.Secrets, err = c.secrets(ctx, private, seal); err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (c Config) record(ctx context.Context, private key.MachinePrivate, seal []b
 func (c Config) newKey(ctx context.Context, seal []byte) (key.MachinePrivate, error) {
 	private := key.NewMachine()
 	record := sealedRecord(private, seal)
-	if old := c.Ledger.World().NoiseKey(); !old.Public.IsZero() {
+	if old := mesh.NoiseKeyOf(c.Ledger.World().Snapshot); !old.Public.IsZero() {
 		record.Number, record.Retired = old.Generation()+1, retired(old, old.Public)
 	}
 	value, err := encoded(record)
