@@ -64,11 +64,11 @@ func (h *hosts) refusePooler(ctx context.Context) error {
 
 // sessionOf returns the number of the database session that serves a connection now, if it has the settings of this connection.
 func sessionOf(ctx context.Context, conn *pgx.Conn) (pid int32, err error) {
-	// The simple protocol, because a pooler may not support prepared statements.
+	// Without a prepared statement, because a pooler may not support them. The simple protocol would need a database in UTF-8.
 	const query = "SELECT pg_backend_pid(), (SELECT setting FROM pg_settings WHERE name = $1)"
 	for _, name := range sessionLimits() {
 		var setting string
-		if err := conn.QueryRow(ctx, query, pgx.QueryExecModeSimpleProtocol, name).Scan(&pid, &setting); err != nil {
+		if err := conn.QueryRow(ctx, query, pgx.QueryExecModeExec, name).Scan(&pid, &setting); err != nil {
 			return 0, err
 		}
 		if want := conn.Config().RuntimeParams[name]; setting != want {

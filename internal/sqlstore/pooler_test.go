@@ -50,3 +50,15 @@ func TestDatabaseBehindAPoolerIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// Containers often create databases with the locale C, whose encoding is SQL_ASCII.
+func TestDatabaseWithoutUnicodeIsNotTakenForAPooler(t *testing.T) {
+	database := pg.Database(t)
+	pg.Exec(t, "postgres", "DROP DATABASE "+database)
+	pg.Exec(t, "postgres", "CREATE DATABASE "+database+" ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+	s, err := sqlstore.OpenPostgres(t.Context(), pgConfig(database), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+}
