@@ -103,7 +103,7 @@ func TestDrillPolicyThatLocksEveryoneOut(t *testing.T) {
 	good := mustCommand(t, s, "policy", "get")
 	mustCommand(t, s, "policy", "set", file, "--force")
 	p.stop(t)
-	p = serve(t, s)
+	serve(t, s)
 	says(t, mustCommand(t, s, "policy", "history"), "1", "2")
 	mustCommand(t, s, "policy", "rollback", "1")
 	if got := mustCommand(t, s, "policy", "get"); got != good {

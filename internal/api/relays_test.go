@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -141,7 +142,7 @@ func TestRelayOfARegionThatOthersHaveIsRefused(t *testing.T) {
 	}
 	for _, url := range []string{"", "relay.example.com", "https://a b", "https://u:p@relay.example.com", "https://relay.example.com/path", "ftp://relay.example.com"} {
 		err := f.control.Relays.Report(t.Context(), 1, mesh.RelayPlace{URL: url, Key: key.NewNode().Public()}, mesh.RelayReport{})
-		if refusal, ok := err.(*control.Refusal); !ok || refusal.Reason != control.Invalid {
+		if refusal, ok := errors.AsType[*control.Refusal](err); !ok || refusal.Reason != control.Invalid {
 			t.Errorf("a relay at %q: %v", url, err)
 		}
 	}

@@ -32,7 +32,7 @@ func imported(t *testing.T, in tables, changes ...mesh.Event) *mesh.Snapshot {
 		evs = append(evs, mesh.APIKeyPut{Key: k})
 	}
 	for _, n := range p.Nodes {
-		n.Node.Host = string(n.HostInfo)
+		n.Host = string(n.HostInfo)
 		for i, r := range n.Approved {
 			n.AddRoute(mesh.Route{ID: mesh.RouteID(i + 1), Prefix: r, Enabled: true})
 		}

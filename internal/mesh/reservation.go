@@ -31,7 +31,8 @@ type ReservationPut struct {
 }
 
 // Kind names the event in the log.
-func (ReservationPut) Kind() Kind          { return KindReservationPut }
+func (ReservationPut) Kind() Kind { return KindReservationPut }
+
 func (e ReservationPut) valid() bool       { return e.Reservation != nil && valid(e.Reservation.ID) }
 func (e ReservationPut) count(c *Counters) { c.Reservation = max(c.Reservation, e.Reservation.ID) }
 func (e ReservationPut) apply(d *Draft)    { d.s.Reservations.keep(d.e, e.Reservation.ID, e.Reservation) }

@@ -78,7 +78,7 @@ func TestStoppedReplicaIsNotReadyFirstAndThenClosesItsStreamsGradually(t *testin
 	stopped.Signal(syscall.SIGTERM)
 	eventually(t, patience, func() error {
 		if _, err := stopped.API(t.Context(), "GET", "/ready", ""); err == nil || !strings.Contains(err.Error(), "503") {
-			return fmt.Errorf("it does not say that it is not ready: %v", err)
+			return fmt.Errorf("it does not say that it is not ready: %w", err)
 		}
 		return nil
 	})

@@ -39,7 +39,7 @@ func twoReleases(t *testing.T) (before, after string) {
 	tree := filepath.Join(dir, "tree")
 	git := func(args ...string) {
 		t.Helper()
-		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(context.Background(), "git", args...).CombinedOutput(); err != nil {
 			t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
@@ -200,7 +200,7 @@ func (l *load) create(name string) {
 			l.t.Errorf("creating %s: %v", name, err)
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond)
 	}
 }
 
@@ -214,7 +214,7 @@ func (l *load) try(name string) error {
 	req.Header.Set("Authorization", "Bearer "+l.key)
 	req.Header.Set("Idempotency-Key", name)
 	req.Close = true
-	res, err := http.DefaultClient.Do(req)
+	res, err := new(http.Client).Do(req)
 	if err != nil {
 		return err
 	}
