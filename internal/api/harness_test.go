@@ -442,7 +442,7 @@ func (k *lateKeys) Rotation() func(*policy.World, mesh.Time) ([]mesh.Event, erro
 
 func (k *lateKeys) Retire(w *policy.World, now mesh.Time) ([]mesh.Event, error) {
 	if mesh.NoiseKeyOf(w.Snapshot).Public.IsZero() { // the keys cannot be created during another commit
-		return nil, errors.New("there is no key")
+		return nil, errors.New("the Noise key has not been created")
 	}
 	return k.open().Retire(w, now)
 }

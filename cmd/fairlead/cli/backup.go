@@ -259,6 +259,27 @@ func mustOwn(paths ...string) error {
 	return nil
 }
 
+// errNoDatabases is the error of a binary whose commands cannot open databases.
+var errNoDatabases = errors.New("this binary cannot open databases")
+
+// onOwnDatabase runs a command that opens the configured database, which the caller must own. possible is whether
+// this binary can do that.
+func (t *tool) onOwnDatabase(cmd *cobra.Command, possible bool, run func(context.Context, *config.Config) error) error {
+	c, err := t.ownConfig()
+	if err != nil {
+		return err
+	}
+	if err := mustOwn(databaseOf(c).SQLite); err != nil {
+		return err
+	}
+	if !possible {
+		return errNoDatabases
+	}
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	return run(ctx, c)
+}
+
 // untilInterrupted cancels the context at the first signal, so that the command can clean up. The second
 // signal ends the process.
 func untilInterrupted(ctx context.Context) (context.Context, func()) {

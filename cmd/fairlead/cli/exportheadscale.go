@@ -1,11 +1,13 @@
 package cli
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
 // HeadscaleExport is the result of an export to Headscale.
@@ -46,23 +48,13 @@ what changes after the command has started.`,
 		Example: "  fairlead export headscale /var/lib/fairlead/headscale.db",
 		Args:    takes("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.ownConfig()
-			if err != nil {
-				return err
-			}
-			if err := mustOwn(databaseOf(c).SQLite); err != nil {
-				return err
-			}
-			if t.ExportHeadscale == nil {
-				return errors.New("this binary cannot open databases")
-			}
-			ctx, stop := untilInterrupted(cmd.Context())
-			defer stop()
-			r, err := t.ExportHeadscale(ctx, c, args[0])
-			if err != nil {
-				return err
-			}
-			return t.show(r, headscaleExportText(r))
+			return t.onOwnDatabase(cmd, t.ExportHeadscale != nil, func(ctx context.Context, c *config.Config) error {
+				r, err := t.ExportHeadscale(ctx, c, args[0])
+				if err != nil {
+					return err
+				}
+				return t.show(r, headscaleExportText(r))
+			})
 		},
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlead-mesh/fairlead/internal/backup"
+	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
 // HeadscaleImport says what to import from Headscale.
@@ -76,7 +76,7 @@ func (t *tool) importing() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "import",
 		Short:   "Move a network from another server",
-		Example: "  fairlead import headscale --check",
+		Example: "  fairlead import headscale --check\n  fairlead import tailscale ./tailnet --check",
 	}, t.importHeadscale(), t.importWatch(), t.importClose(), t.importTailscale())
 }
 
@@ -131,8 +131,7 @@ the server that uses the target database.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&in.From, "from", in.From, "configuration `file` of Headscale")
-	flags.StringVar(&where, "database", "", "`database` of Headscale, if it is not the one in its configuration: a file or a postgres:// URL")
+	in.locatedBy(cmd, &where)
 	flags.BoolVar(&check, "check", false, "show what would be imported")
 	flags.StringVar(&in.Compare, "compare", "", "compare the maps that Headscale has written to this `directory` with those after an import")
 	flags.BoolVar(&in.Apply, "apply", false, "import")
@@ -152,7 +151,7 @@ func (t *tool) runImport(ctx context.Context, in HeadscaleImport) error {
 		}
 	}
 	if t.ImportHeadscale == nil {
-		return errors.New("this binary cannot open databases")
+		return errNoDatabases
 	}
 	in.Progress = func(step string) { t.note("%s", step) }
 	ctx, stop := untilInterrupted(ctx)
@@ -187,27 +186,24 @@ With SQLite, stop the server first.`,
 		Example: "  fairlead import close",
 		Args:    takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.ownConfig()
-			if err != nil {
-				return err
-			}
-			if err := mustOwn(databaseOf(c).SQLite); err != nil {
-				return err
-			}
-			if t.CloseWayBack == nil {
-				return errors.New("this binary cannot open databases")
-			}
-			ctx, stop := untilInterrupted(cmd.Context())
-			defer stop()
-			n, err := t.CloseWayBack(ctx, c)
-			if err != nil {
-				return err
-			}
-			return t.show(struct {
-				Deleted int `json:"deleted"`
-			}{n}, fmt.Sprintf("Closed the way back: deleted the old hashes of %s\n", count(n, "key")))
+			return t.onOwnDatabase(cmd, t.CloseWayBack != nil, func(ctx context.Context, c *config.Config) error {
+				n, err := t.CloseWayBack(ctx, c)
+				if err != nil {
+					return err
+				}
+				return t.show(struct {
+					Deleted int `json:"deleted"`
+				}{n}, fmt.Sprintf("Closed the way back: deleted the old hashes of %s\n", count(n, "key")))
+			})
 		},
 	}
+}
+
+// locatedBy adds the flags that say where Headscale is. The value of --database is for locate.
+func (in *HeadscaleImport) locatedBy(cmd *cobra.Command, database *string) {
+	flags := cmd.Flags()
+	flags.StringVar(&in.From, "from", in.From, "configuration `file` of Headscale")
+	flags.StringVar(database, "database", "", "`database` of Headscale, if it is not the one in its configuration: a file or a postgres:// URL")
 }
 
 // locate parses the value of --database.

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -80,7 +79,7 @@ only reads. It keeps running and updates the output when something changes.`,
 			return err
 		}
 		if t.ReadHeadscale == nil {
-			return errors.New("this binary cannot open databases")
+			return errNoDatabases
 		}
 		old, err := t.ReadHeadscale(ctx, c, in)
 		if err != nil {
@@ -102,8 +101,7 @@ only reads. It keeps running and updates the output when something changes.`,
 		return t.watchList(cmd.Context(), func() error { return look(cmd.Context()) })
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&in.From, "from", in.From, "configuration `file` of Headscale")
-	flags.StringVar(&where, "database", "", "`database` of Headscale, if it is not the one in its configuration: a file or a postgres:// URL")
+	in.locatedBy(cmd, &where)
 	flags.BoolVar(&once, "once", false, "show it once")
 	return cmd
 }

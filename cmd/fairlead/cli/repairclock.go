@@ -1,12 +1,14 @@
 package cli
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fairlead-mesh/fairlead/internal/config"
 )
 
 // ClockRepair describes the effects of setting the time of a database back. Its lists name nodes, keys and
@@ -47,26 +49,16 @@ is recorded there.`,
   fairlead db repair-clock --force --output json`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.ownConfig()
-			if err != nil {
-				return err
-			}
-			if err := mustOwn(c.Database.SQLite.Path); err != nil && c.Database.Type == "sqlite" {
-				return err
-			}
-			if t.RepairClock == nil {
-				return errors.New("this binary cannot open databases")
-			}
-			ctx, stop := untilInterrupted(cmd.Context())
-			defer stop()
-			done, err := t.RepairClock(ctx, c, func(r ClockRepair) error {
-				question := fmt.Sprintf("The newest change is dated %s. Set the database time back to %s?", r.Was.Format(time.RFC3339), r.Now.Format(time.RFC3339))
-				return t.confirm(*force, question)
+			return t.onOwnDatabase(cmd, t.RepairClock != nil, func(ctx context.Context, c *config.Config) error {
+				done, err := t.RepairClock(ctx, c, func(r ClockRepair) error {
+					question := fmt.Sprintf("The newest change is dated %s. Set the database time back to %s?", r.Was.Format(time.RFC3339), r.Now.Format(time.RFC3339))
+					return t.confirm(*force, question)
+				})
+				if err != nil {
+					return err
+				}
+				return t.show(done, clockRepairText(done))
 			})
-			if err != nil {
-				return err
-			}
-			return t.show(done, clockRepairText(done))
 		},
 	}
 	force = confirmable(cmd)

@@ -21,30 +21,26 @@ const maxExport = 128 << 20
 type tailnet struct {
 	users   []tailnetUser
 	devices []tailnetDevice
-	policy  string // empty if there is no such file
+	policy  string // empty if policy.hujson is missing
 	dns     tailnetDNS
 	files   []string // names of the files that were found
 }
 
 type tailnetUser struct {
-	LoginName     string `json:"loginName"`
-	DisplayName   string `json:"displayName"`
-	ProfilePicURL string `json:"profilePicUrl"`
-	Role          string `json:"role"`
-	Status        string `json:"status"`
-	Type          string `json:"type"`
+	LoginName   string `json:"loginName"`
+	DisplayName string `json:"displayName"`
+	Role        string `json:"role"`
+	Status      string `json:"status"`
+	Type        string `json:"type"`
 }
 
 type tailnetDevice struct {
-	Name            string   `json:"name"` // with the domain of the tailnet
-	Hostname        string   `json:"hostname"`
-	User            string   `json:"user"` // login name
-	Addresses       []string `json:"addresses"`
-	Tags            []string `json:"tags"`
-	OS              string   `json:"os"`
-	IsExternal      bool     `json:"isExternal"`
-	EnabledRoutes   []string `json:"enabledRoutes"`
-	KeyExpiryExempt bool     `json:"keyExpiryDisabled"`
+	Name       string   `json:"name"` // with the domain of the tailnet
+	Hostname   string   `json:"hostname"`
+	User       string   `json:"user"` // login name
+	Addresses  []string `json:"addresses"`
+	Tags       []string `json:"tags"`
+	IsExternal bool     `json:"isExternal"`
 }
 
 type tailnetDNS struct {

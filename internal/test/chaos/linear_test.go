@@ -54,7 +54,7 @@ func last(t *testing.T, history []chaos.Operation, wanted func(chaos.Operation) 
 			return &history[i]
 		}
 	}
-	t.Fatal("there is no such operation")
+	t.Fatal("no operation meets the condition")
 	return nil
 }
 

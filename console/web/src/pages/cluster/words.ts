@@ -27,7 +27,7 @@ export const marks: Record<ClusterReplica["state"], "on" | "warn" | "off" | "bad
   missing: "bad",
 };
 
-/** PostgreSQL's word for how a standby replicates, in plain words. */
+/** How a standby replicates, translated from the state that PostgreSQL reports. */
 export function replication(sync: ClusterStandby["sync"]): string {
   return Object.hasOwn(t.syncs, sync) ? t.syncs[sync as keyof typeof t.syncs] : sync;
 }
