@@ -23,6 +23,10 @@ func ParsePersonRole(text string) (Role, error) {
 	return "", fmt.Errorf("unknown role %q: use %s", text, listing(PersonRoles()))
 }
 
+// IsAssignedAdmin reports whether an administrator made the user an administrator. It is
+// false for a user who is one only because of RoleRules.
+func (u *User) IsAssignedAdmin() bool { return u.Role == RoleAdmin && !u.NeedsApproval }
+
 // RoleRule gives a role to everyone in a group at an identity provider.
 type RoleRule struct {
 	Issuer, Group string

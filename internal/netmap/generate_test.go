@@ -100,6 +100,7 @@ func randomMesh(r *rand.Rand) *mesh.Snapshot {
 			u.Groups = some(r, []string{"admins", "dev", "none", "ops", "qa"}, 1, 4)
 			slices.Sort(u.Groups)
 		}
+		u.Role = pick(r, []mesh.Role{"", "", mesh.RoleOperator, mesh.RoleAdmin})
 		evs = append(evs, mesh.UserPut{User: u})
 	}
 	for id := range mesh.NodeID(6 + r.IntN(15)) {
@@ -269,10 +270,12 @@ func (a *author) addresses() string {
 }
 
 func (a *author) person() string {
-	switch a.IntN(4) {
-	case 0:
+	switch a.IntN(8) {
+	case 0, 1:
 		return a.group()
-	case 1:
+	case 2:
+		return "autogroup:admin"
+	case 3:
 		return "autogroup:member"
 	}
 	return a.userAsTarget()
@@ -423,7 +426,7 @@ func TestRandomPoliciesParseAndUseTheWholeLanguage(t *testing.T) {
 	missing := []string{
 		`"acls": []`, `"grants": []`, `"proto": 47`, `"proto": "UDP"`, `"via"`, `"app"`, `"tcp:`, `"gre:*"`, `"*"`, `"ipset:`, `"remove `, `-100.64.0.`,
 		`"group:admins"`, `"tag:web"`, `"tag:web:`, `"nas"`, `"nas:`, `"alice"`, `"ALICE"`, `"alice@"`, `"alice@example.com"`, `"ken@"`,
-		`"autogroup:member"`, `"autogroup:tagged"`, `"autogroup:danger-all"`, `"autogroup:self:`, `"autogroup:self"`, `"autogroup:internet:`, `"autogroup:internet"`,
+		`"autogroup:member"`, `"autogroup:admin"`, `"autogroup:tagged"`, `"autogroup:danger-all"`, `"autogroup:self:`, `"autogroup:self"`, `"autogroup:internet:`, `"autogroup:internet"`,
 		`"[fd7a:115c:a1e0::3]`, `"0.0.0.0/0"`, `"::/0:`, `:22-22`, `:0-65535`,
 	}
 	none := 0

@@ -80,6 +80,36 @@ func TestMembershipChangeIsSentOnlyToThoseItAffects(t *testing.T) {
 	}
 }
 
+// A person who gets or loses the role admin gets or loses what autogroup:admin may do, without a new policy.
+func TestRoleChangeMovesTheNodesOfOnePerson(t *testing.T) {
+	const doc = `{"tagOwners": {"tag:vault": []}, "acls": [{"action": "accept", "src": ["autogroup:admin"], "dst": ["tag:vault:22"]}]}`
+	const laptop, other, vault = 1, 2, 3
+	server := meshgen.Node(vault, 0)
+	server.Tags = []string{"tag:vault"}
+	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)}, mesh.UserPut{User: meshgen.User(2)}, mesh.PolicyPut{Policy: &mesh.Policy{Version: 1, Text: doc}},
+		mesh.NodePut{Node: meshgen.Node(laptop, 1)}, mesh.NodePut{Node: meshgen.Node(other, 2)}, mesh.NodePut{Node: server})
+	w := policy.NewWorld(s, nil)
+	for _, c := range []struct {
+		role mesh.Role
+		sees bool
+	}{{"", false}, {mesh.RoleOperator, false}, {mesh.RoleAdmin, true}, {mesh.RoleMember, false}} {
+		u := *meshgen.User(1)
+		u.Role = c.role
+		s, touched := mesh.Apply(w.Snapshot, w.Rev+1, mesh.UserPut{User: &u})
+		next := w.Next(s, touched)
+		if next.Rules() != w.Rules() {
+			t.Error("the policy was compiled again")
+		}
+		w = next
+		for id, want := range map[mesh.NodeID]bool{laptop: c.sees, other: false} {
+			n, _ := w.Nodes.Get(id)
+			if got := w.Sees(w.Class(n), n.Owner, server); got != want {
+				t.Errorf("with the role %q, node %d sees the vault: %v", c.role, id, got)
+			}
+		}
+	}
+}
+
 // company returns a mesh of people with two nodes and two of the provider's groups each, so that hardly two people
 // have nodes of the same class, and one server for each group, which its members can reach. The servers have the first
 // ids. more holds further rules.

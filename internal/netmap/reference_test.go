@@ -224,6 +224,8 @@ func (f *reference) is(name string, n *mesh.Node) bool {
 		return slices.Contains(n.Tags, name)
 	case len(n.Tags) > 0:
 		return false
+	case name == "autogroup:admin":
+		return slices.ContainsFunc(f.users, func(u *mesh.User) bool { return u.ID == n.Owner && u.Role == "admin" && !u.NeedsApproval })
 	case strings.HasPrefix(name, "group:"):
 		if members, defined := f.groups[name]; defined {
 			return slices.ContainsFunc(members, func(member string) bool { return f.owns(member, n) })

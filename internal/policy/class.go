@@ -162,13 +162,16 @@ func (c *Rules) traitsOf(n *mesh.Node, owner *mesh.User) traits {
 	return t
 }
 
-// addUser adds the selectors that match a user by name, e-mail address or group.
+// addUser adds the selectors that match a user by name, e-mail address, group or role.
 func (c *Rules) addUser(set *bitset.Set, u *mesh.User) {
 	for _, name := range lang.NamesOf(u) {
 		set.AddList(c.byUser[name])
 	}
 	for _, group := range u.Groups {
 		set.AddList(c.byGroup[group])
+	}
+	if u.IsAssignedAdmin() {
+		set.AddList(c.admin)
 	}
 }
 

@@ -27,6 +27,7 @@ type Rules struct {
 	groups    map[string][]string
 	// Selectors, by the property of a node that determines whether they match it.
 	all, member, tagged []int
+	admin               []int
 	byUser, byTag       map[string][]int
 	byGroup             map[string][]int // groups that the document does not define, without lang.PrefixGroup
 	byPrefix            map[netip.Prefix][]int
@@ -216,6 +217,8 @@ func (c *Rules) selector(known map[string]int, t lang.Target, six bool) int {
 		c.byTag[t.Name] = append(c.byTag[t.Name], i)
 	case lang.Member:
 		c.member = append(c.member, i)
+	case lang.Admin:
+		c.admin = append(c.admin, i)
 	case lang.Tagged:
 		c.tagged = append(c.tagged, i)
 	case lang.Addresses:

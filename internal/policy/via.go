@@ -55,7 +55,7 @@ func behind(d *lang.Destination, route netip.Prefix) bool {
 		return mesh.Exit(route)
 	case lang.Addresses:
 		return !mesh.Exit(route) && slices.ContainsFunc(d.Prefixes, route.Overlaps)
-	case lang.User, lang.Group, lang.Tag, lang.Member, lang.Tagged, lang.Self, lang.DangerAll:
+	case lang.User, lang.Group, lang.Tag, lang.Member, lang.Admin, lang.Tagged, lang.Self, lang.DangerAll:
 	}
 	return false
 }

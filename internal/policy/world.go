@@ -113,12 +113,13 @@ func (w *World) Next(s *mesh.Snapshot, touched []mesh.NodeID) *World {
 	return next
 }
 
-// renamed returns the users whose names or groups are different in s.
+// renamed returns the users whose names, groups or roles are different in s.
 func (w *World) renamed(s *mesh.Snapshot) (list []mesh.UserID) {
 	for _, id := range s.Users.ChangedSince(&w.Users) {
 		was, had := w.Users.Get(id)
 		is, has := s.Users.Get(id)
-		if had && has && (!slices.Equal(lang.NamesOf(was), lang.NamesOf(is)) || !slices.Equal(was.Groups, is.Groups)) {
+		if had && has && (!slices.Equal(lang.NamesOf(was), lang.NamesOf(is)) || !slices.Equal(was.Groups, is.Groups) ||
+			was.IsAssignedAdmin() != is.IsAssignedAdmin()) {
 			list = append(list, id)
 		}
 	}

@@ -61,12 +61,15 @@ func worldFor(t testing.TB, text, nodes string) *policy.World {
 func meshFor(t testing.TB, nodes string) *mesh.Snapshot {
 	t.Helper()
 	var evs []mesh.Event
-	users, groups := map[string]mesh.UserID{}, map[string][]string{}
+	users, groups, roles := map[string]mesh.UserID{}, map[string][]string{}, map[string]mesh.Role{}
 	for line := range strings.Lines(nodes) {
 		for _, word := range strings.Fields(line) {
 			if name, ok := strings.CutPrefix(word, "group:"); ok {
 				owner := strings.Fields(line)[1]
 				groups[owner] = append(groups[owner], name)
+			}
+			if name, ok := strings.CutPrefix(word, "role:"); ok {
+				roles[strings.Fields(line)[1]] = mesh.Role(name)
 			}
 		}
 	}
@@ -82,7 +85,7 @@ func meshFor(t testing.TB, nodes string) *mesh.Snapshot {
 				n.RoutableIPs, n.Routes = append(n.RoutableIPs, prefix), append(n.Routes, prefix)
 			case strings.HasPrefix(word, "tag:"):
 				n.Tags = append(n.Tags, word)
-			case strings.HasPrefix(word, "group:"): // of the user
+			case strings.HasPrefix(word, "group:") || strings.HasPrefix(word, "role:"): // of the user
 			case word == "expired":
 				n.KeyExpired = true
 			case word == "unapproved":
@@ -96,7 +99,7 @@ func meshFor(t testing.TB, nodes string) *mesh.Snapshot {
 			default:
 				if users[word] == 0 {
 					users[word] = mesh.UserID(len(users) + 1)
-					evs = append(evs, mesh.UserPut{User: &mesh.User{ID: users[word], Name: word, Email: word + "@example.com", Groups: groups[word]}})
+					evs = append(evs, mesh.UserPut{User: &mesh.User{ID: users[word], Name: word, Email: word + "@example.com", Groups: groups[word], Role: roles[word]}})
 				}
 				n.Owner = users[word]
 			}

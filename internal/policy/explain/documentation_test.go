@@ -58,11 +58,12 @@ func readDocumentation(t *testing.T) (devices string, list []*docExample) {
 			e.claims = append(e.claims, [3]string(row[1:]))
 		}
 	}
-	const member = "alice is in the group `dev` of the identity provider"
-	if !strings.Contains(string(raw), member) {
-		t.Errorf("the text does not say: %s", member)
+	for _, fact := range []string{"alice is in the group `dev` of the identity provider", "bob has the role `admin`"} {
+		if !strings.Contains(string(raw), fact) {
+			t.Errorf("the text does not say: %s", fact)
+		}
 	}
-	return strings.ReplaceAll(devices, " alice ", " alice group:dev "), list
+	return strings.NewReplacer(" alice ", " alice group:dev ", " bob ", " bob role:admin ").Replace(devices), list
 }
 
 func TestExamplesOfTheDocumentationMeanWhatTheirTablesSay(t *testing.T) {

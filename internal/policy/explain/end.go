@@ -202,6 +202,21 @@ func (w *world) members(group string) (list []endpoint) {
 	return list
 }
 
+// anyAdmin is the name of an administrator who need not exist. No user can have it.
+const anyAdmin = "autogroup:admin"
+
+// administrators returns the users of autogroup:admin. The first is somebody who is in no
+// group and need not exist.
+func (w *world) administrators() []endpoint {
+	list := []endpoint{{name: "an administrator", Identity: lang.Identity{Names: []string{anyAdmin}, Admin: true}}}
+	for u := range w.Users.All() {
+		if u.IsAssignedAdmin() {
+			list = append(list, endpoint{name: mesh.FoldName(u.Name), Identity: lang.UserIdentity(u)})
+		}
+	}
+	return list
+}
+
 // groupNames returns the groups of the policy and of the identity provider, sorted.
 func (w *world) groupNames() []string {
 	groups := map[string]bool{}

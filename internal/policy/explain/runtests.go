@@ -132,6 +132,11 @@ func (w *world) individuals(t lang.Target) (list [][]endpoint) {
 		return [][]endpoint{imagine(endpoint{name: "a node with " + t.Name, Identity: lang.Identity{Tags: []string{t.Name}}})}
 	case lang.Member:
 		return [][]endpoint{somebody}
+	case lang.Admin:
+		for _, p := range w.administrators() {
+			list = append(list, imagine(p))
+		}
+		return list
 	case lang.Tagged:
 		return [][]endpoint{something}
 	case lang.Any:
@@ -239,7 +244,7 @@ func (run *testRun) accept(t *lang.Test, d *lang.TestDestination) {
 			continue
 		}
 		who := t.Src.Name
-		if t.Src.Kind == lang.Group && !slices.Contains(e.src[0].Names, t.Src.Name) {
+		if (t.Src.Kind == lang.Group || t.Src.Kind == lang.Admin) && !slices.Contains(e.src[0].Names, t.Src.Name) {
 			who = e.src[0].called() + " of " + t.Src.Name
 		}
 		text := fmt.Sprintf("%s should reach %s but does not: ", who, d.Text)

@@ -275,6 +275,8 @@ func (w *world) reason(t *lang.Target, p *endpoint) string {
 		return p.called() + " has " + t.Name
 	case lang.Member:
 		return p.called() + " is untagged"
+	case lang.Admin:
+		return p.administrator()
 	case lang.Tagged:
 		return p.called() + " is tagged"
 	case lang.Addresses:
@@ -312,6 +314,18 @@ func (w *world) membership(group string, p *endpoint) string {
 		text = p.called() + p.relation() + text + ", who"
 	}
 	return text + " is in " + group + where
+}
+
+// administrator says that an endpoint belongs to an administrator.
+func (p *endpoint) administrator() string {
+	text := p.called()
+	switch {
+	case slices.Contains(p.Names, anyAdmin):
+		return "the rule names " + anyAdmin
+	case !slices.Contains(p.Names, text):
+		text += p.relation() + p.Names[0] + ", who"
+	}
+	return text + " has the role admin"
 }
 
 // relation returns the words that connect an endpoint with a user name in a sentence.

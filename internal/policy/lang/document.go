@@ -16,8 +16,8 @@ type Doc struct {
 	// MemberLines holds, for each group, the line of each of these names.
 	MemberLines map[string][]Line
 	Hosts       map[string]netip.Prefix
-	// TagOwners maps tags to their owners: groups, tags, names of users, and
-	// autogroup:member.
+	// TagOwners maps tags to their owners: groups, tags, names of users,
+	// autogroup:member and autogroup:admin.
 	TagOwners map[string][]string
 
 	// Rules holds the access rules: the acls and then the grants, each in the order of
@@ -43,6 +43,7 @@ type Doc struct {
 
 	users    map[string]bool    // all users named anywhere
 	groupsAt map[string]Problem // where each of Groups is defined
+	adminsAt Problem            // where autogroup:admin is first used; without a line if nowhere
 }
 
 // Users returns the users that are named anywhere, sorted and in the form of

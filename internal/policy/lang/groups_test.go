@@ -2,6 +2,7 @@ package lang_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,5 +93,16 @@ func TestOwnersOfTagsMayBeGroupsOfTheProvider(t *testing.T) {
 	}
 	if doc.MayTag(&mesh.User{ID: 2, Name: "dev", Groups: []string{"qa"}}, nil, "tag:web") == nil {
 		t.Error("somebody else may use the tag")
+	}
+}
+
+func TestAdministratorsWithoutAnyoneAreAWarning(t *testing.T) {
+	doc := parsed(t, "{\n\"acls\": [{\"action\": \"accept\", \"src\": [\"autogroup:admin\"], \"dst\": [\"*:*\"]}]}")
+	for role, want := range map[mesh.Role]int{mesh.RoleOperator: 1, mesh.RoleAdmin: 0} {
+		s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: &mesh.User{ID: 1, Name: "ann", Role: role}})
+		got := doc.WarningsFor(s)
+		if len(got) != want || want > 0 && (got[0].Line != 2 || !strings.Contains(got[0].Text, "autogroup:admin is empty")) {
+			t.Errorf("with the role %s: %v", role, got)
+		}
 	}
 }

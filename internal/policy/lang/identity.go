@@ -13,19 +13,22 @@ type Identity struct {
 	Names  []string // in the form of UserName
 	Groups []string // at the identity provider, without PrefixGroup
 	Tags   []string
+	Admin  bool // whether the owner has the assigned role admin
 }
 
 // IdentityOf returns the identity of a node.
 func IdentityOf(s *mesh.Snapshot, n *mesh.Node) Identity {
 	id := Identity{Tags: n.Tags}
 	if owner, ok := s.Users.Get(n.Owner); ok && !n.Tagged() {
-		id.Names, id.Groups = NamesOf(owner), owner.Groups
+		return UserIdentity(owner)
 	}
 	return id
 }
 
 // UserIdentity returns the identity of a user's nodes without tags.
-func UserIdentity(u *mesh.User) Identity { return Identity{Names: NamesOf(u), Groups: u.Groups} }
+func UserIdentity(u *mesh.User) Identity {
+	return Identity{Names: NamesOf(u), Groups: u.Groups, Admin: u.IsAssignedAdmin()}
+}
 
 // Identifies reports whether a target refers to nodes with this identity. It is false for
 // targets that refer to addresses, to everyone, or to something other than nodes.
@@ -35,6 +38,8 @@ func (t *Target) Identifies(id *Identity, groups map[string][]string) bool {
 		return len(id.Tags) == 0 && slices.Contains(id.Names, t.Name)
 	case Group:
 		return len(id.Tags) == 0 && id.in(t.Name, groups)
+	case Admin:
+		return len(id.Tags) == 0 && id.Admin
 	case Member:
 		return len(id.Tags) == 0
 	case Tag:

@@ -23,8 +23,11 @@ func prefixes() []string {
 	return []string{PrefixTag, PrefixGroup, prefixAutogroup, prefixSet, prefixService}
 }
 
-// ownedByAll is the owner of tags that every user may use.
-const ownedByAll = "autogroup:member"
+// The autogroups of users, which may own tags.
+const (
+	ownedByAll    = "autogroup:member"
+	ownedByAdmins = "autogroup:admin"
+)
 
 var (
 	groupPattern = regexp.MustCompile(`^group:[^\s:*,@]{1,128}$`)
@@ -148,18 +151,28 @@ func (r *reader) owner(tag, owner string, at int) (string, bool) {
 	switch {
 	case isGroup, isTag, owner == ownedByAll:
 		return owner, true
+	case owner == ownedByAdmins:
+		r.usesAdmins(at)
+		return owner, true
 	case strings.HasPrefix(owner, PrefixGroup):
 		return owner, r.provided(owner, at)
 	case strings.HasPrefix(owner, PrefixTag):
 		r.problem(at, "%s is owned by %s, which is not defined: add it to tagOwners%s", tag, owner, Nearest(owner, known(r.doc.TagOwners)))
 	case strings.HasPrefix(owner, prefixAutogroup):
-		r.problem(at, "%s cannot own a tag; the only autogroup that can is %s", owner, ownedByAll)
+		r.problem(at, "%s cannot own a tag; the only autogroups that can are %s and %s", owner, ownedByAll, ownedByAdmins)
 	case !userPattern.MatchString(owner):
 		r.problem(at, "%q cannot own a tag: use a user, group: or tag:", owner)
 	default:
 		return r.user(owner), true
 	}
 	return "", false
+}
+
+// usesAdmins records that autogroup:admin is used.
+func (r *reader) usesAdmins(at int) {
+	if r.doc.adminsAt.Line == 0 {
+		r.doc.adminsAt = r.found(at, "")
+	}
 }
 
 // known returns the sorted keys of a map, so that hints are deterministic.

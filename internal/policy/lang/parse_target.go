@@ -14,7 +14,7 @@ type kinds uint
 
 // The kinds of target that each place accepts.
 const (
-	asPerson kinds = 1<<User | 1<<Group | 1<<Member
+	asPerson kinds = 1<<User | 1<<Group | 1<<Member | 1<<Admin
 	asNode         = asPerson | 1<<Tag | 1<<Tagged
 
 	asSource      = asNode | 1<<Any | 1<<Addresses | 1<<DangerAll
@@ -32,6 +32,7 @@ func (ks kinds) String() string {
 	forms := []string{
 		Any: "*", User: "users", Group: "groups", Tag: "tags", Member: "autogroup:member", Tagged: "autogroup:tagged",
 		Self: "autogroup:self", Internet: "autogroup:internet", DangerAll: "autogroup:danger-all", Addresses: "addresses",
+		Admin: ownedByAdmins,
 	}
 	var names []string
 	for ; ks != 0; ks &= ks - 1 {
@@ -68,6 +69,9 @@ func (r *reader) target(text string, at int, what string, allowed kinds) (Target
 	case !allowed.has(t.Kind):
 		r.problem(at, "%s cannot be used in %s, which accepts %s", text, what, allowed)
 		return Target{}, false
+	}
+	if t.Kind == Admin {
+		r.usesAdmins(at)
 	}
 	t.Line = r.line(at)
 	return t, true
@@ -118,8 +122,10 @@ func (r *reader) tag(text string) (Target, error) {
 
 func autogroup(text string) (Target, error) {
 	switch text {
-	case "autogroup:member":
+	case ownedByAll:
 		return Target{Kind: Member, Name: text}, nil
+	case ownedByAdmins:
+		return Target{Kind: Admin, Name: text}, nil
 	case "autogroup:tagged":
 		return Target{Kind: Tagged, Name: text}, nil
 	case "autogroup:self":
@@ -130,11 +136,12 @@ func autogroup(text string) (Target, error) {
 		return Target{Kind: DangerAll, Name: text}, nil
 	case NonRoot:
 		return Target{}, fmt.Errorf("%s can be used only in the users of an ssh rule", text)
-	case "autogroup:admin", "autogroup:owner", "autogroup:it-admin", "autogroup:network-admin",
-		"autogroup:billing-admin", "autogroup:auditor", "autogroup:shared":
+	case "autogroup:billing-admin", "autogroup:auditor", "autogroup:shared":
 		return Target{}, fmt.Errorf("%s is not supported: use a group: of these users", text)
+	case "autogroup:owner", "autogroup:it-admin", "autogroup:network-admin":
+		return Target{}, fmt.Errorf("%s is not supported: use %s, or a group: of these users", text, ownedByAdmins)
 	}
 	return Target{}, fmt.Errorf("unknown %s%s", text, Nearest(text, []string{
-		"autogroup:member", "autogroup:tagged", "autogroup:self", "autogroup:internet", "autogroup:danger-all", NonRoot,
+		ownedByAll, ownedByAdmins, "autogroup:tagged", "autogroup:self", "autogroup:internet", "autogroup:danger-all", NonRoot,
 	}))
 }

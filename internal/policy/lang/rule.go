@@ -26,6 +26,7 @@ const (
 	Internet              // autogroup:internet, a destination: the public internet behind exit nodes
 	DangerAll             // autogroup:danger-all, a source: every address
 	Addresses             // an address, a prefix, a host or an ipset
+	Admin                 // autogroup:admin: the untagged nodes of users with the assigned role admin
 )
 
 // IsIdentity reports whether targets of a kind identify nodes by their owner or

@@ -40,7 +40,7 @@ func CheckTag(tag string) error {
 // MayTag returns nil if a node that joins with the key k, or as user, may ask for a tag.
 // Otherwise the error says why not. Either k or user may be nil. The tags of the key are
 // always allowed. For other tags, tagOwners must list the user, a group of the user, all
-// users, or a tag that the key has or that such a tag owns. The document is nil if there
+// users or all administrators, or a tag that the key has or that such a tag owns. The document is nil if there
 // is no policy.
 func (d *Doc) MayTag(user *mesh.User, k *mesh.PreAuthKey, tag string) error {
 	switch {
@@ -74,7 +74,7 @@ func (d *Doc) KnowsTag(tag string) error {
 func (d *Doc) ownedByUser(tag string, user *mesh.User) bool {
 	id := UserIdentity(user)
 	return slices.ContainsFunc(d.TagOwners[tag], func(owner string) bool {
-		return owner == ownedByAll || slices.Contains(id.Names, owner) || id.in(owner, d.Groups)
+		return owner == ownedByAll || owner == ownedByAdmins && id.Admin || slices.Contains(id.Names, owner) || id.in(owner, d.Groups)
 	})
 }
 

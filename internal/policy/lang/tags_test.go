@@ -21,6 +21,7 @@ const example = `{
 		"tag:web":     ["group:admins", "carol@example.com"],
 		"tag:db":      ["alice", "group:empty"],
 		"tag:lab":     ["autogroup:member"],
+		"tag:vault":   ["autogroup:admin"],
 		"tag:ci":      [],
 		"tag:preview": ["tag:ci"],
 		"tag:branch":  ["tag:preview", "tag:branch"],
@@ -81,6 +82,18 @@ func TestTagsGoToTheirOwnersAndToKeysThatCarryThem(t *testing.T) {
 		if (err == nil) != c.allowed || err != nil && !errors.Is(err, lang.ErrTagDenied) {
 			t.Errorf("%q with key %v asks for %s: %v, want allowed %v", c.user, c.key, c.tag, err, c.allowed)
 		}
+	}
+}
+
+func TestTagsOfAdministratorsGoToUsersWithTheAssignedRole(t *testing.T) {
+	doc := parsed(t, example)
+	for want, u := range map[bool]*mesh.User{true: {ID: 1, Name: "dora", Role: mesh.RoleAdmin}, false: {ID: 2, Name: "eve", Role: mesh.RoleOperator}} {
+		if got := doc.MayTag(u, nil, "tag:vault") == nil; got != want {
+			t.Errorf("%s: %v, want %v", u.Name, got, want)
+		}
+	}
+	if doc.MayTag(&mesh.User{ID: 3, Name: "fay", Role: mesh.RoleAdmin, NeedsApproval: true}, nil, "tag:vault") == nil {
+		t.Error("an administrator who waits for approval has the tag")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 const maxWarnings = 20
 
 // WarningsFor returns the document's warnings, and warnings about users it names who do
-// not exist and groups that nobody has. That may be intended: both can be named before the
+// not exist, groups that nobody has, and autogroup:admin if nobody has the role. That may be intended: both can be named before the
 // first sign-in.
 func (d *Doc) WarningsFor(s *mesh.Snapshot) []Problem {
 	if d == nil {
@@ -30,6 +30,10 @@ func (d *Doc) WarningsFor(s *mesh.Snapshot) []Problem {
 		}
 	}
 	warnings := append(slices.Clone(d.Warnings), d.groupWarnings(s)...)
+	if d.adminsAt.Line > 0 && !slices.ContainsFunc(slices.Collect(s.Users.All()), (*mesh.User).IsAssignedAdmin) {
+		warnings = append(warnings, d.adminsAt.with("%s is empty: assign the role with fairlead users set-role; people who have the role "+
+			"because of a group are not included, so name their group in the rule", ownedByAdmins))
+	}
 	for _, name := range strangers[:min(len(strangers), maxWarnings)] {
 		text := "unknown user " + name
 		if _, ok := s.NodeNamed(name); ok {

@@ -120,7 +120,7 @@ const bare = (name: string) => name.replace(/@$/, "");
 const anyTag = (name: string) =>
   !name.startsWith("tag:") &&
   !name.startsWith("group:") &&
-  !["autogroup:member", "autogroup:self", "autogroup:internet"].includes(name) &&
+  !["autogroup:member", "autogroup:admin", "autogroup:self", "autogroup:internet"].includes(name) &&
   !(outsideMesh(name) || name.includes("@"));
 
 /** Whether a name in a rule may refer to untagged nodes of any user. */

@@ -92,6 +92,7 @@ export const editor = {
     stranger: "No user has this name",
     autogroups: {
       "autogroup:member": "All untagged nodes.",
+      "autogroup:admin": "The untagged nodes of users with the assigned role admin.",
       "autogroup:tagged": "All tagged nodes.",
       "autogroup:self": "The source user's own nodes",
       "autogroup:internet": "The internet, through exit nodes",
