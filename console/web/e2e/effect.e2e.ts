@@ -32,8 +32,9 @@ afterAll(async () => {
   await stage.close();
 });
 
-/** Opens the editor with an unsaved draft. */
+/** Opens the editor with an unsaved draft. An editor that is open would overwrite it. */
 async function edit(base: string, text: string) {
+  await page.goto(`${stage.url}/admin/nodes`);
   await page.evaluate((draft) => sessionStorage.setItem("policy-draft", draft), JSON.stringify({ base, text }));
   await page.goto(`${stage.url}/admin/policy`);
 }

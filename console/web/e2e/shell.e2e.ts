@@ -191,7 +191,7 @@ describe("the palette", () => {
   test("opens the page to add a device", async () => {
     await go(page, stage, "/admin/timeline");
     await ask("add dev");
-    await option("Add device").waitFor();
+    await page.getByRole("option", { name: "Add device", exact: true, selected: true }).waitFor();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Add device", level: 1 }).waitFor();
   });
@@ -203,7 +203,7 @@ describe("the palette", () => {
       await option(words).waitFor();
     expect(await axe(page)).toEqual([]);
     await page.locator("[cmdk-input]").fill("ren api-ams-1");
-    await option("Rename api-ams-1").waitFor();
+    await page.getByRole("option", { name: "Rename api-ams-1", exact: true, selected: true }).waitFor();
     await page.keyboard.press("Enter");
     const field = page.getByLabel("Name", { exact: true });
     await field.fill("by-palette");

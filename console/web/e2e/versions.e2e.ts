@@ -58,7 +58,7 @@ describe("a version", () => {
       .getByRole("heading", { name: `Compared with version ${first}` })
       .waitFor();
     await effect().getByText("tag:ci").first().waitFor();
-    expect((await added().allTextContents()).join(" ")).toContain("tag:ci");
+    await eventually(async () => expect((await added().allTextContents()).join(" ")).toContain("tag:ci"));
     expect(await axe(page)).toEqual([]);
     await page.reload();
     await effect()
