@@ -2,10 +2,14 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/fairlead-mesh/fairlead/internal/test/pgtest"
 )
 
 // The drills below run the commands of docs/recovery.md. Each names the section that it proves.
@@ -73,6 +77,37 @@ func TestDrillLostNoiseKey(t *testing.T) {
 		t.Error("the next start has another key")
 	}
 	says(t, mustCommand(t, s, "users", "list"), "alice")
+}
+
+// Section "A restore to a point in time".
+func TestDrillRestoreToAPointInTime(t *testing.T) {
+	t.Parallel()
+	server := startPostgres(t, pgtest.Options{Args: pgtest.ArchiveArgs()})
+	s := onPostgres(t, server)
+	p := serve(t, s)
+	mustCommand(t, s, "users", "create", "alice")
+	backup, err := server.BaseBackup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := backup.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	mustCommand(t, s, "users", "create", "bob")
+	time.Sleep(50 * time.Millisecond) // a commit is in the log a moment after its own time
+	before := time.Now()
+	mustCommand(t, s, "users", "delete", "alice", "--force")
+	p.stop(t)
+	if err := backup.RestoreTo(before); err != nil {
+		t.Fatal(err)
+	}
+	s = s.with("database.postgres.port", fmt.Sprint(backup.Port))
+	serve(t, s)
+	says(t, mustCommand(t, s, "health"), "pass")
+	says(t, mustCommand(t, s, "users", "list"), "alice", "bob")
+	mustCommand(t, s, "users", "create", "carol")
 }
 
 // Section "A compromised API key".

@@ -63,7 +63,14 @@ func (s *Server) StandbyWith(o StandbyOptions) (*Server, error) {
 		}
 		standby.Dir, standby.owned = dir, true
 	}
-	err := standby.clone(cmp.Or(o.From, net.JoinHostPort(s.Host, strconv.Itoa(s.Port))))
+	from := cmp.Or(o.From, net.JoinHostPort(s.Host, strconv.Itoa(s.Port)))
+	err := standby.clone()
+	if err == nil {
+		err = standby.write("postgresql.auto.conf", fmt.Sprintf("primary_conninfo = '%s'\n", s.urlAt(from, "postgres")))
+	}
+	if err == nil {
+		err = standby.write("standby.signal", "")
+	}
 	if err == nil {
 		err = standby.Resume()
 	}
@@ -77,9 +84,9 @@ func (s *Server) StandbyWith(o StandbyOptions) (*Server, error) {
 	return standby, nil
 }
 
-// clone creates the data directory of a standby. It does what pg_basebackup does, which
-// install.sh does not install. from is the address at which it reaches its primary.
-func (s *Server) clone(from string) error {
+// clone creates the data directory from a base backup of the primary. It does what
+// pg_basebackup does, which install.sh does not install.
+func (s *Server) clone() error {
 	return s.primary.connectedFor(cloneLimit, func(ctx context.Context, conn *pgx.Conn) error {
 		start, stop := "SELECT pg_backup_start('standby', true)", "SELECT labelfile FROM pg_backup_stop(false)"
 		if major, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), "."); major == "13" || major == "14" {
@@ -102,14 +109,7 @@ func (s *Server) clone(from string) error {
 		if err := conn.QueryRow(ctx, stop).Scan(&label); err != nil {
 			return err
 		}
-		for name, text := range map[string]string{
-			"backup_label": label, "standby.signal": "", "postgresql.auto.conf": fmt.Sprintf("primary_conninfo = '%s'\n", s.primary.urlAt(from, "postgres")),
-		} {
-			if err := s.write(name, text); err != nil {
-				return err
-			}
-		}
-		return nil
+		return s.write("backup_label", label)
 	})
 }
 
