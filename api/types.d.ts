@@ -4098,6 +4098,43 @@ export interface components {
              * @example 12.5
              */
             milliseconds: number;
+            /** @description The last probe of the relay by the replica that responds. Null until it has probed the relay at its current URL. */
+            probe: components["schemas"]["RelayProbe"] | null;
+        };
+        RelayProbe: {
+            /**
+             * Format: date-time
+             * @example 2026-03-01T09:30:00Z
+             */
+            at: string;
+            /**
+             * @description Whether the relay passed all checks.
+             * @example true
+             */
+            reachable: boolean;
+            /**
+             * Format: double
+             * @description How long the relay took to respond. Null if no check passed.
+             * @example 12.5
+             */
+            milliseconds: number | null;
+            checks: components["schemas"]["RelayCheck"][];
+        };
+        RelayCheck: {
+            /**
+             * @description `stun` is a STUN request, unless the relay has STUN turned off. `https` is a request over TLS. If it passes,
+             *     `derp` and `websocket` are attempts to open connections as clients do.
+             * @example stun
+             * @enum {string}
+             */
+            name: "stun" | "https" | "derp" | "websocket";
+            /** @example true */
+            passed: boolean;
+            /**
+             * @description Why the check failed, and what to do. Empty if it passed.
+             * @example
+             */
+            problem: string;
         };
         RelayLatency: {
             region: components["schemas"]["RelayRegion"];

@@ -283,6 +283,30 @@ func (e RelayState) Valid() bool {
 	}
 }
 
+// Defines values for RelayCheckName.
+const (
+	Derp      RelayCheckName = "derp"
+	HTTPS     RelayCheckName = "https"
+	Stun      RelayCheckName = "stun"
+	Websocket RelayCheckName = "websocket"
+)
+
+// Valid indicates whether the value is a known member of the RelayCheckName enum.
+func (e RelayCheckName) Valid() bool {
+	switch e {
+	case Derp:
+		return true
+	case HTTPS:
+		return true
+	case Stun:
+		return true
+	case Websocket:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Role.
 const (
 	RoleAdmin    Role = "admin"
@@ -2956,6 +2980,9 @@ type Relay struct {
 	// Example: 1
 	Peers int `json:"peers"`
 
+	// Probe The last probe of the relay by the replica that responds. Null until it has probed the relay at its current URL.
+	Probe *RelayProbe `json:"probe"`
+
 	// Refused Connections that the process rejected since it started.
 	//
 	// Example: 0
@@ -2995,6 +3022,30 @@ type Relay struct {
 //
 // Example: active
 type RelayState string
+
+// RelayCheck defines model for RelayCheck.
+type RelayCheck struct {
+	// Name `stun` is a STUN request, unless the relay has STUN turned off. `https` is a request over TLS. If it passes,
+	// `derp` and `websocket` are attempts to open connections as clients do.
+	//
+	//
+	// Example: stun
+	Name RelayCheckName `json:"name"`
+
+	// Passed Example: true
+	Passed bool `json:"passed"`
+
+	// Problem Why the check failed, and what to do. Empty if it passed.
+	//
+	// Example:
+	Problem string `json:"problem"`
+}
+
+// RelayCheckName `stun` is a STUN request, unless the relay has STUN turned off. `https` is a request over TLS. If it passes,
+// `derp` and `websocket` are attempts to open connections as clients do.
+//
+// Example: stun
+type RelayCheckName string
 
 // RelayCreation defines model for RelayCreation.
 type RelayCreation struct {
@@ -3046,6 +3097,23 @@ type RelayLatency struct {
 // RelayList defines model for RelayList.
 type RelayList struct {
 	Relays []Relay `json:"relays"`
+}
+
+// RelayProbe defines model for RelayProbe.
+type RelayProbe struct {
+	// At Example: 2026-03-01T09:30:00Z
+	At     time.Time    `json:"at"`
+	Checks []RelayCheck `json:"checks"`
+
+	// Milliseconds How long the relay took to respond. Null if no check passed.
+	//
+	// Example: 12.5
+	Milliseconds *float64 `json:"milliseconds"`
+
+	// Reachable Whether the relay passed all checks.
+	//
+	// Example: true
+	Reachable bool `json:"reachable"`
 }
 
 // RelayRegion defines model for RelayRegion.

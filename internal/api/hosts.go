@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"math"
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -29,7 +28,7 @@ func hostShape(n *mesh.Node, f *mesh.Facts, regions map[int]mesh.Region) *openap
 		out.Relay = &home
 	}
 	for _, l := range f.Latencies {
-		out.Latencies = append(out.Latencies, openapi.RelayLatency{Region: region(l.Region), Milliseconds: math.Round(float64(l.Micros)/10) / 100})
+		out.Latencies = append(out.Latencies, openapi.RelayLatency{Region: region(l.Region), Milliseconds: millis(l.Micros)})
 	}
 	for _, w := range f.Warnings {
 		out.Health = append(out.Health, openapi.HealthMessage{Source: w.Source, Message: w.Text, Since: w.Since.Time()})

@@ -99,8 +99,25 @@ func (s *relays) shape(r *mesh.Relay) openapi.Relay {
 	shown.Report = s.control.LastReport(r)
 	out := relayShape(&shown)
 	out.State = openapi.RelayState(s.control.State(r))
+	if p, ok := s.control.LastProbe(r); ok {
+		out.Probe = probeShape(p)
+	}
 	return out
 }
+
+func probeShape(p control.RelayProbe) *openapi.RelayProbe {
+	out := &openapi.RelayProbe{At: p.At.Time(), Reachable: len(p.Failed()) == 0, Checks: []openapi.RelayCheck{}}
+	if d := p.Latency(); d > 0 {
+		out.Milliseconds = new(millis(d.Microseconds()))
+	}
+	for _, c := range p.Checks {
+		out.Checks = append(out.Checks, openapi.RelayCheck{Name: openapi.RelayCheckName(c.Name), Passed: c.Problem == "", Problem: c.Problem})
+	}
+	return out
+}
+
+// millis returns microseconds in milliseconds with two decimals.
+func millis(micros int64) float64 { return math.Round(float64(micros)/10) / 100 }
 
 // relayShape shows a relay without its state.
 func relayShape(r *mesh.Relay) openapi.Relay {
@@ -109,7 +126,7 @@ func relayShape(r *mesh.Relay) openapi.Relay {
 		ID: r.ID.String(), Name: r.Name, Region: openapi.RelayRegion{ID: r.Region, Code: r.RegionCode, Name: r.RegionName},
 		URL: r.Place.URL, StunPort: r.Place.STUNPort, Version: r.Place.Version, CreatedAt: r.CreatedAt.Time(), JoinedAt: moment(r.Place.JoinedAt), ReportedAt: moment(p.At),
 		Clients: p.Clients, BytesReceived: strconv.FormatInt(p.BytesReceived, 10), BytesSent: strconv.FormatInt(p.BytesSent, 10), Refused: strconv.FormatInt(p.Refused, 10),
-		Peers: p.Peers, Milliseconds: math.Round(float64(p.LatencyMicros)/10) / 100,
+		Peers: p.Peers, Milliseconds: millis(p.LatencyMicros),
 	}
 }
 

@@ -2,7 +2,6 @@ package api
 
 import (
 	"maps"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -96,6 +95,5 @@ func medianMillis(micros []int64) *float64 {
 		return nil
 	}
 	slices.Sort(micros)
-	middle := math.Round(float64(micros[(len(micros)-1)/2])/10) / 100
-	return &middle
+	return new(millis(micros[(len(micros)-1)/2]))
 }

@@ -377,7 +377,7 @@ func (s *service) health() openapi.Health {
 		for _, text := range p.keyWarnings() {
 			report(checkService, openapi.HealthCheckStatusWarn, text)
 		}
-		if text := p.control.Relays.Warning(); text != "" {
+		for _, text := range p.control.Relays.Warnings() {
 			report(checkRelay, openapi.HealthCheckStatusWarn, text)
 		}
 		for _, text := range p.control.PolicyWatch.Warnings() {

@@ -192,6 +192,9 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler, meshKeys 
 	maps.Copy(routes, relaylink.New(relaylink.Config{
 		Relays: p.control.Relays, Ledger: s.ledger, MeshKey: meshKeys.Key, Closed: p.fence.Closed, Log: s.log,
 	}).Routes())
+	p.loops = append(p.loops, relaylink.NewProber(relaylink.ProberConfig{
+		Relays: p.control.Relays, Ledger: s.ledger, Log: s.log, Registerer: s.registry,
+	}).Run)
 	frequency := c.UpdateFrequency
 	if !c.AutoUpdateEnabled {
 		frequency = 0

@@ -71,6 +71,7 @@ type Relays struct {
 	*core
 	refusal atomic.Pointer[Refusal] // why the embedded relay is not in the map
 	reports relayReports
+	probes  relayProbes
 }
 
 // Configure sets the relay map that was read from URLs and files, in the clients' format.
@@ -163,7 +164,7 @@ func (s *core) anotherReplica(holds func(ledger.Report) bool) (replica string, k
 // Publish keeps the region of this replica's embedded relay, in the clients' format, in the
 // relay map until ctx ends. Other replicas may have removed it while they could not see
 // this one. While another live replica has the same region it waits: devices are served
-// without this relay, and the log and Warning say so.
+// without this relay, and the log and Warnings say so.
 func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) error {
 	self := string(s.ledger.Cluster().Self().ID)
 	value, err := json.Marshal(mesh.EmbeddedRelay{Replica: self, Region: form})
@@ -190,15 +191,6 @@ func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) 
 		pause(ctx, settingsRetry)
 	}
 	return nil
-}
-
-// Warning returns why devices do not get the embedded relay. It is empty if they do, or may
-// soon.
-func (s *Relays) Warning() string {
-	if refusal := s.refusal.Load(); refusal != nil {
-		return refusal.Error()
-	}
-	return ""
 }
 
 // decideRelay adds the region of this replica's relay. It refuses a region that another

@@ -1,8 +1,8 @@
-// Package relaylink serves relays that run as processes of their own: it receives their reports, and sends them the keys of
-// the nodes that they may admit. A relay authenticates with its key.
+// Package relaylink serves relays that run as processes of their own: it receives their reports, sends them the keys of
+// the nodes that they may admit, and checks that clients can reach them. A relay authenticates with its key.
 //
-// The relay's side of the connection is in package relayd, and both sides share the messages in package relay. This package
-// starts no goroutine: each stream is served on the goroutine of its request.
+// The relay's side of the connection is in package relayd, and both sides share the messages in package relay. Each stream is
+// served on the goroutine of its request. A Prober starts a goroutine for each probe, and waits for it.
 package relaylink
 
 import (

@@ -59,7 +59,7 @@ func TestEveryCommandPrintsTableJSONAndYAML(t *testing.T) {
 			"webhooks redeliver 1 --all", "webhooks redeliver 2 7 8", "webhooks delete 1 --force",
 		},
 		"relays.txt": {
-			"relays list", "relays show ams-1", "relays create ams-2 --region ams", "relays drain ams-1", "relays drain ams-1 --cancel", "relays delete ams-1 --force",
+			"relays list", "relays show ams-1", "relays show ams-3", "relays create ams-2 --region ams", "relays drain ams-1", "relays drain ams-1 --cancel", "relays delete ams-1 --force",
 		},
 		"service.txt": {"whoami", "health", "status", "cluster status", "version", "openapi", "debug digest", "noise-key status", "noise-key rotate", "noise-key retire"},
 	} {

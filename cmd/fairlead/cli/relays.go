@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,9 +34,9 @@ func (t *tool) relaysList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := columns{names: "NAME, REGION, STATE, CLIENTS, RECEIVED, SENT, LAST REPORT, URL, VERSION", spare: "VERSION, SENT, RECEIVED, LAST REPORT"}
+			shown := columns{names: "NAME, REGION, STATE, REACHABLE, CLIENTS, RECEIVED, SENT, LAST REPORT, URL, VERSION", spare: "VERSION, SENT, RECEIVED, LAST REPORT"}
 			return showList(t, shown, list.Relays, func(r apiclient.Relay) []string {
-				return []string{r.Name, r.Region.Code, string(r.State), strconv.Itoa(r.Clients), byteText(r.BytesReceived), byteText(r.BytesSent), optionalTimeText(r.ReportedAt), r.URL, r.Version}
+				return []string{r.Name, r.Region.Code, string(r.State), reachableText(r.Probe), strconv.Itoa(r.Clients), byteText(r.BytesReceived), byteText(r.BytesSent), optionalTimeText(r.ReportedAt), r.URL, r.Version}
 			})
 		}),
 	}
@@ -57,8 +58,27 @@ func byteText(bytes string) string {
 	return strconv.FormatFloat(n, 'f', 1, 64) + " TiB"
 }
 
+// reachableText says in a few words what the last probe of a relay found.
+func reachableText(p *apiclient.RelayProbe) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Reachable && p.Milliseconds != nil:
+		return "yes (" + millisText(*p.Milliseconds) + ")"
+	}
+	var failed []string
+	for _, c := range p.Checks {
+		if !c.Passed {
+			failed = append(failed, string(c.Name))
+		}
+	}
+	return "no (" + strings.Join(failed, ", ") + ")"
+}
+
+func millisText(ms float64) string { return strconv.FormatFloat(ms, 'f', -1, 64) + " ms" }
+
 func relayDetails(r apiclient.Relay) string {
-	return details([][]string{
+	rows := [][]string{
 		{"ID", r.ID},
 		{"Name", r.Name},
 		{"Region", fmt.Sprintf("%s (%s, %d)", r.Region.Name, r.Region.Code, r.Region.ID)},
@@ -71,11 +91,21 @@ func relayDetails(r apiclient.Relay) string {
 		{"Sent", byteText(r.BytesSent)},
 		{"Rejected", r.Refused},
 		{"Connected relays", strconv.Itoa(r.Peers)},
-		{"Latency to server", strconv.FormatFloat(r.Milliseconds, 'f', -1, 64) + " ms"},
+		{"Latency to server", millisText(r.Milliseconds)},
 		{"Created", timeText(r.CreatedAt)},
 		{"Joined", optionalTimeText(r.JoinedAt)},
 		{"Last report", optionalTimeText(r.ReportedAt)},
-	})
+		{"Reachable", reachableText(r.Probe)},
+	}
+	if r.Probe != nil {
+		rows = append(rows, []string{"Last probe", timeText(r.Probe.At)})
+		for _, c := range r.Probe.Checks {
+			if !c.Passed {
+				rows = append(rows, []string{"Problem (" + string(c.Name) + ")", c.Problem})
+			}
+		}
+	}
+	return details(rows)
 }
 
 // showRelay prints the relay that an operation returns.

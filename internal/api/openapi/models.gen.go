@@ -136,11 +136,14 @@ type (
 	RegisterMethod                   = apiclient.RegisterMethod
 	Relay                            = apiclient.Relay
 	RelayState                       = apiclient.RelayState
+	RelayCheck                       = apiclient.RelayCheck
+	RelayCheckName                   = apiclient.RelayCheckName
 	RelayCreation                    = apiclient.RelayCreation
 	RelayDrain                       = apiclient.RelayDrain
 	RelayKeyResult                   = apiclient.RelayKeyResult
 	RelayLatency                     = apiclient.RelayLatency
 	RelayList                        = apiclient.RelayList
+	RelayProbe                       = apiclient.RelayProbe
 	RelayRegion                      = apiclient.RelayRegion
 	RelayResult                      = apiclient.RelayResult
 	ReplicaDigest                    = apiclient.ReplicaDigest
@@ -368,6 +371,10 @@ const (
 	Draining                          = apiclient.Draining
 	Offline                           = apiclient.Offline
 	Waiting                           = apiclient.Waiting
+	Derp                              = apiclient.Derp
+	HTTPS                             = apiclient.HTTPS
+	Stun                              = apiclient.Stun
+	Websocket                         = apiclient.Websocket
 	RoleAdmin                         = apiclient.RoleAdmin
 	RoleOperator                      = apiclient.RoleOperator
 	RoleRead                          = apiclient.RoleRead

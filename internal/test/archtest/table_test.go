@@ -45,7 +45,7 @@ var table = map[string]row{
 	"webhook":             {"mesh policy history ledger control", "http slog prometheus"},
 	"relay":               {"identity guard", "keys tailcfg tailscale http slog prometheus"},
 	"relayd":              {"relay", "keys http slog"},
-	"relaylink":           {"relay mesh policy ledger control guard", "keys http slog"},
+	"relaylink":           {"relay mesh policy ledger control guard periodic", "keys http slog prometheus"},
 	"backup":              {"mesh store sqlstore", "slog"},
 	"config":              {"mesh spelling", "slog"},
 	"headscale":           {"mesh identity", "keys names"},

@@ -1,0 +1,86 @@
+package relay_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"tailscale.com/types/key"
+
+	"github.com/fairlead-mesh/fairlead/internal/relay"
+)
+
+// failures returns the checks that failed, and all problems.
+func failures(checks []relay.ProbeCheck) (names []string, text string) {
+	for _, c := range checks {
+		if (c.Problem == "") != (c.Latency > 0) {
+			return nil, c.Name + " has a latency and a problem, or neither"
+		}
+		if c.Problem != "" {
+			names = append(names, c.Name)
+			text += c.Problem + "\n"
+		}
+	}
+	slices.Sort(names)
+	return names, text
+}
+
+func TestProbeSaysWhatClientsCannotUse(t *testing.T) {
+	t.Parallel()
+	free, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stunAddr := free.LocalAddr().(*net.UDPAddr).AddrPort()
+	free.Close()
+	r := start(t, relay.ServerConfig{STUNListenAddr: stunAddr.String()})
+	web := strings.TrimSuffix(r.url, "/derp")
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			return // a server that responds to everything
+		}
+		w.Header().Set("Upgrade", r.Header.Get("Upgrade"))
+		w.Header().Set("Connection", "Upgrade")
+		w.WriteHeader(http.StatusSwitchingProtocols)
+	}))
+	t.Cleanup(other.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	empty := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(empty.Close)
+	good := relay.Target{URL: web, STUNPort: int(stunAddr.Port()), Key: r.key.Public()}
+	with := func(change func(*relay.Target)) relay.Target {
+		changed := good
+		change(&changed)
+		return changed
+	}
+	for name, c := range map[string]struct {
+		target relay.Target
+		failed string
+		says   string
+	}{
+		"healthy":         {good, "", ""},
+		"without STUN":    {with(func(t *relay.Target) { t.STUNPort = -1 }), "", ""},
+		"other address":   {with(func(t *relay.Target) { t.Addrs = []netip.Addr{netip.MustParseAddr("127.0.0.1")} }), "", ""},
+		"wrong address":   {with(func(t *relay.Target) { t.Addrs = []netip.Addr{netip.MustParseAddr("127.0.0.9")} }), "https,stun", "firewalls"},
+		"another key":     {with(func(t *relay.Target) { t.Key = key.NewNode().Public() }), "derp,websocket", "another relay"},
+		"no relay":        {with(func(t *relay.Target) { t.URL = other.URL }), "derp,websocket", "something other than a relay"},
+		"nothing there":   {with(func(t *relay.Target) { t.URL = gone.URL }), "https", "firewalls"},
+		"other paths":     {with(func(t *relay.Target) { t.URL = empty.URL }), "https", "HTTP status 404"},
+		"TLS of plain":    {with(func(t *relay.Target) { t.URL = strings.Replace(web, "http:", "https:", 1) }), "https", "does not speak TLS"},
+		"unknown host":    {with(func(t *relay.Target) { t.URL = "https://relay.invalid" }), "https,stun", "DNS"},
+		"other STUN port": {with(func(t *relay.Target) { t.STUNPort = 1 }), "stun", "--stun-port"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failed, text := failures(relay.Probe(t.Context(), c.target))
+			if strings.Join(failed, ",") != c.failed || !strings.Contains(text, c.says) {
+				t.Errorf("failed %v, want %s: %s", failed, c.failed, text)
+			}
+		})
+	}
+}
