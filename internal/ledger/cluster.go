@@ -29,6 +29,7 @@ type Cluster struct {
 	self       store.Report
 	started    time.Time
 	announce   chan struct{} // requests an early heartbeat
+	sends      atomic.Bool   // whether this replica sends heartbeats; commands on the database do not
 	follows    func() bool   // whether the last attempt to read the log succeeded
 	checkpoint atomic.Pointer[mesh.Snapshot]
 	reports    atomic.Pointer[[]store.Report]
@@ -89,6 +90,7 @@ func (c *Cluster) Announce() {
 // SendHeartbeats reports this replica's progress to the others every two seconds,
 // compares snapshots with them and prunes the log, until ctx ends.
 func (l *Ledger) SendHeartbeats(ctx context.Context) error {
+	l.cluster.sends.Store(true)
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	defer l.sendLast(ctx)

@@ -12,10 +12,15 @@ import (
 // FormatError is the refusal of a change that some replica could not read. It needs no change to
 // the command: when all replicas have been upgraded, it works.
 type FormatError struct {
-	Replica, Version string // of a replica that is too old
+	// Replica and Version are those of a replica that is too old. They are empty if this replica
+	// has just started and does not know the others yet.
+	Replica, Version string
 }
 
 func (e *FormatError) Error() string {
+	if e.Replica == "" {
+		return "this needs the newest version on all replicas, and this replica has just started and does not know the others yet: try again in a few seconds"
+	}
 	return fmt.Sprintf("this needs the newest version on all replicas: upgrade replica %s first, which runs %s or ran it within the last minute", e.Replica, e.Version)
 }
 
@@ -35,6 +40,9 @@ func (l *Ledger) refuseFormat(s *mesh.Snapshot, evs []mesh.Event) error {
 		return nil
 	}
 	reports, _ := l.cluster.Reports()
+	if reports == nil && l.cluster.sends.Load() {
+		return &FormatError{}
+	}
 	for _, r := range reports {
 		if r.Format < needed && !r.Stopped && r.ID != l.cluster.self.ID {
 			return &FormatError{Replica: cmp.Or(r.Name, string(r.ID)), Version: r.Version}

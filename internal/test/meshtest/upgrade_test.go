@@ -105,9 +105,16 @@ func testNewEvents(t *testing.T, before, after string) {
 		t.Fatal(err)
 	}
 	first.replace(after)
-	if out, err := first.TryCLI(t.Context(), "nodes", "note", "subject", "next: blue"); err == nil || !strings.Contains(out+err.Error(), "needs the newest version on all replicas: upgrade replica") {
-		t.Errorf("a feature that one replica does not know is used: %s, %v", out, err)
-	}
+	eventually(t, patience, func() error {
+		out, err := first.TryCLI(t.Context(), "nodes", "note", "subject", "next: blue")
+		if err == nil {
+			t.Fatalf("a feature that one replica does not know is used: %s", out)
+		}
+		if !strings.Contains(out+err.Error(), "needs the newest version on all replicas: upgrade replica") {
+			return fmt.Errorf("%s, %w", out, err)
+		}
+		return nil
+	})
 	first.CLI("nodes", "note", "subject", "as before") // other changes work
 
 	second.replace(after)
