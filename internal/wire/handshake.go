@@ -177,8 +177,8 @@ func (t *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // handshakeLimiter limits how many handshakes are computed at once, in total and per network. When
-// all clients reconnect at once, those that got a turn must be served within two seconds, or they
-// time out in HTTP/2. So the others wait.
+// all clients reconnect at once, those that got a turn must be served before they give up. So the
+// others wait.
 type handshakeLimiter struct {
 	all chan struct{}
 

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/net/http2"
 	"tailscale.com/control/controlbase"
 	"tailscale.com/derp/derpserver"
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
+	"github.com/fairlead-mesh/fairlead/internal/h2"
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/oidc"
@@ -79,10 +79,10 @@ type Config struct {
 	// Answered is called with the token of each ping that a node responds to; see PingURL.
 	Answered func(token string, machine key.MachinePublic)
 	// A connection that was silent for ReadIdleTimeout (default 10s) is pinged, and closed unless it responds
-	// within PingTimeout (default 5s). Beyond the first five hundred connections, a connection may be silent
-	// for twice as long, and beyond fifteen hundred for three times as long.
+	// within PingTimeout (default 5s). With more than five hundred connections, a connection may be silent
+	// for twice as long, and with more than fifteen hundred for three times as long.
 	ReadIdleTimeout, PingTimeout time.Duration
-	// WriteByteTimeout is how long a client may take to accept any of the data sent to it; it defaults to
+	// WriteByteTimeout is how long a client may take to accept 16 kB of the data sent to it; it defaults to
 	// 10s.
 	WriteByteTimeout time.Duration
 	// RequestTimeout limits how long it takes to read a request and to write its response; it defaults to 15s.
@@ -106,9 +106,11 @@ const (
 	// maxMachineConns is how many connections one machine may have. A client has one, and another while it
 	// reconnects.
 	maxMachineConns = 16
-	// frameBytes is the maximum frame size, the smallest that HTTP/2 allows. It bounds the buffer of a
-	// connection.
-	frameBytes = 16 << 10
+	// headerBytes is a hundred times the size of what clients send.
+	headerBytes = 32 << 10
+	// prefaceTimeout is how long a client may take to send its first frame. When all clients reconnect at once, they are slow
+	// too.
+	prefaceTimeout = 10 * time.Second
 	// uploadBytes is how much of a body a client may send before it is read.
 	uploadBytes = 64 << 10
 )
@@ -123,11 +125,8 @@ type Server struct {
 	passkeys *passkeys
 	latency  *latency
 	early    []byte
-	// http2 holds three servers that differ in how long a connection may be silent, because pings are most of
-	// the work for ten thousand idle connections.
-	http2 [3]*http2.Server
-	inner *http.Server
-	turns *handshakeLimiter
+	http2    *h2.Server
+	turns    *handshakeLimiter
 	// bodies counts the request bodies that unknown machines are sending.
 	bodies bodies
 
@@ -177,16 +176,11 @@ func New(c Config) *Server {
 	}
 	s.signIn = newSignIn(s)
 	s.passkeys = newPasskeys(s)
-	for i := range s.http2 {
-		s.http2[i] = &http2.Server{
-			MaxConcurrentStreams: maxRequests, MaxReadFrameSize: frameBytes, IdleTimeout: idleTimeout,
-			MaxUploadBufferPerConnection: uploadBytes, MaxUploadBufferPerStream: uploadBytes,
-			ReadIdleTimeout: time.Duration(i+1) * c.ReadIdleTimeout, PingTimeout: c.PingTimeout, WriteByteTimeout: c.WriteByteTimeout,
-		}
-	}
-	s.inner = &http.Server{
-		Handler: s.machineHandler(), ReadHeaderTimeout: readIdleTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout, ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
-	}
+	s.http2 = h2.New(h2.Config{
+		Handler: s.machineHandler(), Log: c.Log, MaxRequests: maxRequests, HeaderBytes: headerBytes, UploadBytes: uploadBytes,
+		PrefaceTimeout: prefaceTimeout, RequestTimeout: c.RequestTimeout, WriteTimeout: c.WriteByteTimeout, IdleTimeout: idleTimeout,
+		Silence: s.silence, PingTimeout: c.PingTimeout,
+	})
 	c.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mesh_wire_connections", Help: "Open client connections.",
 	}, func() float64 { return float64(s.connections()) }))
@@ -288,15 +282,16 @@ func (s *Server) prove(p peer) {
 	}
 }
 
-// http2Server returns the HTTP/2 server for the next connection.
-func (s *Server) http2Server() *http2.Server {
-	switch n := s.connections(); {
-	case n <= 500:
-		return s.http2[0]
-	case n <= 1500:
-		return s.http2[1]
+// silence returns how long a connection may be silent before it is pinged. Pings are most of the work for ten thousand idle
+// connections.
+func (s *Server) silence(connections int) time.Duration {
+	switch {
+	case connections <= 500:
+		return s.config.ReadIdleTimeout
+	case connections <= 1500:
+		return 2 * s.config.ReadIdleTimeout
 	}
-	return s.http2[2]
+	return 3 * s.config.ReadIdleTimeout
 }
 
 func (s *Server) connections() int {

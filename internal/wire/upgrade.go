@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/http2"
 	"tailscale.com/control/controlbase"
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/key"
@@ -116,7 +115,7 @@ func (s *Server) serve(ctx context.Context, conn *controlbase.Conn, p peer) {
 			s.config.Log.Error("client connection panicked", "panic", fault, "machine", p.machine.ShortString(), "stack", string(debug.Stack()))
 		}
 	}()
-	s.http2Server().ServeConn(conn, &http2.ServeConnOpts{Context: context.WithValue(ctx, peerKey{}, p), BaseConfig: s.inner})
+	s.http2.Serve(context.WithValue(ctx, peerKey{}, p), conn)
 }
 
 type peerKey struct{}
