@@ -2,10 +2,13 @@ package wire
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 
+	"tailscale.com/control/controlbase"
 	"tailscale.com/types/key"
 
 	"github.com/fairlead-mesh/fairlead/internal/control"
@@ -31,6 +34,13 @@ func Decoded(machine key.MachinePublic, body string) (j control.Joining, r contr
 		r, _ = update.report(peer{machine: machine})
 	}
 	return j, r, ok
+}
+
+// NoiseOver makes a connection to a client as the server does, without HTTP.
+func NoiseOver(ctx context.Context, conn net.Conn, private key.MachinePrivate) (net.Conn, error) {
+	below := &lazyConn{Conn: conn}
+	noise, err := controlbase.Server(ctx, below, private, nil)
+	return noiseConn{noise, below, &sync.Pool{New: newRecords}}, err
 }
 
 // HandshakesAtOnce is the number of handshakes computed concurrently.

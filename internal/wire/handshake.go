@@ -78,15 +78,17 @@ func offersProtocol(h http.Header) bool {
 }
 
 // lazyConn is a connection that is hijacked only after the handshake has been
-// computed. Until then it buffers what is written to it.
+// computed. Until then it buffers what is written to it, and again while several
+// records are written as one.
 type lazyConn struct {
 	net.Conn // nil until open
 	kept     []byte
+	keep     bool // whether to buffer although Conn is open
 }
 
 // Write implements net.Conn.
 func (c *lazyConn) Write(b []byte) (int, error) {
-	if c.Conn == nil {
+	if c.Conn == nil || c.keep {
 		c.kept = append(c.kept, b...)
 		return len(b), nil
 	}

@@ -126,6 +126,7 @@ type Server struct {
 	latency  *latency
 	early    []byte
 	http2    *h2.Server
+	records  sync.Pool // buffers of noiseConn
 	turns    *handshakeLimiter
 	// bodies counts the request bodies that unknown machines are sending.
 	bodies bodies
@@ -172,7 +173,7 @@ func New(c Config) *Server {
 	s := &Server{
 		config: c, logins: identity.NewLoginSealer(c.Secrets), refusals: identity.NewRefusalLog(c.Log), pages: newPages(c.ServerURL),
 		latency: newLatency(c.Registerer), early: earlyPayload(), open: map[*controlbase.Conn]opened{},
-		turns: newHandshakeLimiter(), proven: map[key.MachinePublic][]*controlbase.Conn{},
+		turns: newHandshakeLimiter(), proven: map[key.MachinePublic][]*controlbase.Conn{}, records: sync.Pool{New: newRecords},
 	}
 	s.signIn = newSignIn(s)
 	s.passkeys = newPasskeys(s)
@@ -236,14 +237,14 @@ func (s *Server) Close() {
 }
 
 // begin starts serving a connection, unless the server is closed or its key was retired meanwhile.
-func (s *Server) begin(ctx context.Context, c *controlbase.Conn, p peer) bool {
+func (s *Server) begin(ctx context.Context, c *controlbase.Conn, below *lazyConn, p peer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || !s.accepts(p.noise) {
 		return false
 	}
 	s.open[c] = opened{time.Now(), p.noise}
-	s.served.Go(func() { s.serve(ctx, c, p) })
+	s.served.Go(func() { s.serve(ctx, c, below, p) })
 	return true
 }
 

@@ -67,7 +67,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.machine, p.noise, p.conn, p.requests, p.proven = conn.Peer(), noise, conn, &atomic.Int32{}, &atomic.Bool{}
-	if !s.begin(guard.Detach(r.Context()), conn, p) {
+	if !s.begin(guard.Detach(r.Context()), conn, late, p) {
 		_ = conn.Close() // nothing was sent on it
 	}
 }
@@ -108,14 +108,14 @@ func (s *Server) refused(p peer, err error) {
 }
 
 // serve handles the requests on a connection until it ends.
-func (s *Server) serve(ctx context.Context, conn *controlbase.Conn, p peer) {
+func (s *Server) serve(ctx context.Context, conn *controlbase.Conn, below *lazyConn, p peer) {
 	defer s.end(conn)
 	defer func() {
 		if fault := recover(); fault != nil {
 			s.config.Log.Error("client connection panicked", "panic", fault, "machine", p.machine.ShortString(), "stack", string(debug.Stack()))
 		}
 	}()
-	s.http2.Serve(context.WithValue(ctx, peerKey{}, p), conn)
+	s.http2.Serve(context.WithValue(ctx, peerKey{}, p), noiseConn{conn, below, &s.records})
 }
 
 type peerKey struct{}
