@@ -40,7 +40,7 @@ const (
 	keepAliveEvery = 55 * time.Second
 	// writeLimit is how long a write may be blocked before its stream ends.
 	writeLimit   = 10 * time.Second
-	inspectEvery = 2 * time.Second
+	inspectEvery = time.Second
 	// maxUpdates is how many streams send updates at a time, and updateLimit how long one
 	// of them counts toward that limit. A commit wakes all streams at once. If all of
 	// them ran at once, the ledger would have to wait for thousands of them in the middle
@@ -77,7 +77,7 @@ type Hub struct {
 	cache     encoder
 	// updates and fulls are semaphores: for streams that send an update, and for those
 	// that send a full map.
-	updates, fulls chan struct{}
+	updates, fulls *semaphore
 	metrics        *metrics
 
 	samples    chan sample // for Run to verify
@@ -94,7 +94,7 @@ type Hub struct {
 func New(c Config) *Hub {
 	h := &Hub{
 		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, cache: netmap.NewCache(c.ServerURL),
-		updates: make(chan struct{}, maxUpdates), fulls: make(chan struct{}, maxFulls),
+		updates: &semaphore{make(chan struct{}, maxUpdates), updateLimit}, fulls: &semaphore{make(chan struct{}, maxFulls), fullLimit},
 		samples: make(chan sample, maxSamples), open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
 	}
 	if h.keepAlive == 0 {
@@ -128,8 +128,13 @@ type session struct {
 	// begun.
 	rivals int
 	end    chan struct{} // closed when a newer stream took over
-	ask    chan string   // URLs to which the node is to send a request
-	rev    atomic.Int64  // revision of the world that was sent last
+	// poke wakes the stream after any of the following has changed, its context has ended, or end was closed. So an idle stream
+	// waits for two channels and has no timer.
+	poke chan struct{}
+	ask  atomic.Pointer[string] // the URL to which the node is to send a request
+	due  atomic.Int64           // when the next keep-alive is due
+
+	rev atomic.Int64 // revision of the world that was sent last
 	// blocked is when the current write began, 0 if there is none.
 	blocked atomic.Int64
 	sample  atomic.Bool // the next update becomes a sample
@@ -156,13 +161,14 @@ func (h *Hub) isContested(node mesh.NodeID) bool {
 
 // begin opens a stream of a node. It ends an older stream of the node.
 func (h *Hub) begin(node mesh.NodeID, abort func()) *session {
-	s := &session{node: node, started: time.Now(), end: make(chan struct{}), ask: make(chan string, 1), abort: abort}
+	s := &session{node: node, started: time.Now(), end: make(chan struct{}), poke: make(chan struct{}, 1), abort: abort}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lastConn++ // with the lock held, so that the newer stream has the greater number
 	s.conn = h.lastConn
 	if old := h.open[node]; old != nil {
 		close(old.end)
+		old.wake()
 		if s.started.Sub(old.started) < rivalry {
 			s.rivals = old.rivals + 1
 		}
@@ -183,12 +189,24 @@ func (h *Hub) Ask(node mesh.NodeID, url string) bool {
 	if s == nil {
 		return false
 	}
-	select {
-	case s.ask <- url:
-		return true
-	default:
+	if !s.ask.CompareAndSwap(nil, &url) {
 		return false
 	}
+	s.wake()
+	return true
+}
+
+// wake wakes the stream. It does not wait.
+func (s *session) wake() {
+	select {
+	case s.poke <- struct{}{}:
+	default:
+	}
+}
+
+// rest sets the time of the next keep-alive.
+func (s *session) rest(keepAlive time.Duration) {
+	s.due.Store(time.Now().Add(jitter(keepAlive)).UnixNano())
 }
 
 func (h *Hub) finish(s *session) {
@@ -204,10 +222,10 @@ func (h *Hub) finish(s *session) {
 	h.presence.Closed(s.node, s.conn)
 }
 
-// Run ends streams that nobody reads, and verifies samples of what streams send,
-// until ctx ends.
+// Run ends streams that nobody reads, wakes those whose keep-alive is due, and verifies
+// samples of what streams send, until ctx ends.
 func (h *Hub) Run(ctx context.Context) error {
-	inspect, check := time.NewTicker(inspectEvery), time.NewTicker(checkEvery)
+	inspect, check := time.NewTicker(min(inspectEvery, h.keepAlive/4)), time.NewTicker(checkEvery)
 	defer inspect.Stop()
 	defer check.Stop()
 	for {
@@ -215,7 +233,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-inspect.C:
-			h.breakBlocked(time.Now())
+			h.inspect(time.Now())
 		case <-check.C:
 			h.requestSamples()
 		case s := <-h.samples:
@@ -224,10 +242,14 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 }
 
-func (h *Hub) breakBlocked(now time.Time) {
+// inspect looks at all streams. One ticker for all of them is cheaper than a timer for each.
+func (h *Hub) inspect(now time.Time) {
 	h.mu.Lock()
 	var stuck []*session
 	for s := range h.running {
+		if due := s.due.Load(); due != 0 && now.UnixNano() >= due {
+			s.wake()
+		}
 		if since := s.blocked.Load(); since != 0 && now.UnixNano()-since > int64(writeLimit) {
 			stuck = append(stuck, s)
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"tailscale.com/types/key"
@@ -50,34 +50,56 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 	if err := s.start(ctx); err != nil {
 		return err
 	}
-	timer := time.NewTimer(jitter(h.keepAlive))
-	defer timer.Stop()
+	defer context.AfterFunc(ctx, session.wake)()
+	session.rest(h.keepAlive)
 	for {
 		select {
-		case <-ctx.Done():
-			return nil
-		case <-session.end:
-			return nil
-		case <-timer.C:
-			if err := s.sendKeepAlive(); err != nil {
-				return err
+		case <-session.poke:
+			if err := s.poked(ctx); err != nil {
+				return over(err)
 			}
-			timer.Reset(jitter(h.keepAlive))
-		case url := <-session.ask:
-			if err := s.ping(url); err != nil {
-				return err
-			}
-			timer.Reset(jitter(h.keepAlive))
 		case <-cursor.More():
-			sent, over, err := s.advance(ctx)
-			if err != nil || over {
-				return err
+			sent, err := s.advance(ctx)
+			if err != nil {
+				return over(err)
 			}
 			if sent {
-				timer.Reset(jitter(h.keepAlive))
+				session.rest(h.keepAlive)
 			}
 		}
 	}
+}
+
+// errOver means that a stream is over, and that nothing is wrong.
+var errOver = errors.New("stream is over")
+
+func over(err error) error {
+	if errors.Is(err, errOver) {
+		return nil
+	}
+	return err
+}
+
+// poked handles everything for which a stream is woken, except a newer world.
+func (s *streamState) poked(ctx context.Context) error {
+	select {
+	case <-s.session.end:
+		return errOver
+	default:
+	}
+	if ctx.Err() != nil {
+		return errOver
+	}
+	if url := s.session.ask.Load(); url != nil {
+		s.session.ask.Store(nil)
+		s.session.rest(s.keepAlive)
+		return s.ping(*url)
+	}
+	if time.Now().UnixNano() < s.session.due.Load() {
+		return nil
+	}
+	s.session.rest(s.keepAlive)
+	return s.sendKeepAlive()
 }
 
 // Once writes the full map of a node as one message.
@@ -143,6 +165,9 @@ type streamState struct {
 	out     *http.ResponseController
 	at      *netmap.Scene // the scene that was sent last
 	held    bool          // whether the world has shown that the node is on this stream
+
+	holds atomic.Pointer[semaphore] // the semaphore that the stream holds
+	late  *time.Timer               // releases it at its limit; nil until it is first used
 }
 
 func (s *streamState) viewer() netmap.Viewer {
@@ -166,11 +191,10 @@ func (s *streamState) start(ctx context.Context) error {
 // full sends the whole map and returns what it sent. Only a limited number of streams do
 // that at a time: otherwise all of them would be late, and would delay the ledger.
 func (s *streamState) full(ctx context.Context) (sent [][]byte, err error) {
-	release, err := s.acquire(ctx, s.fulls, fullLimit)
-	if err != nil {
+	if err := s.acquire(ctx, s.fulls); err != nil {
 		return nil, err
 	}
-	defer release()
+	defer s.release()
 	parts, err := s.cache.Full(s.at, s.viewer(), time.Now().UTC())
 	if err != nil {
 		return nil, err
@@ -179,56 +203,84 @@ func (s *streamState) full(ctx context.Context) (sent [][]byte, err error) {
 	return parts, s.write(parts)
 }
 
-// acquire acquires a semaphore. The semaphore is released by release or, so that slow
-// readers do not block others, after a time limit.
-func (s *streamState) acquire(ctx context.Context, semaphore chan struct{}, limit time.Duration) (release func(), err error) {
+// semaphore limits how many streams do something at a time. A stream counts for at most the limit, so that slow readers do not
+// block others.
+type semaphore struct {
+	taken chan struct{}
+	limit time.Duration
+}
+
+// acquire acquires a semaphore. The stream must not hold one.
+func (s *streamState) acquire(ctx context.Context, want *semaphore) error {
 	select {
-	case semaphore <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-s.session.end:
-		return nil, fmt.Errorf("%w: a newer stream took over", ErrBroken)
+	case want.taken <- struct{}{}:
+	default:
+		select {
+		case want.taken <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.session.end:
+			return fmt.Errorf("%w: a newer stream took over", ErrBroken)
+		}
 	}
-	give := sync.OnceFunc(func() { <-semaphore })
-	late := time.AfterFunc(limit, give)
-	return func() {
-		late.Stop()
-		give()
-	}, nil
+	s.holds.Store(want)
+	// If the timer of an earlier call fires only now, the semaphore is released too early, which does no harm.
+	if s.late == nil {
+		s.late = time.AfterFunc(want.limit, s.give)
+	} else {
+		s.late.Reset(want.limit)
+	}
+	return nil
+}
+
+// release releases the semaphore that the stream holds, if any.
+func (s *streamState) release() {
+	if s.late != nil {
+		s.late.Stop()
+	}
+	s.give()
+}
+
+func (s *streamState) give() {
+	if held := s.holds.Swap(nil); held != nil {
+		<-held.taken
+	}
 }
 
 // advance moves to the newest world and sends what changed for the viewer. It
-// reports whether it sent anything, and whether the stream is over.
-func (s *streamState) advance(ctx context.Context) (sent, over bool, err error) {
-	release, err := s.acquire(ctx, s.updates, updateLimit)
-	if err != nil {
-		return false, false, err
+// reports whether it sent anything. It returns errOver if nothing else will be sent.
+func (s *streamState) advance(ctx context.Context) (sent bool, err error) {
+	if err := s.acquire(ctx, s.updates); err != nil {
+		return false, err
 	}
-	defer release()
+	defer s.release()
 	from := s.at
 	touched := s.cursor.Skip()
 	s.at = s.cache.Scene(s.cursor.World())
 	if n, ok := s.at.Nodes.Get(s.request.Node); ok && (n.NodeKey != s.request.NodeKey || s.supersededBy(n.Presence)) {
-		return false, true, nil
+		return false, errOver
 	}
 	u, err := s.cache.Update(from, s.at, s.viewer(), touched)
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
-	messages, err := s.send(ctx, u, release)
+	messages, err := s.send(ctx, u)
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	s.reached()
-	if !u.Gone && s.session.sample.CompareAndSwap(true, false) {
+	if u.Gone {
+		return true, errOver
+	}
+	if s.session.sample.CompareAndSwap(true, false) {
 		s.offer(sample{viewer: s.viewer(), from: from, to: s.at, sent: messages})
 	}
-	return len(messages) > 0, u.Gone, nil
+	return len(messages) > 0, nil
 }
 
 // send writes an update, and returns what it wrote. A full map needs a different
 // semaphore, so the one for updates is released first.
-func (s *streamState) send(ctx context.Context, u netmap.Update, release func()) (sent [][]byte, err error) {
+func (s *streamState) send(ctx context.Context, u netmap.Update) (sent [][]byte, err error) {
 	if len(u.Messages) > 0 {
 		if !u.Full && !u.Gone {
 			s.metrics.delta.Inc()
@@ -240,7 +292,7 @@ func (s *streamState) send(ctx context.Context, u netmap.Update, release func())
 	if !u.Full {
 		return u.Messages, nil
 	}
-	release()
+	s.release()
 	full, err := s.full(ctx)
 	return slices.Concat(u.Messages, full), err
 }

@@ -102,6 +102,17 @@ func newBench(t *testing.T, nodes int) *bench {
 	return b
 }
 
+// run runs the hub until the test ends, so that streams get keep-alives. It also takes all samples.
+func (b *bench) run() {
+	ctx, stop := context.WithCancel(context.Background())
+	var loop sync.WaitGroup
+	loop.Go(func() { _ = b.hub.Run(ctx) })
+	b.Cleanup(func() {
+		stop()
+		loop.Wait()
+	})
+}
+
 func (b *bench) commit(evs ...mesh.Event) {
 	b.Helper()
 	rev, err := b.ledger.Commit(b.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(*policy.World, mesh.Time) ([]mesh.Event, error) { return evs, nil })
@@ -254,6 +265,7 @@ func TestNewerStreamTakesOver(t *testing.T) {
 
 func TestStreamEndsWhenAnotherReplicaHoldsTheNode(t *testing.T) {
 	b := newBench(t, 1)
+	b.run()
 	one := b.open("node=1")
 	one.next()
 	conn := b.hub.Conn(1)
@@ -276,6 +288,7 @@ func TestStreamEndsWhenAnotherReplicaHoldsTheNode(t *testing.T) {
 
 func TestKeepAliveIsAlwaysTheSame(t *testing.T) {
 	b := newBench(t, 1)
+	b.run()
 	one := b.open("node=1")
 	one.next()
 	first, err := one.raw()
