@@ -399,12 +399,12 @@ func TestSecretsKeyIsMadeOnceAndForEver(t *testing.T) {
 	}
 }
 
-// A relay knows only the devices that are connected to it, so there must be at most one.
+// The built-in relay knows only the devices that are connected to it, so there must be at most one.
 func TestThereIsOneRelay(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
 		var relays []string
 		for name, replicas := range r.replicas() {
-			if slices.ContainsFunc(r.pods[name].Spec.Containers[0].Ports, func(p core.ContainerPort) bool { return p.Name == "stun" }) {
+			if r.relays()[name].Spec.Containers == nil && slices.ContainsFunc(r.pods[name].Spec.Containers[0].Ports, func(p core.ContainerPort) bool { return p.Name == "stun" }) {
 				relays = append(relays, fmt.Sprintf("%s %d", name, replicas))
 			}
 		}
@@ -419,7 +419,7 @@ func TestSTUNSeesTheAddressOfTheDevice(t *testing.T) {
 	everyRelease(t, func(t *testing.T, r release) {
 		for name, o := range r.objects {
 			s, ok := o.(*core.Service)
-			if ok && slices.ContainsFunc(s.Spec.Ports, func(p core.ServicePort) bool { return p.Name == "stun" }) && s.Spec.ExternalTrafficPolicy != core.ServiceExternalTrafficPolicyLocal {
+			if ok && slices.ContainsFunc(s.Spec.Ports, func(p core.ServicePort) bool { return p.Name == "stun" }) && s.Spec.Type != core.ServiceTypeClusterIP && s.Spec.ExternalTrafficPolicy != core.ServiceExternalTrafficPolicyLocal {
 				t.Errorf("%s: externalTrafficPolicy %q", name, s.Spec.ExternalTrafficPolicy)
 			}
 		}
@@ -484,21 +484,28 @@ func TestChartBringsTheAlerts(t *testing.T) {
 
 func TestWrongValuesAreRefusedInWords(t *testing.T) {
 	const url, db = "serverUrl=https://mesh.example.com", "database.type=postgres,database.postgres.host=db"
+	const relay = "relays[0].name=a,relays[0].url=https://a.example.com,relays[0].existingSecret=a,relays[0].tlsSecret=a"
 	for set, want := range map[string]string{
-		"replicas=1":                                                 "serverUrl",
-		"serverUrl=mesh.example.com":                                 "serverUrl",
-		url + ",replica=1":                                           "replica",
-		url + ",replicas=0":                                          "replicas",
-		url + ",database.type=mysql":                                 "database",
-		url + ",config.listen_addr=x":                                "config.listen_addr: the chart sets this key",
-		url + ",config.derp.server.enabled=true":                     "use relay.enabled",
-		url + ",database.type=postgres":                              "set the name of the PostgreSQL server",
-		url + "," + db:                                               "set existingSecret or password",
-		url + "," + db + ",database.postgres.password=x":             "the relay needs its own name",
-		url + ",relay.serverUrl=https://relay.example.com":           "with SQLite, the relay is part of the server",
-		url + ",relay.stun.type=NodePort":                            "relay.stun.nodePort",
-		url + ",console.enabled=true,console.ingress.enabled=true":   "set the host name of the console",
-		url + ",ingress.enabled=true,tls.existingSecret=certificate": "either the Ingress or the pods terminate TLS",
+		"replicas=1":                                               "serverUrl",
+		"serverUrl=mesh.example.com":                               "serverUrl",
+		url + ",replica=1":                                         "replica",
+		url + ",replicas=0":                                        "replicas",
+		url + ",database.type=mysql":                               "database",
+		url + ",config.listen_addr=x":                              "config.listen_addr: the chart sets this key",
+		url + ",config.derp.server.enabled=true":                   "use relay.enabled",
+		url + ",database.type=postgres":                            "set the name of the PostgreSQL server",
+		url + "," + db:                                             "set existingSecret or password",
+		url + "," + db + ",database.postgres.password=x":           "the relay needs its own name",
+		url + ",relay.serverUrl=https://relay.example.com":         "with SQLite, the relay is part of the server",
+		url + ",relay.stun.type=NodePort":                          "relay.stun.nodePort",
+		url + ",console.enabled=true,console.ingress.enabled=true": "set the host name of the console",
+		url + ",relays[0].name=a":                                  "url",
+		url + "," + relay + ",relays[0].service.type=ClusterIP":    "set ingress.enabled",
+		url + "," + relay + ",relays[0].service.type=NodePort":     "set service.nodePort",
+		url + "," + relay + ",relays[0].service.type=NodePort,relays[0].service.nodePort=30443":                                        "set service.stunNodePort",
+		url + "," + relay + "," + strings.ReplaceAll(relay, "[0]", "[1]"):                                                              "two of them have the name a",
+		url + ",fullnameOverride=" + strings.Repeat("f", 50) + "," + strings.Replace(relay, "=a,", "="+strings.Repeat("a", 32)+",", 1): "too long",
+		url + ",ingress.enabled=true,tls.existingSecret=certificate":                                                                   "either the Ingress or the pods terminate TLS",
 	} {
 		if _, problems, err := helm(t, "template", "mesh", chart, "--kube-version="+oldest, "--set="+set); err == nil || !strings.Contains(problems, want) {
 			t.Errorf("%s: %v %s", set, err, problems)

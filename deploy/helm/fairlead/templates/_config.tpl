@@ -38,12 +38,24 @@
 {{- if not $v.database.postgres.host }}{{ fail "database.postgres.host: set the name of the PostgreSQL server" }}{{ end -}}
 {{- if not (or $v.database.postgres.existingSecret $v.database.postgres.password) }}{{ fail "database.postgres: set existingSecret or password" }}{{ end -}}
 {{- if and $v.relay.enabled (not $v.relay.serverUrl) (not $v.ingress.enabled) -}}
-{{- fail "relay: without an Ingress that routes /derp to its pod, the relay needs its own name: set relay.serverUrl, or set relay.enabled to false and list other relays in config.derp.urls" -}}
+{{- fail "relay: without an Ingress that routes /derp to its pod, the relay needs its own name: set relay.serverUrl, or set relay.enabled to false and use relays or config.derp.urls" -}}
 {{- end -}}
 {{- else if $v.relay.serverUrl -}}
 {{- fail "relay.serverUrl: with SQLite, the relay is part of the server and uses serverUrl; remove this value" -}}
 {{- end -}}
 {{- if and (include "fairlead.stunNodePort" .) (not $v.relay.stun.nodePort) }}{{ fail "relay.stun.nodePort: set a fixed port, because devices receive it in the relay map" }}{{ end -}}
+{{- $names := dict -}}
+{{- range $v.relays -}}
+{{- if hasKey $names .name }}{{ fail (printf "relays: two of them have the name %s" .name) }}{{ end -}}
+{{- $_ := set $names .name true -}}
+{{- if gt (len (include "fairlead.relayName" (dict "root" $ "relay" .))) 63 }}{{ fail (printf "relays: %s: the name is too long, because Kubernetes allows only 63 characters together with that of the release; set fullnameOverride" .name) }}{{ end -}}
+{{- $type := dig "service" "type" "LoadBalancer" . -}}
+{{- if and (eq $type "ClusterIP") (not $v.ingress.enabled) }}{{ fail (printf "relays: %s: with service.type ClusterIP, devices reach the relay through an Ingress: set ingress.enabled, or another type" .name) }}{{ end -}}
+{{- if eq $type "NodePort" -}}
+{{- if not (dig "service" "nodePort" "" .) }}{{ fail (printf "relays: %s: set service.nodePort, because devices use the port in its url" .name) }}{{ end -}}
+{{- if and (dig "stun" true .) (not (dig "service" "stunNodePort" "" .)) }}{{ fail (printf "relays: %s: set service.stunNodePort, because devices receive it in the relay map, or stun: false" .name) }}{{ end -}}
+{{- end -}}
+{{- end -}}
 {{- if and $v.console.enabled $v.console.ingress.enabled (not $v.console.ingress.host) }}{{ fail "console.ingress.host: set the host name of the console" }}{{ end -}}
 {{- if and $v.ingress.enabled $v.tls.existingSecret }}{{ fail "ingress.enabled and tls.existingSecret: set only one, because either the Ingress or the pods terminate TLS" }}{{ end -}}
 {{- end -}}

@@ -45,6 +45,32 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and .Values.relay.enabled (ne (include "fairlead.relayServiceType" .) "LoadBalancer") (eq .Values.relay.stun.type "NodePort") }}yes{{ end -}}
 {{- end -}}
 
+{{/* The name of one of .Values.relays: call with dict "root" $ "relay" RELAY. */}}
+{{- define "fairlead.relayName" -}}
+{{- printf "%s-relay-%s" (include "fairlead.fullname" .root) .relay.name -}}
+{{- end -}}
+
+{{/* A label selector for the pods of .Values.relays. */}}
+{{- define "fairlead.relaysSelector" -}}
+matchLabels: {{- include "fairlead.selector" . | nindent 2 }}
+matchExpressions:
+  - key: app.kubernetes.io/component
+    operator: In
+    values:
+      {{- range .Values.relays }}
+      - relay-{{ .name }}
+      {{- end }}
+{{- end -}}
+
+{{/* A list of addresses and networks as networks, separated by commas. */}}
+{{- define "fairlead.networks" -}}
+{{- $networks := list -}}
+{{- range . -}}
+{{- $networks = append $networks (contains "/" . | ternary . (printf "%s/%s" . (contains ":" . | ternary "128" "32"))) -}}
+{{- end -}}
+{{- join "," $networks -}}
+{{- end -}}
+
 {{- define "fairlead.secretsKeySecret" -}}
 {{- default (printf "%s-secrets-key" (include "fairlead.fullname" .)) .Values.secretsKey.existingSecret -}}
 {{- end -}}
