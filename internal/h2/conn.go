@@ -165,13 +165,17 @@ func (c *conn) readFrame(first bool) error {
 		}
 		if err == nil {
 			err = c.handle(frame)
+			// What the parser read is not used any more. After an error of its own it may be in the middle of something, such as a
+			// header that goes on in another frame, which the next connection would have to send.
+			f.head, f.rest, f.ReadMetaHeaders = nil, nil, nil
+			c.server.framers.Put(f)
 		}
-		// What the parser read is not used any more. After any other error it may be in the middle of something.
-		f.head, f.rest, f.ReadMetaHeaders = nil, nil, nil
-		c.server.framers.Put(f)
 	}
 	var broken http2.StreamError
 	if errors.As(err, &broken) {
+		if frame == nil && broken.Cause == nil && http2.FrameType(c.head[3]) == http2.FrameHeaders {
+			return http2.ConnectionError(http2.ErrCodeProtocol) // the header was not decoded, so those that follow cannot be
+		}
 		c.newest.Store(max(c.newest.Load(), broken.StreamID))
 		c.reset(broken.StreamID, broken.Code)
 		return nil
@@ -293,12 +297,14 @@ func (c *conn) wait() {
 
 // drop ends a stream without telling the client.
 func (c *conn) drop(id uint32, why error) {
+	credit := int64(0)
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if st := c.find(id); st != nil {
-		st.fail(why)
+		credit = c.credit(st.fail(why))
 		c.signal()
 	}
+	c.mu.Unlock()
+	c.allow(0, credit)
 }
 
 // reset ends a stream and tells the client.
@@ -315,6 +321,7 @@ func (c *conn) end(why error) {
 	c.cancel()
 	var broken http2.ConnectionError
 	if errors.As(why, &broken) {
+		_ = c.net.SetWriteDeadline(time.Now().Add(lingering)) // nobody checks timeouts any more; if it fails, writing fails too
 		c.goAway(http2.ErrCode(broken))
 		_ = c.net.SetReadDeadline(time.Now().Add(lingering)) // if it fails, reading fails too
 		_, _ = io.Copy(io.Discard, c.net)                    // closing with unread data would discard what was sent

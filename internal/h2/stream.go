@@ -32,8 +32,9 @@ type stream struct {
 	readBy, writeBy int64
 }
 
-// fail ends a stream. The caller holds the mutex of the connection, and calls signal.
-func (st *stream) fail(why error) {
+// fail ends a stream. It returns how much of the body will not be read, which the client may send again. The caller holds the mutex
+// of the connection, and calls signal.
+func (st *stream) fail(why error) (unread int64) {
 	if st.err == nil {
 		st.err = why
 	}
@@ -41,9 +42,10 @@ func (st *stream) fail(why error) {
 		st.bodyErr = st.err
 	}
 	if !errors.Is(st.bodyErr, io.EOF) {
-		st.body = nil
+		unread, st.body = int64(len(st.body)), nil
 	}
 	st.cancel()
+	return unread
 }
 
 // headers handles the header of a request, or the end of one that has trailers.
@@ -161,12 +163,12 @@ func (st *stream) run(handler http.Handler, r *http.Request) {
 	defer c.remove(st)
 	defer st.cancel()
 	w := &response{stream: st, head: r.Method == http.MethodHead}
-	if !w.serve(handler, r) {
-		c.reset(st.id, http2.ErrCodeInternal)
-		return
+	if w.serve(handler, r) {
+		w.finish()
+		st.discard(http2.ErrCodeNo)
+	} else {
+		st.discard(http2.ErrCodeInternal)
 	}
-	w.finish()
-	st.discard()
 }
 
 // serve reports whether the handler returned.
@@ -181,17 +183,16 @@ func (w *response) serve(handler http.Handler, r *http.Request) (returned bool) 
 	return true
 }
 
-// discard gives up the rest of the body. If the client is still sending it, the client is told to stop.
-func (st *stream) discard() {
+// discard gives up the rest of the body and of the response. If the client is still sending or waiting, it is told why.
+func (st *stream) discard(code http2.ErrCode) {
 	c := st.conn
 	c.mu.Lock()
-	unread, sending := int64(len(st.body)), !st.complete && st.err == nil
-	st.body = nil
-	st.fail(errClosed)
-	credit := c.credit(unread)
+	open := st.err == nil && !(st.complete && st.sentEnd)
+	st.bodyErr = errClosed // also for those who read it after the handler has returned
+	credit := c.credit(st.fail(errClosed))
 	c.mu.Unlock()
-	if sending {
-		c.control(func(b []byte) []byte { return appendReset(b, st.id, http2.ErrCodeNo) })
+	if open {
+		c.control(func(b []byte) []byte { return appendReset(b, st.id, code) })
 	}
 	c.allow(0, credit)
 }
@@ -327,6 +328,7 @@ func (c *conn) schedule() {
 // complete is cut off.
 func (c *conn) expire(now int64) {
 	var late []uint32
+	unread := int64(0)
 	c.mu.Lock()
 	for _, st := range c.streams {
 		if st.readBy != 0 && st.readBy <= now {
@@ -338,14 +340,16 @@ func (c *conn) expire(now int64) {
 		if st.writeBy != 0 && st.writeBy <= now {
 			st.writeBy = 0
 			if st.err == nil && !st.sentEnd {
-				st.fail(os.ErrDeadlineExceeded)
+				unread += st.fail(os.ErrDeadlineExceeded)
 				late = append(late, st.id)
 			}
 		}
 	}
 	c.schedule()
 	c.signal()
+	credit := c.credit(unread)
 	c.mu.Unlock()
+	c.allow(0, credit)
 	for _, id := range late {
 		c.reset(id, http2.ErrCodeInternal)
 	}
