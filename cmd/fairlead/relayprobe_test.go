@@ -118,6 +118,8 @@ func TestServerSaysWhichChecksARelayFails(t *testing.T) {
 		return err
 	})
 	eventually(t, func() error { return p.logged("relay fails checks") })
+	status := command(t, s, "cluster", "status")
+	says(t, status.stdout+status.stderr, "relay no-stun fails the checks stun")
 	metrics := func(wanted ...string) error {
 		_, text, err := (&client{base: "http://" + p.metrics}).do("GET", "/metrics", "")
 		for _, line := range wanted {

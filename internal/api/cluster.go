@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/cluster"
+	"github.com/fairlead-mesh/fairlead/internal/control"
 )
 
 // clusterState handles the operation that shows all replicas and the database.
@@ -13,6 +14,7 @@ type clusterState struct {
 	*core
 	state  func() cluster.State
 	checks func() []openapi.ServerCheck
+	relays *control.Relays
 }
 
 // ShowCluster implements GET /api/v1/cluster.
@@ -39,6 +41,7 @@ func (s *clusterState) ShowCluster(w http.ResponseWriter, _ *http.Request) {
 			out.Problems = append(out.Problems, check.Output...)
 		}
 	}
+	out.Problems = append(out.Problems, s.relays.Warnings()...)
 	reply(w, s.ledger.World().Snapshot, out)
 }
 

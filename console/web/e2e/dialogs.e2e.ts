@@ -11,6 +11,7 @@ beforeAll(async () => {
   stage = await Stage.open({ nodes: 40 });
   await stage.knock("new-laptop");
   await stage.cli("webhooks", "create", "https://receiver.example.com/mesh");
+  await stage.cli("relays", "create", "osl-1", "--region", "osl");
   await stage.cli("dns", "set", "--search-domains", "corp.example.com");
   await stage.cli("users", "suspend", "zoe");
   page = await signedIn(stage, "/admin/");

@@ -543,6 +543,22 @@ export const layers: Record<string, Layer> = {
     open: (page) => press(page, "Reset to configuration"),
   },
 
+  "menu of a relay": {
+    of: "pages/cluster/Relays Actions",
+    path: "/settings/cluster",
+    open: (page) => rowMenu(page),
+  },
+  "drain a relay": {
+    of: "pages/cluster/Relays Drain",
+    path: "/settings/cluster",
+    open: (page) => rowMenu(page, "Drain"),
+  },
+  "remove a relay": {
+    of: "pages/cluster/Relays Remove",
+    path: "/settings/cluster",
+    open: (page) => rowMenu(page, "Remove"),
+  },
+
   "create a webhook": {
     of: "pages/webhooks/dialogs FormDialog",
     path: "/settings/webhooks",

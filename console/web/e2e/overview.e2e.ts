@@ -111,6 +111,54 @@ describe("the cluster page", () => {
     expect(await axe(page)).toEqual([]);
     await page.setViewportSize({ width: 1440, height: 900 });
     await page.unroute("**/api/v1/cluster");
+  });
+
+  test("shows relays, and drains and removes them", async () => {
+    const relays = page.getByRole("region", { name: "Relays" });
+    await relays.getByText("fairlead relays create").waitFor();
+    for (const name of ["osl-1", "osl-2"]) await stage.cli("relays", "create", name, "--region", "osl");
+    await row("osl-1").getByText("Waiting").waitFor();
+    // What a relay reports and what probes find is replaced, because no relay runs here.
+    await page.route("**/api/v1/relay", async (route) => {
+      const answer = await route.fetch();
+      const body = await answer.json();
+      const at = new Date().toISOString();
+      const problem = "no response to STUN from UDP port 3478 of osl-2.example.com";
+      for (const relay of body.relays) {
+        const good = relay.name === "osl-1";
+        const checks = [{ name: "stun", passed: good, problem: good ? "" : problem }];
+        Object.assign(relay, {
+          state: "active",
+          url: `https://${relay.name}.example.com`,
+          version: "1.2.3",
+          clients: 42,
+        });
+        Object.assign(relay, { reportedAt: at, bytesReceived: "3221225472", bytesSent: "5000" });
+        relay.probe = { at, reachable: good, milliseconds: good ? 12.3 : null, checks };
+      }
+      await route.fulfill({ response: answer, json: body });
+    });
+    await row("osl-1").getByText("Yes, in 12 ms").waitFor();
+    await row("osl-1").getByText("3.0 GiB received, 4.9 KiB sent").waitFor();
+    await row("osl-2").getByText("STUN: No response to STUN from UDP port 3478").waitFor();
+    expect(await axe(page)).toEqual([]);
+    await page.unroute("**/api/v1/relay");
+    const act = async (name: string, action: string) => {
+      await page.getByRole("button", { name: `Actions for ${name}` }).click();
+      await page.getByRole("menuitem", { name: action }).click();
+    };
+    const listed = async () => JSON.parse(await stage.cli("relays", "list", "--output", "json")) as { name: string }[];
+    await act("osl-1", "Drain");
+    await page.getByRole("dialog").getByText("No other relay of this region is active").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Drain" }).click();
+    await page.getByRole("region", { name: "Messages" }).getByText("Relay osl-1 is draining").waitFor();
+    await row("osl-2").getByText("Waiting").waitFor();
+    await act("osl-2", "Remove");
+    await page.getByRole("dialog").getByRole("button", { name: "Remove relay" }).click();
+    await eventually(async () => expect((await listed()).map((r) => r.name)).toEqual(["osl-1"]));
+    await row("osl-2").waitFor({ state: "detached" });
+    await stage.cli("relays", "delete", "osl-1", "--force");
+    await relays.getByText("fairlead relays create").waitFor();
     await go(page, stage, "/admin/");
   });
 });

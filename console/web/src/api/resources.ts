@@ -29,6 +29,7 @@ export const keys = {
   webhooks: ["webhooks"],
   server: ["server"],
   cluster: ["cluster"],
+  relays: ["relays"],
   sessions: ["sessions"],
   passkeys: (user: string) => ["passkeys", user],
 } as const;
@@ -181,6 +182,13 @@ export const serverQuery = queryOptions({
 export const clusterQuery = queryOptions({
   queryKey: keys.cluster,
   queryFn: ({ signal }) => api.get("/api/v1/cluster", { signal }),
+  refetchInterval: 5_000,
+});
+
+/** Relays that run as processes of their own. What they report causes no events. */
+export const relaysQuery = queryOptions({
+  queryKey: keys.relays,
+  queryFn: async ({ signal }) => (await api.get("/api/v1/relay", { signal })).relays,
   refetchInterval: 5_000,
 });
 

@@ -38,6 +38,7 @@ export type ClusterReplica = Schemas["ClusterReplica"];
 export type ClusterStandby = Schemas["ClusterStandby"];
 export type ServerCheck = Schemas["ServerCheck"];
 export type ServerRelay = Schemas["ServerRelay"];
+export type Relay = Schemas["Relay"];
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
 

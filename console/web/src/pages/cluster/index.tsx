@@ -6,6 +6,7 @@ import { tableCell as cell, Fact, ScrollingTable, SettingsPage } from "@/pages/s
 import { printable, text } from "@/text";
 import { clusterPage as t } from "@/text/settings";
 import { Badge, ErrorState, LoadingLines, Mark, NotAllowed, Section, Time, Warning } from "@/ui";
+import { Relays } from "./Relays";
 import { bytes, duration, marks, replication, sentence } from "./words";
 
 export function ClusterPage() {
@@ -19,6 +20,7 @@ export function ClusterPage() {
         <div className="space-y-5">
           <Problems cluster={data} />
           <Replicas cluster={data} />
+          <Relays />
           <Database cluster={data} />
           {data.database.engine === "postgres" && <Standbys cluster={data} />}
         </div>

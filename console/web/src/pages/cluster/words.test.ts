@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { bytes, duration, replication } from "./words";
+import type { Relay } from "@/api";
+import { bytes, duration, relayMark, replication } from "./words";
 
 test.each([
   [0, "0 bytes"],
@@ -21,3 +22,15 @@ test.each([
   ["async", "Asynchronous"],
   ["toString", "toString"],
 ])("%s replication is %s", (sync, words) => expect(replication(sync)).toBe(words));
+
+test.each([
+  ["waiting", undefined, "off"],
+  ["active", undefined, "on"],
+  ["active", true, "on"],
+  ["active", false, "bad"],
+  ["draining", true, "warn"],
+  ["offline", true, "bad"],
+])("the mark of a relay that is %s and reachable (%s) is %s", (state, reachable, mark) => {
+  const probe = reachable === undefined ? null : { reachable };
+  expect(relayMark({ state, probe } as Relay)).toBe(mark);
+});

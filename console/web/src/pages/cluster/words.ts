@@ -1,4 +1,4 @@
-import type { ClusterReplica, ClusterStandby } from "@/api";
+import type { ClusterReplica, ClusterStandby, Relay } from "@/api";
 import { clusterPage as t } from "@/text/settings";
 
 const units = ["KiB", "MiB", "GiB", "TiB"];
@@ -26,6 +26,13 @@ export const marks: Record<ClusterReplica["state"], "on" | "warn" | "off" | "bad
   stopped: "off",
   missing: "bad",
 };
+
+/** How a relay is marked. One that has not started yet is not a problem. */
+export function relayMark({ state, probe }: Relay): "on" | "warn" | "off" | "bad" {
+  if (state === "waiting") return "off";
+  if (state === "offline" || probe?.reachable === false) return "bad";
+  return state === "draining" ? "warn" : "on";
+}
 
 /** How a standby replicates, translated from the state that PostgreSQL reports. */
 export function replication(sync: ClusterStandby["sync"]): string {
