@@ -253,22 +253,27 @@ deploy-source: $(BIN)/gotestsum ## let setup.sh compile every image from source;
 deploy-hold: $(BIN)/gotestsum ## hold a device's stream open through the proxy for HOLD; can run beside everything else
 	$(call GOTEST) -timeout=0 -count=1 -run='^TestStreamStaysOpenThroughTheProxy$$' ./internal/test/deploytest -deploy -hold=$(HOLD)
 
-.PHONY: load load-10k load-lists load-scim quiet load-short
+.PHONY: load load-10k load-lists load-scim quiet scale meshes load-short
 load:       LOAD = -run='^TestRatioToReference$$' ./bench/load -nodes=$(or $(N),2000) -rounds=$(ROUNDS)
 load-10k:   LOAD = -run='^TestFigureQuietNodes$$' ./bench/load -nodes=10000 -idle=1m
 load-lists: LOAD = -run='^TestFigureLists$$' ./bench/load -nodes=2000 -lists=15s -turns=4 -changes=5
 load-scim:  LOAD = -run='^TestFigureSCIM$$' ./bench/load -nodes=$(or $(N),2000)
 quiet:      LOAD = -run='^TestFigureQuietNodes$$' ./bench/load -nodes=1000 -idle=10m
+scale:      SIZES = 500,2000,10000
+scale:      LOAD = -run='^TestScale$$' ./bench/load -scale=$(or $(N),$(SIZES)) -generators=$(or $(GENERATORS),1) -idle=1m -results=$(CURDIR)/dist/scale
+meshes:     LOAD = -run='^TestManyMeshes$$' ./bench/load -meshes=$(or $(N),200) -idle=1m
 load-short: LOAD = ./bench/load
 load: ## compare CPU and memory under 2,000 nodes with the reference (N=500 ROUNDS=3)
 load-10k: ## connect 10,000 nodes and measure them while idle
 load-lists: ## read lists of 2,000 nodes for 60 seconds, with and without concurrent changes
 load-scim: ## push 1,000 users and 50 groups with SCIM while 2,000 nodes are connected
 quiet: ## measure 1,000 idle nodes for 10 minutes
+scale: ## measure the cost of 500, 2,000 and 10,000 nodes beside the reference; tables and plots are in dist/scale (N=500,2000 GENERATORS=2)
+meshes: ## host 200 meshes, each a process of its own, on one PostgreSQL (N=50)
 load-short: ## the same with 200 nodes and in two minutes, as part of figures
-quiet load load-10k load-lists load-scim load-short: FORMAT = standard-verbose
-quiet load load-10k load-lists load-scim load-short: $(BIN)/gotestsum
-	$(call GOTEST) -timeout=60m -count=1 -v $(LOAD)
+quiet load load-10k load-lists load-scim scale meshes load-short: FORMAT = standard-verbose
+quiet load load-10k load-lists load-scim scale meshes load-short: $(BIN)/gotestsum
+	$(call GOTEST) -timeout=$(if $(filter scale,$@),0,60m) -count=1 -v $(LOAD)
 
 .PHONY: chart
 chart: build $(BIN)/helm $(BIN)/gotestsum ## check the Helm chart: what it renders, and that the server accepts it

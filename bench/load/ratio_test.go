@@ -3,24 +3,32 @@
 package load
 
 import (
+	"flag"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
+// tolerance is how far a ratio may be above the recorded one.
+const tolerance = 1.3
+
 // TestRatioToReference limits how much more CPU time and memory fairlead may use than the reference
-// server, which has no database and no policy and encodes every message only once.
+// server, which has no database and no policy and encodes every message only once. With 500 nodes, the default, each ratio is
+// compared with the recorded one, so that no change makes the server much slower without being noticed. Record a lower ratio when
+// you improve one. With other numbers of nodes, the limits are the promised ones.
 func TestRatioToReference(t *testing.T) {
+	size := ratioNodes()
 	figures := []struct {
-		name  string
-		limit float64
-		of    func(map[string]outcome) float64
+		name            string
+		limit, recorded float64
+		of              func(map[string]outcome) float64
 	}{
-		{"register until settled, CPU s", 4, func(o map[string]outcome) float64 { return o["register"].CPU }},
-		{"endpoint change, CPU ms", 3, func(o map[string]outcome) float64 { return o["fanout-endpoint"].CPUPerChange }},
-		{"all reconnecting, CPU s", 3, func(o map[string]outcome) float64 { return o["reconnect"].CPU }},
-		{"idle node, RSS kB", 2, func(o map[string]outcome) float64 { return o["idle"].RSSPerNode }},
+		{"register until settled, CPU s", 4, 1.0, func(o map[string]outcome) float64 { return o["register"].CPU }},
+		{"endpoint change, CPU ms", 3, 0.8, func(o map[string]outcome) float64 { return o["fanout-endpoint"].CPUPerChange }},
+		{"all reconnecting, CPU s", 3, 1.4, func(o map[string]outcome) float64 { return o["reconnect"].CPU }},
+		{"idle node, RSS kB", 2, 0.5, func(o map[string]outcome) float64 { return o["idle"].RSSPerNode }},
 	}
 	b := build(t)
 	var ours, reference []map[string]outcome
@@ -28,37 +36,51 @@ func TestRatioToReference(t *testing.T) {
 		// Each server runs in its own subtest, which stops it at the end, so that it is measured alone.
 		t.Run("fairlead", func(t *testing.T) {
 			s, _ := b.startFairlead(t)
-			ours = append(ours, s.scenarios(t))
+			ours = append(ours, s.scenarios(t, size))
 		})
 		t.Run("reference", func(t *testing.T) {
-			reference = append(reference, b.startReference(t).scenarios(t))
+			reference = append(reference, b.startReference(t).scenarios(t, size))
 		})
 	}
 	if len(ours) < *rounds || len(reference) < *rounds {
 		t.Fatal("a run did not come to its end")
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "\n%-30s %10s %10s %7s %6s\n", fmt.Sprintf("%d nodes", *nodes), "fairlead", "reference", "ratio", "limit")
+	fmt.Fprintf(&table, "\n%-30s %10s %10s %7s %6s\n", fmt.Sprintf("%d nodes", size), "fairlead", "reference", "ratio", "limit")
 	for _, f := range figures {
 		our, their := median(ours, f.of), median(reference, f.of)
-		ratio := our / their
-		fmt.Fprintf(&table, "%-30s %10.2f %10.2f %7.2f %6.0f\n", f.name, our, their, ratio, f.limit)
-		if !(ratio <= f.limit) { // also fails if nothing was measured
-			t.Errorf("%s: %.2f times the reference, more than %.0f", f.name, ratio, f.limit)
+		ratio, limit := our/their, f.limit
+		if size == small {
+			limit = tolerance * f.recorded
+		}
+		fmt.Fprintf(&table, "%-30s %10.2f %10.2f %7.2f %6.2f\n", f.name, our, their, ratio, limit)
+		if !(ratio <= limit) { // also fails if nothing was measured
+			t.Errorf("%s: %.2f times the reference, more than %.2f", f.name, ratio, limit)
 		}
 	}
 	fmt.Fprintf(&table, "%-30s %10.0f %10.0f\n", "other programs, % of a core", median(ours, busiest), median(reference, busiest))
 	t.Log(table.String())
 }
 
+// ratioNodes returns the number of nodes for which ratios are recorded, unless a flag sets another one.
+func ratioNodes() int {
+	size := small
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "nodes" {
+			size = *nodes
+		}
+	})
+	return size
+}
+
 // scenarios runs the scenarios to compare. They are shorter for a small mesh, in which each step is cheap.
-func (s target) scenarios(t *testing.T) map[string]outcome {
+func (s target) scenarios(t *testing.T, size int) map[string]outcome {
 	t.Helper()
 	flags := []string{"--changes=30", "--idle-for=10s", "--quiet=3s"}
-	if *nodes <= small {
+	if size <= small {
 		flags = []string{"--changes=20", "--idle-for=2s", "--quiet=1s"}
 	}
-	return s.load(t, "register,idle,fanout,reconnect", nil, flags...)
+	return s.load(t, "register,idle,fanout,reconnect", nil, append(flags, "--n="+strconv.Itoa(size))...)
 }
 
 func median(rounds []map[string]outcome, figure func(map[string]outcome) float64) float64 {

@@ -1,0 +1,156 @@
+//go:build !race
+
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	scale      = flag.String("scale", "", "numbers of nodes to measure, separated by commas; empty skips the test")
+	generators = flag.Int("generators", 1, "how many processes run the nodes; one can have about 9,000")
+	results    = flag.String("results", "", "directory for tables and plots")
+)
+
+// row is what was measured with one number of nodes.
+type row struct {
+	nodes           int
+	ours, reference map[string]outcome
+}
+
+// scaleFigures are the columns of the table, each of which is also a plot.
+var scaleFigures = []struct { //nolint:gochecknoglobals // a table
+	name, file string
+	of         func(map[string]outcome) float64
+}{
+	{"register, CPU s", "register", func(o map[string]outcome) float64 { return o["register"].CPU }},
+	{"one endpoint change, CPU ms", "change", func(o map[string]outcome) float64 { return o["fanout-endpoint"].CPUPerChange }},
+	{"all reconnect, CPU s", "reconnect", func(o map[string]outcome) float64 { return o["reconnect"].CPU }},
+	{"all reconnect, peak MB", "peak", func(o map[string]outcome) float64 { return o["reconnect"].PeakRSS }},
+	{"idle, kB per node", "memory", func(o map[string]outcome) float64 { return o["idle"].RSSPerNode }},
+	{"idle, % of a core", "idle", func(o map[string]outcome) float64 { return o["idle"].CPUPercent }},
+}
+
+// TestScale measures fairlead and the reference with several numbers of nodes, one after the other in the same run, and writes a
+// table and plots. With several generators, all but one only keep their nodes connected: the changes reach the nodes of all of
+// them, and what registers and reconnects are the nodes of the last one.
+func TestScale(t *testing.T) {
+	if *scale == "" {
+		t.Skip("see make scale")
+	}
+	b := build(t)
+	var rows []row
+	for _, text := range strings.Split(*scale, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < *generators {
+			t.Fatalf("-scale=%s: %q is not a number of nodes", *scale, text)
+		}
+		r := row{nodes: n}
+		t.Run(text+"/fairlead", func(t *testing.T) {
+			s, _ := b.startFairlead(t)
+			r.ours = s.scaled(t, n)
+		})
+		t.Run(text+"/reference", func(t *testing.T) { r.reference = b.startReference(t).scaled(t, n) })
+		if r.ours == nil || r.reference == nil {
+			t.Fatalf("%d nodes: a run did not come to its end", n)
+		}
+		rows = append(rows, r)
+		t.Log("\n" + scaleTable(rows))
+		if *results != "" { // after each row, because the next one may take hours
+			writeScale(t, *results, rows)
+		}
+	}
+}
+
+// scaled runs the scenarios with n nodes in several processes.
+func (s target) scaled(t *testing.T, n int) map[string]outcome {
+	t.Helper()
+	share := n / *generators
+	for range *generators - 1 {
+		s.hold(t, share)
+	}
+	flags := []string{"--changes=30", "--idle-for=" + idle.String(), "--quiet=3s", "--n=" + strconv.Itoa(n-share*(*generators-1))}
+	if n > many {
+		flags = append(flags, "--register-first") // otherwise the generator is the bottleneck, not the server
+	}
+	return s.load(t, "register,idle,fanout,reconnect", nil, flags...)
+}
+
+// hold keeps n nodes connected until the test ends.
+func (s target) hold(t *testing.T, n int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), s.meshbench, "register,idle", "--url="+s.url, "--auth-key="+s.authKey, "--n="+strconv.Itoa(n), "--idle-for=24h",
+		"--register-first")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var problem bytes.Buffer
+	cmd.Stderr = &problem
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	})
+	var o outcome
+	if err := json.NewDecoder(out).Decode(&o); err != nil || o.Converged == nil || !*o.Converged || o.Failed > 0 {
+		t.Fatalf("%d nodes are not connected: %v, %+v\n%s", n, err, o, problem.Bytes())
+	}
+}
+
+func scaleTable(rows []row) string {
+	var b strings.Builder
+	b.WriteString("| nodes |")
+	for _, f := range scaleFigures {
+		fmt.Fprintf(&b, " %s |", f.name)
+	}
+	b.WriteString(" other programs, % of a core |\n|---|" + strings.Repeat("---|", len(scaleFigures)+1) + "\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %d |", r.nodes)
+		for _, f := range scaleFigures {
+			our, their := f.of(r.ours), f.of(r.reference)
+			fmt.Fprintf(&b, " %.4g / %.4g", our, their)
+			if their > 0 {
+				fmt.Fprintf(&b, " = %.2f", our/their)
+			}
+			b.WriteString(" |")
+		}
+		fmt.Fprintf(&b, " %.0f / %.0f |\n", busiest(r.ours), busiest(r.reference))
+	}
+	return b.String()
+}
+
+func writeScale(t *testing.T, dir string, rows []row) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("Measured %s with %d generators. Each cell is fairlead / reference = ratio.\n\n%s", time.Now().UTC().Format(time.DateOnly), *generators, scaleTable(rows))
+	files := map[string]string{"scale.md": text}
+	for _, f := range scaleFigures {
+		var ours, reference []point
+		for _, r := range rows {
+			ours, reference = append(ours, point{float64(r.nodes), f.of(r.ours)}), append(reference, point{float64(r.nodes), f.of(r.reference)})
+		}
+		files[f.file+".svg"] = plot(f.name, ours, reference)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
