@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -145,7 +145,7 @@ func TestClientsThatBreakTheProtocolAreTold(t *testing.T) {
 	standard := func(conn net.Conn) {
 		s := &http2.Server{MaxConcurrentStreams: maxRequests, MaxReadFrameSize: 16 << 10, MaxUploadBufferPerConnection: uploadBytes, MaxUploadBufferPerStream: uploadBytes}
 		s.ServeConn(conn, &http2.ServeConnOpts{
-			Handler: http.HandlerFunc(hang), BaseConfig: &http.Server{MaxHeaderBytes: headerBytes, ErrorLog: log.New(io.Discard, "", 0)}, Context: context.Background(),
+			Handler: http.HandlerFunc(hang), BaseConfig: &http.Server{MaxHeaderBytes: headerBytes, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}, Context: context.Background(),
 		})
 	}
 	ours := func(conn net.Conn) { h2.New(config(hang)).Serve(context.Background(), conn) }

@@ -88,8 +88,15 @@ func (l *link) standard() *http2.ClientConn {
 	return cc
 }
 
+// reply is a response whose body has been read.
+type reply struct {
+	StatusCode    int
+	Header        http.Header
+	ContentLength int64
+}
+
 // ask sends a request and returns the response with its body.
-func ask(t testing.TB, cc *http2.ClientConn, method, path string, body io.Reader) (*http.Response, string) {
+func ask(t testing.TB, cc *http2.ClientConn, method, path string, body io.Reader) (reply, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://server"+path, body)
 	if err != nil {
@@ -104,7 +111,7 @@ func ask(t testing.TB, cc *http2.ClientConn, method, path string, body io.Reader
 	if err != nil {
 		t.Fatal(err)
 	}
-	return res, string(text)
+	return reply{res.StatusCode, res.Header, res.ContentLength}, string(text)
 }
 
 // raw is a client that sends whatever frames it likes. Frames from the server are collected as they arrive.

@@ -326,6 +326,6 @@ func TestPanicEndsOnlyItsRequest(t *testing.T) {
 		t.Error("it was answered")
 	}
 	if res, _ := ask(t, cc, "GET", "/", nil); res.StatusCode != 200 {
-		t.Error(res.Status)
+		t.Error(res.StatusCode)
 	}
 }
