@@ -4,6 +4,7 @@ package load
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -61,7 +62,7 @@ func TestFigurePlotHasAllPoints(t *testing.T) {
 	circles := 0
 	for d := xml.NewDecoder(strings.NewReader(text)); ; {
 		token, err := d.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

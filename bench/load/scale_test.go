@@ -30,7 +30,7 @@ type row struct {
 }
 
 // scaleFigures are the columns of the table, each of which is also a plot.
-var scaleFigures = []struct { //nolint:gochecknoglobals // a table
+var scaleFigures = []struct {
 	name, file string
 	of         func(map[string]outcome) float64
 }{
