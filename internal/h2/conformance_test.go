@@ -47,7 +47,7 @@ var cases = []struct {
 	{name: "trailers", send: func(c *raw) {
 		c.headers(1, false)
 		_ = c.WriteData(1, false, []byte("abc"))
-		_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.block(":method", "", ":scheme", "", ":path", "", ":authority", "", "x", "y"), EndHeaders: true, EndStream: true})
+		c.trailers(1)
 	}, want: serves},
 	{name: "header in many frames", send: func(c *raw) {
 		block := c.block("x-long", strings.Repeat("x", 300))
@@ -70,6 +70,15 @@ var cases = []struct {
 	{name: "short ping", send: func(c *raw) { _ = c.WriteRawFrame(http2.FramePing, 0, 0, make([]byte, 7)) }, want: breaks(http2.ErrCodeFrameSize)},
 	{name: "settings on a stream", send: func(c *raw) { _ = c.WriteRawFrame(http2.FrameSettings, 0, 1, nil) }, want: breaks(http2.ErrCodeProtocol)},
 	{name: "acknowledgement of nothing", send: func(c *raw) { _ = c.WriteSettingsAck(); _ = c.WriteSettingsAck() }, want: breaks(http2.ErrCodeProtocol)},
+	{name: "window of zero of an idle stream", send: func(c *raw) { _ = c.WriteRawFrame(http2.FrameWindowUpdate, 0, 1, make([]byte, 4)) }, want: breaks(http2.ErrCodeProtocol), other: resets(http2.ErrCodeProtocol)},
+	{name: "window of zero of the connection", send: func(c *raw) { _ = c.WriteRawFrame(http2.FrameWindowUpdate, 0, 0, make([]byte, 4)) }, want: breaks(http2.ErrCodeProtocol)},
+	{name: "too much padding of a header", send: func(c *raw) {
+		_ = c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersPadded|http2.FlagHeadersEndHeaders, 1, []byte{200})
+	}, want: breaks(http2.ErrCodeProtocol), other: resets(http2.ErrCodeProtocol)},
+	{name: "too much padding of data", send: func(c *raw) {
+		c.headers(1, false, ":path", "/hang")
+		_ = c.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, 1, []byte{200})
+	}, want: breaks(http2.ErrCodeProtocol)},
 	{name: "window too large", send: func(c *raw) { _ = c.WriteWindowUpdate(0, 1<<31-1) }, want: breaks(http2.ErrCodeFlowControl)},
 	{name: "initial window too large", send: func(c *raw) { _ = c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31}) }, want: breaks(http2.ErrCodeFlowControl)},
 	{name: "invalid frame size", send: func(c *raw) { _ = c.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1}) }, want: breaks(http2.ErrCodeProtocol)},
@@ -105,6 +114,23 @@ var cases = []struct {
 	}, want: resets(http2.ErrCodeProtocol)},
 	{name: "stream window too large", send: func(c *raw) { c.headers(1, false, ":path", "/hang"); _ = c.WriteWindowUpdate(1, 1<<31-1) }, want: resets(http2.ErrCodeFlowControl)},
 	{name: "dependency on itself", send: func(c *raw) { _ = c.WritePriority(1, http2.PriorityParam{StreamDep: 1}) }, want: resets(http2.ErrCodeProtocol)},
+	{name: "header that depends on itself", send: func(c *raw) {
+		_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.block(), EndHeaders: true, EndStream: true, Priority: http2.PriorityParam{StreamDep: 1, Weight: 1}})
+	}, want: resets(http2.ErrCodeProtocol)},
+	{name: "request after a dependency on itself", send: func(c *raw) {
+		_ = c.WritePriority(1, http2.PriorityParam{StreamDep: 1})
+		c.await(is(http2.FrameRSTStream))
+		c.headers(1, true)
+	}, want: serves},
+	{name: "protocol without connect", send: func(c *raw) { c.headers(1, true, ":protocol", "websocket") }, want: resets(http2.ErrCodeProtocol)},
+	{name: "repeated pseudo field", send: func(c *raw) {
+		block := append(c.block(":scheme", "", ":path", "", ":authority", ""), c.block()...)
+		_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block, EndHeaders: true, EndStream: true})
+	}, want: resets(http2.ErrCodeProtocol)},
+	{name: "window of zero", send: func(c *raw) {
+		c.headers(1, false, ":path", "/hang")
+		_ = c.WriteRawFrame(http2.FrameWindowUpdate, 0, 1, make([]byte, 4))
+	}, want: resets(http2.ErrCodeProtocol)},
 	{name: "no method", send: func(c *raw) { c.headers(1, true, ":method", "") }, want: resets(http2.ErrCodeProtocol)},
 	{name: "no path", send: func(c *raw) { c.headers(1, true, ":path", "") }, want: resets(http2.ErrCodeProtocol)},
 	{name: "no scheme", send: func(c *raw) { c.headers(1, true, ":scheme", "") }, want: resets(http2.ErrCodeProtocol)},

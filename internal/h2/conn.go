@@ -48,16 +48,16 @@ type conn struct {
 	// Only the reader uses these.
 	decoder *hpack.Decoder
 	head    [headBytes]byte
-	unacked int // settings that the client has not acknowledged
-	refused int // requests refused since one was accepted
+	newest  uint32 // the greatest ID of a stream
+	unacked int    // settings that the client has not acknowledged
+	refused int    // requests refused since one was accepted
 
-	newest atomic.Uint32 // the greatest ID of a stream; only the reader writes it
 	// Times as of Server.now, or zero.
 	lastRead, pinged atomic.Int64 // when a frame was last read, and when a ping was sent that is unanswered
 	writeSince       atomic.Int64 // when the current write began
 	idleSince        atomic.Int64 // since when there is no request
 	deadline         atomic.Int64 // the earliest deadline of a request
-	closeAt          atomic.Int64 // when a connection that was told to go away is closed
+	closeAt          atomic.Int64 // when a connection that was told to go away is closed; set under mu
 
 	mu      sync.Mutex
 	changed sync.Cond // guards nothing: signals changes of what mu guards, which is everything below
@@ -65,12 +65,13 @@ type conn struct {
 	writing bool      // whether a goroutine writes to net, which it does without mu
 	pending []byte    // control frames for whoever writes next
 	streams []*stream
-	window  int64 // how much may be sent
-	initial int64 // the initial window of a stream
-	accept  int64 // how much the client may send
-	consume int64 // how much of that was read since the client was last told
-	err     error // why nothing more is sent
-	over    bool  // whether the reader has returned
+	handled uint32 // the greatest ID of a stream that has or had a handler
+	window  int64  // how much may be sent
+	initial int64  // the initial window of a stream
+	accept  int64  // how much the client may send
+	consume int64  // how much of that was read since the client was last told
+	err     error  // why nothing more is sent
+	over    bool   // whether the reader has returned
 }
 
 func newConn(ctx context.Context, s *Server, nc net.Conn) *conn {
@@ -173,14 +174,23 @@ func (c *conn) readFrame(first bool) error {
 	}
 	var broken http2.StreamError
 	if errors.As(err, &broken) {
-		if frame == nil && broken.Cause == nil && http2.FrameType(c.head[3]) == http2.FrameHeaders {
-			return http2.ConnectionError(http2.ErrCodeProtocol) // the header was not decoded, so those that follow cannot be
+		if frame == nil && !c.mayReset(broken) {
+			return http2.ConnectionError(http2.ErrCodeProtocol)
 		}
-		c.newest.Store(max(c.newest.Load(), broken.StreamID))
 		c.reset(broken.StreamID, broken.Code)
 		return nil
 	}
 	return err
+}
+
+// mayReset reports whether an error of the parser can end only a stream.
+func (c *conn) mayReset(broken http2.StreamError) bool {
+	if http2.FrameType(c.head[3]) != http2.FrameHeaders {
+		return !c.isIdle(broken.StreamID)
+	}
+	c.newest = max(c.newest, broken.StreamID)
+	// Without a cause, the header was not decoded, and those that follow cannot be.
+	return broken.Cause != nil && broken.StreamID%2 == 1
 }
 
 func (c *conn) handle(frame http2.Frame) error {
@@ -213,7 +223,7 @@ func (c *conn) handle(frame http2.Frame) error {
 }
 
 // isIdle reports whether a stream has not been used yet.
-func (c *conn) isIdle(id uint32) bool { return id%2 == 0 || id > c.newest.Load() }
+func (c *conn) isIdle(id uint32) bool { return id%2 == 0 || id > c.newest }
 
 func (c *conn) settings(f *http2.SettingsFrame) error {
 	if f.IsAck() {
@@ -333,7 +343,7 @@ func (c *conn) end(why error) {
 }
 
 func (c *conn) goAway(code http2.ErrCode) {
-	c.control(func(b []byte) []byte { return appendGoAway(b, c.newest.Load(), code) })
+	c.control(func(b []byte) []byte { return appendGoAway(b, c.handled, code) })
 }
 
 // fail closes the connection, which also ends the reader.
@@ -382,10 +392,19 @@ func (c *conn) check(now, silence int64) {
 		})
 	}
 	if c.closeAt.Load() == 0 && passed(&c.idleSince, config.IdleTimeout) {
-		c.closeAt.Store(now + int64(lingering))
-		c.spawn(func() { c.goAway(http2.ErrCodeNo) })
+		c.retire(now)
 	}
 	if by := c.deadline.Load(); by != 0 && now > by-tick {
 		c.spawn(func() { c.expire(now + tick) })
+	}
+}
+
+// retire tells the client to go away, unless it has sent a request meanwhile.
+func (c *conn) retire(now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.streams) == 0 && !c.over {
+		c.closeAt.Store(now + int64(lingering))
+		c.running.Go(func() { c.goAway(http2.ErrCodeNo) })
 	}
 }

@@ -239,6 +239,12 @@ func (c *raw) headers(id uint32, end bool, changes ...string) {
 	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block(changes...), EndHeaders: true, EndStream: end})
 }
 
+// trailers ends a body with header fields.
+func (c *raw) trailers(id uint32) {
+	block := c.block(":method", "", ":scheme", "", ":path", "", ":authority", "", "x", "y")
+	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndHeaders: true, EndStream: true})
+}
+
 // counted counts what is written to a connection.
 type counted struct {
 	net.Conn

@@ -1,14 +1,19 @@
 package h2_test
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/fairlead-mesh/fairlead/internal/h2"
 )
@@ -127,5 +132,118 @@ func TestBodiesThatAreNotReadDoNotUseUpTheWindow(t *testing.T) {
 				t.Error("the window is used up")
 			}
 		})
+	}
+}
+
+// A body that is late is not read, but the handler can still say so while the client sends the rest of it.
+func TestRestOfALateBodyDoesNotEndTheResponse(t *testing.T) {
+	for name, rest := range map[string]func(c *raw){
+		"data":     func(c *raw) { _ = c.WriteData(1, true, []byte("rest")) },
+		"trailers": func(c *raw) { c.trailers(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, server := tcp(t)
+			sent := make(chan struct{})
+			serve(t, h2.New(config(func(w http.ResponseWriter, r *http.Request) {
+				_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+				_, err := io.ReadAll(r.Body)
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error(err)
+				}
+				<-sent
+				if _, err = r.Body.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error(err)
+				}
+				http.Error(w, "late", http.StatusRequestTimeout)
+			})), client, server)
+			c := newRaw(t, client)
+			c.hello(client)
+			c.headers(1, false)
+			time.Sleep(100 * time.Millisecond) // the deadline passes
+			_ = c.WriteData(1, false, []byte("some"))
+			rest(c)
+			_ = c.WritePing(false, [8]byte{}) // everything before it has been handled
+			c.await(func(h heard) bool { return h.kind == http2.FramePing && h.ack })
+			close(sent)
+			if h := c.await(func(h heard) bool { return h.stream == 1 }); h.status != "408" {
+				t.Error(h)
+			}
+		})
+	}
+}
+
+// A body is incomplete for whoever reads it after the handler has returned.
+func TestBodyIsClosedWhenTheHandlerReturns(t *testing.T) {
+	bodies := make(chan io.Reader, 1)
+	cc, l := open(t, config(func(_ http.ResponseWriter, r *http.Request) { bodies <- r.Body }))
+	ask(t, cc, "POST", "/", strings.NewReader("text"))
+	l.client.Close()
+	<-l.ended
+	if n, err := (<-bodies).Read(make([]byte, 10)); n != 0 || err == nil || errors.Is(err, io.EOF) {
+		t.Error(n, err)
+	}
+}
+
+// A client may start a request as soon as it has the response to another, however many it has.
+func TestClientWithinItsLimitIsNotRefused(t *testing.T) {
+	client, server := tcp(t)
+	serve(t, h2.New(config(hang)), client, server)
+	c := newRaw(t, client)
+	c.hello(client)
+	id := uint32(1)
+	for ; id < 2*maxRequests; id += 2 {
+		c.headers(id, true)
+	}
+	for range 5000 {
+		if h := c.await(func(h heard) bool { return h.end || h.kind == http2.FrameRSTStream }); h.kind == http2.FrameRSTStream {
+			t.Fatal(h)
+		}
+		c.headers(id, true)
+		id += 2
+	}
+}
+
+// Padding alone must not use up the window of a body.
+func TestPaddingIsCredited(t *testing.T) {
+	client, server := tcp(t)
+	serve(t, h2.New(config(hang)), client, server)
+	c := newRaw(t, client)
+	c.hello(client)
+	c.headers(1, false)
+	for range 1000 { // four windows
+		_ = c.WriteDataPadded(1, false, nil, make([]byte, 250))
+	}
+	_ = c.WriteData(1, true, nil)
+	if h := c.await(func(h heard) bool { return h.end || h.kind == http2.FrameRSTStream || h.kind == http2.FrameGoAway }); !h.end {
+		t.Error(h)
+	}
+}
+
+// A client that accepts only a smaller table for headers must be told that none is used.
+func TestHeadersFitClientsWithoutATable(t *testing.T) {
+	client, server := tcp(t)
+	serve(t, h2.New(config(hang)), client, server)
+	f := http2.NewFramer(client, client)
+	_, _ = io.WriteString(client, http2.ClientPreface)
+	_ = f.WriteSettings(http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0})
+	var block bytes.Buffer
+	e := hpack.NewEncoder(&block)
+	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "server"}} {
+		_ = e.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
+	}
+	for _, id := range []uint32{1, 3} {
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+		for {
+			frame, err := f.ReadFrame()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h, ok := frame.(*http2.HeadersFrame); ok {
+				if got := h.HeaderBlockFragment()[0]; id == 1 && got != 0x20 {
+					t.Errorf("the first header begins with %x", got)
+				}
+				break
+			}
+		}
 	}
 }

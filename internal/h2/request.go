@@ -17,7 +17,7 @@ func request(f *http2.MetaHeadersFrame) (*http.Request, error) {
 		method, path = http.MethodGet, "/"
 	}
 	scheme := f.PseudoValue("scheme")
-	if method == "" || method == http.MethodConnect || !strings.HasPrefix(path, "/") || scheme != "http" && scheme != "https" && !f.Truncated {
+	if method == "" || method == http.MethodConnect || f.PseudoValue("protocol") != "" || !strings.HasPrefix(path, "/") || scheme != "http" && scheme != "https" && !f.Truncated {
 		return nil, malformed
 	}
 	u, err := url.ParseRequestURI(path)

@@ -132,9 +132,13 @@ func newEncoder() any {
 	e := &encoder{}
 	e.Encoder = hpack.NewEncoder(&e.out)
 	e.SetMaxDynamicTableSize(0)
-	_ = e.WriteField(hpack.HeaderField{}) // never fails; announces the size of the table, which clients need not know
+	_ = e.WriteField(hpack.HeaderField{}) // never fails; announces the size of the table, as block does
 	return e
 }
+
+// emptyTable announces a table without fields. A client that accepts only a small table requires it in the next header, and any
+// other allows it.
+const emptyTable = 0x20
 
 // block returns the encoded header, or nil if it was sent.
 func (w *response) block(data []byte) []byte {
@@ -153,6 +157,7 @@ func (w *response) block(data []byte) []byte {
 	e := pool.Get().(*encoder)
 	defer pool.Put(e)
 	e.out.Reset()
+	_ = e.out.WriteByte(emptyTable) // writing to a buffer never fails
 	field := func(name, value string) {
 		_ = e.WriteField(hpack.HeaderField{Name: name, Value: value}) // writing to a buffer never fails
 	}

@@ -54,18 +54,15 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 	if id%2 == 0 {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
-	if f.HasPriority() && f.Priority.StreamDep == id {
-		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
-	}
 	if known, err := c.trailers(f); known || err != nil {
 		return err
 	}
-	if id <= c.newest.Load() {
+	if id <= c.newest {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	}
-	c.newest.Store(id)
-	if c.closeAt.Load() != 0 {
-		return nil // the client knows that it must repeat the request elsewhere
+	c.newest = id
+	if f.HasPriority() && f.Priority.StreamDep == id {
+		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
 	}
 	r, err := request(f)
 	if err != nil {
@@ -86,6 +83,9 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 	st.cancel = cancel
 	if !c.add(st) {
 		cancel()
+		if c.closeAt.Load() != 0 {
+			return nil // the client knows that it must repeat the request elsewhere
+		}
 		if c.refused++; c.refused > refusalsPerRequest*c.server.config.MaxRequests {
 			return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
 		}
@@ -113,7 +113,7 @@ func (c *conn) trailers(f *http2.MetaHeadersFrame) (known bool, err error) {
 		return false, nil
 	case st.err != nil:
 		return true, nil // it was sent before the client knew
-	case st.bodyErr != nil:
+	case st.complete:
 		return true, http2.StreamError{StreamID: st.id, Code: http2.ErrCodeStreamClosed}
 	case !f.StreamEnded() || len(f.PseudoFields()) > 0:
 		return true, http2.StreamError{StreamID: st.id, Code: http2.ErrCodeProtocol}
@@ -122,13 +122,21 @@ func (c *conn) trailers(f *http2.MetaHeadersFrame) (known bool, err error) {
 	return true, nil
 }
 
-// add adds a stream, unless there are too many.
+// add adds a stream, unless there are too many or the client was told to go away. A stream whose response was sent does not count:
+// the client cannot know that its handler is still about to return.
 func (c *conn) add(st *stream) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.streams) >= c.server.config.MaxRequests {
+	running := 0
+	for _, other := range c.streams {
+		if !other.sentEnd {
+			running++
+		}
+	}
+	if running >= c.server.config.MaxRequests || c.closeAt.Load() != 0 {
 		return false
 	}
+	c.handled = st.id
 	st.window = c.initial
 	by := c.server.at(time.Now().Add(c.server.config.RequestTimeout))
 	st.readBy, st.writeBy = by, by
@@ -218,18 +226,23 @@ func (c *conn) data(f *http2.DataFrame) error {
 			return http2.StreamError{StreamID: f.StreamID, Code: code}
 		}
 		padding := size - int64(len(f.Data()))
-		st.consume += padding
-		credit := c.credit(padding)
+		credit, own := c.credit(padding), st.credit(padding)
 		c.signal()
 		c.mu.Unlock()
 		c.allow(0, credit)
+		c.allow(f.StreamID, own)
 		return nil
 	}
-	credit, reset := c.credit(size), st != nil && st.err != nil
+	credit := c.credit(size)
+	// It was sent before the client knew that the stream or the connection ends, or after the body's deadline.
+	ignore := st != nil && (st.err != nil || !st.complete) || st == nil && c.closeAt.Load() != 0
+	if st != nil && f.StreamEnded() {
+		st.complete = true
+	}
 	c.mu.Unlock()
 	c.allow(0, credit)
-	if reset {
-		return nil // it was sent before the client knew
+	if ignore {
+		return nil
 	}
 	return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeStreamClosed}
 }
@@ -254,9 +267,13 @@ func (st *stream) take(f *http2.DataFrame, size int64) http2.ErrCode {
 
 // ended records that the client has sent the whole body. The caller holds the mutex of the connection.
 func (st *stream) ended() {
-	st.bodyErr, st.complete = io.EOF, true
-	if st.declared > 0 {
+	st.complete = true
+	switch {
+	case st.bodyErr != nil:
+	case st.declared > 0:
 		st.bodyErr = fmt.Errorf("the body is %d bytes shorter than declared", st.declared)
+	default:
+		st.bodyErr = io.EOF
 	}
 	st.conn.signal()
 }
@@ -269,6 +286,17 @@ func (c *conn) credit(n int64) int64 {
 	}
 	n, c.consume = c.consume, 0
 	c.accept += n
+	return n
+}
+
+// credit does the same for the body of a stream.
+func (st *stream) credit(n int64) int64 {
+	st.consume += n
+	if st.consume < creditBytes || st.bodyErr != nil {
+		return 0
+	}
+	n, st.consume = st.consume, 0
+	st.accept += n
 	return n
 }
 
@@ -297,11 +325,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if len(st.body) == 0 {
 		err = st.bodyErr
 	}
-	credit, own := c.credit(int64(n)), int64(0)
-	if st.consume += int64(n); st.consume >= creditBytes && st.bodyErr == nil {
-		own, st.consume = st.consume, 0
-		st.accept += own
-	}
+	credit, own := c.credit(int64(n)), st.credit(int64(n))
 	c.mu.Unlock()
 	c.allow(0, credit)
 	c.allow(st.id, own)

@@ -52,6 +52,20 @@ func (c *conn) flush() {
 	c.signal()
 }
 
+// yield lets others write after a handler did. Control frames that wait are left to a goroutine of their own, or a client that sends
+// ever more of what needs a response could keep the handler for ever. The caller holds mu, and the right to write.
+func (c *conn) yield() {
+	if len(c.pending) == 0 || c.err != nil || c.over {
+		c.flush()
+		return
+	}
+	c.running.Go(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.flush()
+	})
+}
+
 // put writes to the connection, without mu. The caller holds mu, and the right to write.
 func (c *conn) put(b []byte) {
 	c.mu.Unlock()
@@ -100,7 +114,7 @@ func (c *conn) send(st *stream, block, data []byte, end bool) error {
 		c.writing = true
 		c.put(b)
 		c.server.release(buf, b)
-		c.flush()
+		c.yield()
 	}
 	return st.err
 }
