@@ -235,7 +235,19 @@ e2e-identity: ## sign in with glewlwyd, an identity provider that does not notic
 
 .PHONY: move
 move: $(BIN)/gotestsum ## move real clients from a real Headscale server to this one and back; builds Headscale once
-	$(call SYSTEM,movetest) -timeout=30m
+	$(call SYSTEM,movetest) -timeout=30m $(if $(HEADSCALE),-args -headscale=$(HEADSCALE))
+
+.PHONY: move-short move-matrix
+move-short: HEADSCALE ?= v0.29.2
+move-short: $(BIN)/gotestsum ## move real clients from one version of Headscale, on both engines, and back
+	$(call SYSTEM,movetest) -timeout=10m -run='^TestClientsMoveAndReturnWithoutSigningIn$$' -args -headscale=$(HEADSCALE)
+
+HEADSCALES ?= v0.22.3 v0.23.0 v0.24.2 v0.25.1 v0.26.1 v0.27.1 v0.28.0 v0.29.2
+move-matrix: ## move real clients from each version in HEADSCALES and back; builds each of them once, which takes minutes
+	@mkdir -p dist; failed=; for version in $(HEADSCALES); do \
+		if go test -vet=off -count=1 -timeout=30m -run='^TestClientsMoveAndReturnWithoutSigningIn$$' ./internal/test/movetest -headscale=$$version >dist/move-$$version.log 2>&1; \
+		then echo "$$version: ok"; else echo "$$version: failed, see dist/move-$$version.log"; failed=yes; fi; \
+	done; test -z "$$failed"
 
 # The identity providers with which people sign in.
 internal/test/oidctest/node_modules/.package-lock.json: internal/test/oidctest/package-lock.json

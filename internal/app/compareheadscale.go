@@ -50,6 +50,11 @@ func compareMaps(dir string, whole control.Import, c *config.Config, now mesh.Ti
 		}
 		settings[key] = string(text)
 	}
+	if c.DNS.ExtraRecordsPath != "" {
+		if settings[mesh.SettingRecords], err = control.ReadRecordsFile(c.DNS.ExtraRecordsPath); err != nil {
+			return nil, err
+		}
+	}
 	w, err := whole.World(mesh.ReservedFor(c.Prefixes.V4, c.Prefixes.V6), now, settings)
 	if err != nil {
 		return nil, err

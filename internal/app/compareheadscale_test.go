@@ -75,6 +75,12 @@ func TestSeededDifferencesAreFound(t *testing.T) {
 		"a DNS record": {func(m *mover) {
 			m.config.DNS.ExtraRecords = append(m.config.DNS.ExtraRecords, config.Record{Name: "printer.mesh.test", Type: "A", Value: netip.MustParseAddr("192.0.2.9")})
 		}, "DNS", "extra records: now printer.mesh.test A 192.0.2.9, was none"},
+		"a record in a file": {func(m *mover) {
+			m.config.DNS.ExtraRecordsPath = filepath.Join(m.dir, "records.json")
+			if err := os.WriteFile(m.config.DNS.ExtraRecordsPath, []byte(`[{"name": "nas.mesh.test", "value": "192.0.2.8"}]`), 0o600); err != nil {
+				m.t.Fatal(err)
+			}
+		}, "DNS", "extra records: now nas.mesh.test A 192.0.2.8, was none"},
 		"an expired key": {func(m *mover) { m.exec(`UPDATE nodes SET expiry = '2026-01-01 00:00:00+00:00' WHERE id = 2`) }, "expiry", "expired, was never"},
 		"a name":         {func(m *mover) { m.exec(`UPDATE nodes SET given_name = 'www' WHERE id = 2`) }, "names or keys", "www.mesh.test, was web.mesh.test"},
 	} {

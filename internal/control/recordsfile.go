@@ -99,6 +99,19 @@ func (f *RecordsFile) read() {
 	}
 }
 
+// ReadRecordsFile returns the records of a file in the form of mesh.SettingRecords.
+func ReadRecordsFile(path string) (string, error) {
+	text, _, err := readWatched("dns.extra_records_path", path, maxRecordsFile+1)
+	if err != nil {
+		return "", err
+	}
+	value, err := readRecords(text)
+	if err != nil {
+		return "", fmt.Errorf("dns.extra_records_path: %s: %w", path, err)
+	}
+	return value, nil
+}
+
 // readRecords returns the records of a file in the form that is stored.
 func readRecords(text string) (string, error) {
 	if len(text) > maxRecordsFile {

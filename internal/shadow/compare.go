@@ -37,6 +37,8 @@ type Difference struct {
 // The reasons for expected differences.
 const (
 	knownRoutes  = "Headscale shows the routes of a router only to devices that may use them; the policy still decides who can use them"
+	knownExit    = "Headscale before 0.29 lets exit nodes forward traffic to networks of subnet routers; with Fairlead, it goes through these routers only"
+	knownTagged  = "in Headscale before 0.28, a device with tags also belongs to a user"
 	knownExpired = "Headscale keeps sending the whole map to a device that has expired; Fairlead sends it no peers"
 )
 
@@ -74,6 +76,7 @@ func (c *comparison) differ(kind Kind, format string, args ...any) {
 	c.found = append(c.found, Difference{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
+// known adds a difference that is expected if why is not empty.
 func (c *comparison) known(kind Kind, why, format string, args ...any) {
 	c.found = append(c.found, Difference{Kind: kind, Text: fmt.Sprintf(format, args...), Known: why})
 }
@@ -110,6 +113,9 @@ func label(n *Node) string {
 	return fmt.Sprintf("%d (%s)", n.ID, name)
 }
 
+// taggedDevices is the user to whom both servers assign devices with tags.
+const taggedDevices = 2147455555
+
 // self stands for the device whose maps are compared.
 const self = ""
 
@@ -128,9 +134,14 @@ func (c *comparison) node(who string, old, own *Node) {
 		{kind: Tags, what: "tags", old: list(old.Tags), own: list(own.Tags)},
 		{kind: Expiry, what: "expiry", old: expiryText(old, c.net.Now), own: expiryText(own, c.net.Now)},
 	} {
-		if f.old != f.own {
-			c.differ(f.kind, "%s: now %s, was %s", whose(f.what, who), orNone(f.own), orNone(f.old))
+		if f.old == f.own {
+			continue
 		}
+		why := ""
+		if f.what == "owner" && len(own.Tags) > 0 && own.User == taggedDevices {
+			why = knownTagged
+		}
+		c.known(f.kind, why, "%s: now %s, was %s", whose(f.what, who), orNone(f.own), orNone(f.old))
 	}
 	if who == self {
 		return // a router uses its own routes whatever the map says
@@ -264,6 +275,12 @@ func (m *Map) shells() (all []string) {
 			}
 			for _, f := range from {
 				for as, to := range r.SSHUsers {
+					if _, others := r.SSHUsers["*"]; to == "" && !others {
+						continue // refuses a user whom nothing allows
+					}
+					if to == "=" && as != "*" {
+						to = as
+					}
 					all = append(all, fmt.Sprintf("%s as %s=%s %s", f, as, to, how))
 				}
 			}

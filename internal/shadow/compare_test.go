@@ -2,6 +2,7 @@ package shadow_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +78,7 @@ func TestEveryDifferenceIsFound(t *testing.T) {
 		kind     shadow.Kind
 		says     string
 	}{
-		"a source":          {"100.64.0.2-100.64.0.3", "100.64.0.2", shadow.Traffic, "no longer allowed: from 100.64.0.3 to 100.64.0.1 TCP port 80, TCP port 81"},
+		"a source":          {"100.64.0.2-100.64.0.3", "100.64.0.2", shadow.Traffic, "no longer allowed: from 100.64.0.3 to 100.64.0.1 ICMP, TCP port 80, TCP port 81"},
 		"a port":            {`"First": 81, "Last": 81`, `"First": 81, "Last": 82`, shadow.Traffic, "now allowed: from 100.64.0.2, 100.64.0.3 to 100.64.0.1 TCP port 82"},
 		"a protocol":        {"[1, 6, 17, 58]", "[1, 6, 17, 58, 132]", shadow.Traffic, "SCTP"},
 		"a part of a route": {"10.9.0.128/25", "10.9.0.192/26", shadow.Traffic, "no longer allowed: from 100.64.0.2, 100.64.0.3 to 10.9.0.128 ICMP"},
@@ -112,6 +113,51 @@ func TestEveryDifferenceIsFound(t *testing.T) {
 	}
 }
 
+// Rules of different releases have the same effect in a client: ICMP is accepted where some port is open, and a user
+// who is refused explicitly is refused anyway.
+func TestFormsOfOlderReleasesAreEqual(t *testing.T) {
+	for from, to := range map[string]string{`"IPProto": [1, 6, 17, 58]`: `"IPProto": [6, 17]`, `"sshUsers": {"root": "root"}`: `"sshUsers": {"root": "=", "guest": ""}`} {
+		for _, d := range compared(t, strings.ReplaceAll(theirs, from, to), strings.ReplaceAll(ours, from, to)) {
+			if d.Known == "" {
+				t.Errorf("%s: %+v", to, d)
+			}
+		}
+		if !strings.Contains(ours, from) {
+			t.Errorf("%s is not in the map", from)
+		}
+		for _, d := range compared(t, theirs, strings.ReplaceAll(ours, from, to)) {
+			if d.Known == "" {
+				t.Errorf("%s: %+v", to, d)
+			}
+		}
+	}
+}
+
+// Expected differences are listed with their reason: who owns devices with tags, and what exit nodes forward.
+func TestDifferencesOfOlderReleasesAreKnown(t *testing.T) {
+	for _, d := range compared(t, strings.Replace(theirs, "2147455555", "1", 1), ours) {
+		if d.Known == "" {
+			t.Errorf("%+v", d)
+		}
+	}
+	exit := `{"Node": {"ID": 9, "Addresses": ["100.64.0.9/32"]}, "Peers": [], "PacketFilter": [{"SrcIPs": ["100.64.0.3"], "DstPorts": [{"IP": "NET", "Ports": {"First": 0, "Last": 65535}}]}]}`
+	for network, known := range map[string]bool{"10.8.0.0/24": true, "10.7.0.0/24": false} {
+		old, err := shadow.Parse([]byte(strings.ReplaceAll(exit, "NET", network)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := *old
+		own.PacketFilter = nil
+		found := shadow.Compare(old, &own, shadow.Network{
+			Sources: []netip.Addr{netip.MustParseAddr("100.64.0.3")}, Now: time.Unix(1_800_000_000, 0),
+			Routes: map[int64][]netip.Prefix{9: {netip.MustParsePrefix("0.0.0.0/0")}, 2: {netip.MustParsePrefix("10.8.0.0/24")}},
+		})
+		if !slices.ContainsFunc(found, func(d shadow.Difference) bool { return d.Kind == shadow.Traffic && (d.Known != "") == known }) {
+			t.Errorf("%s: %+v", network, found)
+		}
+	}
+}
+
 // A device that sees nobody gets a whole map without peers.
 func TestMapWithoutPeersIsWhole(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -135,5 +181,26 @@ func TestChangesAreAddedToAMap(t *testing.T) {
 	m.Update(change)
 	if len(m.Peers) != 2 || m.Peers[0].Name != "new." || m.Peers[1].ID != 4 || m.Peers[1].Key != "nodekey:44" || m.DNSConfig.Proxied || len(m.PacketFilters) != 0 || m.Node.ID != 1 {
 		t.Errorf("%+v", m)
+	}
+}
+
+// Headscale sends exit nodes the rules for all addresses, including those of other devices.
+func TestRulesForOtherDevicesDoNotCountOnAnExitNode(t *testing.T) {
+	node := `"Node": {"ID": 1, "Addresses": ["100.64.0.1/32"]}, "Peers": []`
+	parse := func(destination string) *shadow.Map {
+		m, err := shadow.Parse([]byte(`{` + node + `, "PacketFilter": [{"SrcIPs": ["100.64.0.2"], "DstPorts": [{"IP": "` + destination + `", "Ports": {"First": 0, "Last": 65535}}]}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	net := shadow.Network{
+		Sources: []netip.Addr{netip.MustParseAddr("100.64.0.1"), netip.MustParseAddr("100.64.0.2")},
+		Routes:  map[int64][]netip.Prefix{1: {netip.MustParsePrefix("0.0.0.0/0")}}, Now: time.Unix(1_800_000_000, 0),
+	}
+	for destination, differs := range map[string]bool{"100.64.0.3": false, "192.0.2.3": true, "100.64.0.1": true} {
+		if got := shadow.Compare(parse(destination), parse("100.64.0.9"), net); len(got) > 0 != differs {
+			t.Errorf("%s: %+v", destination, got)
+		}
 	}
 }

@@ -34,7 +34,7 @@ func (c *comparison) traffic() {
 			for _, to := range r.to {
 				for _, a := range to.at {
 					for _, edge := range []netip.Addr{a.From(), a.To().Next()} {
-						if edge.IsValid() && route.Contains(edge) && routable(edge) {
+						if edge.IsValid() && route.Contains(edge) && routable(edge) && !isMesh(edge) {
 							targets = append(targets, edge)
 						}
 					}
@@ -46,8 +46,9 @@ func (c *comparison) traffic() {
 	targets = slices.Compact(targets)
 	ports, protocols := distinct(append(slices.Clone(old), own...))
 	type change struct {
-		allowed    bool
-		from, goal string
+		allowed bool
+		from    string
+		goal    netip.Addr
 	}
 	changes := map[change][]string{} // the protocols and ports
 	var order []change
@@ -61,7 +62,7 @@ func (c *comparison) traffic() {
 					continue
 				}
 				gained, lost := c.changed(sourcesOf(old, target, protocol, port).set(), sourcesOf(own, target, protocol, port).set(), target)
-				for _, at := range []change{{true, someOf(gained), target.String()}, {false, someOf(lost), target.String()}} {
+				for _, at := range []change{{true, someOf(gained), target}, {false, someOf(lost), target}} {
 					if at.from == "" {
 						continue
 					}
@@ -78,8 +79,23 @@ func (c *comparison) traffic() {
 		if at.allowed {
 			verb = "now allowed"
 		}
-		c.differ(Traffic, "%s: from %s to %s %s", verb, at.from, at.goal, someOf(changes[at]))
+		why := ""
+		if !at.allowed && c.isElsewhere(at.goal) {
+			why = knownExit
+		}
+		c.known(Traffic, why, "%s: from %s to %s %s", verb, at.from, at.goal, someOf(changes[at]))
 	}
+}
+
+// isElsewhere reports whether an address is behind another router, while the device is only an exit node for it.
+func (c *comparison) isElsewhere(a netip.Addr) bool {
+	contains := func(r netip.Prefix) bool { return r.Bits() > 0 && r.Contains(a) }
+	for id, routes := range c.net.Routes {
+		if id != c.own.Node.ID && slices.ContainsFunc(routes, contains) {
+			return !slices.ContainsFunc(c.net.Routes[c.own.Node.ID], contains)
+		}
+	}
+	return false
 }
 
 // changed returns the sources that are in one set only.
@@ -114,6 +130,12 @@ func routable(a netip.Addr) bool {
 	return !a.IsLoopback() && !a.IsMulticast() && !a.IsUnspecified() && (a.Is6() || a.As4()[0] != 0 && a.As4()[0] < 224)
 }
 
+// isMesh reports whether an address is in the ranges of clients. They send packets to such an address only to the device that has
+// it, so rules for it have no effect on a router or an exit node.
+func isMesh(a netip.Addr) bool {
+	return netip.MustParsePrefix("100.64.0.0/10").Contains(a) || netip.MustParsePrefix("fd7a:115c:a1e0::/48").Contains(a)
+}
+
 // compiled is a rule in a form that is fast to evaluate.
 type compiled struct {
 	from      addresses
@@ -146,7 +168,8 @@ func compile(rules []Rule) (all []compiled) {
 // sourcesOf returns from where packets to a port are accepted.
 func sourcesOf(rules []compiled, target netip.Addr, protocol int, port uint16) (from addresses) {
 	for _, r := range rules {
-		if slices.Contains(r.protocols, protocol) && slices.ContainsFunc(r.to, func(d destination) bool {
+		// A client accepts ICMP from everyone who may reach some port.
+		if (isICMP(protocol) || slices.Contains(r.protocols, protocol)) && slices.ContainsFunc(r.to, func(d destination) bool {
 			return (!hasPorts(protocol) || d.first <= port && port <= d.last) && d.at.contains(target)
 		}) {
 			from = append(from, r.from...)
@@ -154,6 +177,8 @@ func sourcesOf(rules []compiled, target netip.Addr, protocol int, port uint16) (
 	}
 	return from
 }
+
+func isICMP(protocol int) bool { return protocol == icmp || protocol == icmp6 }
 
 // hasPorts reports whether a protocol has ports: TCP, UDP and SCTP do.
 func hasPorts(protocol int) bool { return protocol == tcp || protocol == udp || protocol == sctp }

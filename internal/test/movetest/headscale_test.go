@@ -87,6 +87,15 @@ func newRelease(t *testing.T, version, dir string) *release {
 
 func (r *release) configFile() string { return filepath.Join(r.dir, "config.yaml") }
 
+// maps is the directory to which it writes all maps that it sends.
+func (r *release) maps() string { return filepath.Join(r.dir, "maps") }
+
+// records are DNS records, which each server reads from a file.
+const records = `[{"name": "printer.mesh.test", "type": "A", "value": "192.0.2.9"}]`
+
+// hasRecordsFile reports whether it knows the setting dns.extra_records_path.
+func (r *release) hasRecordsFile() bool { return r.minor >= 24 }
+
 // configure writes the configuration, with an embedded relay.
 func (r *release) configure(url, address string, db database) {
 	r.t.Helper()
@@ -121,7 +130,11 @@ log: {level: info}
 			text += fmt.Sprintf("db_type: postgres\ndb_host: %s\ndb_port: %d\ndb_name: %s\ndb_user: %s\n", db.socket, db.port, db.name, db.user)
 		}
 	} else {
-		text += "prefixes: {v4: 100.64.0.0/10, v6: \"fd7a:115c:a1e0::/48\"}\ndns: {magic_dns: true, base_domain: " + baseDomain + ", override_local_dns: false}\n"
+		text += "prefixes: {v4: 100.64.0.0/10, v6: \"fd7a:115c:a1e0::/48\"}\ndns: {magic_dns: true, base_domain: " + baseDomain + ", override_local_dns: false"
+		if r.hasRecordsFile() {
+			text += ", extra_records_path: " + write(r.t, filepath.Join(r.dir, "records.json"), records)
+		}
+		text += "}\n"
 		text += "policy: {mode: database}\n" + db.yaml(r.dir)
 	}
 	write(r.t, r.configFile(), text)

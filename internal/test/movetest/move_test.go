@@ -57,14 +57,17 @@ type move struct {
 	*release
 	old, own  *process
 	newConfig string
-	set       func(statement string) // changes the database of Headscale
+	// newRecords is the file with DNS records that Fairlead reads; empty if Headscale cannot read one.
+	newRecords string
+	set        func(statement string) // changes the database of Headscale
+	sqlite     bool                   // whether both servers use SQLite
 }
 
 // newMove starts a version of Headscale. Both servers use the same kind of database.
 func newMove(t *testing.T, version string, postgres bool) *move {
 	t.Helper()
 	var theirs, ours database
-	m := &move{release: newRelease(t, version, shortDir(t)), network: newNetwork(t)}
+	m := &move{release: newRelease(t, version, shortDir(t)), network: newNetwork(t), sqlite: !postgres}
 	m.set = func(statement string) { changeSQLite(t, filepath.Join(m.dir, "db.sqlite"), statement) }
 	if postgres {
 		pg, err := pgtest.Start(pgtest.Options{})
@@ -82,9 +85,15 @@ func newMove(t *testing.T, version string, postgres bool) *move {
 		m.set = func(statement string) { pg.Exec(t, theirs.name, statement) }
 	}
 	newDir := shortDir(t)
+	if m.hasRecordsFile() {
+		m.newRecords = write(t, filepath.Join(newDir, "records.json"), records)
+	}
+	if err := os.MkdirAll(m.maps(), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	m.configure("https://"+serverName, m.server.Addr.String(), theirs)
-	m.newConfig = write(t, filepath.Join(newDir, "config.yaml"), fairleadConfig(newDir, m.server.Addr.String(), ours))
-	m.old = &process{t: t, host: m.server, port: headscalePort, args: []string{m.binary, "serve", "-c", m.configFile()}}
+	m.newConfig = write(t, filepath.Join(newDir, "config.yaml"), fairleadConfig(newDir, m.server.Addr.String(), ours, m.newRecords))
+	m.old = &process{t: t, host: m.server, port: headscalePort, args: []string{m.binary, "serve", "-c", m.configFile()}, env: []string{"HEADSCALE_DEBUG_DUMP_MAPRESPONSE_PATH=" + m.maps()}}
 	m.own = &process{t: t, host: m.server, port: fairleadPort, args: []string{fairlead, "serve", "--config", m.newConfig}}
 	m.startOld()
 	return m
@@ -192,6 +201,12 @@ func moveAndReturn(t *testing.T, m *move, export bool) {
 		t.Fatal(err)
 	}
 
+	controlKey := m.controlKey()
+	m.mapsAreEqual(t)
+	if m.minor >= 28 && m.sqlite {
+		m.seedsAreFound(t)
+	}
+
 	if got := m.apply(); !strings.Contains(got, "2 users, 6 nodes, 5 pre-auth keys, 1 API key") {
 		t.Errorf("the first import:\n%s", got)
 	}
@@ -202,6 +217,9 @@ func moveAndReturn(t *testing.T, m *move, export bool) {
 	m.proxy.forward(t, fairleadPort)
 	m.unchanged(before, "with Fairlead")
 	m.listed(apiKey, listed, "with Fairlead")
+	if now := m.controlKey(); now != controlKey {
+		t.Errorf("the key of the server is %v instead of %v", now, controlKey)
+	}
 	m.works("with Fairlead")
 	m.keysWork(apiKey, tagged, unused, "with Fairlead")
 

@@ -256,6 +256,7 @@ func (n *network) works(when string) {
 type view struct {
 	Status map[string]any // of "tailscale status --json"
 	Lines  []string       // of "tailscale status", sorted
+	Wire   *wire          // nil if the device has no map, because it expired
 }
 
 // connection matches what a line of "tailscale status" says about the current connection to a peer.
@@ -273,6 +274,12 @@ func (n *network) look(name string) (v view, err error) {
 		hideOffice(v.Status)
 	}
 	hideExpired(name, v.Status)
+	hideOwnRoutes(v.Status)
+	if name != "old" {
+		if v.Wire, err = n.lookAtWire(name); err != nil {
+			return v, err
+		}
+	}
 	out, _, _ = d.CLI(n.t.Context(), "status")
 	for line := range strings.Lines(out) {
 		if strings.HasPrefix(line, "100.") {
@@ -280,6 +287,9 @@ func (n *network) look(name string) (v view, err error) {
 			line = strings.Join(strings.Fields(line), " ")
 			if strings.Contains(line, " old ") {
 				line = strings.TrimSuffix(line, " offline") // see hideExpired
+			}
+			if strings.Contains(line, " "+name+" ") {
+				line = strings.TrimSuffix(line, " offers exit node") // see hideOwnRoutes
 			}
 			v.Lines = append(v.Lines, line)
 		}
@@ -301,6 +311,15 @@ func hideOffice(status map[string]any) {
 		if allowed, ok := peer["AllowedIPs"].([]any); ok {
 			peer["AllowedIPs"] = slices.DeleteFunc(allowed, func(p any) bool { return p == office })
 		}
+	}
+}
+
+// hideOwnRoutes removes from a status which routes of the device itself are approved. Headscale may not tell it before it
+// reconnects. The device does not need to know.
+func hideOwnRoutes(status map[string]any) {
+	self, _ := status["Self"].(map[string]any)
+	for _, key := range []string{"AllowedIPs", "PrimaryRoutes", "ExitNodeOption"} {
+		delete(self, key)
 	}
 }
 
@@ -332,7 +351,7 @@ func ignored() map[string]string {
 		"CurAddr": path, "Addrs": path, "Relay": path, "RxBytes": path, "TxBytes": path, "Active": path, "InEngine": path, "InMagicSock": path, "PeerRelay": path,
 		"LastWrite": time, "LastSeen": time, "LastHandshake": time,
 		"PeerAPIURL": local, "InNetworkMap": local, "TaildropTarget": local, "NoFileSharingReason": local, "Health": local, "ClientVersion": local,
-		"CapMap":       "Headscale lists the capabilities of all devices, Fairlead only those that the client uses; TestFirstMapIsTheSame compares them",
+		"CapMap":       "Headscale lists the capabilities of all devices, Fairlead only those that the client uses",
 		"Capabilities": "the same, in the form of older clients",
 		"Groups":       "Headscale does not send the groups of people",
 	}
@@ -424,7 +443,7 @@ func (n *network) nodes(apiKey string) (map[string]node, error) {
 	err := n.proxy.api(n.t.Context(), "GET", "/api/v1/node", apiKey, &body)
 	all := map[string]node{}
 	for _, v := range body.Nodes {
-		v.CreatedAt = v.CreatedAt.Truncate(time.Microsecond) // the precision of Fairlead
+		v.CreatedAt, v.Expiry = v.CreatedAt.Truncate(time.Microsecond), v.Expiry.Truncate(time.Microsecond) // the precision of Fairlead
 		for _, routes := range [][]string{v.ApprovedRoutes, v.AvailableRoutes, v.SubnetRoutes} {
 			slices.Sort(routes)
 		}

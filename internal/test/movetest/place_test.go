@@ -190,7 +190,7 @@ func (d database) yaml(dir string) string {
 }
 
 // fairleadConfig is the configuration of the server that takes over.
-func fairleadConfig(dir, address string, db database) string {
+func fairleadConfig(dir, address string, db database, records string) string {
 	return fmt.Sprintf(`server_url: https://%s
 listen_addr: 127.0.0.1:%d
 metrics_listen_addr: 127.0.0.1:9091
@@ -205,9 +205,9 @@ derp:
     stun_listen_addr: 0.0.0.0:3478
     private_key_path: %[3]s/relay.key
     ipv4: %[4]s
-dns: {magic_dns: true, base_domain: %[5]s}
+dns: {magic_dns: true, base_domain: %[5]s, extra_records_path: %[6]q}
 unix_socket: %[3]s/socket
-`, serverName, fairleadPort, dir, address, baseDomain) + db.yaml(dir)
+`, serverName, fairleadPort, dir, address, baseDomain, records) + db.yaml(dir)
 }
 
 // output runs a program and returns what it prints on standard output.
