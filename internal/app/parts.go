@@ -50,6 +50,7 @@ type parts struct {
 	fence    *fence.Fence
 	balancer *balance.Balancer
 	relay    *relay.Server // nil if it is disabled
+	meshed   *embeddedMesh // nil without a relay
 	// providers are where people sign in.
 	providers []*oidc.Provider
 	rechecks  *recheck.Loop
@@ -89,6 +90,9 @@ func (s *service) fill(r *store.Report) {
 	r.Database = s.database.Host()
 	r.Held, r.Draining = p.presence.StreamCount(), p.balancer.Draining()
 	r.NoiseKey = p.keys.Stored()
+	if p.meshed != nil {
+		r.Relay = &p.meshed.own
+	}
 	r.Logins = p.control.Logins.Waiting()
 	r.SSH = p.control.SSH.Waiting()
 	r.PolicyHash, r.RecordsHash = p.control.PolicyFile.Hash(), p.control.RecordsFile.Hash()
@@ -228,13 +232,18 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler, meshKeys 
 	if err != nil {
 		return fmt.Errorf("derp.server.private_key_path: %w", err)
 	}
+	p.meshed = &embeddedMesh{service: s, own: store.ReplicaRelay{Region: c.Server.RegionID, Key: own.Public()}}
 	config := relay.ServerConfig{
-		Key: own, STUNListenAddr: c.Server.STUNListenAddr, TrustedProxies: s.Config.TrustedProxies, Log: s.log, Registerer: s.registry,
+		Key: own, STUNListenAddr: c.Server.STUNListenAddr, TrustedProxies: s.Config.TrustedProxies, Log: s.log, Registerer: s.registry, MeshKey: meshKeys.Key(c.Server.RegionID),
 	}
-	config.Verify = func(ctx context.Context, k key.NodePublic) bool { return p.control.Clients.AdmitToRelay(ctx, k) == nil }
+	config.Verify = func(ctx context.Context, k key.NodePublic) bool {
+		return p.meshed.isPeer(k) || p.control.Clients.AdmitToRelay(ctx, k) == nil
+	}
 	if !c.Server.VerifyClients { // it then only distinguishes nodes from strangers, and must not wait for the database
 		config.ServeAll = true
-		config.Verify = func(_ context.Context, k key.NodePublic) bool { return p.control.Clients.Known(k) }
+		config.Verify = func(_ context.Context, k key.NodePublic) bool {
+			return p.meshed.isPeer(k) || p.control.Clients.Known(k)
+		}
 	}
 	if p.relay, err = relay.NewServer(config); err != nil {
 		return err
@@ -246,6 +255,7 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler, meshKeys 
 	h := p.relay.Handler()
 	routes["/derp"], routes["/derp/"] = h, h
 	p.loops = append(p.loops, p.relay.Run,
+		func(ctx context.Context) error { return p.meshed.run(ctx, p.relay) },
 		func(ctx context.Context) error { return p.control.Relays.Publish(ctx, c.Server.RegionID, region) })
 	return nil
 }

@@ -245,54 +245,19 @@ func (p *relayProcess) handler() http.Handler {
 
 // followMesh keeps a connection to each of the other relays of the region.
 func (p *relayProcess) followMesh(ctx context.Context, server *relay.Server, meshKey string) error {
-	running := map[relay.Peer]context.CancelFunc{}
-	var connections sync.WaitGroup
-	defer connections.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	peers := newPeering(ctx, server, p.log, &p.peers)
+	defer peers.stop()
 	for {
 		m, changed, _ := p.member.Mesh()
 		if m.Key != meshKey {
 			return errMeshKey
 		}
-		wanted := map[relay.Peer]bool{}
-		for _, peer := range m.Peers {
-			wanted[peer] = true
-			if running[peer] != nil {
-				continue
-			}
-			one, stop := context.WithCancel(ctx)
-			running[peer] = stop
-			connections.Go(func() { p.runPeer(one, server, peer) })
-		}
-		for peer, stop := range running {
-			if !wanted[peer] {
-				stop()
-				delete(running, peer)
-			}
-		}
+		peers.set(m.Peers)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
 		}
-	}
-}
-
-func (p *relayProcess) runPeer(ctx context.Context, server *relay.Server, peer relay.Peer) {
-	err := server.RunPeer(ctx, peer, func(up bool) {
-		if up {
-			p.peers.Add(1)
-			p.log.Info("connected to another relay of the region", "relay", peer.Name)
-			return
-		}
-		p.peers.Add(-1)
-		if ctx.Err() == nil {
-			p.log.Warn("connection to another relay of the region lost", "relay", peer.Name)
-		}
-	})
-	if err != nil {
-		p.log.Error("cannot connect to another relay of the region", "relay", peer.Name, "error", err)
 	}
 }
 

@@ -253,23 +253,23 @@ func TestUnsafeSettingsOfTheDatabaseAreAWarning(t *testing.T) {
 
 func TestReplicaWhoseRelayRegionIsTakenServesAndWarns(t *testing.T) {
 	name := pg.Database(t)
-	start := func() *service {
-		return run(t, settings(t, append(postgres(name), "FAIRLEAD_DERP_SERVER_ENABLED=true", "FAIRLEAD_DERP_SERVER_STUN_LISTEN_ADDR=127.0.0.1:0",
+	start := func(ipv4 string) *service {
+		return run(t, settings(t, append(postgres(name), "FAIRLEAD_DERP_SERVER_ENABLED=true", "FAIRLEAD_DERP_SERVER_IPV4="+ipv4, "FAIRLEAD_DERP_SERVER_STUN_LISTEN_ADDR=127.0.0.1:0",
 			"FAIRLEAD_DERP_SERVER_PRIVATE_KEY_PATH="+filepath.Join(t.TempDir(), "relay.key"))...))
 	}
-	first := start()
+	first := start("192.0.2.1")
 	eventually(t, func() error {
 		if _, body := fetch(t, "tcp", first.API, "/health"); strings.Contains(body, "relay") {
 			return fmt.Errorf("not published yet: %s", body)
 		}
 		return nil
 	})
-	second := start()
+	second := start("192.0.2.2")
 	// No warning yet: the region may be held by this server's own process from before a restart.
 	if _, body := fetch(t, "tcp", second.API, "/health"); strings.Contains(body, "relay") {
 		t.Errorf("warns at once: %s", body)
 	}
-	second.warns(t, "relay", "give each replica its own derp.server.region_id")
+	second.warns(t, "relay", "or each its own derp.server.region_id")
 	second.stop(t)
 	first.stop(t)
 }

@@ -163,19 +163,16 @@ func (s *core) anotherReplica(holds func(ledger.Report) bool) (replica string, k
 
 // Publish keeps the region of this replica's embedded relay, in the clients' format, in the
 // relay map until ctx ends. Other replicas may have removed it while they could not see
-// this one. While another live replica has the same region it waits: devices are served
-// without this relay, and the log and Warnings say so.
+// this one. The relays of replicas with the same region are connected, and have one entry.
+// While another live replica has the region with another address it waits: devices are
+// served without this relay, and the log and Warnings say so.
 func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) error {
 	self := string(s.ledger.Cluster().Self().ID)
-	value, err := json.Marshal(mesh.EmbeddedRelay{Replica: self, Region: form})
-	if err != nil {
-		return fmt.Errorf("encoding the embedded relay: %w", err)
-	}
 	var conflictSince time.Time // since when another replica has the region
 	for ctx.Err() == nil {
-		alive := s.alive()
+		alive, meshed := s.alive(), s.meshed(region)
 		err := s.commitSetting(ctx, "embedded relay", func(w *mesh.Snapshot, now mesh.Time) ([]mesh.Event, error) {
-			return decideRelay(w, region, self, string(value), alive, now)
+			return decideRelay(w, region, self, form, alive, meshed, now)
 		})
 		var refusal *Refusal
 		switch {
@@ -193,16 +190,23 @@ func (s *Relays) Publish(ctx context.Context, region int, form json.RawMessage) 
 	return nil
 }
 
-// decideRelay adds the region of this replica's relay. It refuses a region that another
-// live replica uses.
-func decideRelay(w *mesh.Snapshot, region int, self, value string, alive func(replica string) bool, now mesh.Time) ([]mesh.Event, error) {
+// decideRelay adds the region of this replica's relay. If another live replica has added
+// the same region, it does nothing if their relays are connected, and otherwise refuses.
+func decideRelay(w *mesh.Snapshot, region int, self string, form json.RawMessage, alive, meshed func(replica string) bool, now mesh.Time) ([]mesh.Event, error) {
 	number := strconv.Itoa(region)
 	_, embedded := w.RelaySettings()
 	if holder := embedded[number].Replica; holder != "" && holder != self && alive(holder) {
+		if meshed(holder) && string(embedded[number].Region) == string(form) {
+			return nil, nil
+		}
 		return nil, refuse(Conflict, "derp.server.region_id",
-			"region %s is already the embedded relay of replica %s; give each replica its own derp.server.region_id", number, holder)
+			"region %s is already the embedded relay of replica %s, with another address; give all replicas the same server_url and derp.server settings, or each its own derp.server.region_id", number, holder)
 	}
-	return w.SettingPutFor(mesh.SettingRelay+number, value, sourceReplica, false, now), nil
+	value, err := json.Marshal(mesh.EmbeddedRelay{Replica: self, Region: form})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the embedded relay: %w", err)
+	}
+	return w.SettingPutFor(mesh.SettingRelay+number, string(value), sourceReplica, false, now), nil
 }
 
 // alive returns a function that reports whether a replica is alive as of the last
@@ -214,6 +218,15 @@ func (s *Relays) alive() func(replica string) bool {
 	}
 	known := s.ledger.Cluster().Heartbeats().Successes > 0
 	return func(replica string) bool { return beating[replica] || !known }
+}
+
+// meshed reports whether a live replica's embedded relay connects to the others of a region.
+func (s *Relays) meshed(region int) func(replica string) bool {
+	in := map[string]bool{}
+	for _, r := range s.ledger.Cluster().Replicas() {
+		in[string(r.ID)] = r.Relay != nil && r.Relay.Region == region
+	}
+	return func(replica string) bool { return in[replica] }
 }
 
 // commitSetting first decides on the current snapshot, so that a setting that needs no

@@ -66,4 +66,6 @@ type Peer struct {
 	Name string         `json:"name"`
 	URL  string         `json:"url"`
 	Key  key.NodePublic `json:"key"`
+	// Addr is where to connect, if it is not the host of URL.
+	Addr string `json:"-"`
 }

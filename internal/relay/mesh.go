@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 
 	"tailscale.com/derp"
 	"tailscale.com/derp/derphttp"
@@ -21,6 +22,11 @@ func (s *Server) RunPeer(ctx context.Context, p Peer, connected func(bool)) erro
 	c, err := derphttp.NewClient(s.config.Key, p.URL+"/derp", debug, netmon.NewStatic())
 	if err != nil {
 		return fmt.Errorf("relay %s: %w", p.Name, err)
+	}
+	if p.Addr != "" {
+		c.SetURLDialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, p.Addr)
+		})
 	}
 	c.MeshKey = s.derp.MeshKey()
 	c.WatchConnectionChanges = true

@@ -181,8 +181,16 @@ type Report struct {
 	// NoiseKey is the number of the newest Noise key that the replica has, also after a restart. Earlier versions
 	// report none.
 	NoiseKey int `json:"noiseKey,omitempty"`
+	// Relay is the replica's embedded relay, if it has one that connects to those of other replicas.
+	Relay *ReplicaRelay `json:"relay,omitempty"`
 	// Age is the time since the heartbeat, by the database's clock.
 	Age time.Duration `json:"-"`
+}
+
+// ReplicaRelay is the relay inside a replica.
+type ReplicaRelay struct {
+	Region int            `json:"region"`
+	Key    key.NodePublic `json:"key"`
 }
 
 // MaxSeen limits the size of a report, however many nodes report measurements: each replica reads all reports
