@@ -1,10 +1,12 @@
 package main_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -130,6 +132,31 @@ func exchange(t *testing.T, from, to *derphttp.Client, sender, receiver key.Node
 	})
 }
 
+// openTogether checks that a relay does not close a connection because others from the same address are being opened, too.
+func openTogether(t *testing.T, addr string) {
+	t.Helper()
+	var all []net.Conn
+	for range 20 {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		all = append(all, c)
+	}
+	for i, c := range all {
+		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, "GET /health HTTP/1.1\r\nHost: relay\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+			t.Fatalf("connection %d of %d: %q, %v", i, len(all), line, err)
+		}
+	}
+}
+
 func TestRelaysOfARegionServeTheNodesOfTheServerAlsoWhileItIsAway(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
@@ -144,6 +171,7 @@ func TestRelaysOfARegionServeTheNodesOfTheServerAlsoWhileItIsAway(t *testing.T) 
 		}
 		return nil
 	})
+	openTogether(t, one.addr)
 	// Nodes join after the relays, and use different ones.
 	alpha, alphaID := newNode(t, server, "alpha")
 	beta, _ := newNode(t, server, "beta")

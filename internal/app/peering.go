@@ -104,7 +104,7 @@ func (m *embeddedMesh) current() (list []relay.Peer) {
 		}
 		peer, err := m.peer(r.URL)
 		if err != nil {
-			continue // it has not said yet where it is
+			continue // its URL is not known yet
 		}
 		peer.Name, peer.Key = string(r.ID), r.Relay.Key
 		list = append(list, peer)

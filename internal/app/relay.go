@@ -71,6 +71,9 @@ const (
 	// farewell is how long a relay serves its clients after it has said that it stops, so that they can switch to another.
 	farewell     = 2 * time.Second
 	relayRestart = time.Second
+	// relayUnproven is how many connections from one address may be opening at the same time: all devices of a large office
+	// do after a relay was restarted. It is the default of the server, too.
+	relayUnproven = 6000
 )
 
 // RunRelay runs a relay until ctx ends.
@@ -108,7 +111,12 @@ func (p *relayProcess) run(ctx context.Context) error {
 	if p.certificate, err = p.openCertificate(); err != nil {
 		return err
 	}
-	limits := &service{Options: Options{Config: &config.Config{TrustedProxies: p.TrustedProxies}}, log: p.log, registry: p.registry}
+	limits := &service{
+		Options: Options{Config: &config.Config{
+			TrustedProxies: p.TrustedProxies, Limits: config.Limits{ConnectionsPerNetwork: relayUnproven}, TLSCertPath: p.CertPath, ACME: config.ACME{Hostname: p.acmeHost()},
+		}},
+		log: p.log, registry: p.registry,
+	}
 	if err := limits.limit(); err != nil {
 		return err
 	}
@@ -306,6 +314,14 @@ func (p *relayProcess) stunPort() (int, error) {
 		return 0, fmt.Errorf("--stun-listen %s: the port must be a number", p.STUNListen)
 	}
 	return port, nil
+}
+
+// acmeHost returns the host of the certificate that the relay obtains itself, if it does.
+func (p *relayProcess) acmeHost() string {
+	if u, err := url.Parse(p.URL); err == nil && p.LetsEncrypt {
+		return u.Hostname()
+	}
+	return ""
 }
 
 func (p *relayProcess) openCertificate() (certificate, error) {
