@@ -11,13 +11,18 @@ import (
 	"testing"
 )
 
-// tolerance is how far a ratio may be above the recorded one.
-const tolerance = 1.3
+const (
+	// tolerance is how far a ratio may be above the recorded one.
+	tolerance = 1.3
+	// busy is how much CPU time other programs may use, in percent of a core, while ratios are compared with recorded ones. On a
+	// busy machine, reconnecting takes so long that nodes count as offline in the meantime, which costs more changes.
+	busy = 100
+)
 
 // TestRatioToReference limits how much more CPU time and memory fairlead may use than the reference
 // server, which has no database and no policy and encodes every message only once. With 500 nodes, the default, each ratio is
 // compared with the recorded one, so that no change makes the server much slower without being noticed. Record a lower ratio when
-// you improve one. With other numbers of nodes, the limits are the promised ones.
+// you improve one. With other numbers of nodes, and on a busy machine, the limits are the promised ones.
 func TestRatioToReference(t *testing.T) {
 	size := ratioNodes()
 	figures := []struct {
@@ -45,12 +50,16 @@ func TestRatioToReference(t *testing.T) {
 	if len(ours) < *rounds || len(reference) < *rounds {
 		t.Fatal("a run did not come to its end")
 	}
+	others := max(median(ours, busiest), median(reference, busiest))
+	if others > busy {
+		t.Logf("the machine is too busy to compare with recorded ratios: other programs use %.0f %% of a core", others)
+	}
 	var table strings.Builder
 	fmt.Fprintf(&table, "\n%-30s %10s %10s %7s %6s\n", fmt.Sprintf("%d nodes", size), "fairlead", "reference", "ratio", "limit")
 	for _, f := range figures {
 		our, their := median(ours, f.of), median(reference, f.of)
 		ratio, limit := our/their, f.limit
-		if size == small {
+		if size == small && others <= busy {
 			limit = tolerance * f.recorded
 		}
 		fmt.Fprintf(&table, "%-30s %10.2f %10.2f %7.2f %6.2f\n", f.name, our, their, ratio, limit)
