@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -246,4 +247,84 @@ func TestHeadersFitClientsWithoutATable(t *testing.T) {
 			}
 		}
 	}
+}
+
+// echoing is the server's end of a connection. While it is armed, every write makes the client send another ping, which the server has
+// read before the write returns.
+type echoing struct {
+	net.Conn // for its deadlines
+	mu       sync.Mutex
+	changed  sync.Cond
+	sent     []byte // by the client, and not read
+	reading  bool   // whether the server has read everything
+	armed    bool
+	closed   bool
+}
+
+func (c *echoing) Read(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.sent) == 0 && !c.closed {
+		c.reading = true
+		c.changed.Broadcast()
+		c.changed.Wait()
+	}
+	if c.closed {
+		return 0, io.EOF
+	}
+	n := copy(b, c.sent)
+	c.sent = c.sent[n:]
+	return n, nil
+}
+
+func (c *echoing) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.armed {
+		c.sent, c.reading = append(c.sent, "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678"...), false
+		c.changed.Broadcast()
+	}
+	for c.armed && !c.reading && !c.closed {
+		c.changed.Wait()
+	}
+	return len(b), nil
+}
+
+func (c *echoing) set(what *bool, value bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*what = value
+	c.changed.Broadcast()
+}
+
+func (c *echoing) Close() error {
+	c.set(&c.closed, true)
+	return nil
+}
+
+// A client that sends pings all the time must not keep a handler busy with responses to them.
+func TestPingsDoNotKeepAHandler(t *testing.T) {
+	var sent bytes.Buffer
+	sent.WriteString(http2.ClientPreface)
+	c := &raw{Framer: http2.NewFramer(&sent, nil)}
+	c.hpack = hpack.NewEncoder(&c.blocks)
+	_ = c.WriteSettings()
+	c.headers(1, true)
+	client, server := net.Pipe()
+	conn := &echoing{Conn: server, sent: sent.Bytes()}
+	conn.changed.L = &conn.mu
+	flushed := make(chan struct{})
+	l := serve(t, h2.New(config(func(w http.ResponseWriter, _ *http.Request) {
+		conn.set(&conn.armed, true)
+		w.(http.Flusher).Flush()
+		close(flushed)
+	})), client, conn)
+	select {
+	case <-flushed:
+	case <-time.After(10 * time.Second):
+		t.Error("the handler still writes")
+	}
+	conn.set(&conn.armed, false)
+	conn.Close()
+	<-l.ended
 }
