@@ -144,13 +144,14 @@ func TestRestOfALateBodyDoesNotEndTheResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, server := tcp(t)
-			sent := make(chan struct{})
+			late, sent := make(chan struct{}), make(chan struct{})
 			serve(t, h2.New(config(func(w http.ResponseWriter, r *http.Request) {
 				_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 				_, err := io.ReadAll(r.Body)
 				if !errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Error(err)
 				}
+				close(late)
 				<-sent
 				if _, err = r.Body.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Error(err)
@@ -160,7 +161,7 @@ func TestRestOfALateBodyDoesNotEndTheResponse(t *testing.T) {
 			c := newRaw(t, client)
 			c.hello(client)
 			c.headers(1, false)
-			time.Sleep(100 * time.Millisecond) // the deadline passes
+			<-late
 			_ = c.WriteData(1, false, []byte("some"))
 			rest(c)
 			_ = c.WritePing(false, [8]byte{}) // everything before it has been handled

@@ -195,7 +195,7 @@ func (w *response) serve(handler http.Handler, r *http.Request) (returned bool) 
 func (st *stream) discard(code http2.ErrCode) {
 	c := st.conn
 	c.mu.Lock()
-	open := st.err == nil && !(st.complete && st.sentEnd)
+	open := st.err == nil && (!st.complete || !st.sentEnd)
 	st.bodyErr = errClosed // also for those who read it after the handler has returned
 	credit := c.credit(st.fail(errClosed))
 	c.mu.Unlock()
