@@ -229,6 +229,14 @@ flapping: FORMAT = standard-verbose
 flapping: clients $(BIN)/gotestsum ## let one of two subnet routers come and go for FLAPPING, as root, and check that no connection moves (make e2e: three times)
 	$(call GOTEST) -timeout=0 -count=1 -v -run='^TestOtherRouterTakesOver$$' ./internal/test/e2e -clients=v1.102.5 -flapping=$(FLAPPING)
 
+.PHONY: relay-figures relay-away
+relay-figures relay-away: FORMAT = standard-verbose
+relay-figures: $(BIN)/derper $(BIN)/gotestsum ## compare the throughput and memory of our relay with the stock one, on an otherwise idle machine
+	$(call GOTEST) -timeout=30m -count=1 -v -run='^TestRelayIsAsGoodAsTheStockOne$$' ./cmd/fairlead -derper=$(BIN)/derper
+relay-away: AWAY = 10m
+relay-away: $(BIN)/gotestsum ## check that relays admit the nodes they know while the server is away for AWAY (CI: for a moment)
+	$(call GOTEST) -timeout=0 -count=1 -v -run='^TestRelaysOfARegionServe' ./cmd/fairlead -away=$(AWAY)
+
 .PHONY: e2e-identity
 e2e-identity: ## sign in with glewlwyd, an identity provider that does not notice who left; needs the Debian packages glewlwyd and sqlite3
 	go test -tags=identity -timeout=10m -count=1 -run=Glewlwyd ./internal/test/e2e -clients=v1.74.1,v1.102.5
@@ -383,6 +391,7 @@ $(BIN)/golangci-lint: tool = github.com/golangci/golangci-lint/v2/cmd/golangci-l
 $(BIN)/nfpm:          tool = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
 $(BIN)/actionlint:    tool = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 $(BIN)/govulncheck:   tool = golang.org/x/vuln/cmd/govulncheck@v1.8.0
+$(BIN)/derper:        tool = tailscale.com/cmd/derper@$(shell go list -m -f '{{.Version}}' tailscale.com)
 
 # A tool is installed if it is missing or has another version.
 $(BIN)/%: FORCE

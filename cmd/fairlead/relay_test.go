@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -20,6 +21,8 @@ import (
 	"tailscale.com/types/key"
 	"tailscale.com/types/logger"
 )
+
+var away = flag.Duration("away", 0, "how long the server is away while relays must admit the nodes they know (default: a moment)")
 
 // freeAddr returns a loopback address on which nobody listens.
 func freeAddr(t *testing.T) string {
@@ -157,6 +160,32 @@ func openTogether(t *testing.T, addr string) {
 	}
 }
 
+// admittedFor checks for some time that relays admit nodes, and nobody else.
+func admittedFor(t *testing.T, d time.Duration, relays []*relayRun, nodes []key.NodePrivate) {
+	t.Helper()
+	const every = 5 * time.Second
+	checks := 0
+	for began := time.Now(); time.Since(began) < d; time.Sleep(every) {
+		for _, r := range relays {
+			for _, k := range nodes {
+				c, err := relayClient(t, r.addr, k)
+				if err != nil {
+					t.Fatalf("after %v, a relay does not admit a node it knows: %v", time.Since(began), err)
+				}
+				_ = c.Close()
+				checks++
+			}
+			if c, err := relayClient(t, r.addr, key.NewNode()); err == nil {
+				_ = c.Close()
+				t.Fatalf("after %v, a relay admits a stranger", time.Since(began))
+			}
+		}
+	}
+	if d > 0 {
+		t.Logf("without the server for %v: %d connections of known nodes admitted, and no stranger", d, checks)
+	}
+}
+
 func TestRelaysOfARegionServeTheNodesOfTheServerAlsoWhileItIsAway(t *testing.T) {
 	t.Parallel()
 	s := onSQLite(t)
@@ -197,6 +226,11 @@ func TestRelaysOfARegionServeTheNodesOfTheServerAlsoWhileItIsAway(t *testing.T) 
 		t.Fatal("a stranger is admitted while the server is away")
 	}
 	exchange(t, b, a, beta, alpha)
+	admittedFor(t, *away, []*relayRun{one, two}, []key.NodePrivate{alpha, beta})
+	if *away > 0 { // their connections have been closed by newer ones of the same nodes
+		a, b = admitted(t, one, alpha), admitted(t, two, beta)
+		exchange(t, a, b, alpha, beta)
+	}
 
 	server = serve(t, s)
 	mustCommand(t, s, "nodes", "delete", alphaID, "--force")
