@@ -167,11 +167,12 @@ func TestEverythingRan(t *testing.T) {
 	}
 }
 
-// notInCI lists a test that runs until it is interrupted, four that need programs that take long to build or that CI does not
-// install (make move, make e2e-identity and make relay-figures), and this one.
+// notInCI lists a test that runs until it is interrupted, five that need programs that take long to build or that CI does not
+// install (make move, make e2e-identity, make e2e-matrix and make relay-figures), and this one.
 var notInCI = []string{
 	"cmd/fairlead TestRelayIsAsGoodAsTheStockOne",
 	"internal/test/consoletest TestDemo",
+	"internal/test/e2e TestControlClientOfTheNextVersionFollowsTheMesh",
 	"internal/test/e2e TestPersonSignsInWithGlewlwyd", "internal/test/movetest TestClientsMoveAndReturnWithoutSigningIn",
 	"internal/test/movetest TestHeadscaleStartsWithAnExport",
 	"internal/test/speccheck TestEverythingRan",
