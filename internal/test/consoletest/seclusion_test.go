@@ -26,7 +26,7 @@ type seclusion struct {
 func newSeclusion(t testing.TB) *seclusion {
 	t.Helper()
 	s := &seclusion{network: clienttest.NewLab(t).Add("browsers"), browser: filepath.Join(t.TempDir(), "chromium")}
-	start := s.network.Command(t.Context(), "/usr/bin/chromium")
+	start := s.network.Command(t.Context(), "/usr/bin/chromium-headless-shell")
 	if err := os.WriteFile(s.browser, []byte("#!/bin/sh\nexec "+strings.Join(start.Args, " ")+` "$@"`+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
