@@ -14,7 +14,8 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/app"
 )
 
-// relayKeyVariable is the environment variable with the key of a relay, which hides it from other users of the machine.
+// relayKeyVariable is the environment variable with the key of a relay, which hides it from other users of the machine. With
+// the suffix _FILE, it names a file with the key, as the variables of the server do.
 const relayKeyVariable = "FAIRLEAD_RELAY_KEY"
 
 // relay returns the command that runs a relay until it is told to stop. The global flag --server names the server.
@@ -50,7 +51,9 @@ behind a proxy that terminates TLS and passes on the Upgrade header.`,
 			if err != nil {
 				return err
 			}
-			o.JoinKey = cmp.Or(o.JoinKey, os.Getenv(relayKeyVariable))
+			if o.JoinKey, err = relayKey(o.JoinKey); err != nil {
+				return err
+			}
 			o.Server = cmp.Or(server, os.Getenv("FAIRLEAD_CLI_SERVER"))
 			if err := checkRelay(o); err != nil {
 				return err
@@ -94,6 +97,19 @@ behind a proxy that terminates TLS and passes on the Upgrade header.`,
 	flags.StringSliceVar(&proxies, "trusted-proxies", nil, "`networks` of proxies in front of the relay")
 	flags.BoolVar(&o.Verbose, "verbose", false, "log every connection")
 	return cmd
+}
+
+// relayKey returns the key from the flag, from the environment, or from the file that the environment names.
+func relayKey(flag string) (string, error) {
+	path := os.Getenv(relayKeyVariable + "_FILE")
+	if key := cmp.Or(flag, os.Getenv(relayKeyVariable)); key != "" || path == "" {
+		return key, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%s_FILE: %w", relayKeyVariable, err)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 // checkRelay returns an error that says which flags are missing or contradict each other.

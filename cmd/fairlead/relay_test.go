@@ -255,6 +255,27 @@ func TestRelaysOfARegionServeTheNodesOfTheServerAlsoWhileItIsAway(t *testing.T) 
 	server.stop(t)
 }
 
+func TestRelayReadsItsKeyFromAFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "relay.key")
+	for _, c := range []struct{ text, says string }{
+		{"flr_a_b\n", "--server"}, // the key is accepted, so the next thing is missing
+		{"flk_a_b\n", "flr_"},
+		{"", "the key is missing"},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := command(t, settings{"relay_key_file": path}, "relay")
+		if r.status == 0 || !strings.Contains(r.stderr, c.says) {
+			t.Errorf("%q: status %d: %s", c.text, r.status, r.stderr)
+		}
+	}
+	if r := command(t, settings{"relay_key_file": path + ".none"}, "relay"); r.status == 0 || !strings.Contains(r.stderr, "FAIRLEAD_RELAY_KEY_FILE") {
+		t.Errorf("status %d: %s", r.status, r.stderr)
+	}
+}
+
 func TestRelayCommandSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, says string }{
