@@ -1,5 +1,5 @@
 #!/bin/sh
-# The demo's setup and devices. Called by compose.yaml and by deploy/demo/local.sh.
+# The demo's setup and devices. Called by compose.yaml, deploy/compose/ha.yaml and deploy/demo/local.sh.
 #
 #   demo.sh setup         create a user, a policy and keys, wait for the devices, and print what to try
 #   demo.sh device NAME   run a Tailscale client that joins with the key for NAME
@@ -62,13 +62,14 @@ To remove the demo:
 END
 }
 
-# The client needs neither root nor a network device. TS_DEBUG_USE_DERP_HTTP lets it use a relay without TLS. For two
-# minutes after it connected to the server, a client connects again only with TLS, which this server does not have. So it
-# starts after the server, and joins only once.
+# The client needs neither root nor a network device. Without TLS, TS_DEBUG_USE_DERP_HTTP lets it use the relay, and
+# it must start after the server and join only once: for two minutes after it connected to the server, a client connects again
+# only with TLS.
 device() {
   await test -s "$keys/$1.key"
   await fairlead health --ready --server "$SERVER_URL"
-  TS_NO_LOGS_NO_SUPPORT=true TS_DEBUG_USE_DERP_HTTP=1 tailscaled --tun=userspace-networking --port=0 \
+  case $SERVER_URL in http://*) export TS_DEBUG_USE_DERP_HTTP=1 ;; esac
+  TS_NO_LOGS_NO_SUPPORT=true tailscaled --tun=userspace-networking --port=0 \
     --statedir="$state" --socket="$socket" >"$state/log" 2>&1 &
   daemon=$!
   trap 'kill "$daemon" 2>/dev/null' TERM INT

@@ -11,7 +11,7 @@ import (
 )
 
 // TestBothVersionsOfComposeReadEveryChoice checks that docker-compose 1.29 accepts the
-// demo and every combination of overlays, and that Compose v2 reads the same services from it.
+// demo, the high availability trial and every combination of overlays, and that Compose v2 reads the same services from it.
 func TestBothVersionsOfComposeReadEveryChoice(t *testing.T) {
 	t.Parallel()
 	s := NewStack(t, map[string]string{"DOMAIN": "mesh.example.test", "POSTGRES_PASSWORD": "secret"})
@@ -19,7 +19,7 @@ func TestBothVersionsOfComposeReadEveryChoice(t *testing.T) {
 	s.run(filepath.Join(s.Dir, "internal", "test", "deploytest", "composecheck"), "go", "build", "-o", v2, ".")
 
 	env := s.ReadFile(".env")
-	choices := []string{"compose.yaml"}
+	choices := []string{"compose.yaml", "deploy/compose/ha.yaml"}
 	for _, database := range []string{"", "postgres"} {
 		for _, mode := range []string{"dev", "prod", "dev prod"} {
 			for _, more := range []string{"", "relay", "monitoring", "relay monitoring"} {
