@@ -301,11 +301,11 @@ export async function axe(page: Page, within = "html", check: keyof typeof axeRu
   );
 }
 
-/** Returns what axe finds on a page in both themes. It checks colours only in the parts that match a selector. */
-export async function axeInBothThemes(page: Page, coloursOf = "html"): Promise<string[]> {
-  const found = [...(await axe(page, "html", "structure")), ...(await axe(page, coloursOf, "colours"))];
+/** Returns what axe finds in the parts of a page that match a selector, in both themes. */
+export async function axeInBothThemes(page: Page, within = "html"): Promise<string[]> {
+  const found = await axe(page, within);
   await follow(page, "dark");
-  found.push(...(await axe(page, coloursOf, "colours")).map((each) => `dark: ${each}`));
+  found.push(...(await axe(page, within, "colours")).map((each) => `dark: ${each}`));
   await follow(page, "light");
   return found;
 }
