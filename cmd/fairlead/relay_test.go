@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,6 +116,7 @@ func exchange(t *testing.T, from, to *derphttp.Client, sender, receiver key.Node
 				return
 			}
 			if p, ok := m.(derp.ReceivedPacket); ok {
+				p.Data = bytes.Clone(p.Data) // valid only until the next Recv
 				received <- p
 			}
 		}
