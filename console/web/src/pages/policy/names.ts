@@ -165,7 +165,8 @@ function valuesAt(
     .filter((name) => name !== "autogroup:nonroot")
     .map((label) => ({ label, detail: words.completion.autogroup }));
   if (list === "groups") return people;
-  if (list === "tagOwners") return [...groups, ...people, ...tags, { label: "autogroup:member" }, { label: "autogroup:admin" }];
+  if (list === "tagOwners")
+    return [...groups, ...people, ...tags, { label: "autogroup:member" }, { label: "autogroup:admin" }];
   if (field === "action") return (list === "ssh" ? ["accept", "check"] : ["accept"]).map((label) => ({ label }));
   if (field === "proto") return ["tcp", "udp", "icmp", "sctp"].map((label) => ({ label }));
   if (field === "users" || (list === "sshTests" && field !== "src" && field !== "dst")) {
