@@ -134,11 +134,26 @@ func startDrill(ctx context.Context, t *testing.T, pg *pgtest.Server, recheck ti
 	d.pair = &trial{d.network, viewer, fmt.Sprintf("laptop.%s:%d", baseDomain, here.Addr().(*net.TCPAddr).Port)}
 	d.pair.awaitTraffic(ctx, t)
 	d.session = d.signInToProgram(ctx, "ann")
+	d.firstPersonIsNoAdministrator(ctx)
 	d.apiKey = d.createAPIKey(ctx)
 	if !d.admitted(ctx, d.session) || !d.admitted(ctx, d.apiKey) {
 		t.Fatal("the session or the API key is refused from the start")
 	}
 	return d
+}
+
+// firstPersonIsNoAdministrator checks that whoever signs in first on a new server cannot take it over: only a command on the
+// server's machine makes the first administrator.
+func (d *drill) firstPersonIsNoAdministrator(ctx context.Context) {
+	d.t.Helper()
+	for _, request := range []struct{ method, path, body string }{
+		{http.MethodPut, "/api/v1/user/ann/role", `{"role": "admin"}`},
+		{http.MethodPost, "/api/v1/apikey", `{"role": "admin"}`},
+	} {
+		if status, text := send(ctx, d.t, request.method, d.URL+request.path, d.session, request.body); status != http.StatusForbidden {
+			d.t.Errorf("%s by the first person: %d %s", request.path, status, text)
+		}
+	}
 }
 
 // createAPIKey makes the person create an API key as an administrator. The person is a member afterwards, because the last
