@@ -167,7 +167,7 @@ func admittedFor(t *testing.T, d time.Duration, relays []*relayRun, nodes []key.
 	t.Helper()
 	const every = 5 * time.Second
 	checks := 0
-	for began := time.Now(); time.Since(began) < d; time.Sleep(every) {
+	for began := time.Now(); time.Since(began) < d; time.Sleep(every) { //nolint:forbidigo // how often to check, not an event to wait for
 		for _, r := range relays {
 			for _, k := range nodes {
 				c, err := relayClient(t, r.addr, k)

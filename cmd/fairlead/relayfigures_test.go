@@ -258,7 +258,7 @@ func compareMemory(t *testing.T, ours, stock *measured, nodes []key.NodePrivate)
 					if err == nil {
 						break
 					}
-					time.Sleep(rand.N(time.Second))
+					time.Sleep(rand.N(time.Second)) //nolint:forbidigo // spreads the next attempts
 				}
 				if err != nil {
 					return err
@@ -279,7 +279,7 @@ func compareMemory(t *testing.T, ours, stock *measured, nodes []key.NodePrivate)
 		}
 		t.Logf("%s: %d clients, %.0f MiB at once", m.name, len(nodes), float64(m.memory(t))/(1<<20))
 	}
-	time.Sleep(settle)
+	time.Sleep(settle) //nolint:forbidigo // until the memory of the handshakes is released
 	for _, m := range []*measured{ours, stock} {
 		now := m.memory(t)
 		grown[m] = float64(now-before[m]) / float64(len(nodes))

@@ -209,7 +209,7 @@ func (p *probe) derp(ctx context.Context) (time.Duration, error) {
 // webSocket opens a WebSocket as clients in browsers do, and reads the relay's key.
 func (p *probe) webSocket(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
-	ws, resp, err := websocket.Dial(ctx, p.url.JoinPath("/derp").String(), &websocket.DialOptions{HTTPClient: p.client(), Subprotocols: []string{"derp"}})
+	ws, resp, err := websocket.Dial(ctx, p.url.JoinPath("/derp").String(), &websocket.DialOptions{HTTPClient: p.client(), Subprotocols: []string{"derp"}}) //nolint:bodyclose // Dial replaces it, or ws owns it
 	switch {
 	case err != nil && resp != nil:
 		return 0, fmt.Errorf("no upgrade to a WebSocket, but HTTP status %d: let the proxy in front of the relay pass on WebSockets", resp.StatusCode)
