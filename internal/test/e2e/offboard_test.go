@@ -161,11 +161,14 @@ func (d *drill) firstPersonIsNoAdministrator(ctx context.Context) {
 func (d *drill) createAPIKey(ctx context.Context) string {
 	d.t.Helper()
 	d.CLI("users", "set-role", "ann", "admin")
-	status, text := send(ctx, d.t, http.MethodPost, d.URL+"/api/v1/apikey", d.session, `{"role": "read"}`)
 	var made struct{ APIKey string }
-	if err := json.Unmarshal(text, &made); err != nil || status != http.StatusOK || made.APIKey == "" {
-		d.t.Fatalf("%d %s, %v", status, text, err)
-	}
+	eventually(ctx, d.t, func() error { // the other replica knows of the role a moment later
+		status, text := send(ctx, d.t, http.MethodPost, d.URL+"/api/v1/apikey", d.session, `{"role": "read"}`)
+		if err := json.Unmarshal(text, &made); err != nil || status != http.StatusOK || made.APIKey == "" {
+			return fmt.Errorf("%d %s, %w", status, text, err)
+		}
+		return nil
+	})
 	d.CLI("users", "set-role", "ann", "default")
 	return made.APIKey
 }

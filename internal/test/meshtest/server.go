@@ -161,8 +161,8 @@ func freeIn(t testing.TB, n *clienttest.Namespace) string {
 	return addr
 }
 
-// FreeAddr returns a loopback address with a free port, which no outgoing connection will use while its owner
-// is down.
+// FreeAddr returns a loopback address with a free port, which no outgoing connection and no other test will use
+// while its owner is down.
 func FreeAddr(t testing.TB) string {
 	t.Helper()
 	l := listen(t)
@@ -175,11 +175,17 @@ func listen(t testing.TB) net.Listener {
 	t.Helper()
 	var err error
 	for range 100 {
-		var l net.Listener
-		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(22000)) // below the ports of outgoing connections
-		if l, err = new(net.ListenConfig).Listen(t.Context(), "tcp", addr); err == nil {
+		port := 10000 + rand.IntN(22000) // below the ports of outgoing connections
+		// The name of an abstract socket reserves the port among all tests of this machine until the test ends.
+		var reserved, l net.Listener
+		if reserved, err = new(net.ListenConfig).Listen(t.Context(), "unix", fmt.Sprintf("@fairlead-test-port-%d", port)); err != nil {
+			continue
+		}
+		if l, err = new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			t.Cleanup(func() { _ = reserved.Close() })
 			return l
 		}
+		_ = reserved.Close()
 	}
 	t.Fatalf("no free port: %v", err)
 	return nil
