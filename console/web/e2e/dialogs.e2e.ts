@@ -46,7 +46,7 @@ describe.each(windows)("in a $name window, everyone can use", ({ name, width, he
   const here = Object.entries(layers).filter(([, { only = name }]) => only === name);
   test.each(here)("%s", async (_, layer) => {
     if (ready !== layer.path) {
-      await page.unrouteAll();
+      await page.unrouteAll({ behavior: "wait" });
       await page.evaluate(() => sessionStorage.clear());
       await page.goto(`${stage.url}/admin${layer.path}`);
       await settled(page);

@@ -110,7 +110,7 @@ describe("the cluster page", () => {
     await eventually(async () => expect(await table.evaluate((e) => e.scrollLeft)).toBeGreaterThan(0));
     expect(await axe(page)).toEqual([]);
     await page.setViewportSize({ width: 1440, height: 900 });
-    await page.unroute("**/api/v1/cluster");
+    await page.unrouteAll({ behavior: "wait" });
   });
 
   test("shows relays, and drains and removes them", async () => {
@@ -142,7 +142,7 @@ describe("the cluster page", () => {
     await row("osl-1").getByText("3.0 GiB received, 4.9 KiB sent").waitFor();
     await row("osl-2").getByText("STUN: No response to STUN from UDP port 3478").waitFor();
     expect(await axe(page)).toEqual([]);
-    await page.unroute("**/api/v1/relay");
+    await page.unrouteAll({ behavior: "wait" }); // a request may be in flight
     const act = async (name: string, action: string) => {
       await page.getByRole("button", { name: `Actions for ${name}` }).click();
       await page.getByRole("menuitem", { name: action }).click();
@@ -290,7 +290,7 @@ describe("the next steps", () => {
     await page.getByText("Connected to PostgreSQL.").waitFor();
     await settled(page);
     await eventually(async () => expect(await steps().count()).toBe(0));
-    await page.unroute("**/admin/api/session");
+    await page.unrouteAll({ behavior: "wait" });
   });
 
   test("are for those who can take them", async () => {
