@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -154,17 +155,7 @@ func (s target) load(t *testing.T, scenarios string, after func(scenario string)
 		scenarios, "--url=" + s.url, "--auth-key=" + s.authKey, "--n=" + strconv.Itoa(*nodes),
 		"--server-pid=" + strconv.Itoa(s.pid), "--db-pid=" + strconv.Itoa(s.dbPID), "--joins=0",
 	}, flags...)
-	cmd := exec.CommandContext(t.Context(), s.meshbench, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var problem bytes.Buffer
-	cmd.Stderr = &problem
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, out, problem := s.start(t, args...)
 	found := map[string]outcome{}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var o outcome
@@ -184,6 +175,22 @@ func (s target) load(t *testing.T, scenarios string, after func(scenario string)
 		t.Fatalf("meshbench %s: %v\n%s", strings.Join(args, " "), err, problem.Bytes())
 	}
 	return found
+}
+
+// start starts the generator. Its outcomes are lines of out, and what goes wrong is in problem once it has ended.
+func (s target) start(t *testing.T, args ...string) (cmd *exec.Cmd, out io.Reader, problem *bytes.Buffer) {
+	t.Helper()
+	cmd, problem = exec.CommandContext(t.Context(), s.meshbench, args...), &bytes.Buffer{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Stderr = problem
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, out, problem
 }
 
 // busiest returns the most CPU that other programs used during a scenario, in percent of a core.

@@ -3,16 +3,13 @@
 package load
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -90,18 +87,7 @@ func (s target) scaled(t *testing.T, n int) map[string]outcome {
 // hold keeps n nodes connected until the test ends.
 func (s target) hold(t *testing.T, n int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), s.meshbench, "register,idle", "--url="+s.url, "--auth-key="+s.authKey, "--n="+strconv.Itoa(n), "--idle-for=24h",
-		"--register-first")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var problem bytes.Buffer
-	cmd.Stderr = &problem
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, out, problem := s.start(t, "register,idle", "--url="+s.url, "--auth-key="+s.authKey, "--n="+strconv.Itoa(n), "--idle-for=24h", "--register-first")
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed

@@ -167,9 +167,11 @@ func TestEverythingRan(t *testing.T) {
 	}
 }
 
-// notInCI lists a test that runs until it is interrupted, five that need programs that take long to build or that CI does not
-// install (make move, make e2e-identity, make e2e-matrix and make relay-figures), and this one.
+// notInCI lists two tests that measure for too long (make scale and make meshes), a test that runs until it is interrupted, five
+// that need programs that take long to build or that CI does not install (make move, make e2e-identity, make e2e-matrix and make
+// relay-figures), and this one.
 var notInCI = []string{
+	"bench/load TestManyMeshes", "bench/load TestScale",
 	"cmd/fairlead TestRelayIsAsGoodAsTheStockOne",
 	"internal/test/consoletest TestDemo",
 	"internal/test/e2e TestControlClientOfTheNextVersionFollowsTheMesh",
