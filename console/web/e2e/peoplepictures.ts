@@ -2,13 +2,12 @@ import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { allow, closeWindow, newWindow, Stage, signIn, withBrowser } from "./rig";
-import { settled } from "./screens";
+import { looks, settled } from "./screens";
 import { addDevice, personIn } from "./signin";
 
 withBrowser();
 const folder = resolve(import.meta.dirname, "../../../dist/screens");
 mkdirSync(folder, { recursive: true });
-const looks = [1440, 390].flatMap((width) => (["light", "dark"] as const).map((theme) => ({ width, theme })));
 
 /** Screens of people who sign in with an identity provider. */
 describe("people", () => {

@@ -3,16 +3,15 @@ import { resolve } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { allow, closeWindow, newWindow, Stage, signIn, withBrowser } from "./rig";
-import { screens, settled } from "./screens";
+import { looks, screens, settled } from "./screens";
 
 withBrowser();
 const few = process.env.SCREENS === "few";
-const widths = few ? [1440, 390] : [1920, 1440, 390];
 const crowds = few ? [200] : [0, 200, 3000];
 const folder = resolve(import.meta.dirname, "../../../dist/screens");
 mkdirSync(folder, { recursive: true });
 
-const looks = widths.flatMap((width) => (["light", "dark"] as const).map((theme) => ({ width, theme })));
+const all = few ? looks : [...looks, { width: 1920, theme: "light" } as const, { width: 1920, theme: "dark" } as const];
 
 describe.each(crowds)("with %i nodes", (nodes) => {
   let stage: Stage;
@@ -21,7 +20,7 @@ describe.each(crowds)("with %i nodes", (nodes) => {
   });
   afterAll(() => stage.close());
 
-  describe.each(looks)("$width px, $theme", ({ width, theme }) => {
+  describe.each(all)("$width px, $theme", ({ width, theme }) => {
     let page: Page;
     const take = (name: string) => page.screenshot({ path: `${folder}/${name}-${nodes}-${width}-${theme}.png` });
     beforeAll(async () => {

@@ -39,6 +39,13 @@ export const screens: Record<string, string> = {
   "no-such-page": "/nowhere",
 };
 
+/** The windows that screenshots are taken in: two in CI (SCREENS=few), because axe.e2e.ts checks the others there. */
+export const looks: { width: number; theme: "light" | "dark" }[] = [
+  { width: 1440, theme: "light" },
+  { width: 390, theme: "dark" },
+];
+if (process.env.SCREENS !== "few") looks.push({ width: 1440, theme: "dark" }, { width: 390, theme: "light" });
+
 /** Waits until a screen has loaded completely: it has no pending requests and shows no placeholders. */
 export async function settled(page: Page) {
   await page.locator("main h1, main h2").first().waitFor();

@@ -2,12 +2,12 @@ import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { allow, closeWindow, eventually, newWindow, Stage, withBrowser } from "./rig";
+import { looks } from "./screens";
 import { atProvider, heading } from "./signin";
 
 withBrowser();
 const folder = resolve(import.meta.dirname, "../../../dist/screens");
 mkdirSync(folder, { recursive: true });
-const looks = [1440, 390].flatMap((width) => (["light", "dark"] as const).map((theme) => ({ width, theme })));
 
 /** The pages on which a person signs in to add a device. */
 describe("sign-in", () => {
