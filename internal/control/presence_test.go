@@ -105,6 +105,29 @@ func TestStreamIsAnnouncedAgainWhenTheWorldForgotIt(t *testing.T) {
 	})
 }
 
+// A failover can lose that a node moved to this replica. The node is then shown where it was before.
+func TestStreamIsAnnouncedAgainWhenTheHistoryWasRewound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a, b := c.start(t, "a", ""), c.start(t, "b", "")
+		a.addNodes(t, 1)
+		b.presence.Opened(1, 1)
+		pass(2 * time.Second)
+		b.want(t, 1, "b1")
+		c.setAway(true, a) // a would say that it has no such stream
+		b.commit(t, mesh.Online{ID: 1, Replica: "a", Conn: 7, At: 1})
+		pass(time.Second)
+		b.want(t, 1, "a7")
+		w := b.ledger.World()
+		b.commit(t, mesh.NewEpoch(w.Snapshot, w.Rev, w.Counters, 2, mesh.Loss{}))
+		pass(time.Second)
+		b.want(t, 1, "b1")
+		if n, _ := c.count(t, mesh.KindOffline); n != 0 {
+			t.Errorf("shown offline %d times", n)
+		}
+	})
+}
+
 func TestPresenceSurvivesAnOutageAndSharesCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -48,6 +48,7 @@ type Tracker struct {
 	streams map[mesh.NodeID]nodeStream // guarded by mu
 	dirty   map[mesh.NodeID]struct{}   // guarded by mu; to be compared with the world
 	open    int                        // guarded by mu; streams that are open
+	epoch   int64                      // guarded by mu; the epoch of the history in which streams were announced
 }
 
 // nodeStream is the newest stream of a node on this replica.
@@ -63,7 +64,7 @@ type nodeStream struct {
 func New(c Config) *Tracker {
 	p := &Tracker{
 		ledger: c.Ledger, log: c.Log, self: string(c.Ledger.Cluster().Self().ID), wake: make(chan struct{}, 1),
-		streams: map[mesh.NodeID]nodeStream{}, dirty: map[mesh.NodeID]struct{}{},
+		streams: map[mesh.NodeID]nodeStream{}, dirty: map[mesh.NodeID]struct{}{}, epoch: c.Ledger.World().Counters.Epoch.Number,
 	}
 	c.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mesh_presence_waiting", Help: "Nodes that connected to or left this replica and whose new presence is not saved yet.",
@@ -154,10 +155,17 @@ func (p *Tracker) markChanged(touched []mesh.NodeID, w *policy.World) {
 			p.dirty[id] = struct{}{}
 		}
 	}
-	if touched != nil {
+	rewound := w.Counters.Epoch.Number != p.epoch
+	if touched != nil && !rewound {
 		return
 	}
-	for id := range p.streams {
+	p.epoch = w.Counters.Epoch.Number
+	for id, h := range p.streams {
+		if rewound {
+			// The database may have lost that this stream was announced. It then shows the node where it was before.
+			h.announced = false
+			p.streams[id] = h
+		}
 		p.dirty[id] = struct{}{}
 	}
 	for n := range w.Nodes.All() {
