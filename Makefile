@@ -265,22 +265,28 @@ $(BIN)/dex: internal/test/oidctest/dex/go.mod
 	cd internal/test/oidctest/dex && go build -trimpath -ldflags='-s -w' -o $@ github.com/dexidp/dex/cmd/dex
 	@touch $@
 
-.PHONY: deploy deploy-hold deploy-source
+.PHONY: deploy deploy-ha deploy-hold deploy-source
 deploy: $(BIN)/gotestsum ## start complete deployments with Docker, as root, and check them
 	$(call SYSTEM,deploytest) -timeout=60m -parallel=6 -skip='^TestStreamStaysOpenThroughTheProxy$$' -args -deploy
 deploy-source: $(BIN)/gotestsum ## let setup.sh compile every image from source; the tests of deploy compile one
 	$(call GOTEST) -timeout=60m -count=1 -run='^TestImagesAreBuiltFromSource$$' ./internal/test/deploytest -deploy -from-source
+deploy-ha: $(BIN)/gotestsum ## start deploy/compose/ha.yaml, and kill a replica, a relay and the primary, as docs/high-availability.md does
+	internal/test/deploytest/images.sh ha
+	$(call GOTEST) -timeout=30m -count=1 -v -run='^TestHighAvailability$$' ./internal/test/deploytest -deploy -ha
 deploy-hold: $(BIN)/gotestsum ## hold a device's stream open through the proxy for HOLD; can run beside everything else
 	$(call GOTEST) -timeout=0 -count=1 -run='^TestStreamStaysOpenThroughTheProxy$$' ./internal/test/deploytest -deploy -hold=$(HOLD)
 
-.PHONY: load load-10k load-lists load-scim quiet scale meshes load-short
+.PHONY: load load-10k load-lists load-scim quiet scale meshes storm replicas reports load-short
 load:       LOAD = -run='^TestRatioToReference$$' ./bench/load -nodes=$(or $(N),2000) -rounds=$(ROUNDS)
 load-10k:   LOAD = -run='^TestFigureQuietNodes$$' ./bench/load -nodes=10000 -idle=1m
 load-lists: LOAD = -run='^TestFigureLists$$' ./bench/load -nodes=2000 -lists=15s -turns=4 -changes=5
 load-scim:  LOAD = -run='^TestFigureSCIM$$' ./bench/load -nodes=$(or $(N),2000)
 quiet:      LOAD = -run='^TestFigureQuietNodes$$' ./bench/load -nodes=1000 -idle=10m
 scale:      SIZES = 500,2000,10000
-scale:      LOAD = -run='^TestScale$$' ./bench/load -scale=$(or $(N),$(SIZES)) -generators=$(or $(GENERATORS),1) -idle=1m -results=$(CURDIR)/dist/scale
+scale:      LOAD = -run='^TestScale$$' ./bench/load -scale=$(or $(N),$(SIZES)) -generators=$(or $(GENERATORS),1) -rules=$(or $(RULES),0) -idle=1m -results=$(CURDIR)/dist/scale
+storm:      LOAD = -run='^TestStorm$$' ./bench/load -storm=$(or $(N),10000) $(if $(SPIN),-spin)
+reports:    LOAD = -run='^TestReports$$' ./bench/load -reports=$(or $(N),1000)
+replicas:   LOAD = -run='^TestReplicas$$' ./bench/load -spread=$(or $(N),50000)
 meshes:     LOAD = -run='^TestManyMeshes$$' ./bench/load -meshes=$(or $(N),200) -idle=1m
 load-short: LOAD = ./bench/load
 load: ## compare CPU and memory under 2,000 nodes with the reference (N=500 ROUNDS=3)
@@ -288,11 +294,14 @@ load-10k: ## connect 10,000 nodes and measure them while idle
 load-lists: ## read lists of 2,000 nodes for 60 seconds, with and without concurrent changes
 load-scim: ## push 1,000 users and 50 groups with SCIM while 2,000 nodes are connected
 quiet: ## measure 1,000 idle nodes for 10 minutes
-scale: ## measure the cost of 500, 2,000 and 10,000 nodes beside the reference; tables and plots are in dist/scale (N=500,2000 GENERATORS=2)
+scale: ## measure the cost of 500, 2,000 and 10,000 nodes beside the reference; tables and plots are in dist/scale (N=500,2000 GENERATORS=2; RULES=100: with an access policy)
+storm: ## let 9,000 of 10,000 nodes reconnect at once, beside the reference (N=2000; SPIN=yes: while other work takes a core)
+reports: ## commit 1,000 endpoint reports per second, and measure the latency of everything else meanwhile (N=200)
+replicas: ## connect 50,000 nodes to four replicas with a policy of 500 rules, kill one of them, and save the policy (N=10000)
 meshes: ## host 200 meshes, each a process of its own, on one PostgreSQL (N=50)
 load-short: ## the same with 200 nodes and in two minutes, as part of figures
-quiet load load-10k load-lists load-scim scale meshes load-short: FORMAT = standard-verbose
-quiet load load-10k load-lists load-scim scale meshes load-short: $(BIN)/gotestsum
+quiet load load-10k load-lists load-scim scale meshes storm replicas reports load-short: FORMAT = standard-verbose
+quiet load load-10k load-lists load-scim scale meshes storm replicas reports load-short: $(BIN)/gotestsum
 	$(call GOTEST) -timeout=$(if $(filter scale,$@),0,60m) -count=1 -v $(LOAD)
 
 .PHONY: chart

@@ -112,6 +112,10 @@ type outcome struct {
 	Errors, Failed, Incomplete int
 	Converged, Settled         *bool
 	StreamRetries              int `json:"stream_retries"`
+	Undelivered                int `json:"undelivered_changes"`
+
+	ConvergedAfter float64 `json:"converged_s"`
+	SettledAfter   float64 `json:"settled_s"`
 
 	Wall         float64 `json:"wall_s"`
 	CPU          float64 `json:"server_cpu_s"`
@@ -143,6 +147,7 @@ type outcome struct {
 	LagP50        float64 `json:"lag_p50_ms"`
 	LagP99        float64 `json:"lag_p99_ms"`
 	RequestP99    float64 `json:"request_p99_ms"`
+	RegisterP99   float64 `json:"register_p99_ms"`
 	CPUPerRequest float64 `json:"server_cpu_ms_per_request"`
 }
 

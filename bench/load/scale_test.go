@@ -17,8 +17,11 @@ import (
 var (
 	scale      = flag.String("scale", "", "numbers of nodes to measure, separated by commas; empty skips the test")
 	generators = flag.Int("generators", 1, "how many processes run the nodes; one can have about 9,000")
+	rules      = flag.Int("rules", 0, "rules of the access policy, with which a node sees about 3/RULES of the others; 0 allows everything")
 	results    = flag.String("results", "", "directory for tables and plots")
 )
+
+const scaleChanges = 30
 
 // row is what was measured with one number of nodes.
 type row struct {
@@ -55,11 +58,19 @@ func TestScale(t *testing.T) {
 		}
 		r := row{nodes: n}
 		t.Run(text+"/fairlead", func(t *testing.T) {
-			s, _ := b.startFairlead(t)
-			r.ours = s.scaled(t, n)
+			s, pg := b.startFairlead(t)
+			var policy []string
+			if *rules > 0 {
+				policy = s.prepareRing(t, *rules)
+			}
+			m := newDatabaseMeter(t, pg)
+			r.ours = s.scaled(t, n, m.note, policy...)
+			t.Log("\n" + m.table(n / *generators, r.ours["idle"].Wall))
 		})
-		t.Run(text+"/reference", func(t *testing.T) { r.reference = b.startReference(t).scaled(t, n) })
-		if r.ours == nil || r.reference == nil {
+		if *rules == 0 { // the reference has no policy
+			t.Run(text+"/reference", func(t *testing.T) { r.reference = b.startReference(t).scaled(t, n, nil) })
+		}
+		if r.ours == nil || r.reference == nil && *rules == 0 {
 			t.Fatalf("%d nodes: a run did not come to its end", n)
 		}
 		rows = append(rows, r)
@@ -71,23 +82,28 @@ func TestScale(t *testing.T) {
 }
 
 // scaled runs the scenarios with n nodes in several processes.
-func (s target) scaled(t *testing.T, n int) map[string]outcome {
+func (s target) scaled(t *testing.T, n int, after func(scenario string), policy ...string) map[string]outcome {
 	t.Helper()
 	share := n / *generators
 	for range *generators - 1 {
-		s.hold(t, share)
+		s.hold(t, share, policy...)
 	}
-	flags := []string{"--changes=30", "--idle-for=" + idle.String(), "--quiet=3s", "--n=" + strconv.Itoa(n-share*(*generators-1))}
+	if after != nil {
+		after("") // what follows is measured
+	}
+	flags := []string{"--changes=" + strconv.Itoa(scaleChanges), "--idle-for=" + idle.String(), "--quiet=3s", "--n=" + strconv.Itoa(n-share*(*generators-1))}
 	if n > many {
 		flags = append(flags, "--register-first") // otherwise the generator is the bottleneck, not the server
 	}
-	return s.load(t, "register,idle,fanout,reconnect", nil, flags...)
+	return s.load(t, "register,idle,fanout,reconnect", after, append(flags, policy...)...)
 }
 
 // hold keeps n nodes connected until the test ends.
-func (s target) hold(t *testing.T, n int) {
+func (s target) hold(t *testing.T, n int, flags ...string) outcome {
 	t.Helper()
-	cmd, out, problem := s.start(t, "register,idle", "--url="+s.url, "--auth-key="+s.authKey, "--n="+strconv.Itoa(n), "--idle-for=24h", "--register-first")
+	cmd, out, problem := s.start(t, append([]string{
+		"register,idle", "--url=" + s.url, "--auth-key=" + s.authKey, "--n=" + strconv.Itoa(n), "--idle-for=24h", "--register-first",
+	}, flags...)...)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
@@ -96,6 +112,7 @@ func (s target) hold(t *testing.T, n int) {
 	if err := json.NewDecoder(out).Decode(&o); err != nil || o.Converged == nil || !*o.Converged || o.Failed > 0 {
 		t.Fatalf("%d nodes are not connected: %v, %+v\n%s", n, err, o, problem.Bytes())
 	}
+	return o
 }
 
 func scaleTable(rows []row) string {
@@ -109,9 +126,9 @@ func scaleTable(rows []row) string {
 		fmt.Fprintf(&b, "| %d |", r.nodes)
 		for _, f := range scaleFigures {
 			our, their := f.of(r.ours), f.of(r.reference)
-			fmt.Fprintf(&b, " %.4g / %.4g", our, their)
+			fmt.Fprintf(&b, " %.4g", our)
 			if their > 0 {
-				fmt.Fprintf(&b, " = %.2f", our/their)
+				fmt.Fprintf(&b, " / %.4g = %.2f", their, our/their)
 			}
 			b.WriteString(" |")
 		}
@@ -125,7 +142,7 @@ func writeScale(t *testing.T, dir string, rows []row) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("Measured %s with %d generators. Each cell is fairlead / reference = ratio.\n\n%s", time.Now().UTC().Format(time.DateOnly), *generators, scaleTable(rows))
+	text := fmt.Sprintf("Measured %s with %d generators and %d rules (the reference has none). Each cell is fairlead / reference = ratio.\n\n%s", time.Now().UTC().Format(time.DateOnly), *generators, *rules, scaleTable(rows))
 	files := map[string]string{"scale.md": text}
 	for _, f := range scaleFigures {
 		var ours, reference []point

@@ -3,7 +3,6 @@
 package load
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -63,23 +62,6 @@ func TestFigureSCIM(t *testing.T) {
 // and each group can use more of its server. It replaces the auth keys by one for each of these users and servers.
 func (s *target) prepareSCIM(t *testing.T, owners, groups int) {
 	t.Helper()
-	call := func(path string, body any, into any) {
-		text, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		method := http.MethodPost
-		if strings.HasSuffix(path, "/policy") {
-			method = http.MethodPut
-		}
-		answer, err := s.server.API(t.Context(), method, path, string(text))
-		if err == nil && into != nil {
-			err = json.Unmarshal(answer, into)
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-	}
 	rules := []map[string]any{{"action": "accept", "src": []string{"*"}, "dst": []string{"*:443"}}}
 	tags := map[string][]string{}
 	for g := range groups {
@@ -88,25 +70,15 @@ func (s *target) prepareSCIM(t *testing.T, owners, groups int) {
 		s.pushGroup(t, fmt.Sprintf("team-%02d", g)) // the policy may name only groups that exist
 		rules = append(rules, map[string]any{"action": "accept", "src": []string{fmt.Sprintf("group:team-%02d", g)}, "dst": []string{tag + ":22"}})
 	}
-	doc, err := json.Marshal(map[string]any{"tagOwners": tags, "acls": rules})
-	if err != nil {
-		t.Fatal(err)
-	}
-	call("/api/v1/policy", map[string]any{"policy": string(doc)}, nil)
+	s.savePolicy(t, tags, rules)
 	var keys []string
-	key := func(fields map[string]any) {
-		var made struct{ PreAuthKey struct{ Key string } }
-		fields["reusable"] = true
-		call("/api/v1/preauthkey", fields, &made)
-		keys = append(keys, made.PreAuthKey.Key)
-	}
 	for i := range owners {
 		var made struct{ User struct{ ID string } }
-		call("/api/v1/user", map[string]any{"name": fmt.Sprintf("person-%04d", i)}, &made)
-		key(map[string]any{"user": made.User.ID})
+		s.call(t, http.MethodPost, "/api/v1/user", map[string]any{"name": fmt.Sprintf("person-%04d", i)}, &made)
+		keys = append(keys, s.key(t, map[string]any{"user": made.User.ID}))
 	}
 	for g := range groups {
-		key(map[string]any{"aclTags": []string{fmt.Sprintf("tag:team-%02d", g)}})
+		keys = append(keys, s.key(t, map[string]any{"aclTags": []string{fmt.Sprintf("tag:team-%02d", g)}}))
 	}
 	s.authKey = strings.Join(keys, ",")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,7 +58,7 @@ func (b *bench) apiPath(ctx context.Context, client *http.Client, path string) {
 }
 
 func (b *bench) fetch(ctx context.Context, client *http.Client, path string, into io.Writer) (size int64, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.Split(b.url, ",")[0]+path, nil)
 	if err != nil {
 		return 0, err
 	}

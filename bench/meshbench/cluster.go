@@ -115,10 +115,10 @@ func (c *cluster) sees(a, b *node) bool {
 	return c.visible == nil || slices.Contains(c.visible[a.authKey], b.authKey)
 }
 
-// observers counts the members, other than b, that see b.
-func (c *cluster) observers(b *node) int {
+// observers counts how many of the first nodes, other than b, see b.
+func (c *cluster) observers(b *node, among int) int {
 	sum := 0
-	for _, a := range c.members() {
+	for _, a := range c.nodes[:among] {
 		if a != b && c.sees(a, b) {
 			sum++
 		}

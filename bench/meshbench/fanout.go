@@ -27,7 +27,7 @@ func (b *bench) anyMember(c *cluster) *node { return c.nodes[b.random.IntN(c.siz
 
 func (b *bench) fanoutEndpoints(ctx context.Context, c *cluster) error {
 	r := b.result("fanout-endpoint")
-	log := c.follow()
+	log := c.follow(c.size)
 	defer c.unfollow()
 	var request histogram
 	lost := 0
@@ -154,7 +154,7 @@ func (b *bench) churn(ctx context.Context, c *cluster) error {
 func (b *bench) churnAt(ctx context.Context, c *cluster, rate float64) error {
 	const keepsUp, giveUp = 3 * time.Second, 2 * time.Minute
 	r := b.result("churn")
-	log := c.follow()
+	log := c.follow(c.size)
 	defer c.unfollow()
 	var request histogram
 	var failed atomic.Int64
@@ -171,8 +171,7 @@ func (b *bench) churnAt(ctx context.Context, c *cluster, rate float64) error {
 		n := b.anyMember(c)
 		ch := log.begin(n)
 		updates.Go(func() {
-			if err := n.update(ctx); err != nil {
-				c.noteError("update", err)
+			if !n.updateWithRetries(ctx) {
 				failed.Add(1)
 			}
 			request.add(time.Since(ch.start))

@@ -36,7 +36,7 @@ func TestEveryScenarioConvergesAgainstTheReference(t *testing.T) {
 	s, url := startReference(t, time.Millisecond, 40*time.Millisecond)
 	var out bytes.Buffer
 	err := run(t.Context(), []string{
-		"register,idle,fanout,churn,reconnect", "--url=" + url, "--auth-key=k", "--n=30", "--concurrency=8", "--quiet=200ms",
+		"register,idle,fanout,churn,reconnect,storm", "--url=" + url, "--auth-key=k", "--n=30", "--concurrency=8", "--quiet=200ms",
 		"--changes=2", "--joins=1", "--churn-for=500ms", "--idle-for=200ms", "--server-pid=" + strconv.Itoa(os.Getpid()),
 	}, &out, io.Discard)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestEveryScenarioConvergesAgainstTheReference(t *testing.T) {
 			t.Error(line)
 		}
 	}
-	want := []string{"register", "idle", "fanout-endpoint", "fanout-join-leave", "churn", "reconnect"}
+	want := []string{"register", "idle", "fanout-endpoint", "fanout-join-leave", "churn", "reconnect", "storm"}
 	if diff := cmp.Diff(want, scenarios); diff != "" {
 		t.Error(diff)
 	}
@@ -91,7 +91,7 @@ func TestNodesExpectOnlyPeersThatTheirKeySees(t *testing.T) {
 			t.Errorf("a node of key %d expects %d peers, want %d", i, got, want)
 		}
 	}
-	if got := c.observers(c.nodes[1]); got != 5 {
+	if got := c.observers(c.nodes[1], c.size); got != 5 {
 		t.Errorf("%d nodes see a node of key 1, want 5", got)
 	}
 	if _, err := readVisibility(file, 2); err == nil {
@@ -111,10 +111,11 @@ func TestMissingFlagsAreNamed(t *testing.T) {
 		"api --url=http://x":                "missing --api-key",
 		"lists --url=http://x --auth-key=k": "missing --api-key",
 		"lists --url=http://x --auth-key=k --api-key=k --lists-rate=0": "--lists-turns must be",
-		"churn --rate=x":                         "--rate x",
-		"idle --url=http://x --auth-key=k --n=1": "--n must be",
-		"refserver --keep-alive=1us":             "too short",
-		"idle --url=http://x --nonsense=":        "nonsense",
+		"churn --rate=x":                                    "--rate x",
+		"idle --url=http://x --auth-key=k --n=1":            "--n must be",
+		"refserver --keep-alive=1us":                        "too short",
+		"idle --url=http://x --nonsense=":                   "nonsense",
+		"storm --url=http://x --auth-key=k --storm-share=1": "--storm-share must be",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -44,6 +44,7 @@ type node struct {
 
 	mu   sync.Mutex
 	link *link // guarded by mu; nil if not connected
+	turn int   // guarded by mu; which replica to dial
 
 	picture // written only by the running stream
 }
@@ -61,7 +62,7 @@ type picture struct {
 
 func newNode(c *cluster, index int) *node {
 	return &node{
-		cluster: c, index: index, authKey: index % len(c.authKeys),
+		cluster: c, index: index, turn: index / len(c.authKeys), authKey: index % len(c.authKeys),
 		machine: key.NewMachine(), key: key.NewNode(), disco: key.NewDisco().Public(),
 		host: &tailcfg.Hostinfo{
 			IPNVersion: "1.102.5-t0000000", OS: "linux", OSVersion: "6.1.0", Distro: "debian",
@@ -146,7 +147,7 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.cluster.requestTimeout)
 	defer cancel()
-	l, err := n.cluster.target.dial(ctx, n.machine)
+	l, err := n.cluster.target.dial(ctx, n.machine, n.turn)
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +162,14 @@ func (n *node) disconnect() {
 		n.link.close()
 		n.link = nil
 	}
+}
+
+// giveUp closes the connection, so that the next one is to another replica.
+func (n *node) giveUp() {
+	n.disconnect()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.turn++
 }
 
 // register registers the node with its auth key.
@@ -226,6 +235,21 @@ func (n *node) update(ctx context.Context) error {
 	return nil
 }
 
+// updateWithRetries sends an update until it succeeds, as clients do, and reports whether it did.
+func (n *node) updateWithRetries(ctx context.Context) bool {
+	for range 20 {
+		err := n.update(ctx)
+		if err == nil {
+			return true
+		}
+		n.cluster.noteError("update", err)
+		if pause(ctx, time.Second) != nil {
+			break
+		}
+	}
+	return false
+}
+
 // run keeps a stream open in the background until cut is called. If the server ends the stream, the node
 // reconnects after a short pause. The node sends an update before its first stream after a registration. Before
 // another run, it must be cut and waited for.
@@ -247,7 +271,7 @@ func (n *node) run(ctx context.Context) {
 			}
 			n.cluster.noteError(what, err)
 			n.cluster.retries.Add(1)
-			n.disconnect()
+			n.giveUp()
 			if pause(ctx, backoff+time.Duration(n.index%256)*time.Millisecond) != nil {
 				return
 			}

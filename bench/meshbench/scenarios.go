@@ -71,7 +71,7 @@ func (b *bench) registerNode(ctx context.Context, n *node, start time.Time, late
 			return true
 		}
 		n.cluster.noteError("register", err)
-		n.disconnect()
+		n.giveUp()
 		if time.Since(start) > b.stepLimit || pause(ctx, time.Second) != nil {
 			return false
 		}

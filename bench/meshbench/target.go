@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -35,26 +36,34 @@ type traffic struct {
 	keepAlives atomic.Int64
 }
 
-// target is the server under test.
+// target is the server under test, or several replicas of it.
 type target struct {
-	base    *url.URL
-	addr    string
+	base    *url.URL // of the first replica
+	addrs   []string
 	key     key.MachinePublic
 	http2   *http2.Transport
 	traffic *traffic
 }
 
-// newTarget returns the server at a URL. It fetches the server's Noise key.
-func newTarget(ctx context.Context, rawURL string, seen *traffic) (*target, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return nil, err
+// newTarget returns the server at a URL, or at several that are separated by commas. It fetches the server's Noise key from the
+// first of them.
+func newTarget(ctx context.Context, rawURLs string, seen *traffic) (*target, error) {
+	t := &target{traffic: seen, http2: &http2.Transport{AllowHTTP: true, DisableCompression: true}}
+	for rawURL := range strings.SplitSeq(rawURLs, ",") {
+		u, err := url.Parse(strings.TrimRight(rawURL, "/"))
+		if err != nil {
+			return nil, err
+		}
+		port := u.Port()
+		if port == "" {
+			port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		}
+		t.addrs = append(t.addrs, net.JoinHostPort(u.Hostname(), port))
+		if t.base == nil {
+			t.base = u
+		}
 	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/key?v=%d", rawURL, version), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/key?v=%d", t.base, version), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +75,10 @@ func newTarget(ctx context.Context, rawURL string, seen *traffic) (*target, erro
 	defer res.Body.Close()
 	var keys tailcfg.OverTLSPublicKeyResponse
 	if err := json.NewDecoder(res.Body).Decode(&keys); err != nil {
-		return nil, fmt.Errorf("%s/key responded with %s instead of a key: %w", rawURL, res.Status, err)
+		return nil, fmt.Errorf("%s/key responded with %s instead of a key: %w", t.base, res.Status, err)
 	}
-	return &target{
-		base: u, addr: net.JoinHostPort(u.Hostname(), port), key: keys.PublicKey, traffic: seen,
-		http2: &http2.Transport{AllowHTTP: true, DisableCompression: true},
-	}, nil
+	t.key = keys.PublicKey
+	return t, nil
 }
 
 // countingConn counts received bytes.
@@ -126,13 +133,13 @@ type link struct {
 func (l *link) close() { l.conn.Close() }
 
 // dial opens a connection as the given machine, with the client's HTTP upgrade, but without racing several
-// ports.
-func (t *target) dial(ctx context.Context, machine key.MachinePrivate) (_ *link, err error) {
+// ports. Consecutive turns use consecutive replicas.
+func (t *target) dial(ctx context.Context, machine key.MachinePrivate, turn int) (_ *link, err error) {
 	hello, finish, err := controlbase.ClientDeferred(machine, t.key, uint16(version))
 	if err != nil {
 		return nil, err
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", t.addr)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", t.addrs[turn%len(t.addrs)])
 	if err != nil {
 		return nil, err
 	}
