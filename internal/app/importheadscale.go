@@ -147,6 +147,10 @@ func (in HeadscaleImport) read(ctx context.Context, c *config.Config) (src heads
 		return src, oneLine(err)
 	}
 	src.plan = headscale.Map(tables, headscale.Options{V4: c.Prefixes.V4, V6: c.Prefixes.V6, OldV4: src.config.V4, OldV6: src.config.V6, Now: src.now})
+	if long := src.plan.LongName; long != "" {
+		short, _, _ := strings.Cut(long, ".")
+		src.warnings = append(src.warnings, fmt.Sprintf("dns.base_domain: DNS names do not contain the name of the user: %s.%s becomes %s.%[2]s", long, c.DNS.BaseDomain, short))
+	}
 	return src, nil
 }
 

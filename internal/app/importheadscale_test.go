@@ -380,6 +380,19 @@ func TestCheckMentionsAMissingRange(t *testing.T) {
 	}
 }
 
+// Headscale 0.22, which called nodes machines, had the user in the DNS name of each.
+func TestCheckMentionsNamesThatBecomeShorter(t *testing.T) {
+	m := newMover(t, false)
+	const line = "laptop.ann.mesh.test becomes laptop.mesh.test"
+	if r := m.run(false); strings.Contains(strings.Join(r.Config, "\n"), "becomes") {
+		t.Errorf("%q", r.Config)
+	}
+	m.exec("ALTER TABLE nodes RENAME TO machines")
+	if r := m.run(false); !strings.Contains(strings.Join(r.Config, "\n"), line) {
+		t.Errorf("%q", r.Config)
+	}
+}
+
 func TestImportTakesTheGivenDatabase(t *testing.T) {
 	m := newMover(t, false)
 	m.exec("VACUUM INTO '" + m.dir + "/copy.sqlite'")

@@ -38,6 +38,9 @@ type Plan struct {
 	APIKeys     []*mesh.APIKey
 	// Policy is the newest policy in the database, or empty.
 	Policy string
+	// LongName is an example of a DNS name that contains the name of a user, as in Headscale 0.22, without the base domain.
+	// It is empty if names do not.
+	LongName string
 	// Version is the version of Headscale, as far as the database tells.
 	Version  string
 	Repairs  []string
@@ -69,6 +72,9 @@ func Map(t Tables, o Options) *Plan {
 	p.mapPreAuthKeys(t)
 	p.mapAPIKeys(t["api_keys"])
 	p.mapNodes(t, o)
+	if t["nodes"] == nil {
+		p.LongName = p.longName()
+	}
 	var newest int64
 	for _, row := range t["policies"] {
 		if id := row.number("id"); !row.deleted() && id > newest {
@@ -76,6 +82,17 @@ func Map(t Tables, o Options) *Plan {
 		}
 	}
 	return p
+}
+
+func (p *Plan) longName() string {
+	for _, n := range p.Nodes {
+		for _, u := range p.Users {
+			if u.ID == n.Owner {
+				return n.Name + "." + u.Name
+			}
+		}
+	}
+	return ""
 }
 
 // version returns the version that wrote the database, or a range of versions.

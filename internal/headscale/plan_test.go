@@ -216,6 +216,9 @@ func TestOldestSchema(t *testing.T) {
 	if fmt.Sprintf("%v %v %v %v %s %t", n.Addrs(), n.Approved, n.AskedTags, n.Tags, n.Name, n.Renamed) != "[100.64.0.3 fd7a:115c:a1e0::3] [10.0.0.0/8] [tag:web] [] old-abc12345 true" {
 		t.Error(n.Addrs(), n.Approved, n.AskedTags, n.Tags, n.Name, n.Renamed)
 	}
+	if p.LongName != "old-abc12345.ann" {
+		t.Error(p.LongName)
+	}
 	if p.Version != "0.22 or older" || n.MachineKey.String() != "mkey:"+hex(1) {
 		t.Error(p.Version, n.MachineKey)
 	}

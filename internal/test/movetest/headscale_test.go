@@ -90,6 +90,11 @@ func (r *release) configFile() string { return filepath.Join(r.dir, "config.yaml
 // maps is the directory to which it writes all maps that it sends.
 func (r *release) maps() string { return filepath.Join(r.dir, "maps") }
 
+// environment returns the variables that it needs to write maps, and 0.22 to send SSH rules.
+func (r *release) environment() []string {
+	return []string{"HEADSCALE_DEBUG_DUMP_MAPRESPONSE_PATH=" + r.maps(), "HEADSCALE_EXPERIMENTAL_FEATURE_SSH=1"}
+}
+
 // records are DNS records, which each server reads from a file.
 const records = `[{"name": "printer.mesh.test", "type": "A", "value": "192.0.2.9"}]`
 
@@ -127,7 +132,7 @@ log: {level: info}
 		if db.socket == "" {
 			text += "db_type: sqlite3\ndb_path: " + r.dir + "/db.sqlite\n"
 		} else {
-			text += fmt.Sprintf("db_type: postgres\ndb_host: %s\ndb_port: %d\ndb_name: %s\ndb_user: %s\n", db.socket, db.port, db.name, db.user)
+			text += fmt.Sprintf("db_type: postgres\ndb_host: %s\ndb_port: %d\ndb_name: %s\ndb_user: %s\ndb_ssl: false\n", db.socket, db.port, db.name, db.user)
 		}
 	} else {
 		text += "prefixes: {v4: 100.64.0.0/10, v6: \"fd7a:115c:a1e0::/48\"}\ndns: {magic_dns: true, base_domain: " + baseDomain + ", override_local_dns: false"

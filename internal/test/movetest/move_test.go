@@ -67,7 +67,8 @@ type move struct {
 func newMove(t *testing.T, version string, postgres bool) *move {
 	t.Helper()
 	var theirs, ours database
-	m := &move{release: newRelease(t, version, shortDir(t)), network: newNetwork(t), sqlite: !postgres}
+	r := newRelease(t, version, shortDir(t))
+	m := &move{release: r, network: newNetwork(t, r.minor), sqlite: !postgres}
 	m.set = func(statement string) { changeSQLite(t, filepath.Join(m.dir, "db.sqlite"), statement) }
 	if postgres {
 		pg, err := pgtest.Start(pgtest.Options{})
@@ -93,7 +94,7 @@ func newMove(t *testing.T, version string, postgres bool) *move {
 	}
 	m.configure("https://"+serverName, m.server.Addr.String(), theirs)
 	m.newConfig = write(t, filepath.Join(newDir, "config.yaml"), fairleadConfig(newDir, m.server.Addr.String(), ours, m.newRecords))
-	m.old = &process{t: t, host: m.server, port: headscalePort, args: []string{m.binary, "serve", "-c", m.configFile()}, env: []string{"HEADSCALE_DEBUG_DUMP_MAPRESPONSE_PATH=" + m.maps()}}
+	m.old = &process{t: t, host: m.server, port: headscalePort, args: []string{m.binary, "serve", "-c", m.configFile()}, env: m.environment()}
 	m.own = &process{t: t, host: m.server, port: fairleadPort, args: []string{fairlead, "serve", "--config", m.newConfig}}
 	m.startOld()
 	return m
@@ -179,7 +180,7 @@ func moveAndReturn(t *testing.T, m *move, export bool) {
 	reusable, tagged, unused := m.key("ann", "--reusable"), m.key("ann", "--tags", "tag:web"), m.key("ann")
 	ephemeral, expired := m.key("ann", "--ephemeral"), m.key("bob")
 	apiKey := m.run("apikeys", "create")
-	m.join(m.minor, map[string]string{"laptop": reusable, "exit": reusable, "router": reusable, "web": tagged, "ci": ephemeral, "old": expired})
+	m.join(map[string]string{"laptop": reusable, "exit": reusable, "router": reusable, "web": tagged, "ci": ephemeral, "old": expired})
 	joined, err := m.nodes(apiKey)
 	if err != nil {
 		t.Fatal(err)
@@ -215,8 +216,16 @@ func moveAndReturn(t *testing.T, m *move, export bool) {
 	m.apply()
 	m.own.start()
 	m.proxy.forward(t, fairleadPort)
-	m.unchanged(before, "with Fairlead")
-	m.listed(apiKey, listed, "with Fairlead")
+	expected := map[string]view{}
+	for name, v := range before {
+		expected[name] = m.moved(v)
+	}
+	m.unchanged(expected, "with Fairlead")
+	nodes := map[string]node{}
+	for name, v := range listed {
+		nodes[name] = m.movedNode(v)
+	}
+	m.listed(apiKey, nodes, "with Fairlead")
 	if now := m.controlKey(); now != controlKey {
 		t.Errorf("the key of the server is %v instead of %v", now, controlKey)
 	}

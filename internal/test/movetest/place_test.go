@@ -92,6 +92,7 @@ func (p *process) stop() {
 type proxy struct {
 	process
 	dir, authority string
+	upstream       int          // the port to which it forwards
 	client         *http.Client // trusts and reaches it
 }
 
@@ -121,6 +122,7 @@ func (p *proxy) configure(t *testing.T, upstream int) {
 	}
 	changes := strings.NewReplacer("@DIR@", p.dir, "@NAME@", serverName, "@UPSTREAM@", fmt.Sprintf("127.0.0.1:%d", upstream))
 	write(t, filepath.Join(p.dir, "nginx.conf"), changes.Replace(string(text)))
+	p.upstream = upstream
 }
 
 // forward makes nginx forward to another server, as an administrator would: by a reload.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -70,6 +71,9 @@ func (n *network) lookAtWire(name string) (*wire, error) {
 		}
 	}
 	w := &wire{Domain: m.Domain, Self: m.SelfNode.wire(), Stable: m.SelfNode.StableID, Peers: map[string]wireNode{}, Logins: map[string]string{}, Relays: m.DERPMap.Regions}
+	if n.from == 22 { // see forgetExpired
+		m.Peers = slices.DeleteFunc(m.Peers, func(p netmapNode) bool { return strings.HasPrefix(p.Name, "old.") })
+	}
 	for _, p := range append(m.Peers, m.SelfNode) {
 		user := fmt.Sprint(p.User)
 		w.Logins[user] = m.UserProfiles[user].LoginName
