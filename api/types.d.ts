@@ -2763,9 +2763,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show all replicas and the database
-         * @description Shows every replica, including those that stopped or died within the last hour, the database and its standbys, and
-         *     what is wrong with them. The response contains what the replica that responds has seen in the last seconds. It
+         * Show all replicas, the database and the relays
+         * @description Shows every replica, including those that stopped or died within the last hour, the database and its standbys, the
+         *     relays, and what is wrong with them. The response contains what the replica that responds has seen in the last seconds. It
          *     contacts neither the database nor other replicas.
          */
         get: operations["showCluster"];
@@ -4729,6 +4729,8 @@ export interface components {
             /** @description All replicas that reported within the last hour, sorted by name. */
             replicas: components["schemas"]["ClusterReplica"][];
             database: components["schemas"]["ClusterDatabase"];
+            /** @description The relays that run as processes of their own, as `GET /api/v1/relay` lists them. */
+            relays: components["schemas"]["Relay"][];
             /**
              * @description What needs attention, and what to do. Empty if everything works.
              * @example []
@@ -10988,7 +10990,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The replicas and the database. */
+            /** @description The replicas, the database and the relays. */
             200: {
                 headers: {
                     "Mesh-Revision": components["headers"]["Revision"];

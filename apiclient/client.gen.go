@@ -227,10 +227,10 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/auth/reject (the `RejectLogin` operationId).
 	RejectLogin(ctx context.Context, body RejectLoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ShowCluster Show all replicas and the database
+	// ShowCluster Show all replicas, the database and the relays
 	//
-	// Shows every replica, including those that stopped or died within the last hour, the database and its standbys, and
-	// what is wrong with them. The response contains what the replica that responds has seen in the last seconds. It
+	// Shows every replica, including those that stopped or died within the last hour, the database and its standbys, the
+	// relays, and what is wrong with them. The response contains what the replica that responds has seen in the last seconds. It
 	// contacts neither the database nor other replicas.
 	//
 	// Corresponds with GET /api/v1/cluster (the `ShowCluster` operationId).
@@ -2010,10 +2010,10 @@ func (c *Client) RejectLogin(ctx context.Context, body RejectLoginJSONRequestBod
 	return c.Client.Do(req)
 }
 
-// ShowCluster Show all replicas and the database
+// ShowCluster Show all replicas, the database and the relays
 //
-// Shows every replica, including those that stopped or died within the last hour, the database and its standbys, and
-// what is wrong with them. The response contains what the replica that responds has seen in the last seconds. It
+// Shows every replica, including those that stopped or died within the last hour, the database and its standbys, the
+// relays, and what is wrong with them. The response contains what the replica that responds has seen in the last seconds. It
 // contacts neither the database nor other replicas.
 //
 // Corresponds with GET /api/v1/cluster (the `ShowCluster` operationId).

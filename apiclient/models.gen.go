@@ -1008,6 +1008,9 @@ type Cluster struct {
 	// Example: []
 	Problems []string `json:"problems"`
 
+	// Relays The relays that run as processes of their own, as `GET /api/v1/relay` lists them.
+	Relays []Relay `json:"relays"`
+
 	// Replica ID of the replica that responds.
 	//
 	// Example: 4F2A7KQMXW3B

@@ -6,22 +6,21 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/api/openapi"
 	"github.com/fairlead-mesh/fairlead/internal/cluster"
-	"github.com/fairlead-mesh/fairlead/internal/control"
 )
 
-// clusterState handles the operation that shows all replicas and the database.
+// clusterState handles the operation that shows all replicas, the database and the relays.
 type clusterState struct {
 	*core
 	state  func() cluster.State
 	checks func() []openapi.ServerCheck
-	relays *control.Relays
+	relays *relays
 }
 
 // ShowCluster implements GET /api/v1/cluster.
 func (s *clusterState) ShowCluster(w http.ResponseWriter, _ *http.Request) {
-	state := s.state()
+	state, snap := s.state(), s.ledger.World().Snapshot
 	out := openapi.Cluster{
-		Replica: state.Self, Replicas: []openapi.ClusterReplica{}, Database: databaseView(state),
+		Replica: state.Self, Replicas: []openapi.ClusterReplica{}, Database: databaseView(state), Relays: s.relays.shapes(snap),
 		Problems: append([]string{}, state.Problems...), Notes: append([]string{}, state.Notes...),
 	}
 	for _, r := range state.Replicas {
@@ -41,8 +40,8 @@ func (s *clusterState) ShowCluster(w http.ResponseWriter, _ *http.Request) {
 			out.Problems = append(out.Problems, check.Output...)
 		}
 	}
-	out.Problems = append(out.Problems, s.relays.Warnings()...)
-	reply(w, s.ledger.World().Snapshot, out)
+	out.Problems = append(out.Problems, s.relays.control.Warnings()...)
+	reply(w, snap, out)
 }
 
 func databaseView(state cluster.State) openapi.ClusterDatabase {

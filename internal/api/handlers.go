@@ -68,7 +68,7 @@ func newHandlers(c Config, shared *core) *handlers {
 		webhooks:        webhooks{shared, use.Webhooks},
 		relays:          relays{shared, use.Relays},
 		serverState:     serverState{shared, cluster, use.Observations, c.Version, c.Facts, c.Checks, c.Balancer},
-		clusterState:    clusterState{shared, c.Cluster, c.Checks, use.Relays},
+		clusterState:    clusterState{shared, c.Cluster, c.Checks, &relays{shared, use.Relays}},
 		noiseKeys:       noiseKeys{shared, use.NoiseKeys},
 		diagnostics:     diagnostics{shared, cluster},
 		probes:          probes{shared, c.Health, c.Ready, c.Ledger.Status().Health, c.Version},

@@ -19,11 +19,15 @@ type relays struct {
 // ListRelays implements GET /api/v1/relay.
 func (s *relays) ListRelays(w http.ResponseWriter, _ *http.Request) {
 	snap := s.ledger.World().Snapshot
-	out := openapi.RelayList{Relays: []openapi.Relay{}}
+	reply(w, snap, openapi.RelayList{Relays: s.shapes(snap)})
+}
+
+func (s *relays) shapes(snap *mesh.Snapshot) []openapi.Relay {
+	list := []openapi.Relay{}
 	for r := range snap.Relays.All() {
-		out.Relays = append(out.Relays, s.shape(r))
+		list = append(list, s.shape(r))
 	}
-	reply(w, snap, out)
+	return list
 }
 
 // CreateRelay implements POST /api/v1/relay.

@@ -388,7 +388,7 @@ func (canned) ShowCluster(w http.ResponseWriter, _ *http.Request) {
 				{Name: "standby2", State: "catchup", Sync: "async", LagBytes: 3 << 30},
 			},
 		},
-		Problems: []string{}, Notes: []string{"the replicas run different versions, as during an upgrade"},
+		Relays: relays(), Problems: []string{}, Notes: []string{"the replicas run different versions, as during an upgrade"},
 	})
 }
 

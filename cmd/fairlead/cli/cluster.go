@@ -14,7 +14,7 @@ import (
 func (t *tool) cluster() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "cluster",
-		Short: "Show all replicas and their database",
+		Short: "Show all replicas, their database and relays",
 		Example: `  fairlead cluster status
   fairlead cluster status --watch`,
 	}, t.clusterStatus())
@@ -24,9 +24,9 @@ func (t *tool) clusterStatus() *cobra.Command {
 	watched := false
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the state of all replicas, the database and its standbys",
-		Long: `Show the state of all replicas, the database and its standbys. Any replica can
-respond.
+		Short: "Show the state of replicas, the database and relays",
+		Long: `Show the state of all replicas, the database, its standbys, and the relays that
+run as processes of their own. Any replica can respond.
 
 A replica that stopped or died is listed for an hour, or until it starts again.
 The exit status is 1 if something needs attention: for example, if a replica is
@@ -85,7 +85,21 @@ func clusterRows(c apiclient.Cluster) [][]string {
 		}
 		rows = append(rows, []string{"replica " + r.Name, string(r.State), r.Version, strings.Join(details, ", ")})
 	}
-	return append(rows, databaseRows(c.Database)...)
+	rows = append(rows, databaseRows(c.Database)...)
+	for _, r := range c.Relays {
+		details := []string{"region " + r.Region.Code}
+		if r.ReportedAt != nil {
+			details = append(details, count(r.Clients, "client"))
+		}
+		if text := reachableText(r.Probe); text != "" {
+			details = append(details, "reachable: "+text)
+		}
+		if r.URL != "" {
+			details = append(details, "at "+r.URL)
+		}
+		rows = append(rows, []string{"relay " + r.Name, string(r.State), r.Version, strings.Join(details, ", ")})
+	}
+	return rows
 }
 
 func databaseRows(d apiclient.ClusterDatabase) [][]string {

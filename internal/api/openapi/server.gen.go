@@ -42,7 +42,7 @@ type ServerInterface interface {
 	// RejectLogin Reject a device
 	// (POST /api/v1/auth/reject)
 	RejectLogin(w http.ResponseWriter, r *http.Request)
-	// ShowCluster Show all replicas and the database
+	// ShowCluster Show all replicas, the database and the relays
 	// (GET /api/v1/cluster)
 	ShowCluster(w http.ResponseWriter, r *http.Request)
 	// DebugDigest Show the state digests of all replicas
