@@ -8,6 +8,7 @@
 #   node        node:22-bookworm-slim, debian with the Node.js and the npm of this machine
 #   postgres    fairlead-test/postgres, version 17, with the interface of the official image
 #   monitoring  fairlead-test/prometheus, alertmanager and node-exporter, likewise
+#   ha          fairlead-test/haproxy and fairlead-test/postgres-standby, version 15, with pg_basebackup
 #   tailscale   tailscale/tailscale:v1.102.5, debian with the client that `make clients` built
 #
 # An existing Debian, Go, Node.js or Tailscale image is used as it is. Needs root, mmdebstrap, npm, jq and
@@ -130,6 +131,23 @@ D
   rm -rf "$context"
 }
 
+# The PostgreSQL 17 of the other tests has no programs of its own to copy a primary.
+ha() {
+  debian
+  build haproxy <<'D'
+FROM debian:bookworm-slim
+RUN apt-get update && apt-get install -y --no-install-recommends haproxy && rm -rf /var/lib/apt/lists/*
+D
+  build postgres-standby <<'D'
+FROM debian:bookworm-slim
+RUN groupadd --system --gid 999 postgres && useradd --system --uid 999 --gid 999 --home-dir /var/lib/postgresql postgres \
+ && mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf \
+ && apt-get update && apt-get install -y --no-install-recommends postgresql-15 && rm -rf /var/lib/apt/lists/* \
+ && ln -s /usr/lib/postgresql/15/bin/* /usr/local/bin/ \
+ && mkdir -p /var/lib/postgresql/data && chown postgres:postgres /var/lib/postgresql/data
+D
+}
+
 # Like the official images: the program is the entry point, wget is there for health checks, and the
 # user nobody can write to the data directory.
 monitoring() {
@@ -151,7 +169,7 @@ D
 
 for target; do
   case $target in
-    debian | golang | node | postgres | monitoring | tailscale) "$target" ;;
+    debian | golang | node | postgres | monitoring | ha | tailscale) "$target" ;;
     *) echo "images.sh: no image $target" >&2; exit 2 ;;
   esac
 done

@@ -19,6 +19,7 @@ const docker = "/usr/bin/docker"
 var (
 	deploy     = flag.Bool("deploy", false, "start deployments with Docker")
 	fromSource = flag.Bool("from-source", false, "compile all images from source, as setup.sh does in a clone")
+	ha         = flag.Bool("ha", false, "start deploy/compose/ha.yaml and break it")
 	root       = filepath.Join("..", "..", "..")
 	images     built
 )
