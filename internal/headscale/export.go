@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
@@ -175,6 +176,8 @@ func (e *export) apiKeys() {
 			e.lose("%s: Headscale's hash of it is not known; create a new one", name)
 		case k.Role != mesh.RoleAdmin || len(k.Scopes) > 0:
 			e.lose("%s: it does not allow everything, as every API key of Headscale does", name)
+		case len(k.Prefix) == identity.FirstAPIPrefix:
+			e.lose("%s: Headscale before 0.25 created it, and 0.28 and newer refuse it; create a new one", name)
 		default:
 			row := Row{"id": int64(k.ID), "prefix": k.Prefix, "hash": []byte(k.Bcrypt), "created_at": timeText(k.CreatedAt)}
 			if k.Expiry != 0 {

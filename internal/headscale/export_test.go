@@ -100,6 +100,7 @@ func TestExportListsWhatIsLostAndGivesNoAccess(t *testing.T) {
 		mesh.PreAuthKeyPut{Key: &mesh.PreAuthKey{ID: 3, Prefix: "own1", User: 1, Reusable: true, Expiry: own, Hash: mesh.Secret{1}}},
 		mesh.PreAuthKeyPut{Key: &mesh.PreAuthKey{ID: 4, Prefix: "own2", User: 2, Reusable: true, Bcrypt: someHash}},
 		mesh.APIKeyPut{Key: &mesh.APIKey{ID: 2, Prefix: "own3", Expiry: own, Hash: mesh.Secret{1}}},
+		mesh.APIKeyPut{Key: &mesh.APIKey{ID: 4, Prefix: "before0.25", Bcrypt: someHash, Access: mesh.Access{Role: mesh.RoleAdmin}}},
 		mesh.APIKeyPut{Key: &mesh.APIKey{ID: 3, Prefix: "own4", Expiry: own, Bcrypt: someHash, Access: mesh.Access{Role: mesh.RoleRead}}},
 	)
 	suspended, _ := s.Nodes.Get(3)
@@ -109,7 +110,7 @@ func TestExportListsWhatIsLostAndGivesNoAccess(t *testing.T) {
 	out := headscale.Export(s, "", now)
 	want := []string{
 		"user 1 (ann): the role admin", "user 2 (bob): Headscale cannot suspend", "pre-auth key 3: Headscale's hash", "API key 2 (own3): Headscale's hash",
-		"API key 3 (own4): it does not allow everything", "node 4 (host4): it waits for approval",
+		"API key 3 (own4): it does not allow everything", "API key 4 (before0.25): Headscale before 0.25 created it", "node 4 (host4): it waits for approval",
 	}
 	for _, w := range want {
 		if !slices.ContainsFunc(out.Lost, func(line string) bool { return strings.Contains(line, w) }) {

@@ -174,7 +174,7 @@ func ParseRef(kind Kind, text string) Ref {
 	text = strings.TrimPrefix(text, string(kind)+"_")
 	prefix, masked := strings.CutSuffix(text, "_***")
 	// Only an imported prefix contains underscores.
-	if len(prefix) != prefixLength && (!masked || len(prefix) != formerAPIPrefix) {
+	if len(prefix) != prefixLength && (!masked || len(prefix) != formerAPIPrefix && len(prefix) != FirstAPIPrefix) {
 		prefix, _, _ = strings.Cut(text, "_")
 	}
 	ref := Ref{Prefix: prefix}

@@ -11,7 +11,7 @@ import (
 
 // The forms of keys that Headscale issued. Since 0.28 a key has a marker, a prefix and a secret, joined by
 // hyphens, which the prefix and the secret may contain too. Before that, an API key had a shorter prefix and
-// secret, joined by a dot, and a pre-auth key consisted of hexadecimal digits.
+// secret, joined by a dot; both were longer before 0.25 than from then on. A pre-auth key consisted of hexadecimal digits.
 const (
 	importedAPI     = "hskey-api-"
 	importedPreAuth = "hskey-auth-"
@@ -19,6 +19,11 @@ const (
 	importedSecret                   = 64
 	formerAPIPrefix, formerAPISecret = 7, 32
 )
+
+// FirstAPIPrefix is the length of the prefix of API keys that Headscale issued before 0.25.
+const FirstAPIPrefix = 10
+
+const firstAPISecret = 43
 
 var formerPreAuth = regexp.MustCompile(`^[0-9a-f]{48}$`)
 
@@ -35,6 +40,8 @@ func importedParts(kind Kind, text string) (prefix, secret string, ok bool) {
 		return text[:prefixLength], text[prefixLength+1:], text[prefixLength] == '-'
 	case kind == KindAPI && len(text) == formerAPIPrefix+1+formerAPISecret:
 		return text[:formerAPIPrefix], text[formerAPIPrefix+1:], text[formerAPIPrefix] == '.'
+	case kind == KindAPI && len(text) == FirstAPIPrefix+1+firstAPISecret:
+		return text[:FirstAPIPrefix], text[FirstAPIPrefix+1:], text[FirstAPIPrefix] == '.'
 	case kind == KindPreAuth && formerPreAuth.MatchString(text):
 		return text[:prefixLength], text[prefixLength:], true
 	}

@@ -20,13 +20,14 @@ func slowHash(t *testing.T, secret string, cost int) mesh.Bcrypt {
 	return mesh.Bcrypt(hash)
 }
 
-func TestImportedAPIKeysAreVerifiedInBothForms(t *testing.T) {
-	const prefix, formerPrefix = "ab-d_f-hijkl", "a-_defg"
-	secret, formerSecret := strings.Repeat("-_s3", 16), strings.Repeat("x.-_", 8)
+func TestImportedAPIKeysAreVerifiedInAllForms(t *testing.T) {
+	const prefix, formerPrefix, firstPrefix = "ab-d_f-hijkl", "a-_defg", "a-_defg-_j"
+	secret, formerSecret, firstSecret := strings.Repeat("-_s3", 16), strings.Repeat("x.-_", 8), strings.Repeat("x-_", 14)+"x"
 	s, _ := mesh.Apply(mesh.Empty(), 1,
 		mesh.APIKeyPut{Key: &mesh.APIKey{ID: 1, Prefix: prefix, Bcrypt: slowHash(t, secret, bcrypt.MinCost)}},
 		mesh.APIKeyPut{Key: &mesh.APIKey{ID: 2, Prefix: formerPrefix, Bcrypt: slowHash(t, formerSecret, bcrypt.MinCost)}},
 		mesh.APIKeyPut{Key: &mesh.APIKey{ID: 3, Prefix: "expired-----", Bcrypt: slowHash(t, secret, bcrypt.MinCost), Expiry: 5}},
+		mesh.APIKeyPut{Key: &mesh.APIKey{ID: 4, Prefix: firstPrefix, Bcrypt: slowHash(t, firstSecret, bcrypt.MinCost)}},
 	)
 	for text, want := range map[string]struct {
 		id mesh.KeyID
@@ -36,6 +37,9 @@ func TestImportedAPIKeysAreVerifiedInBothForms(t *testing.T) {
 		"hskey-api-" + prefix + "-" + strings.Repeat("x", 64): {1, false},
 		formerPrefix + "." + formerSecret:                     {2, true},
 		formerPrefix + "." + strings.Repeat("x", 32):          {2, false},
+		firstPrefix + "." + firstSecret:                       {4, true},
+		firstPrefix + "." + strings.Repeat("x", 43):           {4, false},
+		firstPrefix + "-" + firstSecret:                       {},
 		"hskey-api-expired------" + secret:                    {},
 		"hskey-api-" + prefix + "." + secret:                  {},
 		"hskey-api-unknown-----" + "-" + secret:               {},
@@ -139,6 +143,8 @@ func TestImportedKeysAreReferredToByPrefix(t *testing.T) {
 		"ab-d_f-hijkl":                                      "ab-d_f-hijkl",
 		"a-_defg." + strings.Repeat("s", 32):                "a-_defg",
 		"flk_a-_defg_***":                                   "a-_defg",
+		"a-_defg-_j." + strings.Repeat("s", 43):             "a-_defg-_j",
+		"flk_a-_defg-_j_***":                                "a-_defg-_j",
 	} {
 		if ref := identity.ParseRef(identity.KindAPI, text); ref.Prefix != want {
 			t.Errorf("%q: %q, want %q", text, ref.Prefix, want)

@@ -201,6 +201,7 @@ func (n *network) movedNode(v node) node {
 	if n.from == 22 {
 		v.MachineKey, v.NodeKey, v.DiscoKey = "mkey:"+v.MachineKey, "nodekey:"+v.NodeKey, "discokey:"+v.DiscoKey
 		v.RegisterMethod = "REGISTER_METHOD_AUTH_KEY" // 0.22 does not tell
+		v.Online = true                               // 0.22 lists expired devices as offline, even if they are connected
 		v.IPAddresses = slices.Sorted(slices.Values(v.IPAddresses))
 	}
 	return v
