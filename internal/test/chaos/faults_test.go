@@ -53,11 +53,11 @@ func kinds() []kind {
 	return []kind{
 		{"replica killed", false, func(b *breaker) fault {
 			i, m := b.member()
-			return fault{fmt.Sprintf("replica %d killed", i), b.lasting(time.Second, 10*time.Second), m.Kill, m.Resume}
+			return fault{fmt.Sprintf("replica %d killed", i), b.lasting(time.Second, 10*time.Second), m.Kill, m.ResumeSupervised}
 		}},
 		{"replica stopped", false, func(b *breaker) fault {
 			i, m := b.member()
-			return fault{fmt.Sprintf("replica %d stopped", i), b.lasting(time.Second, 10*time.Second), m.Stop, m.Resume}
+			return fault{fmt.Sprintf("replica %d stopped", i), b.lasting(time.Second, 10*time.Second), m.Stop, m.ResumeSupervised}
 		}},
 		{"replica frozen", false, func(b *breaker) fault {
 			i, m := b.member()

@@ -194,12 +194,35 @@ func listen(t testing.TB) net.Listener {
 // Resume starts the process after Kill or Stop.
 func (s *Server) Resume() {
 	s.t.Helper()
+	if err := s.start(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// ResumeSupervised is like Resume, but starts the process again if it ends, as a service manager does: a server that cannot use
+// its database when it starts exits.
+func (s *Server) ResumeSupervised() {
+	s.t.Helper()
+	for deadline := time.Now().Add(2 * readyLimit); ; <-time.After(time.Second) {
+		err := s.start()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatal(err)
+		}
+		s.Kill() // if it is not ready
+	}
+}
+
+// start starts the process and waits until it is ready.
+func (s *Server) start() error {
 	s.began = len(s.log.String())
 	cmd := s.command(context.Background(), "serve")
 	cmd.Stdout, cmd.Stderr = &s.log, &s.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
+		return err
 	}
 	ended := make(chan struct{})
 	s.cmd, s.ended = cmd, ended
@@ -210,13 +233,14 @@ func (s *Server) Resume() {
 	for deadline := time.Now().Add(readyLimit); !strings.Contains(s.Log(), `"fairlead is ready"`); {
 		select {
 		case <-ended:
-			s.t.Fatalf("the server ended when it should start: %v\n%s", cmd.ProcessState, s.Log())
+			return fmt.Errorf("the server ended when it should start: %v\n%s", cmd.ProcessState, s.Log())
 		case <-time.After(pollEvery):
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("the server is not ready after %v", readyLimit)
+			return fmt.Errorf("the server is not ready after %v", readyLimit)
 		}
 	}
+	return nil
 }
 
 func (s *Server) command(ctx context.Context, args ...string) *exec.Cmd {
