@@ -124,7 +124,9 @@ func readDumps(dir string) (map[int64]*shadow.Map, error) {
 	}
 	slices.Sort(files)
 	all := map[int64]*shadow.Map{}
-	current := map[string]*shadow.Map{} // by directory
+	// Before 0.27, devices with the same hostname share a directory. The dumps of these versions say who asked.
+	type session struct{ dir, asker string }
+	current := map[session]*shadow.Map{}
 	for _, path := range files {
 		if info, err := os.Stat(path); err != nil || info.Size() > maxDump {
 			return nil, fmt.Errorf("cannot read the maps of Headscale: %s cannot be read or is larger than %d MiB", path, maxDump>>20)
@@ -137,7 +139,7 @@ func readDumps(dir string) (map[int64]*shadow.Map, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		at := filepath.Dir(path)
+		at := session{filepath.Dir(path), m.Asker}
 		if known := current[at]; known != nil {
 			known.Update(m)
 			m = known

@@ -62,6 +62,24 @@ func TestMapsAfterAnImportAreEqual(t *testing.T) {
 	}
 }
 
+// Headscale before 0.27 names directories after hostnames, which devices may share, and wraps maps.
+func TestMapsOfDevicesWithTheSameHostnameAreToldApart(t *testing.T) {
+	m := newMover(t, false)
+	m.in.Compare = filepath.Join(m.dir, "maps")
+	if err := os.MkdirAll(filepath.Join(m.in.Compare, "localhost"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range dumps() {
+		node, file := filepath.Split(name)
+		text = `{"Messages": null, "MapRequest": {"NodeKey": "nodekey:` + strings.Trim(node, "/") + `"}, "MapResponse": ` + text + `}`
+		m.write(filepath.Join("maps", "localhost", file), text)
+	}
+	r := m.run(false)
+	if c := r.Comparison; c == nil || c.Nodes != 2 || c.Equal != 2 || len(c.Missing) > 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestSeededDifferencesAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		seed       func(m *mover)

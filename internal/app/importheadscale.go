@@ -71,6 +71,9 @@ func ImportHeadscale(ctx context.Context, c *config.Config, in HeadscaleImport) 
 	if err := in.policyInto(&whole, c, old, &r); err != nil {
 		return r, err
 	}
+	if plan.TaggedInGroups && strings.Contains(whole.Policy, `"group:`) {
+		r.Config = append(r.Config, "policy: in Headscale before 0.26, a group also contains the devices with tags of its members; here it does not, so add these tags to the rules if necessary")
+	}
 	in.Progress("Checking the import")
 	r.check(whole, c, now)
 	keys := r.keyFiles(&whole, c, old)

@@ -393,6 +393,24 @@ func TestCheckMentionsNamesThatBecomeShorter(t *testing.T) {
 	}
 }
 
+// Headscale before 0.26, which had a table of routes instead of a column, left devices with tags in the groups of their users.
+func TestCheckMentionsThatGroupsBecomeSmaller(t *testing.T) {
+	m := newMover(t, false)
+	const line = "a group also contains the devices with tags of its members"
+	check := func(want bool) {
+		t.Helper()
+		if r := m.run(false); strings.Contains(strings.Join(r.Config, "\n"), line) != want {
+			t.Errorf("%q, want %t", r.Config, want)
+		}
+	}
+	m.exec(`UPDATE nodes SET user_id = 1; UPDATE policies SET data = '{"groups": {"group:staff": ["ann@"]}, ' || substr(data, 2)`)
+	check(false)
+	m.exec("ALTER TABLE nodes DROP COLUMN approved_routes")
+	check(true)
+	m.exec(`UPDATE policies SET data = '{"acls": []}'`)
+	check(false)
+}
+
 func TestImportTakesTheGivenDatabase(t *testing.T) {
 	m := newMover(t, false)
 	m.exec("VACUUM INTO '" + m.dir + "/copy.sqlite'")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
@@ -41,6 +42,9 @@ type Plan struct {
 	// LongName is an example of a DNS name that contains the name of a user, as in Headscale 0.22, without the base domain.
 	// It is empty if names do not.
 	LongName string
+	// TaggedInGroups is set if there are devices with tags that also belonged to the groups of a user, as in Headscale before
+	// 0.26.
+	TaggedInGroups bool
 	// Version is the version of Headscale, as far as the database tells.
 	Version  string
 	Repairs  []string
@@ -75,6 +79,7 @@ func Map(t Tables, o Options) *Plan {
 	if t["nodes"] == nil {
 		p.LongName = p.longName()
 	}
+	p.TaggedInGroups = !hasColumn(t, "nodes", "approved_routes") && slices.ContainsFunc(p.Nodes, func(n Node) bool { return len(n.Tags) > 0 && n.CreatedBy != 0 })
 	var newest int64
 	for _, row := range t["policies"] {
 		if id := row.number("id"); !row.deleted() && id > newest {
@@ -95,6 +100,10 @@ func (p *Plan) longName() string {
 	return ""
 }
 
+func hasColumn(t Tables, table, column string) bool {
+	return len(t[table]) > 0 && t[table][0].has(column)
+}
+
 // version returns the version that wrote the database, or a range of versions.
 func version(t Tables) string {
 	for _, row := range t["database_versions"] {
@@ -102,15 +111,14 @@ func version(t Tables) string {
 			return v
 		}
 	}
-	hasColumn := func(table, column string) bool { return len(t[table]) > 0 && t[table][0].has(column) }
 	switch {
 	case t["nodes"] == nil:
 		return "0.22 or older"
-	case hasColumn("nodes", "tags") || hasColumn("pre_auth_keys", "prefix"):
+	case hasColumn(t, "nodes", "tags") || hasColumn(t, "pre_auth_keys", "prefix"):
 		return "0.28"
-	case hasColumn("nodes", "approved_routes"):
+	case hasColumn(t, "nodes", "approved_routes"):
 		return "0.26 or 0.27"
-	case hasColumn("users", "provider_identifier"):
+	case hasColumn(t, "users", "provider_identifier"):
 		return "0.24 or 0.25"
 	}
 	return "0.23 to 0.27"

@@ -14,6 +14,9 @@ import (
 
 // Map is what a device knows: the part of the clients' map response that has an effect.
 type Map struct {
+	// Asker is the key of the device that asked for the map, or empty if the text does not contain the question.
+	Asker string `json:"-"`
+
 	Node         *Node
 	Peers        []*Node
 	PeersChanged []*Node
@@ -93,14 +96,17 @@ type SSHRule struct {
 
 // Parse reads a map response. Headscale before 0.27 wrapped those that it dumped.
 func Parse(text []byte) (*Map, error) {
-	var wrapped struct{ MapResponse json.RawMessage }
+	var wrapped struct {
+		MapRequest  struct{ NodeKey string }
+		MapResponse json.RawMessage
+	}
 	if err := json.Unmarshal(text, &wrapped); err != nil {
 		return nil, fmt.Errorf("invalid JSON: %w", err)
 	}
 	if len(wrapped.MapResponse) > 0 {
 		text = wrapped.MapResponse
 	}
-	var m Map
+	m := Map{Asker: wrapped.MapRequest.NodeKey}
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, fmt.Errorf("not a map response: %w", err)
 	}

@@ -31,7 +31,8 @@ const (
 	exitIP   = "203.0.113.2" // of the exit node, on its way to the world
 )
 
-// policy is the policy of the network. Headscale 0.26 introduced the @ after user names, and 0.23 autogroup:internet.
+// policy is the policy of the network. Headscale 0.26 introduced the @ after user names, and 0.23 autogroup:internet. Before 0.26,
+// the group would also contain the device with a tag that its member added, so the rules name the member.
 func policy(minor int) string {
 	text := `{
 	"groups":    {"group:staff": ["ann@"]},
@@ -43,7 +44,7 @@ func policy(minor int) string {
 	"ssh": [{"action": "accept", "src": ["group:staff"], "dst": ["tag:web"], "users": ["` + visitor + `"]}],
 }`
 	if minor < 26 {
-		text = strings.ReplaceAll(text, "@", "")
+		text = strings.NewReplacer("@", "", `"src": ["group:staff"], "dst": ["group:staff:*"`, `"src": ["ann"], "dst": ["ann:*"`, `"group:staff:*"`, `"ann:*"`).Replace(text)
 	}
 	if minor < 23 {
 		text = strings.ReplaceAll(text, "autogroup:internet:*", "*:*")
