@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/test/disktest"
+	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
 )
 
 // fault is something that breaks for a while. Both functions are called by the test's own goroutine.
@@ -53,11 +54,11 @@ func kinds() []kind {
 	return []kind{
 		{"replica killed", false, func(b *breaker) fault {
 			i, m := b.member()
-			return fault{fmt.Sprintf("replica %d killed", i), b.lasting(time.Second, 10*time.Second), m.Kill, m.ResumeSupervised}
+			return fault{fmt.Sprintf("replica %d killed", i), b.lasting(time.Second, 10*time.Second), m.Kill, func() { meshtest.Supervise(m.Server) }}
 		}},
 		{"replica stopped", false, func(b *breaker) fault {
 			i, m := b.member()
-			return fault{fmt.Sprintf("replica %d stopped", i), b.lasting(time.Second, 10*time.Second), m.Stop, m.ResumeSupervised}
+			return fault{fmt.Sprintf("replica %d stopped", i), b.lasting(time.Second, 10*time.Second), m.Stop, func() { meshtest.Supervise(m.Server) }}
 		}},
 		{"replica frozen", false, func(b *breaker) fault {
 			i, m := b.member()

@@ -199,9 +199,9 @@ func (s *Server) Resume() {
 	}
 }
 
-// ResumeSupervised is like Resume, but starts the process again if it ends, as a service manager does: a server that cannot use
-// its database when it starts exits.
-func (s *Server) ResumeSupervised() {
+// Supervise resumes a server as a service manager does, which starts the process again if it ends: a server that cannot use its
+// database when it starts exits.
+func Supervise(s *Server) {
 	s.t.Helper()
 	for deadline := time.Now().Add(2 * readyLimit); ; <-time.After(time.Second) {
 		err := s.start()
