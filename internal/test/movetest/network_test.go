@@ -343,12 +343,16 @@ func hideExitNode(status map[string]any) {
 }
 
 // hideExpired removes from a status what differs for an expired device. Headscale keeps sending it the whole map, and tells
-// the others that it is online, until it disconnects.
+// the others that it is online, until it disconnects. Its peers may replace the first bytes of its key, see usable.
 func hideExpired(viewer string, status map[string]any) {
 	peers, _ := status["Peer"].(map[string]any)
-	for _, p := range peers {
+	for nodeKey, p := range peers {
 		if peer, _ := p.(map[string]any); peer["HostName"] == "old" {
 			delete(peer, "Online")
+			delete(peer, "PublicKey")
+			delete(peers, nodeKey)
+			peers[usable(nodeKey)] = peer
+			break
 		}
 	}
 	if viewer == "old" {
@@ -357,6 +361,13 @@ func hideExpired(viewer string, status map[string]any) {
 		self, _ := status["Self"].(map[string]any)
 		delete(self, "Expired")
 	}
+}
+
+// usable returns the part of the key of an expired device that its peers keep. A client that notices the expiry itself, before the
+// server mentions it, replaces the first bytes of the key.
+func usable(nodeKey string) string {
+	digits := strings.TrimPrefix(nodeKey, "nodekey:")
+	return digits[min(len(digits), 16):]
 }
 
 // ignored returns the fields of a client's status that do not count, with the reason.

@@ -81,6 +81,7 @@ func (n *network) lookAtWire(name string) (*wire, error) {
 	for _, p := range m.Peers {
 		peer := p.wire()
 		if strings.HasPrefix(peer.Name, "old.") {
+			peer.Key = usable(peer.Key)
 			peer.HomeRegion = "" // the region of an expired device, which nobody can reach
 		}
 		w.Peers[p.StableID] = peer
