@@ -39,7 +39,7 @@ export const screens: Record<string, string> = {
   "no-such-page": "/nowhere",
 };
 
-/** The windows that screenshots are taken in: two in CI (SCREENS=few), because axe.e2e.ts checks the others there. */
+/** The windows that screenshots are taken in: two with SCREENS=few, otherwise four. */
 export const looks: { width: number; theme: "light" | "dark" }[] = [
   { width: 1440, theme: "light" },
   { width: 390, theme: "dark" },

@@ -17,6 +17,13 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 )
 
+// TestHeadscaleIsWhatItSays builds Headscale, if that has not been done.
+func TestHeadscaleIsWhatItSays(t *testing.T) {
+	if out := output(t, headscaleBinary(t, *version), "version"); out == "" {
+		t.Error("Headscale prints no version")
+	}
+}
+
 // headscaleBinary builds a version of Headscale, which takes minutes, and keeps it in the user's cache. Its go.mod has
 // replace lines, so "go install" refuses it.
 func headscaleBinary(t *testing.T, version string) string {

@@ -22,10 +22,8 @@ import (
 var (
 	fairlead string // the binary under test
 	version  = flag.String("headscale", "v0.28.0", "the version of Headscale to move from")
+	middle   = flag.String("middle", "v1.90.9", "the version of the client, between the oldest and the newest, that some devices have")
 )
-
-// middle is a version of the client between the oldest and the newest.
-const middle = "v1.90.9"
 
 // exported is the version of Headscale for which databases are exported.
 const exported = "v0.29.2"

@@ -106,14 +106,14 @@ func (n *network) join(keys map[string]string) {
 		flags         []string
 	}{
 		{"laptop", clienttest.Oldest, []string{"--accept-routes"}},
-		{"exit", middle, []string{"--advertise-exit-node"}},
+		{"exit", *middle, []string{"--advertise-exit-node"}},
 		{"router", clienttest.Newest, []string{"--advertise-routes=" + office}},
 		{"web", clienttest.Newest, []string{"--ssh"}},
-		{"ci", middle, nil},
+		{"ci", *middle, nil},
 		{"old", clienttest.Newest, nil},
 	} {
 		if n.from >= 29 && d.version == clienttest.Oldest {
-			d.version = middle // Headscale 0.29 refuses clients before 1.80
+			d.version = *middle // Headscale 0.29 refuses clients before 1.80
 		}
 		c := n.start(d.name, d.version)
 		n.devices[d.name] = c
