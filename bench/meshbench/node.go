@@ -39,6 +39,8 @@ type node struct {
 	change  atomic.Int64 // number of the change in its endpoints, 0 for none
 	updated atomic.Bool  // an update succeeded since the registration
 
+	updating sync.Mutex // held during an update, because clients send one after the other
+
 	stop    context.CancelFunc // stops the running stream; nil if there was none
 	running sync.WaitGroup
 
@@ -219,6 +221,8 @@ func (n *node) mapRequest() tailcfg.MapRequest {
 // update sends endpoints, disco key and hostinfo. Servers accept these only in this request: since capability
 // version 68 a streaming request is read-only.
 func (n *node) update(ctx context.Context) error {
+	n.updating.Lock()
+	defer n.updating.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, n.cluster.requestTimeout)
 	defer cancel()
 	req := n.mapRequest()
