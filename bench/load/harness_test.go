@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"flag"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -53,10 +54,20 @@ type target struct {
 	apiKey       string // empty for the reference server
 	pid, dbPID   int
 	server       *meshtest.Server // nil for the reference server
+	certificate  string           // a file; empty without TLS
+	// yields is whether the generator gets only the CPU time that no other program wants, so that the server does not wait for
+	// virtual nodes, which would run on other machines.
+	yields bool
 }
 
 // startFairlead starts a server as operators run it, with a PostgreSQL that syncs to disk.
 func (b binaries) startFairlead(t *testing.T) (target, *pgtest.Server) {
+	t.Helper()
+	return b.startConfigured(t, nil)
+}
+
+// startConfigured is startFairlead with further configuration.
+func (b binaries) startConfigured(t *testing.T, set map[string]string) (target, *pgtest.Server) {
 	t.Helper()
 	pg, err := pgtest.Start(pgtest.Options{Durable: true, Args: []string{"-c", "shared_preload_libraries=pg_stat_statements"}})
 	if err != nil {
@@ -67,9 +78,9 @@ func (b binaries) startFairlead(t *testing.T) (target, *pgtest.Server) {
 			t.Error(err)
 		}
 	})
-	s := meshtest.Start(t, meshtest.Config{
-		Binary: b.fairlead, Postgres: pg, Database: pg.Database(t), Set: map[string]string{"log.level": "info"},
-	})
+	config := meshtest.Config{Binary: b.fairlead, Postgres: pg, Database: pg.Database(t), Set: map[string]string{"log.level": "info"}}
+	maps.Copy(config.Set, set)
+	s := meshtest.Start(t, config)
 	s.CLI("users", "create", "load")
 	text, err := os.ReadFile(filepath.Join(pg.Dir, "data", "postmaster.pid"))
 	if err != nil {
@@ -151,6 +162,11 @@ type outcome struct {
 	CPUPerRequest float64 `json:"server_cpu_ms_per_request"`
 }
 
+// clean reports whether no node, message or connection was lost.
+func (o outcome) clean() bool {
+	return o.Errors+o.Failed+o.Incomplete+o.StreamRetries == 0 && (o.Converged == nil || *o.Converged) && (o.Settled == nil || *o.Settled)
+}
+
 // load runs scenarios against a server and returns their outcomes by name. It calls after, if given, at the
 // end of each scenario. A scenario that loses a node, a message or a connection fails the test, whatever
 // its figures are.
@@ -169,7 +185,7 @@ func (s target) load(t *testing.T, scenarios string, after func(scenario string)
 			continue
 		}
 		found[o.Scenario] = o
-		if o.Errors+o.Failed+o.Incomplete+o.StreamRetries > 0 || o.Converged != nil && !*o.Converged || o.Settled != nil && !*o.Settled {
+		if !o.clean() {
 			t.Errorf("%s did not run clean: %s", o.Scenario, lines.Bytes())
 		}
 		if after != nil {
@@ -186,6 +202,12 @@ func (s target) load(t *testing.T, scenarios string, after func(scenario string)
 func (s target) start(t *testing.T, args ...string) (cmd *exec.Cmd, out io.Reader, problem *bytes.Buffer) {
 	t.Helper()
 	cmd, problem = exec.CommandContext(t.Context(), s.meshbench, args...), &bytes.Buffer{}
+	if s.yields {
+		cmd = exec.CommandContext(t.Context(), "chrt", append([]string{"--idle", "0", s.meshbench}, args...)...)
+	}
+	if s.certificate != "" {
+		cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+s.certificate)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = problem
 	out, err := cmd.StdoutPipe()

@@ -25,7 +25,7 @@ func TestFigureQuietNodes(t *testing.T) {
 	s, pg := build(t).startFairlead(t)
 	flags := []string{"--idle-for=" + idle.String()}
 	if *nodes > many {
-		flags = append(flags, "--register-first") // otherwise the generator is the bottleneck, not the server
+		flags = append(flags, largeCrowd()...)
 	}
 	pg.Exec(t, "postgres", "CREATE EXTENSION pg_stat_statements")
 	o := s.load(t, "register,idle", func(scenario string) {

@@ -27,19 +27,20 @@ const scaleChanges = 30
 type row struct {
 	nodes           int
 	ours, reference map[string]outcome
+	headscale       map[string]outcome // what it finished; nil if it was not measured
 }
 
 // scaleFigures are the columns of the table, each of which is also a plot.
 var scaleFigures = []struct {
-	name, file string
-	of         func(map[string]outcome) float64
+	name, file, scenario string
+	of                   func(outcome) float64
 }{
-	{"register, CPU s", "register", func(o map[string]outcome) float64 { return o["register"].CPU }},
-	{"one endpoint change, CPU ms", "change", func(o map[string]outcome) float64 { return o["fanout-endpoint"].CPUPerChange }},
-	{"all reconnect, CPU s", "reconnect", func(o map[string]outcome) float64 { return o["reconnect"].CPU }},
-	{"all reconnect, peak MB", "peak", func(o map[string]outcome) float64 { return o["reconnect"].PeakRSS }},
-	{"idle, kB per node", "memory", func(o map[string]outcome) float64 { return o["idle"].RSSPerNode }},
-	{"idle, % of a core", "idle", func(o map[string]outcome) float64 { return o["idle"].CPUPercent }},
+	{"register, CPU s", "register", "register", func(o outcome) float64 { return o.CPU }},
+	{"one endpoint change, CPU ms", "change", "fanout-endpoint", func(o outcome) float64 { return o.CPUPerChange }},
+	{"all reconnect, CPU s", "reconnect", "reconnect", func(o outcome) float64 { return o.CPU }},
+	{"all reconnect, peak MB", "peak", "reconnect", func(o outcome) float64 { return o.PeakRSS }},
+	{"idle, kB per node", "memory", "idle", func(o outcome) float64 { return o.RSSPerNode }},
+	{"idle, % of a core", "idle", "idle", func(o outcome) float64 { return o.CPUPercent }},
 }
 
 // TestScale measures fairlead and the reference with several numbers of nodes, one after the other in the same run, and writes a
@@ -70,6 +71,11 @@ func TestScale(t *testing.T) {
 		if *rules == 0 { // the reference has no policy
 			t.Run(text+"/reference", func(t *testing.T) { r.reference = b.startReference(t).scaled(t, n, nil) })
 		}
+		if *headscale != "" && *rules == 0 {
+			t.Run(text+"/headscale", func(t *testing.T) {
+				r.headscale = startHeadscale(t, *headscale, b.meshbench).attempt(t, scaleScenarios, scaleFlags(n)...)
+			})
+		}
 		if r.ours == nil || r.reference == nil && *rules == 0 {
 			t.Fatalf("%d nodes: a run did not come to its end", n)
 		}
@@ -91,12 +97,21 @@ func (s target) scaled(t *testing.T, n int, after func(scenario string), policy 
 	if after != nil {
 		after("") // what follows is measured
 	}
-	flags := []string{"--changes=" + strconv.Itoa(scaleChanges), "--idle-for=" + idle.String(), "--quiet=3s", "--n=" + strconv.Itoa(n-share*(*generators-1))}
-	if n > many {
-		flags = append(flags, "--register-first") // otherwise the generator is the bottleneck, not the server
-	}
-	return s.load(t, "register,idle,fanout,reconnect", after, append(flags, policy...)...)
+	return s.load(t, scaleScenarios, after, append(scaleFlags(n-share*(*generators-1)), policy...)...)
 }
+
+const scaleScenarios = "register,idle,fanout,reconnect"
+
+func scaleFlags(n int) []string {
+	flags := []string{"--changes=" + strconv.Itoa(scaleChanges), "--idle-for=" + idle.String(), "--quiet=3s", "--n=" + strconv.Itoa(n)}
+	if n > many {
+		flags = append(flags, largeCrowd()...)
+	}
+	return flags
+}
+
+// largeCrowd returns flags with which the generator is not the bottleneck.
+func largeCrowd() []string { return []string{"--register-first", "--read-every=16"} }
 
 // hold keeps n nodes connected until the test ends.
 func (s target) hold(t *testing.T, n int, flags ...string) outcome {
@@ -125,7 +140,7 @@ func scaleTable(rows []row) string {
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| %d |", r.nodes)
 		for _, f := range scaleFigures {
-			our, their := f.of(r.ours), f.of(r.reference)
+			our, their := f.of(r.ours[f.scenario]), f.of(r.reference[f.scenario])
 			fmt.Fprintf(&b, " %.4g", our)
 			if their > 0 {
 				fmt.Fprintf(&b, " / %.4g = %.2f", their, our/their)
@@ -133,6 +148,18 @@ func scaleTable(rows []row) string {
 			b.WriteString(" |")
 		}
 		fmt.Fprintf(&b, " %.0f / %.0f |\n", busiest(r.ours), busiest(r.reference))
+		if r.headscale == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "| %d, Headscale |", r.nodes)
+		for _, f := range scaleFigures {
+			if o, finished := r.headscale[f.scenario]; finished {
+				fmt.Fprintf(&b, " %.4g |", f.of(o))
+			} else {
+				b.WriteString(" did not finish |")
+			}
+		}
+		fmt.Fprintf(&b, " %.0f |\n", busiest(r.headscale))
 	}
 	return b.String()
 }
@@ -147,7 +174,10 @@ func writeScale(t *testing.T, dir string, rows []row) {
 	for _, f := range scaleFigures {
 		var ours, reference []point
 		for _, r := range rows {
-			ours, reference = append(ours, point{float64(r.nodes), f.of(r.ours)}), append(reference, point{float64(r.nodes), f.of(r.reference)})
+			ours = append(ours, point{float64(r.nodes), f.of(r.ours[f.scenario])})
+			if r.reference != nil {
+				reference = append(reference, point{float64(r.nodes), f.of(r.reference[f.scenario])})
+			}
 		}
 		files[f.file+".svg"] = plot(f.name, ours, reference)
 	}

@@ -20,7 +20,7 @@ type watch struct {
 
 func (c *cluster) newWatch(b *node) *watch {
 	w := &watch{index: b.index, start: time.Now(), told: make([]atomic.Bool, len(c.nodes)), allTold: make(chan struct{})}
-	w.left.Store(int64(c.observers(b, c.size)))
+	w.left.Store(int64(c.observers(b)))
 	return w
 }
 
@@ -70,7 +70,6 @@ func closes(ctx context.Context, c <-chan struct{}, limit time.Duration) bool {
 // of the same node counts as having received the earlier ones, because servers may merge updates.
 type changeLog struct {
 	cluster *cluster
-	among   int       // only the first nodes change and receive
 	base    int64     // number of the last change before this log
 	lag     histogram // per delivery
 	last    histogram // per change, until the last observer got it
@@ -93,9 +92,9 @@ type change struct {
 	done   chan struct{}
 }
 
-// follow starts a log of changes among the first nodes; the nodes report to it until unfollow.
-func (c *cluster) follow(among int) *changeLog {
-	l := &changeLog{cluster: c, among: among, base: c.changeNum.Load(), bySource: map[int][]*change{}, received: make([]map[int]int, among)}
+// follow starts a log; the nodes report to it until unfollow.
+func (c *cluster) follow() *changeLog {
+	l := &changeLog{cluster: c, base: c.changeNum.Load(), bySource: map[int][]*change{}, received: make([]map[int]int, c.size)}
 	for i := range l.received {
 		l.received[i] = map[int]int{}
 	}
@@ -109,7 +108,7 @@ func (c *cluster) unfollow() { c.changes.Store(nil) }
 func (l *changeLog) begin(n *node) *change {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ch := &change{source: n.index, number: l.cluster.changeNum.Add(1), start: time.Now(), left: l.cluster.observers(n, l.among), done: make(chan struct{})}
+	ch := &change{source: n.index, number: l.cluster.changeNum.Add(1), start: time.Now(), left: l.cluster.observers(n), done: make(chan struct{})}
 	n.change.Store(ch.number)
 	l.all = append(l.all, ch)
 	l.bySource[n.index] = append(l.bySource[n.index], ch)
@@ -119,7 +118,7 @@ func (l *changeLog) begin(n *node) *change {
 
 func (l *changeLog) seen(n *node, number int64, at time.Time) {
 	i := number - l.base - 1
-	if i < 0 || n.index >= l.among {
+	if i < 0 || n.index >= l.cluster.size {
 		return
 	}
 	l.mu.Lock()

@@ -20,6 +20,7 @@ type cluster struct {
 	authKeys       []string
 	visible        [][]int
 	requestTimeout time.Duration
+	readEvery      int    // of the nodes that reconnect, every so many read their large maps
 	runID          string // part of the host names
 
 	size    int     // nodes that take part in convergence
@@ -50,7 +51,7 @@ type cluster struct {
 // newCluster creates the nodes; nothing is sent yet.
 func newCluster(t *target, cfg config, spares int) *cluster {
 	c := &cluster{
-		target: t, authKeys: cfg.authKeys, visible: cfg.visible, requestTimeout: cfg.requestTimeout,
+		target: t, authKeys: cfg.authKeys, visible: cfg.visible, requestTimeout: cfg.requestTimeout, readEvery: cfg.readEvery,
 		runID: strconv.FormatInt(time.Now().Unix()%100000, 36),
 		size:  cfg.nodes, byKey: map[uint64]int{}, errors: map[string]int{},
 		buffers: make(chan []byte, runtime.GOMAXPROCS(0)+1),
@@ -115,10 +116,10 @@ func (c *cluster) sees(a, b *node) bool {
 	return c.visible == nil || slices.Contains(c.visible[a.authKey], b.authKey)
 }
 
-// observers counts how many of the first nodes, other than b, see b.
-func (c *cluster) observers(b *node, among int) int {
+// observers counts the members, other than b, that see b.
+func (c *cluster) observers(b *node) int {
 	sum := 0
-	for _, a := range c.nodes[:among] {
+	for _, a := range c.members() {
 		if a != b && c.sees(a, b) {
 			sum++
 		}

@@ -27,7 +27,7 @@ func (b *bench) anyMember(c *cluster) *node { return c.nodes[b.random.IntN(c.siz
 
 func (b *bench) fanoutEndpoints(ctx context.Context, c *cluster) error {
 	r := b.result("fanout-endpoint")
-	log := c.follow(c.size)
+	log := c.follow()
 	defer c.unfollow()
 	var request histogram
 	lost := 0
@@ -154,7 +154,7 @@ func (b *bench) churn(ctx context.Context, c *cluster) error {
 func (b *bench) churnAt(ctx context.Context, c *cluster, rate float64) error {
 	const keepsUp, giveUp = 3 * time.Second, 2 * time.Minute
 	r := b.result("churn")
-	log := c.follow(c.size)
+	log := c.follow()
 	defer c.unfollow()
 	var request histogram
 	var failed atomic.Int64

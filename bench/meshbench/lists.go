@@ -23,7 +23,7 @@ func (b *bench) lists(ctx context.Context, c *cluster) error {
 	if _, settled := c.settle(ctx, b.quiet, time.Minute); !settled {
 		return errors.New("the nodes did not settle")
 	}
-	log := c.follow(c.size)
+	log := c.follow()
 	defer c.unfollow()
 	reader := &listReader{bench: b, client: &http.Client{Timeout: b.requestTimeout, Transport: &http.Transport{
 		MaxIdleConnsPerHost: b.apiConns, DisableCompression: true, ReadBufferSize: 256 << 10,

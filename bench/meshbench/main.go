@@ -24,7 +24,6 @@ Load scenarios (each registers --n nodes first; separate several with commas):
   fanout      single endpoint changes, joins, logouts and drops, one at a time
   churn       --rate endpoint changes per second for --churn-for
   reconnect   all nodes lose their connections and reconnect at once
-  storm       --storm-share of the nodes do so, while the others make --rate changes per second
   api         GET requests to the admin API, --api-concurrency at a time
   lists       lists of nodes, half complete, half paginated, during --rate changes per second
   scim        an identity provider pushes --scim-users users and --scim-groups groups
@@ -89,6 +88,7 @@ type config struct {
 	nodes         int
 	concurrency   int
 	registerFirst bool
+	readEvery     int
 	repeat        int
 	changes       int
 	joins         int
@@ -101,7 +101,6 @@ type config struct {
 	listsFor      time.Duration
 	listsTurns    int
 	listsRate     float64
-	stormShare    float64
 	scimUsers     int
 	scimGroups    int
 	scimOwners    int
@@ -128,6 +127,7 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	fs.IntVar(&c.nodes, "n", 100, "virtual nodes")
 	fs.IntVar(&c.concurrency, "concurrency", 64, "concurrent registrations")
 	fs.BoolVar(&c.registerFirst, "register-first", false, "open the streams only after all nodes are registered and updated, --concurrency of them at a time")
+	fs.IntVar(&c.readEvery, "read-every", 1, "of nodes that reconnect, read the peers in the large maps of every `K`th only; the others assume that theirs are complete")
 	fs.IntVar(&c.repeat, "repeat", 1, "run the scenarios after register this many times")
 	fs.IntVar(&c.changes, "changes", 20, "fanout: endpoint changes")
 	fs.IntVar(&c.joins, "joins", 3, "fanout: join and logout cycles")
@@ -140,7 +140,6 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	fs.DurationVar(&c.listsFor, "lists-for", 15*time.Second, "lists: duration of each of the four windows (idle, changes, lists, both)")
 	fs.IntVar(&c.listsTurns, "lists-turns", 1, "lists: how often the four windows are repeated")
 	fs.Float64Var(&c.listsRate, "lists-rate", 100, "lists: requests per second")
-	fs.Float64Var(&c.stormShare, "storm-share", 0.9, "storm: share of the nodes that reconnect")
 	fs.IntVar(&c.scimUsers, "scim-users", 1000, "scim: users person-0000, person-0001 and so on to push")
 	fs.IntVar(&c.scimGroups, "scim-groups", 50, "scim: groups team-00, team-01 and so on to push")
 	fs.IntVar(&c.scimOwners, "scim-owners", 0, "scim: how many of the users have nodes; the first auth keys are theirs, in order")
@@ -183,7 +182,7 @@ func (c *config) choose(command string) error {
 		c.scenarios = all
 	}
 	for _, s := range c.scenarios {
-		if s != "lists" && s != "scim" && s != "storm" && !slices.Contains(all, s) {
+		if s != "lists" && s != "scim" && !slices.Contains(all, s) {
 			return fmt.Errorf("unknown command %q: see meshbench help", s)
 		}
 	}
@@ -194,12 +193,10 @@ func (c *config) choose(command string) error {
 		return errors.New("missing --api-key")
 	case c.needsNodes() && len(c.authKeys) == 0:
 		return errors.New("missing --auth-key")
-	case c.nodes < 2 || c.concurrency < 1 || c.changes < 1:
-		return errors.New("--n must be 2 or more, --concurrency and --changes 1 or more")
+	case c.nodes < 2 || c.concurrency < 1 || c.changes < 1 || c.readEvery < 1:
+		return errors.New("--n must be 2 or more, --concurrency, --changes and --read-every 1 or more")
 	case c.scimUsers < 1 || c.scimGroups < 1 || c.scimConns < 1 || c.scimOwners < 0 || c.scimOwners > min(c.scimUsers, len(c.authKeys)):
 		return errors.New("--scim-users, --scim-groups and --scim-concurrency must be 1 or more, --scim-owners at most the number of users and of auth keys")
-	case c.stormShare <= 0 || c.stormShare >= 1:
-		return errors.New("--storm-share must be between 0 and 1")
 	case c.listsTurns < 1 || c.listsRate <= 0:
 		return errors.New("--lists-turns must be 1 or more, --lists-rate more than 0")
 	}
@@ -254,7 +251,6 @@ func (b *bench) afterRegister(ctx context.Context, c *cluster) error {
 		{"fanout", b.fanout},
 		{"churn", b.churn},
 		{"reconnect", b.reconnect},
-		{"storm", b.storm},
 		{"lists", b.lists},
 		{"scim", b.scim},
 		{"api", func(ctx context.Context, _ *cluster) error { return b.api(ctx) }},

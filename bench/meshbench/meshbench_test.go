@@ -36,7 +36,7 @@ func TestEveryScenarioConvergesAgainstTheReference(t *testing.T) {
 	s, url := startReference(t, time.Millisecond, 40*time.Millisecond)
 	var out bytes.Buffer
 	err := run(t.Context(), []string{
-		"register,idle,fanout,churn,reconnect,storm", "--url=" + url, "--auth-key=k", "--n=30", "--concurrency=8", "--quiet=200ms",
+		"register,idle,fanout,churn,reconnect", "--url=" + url, "--auth-key=k", "--n=30", "--concurrency=8", "--quiet=200ms",
 		"--changes=2", "--joins=1", "--churn-for=500ms", "--idle-for=200ms", "--server-pid=" + strconv.Itoa(os.Getpid()),
 	}, &out, io.Discard)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestEveryScenarioConvergesAgainstTheReference(t *testing.T) {
 			t.Error(line)
 		}
 	}
-	want := []string{"register", "idle", "fanout-endpoint", "fanout-join-leave", "churn", "reconnect", "storm"}
+	want := []string{"register", "idle", "fanout-endpoint", "fanout-join-leave", "churn", "reconnect"}
 	if diff := cmp.Diff(want, scenarios); diff != "" {
 		t.Error(diff)
 	}
@@ -91,7 +91,7 @@ func TestNodesExpectOnlyPeersThatTheirKeySees(t *testing.T) {
 			t.Errorf("a node of key %d expects %d peers, want %d", i, got, want)
 		}
 	}
-	if got := c.observers(c.nodes[1], c.size); got != 5 {
+	if got := c.observers(c.nodes[1]); got != 5 {
 		t.Errorf("%d nodes see a node of key 1, want 5", got)
 	}
 	if _, err := readVisibility(file, 2); err == nil {
@@ -99,6 +99,33 @@ func TestNodesExpectOnlyPeersThatTheirKeySees(t *testing.T) {
 	}
 	if _, err := readVisibility(file, 1); err == nil || !strings.Contains(err.Error(), "visibility:1: ") {
 		t.Errorf("unknown key: %v", err)
+	}
+}
+
+func TestOnlySomeNodesReadTheMapsAfterTheyReconnect(t *testing.T) {
+	c := newCluster(&target{traffic: new(traffic)}, config{nodes: 4, authKeys: []string{"k"}, readEvery: 2}, 0)
+	unreadable := make([]byte, largeMap+1)
+	for _, tc := range []struct {
+		name        string
+		index       int
+		id          int64
+		message     []byte
+		first, read bool
+	}{
+		{"a node that reconnects", 1, 7, unreadable, true, false},
+		{"a node that is chosen to read its maps", 2, 7, unreadable, true, true},
+		{"a node that does not know its ID", 1, 0, unreadable, true, true},
+		{"a later message", 1, 7, unreadable, false, true},
+		{"a small map", 1, 7, unreadable[:largeMap], true, true},
+	} {
+		c.expectConvergence()
+		n := c.nodes[tc.index]
+		n.picture = picture{peers: n.peers, wanted: c.expected(n)}
+		n.id.Store(tc.id)
+		err := n.take(tc.message, tc.first)
+		if read := err != nil; read != tc.read || n.converged == tc.read {
+			t.Errorf("%s: read %v (%v), converged %v", tc.name, read, err, n.converged)
+		}
 	}
 }
 
@@ -111,11 +138,10 @@ func TestMissingFlagsAreNamed(t *testing.T) {
 		"api --url=http://x":                "missing --api-key",
 		"lists --url=http://x --auth-key=k": "missing --api-key",
 		"lists --url=http://x --auth-key=k --api-key=k --lists-rate=0": "--lists-turns must be",
-		"churn --rate=x":                                    "--rate x",
-		"idle --url=http://x --auth-key=k --n=1":            "--n must be",
-		"refserver --keep-alive=1us":                        "too short",
-		"idle --url=http://x --nonsense=":                   "nonsense",
-		"storm --url=http://x --auth-key=k --storm-share=1": "--storm-share must be",
+		"churn --rate=x":                         "--rate x",
+		"idle --url=http://x --auth-key=k --n=1": "--n must be",
+		"refserver --keep-alive=1us":             "too short",
+		"idle --url=http://x --nonsense=":        "nonsense",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -22,6 +22,7 @@ import (
 const (
 	maxMessage = 256 << 20
 	maxText    = 1 << 30 // a decompressed message
+	largeMap   = 32 << 10
 	homeRegion = 999
 )
 
@@ -149,7 +150,7 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.cluster.requestTimeout)
 	defer cancel()
-	l, err := n.cluster.target.dial(ctx, n.machine, n.turn)
+	l, err := n.cluster.target.dial(ctx, n.machine, n.cluster.target.source(n.index), n.turn)
 	if err != nil {
 		return nil, err
 	}
@@ -320,7 +321,7 @@ func (n *node) stream(ctx context.Context) error {
 		}
 		n.arrived = time.Now()
 		n.cluster.unread.Add(1)
-		err := n.take(message)
+		err := n.take(message, first)
 		n.cluster.unread.Add(-1)
 		if err != nil {
 			return err
@@ -335,9 +336,16 @@ func (n *node) stream(ctx context.Context) error {
 	}
 }
 
-// take decompresses a message and scans it for what a virtual node needs.
-func (n *node) take(message []byte) error {
+// take decompresses a message and scans it for what a virtual node needs. first is whether it is the first of its stream.
+func (n *node) take(message []byte, first bool) error {
 	c := n.cluster
+	n.keepAlive = false
+	if first && n.trusts(message) {
+		n.count(message)
+		n.fullSeen, n.peerCount = true, n.wanted
+		n.checkConvergence()
+		return nil
+	}
 	buffer := <-c.buffers
 	defer func() { c.buffers <- buffer }()
 	text, err := zstdframe.AppendDecode(buffer[:0], message, zstdframe.MaxDecodedSize(maxText))
@@ -345,29 +353,43 @@ func (n *node) take(message []byte) error {
 		return fmt.Errorf("zstd: %w", err)
 	}
 	buffer = text
-	n.keepAlive = false
 	if err := scanMap(text, n); err != nil {
 		return err
 	}
-	t := c.target.traffic
 	if n.keepAlive {
-		t.keepAlives.Add(1)
+		c.target.traffic.keepAlives.Add(1)
 		return nil
 	}
-	t.mapBytes.Add(int64(len(message)) + 4)
-	t.messages.Add(1)
-	t.jsonBytes.Add(int64(len(text)))
-	c.noteMessage(n.arrived)
+	n.count(message)
+	c.target.traffic.jsonBytes.Add(int64(len(text)))
 	if log := c.changes.Load(); log != nil {
 		for number, rest := nextChange(text); rest != nil; number, rest = nextChange(rest) {
 			log.seen(n, number, n.arrived)
 		}
 	}
-	if !n.converged && n.index < c.size && n.fullSeen && n.peerCount >= n.wanted {
-		n.converged = true
-		c.noteConverged(n.arrived)
-	}
+	n.checkConvergence()
 	return nil
+}
+
+// trusts reports whether the node assumes that a map contains all its peers, without reading it. To read the maps of
+// thousands of nodes takes the generator longer than the server needs to send them. The first map of all is always read, because
+// the node learns its ID from it.
+func (n *node) trusts(message []byte) bool {
+	return len(message) > largeMap && n.index%n.cluster.readEvery != 0 && n.id.Load() != 0
+}
+
+func (n *node) count(message []byte) {
+	t := n.cluster.target.traffic
+	t.mapBytes.Add(int64(len(message)) + 4)
+	t.messages.Add(1)
+	n.cluster.noteMessage(n.arrived)
+}
+
+func (n *node) checkConvergence() {
+	if !n.converged && n.index < n.cluster.size && n.fullSeen && n.peerCount >= n.wanted {
+		n.converged = true
+		n.cluster.noteConverged(n.arrived)
+	}
 }
 
 func (n *node) selfID(id int64) {

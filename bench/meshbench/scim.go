@@ -25,7 +25,7 @@ func (b *bench) scim(ctx context.Context, c *cluster) error {
 	if _, settled := c.settle(ctx, b.quiet, time.Minute); !settled {
 		return errors.New("the nodes did not settle")
 	}
-	log := c.follow(c.size)
+	log := c.follow()
 	defer c.unfollow()
 	notices := c.notice()
 	defer c.memberships.Store(nil)

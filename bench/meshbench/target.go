@@ -132,14 +132,23 @@ type link struct {
 // close drops the TCP connection without a closing handshake, as a lost network does.
 func (l *link) close() { l.conn.Close() }
 
+// source returns the address from which the node with this index dials a server on this machine, so that each node has its own.
+// For other servers, it returns nil.
+func (t *target) source(index int) net.Addr {
+	if t.base.Hostname() != "127.0.0.1" {
+		return nil
+	}
+	return &net.TCPAddr{IP: net.IPv4(127, byte(1+index>>16), byte(index>>8), byte(index))}
+}
+
 // dial opens a connection as the given machine, with the client's HTTP upgrade, but without racing several
 // ports. Consecutive turns use consecutive replicas.
-func (t *target) dial(ctx context.Context, machine key.MachinePrivate, turn int) (_ *link, err error) {
+func (t *target) dial(ctx context.Context, machine key.MachinePrivate, source net.Addr, turn int) (_ *link, err error) {
 	hello, finish, err := controlbase.ClientDeferred(machine, t.key, uint16(version))
 	if err != nil {
 		return nil, err
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", t.addrs[turn%len(t.addrs)])
+	conn, err := (&net.Dialer{LocalAddr: source}).DialContext(ctx, "tcp", t.addrs[turn%len(t.addrs)])
 	if err != nil {
 		return nil, err
 	}

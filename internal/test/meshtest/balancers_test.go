@@ -46,7 +46,7 @@ var balancerFiles = []balancerFile{
 func (f balancerFile) run(t *testing.T, addr string, backends ...string) {
 	t.Helper()
 	dir := t.TempDir()
-	writeCertificate(t, dir)
+	WriteCertificate(t, dir)
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "balancer", f.file))
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 // Nginx is the reverse proxy of a deployment, with the configuration from the repository.
 type Nginx struct {
 	Service, Console string // addresses of its ports
+	Certificate      string // file of the certificate, if it uses TLS
 	dir              string
 }
 
@@ -43,7 +44,7 @@ func StartNginx(t testing.TB, c NginxConfig) *Nginx {
 	mode, plain, secure := "mode-dev", n.Service, FreeAddr(t)
 	if c.TLS {
 		mode, plain, secure = "mode-prod", FreeAddr(t), n.Service
-		writeCertificate(t, filepath.Join(n.dir, "tls"))
+		n.Certificate, _ = WriteCertificate(t, filepath.Join(n.dir, "tls"))
 	}
 	changes := strings.NewReplacer(
 		"/run/nginx", filepath.Join(n.dir, "run"), "/var/log/nginx", n.dir, "/dev/stdout", filepath.Join(n.dir, "out.log"),
@@ -121,8 +122,8 @@ func (n *Nginx) Log() string {
 	return string(text)
 }
 
-// writeCertificate writes a key and a self-signed certificate for this host.
-func writeCertificate(t testing.TB, dir string) {
+// WriteCertificate writes a self-signed certificate for this host and its key, and returns their files.
+func WriteCertificate(t testing.TB, dir string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -142,9 +143,11 @@ func writeCertificate(t testing.TB, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, block := range map[string]pem.Block{"fullchain.pem": {Type: "CERTIFICATE", Bytes: cert}, "privkey.pem": {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&block), 0o600); err != nil {
+	certFile, keyFile = filepath.Join(dir, "fullchain.pem"), filepath.Join(dir, "privkey.pem")
+	for file, block := range map[string]pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(&block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return certFile, keyFile
 }
