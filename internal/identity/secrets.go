@@ -45,6 +45,9 @@ func (s *ServerSecrets) current() ServerSecret {
 	return all[len(all)-1]
 }
 
+// first returns the oldest secret.
+func (s *ServerSecrets) first() ServerSecret { return (*s.all.Load())[0] }
+
 // numbered returns the secret with a number, or the current one if that does not exist anymore.
 func (s *ServerSecrets) numbered(number int) ServerSecret {
 	for _, one := range *s.all.Load() {
