@@ -132,7 +132,8 @@ func unavailable(w http.ResponseWriter, r *http.Request, detail string) {
 }
 
 // place sets where a stream begins, and returns the revision at that point. A position that no
-// replica has reached must come from another database.
+// replica has reached must come from another database, and one that an epoch skipped from changes that were lost, even if no
+// replica that is left has seen them.
 func (s *events) place(ctx context.Context, st *eventStream, p openapi.StreamEventsParams) (mesh.Revision, error) {
 	name, text := "Last-Event-ID", or(p.LastEventID)
 	if text == "" {
@@ -151,10 +152,11 @@ func (s *events) place(ctx context.Context, st *eventStream, p openapi.StreamEve
 		if err := s.ledger.Sync(ctx); err != nil {
 			return 0, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 		}
-		st.lost = st.after.Rev > s.ledger.World().Rev
 	}
+	w := s.ledger.World()
+	st.lost = st.after.Rev > w.Rev || w.Counters.Epoch.Skips(st.after.Rev)
 	st.told = st.after
-	return s.ledger.World().Rev, nil
+	return w.Rev, nil
 }
 
 // eventStream is one consumer of events.
@@ -168,7 +170,7 @@ type eventStream struct {
 	pattern string
 	after   history.Position // everything up to here was sent, or is not an event
 	told    history.Position // the last id that the consumer was sent
-	lost    bool             // after comes from another database
+	lost    bool             // after is not part of this history
 }
 
 // run sends events until the consumer disconnects or its key is no longer valid.

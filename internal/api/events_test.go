@@ -226,6 +226,28 @@ func TestEventsRestartAfterPrunedHistory(t *testing.T) {
 	})
 }
 
+// A replica that is gone may have been the only one that saw changes before the database lost them.
+func TestEventsRestartAfterLostChangesThatNoReplicaKnows(t *testing.T) {
+	engines(t, func(t *testing.T, s *service) {
+		s.listen().newUser("alice")
+		last := s.ledger.World().Rev
+		_, err := s.ledger.Commit(t.Context(), mesh.Actor{Kind: mesh.ActorServer}, func(w *policy.World, _ mesh.Time) ([]mesh.Event, error) {
+			return []mesh.Event{mesh.NewEpoch(w.Snapshot, w.Rev, w.Counters, 2, mesh.Loss{})}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := s.consume(fmt.Sprintf("Last-Event-ID: %d-0", last+1)).next(); !ok || e.name != "reset" {
+			t.Errorf("after a lost revision: %+v", e)
+		}
+		kept := s.consume(fmt.Sprintf("Last-Event-ID: %d-9", last))
+		s.newUser("bob")
+		if got := kept.names(1); got[0] != "user.created" {
+			t.Errorf("after the last revision that was kept: %v", got)
+		}
+	})
+}
+
 func TestEventStreamEndsWithItsKeyOnEveryReplica(t *testing.T) {
 	a, b := replicas(t)
 	for name, end := range map[string]func(id string){
