@@ -106,8 +106,12 @@ func (b *Balancer) Next() (clients int, before time.Time) {
 		}
 		return drainStep, before
 	}
+	ids, share := b.shares()
+	if ids != b.replicas { // a replica that was to take clients may be gone
+		b.replicas, b.decideAt, b.excess, b.left = ids, now.Add(settle), 0, 0
+	}
 	if b.left == 0 {
-		b.decide(now)
+		b.decide(now, share)
 	}
 	clients = min(b.left, moveStep)
 	b.left -= clients
@@ -120,12 +124,7 @@ func (b *Balancer) Next() (clients int, before time.Time) {
 // decide sets how many clients to move, once the replicas have been the same for some time. It repeats this as long as the excess
 // shrinks: a load balancer that chooses replicas at random sends some clients back here, and one that always sends a client to the
 // same replica sends back all of them, which the replica must not repeat forever.
-func (b *Balancer) decide(now time.Time) {
-	ids, share := b.shares()
-	if ids != b.replicas {
-		b.replicas, b.decideAt, b.excess = ids, now.Add(settle), 0
-		return
-	}
+func (b *Balancer) decide(now time.Time, share int) {
 	if b.decideAt.IsZero() || now.Before(b.decideAt) {
 		return
 	}

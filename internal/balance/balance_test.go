@@ -126,6 +126,22 @@ func TestBalancerThatSendsClientsBackDisconnectsThemOnlyOnce(t *testing.T) {
 	})
 }
 
+func TestNobodyIsMovedToAReplicaThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, nil, 600, 0)
+		c.choose = c.leastLoaded
+		c.run(35 * time.Second)
+		if c.moved == 0 {
+			t.Fatal("nobody was moved to the replica that started empty")
+		}
+		c.dead[1], c.moved = true, 0
+		c.run(2 * time.Minute)
+		if c.moved > 0 {
+			t.Errorf("%d clients were disconnected for a replica that is gone", c.moved)
+		}
+	})
+}
+
 func TestSmallDifferencesMoveNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, func(from int) int { return from }, 19, 0, 0)
