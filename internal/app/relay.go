@@ -131,7 +131,7 @@ func (p *relayProcess) run(ctx context.Context) error {
 		Server: p.Server, JoinKey: p.JoinKey, StatePath: filepath.Join(p.StateDir, "nodes.json"), Version: p.Version, Log: p.log,
 		Removed: func() {
 			if s := p.server.Load(); s != nil {
-				s.Recheck(ctx)
+				s.Recheck()
 			}
 		},
 		Report: func() relay.Report {
@@ -163,7 +163,8 @@ func (p *relayProcess) run(ctx context.Context) error {
 		return err
 	}
 	server, err := relay.NewServer(relay.ServerConfig{
-		Key: key, Verify: p.member.Verify, TrustedProxies: p.TrustedProxies, STUNListenAddr: p.STUNListen, MeshKey: first.Key, Log: p.log, Registerer: p.registry,
+		Key: key, Verify: p.member.Verify, Known: p.member.Known, TrustedProxies: p.TrustedProxies, STUNListenAddr: p.STUNListen, MeshKey: first.Key,
+		Log: p.log, Registerer: p.registry,
 	})
 	if err != nil {
 		return err

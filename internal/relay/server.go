@@ -37,10 +37,13 @@ type ServerConfig struct {
 	// Verify reports whether a key belongs to a node of this mesh; nil accepts every key. It is called when a
 	// client connects, before the client has proved that it holds the key, and has a few seconds to return.
 	Verify func(context.Context, key.NodePublic) bool
+	// Known reports the same about a client that is connected, and must not wait, because it is called for one client after
+	// the other. If it is nil, Verify is called instead.
+	Known func(key.NodePublic) bool
 	// ServeAll also serves clients that Verify does not know. They count as strangers, whose number of
 	// connections is limited.
 	ServeAll bool
-	// VerifyEvery is how often Verify is called again for connected clients; it defaults to a minute.
+	// VerifyEvery is how often connected clients are checked again; it defaults to a minute.
 	VerifyEvery time.Duration
 	// TrustedProxies may forward the address of a client, which is used in the log.
 	TrustedProxies []netip.Prefix
@@ -58,6 +61,8 @@ type Server struct {
 	derp   *derpserver.Server
 	stun   *net.UDPConn // nil until Listen
 	counts counts
+	// recheck has a value if connected clients must be checked again.
+	recheck chan struct{}
 
 	refused    prometheus.Counter
 	refusals   atomic.Int64 // the same number, for Stats
@@ -100,6 +105,7 @@ const (
 func NewServer(c ServerConfig) (*Server, error) {
 	s := &Server{
 		config:     c,
+		recheck:    make(chan struct{}, 1),
 		refusalLog: rate.NewLimiter(rate.Every(refusalEvery), refusalBurst),
 		open:       map[*client]struct{}{},
 		proven:     map[key.NodePublic][]*client{},
@@ -327,9 +333,14 @@ func (s *Server) verify(ctx context.Context, k key.NodePublic) bool {
 	return s.config.Verify(ctx, k)
 }
 
-// Recheck closes the connections of nodes that Verify no longer knows. It is called after a change, so that these need not
-// wait for VerifyEvery.
-func (s *Server) Recheck(ctx context.Context) { s.verifyAgain(ctx) }
+// Recheck makes Run close the connections of nodes that are no longer known. It is called after a change, so that these need
+// not wait for VerifyEvery. It returns at once.
+func (s *Server) Recheck() {
+	select {
+	case s.recheck <- struct{}{}:
+	default: // Run has not begun the previous one yet
+	}
+}
 
 // verifyAgain closes the connections of nodes that were deleted. With ServeAll, such a client reconnects as a
 // stranger.
@@ -343,10 +354,17 @@ func (s *Server) verifyAgain(ctx context.Context) {
 	}
 	s.mu.Unlock()
 	for _, c := range admitted {
-		if !s.verify(ctx, c.key) {
+		if !s.known(ctx, c.key) {
 			c.close()
 		}
 	}
+}
+
+func (s *Server) known(ctx context.Context, k key.NodePublic) bool {
+	if s.config.Known != nil {
+		return s.config.Known(k)
+	}
+	return s.verify(ctx, k)
 }
 
 // Listen opens the socket for STUN. Run must be called afterwards.
@@ -371,6 +389,8 @@ func (s *Server) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-again.C:
+			s.verifyAgain(ctx)
+		case <-s.recheck:
 			s.verifyAgain(ctx)
 		}
 	}

@@ -115,6 +115,28 @@ func TestDeletedNodeLosesItsConnection(t *testing.T) {
 	}
 }
 
+func TestConnectedClientsAreCheckedWithoutVerify(t *testing.T) {
+	goes := key.NewNode()
+	var deleted atomic.Bool
+	var verified atomic.Int64
+	r := start(t, relay.ServerConfig{
+		VerifyEvery: 5 * time.Millisecond,
+		Verify: func(context.Context, key.NodePublic) bool {
+			verified.Add(1)
+			return true
+		},
+		Known: func(k key.NodePublic) bool { return k != goes.Public() || !deleted.Load() },
+	})
+	c := connected(t, r.url, goes)
+	deleted.Store(true)
+	if m, err := c.Recv(); err == nil {
+		t.Errorf("a deleted node receives %T", m)
+	}
+	if n := verified.Load(); n != 1 {
+		t.Errorf("Verify, which may wait, was called %d times for one connection", n)
+	}
+}
+
 func TestKnownKeyMustBeProved(t *testing.T) {
 	known := key.NewNode()
 	r := start(t, relay.ServerConfig{Verify: func(_ context.Context, k key.NodePublic) bool { return k == known.Public() }})

@@ -37,7 +37,7 @@ type Config struct {
 	StatePath string
 	// Report returns the current report.
 	Report func() relay.Report
-	// Removed is called after nodes were removed.
+	// Removed is called after nodes were removed. It must not wait, because nothing is received meanwhile.
 	Removed func()
 	Version string
 	Log     *slog.Logger
@@ -143,15 +143,26 @@ func (m *Member) isPeer(k key.NodePublic) bool {
 	return slices.ContainsFunc(m.mesh.Peers, func(p relay.Peer) bool { return p.Key == k })
 }
 
-// Verify reports whether a key is that of a node, or of another relay of the region. It asks nobody. A device that has just
-// joined may be faster than the news of it, so Verify waits a moment for an unknown key.
+// Known reports whether a key is that of a node, or of another relay of the region.
+func (m *Member) Known(k key.NodePublic) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.isKnown(k)
+}
+
+func (m *Member) isKnown(k key.NodePublic) bool {
+	_, known := m.known[k]
+	return known || m.isPeer(k)
+}
+
+// Verify is Known for a client that connects. It asks nobody. A device that has just joined may be faster than the news of it,
+// so Verify waits a moment for an unknown key.
 func (m *Member) Verify(ctx context.Context, k key.NodePublic) bool {
 	late := time.NewTimer(newcomer)
 	defer late.Stop()
 	for {
 		m.mu.Lock()
-		_, known := m.known[k]
-		known = known || m.isPeer(k)
+		known := m.isKnown(k)
 		changed, connected := m.changed, m.connected
 		m.mu.Unlock()
 		if known || !connected {
