@@ -263,6 +263,52 @@ func TestImportIsRepeatedForWhatChangedSince(t *testing.T) {
 	})
 }
 
+// In Headscale, a user can be deleted once the nodes belong to somebody else or have tags. Pre-auth keys with tags stay.
+func TestRepeatedImportKeepsWhatADeletedUserGaveAway(t *testing.T) {
+	bothEngines(t, func(t *testing.T, m *mover) {
+		const copied = "INSERT INTO nodes SELECT %d, replace(machine_key, '9941', '%[2]s'), replace(node_key, 'dda1', '%[2]s'), disco_key, endpoints, host_info, " +
+			"'100.64.0.%[1]d', 'fd7a:115c:a1e0::%[1]d', 'host%[1]d', 'host%[1]d', user_id, register_method, tags, auth_key_id, expiry, last_seen, '[]', created_at, updated_at, deleted_at " +
+			"FROM nodes WHERE id = 1;"
+		m.exec(fmt.Sprintf(copied, 3, "0003") + fmt.Sprintf(copied, 4, "0004") + "UPDATE pre_auth_keys SET user_id = 1 WHERE id = 2;")
+		m.run(true)
+		first := m.stored()
+		m.exec(`INSERT INTO users (id, name) VALUES (2, 'bob');
+			UPDATE nodes SET user_id = 2 WHERE id = 1;
+			UPDATE nodes SET user_id = NULL, tags = '["tag:web"]' WHERE id = 3;
+			DELETE FROM nodes WHERE id = 4;
+			UPDATE pre_auth_keys SET user_id = 2 WHERE id = 1;
+			UPDATE pre_auth_keys SET user_id = NULL WHERE user_id = 1;
+			UPDATE policies SET data = replace(data, 'ann@', 'bob@');
+			DELETE FROM users WHERE id = 1;`)
+		r := m.run(true)
+		s := m.stored()
+		// Pre-auth key 3 belongs to nobody and has no tags.
+		if r.Added != 1 || r.Changed != 4 || r.Deleted != 3 {
+			t.Errorf("%d added, %d changed, %d deleted, want 1, 4 and 3", r.Added, r.Changed, r.Deleted)
+		}
+		all := func(s *mesh.Snapshot) int {
+			return s.Users.Len() + s.Nodes.Len() + s.PreAuthKeys.Len() + s.APIKeys.Len()
+		}
+		if got := all(s) - all(first); got != r.Added-r.Deleted {
+			t.Errorf("there are %d objects more than before, but %d were added and %d deleted", got, r.Added, r.Deleted)
+		}
+		var got []string
+		for n := range s.Nodes.All() {
+			got = append(got, fmt.Sprintf("node %d of user %d %s", n.ID, n.Owner, n.Tags))
+		}
+		for k := range s.PreAuthKeys.All() {
+			got = append(got, fmt.Sprintf("key %d of user %d %s", k.ID, k.User, k.Tags))
+		}
+		want := []string{"node 1 of user 2 []", "node 2 of user 0 [tag:web]", "node 3 of user 0 [tag:web]", "key 1 of user 2 []", "key 2 of user 0 [tag:web]"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("after the second import (-want +got):\n%s", diff)
+		}
+		if again := m.run(true); again.Added+again.Changed+again.Deleted != 0 {
+			t.Errorf("nothing changed, but: %+v", again)
+		}
+	})
+}
+
 // commit changes what was imported.
 func (m *mover) commit(evs ...mesh.Event) {
 	m.t.Helper()

@@ -135,63 +135,32 @@ func Events() []Event {
 // Settle adds the consequences of evs as events of the same revision, so that nothing is
 // derived when events are applied: removing a user also removes the user's nodes,
 // keys and sessions, removing a node also removes its SSH grants, and suspending a user
-// also suspends the user's nodes.
+// also suspends the user's nodes. What evs give to another user stays.
 func Settle(before *Snapshot, evs []Event) []Event {
 	settled := evs
 	// SSH grants of a node are removed when it is deleted, and when its owner or tags
 	// change.
-	users, nodes, grantees := map[UserID]bool{}, map[NodeID]bool{}, map[NodeID]bool{}
-	// Sessions of a user end with the user, and when the user gets another account. The
-	// user's API keys then end too, unless there was no earlier account.
-	people, others := map[UserID]bool{}, map[UserID]bool{}
+	grantees := map[NodeID]bool{}
+	var l leavers
 	for _, e := range evs {
 		switch e := e.(type) {
 		case UserGone:
-			users[e.ID], people[e.ID] = true, true
+			l.remove(e.ID)
 		case UserPut:
-			if old, ok := before.Users.Get(e.User.ID); ok && (old.Provider != e.User.Provider || old.ProviderID != e.User.ProviderID) {
-				people[e.User.ID], others[e.User.ID] = true, old.ProviderID != ""
-			}
+			l.put(before, e.User)
 		case NodeGone:
-			nodes[e.ID], grantees[e.ID] = true, true
+			grantees[e.ID] = true
 		case NodePut:
 			if old, ok := before.Nodes.Get(e.Node.ID); ok && (old.Owner != e.Node.Owner || !slices.Equal(old.Tags, e.Node.Tags)) {
 				grantees[e.Node.ID] = true
 			}
 		}
 	}
-	if len(users) > 0 {
-		for n := range before.Nodes.All() {
-			if users[n.Owner] && !nodes[n.ID] {
-				nodes[n.ID], grantees[n.ID] = true, true
-				settled = append(settled, NodeGone{ID: n.ID})
-			}
+	for _, e := range l.settle(before, evs) {
+		if e, ok := e.(NodeGone); ok {
+			grantees[e.ID] = true
 		}
-		for k := range before.PreAuthKeys.All() {
-			if users[k.User] {
-				settled = append(settled, PreAuthKeyGone{ID: k.ID})
-			}
-		}
-		for l := range before.Logins.All() {
-			if users[l.User] {
-				settled = append(settled, LoginGone{ID: l.ID})
-			}
-		}
-		settled = append(settled, settleReservations(before, users)...)
-	}
-	if len(people) > 0 {
-		for s := range before.Sessions.All() {
-			if people[s.User] {
-				settled = append(settled, SessionGone{ID: s.ID})
-			}
-		}
-		for k := range before.APIKeys.All() {
-			if users[k.User] || others[k.User] {
-				settled = append(settled, APIKeyGone{ID: k.ID})
-			}
-		}
-		settled = append(settled, settlePasskeys(before, users)...)
-		settled = append(settled, settleRechecks(before, people)...)
+		settled = append(settled, e)
 	}
 	if len(grantees) > 0 {
 		for g := range before.SSHGrants.All() {

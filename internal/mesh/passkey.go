@@ -120,18 +120,3 @@ type Invitations struct {
 func (s *Invitations) ByPrefix(prefix string) (*Invitation, bool) {
 	return s.lookup(s.byPrefix.at(prefix))
 }
-
-// settlePasskeys returns the events that remove what deleted users sign in with.
-func settlePasskeys(before *Snapshot, gone map[UserID]bool) (evs []Event) {
-	for k := range before.Passkeys.All() {
-		if gone[k.User] {
-			evs = append(evs, PasskeyGone{ID: k.ID})
-		}
-	}
-	for i := range before.Invitations.All() {
-		if gone[i.User] {
-			evs = append(evs, InvitationGone{ID: i.ID})
-		}
-	}
-	return evs
-}

@@ -49,14 +49,3 @@ type RecheckGone struct {
 func (RecheckGone) Kind() Kind       { return KindRecheckGone }
 func (e RecheckGone) valid() bool    { return valid(e.ID) }
 func (e RecheckGone) apply(d *Draft) { d.s.Rechecks.put(d.e, e.ID, nil) }
-
-// settleRechecks returns the events that remove the rechecks of users who were deleted or
-// got another account.
-func settleRechecks(before *Snapshot, people map[UserID]bool) (evs []Event) {
-	for r := range before.Rechecks.All() {
-		if people[r.ID] {
-			evs = append(evs, RecheckGone{ID: r.ID})
-		}
-	}
-	return evs
-}

@@ -106,13 +106,3 @@ func (r *Reservation) Addrs() []netip.Addr {
 func (r *Reservation) NamedAfter(hostname string) bool {
 	return r.Name == dnsname.SanitizeHostname(hostname)
 }
-
-// settleReservations returns the events that remove the reservations for deleted users.
-func settleReservations(before *Snapshot, gone map[UserID]bool) (evs []Event) {
-	for r := range before.Reservations.All() {
-		if gone[r.User] {
-			evs = append(evs, ReservationGone{ID: r.ID})
-		}
-	}
-	return evs
-}
