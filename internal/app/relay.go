@@ -146,6 +146,7 @@ func (p *relayProcess) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer p.member.Close()
 	var loops sync.WaitGroup
 	defer loops.Wait()
 	defer cancel(nil)

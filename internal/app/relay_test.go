@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +31,10 @@ type relayServer struct {
 	*httptest.Server
 	first   relay.Update      // the whole set of nodes
 	updates chan relay.Update // sent to the open stream
+	// revoke makes the response to reports say that the key is not valid. The first report waits for it, if it is not nil.
+	revoke chan struct{}
+	// end ends the open stream, and there is no other one.
+	end chan struct{}
 }
 
 func newRelayServer(t *testing.T, nodes ...key.NodePublic) *relayServer {
@@ -35,9 +42,19 @@ func newRelayServer(t *testing.T, nodes ...key.NodePublic) *relayServer {
 	s := &relayServer{
 		first:   relay.Update{Reset: true, Add: nodes},
 		updates: make(chan relay.Update),
+		end:     make(chan struct{}),
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+relay.ReportPath, func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST "+relay.ReportPath, func(w http.ResponseWriter, r *http.Request) {
+		if s.revoke == nil {
+			return
+		}
+		select {
+		case <-s.revoke:
+			http.Error(w, "the relay was deleted", http.StatusUnauthorized)
+		case <-r.Context().Done():
+		}
+	})
 	mux.HandleFunc("GET "+relay.FollowPath, s.follow)
 	s.Server = httptest.NewServer(mux)
 	t.Cleanup(s.Close)
@@ -48,12 +65,20 @@ func (s *relayServer) follow(w http.ResponseWriter, r *http.Request) {
 	send := func(u relay.Update) bool {
 		return json.NewEncoder(w).Encode(u) == nil && http.NewResponseController(w).Flush() == nil
 	}
+	select {
+	case <-s.end:
+		http.Error(w, "try again", http.StatusServiceUnavailable)
+		return
+	default:
+	}
 	if !send(s.first) || !send(relay.Update{Complete: true, Mesh: &relay.Mesh{Key: meshKey}}) {
 		return
 	}
 	for {
 		select {
 		case <-r.Context().Done():
+			return
+		case <-s.end:
 			return
 		case u := <-s.updates:
 			if !send(u) {
@@ -169,5 +194,53 @@ func TestManyDeletedNodesLoseTheirConnectionsAtOnce(t *testing.T) {
 	}
 	if took := time.Since(began); took > limit {
 		t.Errorf("it took %v until %d deleted nodes had lost their connections", took, count)
+	}
+}
+
+// stored waits until the relay has stored something that contains text.
+func (r *runningRelay) stored(t *testing.T, text string) {
+	t.Helper()
+	waittest.Eventually(t, patience, 5*time.Millisecond, func() error {
+		got, err := os.ReadFile(r.nodes)
+		if err == nil && !strings.Contains(string(got), text) {
+			err = fmt.Errorf("the relay has stored %s", got)
+		}
+		return err
+	})
+}
+
+func TestRelayStoresTheLastChangesWhenItStops(t *testing.T) {
+	t.Parallel()
+	gone, late := key.NewNode(), key.NewNode()
+	s := newRelayServer(t, gone.Public())
+	r := startRelay(t, s)
+	r.stored(t, gone.Public().String()) // the next change would be stored two seconds later
+	s.send(t, relay.Update{Remove: []key.NodePublic{gone.Public()}, Add: []key.NodePublic{late.Public()}})
+	r.connect(t, late)
+	r.stop()
+	if err := r.wait(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(r.nodes)
+	if err != nil || strings.Contains(string(text), gone.Public().String()) || !strings.Contains(string(text), late.Public().String()) {
+		t.Errorf("the stored nodes are not the last ones: %s, %v", text, err)
+	}
+}
+
+func TestRelayRestartsOnceWithANewMeshKey(t *testing.T) {
+	t.Parallel()
+	s := newRelayServer(t)
+	r := startRelay(t, s)
+	r.stored(t, meshKey)
+	next := strings.Repeat("ab", 32)
+	s.send(t, relay.Update{Mesh: &relay.Mesh{Key: next}})
+	waittest.Eventually(t, patience, 5*time.Millisecond, func() error {
+		if log := r.log.String(); !strings.Contains(log, "restarting the relay") {
+			return errors.New(log)
+		}
+		return nil
+	})
+	if text, err := os.ReadFile(r.nodes); err != nil || !strings.Contains(string(text), next) {
+		t.Errorf("the relay restarts with the previous mesh key: %s, %v", text, err)
 	}
 }

@@ -54,6 +54,7 @@ type Member struct {
 	changed   chan struct{} // closed and replaced at each change of the fields above
 	connected bool          // whether the stream is open and complete
 	latency   time.Duration // of the last report
+	revoked   bool          // whether the server has rejected the relay's key
 
 	dirty chan struct{} // has a value if the state must be stored
 }
@@ -233,6 +234,9 @@ func (m *Member) request(ctx context.Context, method, path string, body io.Reade
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	switch why := strings.TrimSpace(string(text)); resp.StatusCode {
 	case http.StatusUnauthorized:
+		m.mu.Lock()
+		m.revoked = true
+		m.mu.Unlock()
 		return nil, fmt.Errorf("%w: %s", ErrRevoked, why)
 	case http.StatusBadRequest, http.StatusConflict:
 		return nil, errRefused{why}
@@ -316,7 +320,7 @@ func (m *Member) apply(whole map[key.NodePublic]struct{}, u relay.Update) {
 	}
 }
 
-// Store stores the state after each change, until ctx ends.
+// Store stores the state after each change, until ctx ends. Close stores the last changes.
 func (m *Member) Store(ctx context.Context) error {
 	for ctx.Err() == nil {
 		select {
@@ -324,19 +328,39 @@ func (m *Member) Store(ctx context.Context) error {
 			return nil
 		case <-m.dirty:
 		}
-		m.mu.Lock()
-		s := state{slices.Collect(maps.Keys(m.known)), m.mesh}
-		m.mu.Unlock()
-		if err := store(m.config.StatePath, s); err != nil {
-			m.config.Log.Error("cannot store the nodes; if the relay restarts while the server is away, it admits nobody", "error", err)
-		}
+		m.store()
 		pause(ctx, storeEvery)
 	}
 	return nil
 }
 
-// store writes the file atomically. Only the owner may read it, because it contains the mesh key.
-func store(path string, s state) error {
+// Close stores the changes that are not stored yet, unless the server has rejected the relay's key. Follow, Store and SendReports
+// must have returned.
+func (m *Member) Close() {
+	m.mu.Lock()
+	revoked := m.revoked
+	m.mu.Unlock()
+	if revoked {
+		return
+	}
+	select {
+	case <-m.dirty:
+		m.store()
+	default:
+	}
+}
+
+func (m *Member) store() {
+	m.mu.Lock()
+	s := state{slices.Collect(maps.Keys(m.known)), m.mesh}
+	m.mu.Unlock()
+	if err := writeState(m.config.StatePath, s); err != nil {
+		m.config.Log.Error("cannot store the nodes; if the relay restarts while the server is away, it admits nobody", "error", err)
+	}
+}
+
+// writeState writes the file atomically. Only the owner may read it, because it contains the mesh key.
+func writeState(path string, s state) error {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
