@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/fairlead-mesh/fairlead/internal/app"
 	"github.com/fairlead-mesh/fairlead/internal/relay"
+	"github.com/fairlead-mesh/fairlead/internal/relayd"
 	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
@@ -242,5 +244,30 @@ func TestRelayRestartsOnceWithANewMeshKey(t *testing.T) {
 	})
 	if text, err := os.ReadFile(r.nodes); err != nil || !strings.Contains(string(text), next) {
 		t.Errorf("the relay restarts with the previous mesh key: %s, %v", text, err)
+	}
+}
+
+func TestRevokedRelayKeepsNothing(t *testing.T) {
+	t.Parallel()
+	node, late := key.NewNode(), key.NewNode()
+	s := newRelayServer(t, node.Public())
+	s.revoke = make(chan struct{})
+	r := startRelay(t, s)
+	r.stored(t, node.Public().String())
+	s.send(t, relay.Update{Add: []key.NodePublic{late.Public()}})
+	r.connect(t, late)
+	close(s.end)
+	waittest.Eventually(t, patience, 5*time.Millisecond, func() error {
+		if log := r.log.String(); !strings.Contains(log, "connection to the server lost") {
+			return errors.New(log)
+		}
+		return nil
+	})
+	close(s.revoke)
+	if err := r.wait(); !errors.Is(err, relayd.ErrRevoked) {
+		t.Fatalf("a revoked relay ends with %v", err)
+	}
+	if text, err := os.ReadFile(r.nodes); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a revoked relay has stored %s, %v", text, err)
 	}
 }

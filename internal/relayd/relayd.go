@@ -185,7 +185,6 @@ func (m *Member) Follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		complete, err := m.stream(ctx)
 		if m.disconnected(); errors.Is(err, ErrRevoked) {
-			_ = os.Remove(m.config.StatePath) // so that the relay does not admit anyone after a restart
 			return err
 		}
 		if complete {
@@ -334,13 +333,16 @@ func (m *Member) Store(ctx context.Context) error {
 	return nil
 }
 
-// Close stores the changes that are not stored yet, unless the server has rejected the relay's key. Follow, Store and SendReports
-// must have returned.
+// Close stores the changes that are not stored yet. If the server has rejected the relay's key, Close removes what is stored
+// instead, so that the relay admits nobody after a restart. Follow, Store and SendReports must have returned.
 func (m *Member) Close() {
 	m.mu.Lock()
 	revoked := m.revoked
 	m.mu.Unlock()
 	if revoked {
+		if err := os.Remove(m.config.StatePath); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			m.config.Log.Error("cannot remove the stored nodes of a relay that was deleted; remove the file", "error", err)
+		}
 		return
 	}
 	select {
