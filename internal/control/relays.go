@@ -3,6 +3,8 @@ package control
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -30,7 +32,14 @@ const (
 	reportEvery = time.Minute
 	// RelaySilence is how old the last report of a relay is when the relay counts as offline.
 	RelaySilence = reportEvery + 45*time.Second
+	// relayHolds is how long after its last report a process of a relay cannot be replaced by
+	// another one. It is longer than the time between two reports.
+	relayHolds = 30 * time.Second
 )
+
+// ErrRelayInUse means that another process reports with the key of the same relay. It says
+// what to do, and the process may try again.
+var ErrRelayInUse = errors.New("another process uses this relay key")
 
 // relayName matches names of relays and codes of regions: they are part of commands and
 // of host names.
@@ -215,18 +224,13 @@ func relayHost(name string) bool {
 }
 
 // Report records what a relay says: where it is, and its work. The first report, and one
-// with a new place, is committed at once; others are committed about once a minute.
+// with a new place, is committed at once; others are committed about once a minute. It
+// returns ErrRelayInUse to a second process of the same relay.
 func (s *Relays) Report(ctx context.Context, id mesh.RelayID, place mesh.RelayPlace, report mesh.RelayReport) error {
 	if err := checkPlace(place); err != nil {
 		return err
 	}
 	report.At = s.ledger.Now()
-	s.reports.mu.Lock()
-	if s.reports.new == nil {
-		s.reports.new = map[mesh.RelayID]mesh.RelayReport{}
-	}
-	s.reports.new[id] = report
-	s.reports.mu.Unlock()
 	decide := func(w *mesh.Snapshot, now mesh.Time) (evs []mesh.Event, err error) {
 		old, ok := w.Relays.Get(id)
 		if !ok {
@@ -235,6 +239,11 @@ func (s *Relays) Report(ctx context.Context, id mesh.RelayID, place mesh.RelayPl
 		for other := range w.Relays.All() {
 			if other.ID != id && other.Place.Key == place.Key && other.Joined() {
 				return nil, refuse(Conflict, "key", "relay %s has the same private key; give each relay its own state directory", other.Name)
+			}
+		}
+		if old.Joined() && old.Place.Key != place.Key {
+			if err := s.replaceable(old, place, now); err != nil {
+				return nil, err
 			}
 		}
 		if place.JoinedAt = old.Place.JoinedAt; old.Place != place {
@@ -251,7 +260,39 @@ func (s *Relays) Report(ctx context.Context, id mesh.RelayID, place mesh.RelayPl
 		}
 		return evs, nil
 	}
-	return s.commitRelay(ctx, id, "relay report", decide)
+	err := s.commitRelay(ctx, id, "relay report", decide)
+	if r, ok := s.ledger.World().Relays.Get(id); ok && r.Place.Key == place.Key { // it is not a second process
+		s.reports.add(id, report)
+	}
+	return err
+}
+
+func (r *relayReports) add(id mesh.RelayID, report mesh.RelayReport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.new == nil {
+		r.new = map[mesh.RelayID]mesh.RelayReport{}
+	}
+	r.new[id] = report
+}
+
+// replaceable returns an error if a process may not replace the one that has joined, because
+// that one still reports. Otherwise the two would replace each other all the time, and all
+// nodes would get a new relay map each time.
+func (s *Relays) replaceable(old *mesh.Relay, place mesh.RelayPlace, now mesh.Time) error {
+	s.reports.mu.Lock()
+	own := s.reports.new[old.ID]
+	s.reports.mu.Unlock()
+	wait := relayHolds
+	if own.At < old.Report.At && place.URL != old.Place.URL {
+		// Another replica receives the reports, and this one knows only those that are committed. At the same URL, a
+		// process that has lost its state is likelier than a second one, and the relay map does not change.
+		wait += reportEvery
+	}
+	if max(own.At, old.Report.At).Add(wait).Reached(now) {
+		return nil
+	}
+	return fmt.Errorf("%w: stop it, or wait %d seconds if it has just been replaced", ErrRelayInUse, int(wait.Seconds()))
 }
 
 // Leave records that a relay stops, so that nodes switch to another.

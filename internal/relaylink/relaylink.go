@@ -85,6 +85,8 @@ func (s *Server) authenticate(w http.ResponseWriter, r *http.Request) (*mesh.Rel
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *control.Refusal
 	switch {
+	case errors.Is(err, control.ErrRelayInUse): // with another status, the process would not try again
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	case !errors.As(err, &refusal):
 		s.config.Log.Warn("relay request failed", "path", r.URL.Path, "error", err)
 		http.Error(w, "the server cannot process this now; try again", http.StatusServiceUnavailable)
