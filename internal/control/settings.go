@@ -17,7 +17,7 @@ import (
 // The source of a setting's value.
 const (
 	sourceConfig  = "config"
-	sourceAPI     = "api"
+	sourceAPI     = mesh.SourceAPI
 	sourceReplica = "replica"
 )
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/fairlead-mesh/fairlead/internal/identity"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -37,7 +38,7 @@ func Export(s *mesh.Snapshot, policy string, now mesh.Time) *Exported {
 	if policy != "" {
 		e.add("policies", Row{"id": int64(1), "data": policy, "created_at": timeText(now), "updated_at": timeText(now)})
 	}
-	e.rest()
+	e.rest(policy)
 	for _, id := range migrations() {
 		e.add("migrations", Row{"id": id})
 	}
@@ -117,6 +118,8 @@ func (e *export) users() {
 			e.lose("user %s (%s): Headscale cannot suspend people; their nodes and pre-auth keys are exported as expired", u.ID, u.Name)
 		case u.NeedsApproval:
 			e.lose("user %s (%s): Headscale does not know that the person waits for approval", u.ID, u.Name)
+		case u.Held():
+			e.lose("user %s (%s): Headscale does not know that you have to decide whether the person is suspended", u.ID, u.Name)
 		}
 		if u.Role != "" {
 			e.lose("user %s (%s): the role %s; Headscale has no roles", u.ID, u.Name, u.Role)
@@ -250,7 +253,17 @@ func (e *export) keyOf(n *mesh.Node) mesh.KeyID {
 }
 
 // rest lists what Headscale has no tables for.
-func (e *export) rest() {
+func (e *export) rest(policy string) {
+	notes, preferences, disabled := e.decisions()
+	if !strings.Contains(policy, "autoApprovers") {
+		disabled = 0
+	}
+	withGroups := 0
+	for u := range e.s.Users.All() {
+		if len(u.Groups) > 0 {
+			withGroups++
+		}
+	}
 	for _, r := range []struct {
 		n          int
 		what, whys string
@@ -259,20 +272,42 @@ func (e *export) rest() {
 		{e.s.Webhooks.Len(), "webhooks", "Headscale sends none"},
 		{e.s.Invitations.Len(), "invitations", "Headscale has none"},
 		{e.s.Groups.Len(), "groups of the directory", "the policy of Headscale must list their members"},
+		{withGroups, "users with groups of their identity provider", "the policy of Headscale must list the members of each group"},
+		{e.s.Rechecks.Len(), "people who are checked at their identity provider", "Headscale does not ask whether they still have an account"},
+		{e.s.Relays.Len(), "relays", "Headscale uses those in its configuration only"},
+		{e.s.Reservations.Len(), "reservations of names and addresses", "Headscale has none, and may give them to other nodes"},
+		{notes, "notes about nodes", "Headscale has none"},
+		{preferences, "preferences of routes", "Headscale has none"},
+		{disabled, "routes that were disabled", "the autoApprovers of the policy may approve them again"},
 	} {
 		if r.n > 0 {
 			e.lose("%d %s: %s", r.n, r.what, r.whys)
 		}
 	}
-	notes := 0
+	if v, ok := e.s.Settings.ByKey(mesh.SettingDNS); ok && v.Source == mesh.SourceAPI {
+		e.lose("DNS settings that were changed in Fairlead: change them in the configuration of Headscale too")
+	}
+	if mesh.NoiseKeyOf(e.s).Generation() > 1 {
+		e.lose("the Noise key, which was rotated: Headscale still has the old one, so restart the client on every device after you go back")
+	}
+}
+
+// decisions counts what people decided about nodes and their routes, and Headscale does not know.
+func (e *export) decisions() (notes, preferences, disabled int) {
 	for n := range e.s.Nodes.All() {
 		if n.Note.Text != "" {
 			notes++
 		}
+		for _, r := range n.AllRoutes {
+			if r.Preference != 0 {
+				preferences++
+			}
+			if r.Decided && !r.Enabled {
+				disabled++
+			}
+		}
 	}
-	if notes > 0 {
-		e.lose("%d notes about nodes: Headscale has none", notes)
-	}
+	return notes, preferences, disabled
 }
 
 // hostText returns what the device said about itself, in the form of Headscale.

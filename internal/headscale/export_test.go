@@ -2,6 +2,7 @@ package headscale_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -142,5 +143,74 @@ func TestExportListsWhatIsLostAndGivesNoAccess(t *testing.T) {
 	}
 	if len(p.Nodes) != 4 || len(p.APIKeys) != 1 || len(p.Repairs) > 0 {
 		t.Errorf("%d nodes, %d API keys, repairs %q", len(p.Nodes), len(p.APIKeys), p.Repairs)
+	}
+}
+
+// Settings and objects that Headscale has no tables for are listed, each only if it exists.
+func TestExportListsWhatHeadscaleHasNoTablesFor(t *testing.T) {
+	dns := func(source string) mesh.Event {
+		return mesh.SettingPut{Setting: &mesh.Setting{ID: 1, Key: mesh.SettingDNS, Value: `{"magicDNS":true,"baseDomain":"mesh.test"}`, Source: source}}
+	}
+	noise := func(value string) mesh.Event {
+		return mesh.SettingPut{Setting: &mesh.Setting{ID: 2, Key: mesh.SettingNoise, Value: value, Source: "replica"}}
+	}
+	router := func(change func(*mesh.Node)) mesh.Event {
+		n := headscale.Map(source(), options()).Nodes[1]
+		n.AddRoute(mesh.Route{ID: 1, Prefix: n.Approved[0], Enabled: true, Decided: true})
+		change(n.Node)
+		return mesh.NodePut{Node: n.Node}
+	}
+	disabled := router(func(n *mesh.Node) { n.AllRoutes[0].Enabled = false })
+	for _, c := range []struct {
+		e      mesh.Event
+		policy string
+		lost   string
+	}{
+		{e: mesh.PasskeyPut{Passkey: &mesh.Passkey{ID: 1, User: 1}}, lost: "1 passkeys: "},
+		{e: mesh.WebhookPut{Webhook: &mesh.Webhook{ID: 1}}, lost: "1 webhooks: "},
+		{e: mesh.InvitationPut{Invitation: &mesh.Invitation{ID: 1, User: 1}}, lost: "1 invitations: "},
+		{e: mesh.GroupPut{Group: &mesh.Group{ID: 1}}, lost: "1 groups of the directory: "},
+		{e: mesh.UserPut{User: &mesh.User{ID: 1, Name: "ann", Groups: []string{"staff"}}}, lost: "1 users with groups of their identity provider: "},
+		{e: mesh.UserPut{User: (mesh.User{ID: 1, Name: "ann"}).Hold(mesh.SuspendedBySCIM, now)}, lost: "user 1 (ann): Headscale does not know that you have to decide"},
+		{e: mesh.RecheckPut{Recheck: &mesh.Recheck{ID: 2}}, lost: "1 people who are checked at their identity provider: "},
+		{e: mesh.RelayPut{Relay: &mesh.Relay{ID: 1, Name: "ams-1"}}, lost: "1 relays: "},
+		{e: mesh.ReservationPut{Reservation: &mesh.Reservation{ID: 1, Name: "printer", User: 1}}, lost: "1 reservations of names and addresses: "},
+		{e: router(func(n *mesh.Node) { n.Note.Text = "in the basement" }), lost: "1 notes about nodes: "},
+		{e: router(func(n *mesh.Node) { n.AllRoutes[0].Preference = 5 }), lost: "1 preferences of routes: "},
+		{e: disabled, policy: `{"autoApprovers": {"routes": {"10.0.0.0/8": ["tag:web"]}}}`, lost: "1 routes that were disabled: "},
+		{e: disabled, policy: `{"acls": []}`},
+		{e: router(func(*mesh.Node) {}), policy: `{"autoApprovers": {"routes": {"10.0.0.0/8": ["tag:web"]}}}`},
+		{e: dns(mesh.SourceAPI), lost: "DNS settings that were changed in Fairlead: "},
+		{e: dns("config")},
+		{e: noise(`{"number": 2}`), lost: "the Noise key, which was rotated: "},
+		{e: noise(`{}`)},
+	} {
+		out := headscale.Export(imported(t, source(), c.e), c.policy, now)
+		if c.lost == "" && len(out.Lost) > 0 || c.lost != "" && (len(out.Lost) != 1 || !strings.HasPrefix(out.Lost[0], c.lost)) {
+			t.Errorf("%+v: lost %q, want %q", c.e, out.Lost, c.lost)
+		}
+	}
+}
+
+// A new table is exported, listed, or of no use to Headscale.
+func TestExportConsidersEveryTable(t *testing.T) {
+	known := []string{
+		"Users", "Nodes", "PreAuthKeys", "APIKeys", // exported
+		"Settings", "Webhooks", "Passkeys", "Invitations", "Groups", "Rechecks", "Reservations", "Relays", // listed
+		"Logins", "SSHGrants", "Sessions", "Receipts", "Facts", // end or change by themselves
+	}
+	var tables []string
+	s := reflect.ValueOf(mesh.Empty()).Elem()
+	for i := range s.NumField() {
+		if f := s.Type().Field(i); f.IsExported() {
+			if _, ok := s.Field(i).Addr().Interface().(interface{ Len() int }); ok {
+				tables = append(tables, f.Name)
+			}
+		}
+	}
+	slices.Sort(known)
+	slices.Sort(tables)
+	if diff := cmp.Diff(known, tables); diff != "" {
+		t.Errorf("tables that an export considers (-) and that a snapshot has (+):\n%s", diff)
 	}
 }

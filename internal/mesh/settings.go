@@ -21,6 +21,9 @@ type Setting struct {
 	UpdatedAt Time `json:"updatedAt"`
 }
 
+// SourceAPI is the Source of what was set through the API, and not in the configuration.
+const SourceAPI = "api"
+
 // SettingPut adds or replaces a setting.
 type SettingPut struct {
 	Setting *Setting `json:"setting"`
