@@ -271,3 +271,27 @@ func TestRevokedRelayKeepsNothing(t *testing.T) {
 		t.Errorf("a revoked relay has stored %s, %v", text, err)
 	}
 }
+
+func TestDeletedRelayLosesItsConnectionToTheOthers(t *testing.T) {
+	t.Parallel()
+	peer := key.NewNode()
+	s := newRelayServer(t)
+	r := startRelay(t, s)
+	s.send(t, relay.Update{Mesh: &relay.Mesh{Key: meshKey, Peers: []relay.Peer{{Name: "ams-2", URL: "http://127.0.0.1:1", Key: peer.Public()}}}})
+	c := r.connect(t, peer)
+	s.send(t, relay.Update{Mesh: &relay.Mesh{Key: meshKey}})
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		for {
+			if _, err := c.Recv(); err != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case <-closed:
+	case <-time.After(patience): // less than the time between two checks of all connections
+		t.Error("a deleted relay is still connected")
+	}
+}

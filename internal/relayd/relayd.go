@@ -37,7 +37,7 @@ type Config struct {
 	StatePath string
 	// Report returns the current report.
 	Report func() relay.Report
-	// Removed is called after nodes were removed. It must not wait, because nothing is received meanwhile.
+	// Removed is called after nodes or other relays of the region were removed. It must not wait, because nothing is received meanwhile.
 	Removed func()
 	Version string
 	Log     *slog.Logger
@@ -305,7 +305,9 @@ func (m *Member) apply(whole map[key.NodePublic]struct{}, u relay.Update) {
 		m.known[k] = struct{}{}
 	}
 	if u.Mesh != nil {
+		before := m.mesh.Peers
 		m.mesh = *u.Mesh
+		removed = removed || slices.ContainsFunc(before, func(p relay.Peer) bool { return !m.isPeer(p.Key) })
 	}
 	close(m.changed)
 	m.changed = make(chan struct{})
