@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"tailscale.com/types/key"
@@ -40,13 +40,18 @@ type Config struct {
 // Server serves relays.
 type Server struct {
 	config Config
-	open   atomic.Int64
+
+	mu   sync.Mutex
+	open map[mesh.RelayID][]*follower // guarded by mu, as is count; oldest first
+	// count is the number of all streams in open.
+	count int
 }
 
 const (
 	maxReport = 8 << 10
-	// maxFollowers limits the streams. A relay has one, and another while it reconnects.
+	// maxFollowers limits the streams of all relays, and maxOwn those of one. A relay has one, and another while it reconnects.
 	maxFollowers = 400
+	maxOwn       = 3
 	// keepAlive is how often a stream without news gets an empty line, and checks whether the relay still exists.
 	keepAlive    = 5 * time.Second
 	writeTimeout = 20 * time.Second
@@ -55,7 +60,7 @@ const (
 )
 
 // New returns a Server.
-func New(c Config) *Server { return &Server{config: c} }
+func New(c Config) *Server { return &Server{config: c, open: map[mesh.RelayID][]*follower{}} }
 
 // Routes returns the handlers by pattern.
 func (s *Server) Routes() map[string]http.Handler {
@@ -131,18 +136,50 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if s.open.Add(1) > maxFollowers {
-		s.open.Add(-1)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	f := &follower{server: s, id: from.ID, end: cancel, w: w, rc: http.NewResponseController(w), sent: map[mesh.NodeID]key.NodePublic{}}
+	if !s.enter(f) {
 		http.Error(w, "too many relays follow this replica; try again", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.open.Add(-1)
+	defer s.leave(f)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("X-Accel-Buffering", "no") // tells proxies such as nginx not to buffer
-	f := &follower{server: s, id: from.ID, w: w, rc: http.NewResponseController(w), sent: map[mesh.NodeID]key.NodePublic{}}
-	_ = f.rc.SetReadDeadline(time.Time{}) // a connection on which it cannot be set has no deadline
-	if err := f.run(r.Context()); err != nil {
+	_ = f.rc.SetReadDeadline(time.Time{})     // a connection on which it cannot be set has no deadline
+	if err := f.run(ctx); err != nil {
 		s.config.Log.Debug("relay stream ended", "relay", from.Name, "error", err)
+	}
+}
+
+// enter adds a stream, and ends the oldest of the same relay if it has too many. It returns false if all relays together have
+// too many.
+func (s *Server) enter(f *follower) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.open[f.id]
+	switch {
+	case len(own) >= maxOwn:
+		own[0].end()
+		own = own[1:]
+		s.count--
+	case s.count >= maxFollowers:
+		return false
+	}
+	s.open[f.id] = append(own, f)
+	s.count++
+	return true
+}
+
+// leave removes a stream, unless enter has already done so.
+func (s *Server) leave(f *follower) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.open[f.id]
+	left := slices.DeleteFunc(slices.Clone(own), func(other *follower) bool { return other == f })
+	s.count -= len(own) - len(left)
+	if s.open[f.id] = left; len(left) == 0 {
+		delete(s.open, f.id)
 	}
 }
 
@@ -150,6 +187,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 type follower struct {
 	server *Server
 	id     mesh.RelayID
+	end    context.CancelFunc
 	w      http.ResponseWriter
 	rc     *http.ResponseController
 	sent   map[mesh.NodeID]key.NodePublic

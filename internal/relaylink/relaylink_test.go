@@ -1,8 +1,10 @@
 package relaylink_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"tailscale.com/types/key"
@@ -21,6 +24,7 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/relay"
 	"github.com/fairlead-mesh/fairlead/internal/relaylink"
 	"github.com/fairlead-mesh/fairlead/internal/sqlstore"
+	"github.com/fairlead-mesh/fairlead/internal/test/waittest"
 )
 
 // server serves relays on the loopback address.
@@ -112,5 +116,54 @@ func TestSecondProcessOfARelayIsToldToTryAgain(t *testing.T) {
 	}
 	if status, said := report(); status != http.StatusServiceUnavailable || !strings.Contains(said, "stop it") {
 		t.Errorf("the second process gets status %d: %s", status, said)
+	}
+}
+
+// stream follows the server until the test ends. The first message has been read.
+func (s server) stream(t *testing.T, relayKey string) (lines *bufio.Scanner) {
+	t.Helper()
+	waittest.Eventually(t, 20*time.Second, 5*time.Millisecond, func() error {
+		resp := s.request(t, http.MethodGet, relay.FollowPath, relayKey, nil)
+		lines = bufio.NewScanner(resp.Body)
+		if u, ok := next(t, lines); !ok || !u.Complete { // a new relay is announced a moment after it was created
+			return fmt.Errorf("status %d, first message %+v", resp.StatusCode, u)
+		}
+		return nil
+	})
+	return lines
+}
+
+// next returns the next message of a stream that is not empty, and whether there is one.
+func next(t *testing.T, lines *bufio.Scanner) (u relay.Update, ok bool) {
+	t.Helper()
+	for lines.Scan() {
+		u = relay.Update{}
+		if err := json.Unmarshal(lines.Bytes(), &u); err != nil {
+			t.Fatal(err)
+		}
+		if u.Mesh != nil || u.Reset {
+			return u, true
+		}
+	}
+	return u, false
+}
+
+// A relay whose key has leaked must not take the streams of all others.
+func TestRelayHasAFewStreamsAndKeepsTheNewest(t *testing.T) {
+	s := open(t)
+	one, other := s.create(t, "ams-1"), s.create(t, "ams-2")
+	open := []*bufio.Scanner{s.stream(t, other)}
+	for range 4 {
+		open = append(open, s.stream(t, one))
+	}
+	peer := mesh.RelayPlace{URL: "https://ams-3.example.com", Key: key.NewNode().Public()}
+	s.create(t, "ams-3")
+	if err := s.relays.Report(t.Context(), 3, peer, mesh.RelayReport{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, lines := range open {
+		if u, ok := next(t, lines); ok != (i != 1) || ok && len(u.Mesh.Peers) != 1 {
+			t.Errorf("stream %d: open: %v, change: %+v", i, ok, u)
+		}
 	}
 }
