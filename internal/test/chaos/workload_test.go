@@ -332,10 +332,11 @@ func (w *workload) race(ctx context.Context, key, once string) {
 // reader reads from one replica, which must have seen everything that anybody was told before.
 func (w *workload) reader(ctx context.Context, id int, m *member, key string) {
 	pace(ctx, readEvery, func(int) {
+		// Before the newest revision is looked up: a response in between would count as earlier than this request.
+		o := chaos.Operation{Client: id, Register: w.registers[rand.IntN(len(w.registers))], Call: w.since()}
 		w.mu.Lock()
 		newest := w.newest
 		w.mu.Unlock()
-		o := chaos.Operation{Client: id, Register: w.registers[rand.IntN(len(w.registers))], Call: w.since()}
 		ctx, cancel := context.WithTimeout(ctx, writeLimit)
 		defer cancel()
 		res, err := call(ctx, http.MethodGet, "http://"+m.Addr+"/api/v1/node/"+o.Register, "", map[string]string{
