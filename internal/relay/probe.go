@@ -143,7 +143,8 @@ func (p *probe) dial(ctx context.Context, network, addr string) (conn net.Conn, 
 func (p *probe) https(ctx context.Context) (time.Duration, error) {
 	var sent, answered time.Time
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteRequest:         func(httptrace.WroteRequestInfo) { sent = time.Now() },
+		// The request is sent at once. WroteRequest is called by another goroutine, possibly after the response.
+		GotConn:              func(httptrace.GotConnInfo) { sent = time.Now() },
 		GotFirstResponseByte: func() { answered = time.Now() },
 	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url.JoinPath("/derp/probe").String(), nil)

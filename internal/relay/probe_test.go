@@ -1,13 +1,17 @@
 package relay_test
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"tailscale.com/types/key"
 
@@ -82,5 +86,45 @@ func TestProbeSaysWhatClientsCannotUse(t *testing.T) {
 				t.Errorf("failed %v, want %s: %s", failed, c.failed, text)
 			}
 		})
+	}
+}
+
+// The HTTP client may receive the response before it knows that it has sent the request.
+func TestProbeMeasuresAResponseThatIsFasterThanItsRequest(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	respond, measured := make(chan struct{}), make(chan struct{})
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		first, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer first.Close()
+		<-respond
+		_, _ = io.WriteString(first, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		if second, err := l.Accept(); err == nil { // the next check
+			close(measured)
+			_ = second.Close()
+			_ = l.Close() // nobody accepts more
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); serving.Wait() })
+	var once sync.Once
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteHeaders: func() { // they are not sent yet
+		once.Do(func() {
+			close(respond)
+			select {
+			case <-measured:
+			case <-time.After(patience):
+			}
+		})
+	}})
+	checks := relay.Probe(ctx, relay.Target{URL: "http://" + l.Addr().String(), STUNPort: -1})
+	if c := checks[0]; c.Problem != "" || c.Latency > patience {
+		t.Errorf("latency %v, problem %q", c.Latency, c.Problem)
 	}
 }
