@@ -102,7 +102,7 @@ func change[V any, ID ~int64](e *edit, t *Table[ID, V], id ID, edit func(*V)) {
 // keep stores v in a table and in its only index, or removes id if v is nil.
 func keep[V any, K comparable, ID ~int64](e *edit, t *Table[ID, V], x *index[K, ID], id ID, v *V, by func(*V) K) {
 	if old := t.at(id); old != nil {
-		x.drop(e, by(old))
+		release(e, x, by(old), id)
 	}
 	if v != nil {
 		x.put(e, by(v), id)

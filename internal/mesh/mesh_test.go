@@ -296,6 +296,30 @@ func TestOneDraftEqualsManyApplies(t *testing.T) {
 	}
 }
 
+func TestObjectsCanSwapNamesAndAddresses(t *testing.T) {
+	node := func(id mesh.NodeID, name, addr string) mesh.Event {
+		return mesh.NodePut{Node: &mesh.Node{ID: id, Name: name, IPv4: netip.MustParseAddr(addr)}}
+	}
+	user := func(id mesh.UserID, name string) mesh.Event {
+		return mesh.UserPut{User: &mesh.User{ID: id, Name: name}}
+	}
+	s, _ := mesh.Apply(mesh.Empty(), 1, user(1, "ann"), user(2, "bob"), node(1, "a", "100.64.0.1"), node(2, "b", "100.64.0.2"))
+	s, _ = mesh.Apply(s, 2, user(1, "bob"), user(2, "ann"), node(1, "b", "100.64.0.2"), node(2, "a", "100.64.0.1"))
+	for name, want := range map[string]mesh.NodeID{"a": 2, "b": 1} {
+		if n, ok := s.Nodes.ByName(name); !ok || n.ID != want {
+			t.Errorf("node %s: %+v, want %d", name, n, want)
+		}
+	}
+	if n, ok := s.Nodes.ByAddr(netip.MustParseAddr("100.64.0.2")); !ok || n.ID != 1 {
+		t.Errorf("100.64.0.2: %+v, want node 1", n)
+	}
+	for name, want := range map[string]mesh.UserID{"ann": 2, "bob": 1} {
+		if u, ok := s.Users.ByName(name); !ok || u.ID != want {
+			t.Errorf("user %s: %+v, want %d", name, u, want)
+		}
+	}
+}
+
 func TestPublishedSnapshotNeverChanges(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	_, s := meshgen.History(r, mesh.Empty(), 300)

@@ -284,10 +284,10 @@ func (d *Draft) unindexNode(n *Node) {
 	for _, p := range n.Routes {
 		dropID(d.e, &d.s.Nodes.routers, p, n.ID)
 	}
-	d.s.Nodes.byKey.drop(d.e, n.NodeKey)
-	d.s.Nodes.byName.drop(d.e, n.Name)
+	release(d.e, &d.s.Nodes.byKey, n.NodeKey, n.ID)
+	release(d.e, &d.s.Nodes.byName, n.Name, n.ID)
 	for _, a := range n.Addrs() {
-		d.s.Nodes.byAddr.drop(d.e, a)
+		release(d.e, &d.s.Nodes.byAddr, a, n.ID)
 	}
 	if n.Owner != 0 {
 		if rest := d.s.Nodes.OwnedCount(n.Owner) - 1; rest > 0 {

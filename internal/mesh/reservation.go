@@ -61,7 +61,7 @@ func newReservations() Reservations {
 func (s *Reservations) keep(e *edit, id ReservationID, r *Reservation) {
 	if old := s.at(id); old != nil {
 		for _, a := range old.Addrs() {
-			s.byAddr.drop(e, a)
+			release(e, &s.byAddr, a, id)
 		}
 	}
 	if r != nil {

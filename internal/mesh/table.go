@@ -229,6 +229,13 @@ func (x *index[K, V]) drop(e *edit, k K) {
 	}
 }
 
+// release drops an entry if it belongs to id. In a change that swaps the names of two objects, it may already belong to the other.
+func release[K, ID comparable](e *edit, x *index[K, ID], k K, id ID) {
+	if owner, ok := x.at(k); ok && owner == id {
+		x.drop(e, k)
+	}
+}
+
 func (x *index[K, V]) own(e *edit, k K) *shard[K, V] {
 	if x.owner != e {
 		list := *x.shards

@@ -64,7 +64,7 @@ func (e UserGone) apply(d *Draft) { d.putUser(e.ID, nil) }
 
 func (d *Draft) putUser(id UserID, u *User) {
 	if old, ok := d.s.Users.Get(id); ok {
-		d.s.Users.byName.drop(d.e, FoldName(old.Name))
+		release(d.e, &d.s.Users.byName, FoldName(old.Name), id)
 		dropID(d.e, &d.s.Users.byEmail, FoldName(old.Email), id)
 		dropID(d.e, &d.s.Users.byProviderID, old.ProviderID, id)
 	}
