@@ -62,7 +62,7 @@ log: {level: warn}
 		if err != nil {
 			return err
 		}
-		res, err := http.DefaultClient.Do(req)
+		res, err := new(http.Client).Do(req)
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, log.String())
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -67,8 +68,7 @@ func TestEachNewFieldOfAnEventHasAFormat(t *testing.T) {
 
 // fields returns the paths of the values in the JSON form of a type, after a prefix.
 func fields(of reflect.Type, prefix string) (paths []string) {
-	switch of.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+	if slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map}, of.Kind()) {
 		return fields(of.Elem(), prefix)
 	}
 	encoded := of.Implements(reflect.TypeFor[json.Marshaler]()) || of.Implements(reflect.TypeFor[encoding.TextMarshaler]())

@@ -29,8 +29,13 @@ func belongings(id int64, user mesh.UserID) []mesh.Event {
 
 func goneOf(id int64) []mesh.Event {
 	return []mesh.Event{
-		mesh.NodeGone{ID: mesh.NodeID(id)}, mesh.PreAuthKeyGone{ID: mesh.KeyID(id)}, mesh.APIKeyGone{ID: mesh.KeyID(id)}, mesh.LoginGone{ID: mesh.LoginID(id)},
-		mesh.SessionGone{ID: mesh.SessionID(id)}, mesh.PasskeyGone{ID: mesh.PasskeyID(id)}, mesh.InvitationGone{ID: mesh.InvitationID(id)},
+		mesh.NodeGone{ID: mesh.NodeID(id)},
+		mesh.PreAuthKeyGone{ID: mesh.KeyID(id)},
+		mesh.APIKeyGone{ID: mesh.KeyID(id)},
+		mesh.LoginGone{ID: mesh.LoginID(id)},
+		mesh.SessionGone{ID: mesh.SessionID(id)},
+		mesh.PasskeyGone{ID: mesh.PasskeyID(id)},
+		mesh.InvitationGone{ID: mesh.InvitationID(id)},
 		mesh.ReservationGone{ID: mesh.ReservationID(id)},
 	}
 }

@@ -78,20 +78,20 @@ func (s server) create(t *testing.T, name string) string {
 	return text
 }
 
-// request sends a request with the key of a relay. The body of the response is closed when the test ends.
-func (s server) request(t *testing.T, method, path, relayKey string, body io.Reader) *http.Response {
+// request sends a request with the key of a relay. The response is closed when the test ends.
+func (s server) request(t *testing.T, method, path, relayKey string, body io.Reader) (status int, answer io.Reader) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+relayKey)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := new(http.Client).Do(req) // the context of the test limits it
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = resp.Body.Close() })
-	return resp
+	return resp.StatusCode, resp.Body
 }
 
 // A relay process ends if its report is rejected with the status of a mistake that it cannot correct.
@@ -104,12 +104,12 @@ func TestSecondProcessOfARelayIsToldToTryAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp := s.request(t, http.MethodPost, relay.ReportPath, relayKey, strings.NewReader(string(text)))
-		said, err := io.ReadAll(resp.Body)
+		status, answer := s.request(t, http.MethodPost, relay.ReportPath, relayKey, strings.NewReader(string(text)))
+		said, err := io.ReadAll(answer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return resp.StatusCode, string(said)
+		return status, string(said)
 	}
 	if status, said := report(); status != http.StatusOK {
 		t.Fatalf("status %d: %s", status, said)
@@ -123,10 +123,10 @@ func TestSecondProcessOfARelayIsToldToTryAgain(t *testing.T) {
 func (s server) stream(t *testing.T, relayKey string) (lines *bufio.Scanner) {
 	t.Helper()
 	waittest.Eventually(t, 20*time.Second, 5*time.Millisecond, func() error {
-		resp := s.request(t, http.MethodGet, relay.FollowPath, relayKey, nil)
-		lines = bufio.NewScanner(resp.Body)
+		status, answer := s.request(t, http.MethodGet, relay.FollowPath, relayKey, nil)
+		lines = bufio.NewScanner(answer)
 		if u, ok := next(t, lines); !ok || !u.Complete { // a new relay is announced a moment after it was created
-			return fmt.Errorf("status %d, first message %+v", resp.StatusCode, u)
+			return fmt.Errorf("status %d, first message %+v", status, u)
 		}
 		return nil
 	})
