@@ -236,14 +236,13 @@ func (s *service) buildRelay(p *parts, routes map[string]http.Handler, meshKeys 
 	config := relay.ServerConfig{
 		Key: own, STUNListenAddr: c.Server.STUNListenAddr, TrustedProxies: s.Config.TrustedProxies, Log: s.log, Registerer: s.registry, MeshKey: meshKeys.Key(c.Server.RegionID),
 	}
+	config.Known = func(k key.NodePublic) bool { return p.meshed.isPeer(k) || p.control.Clients.Known(k) }
 	config.Verify = func(ctx context.Context, k key.NodePublic) bool {
 		return p.meshed.isPeer(k) || p.control.Clients.AdmitToRelay(ctx, k) == nil
 	}
 	if !c.Server.VerifyClients { // it then only distinguishes nodes from strangers, and must not wait for the database
 		config.ServeAll = true
-		config.Verify = func(_ context.Context, k key.NodePublic) bool {
-			return p.meshed.isPeer(k) || p.control.Clients.Known(k)
-		}
+		config.Verify = func(_ context.Context, k key.NodePublic) bool { return config.Known(k) }
 	}
 	if p.relay, err = relay.NewServer(config); err != nil {
 		return err
