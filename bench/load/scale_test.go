@@ -118,6 +118,7 @@ func (s target) hold(t *testing.T, n int, flags ...string) outcome {
 	t.Helper()
 	cmd, out, problem := s.start(t, append([]string{
 		"register,idle", "--url=" + s.url, "--auth-key=" + s.authKey, "--n=" + strconv.Itoa(n), "--idle-for=24h", "--register-first",
+		"--quiet=0s", // they are not alone: other nodes join meanwhile
 	}, flags...)...)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
