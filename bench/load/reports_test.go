@@ -27,9 +27,7 @@ func TestReports(t *testing.T) {
 	}
 	s, _ := build(t).startFairlead(t)
 	ring := s.prepareRing(t, *reports/10)
-	crowd := s
-	crowd.yields = true
-	cmd, out, problem := crowd.start(t, append([]string{
+	cmd, out, problem := s.start(t, append([]string{
 		"register,churn", "--url=" + s.url, "--n=" + strconv.Itoa(*reports), "--register-first",
 		"--rate=" + strconv.Itoa(*reports), "--churn-for=1m", "--server-pid=" + strconv.Itoa(s.pid),
 	}, ring...)...)
