@@ -42,9 +42,7 @@ type Server struct {
 	config Config
 
 	mu   sync.Mutex
-	open map[mesh.RelayID][]*follower // guarded by mu, as is count; oldest first
-	// count is the number of all streams in open.
-	count int
+	open map[mesh.RelayID][]*follower // guarded by mu; the streams of each relay, oldest first
 }
 
 const (
@@ -162,22 +160,26 @@ func (s *Server) enter(f *follower) bool {
 	case len(own) >= maxOwn:
 		own[0].end()
 		own = own[1:]
-		s.count--
-	case s.count >= maxFollowers:
+	case s.streams() >= maxFollowers:
 		return false
 	}
 	s.open[f.id] = append(own, f)
-	s.count++
 	return true
+}
+
+// streams counts the streams of all relays. The caller holds mu.
+func (s *Server) streams() (n int) {
+	for _, own := range s.open {
+		n += len(own)
+	}
+	return n
 }
 
 // leave removes a stream, unless enter has already done so.
 func (s *Server) leave(f *follower) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := s.open[f.id]
-	left := slices.DeleteFunc(slices.Clone(own), func(other *follower) bool { return other == f })
-	s.count -= len(own) - len(left)
+	left := slices.DeleteFunc(s.open[f.id], func(other *follower) bool { return other == f })
 	if s.open[f.id] = left; len(left) == 0 {
 		delete(s.open, f.id)
 	}
