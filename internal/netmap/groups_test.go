@@ -244,3 +244,25 @@ func TestDevicesAreToldTheGroupsThatRulesForThemName(t *testing.T) {
 		}
 	}
 }
+
+// Only viewers that see a node, and the node itself, are woken when its endpoints change.
+func TestAudienceIsThoseWhoSeeTheNode(t *testing.T) {
+	const people, groups, server = 200, 10, 4
+	from := company(people, groups, "")
+	s, touched := mesh.Apply(from.Snapshot, from.Rev+1, mesh.NodeNet{ID: server, Net: meshgen.Net(5)})
+	to := netmap.SceneOf(from.Next(s, touched), from)
+	node, _ := to.Nodes.Get(server)
+	audience := 0
+	for n := range to.Nodes.All() {
+		want := n.ID == server || to.Shows(to.Viewpoint(n), node)
+		if want {
+			audience++
+		}
+		if got := inAudience(from, to, n.ID, touched); got != want {
+			t.Errorf("node %d is in the audience: %v", n.ID, got)
+		}
+	}
+	if audience < people/groups || audience > people {
+		t.Errorf("%d of %d nodes are in the audience", audience, to.Nodes.Len())
+	}
+}

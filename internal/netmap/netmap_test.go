@@ -55,15 +55,15 @@ func scene(s *mesh.Snapshot, before *netmap.Scene) *netmap.Scene {
 }
 
 // law generates random histories and checks the law for random viewers over one and many
-// steps, with the hint and without. It returns the number of checks.
-func law(t testing.TB, seed uint64, steps int) int {
+// steps, with the hint and without. It returns the number of checks, and of viewers that did not
+// have to be woken.
+func law(t testing.TB, seed uint64, steps int) (checked, others int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
 	s := mesh.Empty()
 	for range 60 {
 		s, _ = step(r, s)
 	}
-	checked := 0
 	for range steps {
 		from := scene(s, nil)
 		touched := []mesh.NodeID{}
@@ -73,6 +73,7 @@ func law(t testing.TB, seed uint64, steps int) int {
 			touched = append(touched, more...)
 		}
 		to := scene(s, from)
+		others += countOthers(t, from, to, touched)
 		for range 4 {
 			viewer := mesh.NodeID(1 + r.IntN(300))
 			_, before := from.Nodes.Get(viewer)
@@ -88,7 +89,7 @@ func law(t testing.TB, seed uint64, steps int) int {
 			}
 		}
 	}
-	return checked
+	return checked, others
 }
 
 // checkUpdate sends a viewer an update, as streams do, compressed and plain. It
@@ -114,13 +115,38 @@ func checkUpdate(c *netmap.Cache, from, to *netmap.Scene, node mesh.NodeID, touc
 	return ""
 }
 
-func TestUpdateFollowsFull(t *testing.T) {
-	checked := 0
-	for seed := range uint64(40) {
-		checked += law(t, seed, 60)
+// countOthers returns the number of viewers that are not in the audience of a change. They must not need an update.
+func countOthers(t testing.TB, from, to *netmap.Scene, touched []mesh.NodeID) (others int) {
+	t.Helper()
+	cache := netmap.NewCache("")
+	for n := range to.Nodes.All() {
+		if _, ok := from.Nodes.Get(n.ID); !ok || inAudience(from, to, n.ID, touched) {
+			continue
+		}
+		others++
+		u, err := cache.Update(from, to, netmap.Viewer{Node: n.ID, Compress: true}, touched)
+		if err != nil || u.Full || u.Gone || len(u.Messages) > 0 {
+			t.Fatalf("viewer %d, which is not in the audience, needs %+v (%v)", n.ID, u, err)
+		}
 	}
-	if checked < 1000 {
-		t.Fatalf("only %d viewers were looked at", checked)
+	return others
+}
+
+// inAudience reports whether a viewer that exists in both scenes is in the audience of a change.
+func inAudience(from, to *netmap.Scene, node mesh.NodeID, touched []mesh.NodeID) bool {
+	n, _ := to.Nodes.Get(node)
+	a := netmap.AudienceOf(from, to, touched)
+	return a.Everyone() || slices.Contains(a.Viewers(), node) || a.Includes(to.Viewpoint(n))
+}
+
+func TestUpdateFollowsFull(t *testing.T) {
+	checked, others := 0, 0
+	for seed := range uint64(40) {
+		c, o := law(t, seed, 60)
+		checked, others = checked+c, others+o
+	}
+	if checked < 1000 || others < 100 {
+		t.Fatalf("%d viewers were looked at, %d of them did not have to be woken", checked, others)
 	}
 }
 

@@ -13,15 +13,58 @@ type sample struct {
 // maxSamples is how many samples wait to be verified. Each keeps two worlds alive.
 const maxSamples = 2
 
-// requestSamples turns the next update of an arbitrary stream, and the next full map of
-// any stream, into a sample.
+// record is everything that a stream sent since it was at a scene.
+type record struct {
+	from *netmap.Scene
+	sent [][]byte
+	size int
+}
+
+// maxRecord is how many bytes a record may have. Beyond that, the stream begins another one.
+const maxRecord = 4 << 20
+
+func (r *record) add(messages [][]byte) {
+	r.sent = append(r.sent, messages...)
+	for _, m := range messages {
+		r.size += len(m)
+	}
+}
+
+// requestSamples turns the next full map of any stream into a sample, and lets an arbitrary
+// stream record what it sends until the next request. The record becomes a sample, too. It
+// also shows whether the stream was woken for everything that concerns it.
 func (h *Hub) requestSamples() {
 	h.sampleFull.Store(true)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range h.open { // in random order
-		s.sample.Store(true)
+	if h.recorded != nil {
+		h.recorded.record.Store(nil)
+		h.recorded.wake()
+		h.recorded = nil
+	}
+	for s := range h.running { // in random order
+		s.record.Store(&record{})
+		s.wake()
+		h.recorded = s
 		return
+	}
+}
+
+// keepRecord begins or ends the record of an idle stream, as requested.
+func (s *streamState) keepRecord() {
+	old, want := s.record, s.session.record.Load()
+	if old == want {
+		return
+	}
+	at := s.rests(s.session)
+	if at == nil {
+		return // the stream is about to be woken again
+	}
+	if old != nil {
+		s.offer(sample{viewer: s.viewer(), from: old.from, to: at, sent: old.sent})
+	}
+	if s.record = want; want != nil {
+		want.from = at
 	}
 }
 

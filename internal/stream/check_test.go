@@ -35,13 +35,14 @@ func TestWhatDevicesAreSentIsVerified(t *testing.T) {
 	one := b.open("node=1")
 	one.next()
 	b.hub.VerifySample()
+	b.record()
 	for _, ev := range []mesh.Event{
 		mesh.NodeNet{ID: 2, Net: meshgen.Net(5)}, // shared
 		mesh.NodeNet{ID: 1, Net: meshgen.Net(5)}, // nothing to send
 		mesh.NodePut{Node: renamed(1)},           // for the viewer alone
 	} {
-		b.hub.RequestSamples()
 		b.commit(ev)
+		b.record()
 		b.hub.VerifySample()
 	}
 	if checks, failures := b.checked(); checks != 4 || failures != 0 {
@@ -49,10 +50,38 @@ func TestWhatDevicesAreSentIsVerified(t *testing.T) {
 	}
 }
 
+// record lets the stream of node 1, which must be the only one, record what it sends from now on. What it has recorded
+// before becomes a sample.
+func (b *bench) record() {
+	for b.hub.Rev(1) < b.ledger.World().Rev {
+		runtime.Gosched()
+	}
+	b.hub.RequestSamples()
+	for range 2 { // the stream can be asked again after it has begun the record and was asked once
+		for !b.hub.Ask(1, "https://x") {
+			runtime.Gosched()
+		}
+	}
+}
+
 func renamed(id mesh.NodeID) *mesh.Node {
 	n := meshgen.Node(id, 1)
 	n.Name = "renamed"
 	return n
+}
+
+// A stream that is not woken for a change that concerns it is detected, although it sends nothing that could be wrong.
+func TestStreamThatIsNotWokenIsNoticed(t *testing.T) {
+	b := newBench(t, 3)
+	b.open("node=1").next()
+	b.record()
+	b.hub.Forget(1)
+	b.commit(mesh.NodeNet{ID: 2, Net: meshgen.Net(5)})
+	b.record()
+	b.hub.VerifySample()
+	if checks, failures := b.checked(); checks != 1 || failures != 1 {
+		t.Errorf("%v checks, %v failures", checks, failures)
+	}
 }
 
 // A mistake in what devices are sent is detected, whatever its cause.
@@ -78,11 +107,9 @@ func TestWrongUpdatesAreNoticed(t *testing.T) {
 			b.hub.SpoilUpdates(spoil)
 			b.open("node=1").next()
 			b.commit(mesh.NodeNet{ID: 2, Net: meshgen.Net(5)})
-			for b.hub.Rev(1) < b.ledger.World().Rev {
-				runtime.Gosched()
-			}
-			b.hub.RequestSamples()
+			b.record()
 			b.commit(mesh.NodePut{Node: meshgen.Node(4, 1)})
+			b.record()
 			b.hub.VerifySample()
 			if checks, failures := b.checked(); checks != 1 || failures != 1 {
 				t.Errorf("%v checks, %v failures", checks, failures)

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"context"
+
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 )
@@ -16,12 +18,14 @@ func (h *Hub) Conn(id mesh.NodeID) int64 {
 func (h *Hub) Rev(id mesh.NodeID) mesh.Revision {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return mesh.Revision(h.open[id].rev.Load())
+	return mesh.Revision(h.rev(h.open[id]))
 }
 
 // SpoilUpdates changes every update that streams of the hub send from now on. No
 // stream may be open.
 func (h *Hub) SpoilUpdates(spoil func(netmap.Update) netmap.Update) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.cache = spoiled{h.cache, spoil}
 }
 
@@ -40,3 +44,13 @@ func (h *Hub) RequestSamples() { h.requestSamples() }
 
 // VerifySample waits for a sample and verifies it, as Run does.
 func (h *Hub) VerifySample() { h.verify(<-h.samples) }
+
+// Follow wakes streams when the network changes, as Run does.
+func (h *Hub) Follow(ctx context.Context) { h.follow(ctx) }
+
+// Forget makes the hub not wake the stream of a node when its peers change.
+func (h *Hub) Forget(id mesh.NodeID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leave(h.open[id])
+}

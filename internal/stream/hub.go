@@ -83,11 +83,17 @@ type Hub struct {
 	samples    chan sample // for Run to verify
 	sampleFull atomic.Bool // the next full map becomes a sample
 
+	count atomic.Int64 // the length of open
+	woken atomic.Int64 // how many streams a change wakes at present
+
 	mu       sync.Mutex
-	lastConn int64                    // guarded by mu
-	open     map[mesh.NodeID]*session // guarded by mu; the newest stream of each node
-	running  map[*session]struct{}    // guarded by mu; includes streams that were taken over
-	told     time.Time                // guarded by mu; when rivals were last logged
+	lastConn int64                                      // guarded by mu
+	open     map[mesh.NodeID]*session                   // guarded by mu; the newest stream of each node
+	running  map[*session]struct{}                      // guarded by mu; includes streams that were taken over
+	groups   map[netmap.Viewpoint]map[*session]struct{} // guarded by mu; running by viewpoint
+	at       *place                                     // guarded by mu; where all streams are that need not send anything
+	recorded *session                                   // guarded by mu; the stream that was last asked to record what it sends
+	told     time.Time                                  // guarded by mu; when rivals were last logged
 }
 
 // New returns a hub without streams.
@@ -96,7 +102,10 @@ func New(c Config) *Hub {
 		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, cache: netmap.NewCache(c.ServerURL),
 		updates: &semaphore{make(chan struct{}, maxUpdates), updateLimit}, fulls: &semaphore{make(chan struct{}, maxFulls), fullLimit},
 		samples: make(chan sample, maxSamples), open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
+		groups: map[netmap.Viewpoint]map[*session]struct{}{},
 	}
+	cursor := h.ledger.Cursor()
+	h.at = &place{cursor: *cursor, scene: h.cache.Scene(cursor.World())}
 	if h.keepAlive == 0 {
 		h.keepAlive = keepAliveEvery
 	}
@@ -106,17 +115,13 @@ func New(c Config) *Hub {
 }
 
 // Count returns the number of nodes that have a stream here.
-func (h *Hub) Count() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.open)
-}
+func (h *Hub) Count() int { return int(h.count.Load()) }
 
 // Pace returns how often streams should be woken while changes keep coming. The
-// more streams there are, the longer it takes to serve them all.
+// more of them a change wakes, the longer it takes to serve them all.
 func (h *Hub) Pace() time.Duration {
 	const fastest, slowest, each = 5 * time.Millisecond, 100 * time.Millisecond, 30 * time.Microsecond
-	return min(max(fastest, time.Duration(h.Count())*each), slowest)
+	return min(max(fastest, time.Duration(h.woken.Load())*each), slowest)
 }
 
 // session is one open stream.
@@ -129,15 +134,19 @@ type session struct {
 	rivals int
 	end    chan struct{} // closed when a newer stream took over
 	// poke wakes the stream after any of the following has changed, its context has ended, or end was closed. So an idle stream
-	// waits for two channels and has no timer.
+	// waits for one channel and has no timer.
 	poke chan struct{}
-	ask  atomic.Pointer[string] // the URL to which the node is to send a request
-	due  atomic.Int64           // when the next keep-alive is due
+	// behind is where the stream is, if it has to move on from there. It is nil if the stream is where the hub is. Only
+	// a goroutine that holds the lock of the hub may change it.
+	behind atomic.Pointer[place]
+	ask    atomic.Pointer[string] // the URL to which the node is to send a request
+	due    atomic.Int64           // when the next keep-alive is due
+	record atomic.Pointer[record] // the record that the stream is to keep; nil for none
 
-	rev atomic.Int64 // revision of the world that was sent last
+	view    netmap.Viewpoint // guarded by the lock of the hub; of the node
+	sending atomic.Int64     // the revision from which the stream is moving on; 0 if it is idle
 	// blocked is when the current write began, 0 if there is none.
 	blocked atomic.Int64
-	sample  atomic.Bool // the next update becomes a sample
 
 	mu    sync.Mutex
 	abort func() // guarded by mu; interrupts a blocked write; nil once the stream is over
@@ -174,7 +183,9 @@ func (h *Hub) begin(node mesh.NodeID, abort func()) *session {
 		}
 	}
 	h.open[node] = s
+	h.count.Store(int64(len(h.open)))
 	h.running[s] = struct{}{}
+	h.join(s)
 	h.presence.Opened(node, s.conn)
 	return s
 }
@@ -216,15 +227,20 @@ func (h *Hub) finish(s *session) {
 	h.mu.Lock()
 	if h.open[s.node] == s {
 		delete(h.open, s.node)
+		h.count.Store(int64(len(h.open)))
 	}
 	delete(h.running, s)
+	h.leave(s)
 	h.mu.Unlock()
 	h.presence.Closed(s.node, s.conn)
 }
 
-// Run ends streams that nobody reads, wakes those whose keep-alive is due, and verifies
-// samples of what streams send, until ctx ends.
+// Run wakes streams when the network changes or their keep-alive is due, ends those that
+// nobody reads, and verifies samples of what they send, until ctx ends.
 func (h *Hub) Run(ctx context.Context) error {
+	var followers sync.WaitGroup
+	defer followers.Wait()
+	followers.Go(func() { h.follow(ctx) })
 	inspect, check := time.NewTicker(min(inspectEvery, h.keepAlive/4)), time.NewTicker(checkEvery)
 	defer inspect.Stop()
 	defer check.Stop()

@@ -34,12 +34,23 @@ func newMetrics(reg prometheus.Registerer, h *Hub) *metrics {
 	return m
 }
 
+// rev returns the revision that a stream has reached. h.mu must be held.
+func (h *Hub) rev(s *session) int64 {
+	if rev := s.sending.Load(); rev != 0 {
+		return rev
+	}
+	if behind := s.behind.Load(); behind != nil {
+		return int64(behind.scene.Rev)
+	}
+	return int64(h.at.scene.Rev)
+}
+
 func (h *Hub) worlds() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	revs := map[int64]bool{}
 	for _, s := range h.open {
-		revs[s.rev.Load()] = true
+		revs[h.rev(s)] = true
 	}
 	return len(revs)
 }

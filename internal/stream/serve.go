@@ -46,28 +46,18 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 	}
 	session := h.begin(r.Node, func() { _ = out.SetWriteDeadline(time.Unix(1, 0)) })
 	defer h.finish(session)
-	s := &streamState{Hub: h, request: r, session: session, cursor: cursor, w: w, out: out}
+	s := &streamState{Hub: h, request: r, session: session, w: w, out: out}
 	if err := s.start(ctx); err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, session.wake)()
 	session.rest(h.keepAlive)
-	for {
-		select {
-		case <-session.poke:
-			if err := s.poked(ctx); err != nil {
-				return over(err)
-			}
-		case <-cursor.More():
-			sent, err := s.advance(ctx)
-			if err != nil {
-				return over(err)
-			}
-			if sent {
-				session.rest(h.keepAlive)
-			}
+	for range session.poke {
+		if err := s.poked(ctx); err != nil {
+			return over(err)
 		}
 	}
+	return nil
 }
 
 // errOver means that a stream is over, and that nothing is wrong.
@@ -80,7 +70,7 @@ func over(err error) error {
 	return err
 }
 
-// poked handles everything for which a stream is woken, except a newer world.
+// poked handles everything for which a stream is woken.
 func (s *streamState) poked(ctx context.Context) error {
 	select {
 	case <-s.session.end:
@@ -90,6 +80,16 @@ func (s *streamState) poked(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errOver
 	}
+	if s.session.behind.Load() != nil {
+		sent, err := s.advance(ctx)
+		if err != nil {
+			return err
+		}
+		if sent {
+			s.session.rest(s.keepAlive)
+		}
+	}
+	s.keepRecord()
 	if url := s.session.ask.Load(); url != nil {
 		s.session.ask.Store(nil)
 		s.session.rest(s.keepAlive)
@@ -108,8 +108,9 @@ func (h *Hub) Once(ctx context.Context, w http.ResponseWriter, r Request) error 
 	if err := waitForNode(ctx, cursor, r); err != nil {
 		return err
 	}
-	s := &streamState{Hub: h, request: r, session: &session{}, cursor: cursor, w: w, out: http.NewResponseController(w)}
-	return s.start(ctx)
+	s := &streamState{Hub: h, request: r, session: &session{}, w: w, out: http.NewResponseController(w)}
+	_, err := s.full(ctx, func() *netmap.Scene { return h.cache.Scene(cursor.World()) })
+	return err
 }
 
 // holdBack slows down two devices with the same state, such as a copied disk, that keep
@@ -160,11 +161,10 @@ type streamState struct {
 	*Hub
 	request Request
 	session *session
-	cursor  *ledger.Cursor
 	w       http.ResponseWriter
 	out     *http.ResponseController
-	at      *netmap.Scene // the scene that was sent last
-	held    bool          // whether the world has shown that the node is on this stream
+	held    bool    // whether the world has shown that the node is on this stream
+	record  *record // of what is sent; nil most of the time
 
 	holds atomic.Pointer[semaphore] // the semaphore that the stream holds
 	late  *time.Timer               // releases it at its limit; nil until it is first used
@@ -175,27 +175,35 @@ func (s *streamState) viewer() netmap.Viewer {
 }
 
 func (s *streamState) start(ctx context.Context) error {
-	s.w.Header().Set("Content-Type", "application/octet-stream")
-	s.at = s.cache.Scene(s.cursor.World())
-	sent, err := s.full(ctx)
+	var at *netmap.Scene
+	sent, err := s.full(ctx, func() *netmap.Scene {
+		at = s.newest(s.session)
+		return at
+	})
+	s.session.sending.Store(0)
 	if err != nil {
 		return err
 	}
-	s.reached()
 	if s.sampleFull.CompareAndSwap(true, false) {
-		s.offer(sample{viewer: s.viewer(), to: s.at, sent: sent})
+		s.offer(sample{viewer: s.viewer(), to: at, sent: sent})
 	}
 	return nil
 }
 
-// full sends the whole map and returns what it sent. Only a limited number of streams do
-// that at a time: otherwise all of them would be late, and would delay the ledger.
-func (s *streamState) full(ctx context.Context) (sent [][]byte, err error) {
+// full sends the whole map of a scene and returns what it sent. Only a limited number of
+// streams do that at a time: otherwise all of them would be late, and would delay the
+// ledger. The scene is chosen after the wait.
+func (s *streamState) full(ctx context.Context, choose func() *netmap.Scene) (sent [][]byte, err error) {
 	if err := s.acquire(ctx, s.fulls); err != nil {
 		return nil, err
 	}
 	defer s.release()
-	parts, err := s.cache.Full(s.at, s.viewer(), time.Now().UTC())
+	at := choose()
+	if !hasNode(at.World, s.request) {
+		return nil, ErrGone
+	}
+	s.w.Header().Set("Content-Type", "application/octet-stream")
+	parts, err := s.cache.Full(at, s.viewer(), time.Now().UTC())
 	if err != nil {
 		return nil, err
 	}
@@ -247,40 +255,41 @@ func (s *streamState) give() {
 	}
 }
 
-// advance moves to the newest world and sends what changed for the viewer. It
+// advance moves to the world that the hub is at, and sends what changed for the viewer. It
 // reports whether it sent anything. It returns errOver if nothing else will be sent.
 func (s *streamState) advance(ctx context.Context) (sent bool, err error) {
 	if err := s.acquire(ctx, s.updates); err != nil {
 		return false, err
 	}
 	defer s.release()
-	from := s.at
-	touched := s.cursor.Skip()
-	s.at = s.cache.Scene(s.cursor.World())
-	if n, ok := s.at.Nodes.Get(s.request.Node); ok && (n.NodeKey != s.request.NodeKey || s.supersededBy(n.Presence)) {
+	from, to := s.take(s.session)
+	defer s.session.sending.Store(0)
+	if n, ok := to.scene.Nodes.Get(s.request.Node); ok && (n.NodeKey != s.request.NodeKey || s.supersededBy(n.Presence)) {
 		return false, errOver
 	}
-	u, err := s.cache.Update(from, s.at, s.viewer(), touched)
+	way := from.cursor
+	u, err := s.cache.Update(from.scene, to.scene, s.viewer(), way.SkipTo(to.cursor))
 	if err != nil {
 		return false, err
 	}
-	messages, err := s.send(ctx, u)
+	messages, err := s.send(ctx, u, to.scene)
 	if err != nil {
 		return false, err
 	}
-	s.reached()
 	if u.Gone {
 		return true, errOver
 	}
-	if s.session.sample.CompareAndSwap(true, false) {
-		s.offer(sample{viewer: s.viewer(), from: from, to: s.at, sent: messages})
+	if r := s.record; r != nil {
+		if r.add(messages); r.size > maxRecord {
+			s.session.record.CompareAndSwap(r, &record{})
+		}
 	}
 	return len(messages) > 0, nil
 }
 
-// send writes an update, and returns what it wrote. A full map needs a different
+// send writes an update to a scene, and returns what it wrote. A full map needs a different
 // semaphore, so the one for updates is released first.
-func (s *streamState) send(ctx context.Context, u netmap.Update) (sent [][]byte, err error) {
+func (s *streamState) send(ctx context.Context, u netmap.Update, to *netmap.Scene) (sent [][]byte, err error) {
 	if len(u.Messages) > 0 {
 		if !u.Full && !u.Gone {
 			s.metrics.delta.Inc()
@@ -293,12 +302,9 @@ func (s *streamState) send(ctx context.Context, u netmap.Update) (sent [][]byte,
 		return u.Messages, nil
 	}
 	s.release()
-	full, err := s.full(ctx)
+	full, err := s.full(ctx, func() *netmap.Scene { return to })
 	return slices.Concat(u.Messages, full), err
 }
-
-// reached records that the viewer has been sent everything up to the current world.
-func (s *streamState) reached() { s.session.rev.Store(int64(s.at.Rev)) }
 
 // supersededBy reports whether another stream took the node over: the world shows another
 // stream after it had shown this one.

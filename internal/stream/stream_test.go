@@ -83,6 +83,7 @@ func newBench(t *testing.T, nodes int) *bench {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	}))
+	loops.Go(func() { b.hub.Follow(ctx) })
 	b.url, b.client = server.URL, server.Client()
 	t.Cleanup(func() {
 		server.CloseClientConnections()

@@ -1,0 +1,74 @@
+package netmap
+
+import (
+	"slices"
+
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
+	"github.com/fairlead-mesh/fairlead/internal/policy"
+)
+
+// Audience contains at least the viewers that have to be sent something when one scene
+// follows another. For everyone else, Update returns nothing.
+type Audience struct {
+	from, to *Scene
+	everyone bool
+	viewers  []mesh.NodeID
+	changes  []nodeChange
+}
+
+// nodeChange is a node before and after a change; nil if it did not exist.
+type nodeChange struct{ was, is *mesh.Node }
+
+// AudienceOf returns the audience of the step from one scene to another. touched contains
+// at least the nodes that changed in between; nil means unknown.
+func AudienceOf(from, to *Scene, touched []mesh.NodeID) *Audience {
+	a := &Audience{from: from, to: to}
+	if touched == nil || from.Rules() != to.Rules() || from.Settings != to.Settings || from.Home != to.Home {
+		a.everyone = true
+		return a
+	}
+	a.viewers = union(affectedBy(from, to, touched), unapproved(from, to))
+	for _, id := range a.viewers {
+		var c nodeChange
+		c.was, _ = from.Nodes.Get(id)
+		c.is, _ = to.Nodes.Get(id)
+		if c.was != nil && c.is != nil && c.was.Owner == c.is.Owner && from.PeerClass(c.was) == to.PeerClass(c.is) {
+			c.was = nil // seen by the same viewers as is
+		}
+		a.changes = append(a.changes, c)
+	}
+	return a
+}
+
+// unapproved returns the nodes that nobody sees yet, but that are told the new profile of
+// their owner. Both scenes must have the same rules.
+func unapproved(from, to *Scene) (list []mesh.NodeID) {
+	changed := slices.DeleteFunc(slices.Clone(to.Users.ChangedSince(&from.Users)), func(id mesh.UserID) bool { return sameForAll(from, to, id) })
+	if len(changed) == 0 {
+		return nil
+	}
+	for n := range to.Nodes.All() {
+		if n.NeedsApproval && slices.Contains(changed, n.Owner) {
+			list = append(list, n.ID)
+		}
+	}
+	return list
+}
+
+// Everyone reports whether all viewers are in the audience. The other methods must be
+// called only if it returns false.
+func (a *Audience) Everyone() bool { return a.everyone }
+
+// Viewers returns the viewers that are in the audience because of what changed in
+// themselves. All others have the same viewpoint in both scenes.
+func (a *Audience) Viewers() []mesh.NodeID { return a.viewers }
+
+// Includes reports whether the viewers with a viewpoint are in the audience.
+func (a *Audience) Includes(v Viewpoint) bool {
+	if !dependsOnVisible(a.from, a.to, v) {
+		return true
+	}
+	return v.Class != policy.Nobody && slices.ContainsFunc(a.changes, func(c nodeChange) bool {
+		return c.was != nil && a.from.Shows(v, c.was) || c.is != nil && a.to.Shows(v, c.is)
+	})
+}

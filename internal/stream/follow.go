@@ -1,0 +1,126 @@
+package stream
+
+import (
+	"context"
+
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/netmap"
+)
+
+// place is a world that streams can be at.
+type place struct {
+	cursor ledger.Cursor
+	scene  *netmap.Scene
+}
+
+// maxQuestions limits how often a change may be compared with a viewpoint. If it would take
+// more, all streams are woken.
+const maxQuestions = 1 << 17
+
+// follow moves the hub through the worlds of the ledger until ctx ends.
+func (h *Hub) follow(ctx context.Context) {
+	for cursor := h.ledger.Cursor(); ; {
+		h.mu.Lock()
+		h.move()
+		*cursor = h.at.cursor
+		h.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-cursor.More():
+		}
+	}
+}
+
+// move moves to the newest world, together with all streams except those that may have to
+// send something: these are left behind and woken. So a change costs nothing for a stream
+// that it does not concern. h.mu must be held.
+func (h *Hub) move() {
+	from, cursor := h.at, h.at.cursor
+	touched := cursor.Skip()
+	if cursor.World() == from.scene.World {
+		return
+	}
+	h.at = &place{cursor: cursor, scene: h.cache.Scene(cursor.World())}
+	woken := 0
+	wake := func(s *session) {
+		s.behind.CompareAndSwap(nil, from)
+		s.wake()
+		woken++
+	}
+	audience := netmap.AudienceOf(from.scene, h.at.scene, touched)
+	if audience.Everyone() || len(audience.Viewers())*len(h.groups) > maxQuestions {
+		for s := range h.running {
+			h.leave(s)
+			h.join(s)
+			wake(s)
+		}
+	} else {
+		for _, id := range audience.Viewers() {
+			if s := h.open[id]; s != nil {
+				h.leave(s)
+				h.join(s)
+				wake(s)
+			}
+		}
+		for v, members := range h.groups {
+			if audience.Includes(v) {
+				for s := range members {
+					wake(s)
+				}
+			}
+		}
+	}
+	h.woken.Store(max(int64(woken), h.woken.Load()/2)) // it declines slowly, because a quiet change may be followed by others
+}
+
+// join adds a stream to the group of its viewpoint. h.mu must be held.
+func (h *Hub) join(s *session) {
+	s.view = netmap.Viewpoint{}
+	if n, ok := h.at.scene.Nodes.Get(s.node); ok {
+		s.view = h.at.scene.Viewpoint(n)
+	}
+	members := h.groups[s.view]
+	if members == nil {
+		members = map[*session]struct{}{}
+		h.groups[s.view] = members
+	}
+	members[s] = struct{}{}
+}
+
+// leave removes a stream from its group. h.mu must be held.
+func (h *Hub) leave(s *session) {
+	members := h.groups[s.view]
+	if delete(members, s); len(members) == 0 {
+		delete(h.groups, s.view)
+	}
+}
+
+// newest returns the newest scene, from which on the stream is told about changes.
+func (h *Hub) newest(s *session) *netmap.Scene {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.move()
+	s.behind.Store(nil)
+	s.sending.Store(int64(h.at.scene.Rev))
+	return h.at.scene
+}
+
+// take returns where a stream is that was left behind, and where it has to go.
+func (h *Hub) take(s *session) (from, to *place) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	from = s.behind.Swap(nil)
+	s.sending.Store(int64(from.scene.Rev))
+	return from, h.at
+}
+
+// rests returns the scene that an idle stream is at, or nil if it was left behind.
+func (h *Hub) rests(s *session) *netmap.Scene {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.behind.Load() != nil {
+		return nil
+	}
+	return h.at.scene
+}
