@@ -167,12 +167,12 @@ func (n *node) disconnect() {
 	}
 }
 
-// giveUp closes the connection, so that the next one is to another replica.
+// giveUp closes the connection, so that the next one is to another replica. Neighbors of a node go to different ones.
 func (n *node) giveUp() {
 	n.disconnect()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.turn++
+	n.turn += 1 + n.index%max(1, len(n.cluster.target.addrs)-1)
 }
 
 // register registers the node with its auth key.

@@ -1,6 +1,7 @@
 package netmap_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -84,4 +85,31 @@ func BenchmarkVerifyFull(b *testing.B) {
 			b.Fatal(diff)
 		}
 	}
+}
+
+// BenchmarkSparseFull measures the full map of a viewer that sees one in 200 of 20,000 nodes.
+func BenchmarkSparseFull(b *testing.B) {
+	const nodes, teams = 20_000, 200
+	d := mesh.Empty().Edit()
+	rules, tags := "", ""
+	for i := range teams {
+		rules += fmt.Sprintf(`{"action": "accept", "src": ["tag:t%d"], "dst": ["tag:t%d:22"]},`, i, i)
+		tags += fmt.Sprintf(`"tag:t%d": [],`, i)
+	}
+	d.Apply(1, mesh.PolicyPut{Policy: &mesh.Policy{Version: 1, Text: `{"tagOwners": {` + tags + `}, "acls": [` + rules + `]}`}})
+	for id := range mesh.NodeID(nodes) {
+		n := meshgen.Node(id+1, 0)
+		n.Tags, n.CapVersion = []string{fmt.Sprintf("tag:t%d", id%teams)}, 140
+		d.Apply(2, mesh.NodePut{Node: n}, mesh.NodeNet{ID: id + 1, Net: meshgen.Net(int(id))})
+	}
+	s := scene(d.Freeze(), nil)
+	cache, size, viewer := netmap.NewCache(""), 0, mesh.NodeID(0)
+	for b.Loop() {
+		m, err := cache.FullMessage(s, 1+viewer%nodes, time.Unix(1_800_000_000, 0))
+		if err != nil {
+			b.Fatal(err)
+		}
+		viewer, size = viewer+1, len(m)
+	}
+	b.ReportMetric(float64(size), "bytes")
 }

@@ -3,6 +3,7 @@ package netmap
 import (
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync"
 
@@ -26,13 +27,18 @@ type block struct {
 // maxFrames limits the number of frames kept per block.
 const maxFrames = 32
 
-// frame returns the peers of the block that a viewer sees in a scene; nil if there
-// are none.
-func (b *block) frame(s *Scene, v Viewpoint, viewer, first mesh.NodeID, nodes []*mesh.Node) ([]byte, error) {
+// fewShown is the number of peers in a block below which they are encoded for one viewer,
+// together with those of neighboring blocks. Many small frames would take longer to compress
+// than one, also because viewers with different viewpoints could hardly share them.
+const fewShown = 16
+
+// frame returns the peers of the block that a viewer sees in a scene; nil if there are none.
+// If there are few, it appends their documents to loose instead, and returns the result.
+func (b *block) frame(s *Scene, v Viewpoint, viewer, first mesh.NodeID, nodes []*mesh.Node, loose []byte) (frame, longer []byte, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.update(s, first, nodes); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	shown, ok := b.shown[v]
 	if !ok {
@@ -50,25 +56,33 @@ func (b *block) frame(s *Scene, v Viewpoint, viewer, first mesh.NodeID, nodes []
 	if own {
 		shown &^= 1 << (viewer - first)
 	}
+	docs, shared := b.docs, !own // a frame without the viewer is of no use to others
 	if s.Rules().Steers(v.Class) && slices.ContainsFunc(nodes, func(n *mesh.Node) bool { return n != nil && len(n.Routes) > 0 }) {
-		return b.steered(s, v, shown)
+		shared = false
+		if docs, err = b.steered(s, v, shown); err != nil {
+			return nil, nil, err
+		}
 	}
-	if frame, ok := b.frames[shown]; ok || shown == 0 {
-		return frame, nil
+	switch {
+	case bits.OnesCount64(shown) < fewShown:
+		return nil, appendShown(loose, docs, shown), nil
+	case !shared:
+		return compress(appendShown(nil, docs, shown)), loose, nil
 	}
-	frame := joined(b.docs, shown)
-	if !own { // a frame without the viewer is of no use to others
+	frame, ok = b.frames[shown]
+	if !ok {
+		frame = compress(appendShown(nil, docs, shown))
 		if len(b.frames) >= maxFrames {
 			clear(b.frames)
 		}
 		b.frames[shown] = frame
 	}
-	return frame, nil
+	return frame, loose, nil
 }
 
-// steered returns a frame for viewers that rules with via send through certain routers.
-// It is not cached: few policies have such rules, and few blocks contain routers.
-func (b *block) steered(s *Scene, v Viewpoint, shown uint64) ([]byte, error) {
+// steered returns the documents for viewers that rules with via send through certain
+// routers. They are not cached: few policies have such rules, and few blocks contain routers.
+func (b *block) steered(s *Scene, v Viewpoint, shown uint64) ([][]byte, error) {
 	docs := slices.Clone(b.docs)
 	for i, n := range b.nodes {
 		if n == nil || len(n.Routes) == 0 || shown&(1<<i) == 0 {
@@ -79,10 +93,7 @@ func (b *block) steered(s *Scene, v Viewpoint, shown uint64) ([]byte, error) {
 			return nil, fmt.Errorf("encoding node %d: %w", n.ID, err)
 		}
 	}
-	if shown == 0 {
-		return nil, nil
-	}
-	return joined(docs, shown), nil
+	return docs, nil
 }
 
 // update brings the block up to date with a scene.
@@ -134,9 +145,9 @@ func classAt(classes []policy.Class, i int) policy.Class {
 // sameSlice reports whether two slices share their memory.
 func sameSlice[E any](a, b []E) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-// joined returns a frame of the documents that are shown, with commas in between.
-func joined(docs [][]byte, shown uint64) []byte {
-	var all []byte
+// appendShown appends the documents that are shown, with commas in between, also after what
+// is there already.
+func appendShown(all []byte, docs [][]byte, shown uint64) []byte {
 	for i, d := range docs {
 		if shown&(1<<i) == 0 {
 			continue
@@ -146,5 +157,5 @@ func joined(docs [][]byte, shown uint64) []byte {
 		}
 		all = append(all, d...)
 	}
-	return compress(all)
+	return all
 }

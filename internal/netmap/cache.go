@@ -119,18 +119,29 @@ func (c *Cache) spliced(s *Scene, viewer *mesh.Node, now time.Time) ([][]byte, e
 		return nil, err
 	}
 	first := true
+	add := func(frame []byte) {
+		if !first {
+			parts = append(parts, c.comma)
+		}
+		parts, first = append(parts, frame), false
+	}
+	var loose []byte // documents that are not in a frame yet
 	for id, nodes := range s.Nodes.Blocks() {
-		frame, err := c.block(id).frame(s, v, viewer.ID, id, nodes)
-		if err != nil {
+		var frame []byte
+		if frame, loose, err = c.block(id).frame(s, v, viewer.ID, id, nodes, loose); err != nil {
 			return nil, err
 		}
 		if frame == nil {
 			continue
 		}
-		if !first {
-			parts = append(parts, c.comma)
+		if len(loose) > 0 { // peers stay sorted by id
+			add(compress(loose))
+			loose = loose[:0]
 		}
-		parts, first = append(parts, frame), false
+		add(frame)
+	}
+	if len(loose) > 0 {
+		add(compress(loose))
 	}
 	parts = append(parts, c.end)
 	size := 0

@@ -14,11 +14,11 @@ import (
 func TestFaultsInSharedBytesAreFound(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0).UTC()
 	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)})
-	for id := range mesh.NodeID(70) {
+	for id := range mesh.NodeID(100) {
 		s, _ = mesh.Apply(s, 2, mesh.NodePut{Node: meshgen.Node(id+1, 1)})
 	}
 	from := SceneOf(policy.NewWorld(s, nil), nil)
-	after, touched := mesh.Apply(s, 3, mesh.NodeNet{ID: 5, Net: meshgen.Net(1)}, mesh.NodePut{Node: meshgen.Node(71, 1)})
+	after, touched := mesh.Apply(s, 3, mesh.NodeNet{ID: 5, Net: meshgen.Net(1)}, mesh.NodePut{Node: meshgen.Node(101, 1)})
 	to := SceneOf(from.Next(after, touched), from)
 	for name, spoil := range map[string]func(*Cache){
 		"nothing": func(*Cache) {},
@@ -35,7 +35,7 @@ func TestFaultsInSharedBytesAreFound(t *testing.T) {
 		"peers have the frame of others": func(c *Cache) {
 			b := c.blocks[64]
 			for shown := range b.frames {
-				b.frames[shown] = joined(b.docs, shown&^1)
+				b.frames[shown] = compress(appendShown(nil, b.docs, shown&^1))
 			}
 		},
 		"peers of a viewpoint are forgotten": func(c *Cache) {
@@ -75,7 +75,7 @@ func TestFaultsInSharedBytesAreFound(t *testing.T) {
 				}
 				return Verify(nil, to, v, full)
 			}
-			for _, node := range []mesh.NodeID{1, 70} {
+			for _, node := range []mesh.NodeID{1, 100} {
 				if diff := serve(node); diff != "" {
 					t.Fatalf("before the fault: %s", diff)
 				}
