@@ -85,12 +85,13 @@ func without[E any](list []E, is func(E) bool) []E {
 
 // shared returns what changed between two scenes for all viewers with the same viewpoint,
 // except for changes in the viewers themselves, or nil if nothing changed. Filters are
-// those of viewers that are not routers. A viewer may be among the peers that changed.
-func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Response {
+// those of viewers that are not routers. A viewer may be among the peers that changed. all
+// is the crowd of the two scenes.
+func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID, all *crowd) *Response {
 	same := before == after && from.Rules() == to.Rules()
 	switch {
 	case !same || from.domain != to.domain: // the domain is part of every name
-		touched = everyone(from, to)
+		touched = all.shown(from, to, before, after)
 	case touched == nil:
 		touched = to.Nodes.ChangedSince(&from.Nodes)
 	}
@@ -266,16 +267,4 @@ func compare(from, to *Scene, before, after Viewpoint, ids []mesh.NodeID) *Respo
 		r.Domain = to.network()
 	}
 	return r
-}
-
-// everyone returns the ids of all nodes of both scenes, sorted.
-func everyone(from, to *Scene) []mesh.NodeID {
-	ids := make([]mesh.NodeID, 0, to.Nodes.Len())
-	for _, s := range []*Scene{from, to} {
-		for n := range s.Nodes.All() {
-			ids = append(ids, n.ID)
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
 }

@@ -9,7 +9,6 @@ import (
 
 // These are exported for tests outside the package.
 var (
-	Shared       = shared
 	SharedServes = sharedServes
 	SameSelf     = sameSelf
 	IsRouter     = isRouter
@@ -18,6 +17,11 @@ var (
 	RenderPeer   = renderPeer
 	RenderSelf   = renderSelf
 )
+
+// Shared returns what changed between two scenes for all viewers with the same viewpoint.
+func Shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Response {
+	return shared(from, to, before, after, touched, &crowd{})
+}
 
 // ResponseMessage encodes a message that is not a keep-alive.
 func ResponseMessage(v any) ([]byte, error) { return responseMessage(v, keepAliveMessage(true), true) }

@@ -100,6 +100,7 @@ func (d *delta) fits(from, to *Scene, before, after *mesh.Node) bool {
 // deltaSet holds the deltas between two scenes.
 type deltaSet struct {
 	from, to *Scene
+	all      crowd
 
 	mu          sync.Mutex
 	byViewpoint map[viewpoints]*delta // guarded by mu
@@ -113,9 +114,10 @@ type viewpoints struct{ before, after Viewpoint }
 
 // delta returns the delta between two scenes for the viewers of one viewpoint.
 func (c *Cache) delta(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *delta {
-	d := c.deltaSet(from, to).find(viewpoints{before, after}, touched)
+	set := c.deltaSet(from, to)
+	d := set.find(viewpoints{before, after}, touched)
 	d.once.Do(func() {
-		if d.response = shared(from, to, before, after, touched); d.response == nil {
+		if d.response = shared(from, to, before, after, touched, &set.all); d.response == nil {
 			return
 		}
 		d.messages, d.err = c.messages(Viewer{Compress: true}, d.response)

@@ -305,8 +305,11 @@ func (c *Rules) attributesOf(own bitset.Set) map[string][]json.RawMessage {
 
 func (c *Rules) info(class Class) *classInfo { return (*c.classes.Load())[class] }
 
-// sees reports whether some rule lets a node of either class open a connection
-// to one of the other.
+// Connects reports whether some rule lets a node of either class open a connection to one
+// of the other, whoever owns them.
+func (c *Rules) Connects(a, b Class) bool { return a != Nobody && c.sees(a, b) }
+
+// sees is like Connects. The first class must not be Nobody.
 func (c *Rules) sees(a, b Class) bool {
 	i := c.info(a)
 	s := i.visible.Load()
