@@ -120,7 +120,7 @@ func (h *Hub) Count() int { return int(h.count.Load()) }
 // Pace returns how often streams should be woken while changes keep coming. The
 // more of them a change wakes, the longer it takes to serve them all.
 func (h *Hub) Pace() time.Duration {
-	const fastest, slowest, each = 5 * time.Millisecond, 100 * time.Millisecond, 30 * time.Microsecond
+	const fastest, slowest, each = 5 * time.Millisecond, 250 * time.Millisecond, 60 * time.Microsecond
 	return min(max(fastest, time.Duration(h.woken.Load())*each), slowest)
 }
 
