@@ -32,13 +32,12 @@ const maxFrames = 32
 // than one, also because viewers with different viewpoints could hardly share them.
 const fewShown = 16
 
-// frame returns the peers of the block that a viewer sees in a scene; nil if there are none.
-// If there are few, it appends their documents to loose instead, and returns the result.
-func (b *block) frame(s *Scene, v Viewpoint, viewer, first mesh.NodeID, nodes []*mesh.Node, loose []byte) (frame, longer []byte, err error) {
+// add adds the peers of the block that a viewer sees in a scene to a list.
+func (b *block) add(s *Scene, v Viewpoint, viewer, first mesh.NodeID, nodes []*mesh.Node, list *peerList) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.update(s, first, nodes); err != nil {
-		return nil, nil, err
+		return err
 	}
 	shown, ok := b.shown[v]
 	if !ok {
@@ -56,28 +55,71 @@ func (b *block) frame(s *Scene, v Viewpoint, viewer, first mesh.NodeID, nodes []
 	if own {
 		shown &^= 1 << (viewer - first)
 	}
-	docs, shared := b.docs, !own // a frame without the viewer is of no use to others
 	if s.Rules().Steers(v.Class) && slices.ContainsFunc(nodes, func(n *mesh.Node) bool { return n != nil && len(n.Routes) > 0 }) {
-		shared = false
-		if docs, err = b.steered(s, v, shown); err != nil {
-			return nil, nil, err
+		docs, err := b.steered(s, v, shown)
+		if err == nil {
+			list.addDocs(docs, shown)
 		}
+		return err
 	}
 	switch {
 	case bits.OnesCount64(shown) < fewShown:
-		return nil, appendShown(loose, docs, shown), nil
-	case !shared:
-		return compress(appendShown(nil, docs, shown)), loose, nil
+		list.addDocs(b.docs, shown)
+	case own: // a frame without the viewer is of no use to others, so it has as few peers as possible
+		const part = 1<<ownPart - 1
+		for from := 0; from < mesh.BlockSize; from += ownPart {
+			if within := part << from & shown; viewer >= first+mesh.NodeID(from) && viewer < first+mesh.NodeID(from+ownPart) {
+				list.addDocs(b.docs, within)
+			} else if within != 0 {
+				list.addFrame(b.frame(within))
+			}
+		}
+	default:
+		list.addFrame(b.frame(shown))
 	}
-	frame, ok = b.frames[shown]
+	return nil
+}
+
+// ownPart is how many peers of the block of a viewer itself are in a frame.
+const ownPart = 16
+
+// frame returns a frame with peers of the block. b.mu must be held.
+func (b *block) frame(shown uint64) []byte {
+	frame, ok := b.frames[shown]
 	if !ok {
-		frame = compress(appendShown(nil, docs, shown))
+		frame = compress(appendShown(nil, b.docs, shown))
 		if len(b.frames) >= maxFrames {
 			clear(b.frames)
 		}
 		b.frames[shown] = frame
 	}
-	return frame, loose, nil
+	return frame
+}
+
+// peerList is a list of peers in the order of their ids: frames, and documents that are not
+// in a frame yet.
+type peerList struct {
+	comma  []byte // a frame
+	frames [][]byte
+	loose  []byte
+}
+
+func (l *peerList) addDocs(docs [][]byte, shown uint64) { l.loose = appendShown(l.loose, docs, shown) }
+
+func (l *peerList) addFrame(frame []byte) {
+	l.flush()
+	if len(l.frames) > 0 {
+		l.frames = append(l.frames, l.comma)
+	}
+	l.frames = append(l.frames, frame)
+}
+
+// flush compresses the documents that are not in a frame yet.
+func (l *peerList) flush() {
+	if docs := l.loose; len(docs) > 0 {
+		l.loose = nil
+		l.addFrame(compress(docs))
+	}
 }
 
 // steered returns the documents for viewers that rules with via send through certain
@@ -104,24 +146,32 @@ func (b *block) update(s *Scene, first mesh.NodeID, nodes []*mesh.Node) error {
 	if same && sameSlice(b.classes, classes) && sameSlice(b.nodes, nodes) {
 		return nil
 	}
-	docs := make([][]byte, len(nodes))
+	docs, frames := make([][]byte, len(nodes)), b.frames
+	if !same {
+		frames = nil
+	}
 	keepShown := sameRules
 	for i, n := range nodes {
 		if keepShown {
 			keepShown = sameViewers(b.nodes[i], n) && classAt(b.classes, i) == classAt(classes, i)
 		}
 		switch {
-		case n == nil:
-		case same && b.nodes[i] == n && classAt(b.classes, i) == classAt(classes, i):
+		case same && sameDocument(b.nodes[i], n) && classAt(b.classes, i) == classAt(classes, i):
 			docs[i] = b.docs[i]
+		case n == nil:
+			frames = nil
 		default:
+			frames = nil
 			var err error
 			if docs[i], err = json.Marshal(renderPeer(s, n)); err != nil {
 				return fmt.Errorf("encoding node %d: %w", n.ID, err)
 			}
 		}
 	}
-	b.basis, b.settings, b.nodes, b.classes, b.docs, b.frames = basis, s.Settings, nodes, classes, docs, map[uint64][]byte{}
+	if frames == nil {
+		frames = map[uint64][]byte{}
+	}
+	b.basis, b.settings, b.nodes, b.classes, b.docs, b.frames = basis, s.Settings, nodes, classes, docs, frames
 	if !keepShown {
 		b.shown = map[Viewpoint]uint64{}
 	}

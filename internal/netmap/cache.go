@@ -118,31 +118,14 @@ func (c *Cache) spliced(s *Scene, viewer *mesh.Node, now time.Time) ([][]byte, e
 	if err != nil {
 		return nil, err
 	}
-	first := true
-	add := func(frame []byte) {
-		if !first {
-			parts = append(parts, c.comma)
-		}
-		parts, first = append(parts, frame), false
-	}
-	var loose []byte // documents that are not in a frame yet
+	peers := &peerList{comma: c.comma}
 	for id, nodes := range s.Nodes.Blocks() {
-		var frame []byte
-		if frame, loose, err = c.block(id).frame(s, v, viewer.ID, id, nodes, loose); err != nil {
+		if err := c.block(id).add(s, v, viewer.ID, id, nodes, peers); err != nil {
 			return nil, err
 		}
-		if frame == nil {
-			continue
-		}
-		if len(loose) > 0 { // peers stay sorted by id
-			add(compress(loose))
-			loose = loose[:0]
-		}
-		add(frame)
 	}
-	if len(loose) > 0 {
-		add(compress(loose))
-	}
+	peers.flush()
+	parts = append(parts, peers.frames...)
 	parts = append(parts, c.end)
 	size := 0
 	for _, p := range parts {

@@ -173,6 +173,18 @@ func sameName(a, b *mesh.Node) bool {
 		a.CreatedAt == b.CreatedAt && slices.Equal(a.Tags, b.Tags) && slices.Equal(a.Routes, b.Routes) && slices.Equal(a.Primary, b.Primary)
 }
 
+// sameDocument reports whether renderPeer renders two values of a node in the same way, apart from its marks.
+func sameDocument(a, b *mesh.Node) bool {
+	if a == b {
+		return true
+	}
+	if a == nil || b == nil || a.NeedsApproval != b.NeedsApproval {
+		return false
+	}
+	patch, whole := change(a, b)
+	return patch == nil && !whole
+}
+
 // change returns how peers are informed of a change in a node: not at all, by a patch, or
 // by sending the whole node. It compares the fields that renderPeer uses.
 func change(old, node *mesh.Node) (patch *Patch, whole bool) {
