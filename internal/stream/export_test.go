@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
@@ -54,3 +55,14 @@ func (h *Hub) Forget(id mesh.NodeID) {
 	defer h.mu.Unlock()
 	h.leave(h.open[id])
 }
+
+// These are exported for TestBurstIsOverOnce.
+type Burst struct{ burst }
+
+const (
+	ManyFulls  = manyFulls
+	BurstPause = burstPause
+)
+
+func (b *Burst) Add(now time.Time)         { b.add(now) }
+func (b *Burst) IsOver(now time.Time) bool { return b.isOver(now) }

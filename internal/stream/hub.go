@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,6 +84,7 @@ type Hub struct {
 	samples    chan sample // for Run to verify
 	sampleFull atomic.Bool // the next full map becomes a sample
 
+	burst burst        // of full maps
 	count atomic.Int64 // the length of open
 	woken atomic.Int64 // how many streams a change wakes at present
 
@@ -258,6 +260,33 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 }
 
+// burst counts full maps. While many of them are sent, memory grows to several times of what idle streams need. The
+// garbage collector alone would keep it for minutes.
+type burst struct {
+	fulls atomic.Int64 // sent since memory was last returned
+	last  atomic.Int64 // when, in Unix nanoseconds
+}
+
+const (
+	// manyFulls is how many full maps make a burst, and burstPause for how long none was sent when it is over.
+	manyFulls  = 64
+	burstPause = 5 * time.Second
+)
+
+func (b *burst) add(now time.Time) {
+	b.last.Store(now.UnixNano())
+	b.fulls.Add(1)
+}
+
+// isOver reports once that a burst is over.
+func (b *burst) isOver(now time.Time) bool {
+	if b.fulls.Load() < manyFulls || now.UnixNano()-b.last.Load() < int64(burstPause) {
+		return false
+	}
+	b.fulls.Store(0)
+	return true
+}
+
 // inspect looks at all streams. One ticker for all of them is cheaper than a timer for each.
 func (h *Hub) inspect(now time.Time) {
 	h.mu.Lock()
@@ -271,6 +300,9 @@ func (h *Hub) inspect(now time.Time) {
 		}
 	}
 	h.mu.Unlock()
+	if h.burst.isOver(now) {
+		debug.FreeOSMemory()
+	}
 	for _, s := range stuck {
 		s.mu.Lock()
 		if s.abort != nil {

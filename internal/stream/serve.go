@@ -208,6 +208,7 @@ func (s *streamState) full(ctx context.Context, choose func() *netmap.Scene) (se
 		return nil, err
 	}
 	s.metrics.full.Inc()
+	s.burst.add(time.Now())
 	return parts, s.write(parts)
 }
 

@@ -342,3 +342,23 @@ func TestReconnectTouchesNobody(t *testing.T) {
 		t.Errorf("the first news are %s", text)
 	}
 }
+
+// Memory is returned once after many full maps, not while they are sent, and not after a few.
+func TestBurstIsOverOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	var b stream.Burst
+	for range stream.ManyFulls - 1 {
+		b.Add(now)
+	}
+	if b.IsOver(now.Add(time.Hour)) {
+		t.Error("few full maps are a burst")
+	}
+	b.Add(now)
+	if b.IsOver(now.Add(stream.BurstPause / 2)) {
+		t.Error("a burst is over although the last full map was just sent")
+	}
+	if later := now.Add(stream.BurstPause); !b.IsOver(later) || b.IsOver(later) {
+		t.Error("a burst is not over exactly once")
+	}
+}

@@ -108,9 +108,9 @@ const (
 	maxMachineConns = 16
 	// headerBytes is a hundred times the size of what clients send.
 	headerBytes = 32 << 10
-	// prefaceTimeout is how long a client may take to send its first frame. When all clients reconnect at once, they are slow
-	// too.
-	prefaceTimeout = 10 * time.Second
+	// prefaceTimeout is how long a client may take to send its first frame. When thousands of clients reconnect at once, those that
+	// share a machine or a link are slow too, and closing their connections would only make them start again.
+	prefaceTimeout = 30 * time.Second
 	// uploadBytes is how much of a body a client may send before it is read.
 	uploadBytes = 64 << 10
 )
