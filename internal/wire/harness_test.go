@@ -179,6 +179,7 @@ func open(t testing.TB, o options) (s *service, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var loops sync.WaitGroup
 	loops.Go(func() { _ = s.ledger.Run(ctx) })
+	loops.Go(func() { _ = hub.Run(ctx) })
 	stop = sync.OnceFunc(func() {
 		s.wire.Close()
 		server.Close()
