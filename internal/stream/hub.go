@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -48,9 +49,10 @@ const (
 	// of a transaction.
 	maxUpdates  = 32
 	updateLimit = 200 * time.Millisecond
-	// maxFulls and fullLimit are the same limits for full maps.
-	maxFulls  = 16
-	fullLimit = time.Second
+	// fullsPerCPU and fullLimit are the same limits for full maps. A full map takes milliseconds of CPU time. If many more of
+	// them were encoded and sent at once than there are CPUs, each update would have to wait for all of them.
+	fullsPerCPU = 2
+	fullLimit   = 250 * time.Millisecond
 	// Two devices with the same state keep taking their node from each other. A takeover
 	// within rivalry of the last one counts; after maxRivals of them, the next device
 	// waits for about rivalry.
@@ -102,7 +104,7 @@ type Hub struct {
 func New(c Config) *Hub {
 	h := &Hub{
 		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, cache: netmap.NewCache(c.ServerURL),
-		updates: &semaphore{make(chan struct{}, maxUpdates), updateLimit}, fulls: &semaphore{make(chan struct{}, maxFulls), fullLimit},
+		updates: &semaphore{make(chan struct{}, maxUpdates), updateLimit}, fulls: &semaphore{make(chan struct{}, max(4, fullsPerCPU*runtime.GOMAXPROCS(0))), fullLimit},
 		samples: make(chan sample, maxSamples), open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
 		groups: map[netmap.Viewpoint]map[*session]struct{}{},
 	}
