@@ -76,8 +76,8 @@ func TestScale(t *testing.T) {
 				r.headscale = startHeadscale(t, *headscale, b.meshbench).attempt(t, scaleScenarios, scaleFlags(n)...)
 			})
 		}
-		if r.ours == nil || r.reference == nil && *rules == 0 {
-			t.Fatalf("%d nodes: a run did not come to its end", n)
+		if r.ours == nil {
+			t.Fatalf("%d nodes: the run did not come to its end", n)
 		}
 		rows = append(rows, r)
 		t.Log("\n" + scaleTable(rows))
@@ -97,7 +97,11 @@ func (s target) scaled(t *testing.T, n int, after func(scenario string), policy 
 	if after != nil {
 		after("") // what follows is measured
 	}
-	return s.load(t, scaleScenarios, after, append(scaleFlags(n-share*(*generators-1)), policy...)...)
+	flags := append(scaleFlags(n-share*(*generators-1)), policy...)
+	if s.server == nil { // with many nodes, the generator runs out of memory when those of the reference reconnect
+		return s.attempt(t, scaleScenarios, flags...)
+	}
+	return s.load(t, scaleScenarios, after, flags...)
 }
 
 const scaleScenarios = "register,idle,fanout,reconnect"
@@ -176,7 +180,7 @@ func writeScale(t *testing.T, dir string, rows []row) {
 		var ours, reference []point
 		for _, r := range rows {
 			ours = append(ours, point{float64(r.nodes), f.of(r.ours[f.scenario])})
-			if r.reference != nil {
+			if _, finished := r.reference[f.scenario]; finished {
 				reference = append(reference, point{float64(r.nodes), f.of(r.reference[f.scenario])})
 			}
 		}
