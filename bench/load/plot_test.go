@@ -18,7 +18,7 @@ type point struct{ x, y float64 }
 // plot draws two lines as SVG: fairlead and the reference. Both axes are logarithmic, so that a straight line is a power of the
 // number of nodes.
 func plot(title string, ours, reference []point) string {
-	const width, height, left, right, top, bottom = 480, 300, 60, 20, 40, 40
+	const width, height, left, right, top, bottom, gap = 480, 300, 60, 50, 40, 40, 20
 	low, high := point{math.Inf(1), math.Inf(1)}, point{}
 	for _, p := range append(append([]point{}, ours...), reference...) {
 		p.y = max(p.y, 0.01)
@@ -31,7 +31,7 @@ func plot(title string, ours, reference []point) string {
 			}
 			return math.Log(v/low) / math.Log(high/low)
 		}
-		return left + (width-left-right)*along(p.x, low.x, high.x), height - bottom - (height-top-bottom)*along(max(p.y, 0.01), low.y, high.y)
+		return left + (width-left-right)*along(p.x, low.x, high.x), height - bottom - gap - (height-top-bottom-gap)*along(max(p.y, 0.01), low.y, high.y)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height)
@@ -40,18 +40,20 @@ func plot(title string, ours, reference []point) string {
 	for i, line := range []struct {
 		name, color string
 		points      []point
-	}{{"fairlead", "#0a58ca", ours}, {"reference", "#b45309", reference}} {
+		anchor      string // of the labels, which are beside the points so that those of the two lines do not overlap
+		dx, dy      float64
+	}{{"fairlead", "#0a58ca", ours, "start", 6, 12}, {"reference", "#b45309", reference, "end", -6, -5}} {
 		var path []string
 		for _, p := range line.points {
 			x, y := at(p)
 			path = append(path, fmt.Sprintf("%.1f,%.1f", x, y))
-			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/><text x="%.1f" y="%.1f" fill="%s" text-anchor="middle">%.3g</text>`+"\n", x, y, line.color, x, y-8, line.color, p.y)
+			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/><text x="%.1f" y="%.1f" fill="%s" text-anchor="%s">%.3g</text>`+"\n", x, y, line.color, x+line.dx, y+line.dy, line.color, line.anchor, p.y)
 			if i == 0 {
 				fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%.0f</text>`+"\n", x, height-bottom+16, p.x)
 			}
 		}
 		fmt.Fprintf(&b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(path, " "), line.color)
-		fmt.Fprintf(&b, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n", width-right-70, top+16*i, line.color, line.name)
+		fmt.Fprintf(&b, `<text x="%d" y="20" fill="%s">%s</text>`+"\n", width-150+70*i, line.color, line.name)
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">nodes</text>`+"\n</svg>\n", (width+left-right)/2, height-6)
 	return b.String()

@@ -99,7 +99,7 @@ func (s target) scaled(t *testing.T, n int, after func(scenario string), policy 
 	}
 	flags := append(scaleFlags(n-share*(*generators-1)), policy...)
 	if s.server == nil { // with many nodes, the generator runs out of memory when those of the reference reconnect
-		return s.attempt(t, scaleScenarios, flags...)
+		return s.attempt(t, scaleScenarios, append(flags, "--step-limit=20m")...)
 	}
 	return s.load(t, scaleScenarios, after, flags...)
 }
