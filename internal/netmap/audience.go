@@ -32,10 +32,10 @@ func AudienceOf(from, to *Scene, touched []mesh.NodeID) *Audience {
 		var c nodeChange
 		c.was, _ = from.Nodes.Get(id)
 		c.is, _ = to.Nodes.Get(id)
-		if sameForPeers(from, to, c) {
-			continue
-		}
-		if c.was != nil && c.is != nil && c.was.Owner == c.is.Owner && from.PeerClass(c.was) == to.PeerClass(c.is) {
+		if c.was != nil && c.is != nil && sameViewers(c.was, c.is) && from.PeerClass(c.was) == to.PeerClass(c.is) {
+			if sameForViewers(from, to, c) {
+				continue
+			}
 			c.was = nil // seen by the same viewers as is
 		}
 		a.changes = append(a.changes, c)
@@ -43,16 +43,11 @@ func AudienceOf(from, to *Scene, touched []mesh.NodeID) *Audience {
 	return a
 }
 
-// sameForPeers reports whether viewers that see a node are told nothing about the step, provided that no rule steers
-// them: for example, the node has only opened a new stream. Both scenes must have the same rules.
-func sameForPeers(from, to *Scene, c nodeChange) bool {
-	if c.was == nil || c.is == nil {
-		return c.was == c.is
-	}
-	if c.was.Owner != c.is.Owner || from.PeerClass(c.was) != to.PeerClass(c.is) || !sameForAll(from, to, c.is.Owner) {
-		return false
-	}
-	return sameDocument(c.was, c.is) && policy.SameMarks(from.World, to.World, c.was, c.is)
+// sameForViewers reports whether the viewers of a node, which are the same in both scenes, are told nothing about the
+// step, provided that no rule steers them: for example, the node has only opened a new stream. Both scenes must have the
+// same rules.
+func sameForViewers(from, to *Scene, c nodeChange) bool {
+	return sameForAll(from, to, c.is.Owner) && sameDocument(c.was, c.is) && policy.SameMarks(from.World, to.World, c.was, c.is)
 }
 
 // unapproved returns the nodes that nobody sees yet, but that are told the new profile of

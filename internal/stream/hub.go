@@ -262,33 +262,6 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 }
 
-// burst counts full maps. While many of them are sent, memory grows to several times of what idle streams need. The
-// garbage collector alone would keep it for minutes.
-type burst struct {
-	fulls atomic.Int64 // sent since memory was last returned
-	last  atomic.Int64 // when, in Unix nanoseconds
-}
-
-const (
-	// manyFulls is how many full maps make a burst, and burstPause for how long none was sent when it is over.
-	manyFulls  = 64
-	burstPause = 5 * time.Second
-)
-
-func (b *burst) add(now time.Time) {
-	b.last.Store(now.UnixNano())
-	b.fulls.Add(1)
-}
-
-// isOver reports once that a burst is over.
-func (b *burst) isOver(now time.Time) bool {
-	if b.fulls.Load() < manyFulls || now.UnixNano()-b.last.Load() < int64(burstPause) {
-		return false
-	}
-	b.fulls.Store(0)
-	return true
-}
-
 // inspect looks at all streams. One ticker for all of them is cheaper than a timer for each.
 func (h *Hub) inspect(now time.Time) {
 	h.mu.Lock()
@@ -302,9 +275,6 @@ func (h *Hub) inspect(now time.Time) {
 		}
 	}
 	h.mu.Unlock()
-	if h.burst.isOver(now) {
-		debug.FreeOSMemory()
-	}
 	for _, s := range stuck {
 		s.mu.Lock()
 		if s.abort != nil {
@@ -312,6 +282,9 @@ func (h *Hub) inspect(now time.Time) {
 			s.abort()
 		}
 		s.mu.Unlock()
+	}
+	if h.burst.isOver(now) {
+		debug.FreeOSMemory() // last, because it waits for a garbage collection
 	}
 }
 
