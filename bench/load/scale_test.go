@@ -79,6 +79,9 @@ func TestScale(t *testing.T) {
 		if r.ours == nil {
 			t.Fatalf("%d nodes: the run did not come to its end", n)
 		}
+		if *rules == 0 && len(r.reference) < len(r.ours) { // the row is kept
+			t.Errorf("%d nodes: the reference did not finish all scenarios", n)
+		}
 		rows = append(rows, r)
 		t.Log("\n" + scaleTable(rows))
 		if *results != "" { // after each row, because the next one may take hours
