@@ -14,8 +14,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// bufferedBytes is how much of a response is collected before it is sent without being flushed.
-const bufferedBytes = 4 << 10
+// bufferedBytes is how much of a response is collected before it is sent without being flushed: as much as fits into a frame,
+// because each frame takes a system call, which costs more than to copy the data.
+const bufferedBytes = frameBytes
 
 // response is the response to a request. Only the handler uses it, except for SetReadDeadline and SetWriteDeadline.
 type response struct {
@@ -56,22 +57,29 @@ func (w *response) Write(p []byte) (int, error) {
 		}
 		return 0, http.ErrBodyNotAllowed
 	}
-	if w.buffered() > 0 && w.buffered()+len(p) > bufferedBytes {
-		if err := w.send(false); err != nil {
-			return 0, err
+	n := len(p)
+	for len(p) > 0 {
+		if w.buffered() == 0 && len(p) >= bufferedBytes {
+			whole := len(p) - len(p)%bufferedBytes
+			if err := w.stream.conn.send(w.stream, w.block(p), p[:whole], false); err != nil {
+				return 0, err
+			}
+			p = p[whole:]
+			continue
+		}
+		if w.buf == nil {
+			w.buf = w.stream.conn.server.buffers.Get().(*[]byte)
+		}
+		part := min(len(p), bufferedBytes-len(*w.buf))
+		*w.buf = append(*w.buf, p[:part]...)
+		p = p[part:]
+		if len(*w.buf) == bufferedBytes {
+			if err := w.send(false); err != nil {
+				return 0, err
+			}
 		}
 	}
-	if len(p) > bufferedBytes {
-		if err := w.stream.conn.send(w.stream, w.block(p), p, false); err != nil {
-			return 0, err
-		}
-		return len(p), nil
-	}
-	if w.buf == nil {
-		w.buf = w.stream.conn.server.buffers.Get().(*[]byte)
-	}
-	*w.buf = append(*w.buf, p...)
-	return len(p), nil
+	return n, nil
 }
 
 func (w *response) buffered() int {
