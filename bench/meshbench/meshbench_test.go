@@ -122,7 +122,7 @@ func TestOnlySomeNodesReadTheMapsAfterTheyReconnect(t *testing.T) {
 		n := c.nodes[tc.index]
 		n.picture = picture{peers: n.peers, wanted: c.expected(n)}
 		n.id.Store(tc.id)
-		err := n.take(tc.message, tc.first)
+		err := n.receive(bytes.NewReader(tc.message), len(tc.message), tc.first)
 		if read := err != nil; read != tc.read || n.converged == tc.read {
 			t.Errorf("%s: read %v (%v), converged %v", tc.name, read, err, n.converged)
 		}

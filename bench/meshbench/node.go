@@ -61,6 +61,7 @@ type picture struct {
 	converged bool
 	arrived   time.Time // when the message being scanned was complete
 	keepAlive bool      // whether it is a keep-alive
+	message   []byte    // a buffer
 }
 
 func newNode(c *cluster, index int) *node {
@@ -301,9 +302,7 @@ func (n *node) stream(ctx context.Context) error {
 		return err
 	}
 	defer res.Body.Close()
-	first := true
-	var message []byte
-	for {
+	for first := true; ; {
 		var header [4]byte
 		if _, err := io.ReadFull(res.Body, header[:]); err != nil {
 			return fmt.Errorf("reading map: %w", err)
@@ -312,40 +311,49 @@ func (n *node) stream(ctx context.Context) error {
 		if size > maxMessage {
 			return fmt.Errorf("map message of %d bytes", size)
 		}
-		if cap(message) < size {
-			message = make([]byte, size)
-		}
-		message = message[:size]
-		if _, err := io.ReadFull(res.Body, message); err != nil {
-			return fmt.Errorf("reading map: %w", err)
-		}
-		n.arrived = time.Now()
-		n.cluster.unread.Add(1)
-		err := n.take(message, first)
-		n.cluster.unread.Add(-1)
-		if err != nil {
+		if err := n.receive(res.Body, size, first); err != nil {
 			return err
 		}
 		if first && !n.keepAlive {
 			first = false
 			n.cluster.firstMap.Load().add(n.arrived.Sub(start))
 		}
-		if cap(message) > 64<<10 {
-			message = nil // keeping a full map per node would use most of the memory
-		}
 	}
 }
 
-// take decompresses a message and scans it for what a virtual node needs. first is whether it is the first of its stream.
-func (n *node) take(message []byte, first bool) error {
-	c := n.cluster
-	n.keepAlive = false
-	if first && n.trusts(message) {
-		n.count(message)
+// receive reads a message of a stream. first is whether it is the first one.
+func (n *node) receive(body io.Reader, size int, first bool) error {
+	if first && n.trusts(size) {
+		if _, err := io.CopyN(io.Discard, body, int64(size)); err != nil {
+			return fmt.Errorf("reading map: %w", err)
+		}
+		n.arrived, n.keepAlive = time.Now(), false
+		n.count(size)
 		n.fullSeen, n.peerCount = true, n.wanted
 		n.checkConvergence()
 		return nil
 	}
+	if cap(n.message) < size {
+		n.message = make([]byte, size)
+	}
+	message := n.message[:size]
+	if _, err := io.ReadFull(body, message); err != nil {
+		return fmt.Errorf("reading map: %w", err)
+	}
+	n.arrived = time.Now()
+	n.cluster.unread.Add(1)
+	err := n.take(message)
+	n.cluster.unread.Add(-1)
+	if cap(n.message) > 64<<10 {
+		n.message = nil // keeping a full map per node would use most of the memory
+	}
+	return err
+}
+
+// take decompresses a message and scans it for what a virtual node needs.
+func (n *node) take(message []byte) error {
+	c := n.cluster
+	n.keepAlive = false
 	buffer := <-c.buffers
 	defer func() { c.buffers <- buffer }()
 	text, err := zstdframe.AppendDecode(buffer[:0], message, zstdframe.MaxDecodedSize(maxText))
@@ -360,7 +368,7 @@ func (n *node) take(message []byte, first bool) error {
 		c.target.traffic.keepAlives.Add(1)
 		return nil
 	}
-	n.count(message)
+	n.count(len(message))
 	c.target.traffic.jsonBytes.Add(int64(len(text)))
 	if log := c.changes.Load(); log != nil {
 		for number, rest := nextChange(text); rest != nil; number, rest = nextChange(rest) {
@@ -371,16 +379,16 @@ func (n *node) take(message []byte, first bool) error {
 	return nil
 }
 
-// trusts reports whether the node assumes that a map contains all its peers, without reading it. To read the maps of
+// trusts reports whether the node assumes that a map of this size contains all its peers, without reading it. To read the maps of
 // thousands of nodes takes the generator longer than the server needs to send them. The first map of all is always read, because
 // the node learns its ID from it.
-func (n *node) trusts(message []byte) bool {
-	return len(message) > largeMap && n.index%n.cluster.readEvery != 0 && n.id.Load() != 0
+func (n *node) trusts(size int) bool {
+	return size > largeMap && n.index%n.cluster.readEvery != 0 && n.id.Load() != 0
 }
 
-func (n *node) count(message []byte) {
+func (n *node) count(size int) {
 	t := n.cluster.target.traffic
-	t.mapBytes.Add(int64(len(message)) + 4)
+	t.mapBytes.Add(int64(size) + 4)
 	t.messages.Add(1)
 	n.cluster.noteMessage(n.arrived)
 }
