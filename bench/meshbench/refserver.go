@@ -158,7 +158,7 @@ func (s *reference) serveMap(w http.ResponseWriter, r *http.Request) {
 	}
 	changes := make(chan []byte, streamQueue)
 	s.streams[changes] = struct{}{}
-	first := append(s.message(fmt.Appendf(nil, `{"Node":%s}`, n.json)), s.fullMap()...)
+	first := [][]byte{s.message(fmt.Appendf(nil, `{"Node":%s}`, n.json)), s.fullMap()}
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -168,13 +168,18 @@ func (s *reference) serveMap(w http.ResponseWriter, r *http.Request) {
 	s.stream(r.Context(), w, first, changes)
 }
 
-func (s *reference) stream(ctx context.Context, w http.ResponseWriter, first []byte, changes <-chan []byte) {
+// stream sends the messages of first, and then what comes from changes.
+func (s *reference) stream(ctx context.Context, w http.ResponseWriter, first [][]byte, changes <-chan []byte) {
 	out := http.NewResponseController(w)
-	send := func(b []byte) bool {
-		_, err := w.Write(b)
-		return err == nil && out.Flush() == nil
+	send := func(messages ...[]byte) bool {
+		for _, b := range messages {
+			if _, err := w.Write(b); err != nil {
+				return false
+			}
+		}
+		return out.Flush() == nil
 	}
-	if !send(first) {
+	if !send(first...) {
 		return
 	}
 	first = nil
