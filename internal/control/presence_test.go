@@ -3,6 +3,7 @@ package control_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -32,6 +33,46 @@ func TestNodeIsOnlineAtOnceAndOfflineAfterTheGrace(t *testing.T) {
 		if n := r.presence.StreamCount(); n != 0 {
 			t.Errorf("%d streams are held", n)
 		}
+	})
+}
+
+// To show thousands of nodes as offline and then as online would be the most expensive thing that a server can do while they
+// connect again.
+func TestNodesThatLostTheirStreamsTogetherGetLongerToReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes, router = 400, 7
+		c := newCluster(t)
+		r := c.start(t, "a", "")
+		r.addNodes(t, nodes)
+		n, _ := r.ledger.World().Nodes.Get(router)
+		withRoute := *n
+		withRoute.Routes = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+		r.commit(t, mesh.NodePut{Node: &withRoute})
+		for id := mesh.NodeID(1); id <= nodes; id++ {
+			r.presence.Opened(id, 1)
+		}
+		pass(time.Minute)
+		for id := mesh.NodeID(1); id <= nodes; id++ {
+			r.presence.Closed(id, 1)
+		}
+		pass(3 * time.Second)
+		r.want(t, router, "offline") // another router has to take over
+		r.want(t, 8, "a1")
+		for id := mesh.NodeID(1); id <= nodes/2; id++ {
+			r.presence.Opened(id, 2)
+		}
+		pass(56 * time.Second)
+		r.want(t, 8, "a2")
+		r.want(t, nodes, "a1")
+		pass(2 * time.Second)
+		r.want(t, nodes, "offline")
+		if n, _ := c.count(t, mesh.KindOffline); n != nodes/2+1 {
+			t.Errorf("%d nodes were shown as offline, want those that did not return and the router", n)
+		}
+		pass(time.Minute)
+		r.presence.Closed(8, 2)
+		pass(3 * time.Second)
+		r.want(t, 8, "offline")
 	})
 }
 

@@ -23,8 +23,17 @@ const (
 	// closeGrace is how long a node may be without a stream before it is shown as offline.
 	// Clients usually reopen a stream within moments.
 	closeGrace = 2 * time.Second
-	retry      = time.Second // after a commit that failed
-	idle       = time.Hour   // how long to wait if there is nothing to do until something changes
+	// massGrace is the same while a replica has lost a quarter of its streams or more, because a proxy was restarted or a network
+	// failed. Clients that do not succeed at once wait for up to 30 s before they try again. To show each of them as offline and
+	// then as online would make the server send two updates about each of them to all others, just when it is busiest.
+	massGrace = time.Minute
+	// massStreams is the least number of streams for this.
+	massStreams = 64
+	retry       = time.Second // after a commit that failed
+	idle        = time.Hour   // how long to wait if there is nothing to do until something changes
+	// pauseEach is how long the tracker pauses for each node that it compared. So comparing takes a small part of a CPU even if
+	// thousands of nodes wait, and their changes share commits.
+	pauseEach = 20 * time.Microsecond
 )
 
 // Config configures a Tracker. All fields are required.
@@ -48,6 +57,8 @@ type Tracker struct {
 	streams map[mesh.NodeID]nodeStream // guarded by mu
 	dirty   map[mesh.NodeID]struct{}   // guarded by mu; to be compared with the world
 	open    int                        // guarded by mu; streams that are open
+	away    int                        // guarded by mu; streams that ended, and whose node is not shown as offline yet
+	mass    time.Time                  // guarded by mu; when a stream last ended while a quarter or more were away
 	epoch   int64                      // guarded by mu; the epoch of the history in which streams were announced
 }
 
@@ -88,6 +99,9 @@ func (p *Tracker) Opened(id mesh.NodeID, conn int64) {
 	if !known || !h.closed.IsZero() {
 		p.open++
 	}
+	if known && !h.closed.IsZero() {
+		p.away--
+	}
 	p.streams[id] = nodeStream{conn: conn}
 	p.markDirty(id)
 }
@@ -102,7 +116,11 @@ func (p *Tracker) Closed(id mesh.NodeID, conn int64) {
 		return
 	}
 	p.open--
+	p.away++
 	h.closed = time.Now()
+	if p.away >= massStreams && p.away > p.open/3 {
+		p.mass = h.closed
+	}
 	p.streams[id] = h
 	p.markDirty(id)
 }
@@ -128,11 +146,13 @@ func (p *Tracker) StreamCount() int {
 func (p *Tracker) Run(ctx context.Context) error {
 	cursor := p.ledger.Cursor()
 	for {
-		wait, err := p.commitChanges(ctx)
+		wait, compared, err := p.commitChanges(ctx)
 		wake, more := p.wake, cursor.More()
 		if err != nil {
 			p.log.Debug("presence not saved, retrying", "error", err)
 			wait, wake, more = retry, nil, nil
+		} else if pause := time.Duration(compared) * pauseEach; compared > massStreams {
+			wait, wake, more = min(wait, pause), nil, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -176,17 +196,17 @@ func (p *Tracker) markChanged(touched []mesh.NodeID, w *policy.World) {
 }
 
 // commitChanges compares the dirty nodes with the world and commits the differences. It
-// returns how long to wait if nothing changes.
-func (p *Tracker) commitChanges(ctx context.Context) (wait time.Duration, err error) {
-	came, left, wait := p.compare(p.ledger.World(), time.Now())
+// returns how long to wait if nothing changes, and how many nodes it compared.
+func (p *Tracker) commitChanges(ctx context.Context) (wait time.Duration, compared int, err error) {
+	came, left, wait, compared := p.compare(p.ledger.World(), time.Now())
 	if err := p.commit(ctx, came); err != nil {
-		return 0, err
+		return 0, compared, err
 	}
 	// If the database takes longer than this, the node may have connected to another
 	// replica, which waits for the database as well. Then compare again.
 	ctx, cancel := context.WithTimeout(ctx, closeGrace)
 	defer cancel()
-	return wait, p.commit(ctx, left)
+	return wait, compared, p.commit(ctx, left)
 }
 
 func (p *Tracker) commit(ctx context.Context, updates []update) error {
@@ -204,7 +224,7 @@ func (p *Tracker) commit(ctx context.Context, updates []update) error {
 // disconnected. Nodes that the world shows correctly are no longer dirty. After an outage,
 // nodes that disconnected wait until other replicas have had time to announce their
 // streams.
-func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, wait time.Duration) {
+func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, wait time.Duration, compared int) {
 	steady := p.ledger.Cluster().Heartbeats().Steady(now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,14 +232,14 @@ func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, 
 	for _, id := range slices.Sorted(maps.Keys(p.dirty)) {
 		h, held := p.streams[id]
 		if !held {
-			h = nodeStream{conn: math.MaxInt64, closed: now.Add(-closeGrace)}
+			h = nodeStream{conn: math.MaxInt64, closed: now.Add(-massGrace)}
 		}
-		if grace := h.closed.Add(closeGrace).Sub(now); !h.closed.IsZero() && grace > 0 {
+		n, ok := w.Nodes.Get(id)
+		if grace := h.closed.Add(p.grace(n, now)).Sub(now); !h.closed.IsZero() && grace > 0 {
 			wait = min(wait, grace)
 			continue
 		}
 		v := update{id: id, stream: h, gone: now.Sub(h.closed)}
-		n, ok := w.Nodes.Get(id)
 		switch {
 		case !ok || v.event(n, p.self, 0) == nil:
 			p.done(v, ok && n.Presence.Replica == p.self)
@@ -231,7 +251,16 @@ func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, 
 			wait = min(wait, retry)
 		}
 	}
-	return came, left, wait
+	return came, left, wait, len(p.dirty)
+}
+
+// grace returns how long a node may be without a stream. Others take over from routers, so these are never given more than the
+// shortest time. The caller holds mu.
+func (p *Tracker) grace(n *mesh.Node, now time.Time) time.Duration {
+	if now.Sub(p.mass) < massGrace && (n == nil || len(n.Routes) == 0) {
+		return massGrace
+	}
+	return closeGrace
 }
 
 // committed records that the world shows these updates.
@@ -257,6 +286,7 @@ func (p *Tracker) done(v update, announced bool) {
 	delete(p.dirty, v.id)
 	if held && !h.closed.IsZero() {
 		delete(p.streams, v.id)
+		p.away--
 	}
 }
 
