@@ -46,9 +46,10 @@ const (
 	// maxUpdates is how many streams send updates at a time, and updateLimit how long one
 	// of them counts toward that limit. A commit wakes all streams at once. If all of
 	// them ran at once, the ledger would have to wait for thousands of them in the middle
-	// of a transaction.
+	// of a transaction. An update takes microseconds, so a stream that takes longer waits
+	// for its client, and others need not wait for it.
 	maxUpdates  = 32
-	updateLimit = 200 * time.Millisecond
+	updateLimit = 5 * time.Millisecond
 	// fullsPerCPU and fullLimit are the same limits for full maps. A full map takes milliseconds of CPU time. If many more of
 	// them were encoded and sent at once than there are CPUs, each update would have to wait for all of them.
 	fullsPerCPU = 2

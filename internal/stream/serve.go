@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -212,6 +213,13 @@ func (s *streamState) full(ctx context.Context, choose func() *netmap.Scene) (se
 	return parts, s.write(parts)
 }
 
+// letUpdatesPass lets streams go first that send updates. These take a fraction of the time of a full map, and changes are urgent.
+func (h *Hub) letUpdatesPass() {
+	if len(h.updates.taken) > 0 {
+		runtime.Gosched()
+	}
+}
+
 // semaphore limits how many streams do something at a time. A stream counts for at most the limit, so that slow readers do not
 // block others.
 type semaphore struct {
@@ -331,7 +339,10 @@ func (s *streamState) ping(url string) error {
 // write sends messages, which may be in parts.
 func (s *streamState) write(parts [][]byte) error {
 	defer s.session.blocked.Store(0)
-	for _, part := range parts {
+	for i, part := range parts {
+		if i > 0 {
+			s.letUpdatesPass()
+		}
 		s.session.blocked.Store(time.Now().UnixNano())
 		if _, err := s.w.Write(part); err != nil {
 			return fmt.Errorf("%w: node %d: %w", ErrBroken, s.request.Node, err)
