@@ -33,7 +33,7 @@ func (h *Hub) follow(ctx context.Context) {
 }
 
 // move moves to the newest world, together with all streams except those that may have to
-// send something: these are left behind and woken. So a change costs nothing for a stream
+// send something: these are left behind and get a turn. So a change costs nothing for a stream
 // that it does not concern. h.mu must be held.
 func (h *Hub) move() {
 	from, cursor := h.at, h.at.cursor
@@ -44,8 +44,9 @@ func (h *Hub) move() {
 	h.at = &place{cursor: cursor, scene: h.cache.Scene(cursor.World())}
 	woken := 0
 	wake := func(s *session) {
-		s.behind.CompareAndSwap(nil, from)
-		s.wake()
+		if s.behind.CompareAndSwap(nil, from) && s.ready {
+			h.turns.request(s)
+		}
 		woken++
 	}
 	audience := netmap.AudienceOf(from.scene, h.at.scene, touched)
@@ -104,6 +105,16 @@ func (h *Hub) newest(s *session) *netmap.Scene {
 	s.behind.Store(nil)
 	s.sending.Store(int64(h.at.scene.Rev))
 	return h.at.scene
+}
+
+// settle makes a stream that has sent its first map follow changes.
+func (h *Hub) settle(s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.ready = true
+	if s.behind.Load() != nil {
+		h.turns.request(s)
+	}
 }
 
 // take returns where a stream is that was left behind, and where it has to go.

@@ -43,15 +43,13 @@ const (
 	// writeLimit is how long a write may be blocked before its stream ends.
 	writeLimit   = 10 * time.Second
 	inspectEvery = time.Second
-	// maxUpdates is how many streams send updates at a time, and updateLimit how long one
-	// of them counts toward that limit. A commit wakes all streams at once. If all of
-	// them ran at once, the ledger would have to wait for thousands of them in the middle
-	// of a transaction. An update takes microseconds, so a stream that takes longer waits
-	// for its client, and others need not wait for it.
+	// maxUpdates is how many streams send updates at a time. A stream that takes much longer than updateLimit does not count
+	// toward it any more: an update takes microseconds, so the stream waits for its client.
 	maxUpdates  = 32
 	updateLimit = 5 * time.Millisecond
-	// fullsPerCPU and fullLimit are the same limits for full maps. A full map takes milliseconds of CPU time. If many more of
-	// them were encoded and sent at once than there are CPUs, each update would have to wait for all of them.
+	// fullsPerCPU limits how many full maps are sent at a time, and fullLimit how long one of them counts toward that limit. A
+	// full map takes milliseconds of CPU time. If many more of them were encoded and sent at once than there are CPUs, each
+	// update would have to wait for all of them.
 	fullsPerCPU = 2
 	fullLimit   = 250 * time.Millisecond
 	// Two devices with the same state keep taking their node from each other. A takeover
@@ -79,10 +77,9 @@ type Hub struct {
 	log       *slog.Logger
 	keepAlive time.Duration
 	cache     encoder
-	// updates and fulls are semaphores: for streams that send an update, and for those
-	// that send a full map.
-	updates, fulls *semaphore
-	metrics        *metrics
+	turns     turns      // of streams that send an update
+	fulls     *semaphore // for streams that send a full map
+	metrics   *metrics
 
 	samples    chan sample // for Run to verify
 	sampleFull atomic.Bool // the next full map becomes a sample
@@ -105,7 +102,7 @@ type Hub struct {
 func New(c Config) *Hub {
 	h := &Hub{
 		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, cache: netmap.NewCache(c.ServerURL),
-		updates: &semaphore{make(chan struct{}, maxUpdates), updateLimit}, fulls: &semaphore{make(chan struct{}, max(4, fullsPerCPU*runtime.GOMAXPROCS(0))), fullLimit},
+		fulls:   &semaphore{make(chan struct{}, max(4, fullsPerCPU*runtime.GOMAXPROCS(0))), fullLimit},
 		samples: make(chan sample, maxSamples), open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
 		groups: map[netmap.Viewpoint]map[*session]struct{}{},
 	}
@@ -140,7 +137,9 @@ type session struct {
 	end    chan struct{} // closed when a newer stream took over
 	// poke wakes the stream after any of the following has changed, its context has ended, or end was closed. So an idle stream
 	// waits for one channel and has no timer.
-	poke chan struct{}
+	poke      chan struct{}
+	turn      atomic.Int32 // a turn
+	turnSince int          // guarded by turns.mu; in ticks
 	// behind is where the stream is, if it has to move on from there. It is nil if the stream is where the hub is. Only
 	// a goroutine that holds the lock of the hub may change it.
 	behind atomic.Pointer[place]
@@ -149,6 +148,7 @@ type session struct {
 	record atomic.Pointer[record] // the record that the stream is to keep; nil for none
 
 	view    netmap.Viewpoint // guarded by the lock of the hub; of the node
+	ready   bool             // guarded by the lock of the hub; whether the stream has sent its first map
 	sending atomic.Int64     // the revision from which the stream is moving on; 0 if it is idle
 	// blocked is when the current write began, 0 if there is none.
 	blocked atomic.Int64
@@ -237,6 +237,7 @@ func (h *Hub) finish(s *session) {
 	delete(h.running, s)
 	h.leave(s)
 	h.mu.Unlock()
+	h.turns.leave(s)
 	h.presence.Closed(s.node, s.conn)
 }
 

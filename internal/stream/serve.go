@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"tailscale.com/types/key"
@@ -81,7 +81,7 @@ func (s *streamState) poked(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errOver
 	}
-	if s.session.behind.Load() != nil {
+	if s.session.hasTurn() {
 		sent, err := s.advance(ctx)
 		if err != nil {
 			return err
@@ -166,9 +166,6 @@ type streamState struct {
 	out     *http.ResponseController
 	held    bool    // whether the world has shown that the node is on this stream
 	record  *record // of what is sent; nil most of the time
-
-	holds atomic.Pointer[semaphore] // the semaphore that the stream holds
-	late  *time.Timer               // releases it at its limit; nil until it is first used
 }
 
 func (s *streamState) viewer() netmap.Viewer {
@@ -185,6 +182,7 @@ func (s *streamState) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.settle(s.session)
 	if s.sampleFull.CompareAndSwap(true, false) {
 		s.offer(sample{viewer: s.viewer(), to: at, sent: sent})
 	}
@@ -195,10 +193,11 @@ func (s *streamState) start(ctx context.Context) error {
 // streams do that at a time: otherwise all of them would be late, and would delay the
 // ledger. The scene is chosen after the wait.
 func (s *streamState) full(ctx context.Context, choose func() *netmap.Scene) (sent [][]byte, err error) {
-	if err := s.acquire(ctx, s.fulls); err != nil {
+	release, err := s.acquire(ctx, s.fulls)
+	if err != nil {
 		return nil, err
 	}
-	defer s.release()
+	defer release()
 	at := choose()
 	if !hasNode(at.World, s.request) {
 		return nil, ErrGone
@@ -215,7 +214,7 @@ func (s *streamState) full(ctx context.Context, choose func() *netmap.Scene) (se
 
 // letUpdatesPass lets streams go first that send updates. These take a fraction of the time of a full map, and changes are urgent.
 func (h *Hub) letUpdatesPass() {
-	if len(h.updates.taken) > 0 {
+	if h.turns.busy.Load() {
 		runtime.Gosched()
 	}
 }
@@ -227,50 +226,27 @@ type semaphore struct {
 	limit time.Duration
 }
 
-// acquire acquires a semaphore. The stream must not hold one.
-func (s *streamState) acquire(ctx context.Context, want *semaphore) error {
+// acquire acquires a semaphore. The caller must call release.
+func (s *streamState) acquire(ctx context.Context, want *semaphore) (release func(), err error) {
 	select {
 	case want.taken <- struct{}{}:
-	default:
-		select {
-		case want.taken <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.session.end:
-			return fmt.Errorf("%w: a newer stream took over", ErrBroken)
-		}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.session.end:
+		return nil, fmt.Errorf("%w: a newer stream took over", ErrBroken)
 	}
-	s.holds.Store(want)
-	// If the timer of an earlier call fires only now, the semaphore is released too early, which does no harm.
-	if s.late == nil {
-		s.late = time.AfterFunc(want.limit, s.give)
-	} else {
-		s.late.Reset(want.limit)
-	}
-	return nil
-}
-
-// release releases the semaphore that the stream holds, if any.
-func (s *streamState) release() {
-	if s.late != nil {
-		s.late.Stop()
-	}
-	s.give()
-}
-
-func (s *streamState) give() {
-	if held := s.holds.Swap(nil); held != nil {
-		<-held.taken
-	}
+	free := sync.OnceFunc(func() { <-want.taken })
+	late := time.AfterFunc(want.limit, free)
+	return func() {
+		late.Stop()
+		free()
+	}, nil
 }
 
 // advance moves to the world that the hub is at, and sends what changed for the viewer. It
 // reports whether it sent anything. It returns errOver if nothing else will be sent.
 func (s *streamState) advance(ctx context.Context) (sent bool, err error) {
-	if err := s.acquire(ctx, s.updates); err != nil {
-		return false, err
-	}
-	defer s.release()
+	defer s.turns.giveBack(s.session)
 	from, to := s.take(s.session)
 	defer s.session.sending.Store(0)
 	if n, ok := to.scene.Nodes.Get(s.request.Node); ok && (n.NodeKey != s.request.NodeKey || s.supersededBy(n.Presence)) {
@@ -296,8 +272,8 @@ func (s *streamState) advance(ctx context.Context) (sent bool, err error) {
 	return len(messages) > 0, nil
 }
 
-// send writes an update to a scene, and returns what it wrote. A full map needs a different
-// semaphore, so the one for updates is released first.
+// send writes an update to a scene, and returns what it wrote. If a full map follows, others need
+// not wait for it.
 func (s *streamState) send(ctx context.Context, u netmap.Update, to *netmap.Scene) (sent [][]byte, err error) {
 	if len(u.Messages) > 0 {
 		if !u.Full && !u.Gone {
@@ -310,7 +286,7 @@ func (s *streamState) send(ctx context.Context, u netmap.Update, to *netmap.Scen
 	if !u.Full {
 		return u.Messages, nil
 	}
-	s.release()
+	s.turns.giveBack(s.session)
 	full, err := s.full(ctx, func() *netmap.Scene { return to })
 	return slices.Concat(u.Messages, full), err
 }
