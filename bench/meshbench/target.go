@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,12 +44,17 @@ type target struct {
 	key     key.MachinePublic
 	http2   *http2.Transport
 	traffic *traffic
+	dials   chan struct{} // one for each node that is about to send its first request
 }
+
+// maxDials limits how many nodes connect and send their first request at a time, so that thousands that share a machine do not
+// take turns until the server has given up waiting for the request. They do not wait for each other's responses.
+const maxDials = 64
 
 // newTarget returns the server at a URL, or at several that are separated by commas. It fetches the server's Noise key from the
 // first of them.
 func newTarget(ctx context.Context, rawURLs string, seen *traffic) (*target, error) {
-	t := &target{traffic: seen, http2: &http2.Transport{AllowHTTP: true, DisableCompression: true}}
+	t := &target{traffic: seen, dials: make(chan struct{}, maxDials), http2: &http2.Transport{AllowHTTP: true, DisableCompression: true}}
 	for rawURL := range strings.SplitSeq(rawURLs, ",") {
 		u, err := url.Parse(strings.TrimRight(rawURL, "/"))
 		if err != nil {
@@ -144,6 +150,13 @@ func (t *target) source(index int) net.Addr {
 // dial opens a connection as the given machine, with the client's HTTP upgrade, but without racing several
 // ports. Consecutive turns use consecutive replicas.
 func (t *target) dial(ctx context.Context, machine key.MachinePrivate, source net.Addr, turn int) (_ *link, err error) {
+	select {
+	case t.dials <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	sent := sync.OnceFunc(func() { <-t.dials })
+	defer sent()
 	hello, finish, err := controlbase.ClientDeferred(machine, t.key, uint16(version))
 	if err != nil {
 		return nil, err
@@ -171,6 +184,7 @@ func (t *target) dial(ctx context.Context, machine key.MachinePrivate, source ne
 	if err != nil {
 		return nil, err
 	}
+	sent()
 	buffered := bufio.NewReaderSize(conn, 1024)
 	res, err := http.ReadResponse(buffered, nil)
 	if err != nil {
