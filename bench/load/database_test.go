@@ -53,7 +53,7 @@ func (m *databaseMeter) table(nodes int, idleSeconds float64) string {
 	}{
 		{"registration, first update and stream of a node", "register", float64(nodes)},
 		{"idle server, per second", "idle", idleSeconds},
-		{"endpoint change", "fanout-endpoint", scaleChanges},
+		{"endpoint change", "fanout-endpoint", float64(scaleChanges(nodes))},
 		{"node that reconnects", "reconnect", float64(nodes)},
 	} {
 		u := m.used[row.scenario]

@@ -21,7 +21,8 @@ var (
 	results    = flag.String("results", "", "directory for tables and plots")
 )
 
-const scaleChanges = 30
+// scaleChanges returns how many changes are measured. CPU time is counted in steps of 10 ms, so cheap changes take many of them.
+func scaleChanges(n int) int { return max(30, 150_000/n) }
 
 // row is what was measured with one number of nodes.
 type row struct {
@@ -110,7 +111,7 @@ func (s target) scaled(t *testing.T, n int, after func(scenario string), policy 
 const scaleScenarios = "register,idle,fanout,reconnect"
 
 func scaleFlags(n int) []string {
-	flags := []string{"--changes=" + strconv.Itoa(scaleChanges), "--idle-for=" + idle.String(), "--quiet=3s", "--n=" + strconv.Itoa(n)}
+	flags := []string{"--changes=" + strconv.Itoa(scaleChanges(n)), "--idle-for=" + idle.String(), "--quiet=3s", "--n=" + strconv.Itoa(n)}
 	if n > many {
 		flags = append(flags, largeCrowd()...)
 	}

@@ -131,6 +131,7 @@ func (s target) reconnectMost(t *testing.T) (o stormOutcome) {
 			continue
 		}
 		o.lagP50, o.lagP99 = max(o.lagP50, w.LagP50), max(o.lagP99, w.LagP99)
+		t.Logf("%3.0f s after the nodes were cut off: half within %.0f ms, 99 %% within %.0f ms", start.Sub(begin).Seconds(), w.LagP50, w.LagP99)
 		if w.Failed+w.Errors+w.Undelivered > 0 {
 			t.Errorf("changes of the nodes that stayed: %+v", w)
 		}
