@@ -29,8 +29,11 @@ import (
 // listeners, signals and databases.
 
 var (
-	binary string         // the fairlead under test
-	pg     *pgtest.Server // shared by tests that do not break it
+	binary string // the fairlead under test
+	// brief is the same program, but never with the race detector, for commands that end by themselves. The detector makes a
+	// process start several times slower, and tests that run it in the same process cover the packages behind the commands.
+	brief string
+	pg    *pgtest.Server // shared by tests that do not break it
 )
 
 // contract validates every response of the API.
@@ -56,14 +59,15 @@ func mainStatus(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "fairlead")
-	args := []string{"build", "-o", binary}
-	if raceDetector {
-		args = append(args, "-race", "-gcflags=modernc.org/...=-race=false") // the tests use the same flags
+	brief = filepath.Join(dir, "fairlead")
+	binary, err = brief, compile(brief, "CGO_ENABLED=0")
+	if raceDetector && err == nil {
+		binary = filepath.Join(dir, "fairlead-race")
+		// The flags with which the Makefile builds the tests, so that packages are compiled only once.
+		err = compile(binary, "CGO_ENABLED=1", "-race", "-gcflags=modernc.org/...=-race=false", "-gcflags=github.com/klauspost/compress/...=-race=false")
 	}
-	build := exec.CommandContext(context.Background(), "go", append(args, ".")...)
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building fairlead: %v\n%s", err, out)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	if err := os.Chmod(dir, 0o755); err != nil { // tests also run the binary as other users
@@ -78,6 +82,16 @@ func mainStatus(m *testing.M) int {
 		return 1
 	}
 	return pgtest.Main(m, pgtest.Options{}, func(s *pgtest.Server) { pg = s })
+}
+
+// compile builds fairlead without debug information, as in a release, which takes the linker half as long.
+func compile(path, cgo string, flags ...string) error {
+	cmd := exec.CommandContext(context.Background(), "go", append(append([]string{"build", "-ldflags=-s -w", "-o", path}, flags...), ".")...)
+	cmd.Env = append(os.Environ(), cgo)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building fairlead: %w\n%s", err, out)
+	}
+	return nil
 }
 
 const (
@@ -329,7 +343,7 @@ type result struct {
 // command runs a command to completion.
 func command(t *testing.T, s settings, args ...string) result {
 	t.Helper()
-	p := start(t, s, nil, args...)
+	p := start(t, s, func(cmd *exec.Cmd) { cmd.Path = brief }, args...)
 	return result{status: p.status(t, patience), stdout: p.out.String(), stderr: p.log.String()}
 }
 

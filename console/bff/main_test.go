@@ -51,7 +51,7 @@ var service = sync.OnceValue(func() *fairlead {
 		panic(err)
 	}
 	binary := filepath.Join(dir, "fairlead")
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", binary, "../../cmd/fairlead")
+	build := exec.CommandContext(context.Background(), "go", "build", "-ldflags=-s -w", "-o", binary, "../../cmd/fairlead")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as released, whatever flags the tests are built with
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("building fairlead: %v\n%s", err, out))

@@ -77,7 +77,7 @@ func parsed(t testing.TB, text string) *lang.Doc {
 // alternately, so that other load on the machine affects both.
 func quickest(a, b func()) (x, y float64) {
 	x, y = math.Inf(1), math.Inf(1)
-	for range 15 {
+	for range 9 {
 		for f, best := range map[*func()]*float64{&a: &x, &b: &y} {
 			began := time.Now()
 			(*f)()

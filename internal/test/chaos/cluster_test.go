@@ -88,7 +88,7 @@ func (c *cluster) prepare(replicas int) {
 func build(t *testing.T, args ...string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "replica")
-	args = append(append([]string{"build", "-o", program}, args...), "./replica")
+	args = append(append([]string{"build", "-ldflags=-s -w", "-o", program}, args...), "./replica")
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

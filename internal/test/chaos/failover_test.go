@@ -164,7 +164,7 @@ func TestFailoverTimes(t *testing.T) {
 // buildVersion builds the server with another version.
 func buildVersion(t *testing.T, path, version string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-X main.version="+version, "-o", path, "github.com/fairlead-mesh/fairlead/cmd/fairlead")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w -X main.version="+version, "-o", path, "github.com/fairlead-mesh/fairlead/cmd/fairlead")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building version %s: %v\n%s", version, err, out)

@@ -361,7 +361,7 @@ func build(t testing.TB, dir string) (fairlead, console string) {
 		t.Fatal(err)
 	}
 	console = filepath.Join(dir, "fairlead-console")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", console, "github.com/fairlead-mesh/fairlead/cmd/fairlead-console")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", console, "github.com/fairlead-mesh/fairlead/cmd/fairlead-console")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building the console: %v\n%s", err, out)

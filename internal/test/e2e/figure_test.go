@@ -159,6 +159,7 @@ func throughput(ctx context.Context, t *testing.T, l *lab) float64 {
 // TestFigurePolicyIsFeltSoon measures how long after the response to a save three hosts accept and
 // refuse new connections according to the new policy. Two of them run the oldest client, one the newest.
 func TestFigurePolicyIsFeltSoon(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const (
 		changes = 20
 		soon    = 2 * time.Second
@@ -218,6 +219,7 @@ func TestFigurePolicyIsFeltSoon(t *testing.T) {
 // leaves. For a router that leaves, the better of two attempts counts: the server's grace period
 // takes most of the allowed time, and a single lost packet costs a second.
 func TestFigureOtherRouterTakesOver(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const fromSilent, fromLeaver = 15 * time.Second, 3 * time.Second
 	ctx := within(t, 2*patience)
 	o := newOffice(ctx, t)

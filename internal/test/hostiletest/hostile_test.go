@@ -69,7 +69,7 @@ func start(t *testing.T) *mesh {
 func (m *mesh) startConsole(dir string) {
 	m.t.Helper()
 	binary := filepath.Join(dir, "fairlead-console")
-	build := exec.CommandContext(m.t.Context(), "go", "build", "-o", binary, "github.com/fairlead-mesh/fairlead/cmd/fairlead-console")
+	build := exec.CommandContext(m.t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, "github.com/fairlead-mesh/fairlead/cmd/fairlead-console")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		m.t.Fatalf("building the console: %v\n%s", err, out)

@@ -39,7 +39,7 @@ const (
 // built with, and returns the path of the binary.
 func Build(ctx context.Context, dir string, flags ...string) (string, error) {
 	binary := filepath.Join(dir, "fairlead")
-	args := append([]string{"build", "-o", binary}, flags...)
+	args := append([]string{"build", "-ldflags=-s -w", "-o", binary}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/fairlead-mesh/fairlead/cmd/fairlead")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
