@@ -19,6 +19,8 @@ HOLD      ?= 10m
 FLAPPING  ?= 10m
 KILLS     ?= 1000
 HOSTILE   ?= 10m
+# Virtual nodes that see a server restart in make mesh.
+RESTARTED ?= 500
 
 # The build time is the time of the commit, so that builds of one commit are identical.
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -96,7 +98,8 @@ console-demo: web ## run the console with NODES=200 virtual nodes and a history,
 	exec dist/console-demo -test.run='^TestDemo$$' -test.timeout=0 -demo -nodes=$(NODES) -port=$(PORT) $(if $(PG),-postgres)
 
 .PHONY: console-test screens
-console-test: web $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json ## test the console in a browser, with a real server, PostgreSQL and nginx (ONLY=login: one file)
+console-test: export LOOKS ?= all
+console-test: web $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json ## test the console in a browser, with a real server, PostgreSQL and nginx (ONLY=login: one file; LOOKS=few: as in CI, check accessibility in fewer windows and themes)
 	$(call SYSTEM,consoletest) -timeout=40m -run='^TestBrowser$$' -args -browser -only=$(ONLY)
 screens: web $(BIN)/gotestsum internal/test/oidctest/node_modules/.package-lock.json ## take screenshots of every screen into dist/screens (SCREENS=few: in two windows only; SCREENS=docs: those in docs/images)
 	$(call SYSTEM,consoletest) -timeout=60m -run='^TestScreens$$' -args -screens=$(or $(SCREENS),all) -only=$(ONLY)
@@ -119,9 +122,10 @@ PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/
 # These test processes, containers or browsers, which the race detector does not cover. They have their own targets.
 SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest movetest sitecheck) %/bench/load
 RACED = $(filter-out $(PURE) $(SUITES),$(shell go list ./...))
+# By default, the race detector makes a process wait for a second before it exits.
 race: $(BIN)/gotestsum ## run the product's tests, with the race detector except for pure functions (PKG=./internal/ledger for one package)
 	@status=0; \
-	(export CGO_ENABLED=1; $(call GOTEST) -race $(UNWATCHED) -p=$(RACE_PACKAGES) -timeout=15m $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))) || status=1; \
+	(export CGO_ENABLED=1 GORACE=atexit_sleep_ms=0; $(call GOTEST) -race $(UNWATCHED) -p=$(RACE_PACKAGES) -timeout=15m $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))) || status=1; \
 	$(if $(filter ./...,$(PKG)),$(call GOTEST,-pure) -skip='^Test(Ratio|Figure)' $(PURE) || status=1;) \
 	exit $$status
 
@@ -129,11 +133,11 @@ race: $(BIN)/gotestsum ## run the product's tests, with the race detector except
 # Each package is linked once, not once per fuzz target. Restoring a backup takes a tenth of a second, so FuzzRestore gets a
 # tenth of the inputs. CI builds without coverage guidance: instrumenting everything would cost a full build and find nothing
 # more with so few inputs. Databases are in memory, because a busy disk would make an input look hung.
-fuzz: $(BIN)/gotestsum ## run each fuzz target in turn for FUZZTIME inputs (PKG=./internal/wire for one package)
+fuzz: $(BIN)/gotestsum ## run each fuzz target in turn for FUZZTIME inputs (PKG=./internal/wire for one package; FUZZED="./internal/h2 ./internal/wire": only these, as CI does)
 	@mkdir -p dist/fuzz; status=0; \
-	for dir in $(if $(filter ./...,$(PKG)),$(call having,Fuzz),$(PKG)); do \
+	for dir in $(if $(filter ./...,$(PKG)),$(or $(FUZZED),$(call having,Fuzz)),$(PKG)); do \
 		bin=$(CURDIR)/dist/fuzz/$$(basename $$dir).test; \
-		go test -c $(if $(CI),,-fuzz=.) -o $$bin $$dir; \
+		go test -c $(if $(CI),-ldflags='-s -w',-fuzz=.) -o $$bin $$dir; \
 		for name in $$(cd $$dir && $$bin -test.list='^Fuzz'); do \
 			inputs=$(FUZZTIME); [[ $$name != FuzzRestore || $$inputs != *0x ]] || inputs=$${inputs%0x}x; \
 			echo "fuzz $$dir $$name $$inputs"; \
@@ -157,8 +161,9 @@ packets: ## check with a million random packets that the clients' own filter agr
 
 .PHONY: figures
 figures: FORMAT = standard-verbose
+figures: export CROWD ?=
 # In CI, up to three failed measurements are repeated, alone, and the summary names those that passed only then.
-figures: web $(BIN)/gotestsum ## check the promised ratios and figures, without the race detector and with nothing else running
+figures: web $(BIN)/gotestsum ## check the promised ratios and figures, without the race detector and with nothing else running (CROWD=2000: as in CI, the console with 2,000 nodes instead of 5,000)
 	$(SUM).json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=3) --packages='$(strip $(call having,Test(Ratio|Figure)))' -- \
 		-vet=off -p=1 -count=1 -v -timeout=20m -run='^Test(Ratio|Figure)'
 
@@ -190,8 +195,8 @@ hostile: $(BIN)/gotestsum ## attack a server as a stranger for HOSTILE while 300
 	$(call GOTEST) -timeout=0 -count=1 -v ./internal/test/hostiletest -hostile=$(HOSTILE)
 
 .PHONY: mesh
-mesh: clients $(BIN)/gotestsum ## run servers, real clients and hundreds of virtual nodes through restarts and failures (ROUNDS=20)
-	$(call SYSTEM,meshtest) -timeout=60m -skip='^Test(Ratio|Figure)' -args -rounds=$(ROUNDS)
+mesh: clients $(BIN)/gotestsum ## run servers, real clients and hundreds of virtual nodes through restarts and failures (ROUNDS=20; RESTARTED=200: fewer nodes that see a restart, as in CI)
+	$(call SYSTEM,meshtest) -timeout=60m -skip='^Test(Ratio|Figure)' -args -rounds=$(ROUNDS) -restart-nodes=$(RESTARTED)
 
 .PHONY: postgres-versions
 postgres-versions: ## run the tests of the storage on other versions of PostgreSQL, with npm (VERSIONS="13 14 16 18")
@@ -270,7 +275,7 @@ $(BIN)/dex: internal/test/oidctest/dex/go.mod
 .PHONY: deploy deploy-ha deploy-hold deploy-source
 deploy: $(BIN)/gotestsum ## start complete deployments with Docker, as root, and check them
 	$(call SYSTEM,deploytest) -timeout=60m -parallel=6 -skip='^TestStreamStaysOpenThroughTheProxy$$' -args -deploy
-deploy-source: $(BIN)/gotestsum ## let setup.sh compile every image from source; the tests of deploy compile one
+deploy-source: $(BIN)/gotestsum ## let setup.sh compile every image from source; make deploy does not compile the programs in Docker
 	$(call GOTEST) -timeout=60m -count=1 -run='^TestImagesAreBuiltFromSource$$' ./internal/test/deploytest -deploy -from-source
 deploy-ha: $(BIN)/gotestsum ## start deploy/compose/ha.yaml, and kill a replica, a relay and the primary, as docs/high-availability.md does
 	internal/test/deploytest/images.sh ha
@@ -369,8 +374,8 @@ packages release: $(BIN)/nfpm web
 		sed "1i# openapi.yaml of $$VERSION, the last release. Only make release writes this file." api/openapi.yaml >api/released.yaml; \
 		echo "commit api/released.yaml: from now on the API is compared with that of $$VERSION"; \
 	fi
-packages-test: $(BIN)/nfpm $(BIN)/gotestsum web ## build a release and test its packages in containers, one with systemd (ARM64=no: without packages for arm64, as CI does)
-	$(call GOTEST) -timeout=30m -count=1 -parallel=4 ./internal/test/packagetest -packages $(if $(filter no,$(ARM64)),-arm64=false)
+packages-test: $(BIN)/nfpm $(BIN)/gotestsum web ## build a release and test its packages in containers, one with systemd (as CI does: ARM64=no: without packages for arm64; AGAIN=no: without a second build to compare)
+	$(call GOTEST) -timeout=30m -count=1 -parallel=4 ./internal/test/packagetest -packages $(if $(filter no,$(ARM64)),-arm64=false) $(if $(filter no,$(AGAIN)),-again=false)
 
 .PHONY: gen-ts
 # An unchanged file keeps its timestamp, so that the pages are not rebuilt.
@@ -388,9 +393,12 @@ dashboards: ## check the dashboards against the types that Grafana publishes, wi
 	npm --prefix internal/test/monitortest/schema ci --silent --no-audit --no-fund
 	npm --prefix internal/test/monitortest/schema run --silent check
 
-.PHONY: ci
+.PHONY: ci before-release
 ci: ## run what CI runs, on this machine
 	.ci/run
+# One after the other, because some of them use the same files.
+before-release: ## run in full what CI shortens or leaves out to save time
+	@status=0; for target in console-test mesh packages-test deploy-source fuzz bench figures; do $(MAKE) --no-print-directory $$target || status=1; done; exit $$status
 
 .PHONY: tools
 tools: $(BIN)/gotestsum $(BIN)/oapi-codegen $(BIN)/golangci-lint $(BIN)/nfpm $(BIN)/helm $(BIN)/actionlint ## install the pinned tools into .bin

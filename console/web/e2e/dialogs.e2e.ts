@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { layers } from "./layers";
-import { allow, axe, axeInBothThemes, closeWindow, eventually, Stage, signedIn, withBrowser } from "./rig";
+import { type Layer, layers } from "./layers";
+import { allow, axe, axeInBothThemes, closeWindow, eventually, fewLooks, Stage, signedIn, withBrowser } from "./rig";
 import { settled } from "./screens";
 
 withBrowser();
@@ -23,9 +23,14 @@ afterAll(async () => {
 });
 
 const windows = [
-  { name: "wide", width: 1440, height: 900 },
-  { name: "phone", width: 390, height: 844 },
+  { name: "wide", width: 1440, height: 900, theme: "light" },
+  { name: "phone", width: 390, height: 844, theme: "dark" },
 ] as const;
+
+const pageOf = ({ path }: Layer) => path.replace(/\?.*/, "");
+const pages = [...new Set(Object.values(layers).map(pageOf))];
+/** The window in which a layer is checked with LOOKS=few: every other page is checked on a phone. */
+const turn = (layer: Layer) => layer.only ?? (pages.indexOf(pageOf(layer)) % 2 === 0 ? "wide" : "phone");
 
 const anyLayer = "[role=dialog], [role=menu], [data-panel], [role=listbox][id]:not([hidden])";
 /** The layer that was opened last, if several are on top of each other. */
@@ -38,12 +43,21 @@ const focused = () =>
     return at === document.body ? "" : `${at?.tagName} ${at?.getAttribute("aria-label") ?? at?.textContent ?? ""}`;
   });
 
-describe.each(windows)("in a $name window, everyone can use", ({ name, width, height }) => {
-  beforeAll(() => page.setViewportSize({ width, height }));
+describe.each(windows)("in a $name window, everyone can use", ({ name, width, height, theme }) => {
+  beforeAll(async () => {
+    await page.setViewportSize({ width, height });
+    if (fewLooks) await page.emulateMedia({ colorScheme: theme });
+  });
+  const inspect = (layer: Layer) => {
+    if (fewLooks) return axe(page, anyLayer, "all");
+    // A layer that also exists in a wide window has the same colours there.
+    const again = name === "phone" && !layer.only;
+    return again ? axe(page, anyLayer, "structure") : axeInBothThemes(page, anyLayer);
+  };
   /** The path of the loaded page if the next test can reuse it; otherwise empty. */
   let ready = "";
 
-  const here = Object.entries(layers).filter(([, { only = name }]) => only === name);
+  const here = Object.entries(layers).filter(([, layer]) => (fewLooks ? turn(layer) : (layer.only ?? name)) === name);
   test.each(here)("%s", async (_, layer) => {
     if (ready !== layer.path) {
       await page.unrouteAll({ behavior: "wait" });
@@ -54,9 +68,7 @@ describe.each(windows)("in a $name window, everyone can use", ({ name, width, he
     ready = "";
     await layer.open(page);
     await open().waitFor();
-    // A layer that also exists in a wide window has the same colours there.
-    const again = name === "phone" && !layer.only;
-    expect(await (again ? axe(page, anyLayer, "structure") : axeInBothThemes(page, anyLayer))).toEqual([]);
+    expect(await inspect(layer)).toEqual([]);
     const box = await open().boundingBox();
     expect(box && box.y >= 0 && box.y + box.height <= height, "it is all on the screen").toBe(true);
     if (layer.close) await layer.close(page);

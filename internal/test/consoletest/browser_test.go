@@ -32,7 +32,7 @@ func TestBrowser(t *testing.T) {
 	newRig(t).vitest(t, "vitest.config.ts")
 }
 
-// TestFigurePages checks the performance budgets of the pages with 5,000 nodes.
+// TestFigurePages checks the performance budgets of the pages with 5,000 nodes, or as many as CROWD says.
 func TestFigurePages(t *testing.T) { newRig(t).vitest(t, "budgets.config.ts") }
 
 // TestScreens takes the screenshots.
