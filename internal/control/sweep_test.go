@@ -5,37 +5,49 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 )
 
 func TestNodesOfAKilledReplicaAreOfflineSixteenSecondsLater(t *testing.T) {
+	testKilledReplica(t, 60, 18*time.Second) // more than 16 seconds and a heartbeat interval
+}
+
+func TestManyNodesOfAKilledReplicaGetAMinuteToReturn(t *testing.T) {
+	testKilledReplica(t, 600, 68*time.Second)
+}
+
+// testKilledReplica kills a replica, and wants those of its nodes to be offline after a time that have not connected to another one.
+func testKilledReplica(t *testing.T, nodes int, after time.Duration) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		a, b := c.start(t, "a", ""), c.start(t, "b", "")
-		a.addNodes(t, 600)
+		a.addNodes(t, mesh.NodeID(nodes))
 		pass(10 * time.Second)
-		for id := mesh.NodeID(1); id <= 600; id++ {
+		for id := mesh.NodeID(1); id <= mesh.NodeID(nodes); id++ {
 			a.presence.Opened(id, int64(id))
 		}
 		pass(time.Minute)
 		a.kill()
 		pass(time.Second)
 		b.presence.Opened(1, 1) // node 1 reconnects at once, node 2 late
-		pass(13 * time.Second)
+		pass(after - 5*time.Second)
 		b.want(t, 2, "a2")
 		b.presence.Opened(2, 2)
-		pass(5 * time.Second) // 19 seconds after the kill: more than 16 seconds and a heartbeat interval
+		pass(5 * time.Second)
 		b.want(t, 1, "b1")
 		b.want(t, 2, "b2")
 		b.want(t, 3, "offline")
 		if n := b.ledger.World().Nodes.OnlineCount(); n != 2 {
 			t.Errorf("%d nodes are online", n)
 		}
-		if events, commands := c.count(t, mesh.KindOffline); events != 598 || commands != 3 {
-			t.Errorf("%d nodes went offline by %d commands", events, commands)
+		chunks := (nodes-2)/ledger.MaxNodes + 1
+		if events, commands := c.count(t, mesh.KindOffline); events != nodes-2 || commands != chunks {
+			t.Errorf("%d nodes went offline by %d commands, want %d by %d", events, commands, nodes-2, chunks)
 		}
-		if n := b.metric(t, "mesh_sweep_nodes_total", "lost"); n != 598 {
+		if n := b.metric(t, "mesh_sweep_nodes_total", "lost"); int(n) != nodes-2 {
 			t.Errorf("%v were counted", n)
 		}
 	})

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"net/netip"
 	"strconv"
 	"testing"
 	"time"
@@ -166,7 +167,7 @@ func TestNodesOfALostReplicaAreOfflineInChunks(t *testing.T) {
 			evs = append(evs, mesh.Online{ID: id, Replica: replica, Conn: 1, At: 1})
 		}
 	}
-	s, find := world(evs...), lostNodes(func(replica string) bool { return replica == "dead" })
+	s, find := world(evs...), lostNodes(func(replica string) bool { return replica == "dead" }, nil)
 	var chunks []int
 	for found := find(s, moment); len(found) > 0; found = find(s, moment) {
 		chunks = append(chunks, len(found))
@@ -174,6 +175,37 @@ func TestNodesOfALostReplicaAreOfflineInChunks(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int{256, 44}, chunks); diff != "" || s.Nodes.OnlineCount() != 300 {
 		t.Errorf("%d nodes are still online, chunks (-want +got):\n%s", s.Nodes.OnlineCount(), diff)
+	}
+}
+
+func TestNodesOfALostReplicaGetLongerToReturnIfTheyAreMany(t *testing.T) {
+	const router, last = 3, manyNodes + 1
+	var evs []mesh.Event
+	for id := mesh.NodeID(1); id <= last; id++ {
+		evs = append(evs, nodeOf(id, func(n *mesh.Node) {
+			if n.Routes = nil; id == router {
+				n.Routes = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+			}
+		}), mesh.Online{ID: id, Replica: "dead", Conn: 1, At: 1})
+	}
+	evs = append(evs, nodeOf(last+1, func(*mesh.Node) {}), mesh.Online{ID: last + 1, Replica: "also dead", Conn: 1, At: 1})
+	s, all := world(evs...), func(string) bool { return true }
+	recently := lostNodes(all, []string{"dead", "also dead"})
+	want := []mesh.Event{mesh.Offline{ID: router, At: moment}, mesh.Offline{ID: last + 1, At: moment}}
+	if diff := cmp.Diff(want, recently(s, moment)); diff != "" {
+		t.Errorf("at first, want the router and the only node of a replica (-want +got):\n%s", diff)
+	}
+	s, _ = mesh.Apply(s, s.Rev+1, want...)
+	if found := recently(s, moment); len(found) > 0 {
+		t.Errorf("the others did not get longer because the router is offline: %v", found)
+	}
+	if found := lostNodes(all, nil)(s, moment); len(found) != manyNodes {
+		t.Errorf("after a minute, %d nodes are offline, want all %d", len(found), manyNodes)
+	}
+	s, _ = mesh.Apply(s, s.Rev+1, mesh.Online{ID: 1, Replica: "alive", Conn: 1, At: 2})
+	others := lostNodes(func(replica string) bool { return replica == "dead" }, []string{"dead"})
+	if found := others(s, moment); len(found) != manyNodes-1 {
+		t.Errorf("%d nodes are offline, want the %d that have not returned", len(found), manyNodes-1)
 	}
 }
 
@@ -237,6 +269,12 @@ func TestReplicaIsLostAfterItsSilence(t *testing.T) {
 			{after: 17 * time.Second, steady: true, alive: own, want: []string{"other"}},
 			{after: 19 * time.Second, steady: true, alive: both},
 		},
+		"silent for a minute": {
+			{after: 0, steady: true, alive: both},
+			{after: 59 * time.Second, steady: true, alive: own, want: []string{"other"}, loss: true},
+			{after: 60 * time.Second, steady: true, alive: own, want: []string{"other"}, loss: true},
+			{after: 62 * time.Second, steady: true, alive: own, want: []string{"other"}},
+		},
 		"never seen": {
 			{after: 58 * time.Second, steady: true, alive: own},
 			{after: 60 * time.Second, steady: true, alive: own, want: []string{"other"}, loss: true},
@@ -273,6 +311,9 @@ func TestReplicaIsLostAfterItsSilence(t *testing.T) {
 			}
 			if diff := cmp.Diff(l.want, got); diff != "" {
 				t.Errorf("%s, after %v (-want +got):\n%s", name, l.after, diff)
+			}
+			if recently := len(r.lostRecently(now)) > 0; recently != (l.want != nil && name != "never seen" && name != "own beats fail since the start" && l.after < time.Minute) {
+				t.Errorf("%s, after %v: lost recently: %v", name, l.after, recently)
 			}
 		}
 	}

@@ -50,7 +50,13 @@ const (
 	// clients take longer to reconnect after such an outage.
 	lostAfter        = 10 * time.Second
 	unknownLostAfter = time.Minute
-	forgetAfter      = time.Hour // when a silent replica is removed from the list
+	// While at least manyNodes nodes of a lost replica have not returned, they are given
+	// unknownLostAfter, because they are probably still connecting to other replicas. To show
+	// each of them as offline and then as online would make all replicas send two updates
+	// about each of them, just when they are busiest. Routers do not count, and get lostAfter.
+	// Package presence does the same when many streams of one replica end.
+	manyNodes   = 64
+	forgetAfter = time.Hour // when a silent replica is removed from the list
 	// expirySlack allows for a database clock that is slightly behind. It also limits how
 	// often expiries in quick succession cause a sweep.
 	expirySlack = 200 * time.Millisecond
@@ -141,7 +147,7 @@ func (s *Sweeper) sweep(ctx context.Context, now time.Time) {
 		{mesh.ReasonExpired, expired},
 		{"node expires soon", expiring},
 		{"ephemeral node inactive for too long", away},
-		{"replica lost", lostNodes(lost)},
+		{"replica lost", lostNodes(lost, s.replicas.lostRecently(now))},
 		{"login approval expired", endedLogins},
 		{"SSH approval expired", endedSSHGrants},
 		{"route overlaps the mesh's own addresses", forbiddenRoutes(s.ledger.World().Reserved)},
@@ -289,11 +295,20 @@ func idle(timeout time.Duration) finding {
 	}
 }
 
-// lostNodes finds nodes that are online on a lost replica.
-func lostNodes(lost func(replica string) bool) finding {
+// lostNodes finds nodes that are online on a lost replica. Of a replica that was lost
+// recently and still has many nodes, it finds only routers: others take over from them.
+func lostNodes(lost func(replica string) bool, recently []string) finding {
 	return func(s *mesh.Snapshot, now mesh.Time) []mesh.Event {
+		waiting := map[string]int{} // how many nodes of a replica have not returned
+		if len(recently) > 0 {
+			for n := range s.Nodes.All() {
+				if n.Presence.Online && len(n.Routes) == 0 && slices.Contains(recently, n.Presence.Replica) {
+					waiting[n.Presence.Replica]++
+				}
+			}
+		}
 		return eachNode(s, func(n *mesh.Node) mesh.Event {
-			if !n.Presence.Online || !lost(n.Presence.Replica) {
+			if !n.Presence.Online || !lost(n.Presence.Replica) || waiting[n.Presence.Replica] >= manyNodes && len(n.Routes) == 0 {
 				return nil
 			}
 			return mesh.Offline{ID: n.ID, At: now}
@@ -400,8 +415,8 @@ type replicaWatch struct {
 	seen  map[string]time.Time // when each replica was last alive
 }
 
-// observe updates which replicas are alive and reports whether one was lost since the last
-// call. While this replica itself is not steady, no other is considered lost, and the
+// observe updates which replicas are alive and reports whether one was lost, or had been for
+// long, since the last call. While this replica itself is not steady, no other is considered lost, and the
 // silence of the others is measured from the end of that time.
 func (r *replicaWatch) observe(now time.Time, steady bool, alive []string) (loss bool) {
 	if !steady {
@@ -416,7 +431,7 @@ func (r *replicaWatch) observe(now time.Time, steady bool, alive []string) (loss
 	due := func(at time.Time) bool { return at.After(r.last) && !at.After(now) }
 	loss = due(r.since.Add(unknownLostAfter))
 	for replica, at := range r.seen {
-		loss = loss || due(at.Add(lostAfter))
+		loss = loss || due(at.Add(lostAfter)) || due(at.Add(unknownLostAfter))
 		if now.Sub(at) > forgetAfter {
 			delete(r.seen, replica)
 		}
@@ -437,4 +452,14 @@ func (r *replicaWatch) lost(now time.Time) func(replica string) bool {
 		}
 		return now.Sub(since) >= unknownLostAfter
 	}
+}
+
+// lostRecently returns the lost replicas that were alive less than unknownLostAfter ago.
+func (r *replicaWatch) lostRecently(now time.Time) (list []string) {
+	for replica, at := range r.seen {
+		if silent := now.Sub(at); silent >= lostAfter && silent < unknownLostAfter && replica != r.self {
+			list = append(list, replica)
+		}
+	}
+	return list
 }
