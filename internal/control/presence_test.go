@@ -76,6 +76,52 @@ func TestNodesThatLostTheirStreamsTogetherGetLongerToReturn(t *testing.T) {
 	})
 }
 
+func TestPresenceIsUpdatedWhileManyNodesAreAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes = 300
+		r := newCluster(t).start(t, "a", "")
+		r.addNodes(t, nodes)
+		for id := mesh.NodeID(1); id <= nodes; id++ {
+			r.presence.Opened(id, 1)
+		}
+		pass(time.Minute)
+		for id := mesh.NodeID(1); id <= 100; id++ {
+			r.presence.Closed(id, 1)
+		}
+		pass(3 * time.Second)
+		r.want(t, 1, "a1")
+		r.commit(t, mesh.Offline{ID: nodes, At: 1}) // others believe that this replica is dead
+		pass(time.Second)
+		r.want(t, nodes, "a1")
+	})
+}
+
+func TestDeletedNodesAreNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes = 300
+		r := newCluster(t).start(t, "a", "")
+		r.addNodes(t, nodes)
+		for id := mesh.NodeID(1); id <= nodes; id++ {
+			r.presence.Opened(id, 1)
+		}
+		pass(time.Minute)
+		for id := mesh.NodeID(1); id <= 100; id++ {
+			r.commit(t, mesh.NodeGone{ID: id})
+			r.presence.Closed(id, 1)
+		}
+		pass(3 * time.Second)
+		if n := r.metric(t, "mesh_presence_waiting", ""); n != 0 {
+			t.Errorf("%v updates wait", n)
+		}
+		pass(time.Minute)
+		for id := mesh.NodeID(101); id <= 140; id++ { // few, and long after the others
+			r.presence.Closed(id, 1)
+		}
+		pass(3 * time.Second)
+		r.want(t, 140, "offline")
+	})
+}
+
 func TestNewestStreamWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -23,10 +23,11 @@ const (
 	// closeGrace is how long a node may be without a stream before it is shown as offline.
 	// Clients usually reopen a stream within moments.
 	closeGrace = 2 * time.Second
-	// massGrace is the same while a replica has lost a quarter of its streams or more, because a proxy was restarted or a network
-	// failed. Clients that do not succeed at once wait for up to 30 s before they try again. To show each of them as offline and
-	// then as online would make the server send two updates about each of them to all others, just when it is busiest.
-	massGrace = time.Minute
+	// massGrace is the same after a replica lost a quarter of its streams or more within massWindow, because a proxy was restarted
+	// or a network failed. Clients that do not succeed at once wait for up to 30 s before they try again. To show each of them as
+	// offline and then as online would make the server send two updates about each of them to all others, just when it is busiest.
+	massGrace  = time.Minute
+	massWindow = 10 * time.Second
 	// massStreams is the least number of streams for this.
 	massStreams = 64
 	retry       = time.Second // after a commit that failed
@@ -57,8 +58,9 @@ type Tracker struct {
 	streams map[mesh.NodeID]nodeStream // guarded by mu
 	dirty   map[mesh.NodeID]struct{}   // guarded by mu; to be compared with the world
 	open    int                        // guarded by mu; streams that are open
-	away    int                        // guarded by mu; streams that ended, and whose node is not shown as offline yet
-	mass    time.Time                  // guarded by mu; when a stream last ended while a quarter or more were away
+	ended   int                        // guarded by mu; streams that ended since the window began
+	window  time.Time                  // guarded by mu; when the window began in which ended streams are counted
+	mass    time.Time                  // guarded by mu; when a quarter of the streams or more had last ended within a window
 	epoch   int64                      // guarded by mu; the epoch of the history in which streams were announced
 }
 
@@ -99,9 +101,6 @@ func (p *Tracker) Opened(id mesh.NodeID, conn int64) {
 	if !known || !h.closed.IsZero() {
 		p.open++
 	}
-	if known && !h.closed.IsZero() {
-		p.away--
-	}
 	p.streams[id] = nodeStream{conn: conn}
 	p.markDirty(id)
 }
@@ -116,9 +115,11 @@ func (p *Tracker) Closed(id mesh.NodeID, conn int64) {
 		return
 	}
 	p.open--
-	p.away++
 	h.closed = time.Now()
-	if p.away >= massStreams && p.away > p.open/3 {
+	if h.closed.Sub(p.window) > massWindow {
+		p.window, p.ended = h.closed, 0
+	}
+	if p.ended++; p.ended >= massStreams && p.ended > p.open/3 {
 		p.mass = h.closed
 	}
 	p.streams[id] = h
@@ -160,8 +161,8 @@ func (p *Tracker) Run(ctx context.Context) error {
 		case <-time.After(wait):
 		case <-wake:
 		case <-more:
-			p.markChanged(cursor.Skip(), cursor.World())
 		}
+		p.markChanged(cursor.Skip(), cursor.World())
 	}
 }
 
@@ -235,13 +236,18 @@ func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, 
 			h = nodeStream{conn: math.MaxInt64, closed: now.Add(-massGrace)}
 		}
 		n, ok := w.Nodes.Get(id)
-		if grace := h.closed.Add(p.grace(n, now)).Sub(now); !h.closed.IsZero() && grace > 0 {
-			wait = min(wait, grace)
+		v := update{id: id, stream: h, gone: now.Sub(h.closed)}
+		shown := !ok || v.event(n, p.self, 0) == nil
+		grace := closeGrace // also for nodes that moved or were deleted: a commit whose result was lost may still appear
+		if !shown {
+			grace = p.grace(n, now)
+		}
+		if left := h.closed.Add(grace).Sub(now); !h.closed.IsZero() && left > 0 {
+			wait = min(wait, left)
 			continue
 		}
-		v := update{id: id, stream: h, gone: now.Sub(h.closed)}
 		switch {
-		case !ok || v.event(n, p.self, 0) == nil:
+		case shown:
 			p.done(v, ok && n.Presence.Replica == p.self)
 		case h.closed.IsZero():
 			came = append(came, v)
@@ -257,7 +263,7 @@ func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, 
 // grace returns how long a node may be without a stream. Others take over from routers, so these are never given more than the
 // shortest time. The caller holds mu.
 func (p *Tracker) grace(n *mesh.Node, now time.Time) time.Duration {
-	if now.Sub(p.mass) < massGrace && (n == nil || len(n.Routes) == 0) {
+	if now.Sub(p.mass) < massGrace && len(n.Routes) == 0 {
 		return massGrace
 	}
 	return closeGrace
@@ -286,7 +292,6 @@ func (p *Tracker) done(v update, announced bool) {
 	delete(p.dirty, v.id)
 	if held && !h.closed.IsZero() {
 		delete(p.streams, v.id)
-		p.away--
 	}
 }
 
