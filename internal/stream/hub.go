@@ -43,8 +43,8 @@ const (
 	// writeLimit is how long a write may be blocked before its stream ends.
 	writeLimit   = 10 * time.Second
 	inspectEvery = time.Second
-	// maxUpdates is how many streams send updates at a time. A stream that takes much longer than updateLimit does not count
-	// toward it any more: an update takes microseconds, so the stream waits for its client.
+	// maxUpdates is how many streams send updates at a time. A stream that waits for its client for longer than updateLimit does
+	// not count toward it any more: an update takes microseconds.
 	maxUpdates  = 32
 	updateLimit = 5 * time.Millisecond
 	// fullsPerCPU limits how many full maps are sent at a time, and fullLimit how long one of them counts toward that limit. A
@@ -135,10 +135,10 @@ type session struct {
 	// begun.
 	rivals int
 	end    chan struct{} // closed when a newer stream took over
-	// poke wakes the stream after any of the following has changed, its context has ended, or end was closed. So an idle stream
-	// waits for one channel and has no timer.
+	// poke wakes the stream after it got a turn, another of the following has changed, its context has ended, or end was closed. So
+	// an idle stream waits for one channel and has no timer.
 	poke      chan struct{}
-	turn      atomic.Int32 // a turn
+	turn      atomic.Int32 // one of the constants of type turn
 	turnSince int          // guarded by turns.mu; in ticks
 	// behind is where the stream is, if it has to move on from there. It is nil if the stream is where the hub is. Only
 	// a goroutine that holds the lock of the hub may change it.

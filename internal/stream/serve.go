@@ -286,7 +286,7 @@ func (s *streamState) send(ctx context.Context, u netmap.Update, to *netmap.Scen
 	if !u.Full {
 		return u.Messages, nil
 	}
-	s.turns.giveBack(s.session)
+	s.turns.letPass(s.session)
 	full, err := s.full(ctx, func() *netmap.Scene { return to })
 	return slices.Concat(u.Messages, full), err
 }

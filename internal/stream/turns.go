@@ -20,6 +20,10 @@ type turns struct {
 	ticking bool        // guarded by mu
 }
 
+// maxTicks is after how many ticks a stream is overtaken even if it does not wait for its client. On a busy machine, it may only wait
+// for a CPU.
+const maxTicks = 20
+
 // turn is a stream's position in turns. It changes only while turns.mu is held.
 type turn = int32
 
@@ -27,7 +31,7 @@ const (
 	noTurn    turn = iota
 	queued         // it waits
 	granted        // it may send an update, and counts toward the limit
-	overtaken      // the same, but it does not count, because it took too long
+	overtaken      // the same, but it does not count
 	ended          // the stream is over
 )
 
@@ -74,7 +78,7 @@ func (t *turns) grant() {
 	}
 }
 
-// has reports whether a stream may send an update.
+// hasTurn reports whether a stream may send an update.
 func (s *session) hasTurn() bool {
 	turn := s.turn.Load()
 	return turn == granted || turn == overtaken
@@ -93,6 +97,17 @@ func (t *turns) giveBack(s *session) {
 		t.add(s)
 	}
 	t.grant()
+}
+
+// letPass lets others go first, although the stream keeps its turn.
+func (t *turns) letPass(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.hasTurn() {
+		t.release(s)
+		s.turn.Store(overtaken)
+		t.grant()
+	}
 }
 
 // leave removes a stream for good.
@@ -114,13 +129,14 @@ func (t *turns) release(s *session) {
 	}
 }
 
-// tick lets others overtake streams that have had their turn for too long: most likely, they wait for their clients.
+// tick lets others overtake streams that wait for their clients, or have had their turn for very long.
 func (t *turns) tick() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.now++
 	t.taken = slices.DeleteFunc(t.taken, func(s *session) bool {
-		late := t.now-s.turnSince > 1
+		ticks := t.now - s.turnSince
+		late := ticks > 1 && s.blocked.Load() != 0 || ticks > maxTicks
 		if late {
 			s.turn.Store(overtaken)
 		}

@@ -84,12 +84,23 @@ func TestSlowStreamsAreOvertakenAndKeepTheirTurn(t *testing.T) {
 			turns.request(s)
 		}
 		woken(all)
+		const slow, full = 3, 4
+		all[slow].blocked.Store(1)
+		turns.letPass(all[full])
+		if got := woken(all); len(got) != 1 || got[0] != maxUpdates {
+			t.Errorf("granted while a full map is sent: %v", got)
+		}
 		time.Sleep(3 * updateLimit)
 		synctest.Wait()
-		if got := woken(all); len(got) != maxUpdates || got[0] != maxUpdates {
+		if got := woken(all); len(got) != 1 || got[0] != maxUpdates+1 {
+			t.Errorf("granted while one stream waits for its client: %v", got)
+		}
+		time.Sleep(2 * maxTicks * updateLimit)
+		synctest.Wait()
+		if got := woken(all); len(got) != maxUpdates-2 {
 			t.Errorf("granted while all turns are late: %v", got)
 		}
-		if !all[0].hasTurn() {
+		if !all[0].hasTurn() || !all[slow].hasTurn() || !all[full].hasTurn() {
 			t.Error("a slow stream lost its turn")
 		}
 		turns.giveBack(all[0])
