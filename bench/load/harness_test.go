@@ -133,6 +133,7 @@ type outcome struct {
 	CPUPercent   float64 `json:"server_cpu_pct"`
 	OtherPercent float64 `json:"other_cpu_pct"` // CPU use of everything else on the machine
 	CPUPerChange float64 `json:"server_cpu_ms_per_change"`
+	LastNode     float64 `json:"last_node_p50_ms"`
 	PeakRSS      float64 `json:"server_peak_rss_mb"`
 	RSSPerNode   float64 `json:"rss_per_node_kb"`
 	Written      float64 `json:"server_written_mb"`

@@ -31,14 +31,16 @@ type row struct {
 	headscale       map[string]outcome // what it finished; nil if it was not measured
 }
 
-// scaleFigures are the columns of the table, each of which is also a plot.
+// scaleFigures are the columns of the table. Each that has a file is also a plot.
 var scaleFigures = []struct {
 	name, file, scenario string
 	of                   func(outcome) float64
 }{
 	{"register, CPU s", "register", "register", func(o outcome) float64 { return o.CPU }},
 	{"one endpoint change, CPU ms", "change", "fanout-endpoint", func(o outcome) float64 { return o.CPUPerChange }},
+	{"until the last node has it, ms", "", "fanout-endpoint", func(o outcome) float64 { return o.LastNode }},
 	{"all reconnect, CPU s", "reconnect", "reconnect", func(o outcome) float64 { return o.CPU }},
+	{"until the last map is complete, s", "", "reconnect", func(o outcome) float64 { return o.ConvergedAfter }},
 	{"all reconnect, peak MB", "peak", "reconnect", func(o outcome) float64 { return o.PeakRSS }},
 	{"idle, kB per node", "memory", "idle", func(o outcome) float64 { return o.RSSPerNode }},
 	{"idle, % of a core", "idle", "idle", func(o outcome) float64 { return o.CPUPercent }},
@@ -181,6 +183,9 @@ func writeScale(t *testing.T, dir string, rows []row) {
 	text := fmt.Sprintf("Measured %s with %d generators and %d rules (the reference has none). Each cell is fairlead / reference = ratio.\n\n%s", time.Now().UTC().Format(time.DateOnly), *generators, *rules, scaleTable(rows))
 	files := map[string]string{"scale.md": text}
 	for _, f := range scaleFigures {
+		if f.file == "" {
+			continue
+		}
 		var ours, reference []point
 		for _, r := range rows {
 			ours = append(ours, point{float64(r.nodes), f.of(r.ours[f.scenario])})
