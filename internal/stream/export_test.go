@@ -40,6 +40,30 @@ func (s spoiled) Update(from, to *netmap.Scene, v netmap.Viewer, touched []mesh.
 	return s.spoil(u), err
 }
 
+// BeforeFull calls do before each full map is encoded. No stream may be open.
+func (h *Hub) BeforeFull(do func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cache = preceded{h.cache, do}
+}
+
+type preceded struct {
+	encoder
+	do func()
+}
+
+func (p preceded) Full(s *netmap.Scene, v netmap.Viewer, now time.Time) ([][]byte, error) {
+	p.do()
+	return p.encoder.Full(s, v, now)
+}
+
+// IsBehind reports whether a node's stream has to move on.
+func (h *Hub) IsBehind(id mesh.NodeID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.open[id].behind.Load() != nil
+}
+
 // RequestSamples requests samples, as Run does once a minute.
 func (h *Hub) RequestSamples() { h.requestSamples() }
 

@@ -232,6 +232,27 @@ func TestChangesReachViewersAsPatches(t *testing.T) {
 	}
 }
 
+func TestChangeDuringTheFirstMapFollowsIt(t *testing.T) {
+	b := newBench(t, 3)
+	b.hub.BeforeFull(func() {
+		b.commit(mesh.NodeNet{ID: 2, Net: meshgen.Net(5)})
+		for !b.hub.IsBehind(1) {
+			runtime.Gosched()
+		}
+	})
+	one := b.open("node=1")
+	if m, text := one.next(); len(m.Peers) != 2 {
+		t.Fatalf("the first message is %s", text)
+	}
+	if m, text := one.next(); len(m.PeersChangedPatch) != 1 || m.PeersChangedPatch[0].NodeID != 2 {
+		t.Fatalf("the second message is %s", text)
+	}
+	b.commit(mesh.NodeNet{ID: 3, Net: meshgen.Net(6)})
+	if m, text := one.next(); len(m.PeersChangedPatch) != 1 || m.PeersChangedPatch[0].NodeID != 3 {
+		t.Fatalf("the third message is %s", text)
+	}
+}
+
 func TestRemovedNodeIsToldBeforeItIsCutOff(t *testing.T) {
 	b := newBench(t, 2)
 	one := b.open("node=1")
