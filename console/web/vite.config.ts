@@ -78,6 +78,8 @@ export default defineConfig({
   },
   test: {
     environment: "node",
+    // A test that imports a module compiles it first, which takes seconds while the machine does much else.
+    testTimeout: 60_000,
     include: ["src/**/*.test.{ts,tsx}"],
     // Test files share their modules, which makes the run four times as fast. Each test restores what it replaces.
     isolate: false,
