@@ -90,12 +90,12 @@ func TestSlowStreamsAreOvertakenAndKeepTheirTurn(t *testing.T) {
 		if got := woken(all); len(got) != 1 || got[0] != maxUpdates {
 			t.Errorf("granted while a full map is sent: %v", got)
 		}
-		time.Sleep(3 * updateLimit)
+		<-time.After(3 * updateLimit)
 		synctest.Wait()
 		if got := woken(all); len(got) != 1 || got[0] != maxUpdates+1 {
 			t.Errorf("granted while one stream waits for its client: %v", got)
 		}
-		time.Sleep(2 * maxTicks * updateLimit)
+		<-time.After(2 * maxTicks * updateLimit)
 		synctest.Wait()
 		if got := woken(all); len(got) != maxUpdates-2 {
 			t.Errorf("granted while all turns are late: %v", got)
@@ -107,7 +107,7 @@ func TestSlowStreamsAreOvertakenAndKeepTheirTurn(t *testing.T) {
 		for _, s := range all {
 			turns.giveBack(s)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if turns.ticking || len(turns.taken) > 0 {
 			t.Error("the timer goes on although nothing waits")
