@@ -302,7 +302,7 @@ load-lists: ## read lists of 2,000 nodes for 60 seconds, with and without concur
 load-scim: ## push 1,000 users and 50 groups with SCIM while 2,000 nodes are connected
 quiet: ## measure 1,000 idle nodes for 10 minutes
 scale: ## measure the cost of 500, 2,000 and 10,000 nodes beside the reference; tables and plots are in dist/scale (N=500,2000 GENERATORS=2; RULES=100: with an access policy; HEADSCALE=file: that program too)
-storm: ## let 9,000 of 10,000 nodes reconnect at once, beside the reference (N=2000; SPIN=yes: while other work takes a core; VIA=nginx or tls: not directly)
+storm: ## let 9,000 of 10,000 nodes reconnect at once, beside the reference (N=2000; without it: SPIN=yes: while other work takes a core; VIA=nginx or tls: not directly)
 reports: ## commit 1,000 endpoint reports per second, and measure the latency of everything else meanwhile (N=200)
 replicas: ## connect 50,000 nodes to four replicas with a policy of 500 rules, kill one of them, and save the policy (N=10000)
 meshes: ## host 200 meshes, each a process of its own, on one PostgreSQL (N=50)

@@ -94,11 +94,14 @@ func (b binaries) startConfigured(t *testing.T, set map[string]string) (target, 
 	return target{meshbench: b.meshbench, url: s.URL, authKey: s.PreAuthKey("load", "--reusable"), apiKey: s.APIKey(), pid: s.PID(), dbPID: dbPID, server: s}, pg
 }
 
-// startReference starts the reference server for comparisons.
-func (b binaries) startReference(t *testing.T) target {
+// startReference starts the reference server for a comparison with n nodes.
+func (b binaries) startReference(t *testing.T, n int) target {
 	t.Helper()
 	addr := meshtest.FreeAddr(t)
 	cmd := exec.CommandContext(t.Context(), b.meshbench, "refserver", "--listen="+addr)
+	if n > 2000 { // as rarely as fairlead, or nodes fall so far behind that messages are dropped, and never know all others
+		cmd.Args = append(cmd.Args, "--batch=250ms")
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

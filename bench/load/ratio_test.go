@@ -44,7 +44,7 @@ func TestRatioToReference(t *testing.T) {
 			ours = append(ours, s.scenarios(t, size))
 		})
 		t.Run("reference", func(t *testing.T) {
-			reference = append(reference, b.startReference(t).scenarios(t, size))
+			reference = append(reference, b.startReference(t, size).scenarios(t, size))
 		})
 	}
 	if len(ours) < *rounds || len(reference) < *rounds {

@@ -72,7 +72,7 @@ func TestScale(t *testing.T) {
 			t.Log("\n" + m.table(n / *generators, r.ours["idle"].Wall))
 		})
 		if *rules == 0 { // the reference has no policy
-			t.Run(text+"/reference", func(t *testing.T) { r.reference = b.startReference(t).scaled(t, n, nil) })
+			t.Run(text+"/reference", func(t *testing.T) { r.reference = b.startReference(t, n).scaled(t, n, nil) })
 		}
 		if *headscale != "" && *rules == 0 {
 			t.Run(text+"/headscale", func(t *testing.T) {

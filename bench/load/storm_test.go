@@ -36,7 +36,10 @@ func TestStorm(t *testing.T) {
 	b := build(t)
 	var ours, reference stormOutcome
 	t.Run("fairlead", func(t *testing.T) { ours = b.startBehind(t, *via).reconnectMost(t) })
-	t.Run("reference", func(t *testing.T) { reference = b.startReference(t).reconnectMost(t) })
+	alone := *spin || *via != "" // the reference has no TLS, and is compared on a quiet machine
+	if !alone {
+		t.Run("reference", func(t *testing.T) { reference = b.startReference(t, *storm).reconnectMost(t) })
+	}
 	var table strings.Builder
 	fmt.Fprintf(&table, "\n%-42s %10s %10s %7s\n", fmt.Sprintf("%d of %d nodes reconnect", *storm*9/10, *storm), "fairlead", "reference", "limit")
 	for _, row := range []struct {
@@ -52,7 +55,7 @@ func TestStorm(t *testing.T) {
 		{"other programs, % of a core", ours.OtherPercent, reference.OtherPercent, 0},
 	} {
 		limit := ""
-		if row.limit > 0 {
+		if row.limit > 0 || row.name == "CPU s" && !alone {
 			limit = fmt.Sprintf("%7.0f", row.limit)
 			if !(row.our > 0 && row.our <= row.limit) { // also fails if nothing was measured
 				t.Errorf("%s: %.2f, more than %.2f", row.name, row.our, row.limit)
