@@ -44,10 +44,14 @@ func (h *Hub) move() {
 	h.at = &place{cursor: cursor, scene: h.cache.Scene(cursor.World())}
 	woken := 0
 	wake := func(s *session) {
-		if s.behind.CompareAndSwap(nil, from) && s.ready {
-			h.turns.request(s)
+		left := s.behind.CompareAndSwap(nil, from)
+		if !s.ready {
+			return
 		}
 		woken++
+		if left {
+			h.turns.request(s)
+		}
 	}
 	audience := netmap.AudienceOf(from.scene, h.at.scene, touched)
 	if audience.Everyone() || len(audience.Viewers())*len(h.groups) > maxQuestions {

@@ -209,14 +209,22 @@ func (s *streamState) full(ctx context.Context, choose func() *netmap.Scene) (se
 	}
 	s.metrics.full.Inc()
 	s.burst.add(time.Now())
-	return parts, s.write(parts)
+	return parts, s.writeFull(parts)
 }
 
-// letUpdatesPass lets streams go first that send updates. These take a fraction of the time of a full map, and changes are urgent.
-func (h *Hub) letUpdatesPass() {
-	if h.turns.busy.Load() {
-		runtime.Gosched()
+// writeFull writes a full map, and lets streams go first that send updates. These take a fraction of the time of a full map, and
+// changes are urgent. A map that has waited for long enough does not wait any more.
+func (s *streamState) writeFull(parts [][]byte) error {
+	begin := time.Now()
+	for _, part := range parts {
+		if s.turns.busy.Load() && time.Since(begin) < fullLimit/2 {
+			runtime.Gosched()
+		}
+		if err := s.writePart(part); err != nil {
+			return err
+		}
 	}
+	return s.flush()
 }
 
 // semaphore limits how many streams do something at a time. A stream counts for at most the limit, so that slow readers do not
@@ -312,21 +320,36 @@ func (s *streamState) ping(url string) error {
 	return s.write(messages)
 }
 
-// write sends messages, which may be in parts.
-func (s *streamState) write(parts [][]byte) error {
-	defer s.session.blocked.Store(0)
-	for i, part := range parts {
-		if i > 0 {
-			s.letUpdatesPass()
+// write sends messages.
+func (s *streamState) write(messages [][]byte) error {
+	for _, m := range messages {
+		if err := s.writePart(m); err != nil {
+			return err
 		}
-		s.session.blocked.Store(time.Now().UnixNano())
-		if _, err := s.w.Write(part); err != nil {
-			return fmt.Errorf("%w: node %d: %w", ErrBroken, s.request.Node, err)
-		}
-		s.metrics.bytes.Add(float64(len(part)))
 	}
-	if err := s.out.Flush(); err != nil {
-		return fmt.Errorf("%w: node %d: %w", ErrBroken, s.request.Node, err)
+	return s.flush()
+}
+
+// writePart writes a message or a part of one. It may stay in a buffer until flush.
+func (s *streamState) writePart(part []byte) error {
+	s.session.blocked.Store(time.Now().UnixNano())
+	_, err := s.w.Write(part)
+	s.session.blocked.Store(0)
+	s.metrics.bytes.Add(float64(len(part)))
+	return s.broken(err)
+}
+
+func (s *streamState) flush() error {
+	s.session.blocked.Store(time.Now().UnixNano())
+	err := s.out.Flush()
+	s.session.blocked.Store(0)
+	return s.broken(err)
+}
+
+// broken returns the error of a connection, or nil if there is none.
+func (s *streamState) broken(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: node %d: %w", ErrBroken, s.request.Node, err)
 }

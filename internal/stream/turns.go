@@ -134,13 +134,14 @@ func (t *turns) tick() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.now++
+	late := time.Now().Add(-updateLimit).UnixNano() // writes that began earlier
 	t.taken = slices.DeleteFunc(t.taken, func(s *session) bool {
-		ticks := t.now - s.turnSince
-		late := ticks > 1 && s.blocked.Load() != 0 || ticks > maxTicks
-		if late {
+		blocked := s.blocked.Load()
+		overdue := blocked != 0 && blocked < late || t.now-s.turnSince > maxTicks
+		if overdue {
 			s.turn.Store(overtaken)
 		}
-		return late
+		return overdue
 	})
 	t.ticking = false
 	t.grant()
