@@ -64,15 +64,42 @@ func TestNodesThatLostTheirStreamsTogetherGetLongerToReturn(t *testing.T) {
 		pass(56 * time.Second)
 		r.want(t, 8, "a2")
 		r.want(t, nodes, "a1")
-		pass(2 * time.Second)
+		r.presence.Closed(9, 2) // when the minute is almost over
+		pass(3 * time.Second)
 		r.want(t, nodes, "offline")
-		if n, _ := c.count(t, mesh.KindOffline); n != nodes/2+1 {
-			t.Errorf("%d nodes were shown as offline, want those that did not return and the router", n)
+		r.want(t, 9, "offline")
+		if n, _ := c.count(t, mesh.KindOffline); n != nodes/2+2 {
+			t.Errorf("%d nodes were shown as offline, want those that did not return, node 9 and the router", n)
 		}
 		pass(time.Minute)
 		r.presence.Closed(8, 2)
 		pass(3 * time.Second)
 		r.want(t, 8, "offline")
+	})
+}
+
+func TestStreamsThatEndInTheCourseOfSecondsAreCountedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newCluster(t).start(t, "a", "")
+		r.addNodes(t, 320)
+		for id := mesh.NodeID(1); id <= 320; id++ {
+			r.presence.Opened(id, 1)
+		}
+		pass(time.Minute)
+		closeAll := func(from, to mesh.NodeID) {
+			for id := from; id <= to; id++ {
+				r.presence.Closed(id, 1)
+			}
+		}
+		closeAll(1, 1)
+		pass(4500 * time.Millisecond)
+		closeAll(2, 40)
+		pass(time.Second)
+		closeAll(41, 80) // a quarter of all
+		pass(3 * time.Second)
+		r.want(t, 1, "offline")
+		r.want(t, 2, "a1")
+		r.want(t, 80, "a1")
 	})
 }
 

@@ -27,7 +27,7 @@ const (
 	// or a network failed. Clients that do not succeed at once wait for up to 30 s before they try again. To show each of them as
 	// offline and then as online would make the server send two updates about each of them to all others, just when it is busiest.
 	massGrace  = time.Minute
-	massWindow = 10 * time.Second
+	massWindow = 10 * time.Second // counted in halves
 	// massStreams is the least number of streams for this.
 	massStreams = 64
 	retry       = time.Second // after a commit that failed
@@ -58,8 +58,8 @@ type Tracker struct {
 	streams map[mesh.NodeID]nodeStream // guarded by mu
 	dirty   map[mesh.NodeID]struct{}   // guarded by mu; to be compared with the world
 	open    int                        // guarded by mu; streams that are open
-	ended   int                        // guarded by mu; streams that ended since the window began
-	window  time.Time                  // guarded by mu; when the window began in which ended streams are counted
+	ended   [2]int                     // guarded by mu; streams that ended in the previous half of the window, and in the current one
+	half    time.Time                  // guarded by mu; when the current half began
 	mass    time.Time                  // guarded by mu; when a quarter of the streams or more had last ended within a window
 	epoch   int64                      // guarded by mu; the epoch of the history in which streams were announced
 }
@@ -116,14 +116,23 @@ func (p *Tracker) Closed(id mesh.NodeID, conn int64) {
 	}
 	p.open--
 	h.closed = time.Now()
-	if h.closed.Sub(p.window) > massWindow {
-		p.window, p.ended = h.closed, 0
-	}
-	if p.ended++; p.ended >= massStreams && p.ended > p.open/3 {
-		p.mass = h.closed
-	}
 	p.streams[id] = h
+	p.countEnded(h.closed)
 	p.markDirty(id)
+}
+
+// countEnded counts a stream that ended. The caller holds mu.
+func (p *Tracker) countEnded(now time.Time) {
+	switch age := now.Sub(p.half); {
+	case age > massWindow:
+		p.half, p.ended = now, [2]int{}
+	case age > massWindow/2:
+		p.half, p.ended = now, [2]int{p.ended[1], 0}
+	}
+	p.ended[1]++
+	if ended := p.ended[0] + p.ended[1]; ended >= massStreams && 4*ended >= p.open+ended {
+		p.mass = now
+	}
 }
 
 // markDirty makes Run compare a node. The caller holds mu.
@@ -148,19 +157,22 @@ func (p *Tracker) Run(ctx context.Context) error {
 	cursor := p.ledger.Cursor()
 	for {
 		wait, compared, err := p.commitChanges(ctx)
-		wake, more := p.wake, cursor.More()
+		pause := time.Duration(compared) * pauseEach
 		if err != nil {
 			p.log.Debug("presence not saved, retrying", "error", err)
-			wait, wake, more = retry, nil, nil
-		} else if pause := time.Duration(compared) * pauseEach; compared > massStreams {
-			wait, wake, more = min(wait, pause), nil, nil
+			wait, pause = retry, retry
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(wait):
-		case <-wake:
-		case <-more:
+		case <-time.After(min(wait, pause)):
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait - pause):
+		case <-p.wake:
+		case <-cursor.More():
 		}
 		p.markChanged(cursor.Skip(), cursor.World())
 	}
@@ -233,16 +245,16 @@ func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, 
 	for _, id := range slices.Sorted(maps.Keys(p.dirty)) {
 		h, held := p.streams[id]
 		if !held {
-			h = nodeStream{conn: math.MaxInt64, closed: now.Add(-massGrace)}
+			h = nodeStream{conn: math.MaxInt64, closed: now.Add(-closeGrace)}
 		}
 		n, ok := w.Nodes.Get(id)
 		v := update{id: id, stream: h, gone: now.Sub(h.closed)}
 		shown := !ok || v.event(n, p.self, 0) == nil
-		grace := closeGrace // also for nodes that moved or were deleted: a commit whose result was lost may still appear
-		if !shown {
-			grace = p.grace(n, now)
+		due := h.closed.Add(closeGrace) // also for nodes that moved or were deleted: a commit whose result was lost may still appear
+		if held && !shown {
+			due = p.due(n, h)
 		}
-		if left := h.closed.Add(grace).Sub(now); !h.closed.IsZero() && left > 0 {
+		if left := due.Sub(now); !h.closed.IsZero() && left > 0 {
 			wait = min(wait, left)
 			continue
 		}
@@ -260,13 +272,18 @@ func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, 
 	return came, left, wait, len(p.dirty)
 }
 
-// grace returns how long a node may be without a stream. Others take over from routers, so these are never given more than the
-// shortest time. The caller holds mu.
-func (p *Tracker) grace(n *mesh.Node, now time.Time) time.Duration {
-	if now.Sub(p.mass) < massGrace && len(n.Routes) == 0 {
-		return massGrace
+// due returns when a node whose stream ended is shown as offline. Others take over from routers, so these are never given more
+// than the shortest time. The caller holds mu.
+func (p *Tracker) due(n *mesh.Node, h nodeStream) time.Time {
+	soonest := h.closed.Add(closeGrace)
+	latest := h.closed.Add(massGrace)
+	if end := p.mass.Add(massGrace); end.Before(latest) {
+		latest = end
 	}
-	return closeGrace
+	if len(n.Routes) > 0 || latest.Before(soonest) {
+		return soonest
+	}
+	return latest
 }
 
 // committed records that the world shows these updates.
