@@ -26,7 +26,7 @@ import (
 var (
 	nodes  = flag.Int("nodes", 200, "size of the mesh")
 	idle   = flag.Duration("idle", 20*time.Second, "how long quiet nodes are measured")
-	rounds = flag.Int("rounds", 1, "how often fairlead and the reference are measured in turn; the medians count")
+	rounds = flag.Int("rounds", 3, "how often fairlead and the reference are measured in turn; the medians count")
 )
 
 // binaries holds the paths of the programs that a test runs.

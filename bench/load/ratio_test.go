@@ -87,7 +87,8 @@ func (s target) scenarios(t *testing.T, size int) map[string]outcome {
 	t.Helper()
 	flags := []string{"--changes=30", "--idle-for=10s", "--quiet=3s"}
 	if size <= small {
-		flags = []string{"--changes=20", "--idle-for=2s", "--quiet=1s"}
+		// Idle for long enough that returning memory after the registrations does not count as part of the changes.
+		flags = []string{"--changes=100", "--pause=200ms", "--joins=0", "--idle-for=6s", "--quiet=1s"}
 	}
 	return s.load(t, "register,idle,fanout,reconnect", nil, append(flags, "--n="+strconv.Itoa(size))...)
 }

@@ -22,6 +22,7 @@ var (
 )
 
 // scaleChanges returns how many changes are measured. CPU time is counted in steps of 10 ms, so cheap changes take many of them.
+// Pauses between them are short, because an idle server also needs CPU time.
 func scaleChanges(n int) int { return max(30, 150_000/n) }
 
 // row is what was measured with one number of nodes.
@@ -113,7 +114,7 @@ func (s target) scaled(t *testing.T, n int, after func(scenario string), policy 
 const scaleScenarios = "register,idle,fanout,reconnect"
 
 func scaleFlags(n int) []string {
-	flags := []string{"--changes=" + strconv.Itoa(scaleChanges(n)), "--idle-for=" + idle.String(), "--quiet=3s", "--n=" + strconv.Itoa(n)}
+	flags := []string{"--changes=" + strconv.Itoa(scaleChanges(n)), "--pause=200ms", "--idle-for=" + idle.String(), "--quiet=3s", "--n=" + strconv.Itoa(n)}
 	if n > many {
 		flags = append(flags, largeCrowd()...)
 	}

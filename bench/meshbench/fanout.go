@@ -41,7 +41,7 @@ func (b *bench) fanoutEndpoints(ctx context.Context, c *cluster) error {
 			lost++
 		}
 		// A random pause keeps changes from synchronizing with a server's batching timer.
-		if err := pause(ctx, time.Duration(b.random.IntN(1000))*time.Millisecond); err != nil {
+		if err := pause(ctx, time.Duration(b.random.Int64N(int64(max(b.pause, 1))))); err != nil {
 			return err
 		}
 	}

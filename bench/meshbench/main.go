@@ -91,6 +91,7 @@ type config struct {
 	readEvery     int
 	repeat        int
 	changes       int
+	pause         time.Duration
 	joins         int
 	drops         int
 	rates         []float64
@@ -130,6 +131,7 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	fs.IntVar(&c.readEvery, "read-every", 1, "of nodes that reconnect, read the peers in the large maps of every `K`th only; the others assume that theirs are complete")
 	fs.IntVar(&c.repeat, "repeat", 1, "run the scenarios after register this many times")
 	fs.IntVar(&c.changes, "changes", 20, "fanout: endpoint changes")
+	fs.DurationVar(&c.pause, "pause", time.Second, "fanout: maximum random pause between endpoint changes; what the server does meanwhile counts")
 	fs.IntVar(&c.joins, "joins", 3, "fanout: join and logout cycles")
 	fs.IntVar(&c.drops, "drops", 0, "fanout: nodes that disappear without closing their connections")
 	rates := fs.String("rate", "10", "churn: changes per second, or several `rates` separated by commas, one after the other")
