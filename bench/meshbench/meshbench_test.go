@@ -106,23 +106,23 @@ func TestOnlySomeNodesReadTheMapsAfterTheyReconnect(t *testing.T) {
 	c := newCluster(&target{traffic: new(traffic)}, config{nodes: 4, authKeys: []string{"k"}, readEvery: 2}, 0)
 	unreadable := make([]byte, largeMap+1)
 	for _, tc := range []struct {
-		name        string
-		index       int
-		id          int64
-		message     []byte
-		first, read bool
+		name         string
+		index        int
+		id           int64
+		message      []byte
+		mapped, read bool
 	}{
-		{"a node that reconnects", 1, 7, unreadable, true, false},
-		{"a node that is chosen to read its maps", 2, 7, unreadable, true, true},
-		{"a node that does not know its ID", 1, 0, unreadable, true, true},
-		{"a later message", 1, 7, unreadable, false, true},
-		{"a small map", 1, 7, unreadable[:largeMap], true, true},
+		{"a node that reconnects", 1, 7, unreadable, false, false},
+		{"a node that is chosen to read its maps", 2, 7, unreadable, false, true},
+		{"a node that does not know its ID", 1, 0, unreadable, false, true},
+		{"a later message", 1, 7, unreadable, true, true},
+		{"a small map", 1, 7, unreadable[:largeMap], false, true},
 	} {
 		c.expectConvergence()
 		n := c.nodes[tc.index]
-		n.picture = picture{peers: n.peers, wanted: c.expected(n)}
+		n.picture = picture{peers: n.peers, wanted: c.expected(n), mapped: tc.mapped}
 		n.id.Store(tc.id)
-		err := n.receive(bytes.NewReader(tc.message), len(tc.message), tc.first)
+		err := n.receive(bytes.NewReader(tc.message), len(tc.message))
 		if read := err != nil; read != tc.read || n.converged == tc.read {
 			t.Errorf("%s: read %v (%v), converged %v", tc.name, read, err, n.converged)
 		}

@@ -58,6 +58,7 @@ type picture struct {
 	peerCount int
 	wanted    int // peers needed to be converged
 	fullSeen  bool
+	mapped    bool // whether the peers have arrived on the current stream
 	converged bool
 	arrived   time.Time // when the message being scanned was complete
 	keepAlive bool      // whether it is a keep-alive
@@ -302,6 +303,7 @@ func (n *node) stream(ctx context.Context) error {
 		return err
 	}
 	defer res.Body.Close()
+	n.mapped = false
 	for first := true; ; {
 		var header [4]byte
 		if _, err := io.ReadFull(res.Body, header[:]); err != nil {
@@ -311,7 +313,7 @@ func (n *node) stream(ctx context.Context) error {
 		if size > maxMessage {
 			return fmt.Errorf("map message of %d bytes", size)
 		}
-		if err := n.receive(res.Body, size, first); err != nil {
+		if err := n.receive(res.Body, size); err != nil {
 			return err
 		}
 		if first && !n.keepAlive {
@@ -321,15 +323,15 @@ func (n *node) stream(ctx context.Context) error {
 	}
 }
 
-// receive reads a message of a stream. first is whether it is the first one.
-func (n *node) receive(body io.Reader, size int, first bool) error {
-	if first && n.trusts(size) {
+// receive reads a message of a stream.
+func (n *node) receive(body io.Reader, size int) error {
+	if !n.mapped && n.trusts(size) {
 		if _, err := io.CopyN(io.Discard, body, int64(size)); err != nil {
 			return fmt.Errorf("reading map: %w", err)
 		}
 		n.arrived, n.keepAlive = time.Now(), false
 		n.count(size)
-		n.fullSeen, n.peerCount = true, n.wanted
+		n.fullSeen, n.mapped, n.peerCount = true, true, n.wanted
 		n.checkConvergence()
 		return nil
 	}
@@ -409,7 +411,7 @@ func (n *node) selfID(id int64) {
 func (n *node) keptAlive() { n.keepAlive = true }
 
 func (n *node) fullPeers() {
-	n.fullSeen = true
+	n.fullSeen, n.mapped = true, true
 	n.peerCount = 0
 	clear(n.peers)
 }
