@@ -96,16 +96,10 @@ func (c *Cursor) World() *policy.World { return c.at.world }
 // More returns a channel that is closed when there is a newer world.
 func (c *Cursor) More() <-chan struct{} { return c.at.link.next }
 
-// Skip moves to the newest announced world and returns every node touched on the way, like
-// SkipTo.
-func (c *Cursor) Skip() []mesh.NodeID { return c.SkipTo(Cursor{c.feed, c.feed.head.Load()}) }
-
-// SkipTo moves to the world of another cursor, which must not be behind this one, and
-// returns every node touched on the way, sorted and without duplicates. Nil means unknown:
-// the reader has to compare everything, which is cheaper anyway if more than a quarter of
-// the nodes were touched.
-func (c *Cursor) SkipTo(to Cursor) []mesh.NodeID {
-	head := to.at
+// Skip moves to the newest announced world and returns every node touched on the way, sorted and without duplicates. Nil means
+// unknown: the reader has to compare everything, which is cheaper anyway if more than a quarter of the nodes were touched.
+func (c *Cursor) Skip() []mesh.NodeID {
+	head := c.feed.head.Load()
 	limit := head.world.Nodes.Len()/4 + 64
 	ids, known, steps := []mesh.NodeID{}, true, 0
 	for k := c.at.link; k != head.link; steps++ {

@@ -14,6 +14,7 @@ type Audience struct {
 	everyone bool
 	viewers  []mesh.NodeID
 	changes  []nodeChange
+	told     []mesh.NodeID
 }
 
 // nodeChange is a node before and after a change; nil if it did not exist.
@@ -22,23 +23,27 @@ type nodeChange struct{ was, is *mesh.Node }
 // AudienceOf returns the audience of the step from one scene to another. touched contains
 // at least the nodes that changed in between; nil means unknown.
 func AudienceOf(from, to *Scene, touched []mesh.NodeID) *Audience {
-	a := &Audience{from: from, to: to}
+	a := &Audience{from: from, to: to, told: touched}
 	if touched == nil || from.Rules() != to.Rules() || from.Settings != to.Settings || from.Home != to.Home {
 		a.everyone = true
 		return a
 	}
 	a.viewers = union(affectedBy(from, to, touched), unapproved(from, to))
+	a.told = []mesh.NodeID{}
 	for _, id := range a.viewers {
 		var c nodeChange
 		c.was, _ = from.Nodes.Get(id)
 		c.is, _ = to.Nodes.Get(id)
 		if c.was != nil && c.is != nil && sameViewers(c.was, c.is) && from.PeerClass(c.was) == to.PeerClass(c.is) {
 			if sameForViewers(from, to, c) {
+				if isRouter(c.was) || isRouter(c.is) { // rules may steer viewers to it
+					a.told = append(a.told, id)
+				}
 				continue
 			}
 			c.was = nil // seen by the same viewers as is
 		}
-		a.changes = append(a.changes, c)
+		a.changes, a.told = append(a.changes, c), append(a.told, id)
 	}
 	return a
 }
@@ -72,6 +77,11 @@ func (a *Audience) Everyone() bool { return a.everyone }
 // Viewers returns the viewers that are in the audience because of what changed in
 // themselves. All others have the same viewpoint in both scenes.
 func (a *Audience) Viewers() []mesh.NodeID { return a.viewers }
+
+// Told returns at least those of the touched nodes about which other viewers have to be told something, or nil if they are unknown.
+// Update needs no others. So nodes that only open new streams, of which there may be thousands, cost the viewers of other changes
+// nothing.
+func (a *Audience) Told() []mesh.NodeID { return a.told }
 
 // Includes reports whether the viewers with a viewpoint are in the audience.
 func (a *Audience) Includes(v Viewpoint) bool {

@@ -66,13 +66,15 @@ func law(t testing.TB, seed uint64, steps int) (checked, others int) {
 	}
 	for range steps {
 		from := scene(s, nil)
-		touched := []mesh.NodeID{}
+		touched, told, to := []mesh.NodeID{}, []mesh.NodeID{}, from
 		for range 1 + r.IntN(6) {
+			before := to
 			var more []mesh.NodeID
 			s, more = step(r, s)
 			touched = append(touched, more...)
+			to = scene(s, before)
+			told = append(told, netmap.AudienceOf(before, to, more).Told()...)
 		}
-		to := scene(s, from)
 		others += countOthers(t, from, to, touched)
 		for range 4 {
 			viewer := mesh.NodeID(1 + r.IntN(300))
@@ -81,7 +83,7 @@ func law(t testing.TB, seed uint64, steps int) (checked, others int) {
 			if !before || !after {
 				continue
 			}
-			for _, hint := range [][]mesh.NodeID{touched, nil} {
+			for _, hint := range [][]mesh.NodeID{touched, told, nil} {
 				if diff := checkUpdate(netmap.NewCache(""), from, to, viewer, hint); diff != "" {
 					t.Fatalf("seed %d, viewer %d, hint %v: %s", seed, viewer, hint, diff)
 				}

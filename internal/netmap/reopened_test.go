@@ -39,6 +39,9 @@ func TestNodeWithNewStreamCostsItsPeersNothing(t *testing.T) {
 	if audience.Everyone() || audience.Includes(to.Viewpoint(viewer)) {
 		t.Error("peers of a node are woken when it opens a new stream")
 	}
+	if told := audience.Told(); told == nil || len(told) > 0 {
+		t.Errorf("those who are woken for something else look at it: %v", told)
+	}
 	same := func(second [][]byte) (n int) {
 		for i, part := range second {
 			if i < len(first) && len(part) > 0 && &part[0] == &first[i][0] {

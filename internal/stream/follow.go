@@ -2,8 +2,10 @@ package stream
 
 import (
 	"context"
+	"slices"
 
 	"github.com/fairlead-mesh/fairlead/internal/ledger"
+	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 )
 
@@ -11,6 +13,34 @@ import (
 type place struct {
 	cursor ledger.Cursor
 	scene  *netmap.Scene
+	last   *step // that led to this place
+}
+
+// step is the way from one place to the next. Steps hold no scenes, so a slow stream keeps only the scene that it last used and a
+// few ids in memory, not every scene since.
+type step struct {
+	told []mesh.NodeID // as by netmap.Audience
+	next *step         // set before the next place is visible to streams
+}
+
+// told returns the nodes about which viewers may have to be told something on the way from one place to a later one, sorted and
+// without duplicates. Nil means unknown: the stream has to compare everything, which is cheaper anyway if they are more than a
+// quarter of the nodes.
+func told(from, to *place) []mesh.NodeID {
+	limit := to.scene.Nodes.Len()/4 + 64
+	ids, steps := []mesh.NodeID{}, 0
+	for k := from.last; k != to.last; steps++ {
+		k = k.next
+		if k.told == nil || len(ids)+len(k.told) > limit {
+			return nil
+		}
+		ids = append(ids, k.told...)
+	}
+	if steps > 1 {
+		slices.Sort(ids)
+		ids = slices.Compact(ids)
+	}
+	return ids
 }
 
 // maxQuestions limits how often a change may be compared with a viewpoint. If it would take
@@ -41,7 +71,7 @@ func (h *Hub) move() {
 	if cursor.World() == from.scene.World {
 		return
 	}
-	h.at = &place{cursor: cursor, scene: h.cache.Scene(cursor.World())}
+	h.at = &place{cursor: cursor, scene: h.cache.Scene(cursor.World()), last: &step{}}
 	woken := 0
 	wake := func(s *session) {
 		left := s.behind.CompareAndSwap(nil, from)
@@ -54,6 +84,8 @@ func (h *Hub) move() {
 		}
 	}
 	audience := netmap.AudienceOf(from.scene, h.at.scene, touched)
+	h.at.last.told = audience.Told()
+	from.last.next = h.at.last
 	if audience.Everyone() || len(audience.Viewers())*len(h.groups) > maxQuestions {
 		for s := range h.running {
 			h.leave(s)

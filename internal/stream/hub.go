@@ -107,7 +107,7 @@ func New(c Config) *Hub {
 		groups: map[netmap.Viewpoint]map[*session]struct{}{},
 	}
 	cursor := h.ledger.Cursor()
-	h.at = &place{cursor: *cursor, scene: h.cache.Scene(cursor.World())}
+	h.at = &place{cursor: *cursor, scene: h.cache.Scene(cursor.World()), last: &step{}}
 	if h.keepAlive == 0 {
 		h.keepAlive = keepAliveEvery
 	}

@@ -260,8 +260,7 @@ func (s *streamState) advance(ctx context.Context) (sent bool, err error) {
 	if n, ok := to.scene.Nodes.Get(s.request.Node); ok && (n.NodeKey != s.request.NodeKey || s.supersededBy(n.Presence)) {
 		return false, errOver
 	}
-	way := from.cursor
-	u, err := s.cache.Update(from.scene, to.scene, s.viewer(), way.SkipTo(to.cursor))
+	u, err := s.cache.Update(from.scene, to.scene, s.viewer(), told(from, to))
 	if err != nil {
 		return false, err
 	}
