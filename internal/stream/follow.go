@@ -27,20 +27,20 @@ type step struct {
 // without duplicates. Nil means unknown: the stream has to compare everything, which is cheaper anyway if they are more than a
 // quarter of the nodes.
 func told(from, to *place) []mesh.NodeID {
-	limit := to.scene.Nodes.Len()/4 + 64
-	ids, steps := []mesh.NodeID{}, 0
-	for k := from.last; k != to.last; steps++ {
+	length := 0
+	for k := from.last; k != to.last; {
 		k = k.next
-		if k.told == nil || len(ids)+len(k.told) > limit {
+		if length += len(k.told); k.told == nil || length > to.scene.Nodes.Len()/4+64 {
 			return nil
 		}
+	}
+	ids := make([]mesh.NodeID, 0, length)
+	for k := from.last; k != to.last; {
+		k = k.next
 		ids = append(ids, k.told...)
 	}
-	if steps > 1 {
-		slices.Sort(ids)
-		ids = slices.Compact(ids)
-	}
-	return ids
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // maxQuestions limits how often a change may be compared with a viewpoint. If it would take
