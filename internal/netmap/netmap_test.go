@@ -70,7 +70,12 @@ func law(t testing.TB, seed uint64, steps int) (checked, others int) {
 		for range 1 + r.IntN(6) {
 			before := to
 			var more []mesh.NodeID
-			s, more = step(r, s)
+			if r.IntN(3) > 0 {
+				s, more = step(r, s)
+			} else {
+				s, more = reopen(r, s)
+			}
+			more = append([]mesh.NodeID{}, more...)
 			touched = append(touched, more...)
 			to = scene(s, before)
 			told = append(told, netmap.AudienceOf(before, to, more).Told()...)
@@ -92,6 +97,21 @@ func law(t testing.TB, seed uint64, steps int) (checked, others int) {
 		}
 	}
 	return checked, others
+}
+
+// reopen lets an online node open a new stream, about which its peers are told nothing.
+func reopen(r *rand.Rand, s *mesh.Snapshot) (*mesh.Snapshot, []mesh.NodeID) {
+	var online []*mesh.Node
+	for n := range s.Nodes.All() {
+		if n.Presence.Online {
+			online = append(online, n)
+		}
+	}
+	if len(online) == 0 {
+		return step(r, s)
+	}
+	n := online[r.IntN(len(online))]
+	return mesh.Apply(s, s.Rev+1, mesh.Online{ID: n.ID, Replica: "other", Conn: n.Presence.Conn + 1, At: n.Presence.LastSeen})
 }
 
 // checkUpdate sends a viewer an update, as streams do, compressed and plain. It

@@ -22,7 +22,8 @@ type Update struct {
 }
 
 // Update returns what to send to a viewer that has the map of from, so that it has the map
-// of to. touched contains at least the nodes that changed in between; nil means unknown.
+// of to. touched contains at least the nodes that changed in between, or those of them that Audience.Told returned for each step;
+// nil means unknown.
 // The viewer must exist in from.
 //
 // This is the only place that decides whether a viewer is sent bytes that it shares with

@@ -4,16 +4,14 @@ import (
 	"context"
 	"slices"
 
-	"github.com/fairlead-mesh/fairlead/internal/ledger"
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/netmap"
 )
 
 // place is a world that streams can be at.
 type place struct {
-	cursor ledger.Cursor
-	scene  *netmap.Scene
-	last   *step // that led to this place
+	scene *netmap.Scene
+	last  *step // that led to this place
 }
 
 // step is the way from one place to the next. Steps hold no scenes, so a slow stream keeps only the scene that it last used and a
@@ -27,6 +25,9 @@ type step struct {
 // without duplicates. Nil means unknown: the stream has to compare everything, which is cheaper anyway if they are more than a
 // quarter of the nodes.
 func told(from, to *place) []mesh.NodeID {
+	if next := from.last.next; next == to.last && next.told != nil {
+		return slices.Clip(next.told) // shared by all streams that keep up
+	}
 	length := 0
 	for k := from.last; k != to.last; {
 		k = k.next
@@ -49,15 +50,15 @@ const maxQuestions = 1 << 17
 
 // follow moves the hub through the worlds of the ledger until ctx ends.
 func (h *Hub) follow(ctx context.Context) {
-	for cursor := h.ledger.Cursor(); ; {
+	for {
 		h.mu.Lock()
 		h.move()
-		*cursor = h.at.cursor
+		more := h.cursor.More()
 		h.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return
-		case <-cursor.More():
+		case <-more:
 		}
 	}
 }
@@ -66,12 +67,15 @@ func (h *Hub) follow(ctx context.Context) {
 // send something: these are left behind and get a turn. So a change costs nothing for a stream
 // that it does not concern. h.mu must be held.
 func (h *Hub) move() {
-	from, cursor := h.at, h.at.cursor
-	touched := cursor.Skip()
-	if cursor.World() == from.scene.World {
+	from := h.at
+	touched := h.cursor.Skip()
+	if h.cursor.World() == from.scene.World {
 		return
 	}
-	h.at = &place{cursor: cursor, scene: h.cache.Scene(cursor.World()), last: &step{}}
+	scene := h.cache.Scene(h.cursor.World())
+	audience := netmap.AudienceOf(from.scene, scene, touched)
+	from.last.next = &step{told: audience.Told()}
+	h.at = &place{scene, from.last.next}
 	woken := 0
 	wake := func(s *session) {
 		left := s.behind.CompareAndSwap(nil, from)
@@ -83,9 +87,6 @@ func (h *Hub) move() {
 			h.turns.request(s)
 		}
 	}
-	audience := netmap.AudienceOf(from.scene, h.at.scene, touched)
-	h.at.last.told = audience.Told()
-	from.last.next = h.at.last
 	if audience.Everyone() || len(audience.Viewers())*len(h.groups) > maxQuestions {
 		for s := range h.running {
 			h.leave(s)

@@ -93,6 +93,7 @@ type Hub struct {
 	open     map[mesh.NodeID]*session                   // guarded by mu; the newest stream of each node
 	running  map[*session]struct{}                      // guarded by mu; includes streams that were taken over
 	groups   map[netmap.Viewpoint]map[*session]struct{} // guarded by mu; running by viewpoint
+	cursor   *ledger.Cursor                             // guarded by mu; at the world of at
 	at       *place                                     // guarded by mu; where all streams are that need not send anything
 	recorded *session                                   // guarded by mu; the stream that was last asked to record what it sends
 	told     time.Time                                  // guarded by mu; when rivals were last logged
@@ -106,8 +107,8 @@ func New(c Config) *Hub {
 		samples: make(chan sample, maxSamples), open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
 		groups: map[netmap.Viewpoint]map[*session]struct{}{},
 	}
-	cursor := h.ledger.Cursor()
-	h.at = &place{cursor: *cursor, scene: h.cache.Scene(cursor.World()), last: &step{}}
+	h.cursor = h.ledger.Cursor()
+	h.at = &place{h.cache.Scene(h.cursor.World()), &step{}}
 	if h.keepAlive == 0 {
 		h.keepAlive = keepAliveEvery
 	}
