@@ -31,9 +31,9 @@ func TestRatioToReference(t *testing.T) {
 		of              func(map[string]outcome) float64
 	}{
 		{"register until settled, CPU s", 4, 1.1, func(o map[string]outcome) float64 { return o["register"].CPU }},
-		{"endpoint change, CPU ms", 3, 0.9, func(o map[string]outcome) float64 { return o["fanout-endpoint"].CPUPerChange }},
-		{"all reconnecting, CPU s", 3, 1.5, func(o map[string]outcome) float64 { return o["reconnect"].CPU }},
-		{"idle node, RSS kB", 2, 0.45, func(o map[string]outcome) float64 { return o["idle"].RSSPerNode }},
+		{"endpoint change, CPU ms", 3, 0.8, func(o map[string]outcome) float64 { return o["fanout-endpoint"].CPUPerChange }},
+		{"all reconnecting, CPU s", 3, 1.3, func(o map[string]outcome) float64 { return o["reconnect"].CPU }},
+		{"idle node, RSS kB", 2, 0.35, func(o map[string]outcome) float64 { return o["idle"].RSSPerNode }},
 	}
 	b := build(t)
 	var ours, reference []map[string]outcome
