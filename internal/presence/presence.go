@@ -157,22 +157,27 @@ func (p *Tracker) Run(ctx context.Context) error {
 	cursor := p.ledger.Cursor()
 	for {
 		wait, compared, err := p.commitChanges(ctx)
-		pause := time.Duration(compared) * pauseEach
 		if err != nil {
 			p.log.Debug("presence not saved, retrying", "error", err)
-			wait, pause = retry, retry
+			wait = retry
+		}
+		wake, more := p.wake, cursor.More()
+		if pause := time.Duration(compared) * pauseEach; err != nil || compared > massStreams && wait <= pause {
+			wake, more = nil, nil
+		} else if compared > massStreams {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(pause):
+				wait -= pause
+			}
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(min(wait, pause)):
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(wait - pause):
-		case <-p.wake:
-		case <-cursor.More():
+		case <-time.After(wait):
+		case <-wake:
+		case <-more:
 		}
 		p.markChanged(cursor.Skip(), cursor.World())
 	}
