@@ -70,7 +70,7 @@ func unapproved(from, to *Scene) (list []mesh.NodeID) {
 	return list
 }
 
-// Everyone reports whether all viewers are in the audience. The other methods must be
+// Everyone reports whether all viewers are in the audience. Viewers and Includes must be
 // called only if it returns false.
 func (a *Audience) Everyone() bool { return a.everyone }
 

@@ -17,14 +17,14 @@ type place struct {
 // step is the way from one place to the next. Steps hold no scenes, so a slow stream keeps only the scene that it last used and a
 // few ids in memory, not every scene since.
 type step struct {
-	told []mesh.NodeID // as by netmap.Audience
+	told []mesh.NodeID // as returned by Audience.Told
 	next *step         // set before the next place is visible to streams
 }
 
-// told returns the nodes about which viewers may have to be told something on the way from one place to a later one, sorted and
+// toldBetween returns the nodes about which viewers may have to be told something on the way from one place to a later one, sorted and
 // without duplicates. Nil means unknown: the stream has to compare everything, which is cheaper anyway if they are more than a
 // quarter of the nodes.
-func told(from, to *place) []mesh.NodeID {
+func toldBetween(from, to *place) []mesh.NodeID {
 	if next := from.last.next; next == to.last && next.told != nil {
 		return slices.Clip(next.told) // shared by all streams that keep up
 	}

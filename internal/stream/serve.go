@@ -260,7 +260,7 @@ func (s *streamState) advance(ctx context.Context) (sent bool, err error) {
 	if n, ok := to.scene.Nodes.Get(s.request.Node); ok && (n.NodeKey != s.request.NodeKey || s.supersededBy(n.Presence)) {
 		return false, errOver
 	}
-	u, err := s.cache.Update(from.scene, to.scene, s.viewer(), told(from, to))
+	u, err := s.cache.Update(from.scene, to.scene, s.viewer(), toldBetween(from, to))
 	if err != nil {
 		return false, err
 	}
@@ -334,7 +334,9 @@ func (s *streamState) writePart(part []byte) error {
 	s.session.blocked.Store(time.Now().UnixNano())
 	_, err := s.w.Write(part)
 	s.session.blocked.Store(0)
-	s.metrics.bytes.Add(float64(len(part)))
+	if err == nil {
+		s.metrics.bytes.Add(float64(len(part)))
+	}
 	return s.broken(err)
 }
 
