@@ -122,10 +122,14 @@ PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/
 # These test processes, containers or browsers, which the race detector does not cover. They have their own targets.
 SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest movetest sitecheck) %/bench/load
 RACED = $(filter-out $(PURE) $(SUITES),$(shell go list ./...))
-# By default, the race detector makes a process wait for a second before it exits.
+# By default, the race detector makes a process wait for a second before it exits. In CI, up to two failed tests are run once more,
+# as in SYSTEM, unless there is a data race.
 race: $(BIN)/gotestsum ## run the product's tests, with the race detector except for pure functions (PKG=./internal/ledger for one package)
 	@status=0; \
-	(export CGO_ENABLED=1 GORACE=atexit_sleep_ms=0; $(call GOTEST) -race $(UNWATCHED) -p=$(RACE_PACKAGES) -timeout=15m $(if $(filter ./...,$(PKG)),$(RACED),$(PKG))) || status=1; \
+	(export CGO_ENABLED=1 GORACE=atexit_sleep_ms=0; \
+		$(SUM).json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=2 --rerun-fails-abort-on-data-race) \
+			--packages='$(strip $(if $(filter ./...,$(PKG)),$(RACED),$(PKG)))' -- \
+			-vet=off -race $(UNWATCHED) -p=$(RACE_PACKAGES) -timeout=15m) || status=1; \
 	$(if $(filter ./...,$(PKG)),$(call GOTEST,-pure) -skip='^Test(Ratio|Figure)' $(PURE) || status=1;) \
 	exit $$status
 
