@@ -36,6 +36,8 @@ var (
 	errFlooded    = errors.New("too many frames that need a response, none of which is read")
 )
 
+var pingData = [8]byte{'f', 'a', 'i', 'r', 'l', 'e', 'a', 'd'}
+
 // conn is a connection. One goroutine reads it. All others may write.
 type conn struct {
 	server *Server
@@ -375,7 +377,7 @@ func (c *conn) spawn(f func()) {
 }
 
 // check enforces the timeouts of the connection.
-func (c *conn) check(now, silence int64) {
+func (c *conn) check(now int64) {
 	config, tick := &c.server.config, int64(c.server.tick)
 	passed := func(since *atomic.Int64, limit time.Duration) bool {
 		at := since.Load()
@@ -385,10 +387,10 @@ func (c *conn) check(now, silence int64) {
 	switch {
 	case passed(&c.closeAt, 0), passed(&c.writeSince, config.WriteTimeout), pinged > read && passed(&c.pinged, config.PingTimeout):
 		c.spawn(func() { c.fail(errClosed) })
-	case pinged <= read && now-read > silence:
+	case pinged <= read && now-read > c.server.silence.Load():
 		c.pinged.Store(now)
 		c.spawn(func() {
-			c.control(func(b []byte) []byte { return appendPing(b, 0, [8]byte{'f', 'a', 'i', 'r', 'l', 'e', 'a', 'd'}) })
+			c.control(func(b []byte) []byte { return appendPing(b, 0, pingData) })
 		})
 	}
 	if c.closeAt.Load() == 0 && passed(&c.idleSince, config.IdleTimeout) {

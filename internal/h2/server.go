@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,6 +43,8 @@ type Server struct {
 	// What connections use only while they are busy: *framer, *encoder and *[]byte.
 	framers, encoders, buffers sync.Pool
 
+	silence atomic.Int64 // how long a connection may be silent at present
+
 	mu       sync.Mutex
 	conns    map[*conn]struct{} // guarded by mu
 	watching *watch             // guarded by mu; nil if there are no connections
@@ -63,10 +66,17 @@ const (
 // New returns a server without connections.
 func New(c Config) *Server {
 	shortest := min(c.RequestTimeout, c.WriteTimeout, c.IdleTimeout, c.Silence(0), c.PingTimeout)
-	return &Server{
+	s := &Server{
 		config: c, started: time.Now(), tick: min(max(shortest/4, fastestTick), slowestTick), conns: map[*conn]struct{}{},
 		framers: sync.Pool{New: newFramer}, encoders: sync.Pool{New: newEncoder}, buffers: sync.Pool{New: newBuffer},
 	}
+	s.setSilence(0)
+	return s
+}
+
+// setSilence sets how long a connection may be silent, given the number of connections.
+func (s *Server) setSilence(connections int) {
+	s.silence.Store(int64(s.config.Silence(connections) - s.tick))
 }
 
 // now returns the time as all timeouts are measured, which is never zero.
@@ -131,8 +141,8 @@ func (s *Server) check() {
 	now := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	silence := int64(s.config.Silence(len(s.conns)) - s.tick)
+	s.setSilence(len(s.conns))
 	for c := range s.conns {
-		c.check(now, silence)
+		c.check(now)
 	}
 }

@@ -66,6 +66,39 @@ func TestSilentClientsArePinged(t *testing.T) {
 	}
 }
 
+// A ping that is due soon is sent along with data.
+func TestDataTakesAPingAlong(t *testing.T) {
+	for written, pings := range map[time.Duration]time.Duration{18 * time.Second: 30 * time.Second, 22 * time.Second: 22 * time.Second} {
+		t.Run(written.String(), func(t *testing.T) {
+			silently(t, func(w http.ResponseWriter, r *http.Request) error {
+				out := http.NewResponseController(w)
+				_ = out.SetWriteDeadline(time.Time{}) // never fails
+				time.Sleep(written)
+				if _, err := io.WriteString(w, "x"); err != nil {
+					return err
+				}
+				err := out.Flush()
+				hang(w, r)
+				return err
+			}, func(t *testing.T, c *raw, l *link, failed <-chan error) {
+				began := time.Now()
+				c.headers(1, true, ":path", "/hang")
+				c.await(func(h heard) bool { return h.kind == http2.FramePing && !h.ack })
+				if silent := time.Since(began).Round(time.Second); silent != pings {
+					t.Errorf("pinged after %v", silent)
+				}
+				<-l.ended // it does not answer
+				if gone := time.Since(began); gone > pings+6*time.Second || gone < pings+3*time.Second {
+					t.Errorf("closed after %v", gone)
+				}
+				if len(failed) > 0 {
+					t.Error(<-failed)
+				}
+			})
+		})
+	}
+}
+
 func TestConnectionsWithoutRequestsEnd(t *testing.T) {
 	silently(t, hanging, func(t *testing.T, c *raw, l *link, _ <-chan error) {
 		began := time.Now()

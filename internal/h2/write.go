@@ -66,6 +66,16 @@ func (c *conn) yield() {
 	})
 }
 
+// appendDuePing appends a ping that would soon have to be sent by itself, which would take a system call of its own.
+func (c *conn) appendDuePing(b []byte) []byte {
+	now, read := c.server.now(), c.lastRead.Load()
+	if c.pinged.Load() > read || now-read < c.server.silence.Load()*2/3 {
+		return b
+	}
+	c.pinged.Store(now)
+	return appendPing(b, 0, pingData)
+}
+
 // put writes to the connection, without mu. The caller holds mu, and the right to write.
 func (c *conn) put(b []byte) {
 	c.mu.Unlock()
@@ -98,7 +108,7 @@ func (c *conn) send(st *stream, block, data []byte, end bool) error {
 		last := end && n == len(data)
 		st.sentEnd = st.sentEnd || last
 		buf := c.server.buffers.Get().(*[]byte)
-		b := append((*buf)[:0], c.pending...)
+		b := c.appendDuePing(append((*buf)[:0], c.pending...))
 		c.pending = nil
 		if block != nil {
 			b = appendHeaders(b, st.id, block, last && n == 0)
