@@ -36,8 +36,6 @@ var (
 	errFlooded    = errors.New("too many frames that need a response, none of which is read")
 )
 
-var pingData = [8]byte{'f', 'a', 'i', 'r', 'l', 'e', 'a', 'd'}
-
 // conn is a connection. One goroutine reads it. All others may write.
 type conn struct {
 	server *Server
@@ -390,7 +388,7 @@ func (c *conn) check(now int64) {
 	case pinged <= read && now-read > c.server.silence.Load():
 		c.pinged.Store(now)
 		c.spawn(func() {
-			c.control(func(b []byte) []byte { return appendPing(b, 0, pingData) })
+			c.control(func(b []byte) []byte { return appendPing(b, 0, pingData()) })
 		})
 	}
 	if c.closeAt.Load() == 0 && passed(&c.idleSince, config.IdleTimeout) {

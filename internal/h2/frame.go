@@ -25,6 +25,9 @@ func appendPing(b []byte, flags http2.Flags, data [8]byte) []byte {
 	return append(appendHead(b, len(data), http2.FramePing, flags, 0), data[:]...)
 }
 
+// pingData returns the data of the server's own pings.
+func pingData() [8]byte { return [8]byte([]byte("fairlead")) }
+
 func appendReset(b []byte, stream uint32, code http2.ErrCode) []byte {
 	return binary.BigEndian.AppendUint32(appendHead(b, 4, http2.FrameRSTStream, 0, stream), uint32(code))
 }

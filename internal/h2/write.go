@@ -73,7 +73,7 @@ func (c *conn) appendDuePing(b []byte) []byte {
 		return b
 	}
 	c.pinged.Store(now)
-	return appendPing(b, 0, pingData)
+	return appendPing(b, 0, pingData())
 }
 
 // put writes to the connection, without mu. The caller holds mu, and the right to write.
