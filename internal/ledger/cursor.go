@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,14 +32,15 @@ type state struct {
 	link  *link
 }
 
-// feed announces worlds to cursors, which read only head. After start, only Run calls its
-// methods.
+// feed announces worlds to cursors, which read only head.
 type feed struct {
-	head    atomic.Pointer[state]
-	pending *state // not announced yet
-	last    time.Time
-	timer   *time.Timer
-	pace    func() time.Duration
+	head  atomic.Pointer[state] // only announce changes it
+	timer *time.Timer           // fires when pending is due
+	pace  func() time.Duration
+
+	mu      sync.Mutex
+	pending *state    // guarded by mu; not announced yet
+	last    time.Time // guarded by mu; when worlds were last announced
 }
 
 func (f *feed) start(w *policy.World, pace func() time.Duration) {
@@ -52,6 +55,8 @@ func (f *feed) start(w *policy.World, pace func() time.Duration) {
 // publish announces w at once if the last announcement is long enough ago, and otherwise
 // together with later worlds.
 func (f *feed) publish(w *policy.World, touched []mesh.NodeID, known bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.pending == nil {
 		f.pending = &state{link: &link{known: true, next: make(chan struct{})}}
 	}
@@ -65,8 +70,21 @@ func (f *feed) publish(w *policy.World, touched []mesh.NodeID, known bool) {
 	f.announce()
 }
 
-func (f *feed) due() <-chan time.Time { return f.timer.C }
+// run announces worlds that wait, until ctx ends. It does not depend on the goroutine that commits, which may wait for the database.
+func (f *feed) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.timer.C:
+			f.mu.Lock()
+			f.announce()
+			f.mu.Unlock()
+		}
+	}
+}
 
+// announce announces the pending world, if there is one. f.mu must be held.
 func (f *feed) announce() {
 	if f.pending == nil {
 		return
@@ -115,11 +133,11 @@ func (c *Cursor) Skip() []mesh.NodeID {
 	switch {
 	case !known:
 		return nil
+	case ids == nil:
+		return []mesh.NodeID{}
 	case steps > 1:
 		slices.Sort(ids)
 		ids = slices.Compact(ids)
-	case ids == nil:
-		ids = []mesh.NodeID{}
 	}
 	return ids
 }

@@ -434,6 +434,45 @@ func TestCursorNamesEveryTouchedNode(t *testing.T) {
 	wg.Wait()
 }
 
+// Nil would mean that any node may have changed.
+func TestCursorKnowsThatNoNodeWasTouched(t *testing.T) {
+	l := run(t, ledger.Config{Store: openSQLite(t)})
+	cursor, latest := l.Cursor(), l.Cursor()
+	for id := range mesh.UserID(2) {
+		rev := commit(t, l, mesh.UserPut{User: meshgen.User(id + 1)})
+		for latest.World().Rev < rev { // each commit is announced by itself
+			<-latest.More()
+			latest.Skip()
+		}
+	}
+	if touched := cursor.Skip(); touched == nil || len(touched) > 0 {
+		t.Errorf("touched nodes: %#v", touched)
+	}
+}
+
+func TestCommitsAreAnnouncedWhileTheDatabaseIsBlocked(t *testing.T) {
+	st := blockedSQLite(t)
+	l := run(t, ledger.Config{Store: st, Pace: func() time.Duration { return time.Second }})
+	commit(t, l, mesh.UserPut{User: meshgen.User(1)})
+	cursor := l.Cursor()
+	last := commit(t, l, mesh.UserPut{User: meshgen.User(2)}) // to be announced a second after the first one
+	defer st.block()()
+	ctx, cancel := context.WithCancel(t.Context())
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	defer cancel()
+	writer.Go(func() { _, _ = l.Commit(ctx, server, addUser("late")) }) // cancelled
+	late := time.After(5 * time.Second)
+	for cursor.World().Rev < last {
+		select {
+		case <-cursor.More():
+			cursor.Skip()
+		case <-late:
+			t.Fatal("not announced")
+		}
+	}
+}
+
 func TestStoppedLedgerAnswersAndLeavesNothing(t *testing.T) {
 	before := runtime.NumGoroutine()
 	st := openSQLite(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
@@ -25,6 +26,11 @@ const (
 // something that this one does not know.
 func (l *Ledger) Run(ctx context.Context) error {
 	defer close(l.ended)
+	var announcer sync.WaitGroup
+	defer announcer.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	announcer.Go(func() { l.feed.run(ctx) })
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
 	var look <-chan time.Time // set while somebody waits in Sync
@@ -38,8 +44,6 @@ func (l *Ledger) Run(ctx context.Context) error {
 			l.follow(ctx)
 		case <-poll.C:
 			l.follow(ctx)
-		case <-l.feed.due():
-			l.feed.announce()
 		case <-look:
 			look = nil
 			l.follow(ctx)
