@@ -352,6 +352,70 @@ func TestStreamWhoseCommitWasNotAnsweredCountsAsShown(t *testing.T) {
 	})
 }
 
+func TestStreamThatAppearsAfterItEndedIsNotShownForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		a := c.start(t, "a", "")
+		a.addNodes(t, 1)
+		pass(time.Second)
+		c.mu.Lock()
+		c.lose = true
+		c.mu.Unlock()
+		a.presence.Opened(1, 1)
+		pass(12 * time.Second) // by then nobody waits for the result
+		a.presence.Closed(1, 1)
+		pass(12 * time.Second)
+		c.setAway(false, a)
+		pass(30 * time.Second)
+		a.want(t, 1, "offline")
+		if n, _ := c.count(t, mesh.KindOnline); n != 1 {
+			t.Errorf("shown online %d times, so the test shows nothing", n)
+		}
+	})
+}
+
+func TestNodeThatKeepsReconnectingDoesNotDelayOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes = 100
+		r := newCluster(t).start(t, "a", "")
+		r.addNodes(t, nodes)
+		for id := mesh.NodeID(1); id <= nodes; id++ {
+			r.presence.Opened(id, 1)
+		}
+		pass(time.Minute)
+		for conn := range int64(nodes) {
+			r.presence.Closed(1, conn+1)
+			pass(50 * time.Millisecond)
+			r.presence.Opened(1, conn+2)
+			pass(time.Millisecond)
+		}
+		r.presence.Closed(2, 1)
+		pass(3 * time.Second)
+		r.want(t, 2, "offline")
+	})
+}
+
+func TestNodesThatAreDueOneAfterTheOtherShareCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes = 1000
+		c := newCluster(t)
+		r := c.start(t, "a", "")
+		r.addNodes(t, nodes)
+		for id := mesh.NodeID(1); id <= nodes; id++ {
+			r.presence.Opened(id, 1)
+		}
+		pass(time.Minute)
+		for id := mesh.NodeID(1); id <= nodes; id++ {
+			r.presence.Closed(id, 1)
+			pass(time.Millisecond)
+		}
+		pass(2 * time.Minute)
+		if events, commands := c.count(t, mesh.KindOffline); events != nodes || commands > nodes/3 {
+			t.Errorf("%d nodes were shown as offline by %d commands", events, commands)
+		}
+	})
+}
+
 func TestStreamsThatComeAndGoDuringAnOutageCostNoTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -71,6 +71,8 @@ type nodeStream struct {
 	// announced means that the shared state has contained this stream. If it later contains
 	// a stream on another replica, the node has moved.
 	announced bool
+	// counted is when the end of a stream of the node was last counted.
+	counted time.Time
 }
 
 // New returns a tracker without streams. Run commits.
@@ -101,7 +103,7 @@ func (p *Tracker) Opened(id mesh.NodeID, conn int64) {
 	if !known || !h.closed.IsZero() {
 		p.open++
 	}
-	p.streams[id] = nodeStream{conn: conn}
+	p.streams[id] = nodeStream{conn: conn, counted: h.counted}
 	p.markDirty(id)
 }
 
@@ -116,8 +118,11 @@ func (p *Tracker) Closed(id mesh.NodeID, conn int64) {
 	}
 	p.open--
 	h.closed = time.Now()
+	if h.closed.Sub(h.counted) > massWindow { // a single node that keeps reconnecting does not count as many
+		h.counted = h.closed
+		p.countEnded(h.closed)
+	}
 	p.streams[id] = h
-	p.countEnded(h.closed)
 	p.markDirty(id)
 }
 
@@ -163,6 +168,7 @@ func (p *Tracker) Run(ctx context.Context) error {
 		}
 		wake, more := p.wake, cursor.More()
 		if pause := time.Duration(compared) * pauseEach; err != nil || compared > massStreams && wait <= pause {
+			wait = max(wait, pause)
 			wake, more = nil, nil
 		} else if compared > massStreams {
 			select {
@@ -189,7 +195,9 @@ func (p *Tracker) markChanged(touched []mesh.NodeID, w *policy.World) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, id := range touched {
-		if _, held := p.streams[id]; held {
+		_, held := p.streams[id]
+		// A stream can appear after it ended and was forgotten, if the outcome of its commit was unknown for long.
+		if n, ok := w.Nodes.Get(id); held || ok && n.Presence.Online && n.Presence.Replica == p.self {
 			p.dirty[id] = struct{}{}
 		}
 	}
