@@ -47,6 +47,9 @@ const openProfiles = `,"UserProfiles":[`
 // removed one by one; the table is cleared when it is full.
 const maxViewpoints = 4096
 
+// spareBlocks is how many blocks without nodes are kept in any case.
+const spareBlocks = 16
+
 // NewCache returns an empty cache. serverURL is the URL by which clients know the server.
 func NewCache(serverURL string) *Cache {
 	return &Cache{
@@ -118,12 +121,14 @@ func (c *Cache) spliced(s *Scene, viewer *mesh.Node, now time.Time) ([][]byte, e
 	if err != nil {
 		return nil, err
 	}
-	peers := &peerList{comma: c.comma}
+	peers, blocks := &peerList{comma: c.comma}, 0
 	for id, nodes := range s.Nodes.Blocks() {
+		blocks++
 		if err := c.block(id).add(s, v, viewer.ID, id, nodes, peers); err != nil {
 			return nil, err
 		}
 	}
+	c.forgetBlocks(s, blocks)
 	peers.flush()
 	parts = append(parts, peers.frames...)
 	parts = append(parts, c.end)
@@ -160,12 +165,12 @@ func (c *Cache) head(s *Scene, viewer *mesh.Node, v Viewpoint, now time.Time) ([
 		return nil, err
 	}
 	profiles := c.profiles
-	if owner, ok := ownerProfile(s, v, viewer); ok && !hasProfile(common.profiles, owner) {
+	if owner, ok := ownerProfile(s, v, viewer); ok && !common.hasProfile(owner) {
 		doc, err := json.Marshal(owner)
 		if err != nil {
 			return nil, fmt.Errorf("encoding the owner of node %d: %w", viewer.ID, err)
 		}
-		if len(common.profiles) > 0 {
+		if len(common.users) > 0 {
 			doc = append(doc, ',')
 		}
 		profiles = compress(append([]byte(openProfiles), doc...))
@@ -179,8 +184,13 @@ type part struct {
 	settings *Settings
 	once     sync.Once
 	frame    []byte
-	profiles []Profile // the profiles in the frame
+	users    []int64 // those whose profiles are in the frame, sorted
 	err      error
+}
+
+func (p *part) hasProfile(profile Profile) bool {
+	_, found := slices.BinarySearch(p.users, profile.ID)
+	return found
 }
 
 // part returns the cached part of a viewpoint if it is still valid, or a new one to be
@@ -205,11 +215,14 @@ func (c *Cache) common(s *Scene, v Viewpoint) (*part, error) {
 	p := c.part(c.commons, s, v, func(p *part) bool { return p.basis.Same(s.Basis()) && p.settings == s.Settings })
 	p.once.Do(func() {
 		r := commonPart(s, v)
-		p.profiles, r.UserProfiles = r.UserProfiles, nil
 		var profiles, rest []byte
-		if profiles, p.err = json.Marshal(p.profiles); p.err != nil {
+		if profiles, p.err = json.Marshal(r.UserProfiles); p.err != nil {
 			return
 		}
+		for _, profile := range r.UserProfiles {
+			p.users = append(p.users, profile.ID)
+		}
+		r.UserProfiles = nil
 		if rest, p.err = json.Marshal(r); p.err != nil {
 			return
 		}
@@ -238,4 +251,21 @@ func (c *Cache) block(first mesh.NodeID) *block {
 		c.blocks[first] = b
 	}
 	return b
+}
+
+// forgetBlocks forgets the blocks whose nodes have all been deleted, once most of the cache consists of them. The scene has the given
+// number of blocks.
+func (c *Cache) forgetBlocks(s *Scene, blocks int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.blocks) <= 2*blocks+spareBlocks {
+		return
+	}
+	kept := make(map[mesh.NodeID]*block, blocks)
+	for id := range s.Nodes.Blocks() {
+		if b := c.blocks[id]; b != nil {
+			kept[id] = b
+		}
+	}
+	c.blocks = kept
 }

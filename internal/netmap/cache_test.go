@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 	"github.com/fairlead-mesh/fairlead/internal/mesh/meshgen"
 	"github.com/fairlead-mesh/fairlead/internal/policy"
+	"github.com/fairlead-mesh/fairlead/internal/policy/lang"
 )
 
 // Whatever changes at the same time, shared messages give a viewer the same map as a full
@@ -43,6 +46,67 @@ func TestSharedUpdatesMakeTheFullMap(t *testing.T) {
 	}
 	if shared == 0 {
 		t.Error("nobody was sent what others are sent too")
+	}
+}
+
+// New rules change what all viewers are sent. If only SSH rules depend on the owner, as in the default policy of Tailscale, a thousand
+// owners must not take a thousand times as much memory.
+func TestNewRulesCostOwnersOnlyTheirSSHRules(t *testing.T) {
+	const users = 300
+	const ssh = `"ssh": [{"action": "accept", "src": ["autogroup:member"], "dst": ["autogroup:self"], "users": ["root"]}]`
+	d := mesh.Empty().Edit()
+	for u := range mesh.UserID(users) {
+		d.Apply(1, mesh.UserPut{User: meshgen.User(u + 1)}, mesh.NodePut{Node: meshgen.Node(mesh.NodeID(u+1), u+1)})
+	}
+	s := d.Freeze()
+	scene := func(text string) *Scene {
+		doc, problems := lang.Parse([]byte(text))
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		return SceneOf(policy.WorldOf(s, doc), nil)
+	}
+	from := scene(`{"acls": [{"action": "accept", "src": ["*"], "dst": ["*:*"]}], ` + ssh + `}`)
+	to := scene(`{"acls": [{"action": "accept", "src": ["autogroup:member"], "dst": ["*:*"]}], ` + strings.Replace(ssh, "root", "admin", 1) + `}`)
+	cache := NewCache("")
+	patches := map[*Patch]bool{}
+	for n := range to.Nodes.All() {
+		delta := cache.delta(from, to, from.Viewpoint(n), to.Viewpoint(n), nil)
+		if delta.err != nil || delta.response == nil || delta.response.SSHPolicy == nil || len(delta.response.PeersChangedPatch) != users {
+			t.Fatalf("node %d: %+v", n.ID, delta)
+		}
+		for _, p := range delta.response.PeersChangedPatch {
+			patches[p] = true
+		}
+	}
+	if len(patches) != users {
+		t.Errorf("%d patches for %d nodes", len(patches), users)
+	}
+}
+
+func TestBlocksOfDeletedNodesAreForgotten(t *testing.T) {
+	cache := NewCache("")
+	s, _ := mesh.Apply(mesh.Empty(), 1, mesh.UserPut{User: meshgen.User(1)}, mesh.NodePut{Node: meshgen.Node(1, 1)})
+	first := mesh.NodeID(1000)
+	for range 50 {
+		for _, deleted := range []bool{false, true} {
+			d := s.Edit()
+			for id := first; id < first+256; id++ {
+				if deleted {
+					d.Apply(s.Rev+1, mesh.NodeGone{ID: id})
+				} else {
+					d.Apply(s.Rev+1, mesh.NodePut{Node: meshgen.Node(id, 1)})
+				}
+			}
+			s = d.Freeze()
+			if _, err := cache.FullMessage(SceneOf(policy.NewWorld(s, nil), nil), 1, time.Unix(1_800_000_000, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first += 256
+	}
+	if n := len(cache.blocks); n > 50 {
+		t.Errorf("%d blocks are kept for one node", n)
 	}
 }
 

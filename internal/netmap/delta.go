@@ -87,7 +87,8 @@ func without[E any](list []E, is func(E) bool) []E {
 // except for changes in the viewers themselves, or nil if nothing changed. Filters are
 // those of viewers that are not routers. A viewer may be among the peers that changed. all
 // is the crowd of the two scenes.
-func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID, all *crowd) *Response {
+func shared(from, to *Scene, v viewpoints, touched []mesh.NodeID, all *crowd) *Response {
+	before, after := v.before, v.after
 	same := before == after && from.Rules() == to.Rules()
 	switch {
 	case !same || from.domain != to.domain: // the domain is part of every name
@@ -105,10 +106,8 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID, all
 	if !same || !sameInbound(from, to, after) {
 		r.PacketFilters = changedFilters(filtersOf(from, before, nil), filtersOf(to, after, nil))
 	}
-	if !same || !policy.SameShells(from.World, to.World, after.Class) {
-		if shells := shellsOf(to, after); !reflect.DeepEqual(shells, shellsOf(from, before)) {
-			r.SSHPolicy = shells
-		}
+	if !v.noShells && (!same || !policy.SameShells(from.World, to.World, after.Class)) {
+		r.SSHPolicy = changedShells(from, to, v)
 	}
 	for _, id := range otherProfiles(from, to, before, after) {
 		if u, ok := to.Users.Get(id); ok && slices.ContainsFunc(to.Owned(id), func(id mesh.NodeID) bool {
@@ -122,6 +121,15 @@ func shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID, all
 		return nil
 	}
 	return r
+}
+
+// changedShells returns the SSH rules of the second scene, or nil if they are the same as in the first.
+func changedShells(from, to *Scene, v viewpoints) *SSHPolicy {
+	shells := shellsOf(to, v.after)
+	if reflect.DeepEqual(shells, shellsOf(from, v.before)) {
+		return nil
+	}
+	return shells
 }
 
 // otherProfiles returns the users about whom viewers with one viewpoint in each scene are

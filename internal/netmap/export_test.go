@@ -20,7 +20,7 @@ var (
 
 // Shared returns what changed between two scenes for all viewers with the same viewpoint.
 func Shared(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *Response {
-	return shared(from, to, before, after, touched, &crowd{})
+	return shared(from, to, viewpoints{before: before, after: after}, touched, &crowd{})
 }
 
 // ResponseMessage encodes a message that is not a keep-alive.

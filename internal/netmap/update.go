@@ -111,14 +111,24 @@ type deltaSet struct {
 }
 
 // viewpoints holds the viewpoints of a viewer in the two scenes of a delta.
-type viewpoints struct{ before, after Viewpoint }
+type viewpoints struct {
+	before, after Viewpoint
+	noShells      bool // without SSH rules
+}
 
 // delta returns the delta between two scenes for the viewers of one viewpoint.
 func (c *Cache) delta(from, to *Scene, before, after Viewpoint, touched []mesh.NodeID) *delta {
-	set := c.deltaSet(from, to)
-	d := set.find(viewpoints{before, after}, touched)
+	return c.deltaOf(c.deltaSet(from, to), viewpoints{before: before, after: after}, touched)
+}
+
+func (c *Cache) deltaOf(set *deltaSet, v viewpoints, touched []mesh.NodeID) *delta {
+	d := set.find(v, touched)
 	d.once.Do(func() {
-		if d.response = shared(from, to, before, after, touched, &set.all); d.response == nil {
+		if set.isForOwners(v) {
+			c.fillForOwner(d, set, v, touched)
+			return
+		}
+		if d.response = shared(set.from, set.to, v, touched, &set.all); d.response == nil {
 			return
 		}
 		d.messages, d.err = c.messages(Viewer{Compress: true}, d.response)
@@ -130,6 +140,35 @@ func (c *Cache) delta(from, to *Scene, before, after Viewpoint, touched []mesh.N
 		}
 	})
 	return d
+}
+
+// isForOwners reports whether new rules make a delta necessary for each owner of nodes, although only SSH rules depend on the owner.
+func (s *deltaSet) isForOwners(v viewpoints) bool {
+	return (v.before.Owner != 0 || v.after.Owner != 0) && s.from.Rules() != s.to.Rules() &&
+		!s.from.Rules().HasOwn(v.before.Class) && !s.to.Rules().HasOwn(v.after.Class)
+}
+
+// fillForOwner fills a delta that differs from those of other owners only in the SSH rules. All of them share the peers and their
+// encoding, which can take megabytes.
+func (c *Cache) fillForOwner(d *delta, set *deltaSet, v viewpoints, touched []mesh.NodeID) {
+	all := viewpoints{before: v.before, after: v.after, noShells: true}
+	all.before.Owner, all.after.Owner = 0, 0
+	common := c.deltaOf(set, all, touched)
+	if d.response, d.messages, d.whole, d.err = common.response, common.messages, common.whole, common.err; d.err != nil {
+		return
+	}
+	shells := changedShells(set.from, set.to, v)
+	if shells == nil {
+		return
+	}
+	d.response = &Response{}
+	if common.response != nil {
+		*d.response = *common.response
+	}
+	d.response.SSHPolicy = shells
+	var own [][]byte
+	own, d.err = c.messages(Viewer{Compress: true}, &Response{SSHPolicy: shells})
+	d.messages = slices.Concat(common.messages, own)
 }
 
 // deltaSet returns the deltas between two scenes.
