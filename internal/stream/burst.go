@@ -9,7 +9,7 @@ import (
 // garbage collector alone would keep it for minutes.
 type burst struct {
 	fulls atomic.Int64 // sent since memory was last returned
-	last  atomic.Int64 // when, in Unix nanoseconds
+	last  atomic.Int64 // when, by the clock of the hub
 }
 
 const (
@@ -18,14 +18,14 @@ const (
 	burstPause = 5 * time.Second
 )
 
-func (b *burst) add(now time.Time) {
-	b.last.Store(now.UnixNano())
+func (b *burst) add(now int64) {
+	b.last.Store(now)
 	b.fulls.Add(1)
 }
 
 // isOver reports once that a burst is over.
-func (b *burst) isOver(now time.Time) bool {
-	if b.fulls.Load() < manyFulls || now.UnixNano()-b.last.Load() < int64(burstPause) {
+func (b *burst) isOver(now int64) bool {
+	if b.fulls.Load() < manyFulls || now-b.last.Load() < int64(burstPause) {
 		return false
 	}
 	b.fulls.Store(0)

@@ -88,5 +88,5 @@ const (
 	BurstPause = burstPause
 )
 
-func (b *Burst) Add(now time.Time)         { b.add(now) }
-func (b *Burst) IsOver(now time.Time) bool { return b.isOver(now) }
+func (b *Burst) Add(now time.Time)         { b.add(now.UnixNano()) }
+func (b *Burst) IsOver(now time.Time) bool { return b.isOver(now.UnixNano()) }

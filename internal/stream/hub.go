@@ -76,6 +76,7 @@ type Hub struct {
 	presence  Presence
 	log       *slog.Logger
 	keepAlive time.Duration
+	clock     clock
 	cache     encoder
 	turns     turns      // of streams that send an update
 	fulls     *semaphore // for streams that send a full map
@@ -89,6 +90,7 @@ type Hub struct {
 	woken atomic.Int64 // how many streams a change wakes at present
 
 	mu       sync.Mutex
+	once     map[mesh.NodeID]struct{}                   // guarded by mu; the nodes that are sent their map once
 	lastConn int64                                      // guarded by mu
 	open     map[mesh.NodeID]*session                   // guarded by mu; the newest stream of each node
 	running  map[*session]struct{}                      // guarded by mu; includes streams that were taken over
@@ -105,8 +107,9 @@ func New(c Config) *Hub {
 		ledger: c.Ledger, presence: c.Presence, log: c.Log, keepAlive: c.KeepAlive, cache: netmap.NewCache(c.ServerURL),
 		fulls:   &semaphore{make(chan struct{}, max(4, fullsPerCPU*runtime.GOMAXPROCS(0))), fullLimit},
 		samples: make(chan sample, maxSamples), open: map[mesh.NodeID]*session{}, running: map[*session]struct{}{},
-		groups: map[netmap.Viewpoint]map[*session]struct{}{},
+		groups: map[netmap.Viewpoint]map[*session]struct{}{}, once: map[mesh.NodeID]struct{}{}, clock: newClock(),
 	}
+	h.turns.clock = h.clock
 	h.cursor = h.ledger.Cursor()
 	h.at = &place{h.cache.Scene(h.cursor.World()), &step{}}
 	if h.keepAlive == 0 {
@@ -145,13 +148,13 @@ type session struct {
 	// a goroutine that holds the lock of the hub may change it.
 	behind atomic.Pointer[place]
 	ask    atomic.Pointer[string] // the URL to which the node is to send a request
-	due    atomic.Int64           // when the next keep-alive is due
+	due    atomic.Int64           // when the next keep-alive is due, by the clock of the hub
 	record atomic.Pointer[record] // the record that the stream is to keep; nil for none
 
 	view    netmap.Viewpoint // guarded by the lock of the hub; of the node
 	ready   bool             // guarded by the lock of the hub; whether the stream has sent its first map
 	sending atomic.Int64     // the revision from which the stream is moving on; 0 if it is idle
-	// blocked is when the current write began, 0 if there is none.
+	// blocked is when the current write began, by the clock of the hub, or 0 if there is none.
 	blocked atomic.Int64
 
 	mu    sync.Mutex
@@ -174,26 +177,62 @@ func (h *Hub) isContested(node mesh.NodeID) bool {
 	return true
 }
 
-// begin opens a stream of a node. It ends an older stream of the node.
+// begin opens a stream of a node. It ends an older stream of the node, also if its client does not read it.
 func (h *Hub) begin(node mesh.NodeID, abort func()) *session {
 	s := &session{node: node, started: time.Now(), end: make(chan struct{}), poke: make(chan struct{}, 1), abort: abort}
+	if old := h.register(s); old != nil && old.blocked.Load() != 0 {
+		old.interrupt()
+	}
+	return s
+}
+
+// register makes a stream the newest of its node. It returns the one before, which it told to end, or nil.
+func (h *Hub) register(s *session) (old *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lastConn++ // with the lock held, so that the newer stream has the greater number
 	s.conn = h.lastConn
-	if old := h.open[node]; old != nil {
+	if old = h.open[s.node]; old != nil {
 		close(old.end)
 		old.wake()
 		if s.started.Sub(old.started) < rivalry {
 			s.rivals = old.rivals + 1
 		}
 	}
-	h.open[node] = s
+	h.open[s.node] = s
 	h.count.Store(int64(len(h.open)))
 	h.running[s] = struct{}{}
 	h.join(s)
-	h.presence.Opened(node, s.conn)
-	return s
+	h.presence.Opened(s.node, s.conn)
+	return old
+}
+
+// interrupt makes the current write of a stream fail, unless the stream is over. It reports whether it did.
+func (s *session) interrupt() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.abort == nil {
+		return false
+	}
+	s.abort()
+	return true
+}
+
+// beginOnce lets a node be sent its map once, unless it is being sent one already.
+func (h *Hub) beginOnce(node mesh.NodeID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, busy := h.once[node]; busy {
+		return false
+	}
+	h.once[node] = struct{}{}
+	return true
+}
+
+func (h *Hub) endOnce(node mesh.NodeID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.once, node)
 }
 
 // Ask makes a node send a request to a URL of this server on its connection, which
@@ -221,9 +260,9 @@ func (s *session) wake() {
 	}
 }
 
-// rest sets the time of the next keep-alive.
-func (s *session) rest(keepAlive time.Duration) {
-	s.due.Store(time.Now().Add(jitter(keepAlive)).UnixNano())
+// postponeKeepAlive sets the time of the next keep-alive of a stream.
+func (h *Hub) postponeKeepAlive(s *session) {
+	s.due.Store(h.clock.now() + int64(jitter(h.keepAlive)))
 }
 
 func (h *Hub) finish(s *session) {
@@ -256,7 +295,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-inspect.C:
-			h.inspect(time.Now())
+			h.inspect()
 		case <-check.C:
 			h.requestSamples()
 		case s := <-h.samples:
@@ -266,25 +305,23 @@ func (h *Hub) Run(ctx context.Context) error {
 }
 
 // inspect looks at all streams. One ticker for all of them is cheaper than a timer for each.
-func (h *Hub) inspect(now time.Time) {
+func (h *Hub) inspect() {
+	now := h.clock.now()
 	h.mu.Lock()
 	var stuck []*session
 	for s := range h.running {
-		if due := s.due.Load(); due != 0 && now.UnixNano() >= due {
+		if due := s.due.Load(); due != 0 && now >= due {
 			s.wake()
 		}
-		if since := s.blocked.Load(); since != 0 && now.UnixNano()-since > int64(writeLimit) {
+		if since := s.blocked.Load(); since != 0 && now-since > int64(writeLimit) {
 			stuck = append(stuck, s)
 		}
 	}
 	h.mu.Unlock()
 	for _, s := range stuck {
-		s.mu.Lock()
-		if s.abort != nil {
+		if s.interrupt() {
 			h.log.Info("closing a stream that the client is not reading", "node", s.node)
-			s.abort()
 		}
-		s.mu.Unlock()
 	}
 	if h.burst.isOver(now) {
 		debug.FreeOSMemory() // last, because it waits for a garbage collection

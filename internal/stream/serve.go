@@ -32,6 +32,11 @@ var ErrBroken = errors.New("connection lost")
 // ErrGone means that there is no node with this id and key.
 var ErrGone = errors.New("no such node")
 
+var errTakenOver = fmt.Errorf("%w: a newer stream took over", ErrBroken)
+
+// ErrBusy means that a node requests its map once while it is still being sent the previous one.
+var ErrBusy = errors.New("this node is still being sent its map; read it before you request another one")
+
 // Serve streams the map of a node to w until ctx ends, a newer stream of the
 // node takes over, or the node is removed. It returns ErrGone if nothing was
 // written because there is no such node.
@@ -52,7 +57,7 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 		return err
 	}
 	defer context.AfterFunc(ctx, session.wake)()
-	session.rest(h.keepAlive)
+	h.postponeKeepAlive(session)
 	for range session.poke {
 		if err := s.poked(ctx); err != nil {
 			return over(err)
@@ -87,24 +92,29 @@ func (s *streamState) poked(ctx context.Context) error {
 			return err
 		}
 		if sent {
-			s.session.rest(s.keepAlive)
+			s.postponeKeepAlive(s.session)
 		}
 	}
 	s.keepRecord()
 	if url := s.session.ask.Load(); url != nil {
 		s.session.ask.Store(nil)
-		s.session.rest(s.keepAlive)
+		s.postponeKeepAlive(s.session)
 		return s.ping(*url)
 	}
-	if time.Now().UnixNano() < s.session.due.Load() {
+	if s.clock.now() < s.session.due.Load() {
 		return nil
 	}
-	s.session.rest(s.keepAlive)
+	s.postponeKeepAlive(s.session)
 	return s.sendKeepAlive()
 }
 
-// Once writes the full map of a node as one message.
+// Once writes the full map of a node as one message. It returns ErrBusy if it already does so, because a map can take megabytes until
+// the client has read it.
 func (h *Hub) Once(ctx context.Context, w http.ResponseWriter, r Request) error {
+	if !h.beginOnce(r.Node) {
+		return ErrBusy
+	}
+	defer h.endOnce(r.Node)
 	cursor := h.ledger.Cursor()
 	if err := waitForNode(ctx, cursor, r); err != nil {
 		return err
@@ -208,7 +218,7 @@ func (s *streamState) full(ctx context.Context, choose func() *netmap.Scene) (se
 		return nil, err
 	}
 	s.metrics.full.Inc()
-	s.burst.add(time.Now())
+	s.burst.add(s.clock.now())
 	return parts, s.writeFull(parts)
 }
 
@@ -219,6 +229,11 @@ func (s *streamState) writeFull(parts [][]byte) error {
 	for _, part := range parts {
 		if s.turns.busy.Load() && time.Since(begin) < fullLimit/2 {
 			runtime.Gosched()
+		}
+		select {
+		case <-s.session.end:
+			return errTakenOver
+		default:
 		}
 		if err := s.writePart(part); err != nil {
 			return err
@@ -241,7 +256,7 @@ func (s *streamState) acquire(ctx context.Context, want *semaphore) (release fun
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-s.session.end:
-		return nil, fmt.Errorf("%w: a newer stream took over", ErrBroken)
+		return nil, errTakenOver
 	}
 	free := sync.OnceFunc(func() { <-want.taken })
 	late := time.AfterFunc(want.limit, free)
@@ -331,7 +346,7 @@ func (s *streamState) write(messages [][]byte) error {
 
 // writePart writes a message or a part of one. It may stay in a buffer until flush.
 func (s *streamState) writePart(part []byte) error {
-	s.session.blocked.Store(time.Now().UnixNano())
+	s.session.blocked.Store(s.clock.now())
 	_, err := s.w.Write(part)
 	s.session.blocked.Store(0)
 	if err == nil {
@@ -341,7 +356,7 @@ func (s *streamState) writePart(part []byte) error {
 }
 
 func (s *streamState) flush() error {
-	s.session.blocked.Store(time.Now().UnixNano())
+	s.session.blocked.Store(s.clock.now())
 	err := s.out.Flush()
 	s.session.blocked.Store(0)
 	return s.broken(err)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -282,6 +284,69 @@ func TestNewerStreamTakesOver(t *testing.T) {
 	newer.next()
 	if got := b.hub.Count(); got != 1 {
 		t.Fatalf("%d streams", got)
+	}
+}
+
+// unread is a client that reads nothing.
+type unread struct {
+	http.ResponseWriter
+	writing chan struct{} // receives a value when a write begins
+	cut     chan struct{}
+	cutOnce sync.Once
+}
+
+func newUnread() *unread {
+	return &unread{ResponseWriter: httptest.NewRecorder(), writing: make(chan struct{}, 100), cut: make(chan struct{})}
+}
+
+func (u *unread) Write([]byte) (int, error) {
+	u.writing <- struct{}{}
+	<-u.cut
+	return 0, os.ErrDeadlineExceeded
+}
+
+func (u *unread) SetWriteDeadline(t time.Time) error {
+	if !t.IsZero() {
+		u.cutOnce.Do(func() { close(u.cut) })
+	}
+	return nil
+}
+
+func TestTakeoverEndsAStreamThatIsNotRead(t *testing.T) {
+	b := newBench(t, 1)
+	older := newUnread()
+	ended := make(chan error)
+	go func() {
+		ended <- b.hub.Serve(t.Context(), older, stream.Request{Node: 1, NodeKey: meshgen.NodeKey(1), Compress: true})
+	}()
+	<-older.writing
+	b.open("node=1").next()
+	if err := <-ended; !errors.Is(err, stream.ErrBroken) { // the test would time out: the hub does not run
+		t.Errorf("the older stream ended with %v", err)
+	}
+}
+
+func TestNodeIsSentOneMapAtATime(t *testing.T) {
+	b := newBench(t, 2)
+	first := newUnread()
+	ended := make(chan error)
+	request := func(w http.ResponseWriter, id mesh.NodeID) error {
+		return b.hub.Once(t.Context(), w, stream.Request{Node: id, NodeKey: meshgen.NodeKey(uint64(id))})
+	}
+	go func() { ended <- request(first, 1) }()
+	<-first.writing
+	if err := request(httptest.NewRecorder(), 1); !errors.Is(err, stream.ErrBusy) {
+		t.Errorf("the second request ended with %v", err)
+	}
+	if err := request(httptest.NewRecorder(), 2); err != nil {
+		t.Errorf("another node: %v", err)
+	}
+	_ = first.SetWriteDeadline(time.Unix(1, 0)) // never fails
+	if err := <-ended; err == nil {
+		t.Error("the first request succeeded")
+	}
+	if err := request(httptest.NewRecorder(), 1); err != nil {
+		t.Errorf("the third request: %v", err)
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 // turns lets only a few of the streams that a change woke send their update at a time, in the order in which it woke them. If all
 // of them ran at once, everything else would have to wait for thousands of goroutines.
 type turns struct {
-	busy atomic.Bool // whether a stream has a turn that counts
+	clock clock
+	busy  atomic.Bool // whether a stream has a turn that counts
 
 	mu      sync.Mutex
 	waiting []*session  // guarded by mu; a queue, which may contain streams that have ended
@@ -134,7 +135,7 @@ func (t *turns) tick() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.now++
-	late := time.Now().Add(-updateLimit).UnixNano() // writes that began earlier
+	late := t.clock.now() - int64(updateLimit) // writes that began earlier
 	t.taken = slices.DeleteFunc(t.taken, func(s *session) bool {
 		blocked := s.blocked.Load()
 		overdue := blocked != 0 && blocked < late || t.now-s.turnSince > maxTicks

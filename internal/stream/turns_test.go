@@ -27,7 +27,7 @@ func woken(all []*session) (list []int) {
 
 func TestTurnsAreGrantedInOrderAndOnlyAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, all := &turns{}, newSessions(maxUpdates+3)
+		turns, all := &turns{clock: newClock()}, newSessions(maxUpdates+3)
 		for _, s := range all {
 			turns.request(s)
 			turns.request(s) // it is still one turn
@@ -59,7 +59,7 @@ func TestTurnsAreGrantedInOrderAndOnlyAFewAtATime(t *testing.T) {
 
 func TestStreamThatFallsBehindDuringItsTurnGetsAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, all := &turns{}, newSessions(1)
+		turns, all := &turns{clock: newClock()}, newSessions(1)
 		s := all[0]
 		turns.request(s)
 		woken(all)
@@ -79,13 +79,13 @@ func TestStreamThatFallsBehindDuringItsTurnGetsAnother(t *testing.T) {
 
 func TestSlowStreamsAreOvertakenAndKeepTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, all := &turns{}, newSessions(2*maxUpdates)
+		turns, all := &turns{clock: newClock()}, newSessions(2*maxUpdates)
 		for _, s := range all {
 			turns.request(s)
 		}
 		woken(all)
 		const slow, full = 3, 4
-		all[slow].blocked.Store(1)
+		all[slow].blocked.Store(-int64(time.Second))
 		turns.letPass(all[full])
 		if got := woken(all); len(got) != 1 || got[0] != maxUpdates {
 			t.Errorf("granted while a full map is sent: %v", got)

@@ -245,6 +245,8 @@ func (s *Server) netmap(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, stream.ErrGone):
 		http.Error(w, err.Error(), http.StatusNotFound)
+	case errors.Is(err, stream.ErrBusy):
+		tryLater(w, http.StatusTooManyRequests, err.Error())
 	case errors.Is(err, stream.ErrBroken), r.Context().Err() != nil:
 		s.config.Log.Debug("map stream ended", "node", n.ID, "error", err)
 	case err != nil:
