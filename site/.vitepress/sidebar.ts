@@ -52,7 +52,7 @@ export const sidebar: DefaultTheme.SidebarItem[] = [
       to("Operating", "operating.md"),
       to("High availability", "high-availability.md"),
       to("How long failures last", "failover-times.md"),
-      to("How much a server can carry", "scale.md"),
+      to("How many devices a server can handle", "scale.md"),
       to("Upgrade and roll back", "upgrade.md"),
       to("Back up and restore", "backup.md"),
       to("Recovery", "recovery.md"),
