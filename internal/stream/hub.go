@@ -177,7 +177,8 @@ func (h *Hub) isContested(node mesh.NodeID) bool {
 	return true
 }
 
-// begin opens a stream of a node. It ends an older stream of the node, also if its client does not read it.
+// begin opens a stream of a node. It ends an older stream of the node, also if its client grants no flow control. If the client does
+// not read its connection, this takes up to the write timeout of the connection.
 func (h *Hub) begin(node mesh.NodeID, abort func()) *session {
 	s := &session{node: node, started: time.Now(), end: make(chan struct{}), poke: make(chan struct{}, 1), abort: abort}
 	if old := h.register(s); old != nil && old.blocked.Load() != 0 {

@@ -46,7 +46,8 @@ func (h *Hub) Serve(ctx context.Context, w http.ResponseWriter, r Request) error
 		return err
 	}
 	out := http.NewResponseController(w)
-	_ = out.SetWriteDeadline(time.Time{}) // Run enforces a limit instead
+	_ = out.SetWriteDeadline(time.Time{}) // Run enforces a limit instead, until the stream is over
+	defer func() { _ = out.SetWriteDeadline(time.Now().Add(writeLimit)) }()
 	if !h.holdBack(ctx, r.Node) {
 		return nil
 	}
