@@ -35,9 +35,11 @@ FORMAT  ?= pkgname
 SUM      = mkdir -p $(RESULTS) && $(BIN)/gotestsum --format=$(FORMAT) --jsonfile=$(RESULTS)/$@
 # The linters vet all packages, so the tests need not.
 GOTEST   = $(SUM)$(1).json -- -vet=off
-# For tests of one package with browsers, clients or containers, which share the machine with other tests in CI. There, up to
-# two failed ones are run once more, and the summary names those that passed only then. Flags of the tests follow -args.
-SYSTEM   = $(SUM).json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=2) --packages=./internal/test/$(1) -- -vet=off -count=1
+# In CI, where tests share the machine with others, up to two failed ones are run once more, and the summary names those that
+# passed only then.
+RERUN    = $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=2)
+# For tests of one package with browsers, clients or containers. Flags of the tests follow -args.
+SYSTEM   = $(SUM).json $(RERUN) --packages=./internal/test/$(1) -- -vet=off -count=1
 
 .PHONY: help
 help: ## list the targets
@@ -122,13 +124,11 @@ PURE  = $(shell go list ./internal/mesh/... ./internal/netmap ./internal/policy/
 # These test processes, containers or browsers, which the race detector does not cover. They have their own targets.
 SUITES = $(addprefix %/internal/test/,chaos chaos/replica clienttest consoletest deploytest deploytest/% e2e hostiletest meshtest movetest sitecheck) %/bench/load
 RACED = $(filter-out $(PURE) $(SUITES),$(shell go list ./...))
-# By default, the race detector makes a process wait for a second before it exits. In CI, up to two failed tests are run once more,
-# as in SYSTEM, unless there is a data race.
+# By default, the race detector makes a process wait for a second before it exits. No test is run once more if there is a data race.
 race: $(BIN)/gotestsum ## run the product's tests, with the race detector except for pure functions (PKG=./internal/ledger for one package)
 	@status=0; \
 	(export CGO_ENABLED=1 GORACE=atexit_sleep_ms=0; \
-		$(SUM).json $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=2 --rerun-fails-abort-on-data-race) \
-			--packages='$(strip $(if $(filter ./...,$(PKG)),$(RACED),$(PKG)))' -- \
+		$(SUM).json $(if $(RERUN),$(RERUN) --rerun-fails-abort-on-data-race) --packages='$(strip $(if $(filter ./...,$(PKG)),$(RACED),$(PKG)))' -- \
 			-vet=off -race $(UNWATCHED) -p=$(RACE_PACKAGES) -timeout=15m) || status=1; \
 	$(if $(filter ./...,$(PKG)),$(call GOTEST,-pure) -skip='^Test(Ratio|Figure)' $(PURE) || status=1;) \
 	exit $$status
