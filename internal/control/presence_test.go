@@ -12,6 +12,14 @@ import (
 	"github.com/fairlead-mesh/fairlead/internal/mesh"
 )
 
+// openAll opens a stream of each node, and waits until all of them have been shown as online for long.
+func (r *replica) openAll(nodes mesh.NodeID) {
+	for id := mesh.NodeID(1); id <= nodes; id++ {
+		r.presence.Opened(id, 1)
+	}
+	pass(time.Minute)
+}
+
 func TestNodeIsOnlineAtOnceAndOfflineAfterTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "")
@@ -48,10 +56,7 @@ func TestNodesThatLostTheirStreamsTogetherGetLongerToReturn(t *testing.T) {
 		withRoute := *n
 		withRoute.Routes = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 		r.commit(t, mesh.NodePut{Node: &withRoute})
-		for id := mesh.NodeID(1); id <= nodes; id++ {
-			r.presence.Opened(id, 1)
-		}
-		pass(time.Minute)
+		r.openAll(nodes)
 		for id := mesh.NodeID(1); id <= nodes; id++ {
 			r.presence.Closed(id, 1)
 		}
@@ -82,10 +87,7 @@ func TestStreamsThatEndInTheCourseOfSecondsAreCountedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "")
 		r.addNodes(t, 320)
-		for id := mesh.NodeID(1); id <= 320; id++ {
-			r.presence.Opened(id, 1)
-		}
-		pass(time.Minute)
+		r.openAll(320)
 		closeAll := func(from, to mesh.NodeID) {
 			for id := from; id <= to; id++ {
 				r.presence.Closed(id, 1)
@@ -108,10 +110,7 @@ func TestPresenceIsUpdatedWhileManyNodesAreAway(t *testing.T) {
 		const nodes = 300
 		r := newCluster(t).start(t, "a", "")
 		r.addNodes(t, nodes)
-		for id := mesh.NodeID(1); id <= nodes; id++ {
-			r.presence.Opened(id, 1)
-		}
-		pass(time.Minute)
+		r.openAll(nodes)
 		for id := mesh.NodeID(1); id <= 100; id++ {
 			r.presence.Closed(id, 1)
 		}
@@ -128,10 +127,7 @@ func TestDeletedNodesAreNotWaitedFor(t *testing.T) {
 		const nodes = 300
 		r := newCluster(t).start(t, "a", "")
 		r.addNodes(t, nodes)
-		for id := mesh.NodeID(1); id <= nodes; id++ {
-			r.presence.Opened(id, 1)
-		}
-		pass(time.Minute)
+		r.openAll(nodes)
 		for id := mesh.NodeID(1); id <= 100; id++ {
 			r.commit(t, mesh.NodeGone{ID: id})
 			r.presence.Closed(id, 1)
@@ -379,10 +375,7 @@ func TestNodeThatKeepsReconnectingDoesNotDelayOthers(t *testing.T) {
 		const nodes = 100
 		r := newCluster(t).start(t, "a", "")
 		r.addNodes(t, nodes)
-		for id := mesh.NodeID(1); id <= nodes; id++ {
-			r.presence.Opened(id, 1)
-		}
-		pass(time.Minute)
+		r.openAll(nodes)
 		for conn := range int64(nodes) {
 			r.presence.Closed(1, conn+1)
 			pass(50 * time.Millisecond)
@@ -401,10 +394,7 @@ func TestNodesThatAreDueOneAfterTheOtherShareCommits(t *testing.T) {
 		c := newCluster(t)
 		r := c.start(t, "a", "")
 		r.addNodes(t, nodes)
-		for id := mesh.NodeID(1); id <= nodes; id++ {
-			r.presence.Opened(id, 1)
-		}
-		pass(time.Minute)
+		r.openAll(nodes)
 		for id := mesh.NodeID(1); id <= nodes; id++ {
 			r.presence.Closed(id, 1)
 			pass(time.Millisecond)
