@@ -87,9 +87,8 @@ func BenchmarkVerifyFull(b *testing.B) {
 	}
 }
 
-// BenchmarkSparseFull measures the full map of a viewer that sees one in 200 of 20,000 nodes.
-func BenchmarkSparseFull(b *testing.B) {
-	const nodes, teams = 20_000, 200
+// teams returns a mesh of nodes that each see one in so many others.
+func teams(nodes, teams int) *netmap.Scene {
 	d := mesh.Empty().Edit()
 	rules, tags := "", ""
 	for i := range teams {
@@ -99,10 +98,16 @@ func BenchmarkSparseFull(b *testing.B) {
 	d.Apply(1, mesh.PolicyPut{Policy: &mesh.Policy{Version: 1, Text: `{"tagOwners": {` + tags + `}, "acls": [` + rules + `]}`}})
 	for id := range mesh.NodeID(nodes) {
 		n := meshgen.Node(id+1, 0)
-		n.Tags, n.CapVersion = []string{fmt.Sprintf("tag:t%d", id%teams)}, 140
+		n.Tags, n.CapVersion = []string{fmt.Sprintf("tag:t%d", int(id)%teams)}, 140
 		d.Apply(2, mesh.NodePut{Node: n}, mesh.NodeNet{ID: id + 1, Net: meshgen.Net(int(id))})
 	}
-	s := scene(d.Freeze(), nil)
+	return scene(d.Freeze(), nil)
+}
+
+// BenchmarkSparseFull measures the full map of a viewer that sees one in 200 of 20,000 nodes.
+func BenchmarkSparseFull(b *testing.B) {
+	const nodes = 20_000
+	s := teams(nodes, 200)
 	cache, size, viewer := netmap.NewCache(""), 0, mesh.NodeID(0)
 	for b.Loop() {
 		m, err := cache.FullMessage(s, 1+viewer%nodes, time.Unix(1_800_000_000, 0))

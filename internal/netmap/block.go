@@ -1,6 +1,7 @@
 package netmap
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/bits"
@@ -71,11 +72,11 @@ func (b *block) add(s *Scene, v Viewpoint, viewer, first mesh.NodeID, nodes []*m
 			if within := part << from & shown; viewer >= first+mesh.NodeID(from) && viewer < first+mesh.NodeID(from+ownPart) {
 				list.addDocs(b.docs, within)
 			} else if within != 0 {
-				list.addFrame(b.frame(within))
+				list.addFrame(b, within)
 			}
 		}
 	default:
-		list.addFrame(b.frame(shown))
+		list.addFrame(b, shown)
 	}
 	return nil
 }
@@ -83,11 +84,12 @@ func (b *block) add(s *Scene, v Viewpoint, viewer, first mesh.NodeID, nodes []*m
 // ownPart is how many peers of the block of a viewer itself are in a frame.
 const ownPart = 16
 
-// frame returns a frame with peers of the block. b.mu must be held.
-func (b *block) frame(shown uint64) []byte {
+// frame returns a frame with peers of the block. b.mu must be held. The workspace must not contain documents.
+func (b *block) frame(shown uint64, w *workspace) []byte {
 	frame, ok := b.frames[shown]
 	if !ok {
-		frame = compress(appendShown(nil, b.docs, shown))
+		w.docs = appendShown(w.docs, b.docs, shown)
+		frame = w.compress()
 		if len(b.frames) >= maxFrames {
 			clear(b.frames)
 		}
@@ -96,18 +98,23 @@ func (b *block) frame(shown uint64) []byte {
 	return frame
 }
 
-// peerList is a list of peers in the order of their ids: frames, and documents that are not
+// peerList is a list of peers in the order of their ids: frames, and in its workspace, documents that are not
 // in a frame yet.
 type peerList struct {
+	*workspace
 	comma  []byte // a frame
 	frames [][]byte
-	loose  []byte
 }
 
-func (l *peerList) addDocs(docs [][]byte, shown uint64) { l.loose = appendShown(l.loose, docs, shown) }
+func (l *peerList) addDocs(docs [][]byte, shown uint64) { l.docs = appendShown(l.docs, docs, shown) }
 
-func (l *peerList) addFrame(frame []byte) {
+// addFrame adds peers of a block, whose lock must be held.
+func (l *peerList) addFrame(b *block, shown uint64) {
 	l.flush()
+	l.add(b.frame(shown, l.workspace))
+}
+
+func (l *peerList) add(frame []byte) {
 	if len(l.frames) > 0 {
 		l.frames = append(l.frames, l.comma)
 	}
@@ -116,10 +123,25 @@ func (l *peerList) addFrame(frame []byte) {
 
 // flush compresses the documents that are not in a frame yet.
 func (l *peerList) flush() {
-	if docs := l.loose; len(docs) > 0 {
-		l.loose = nil
-		l.addFrame(compress(docs))
+	if len(l.docs) > 0 {
+		l.add(l.compress())
 	}
+}
+
+// workspace holds buffers that full maps reuse. Documents are several times as long as the frames that remain of them, so
+// most of the work for a map would otherwise be to collect garbage.
+type workspace struct{ docs, frame []byte }
+
+// maxWorkspace is the length of the documents up to which a workspace is reused.
+const maxWorkspace = 1 << 20
+
+func newWorkspace() any { return &workspace{} }
+
+// compress returns the documents as a frame, and removes them from the workspace.
+func (w *workspace) compress() []byte {
+	w.frame = appendFrame(w.frame[:0], w.docs)
+	w.docs = w.docs[:0]
+	return bytes.Clone(w.frame)
 }
 
 // steered returns the documents for viewers that rules with via send through certain

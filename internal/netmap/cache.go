@@ -1,6 +1,7 @@
 package netmap
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -26,6 +27,8 @@ type Cache struct {
 	// Messages and frames that are always the same.
 	keepAlive, plainKeepAlive []byte
 	comma, profiles, end      []byte
+
+	workspaces sync.Pool // of *workspace
 
 	mu      sync.Mutex
 	scene   *Scene                     // guarded by mu; of the newest world requested so far
@@ -55,7 +58,8 @@ func NewCache(serverURL string) *Cache {
 	return &Cache{
 		home: HomeOf(serverURL), keepAlive: keepAliveMessage(true), plainKeepAlive: keepAliveMessage(false),
 		comma: compress([]byte(",")), profiles: compress([]byte(openProfiles)), end: compress([]byte("]}")),
-		blocks: map[mesh.NodeID]*block{}, commons: map[Viewpoint]*part{}, filters: map[Viewpoint]*part{},
+		workspaces: sync.Pool{New: newWorkspace},
+		blocks:     map[mesh.NodeID]*block{}, commons: map[Viewpoint]*part{}, filters: map[Viewpoint]*part{},
 	}
 }
 
@@ -121,7 +125,9 @@ func (c *Cache) spliced(s *Scene, viewer *mesh.Node, now time.Time) ([][]byte, e
 	if err != nil {
 		return nil, err
 	}
-	peers, blocks := &peerList{comma: c.comma}, 0
+	space := c.workspaces.Get().(*workspace)
+	defer c.release(space)
+	peers, blocks := &peerList{workspace: space, comma: c.comma}, 0
 	for id, nodes := range s.Nodes.Blocks() {
 		blocks++
 		if err := c.block(id).add(s, v, viewer.ID, id, nodes, peers); err != nil {
@@ -138,6 +144,13 @@ func (c *Cache) spliced(s *Scene, viewer *mesh.Node, now time.Time) ([][]byte, e
 	}
 	parts[0] = length(size)
 	return parts, nil
+}
+
+func (c *Cache) release(w *workspace) {
+	if cap(w.docs) <= maxWorkspace {
+		w.docs = w.docs[:0] // not empty after an error
+		c.workspaces.Put(w)
+	}
 }
 
 // head returns a full map up to its peers; its first part is reserved for the length.
@@ -226,7 +239,7 @@ func (c *Cache) common(s *Scene, v Viewpoint) (*part, error) {
 		if rest, p.err = json.Marshal(r); p.err != nil {
 			return
 		}
-		p.frame = compress(slices.Concat(profiles[1:], []byte(","), rest[1:len(rest)-1], []byte(`,"Peers":[`)))
+		p.frame = bytes.Clone(compress(slices.Concat(profiles[1:], []byte(","), rest[1:len(rest)-1], []byte(`,"Peers":[`))))
 	})
 	return p, p.err
 }
@@ -237,7 +250,7 @@ func (c *Cache) filter(s *Scene, viewer *mesh.Node, v Viewpoint) ([]byte, error)
 	p.once.Do(func() {
 		var doc []byte
 		doc, p.err = json.Marshal(viewerFilters(s, viewer))
-		p.frame = compress(append([]byte(`,"PacketFilters":`), doc...))
+		p.frame = bytes.Clone(compress(append([]byte(`,"PacketFilters":`), doc...)))
 	})
 	return p.frame, p.err
 }

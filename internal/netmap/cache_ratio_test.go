@@ -4,6 +4,7 @@ package netmap_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -135,4 +136,33 @@ func TestFigureRegistrationCostsAViewerAPeerEntry(t *testing.T) {
 		t.Error("nobody is told")
 	}
 	t.Logf("%d of 10,000 viewers are told, at most %d bytes", heard, len(entry)+16)
+}
+
+// A full map that viewers do not share leaves little garbage: the documents that it is made of are several times as long. If
+// thousands of nodes reconnect, most of the work would otherwise be to collect it.
+func TestFigureFullMapLeavesLittleGarbage(t *testing.T) {
+	const nodes = 2000
+	s, cache := teams(nodes, 20), netmap.NewCache("")
+	full := func(viewer mesh.NodeID) int {
+		m, err := cache.FullMessage(s, viewer, time.Unix(1_800_000_000, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(m)
+	}
+	for viewer := range mesh.NodeID(100) { // what viewers share
+		full(viewer + 1)
+	}
+	sent := 0
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for viewer := mesh.NodeID(100); viewer < nodes; viewer++ {
+		sent += full(viewer + 1)
+	}
+	runtime.ReadMemStats(&after)
+	perByte := float64(after.TotalAlloc-before.TotalAlloc) / float64(sent)
+	t.Logf("%d bytes per full map, %.1f bytes allocated for each", sent/(nodes-100), perByte)
+	if perByte > 10 { // it was 108 when each map had buffers of its own
+		t.Error("more than 10")
+	}
 }

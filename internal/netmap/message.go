@@ -17,9 +17,13 @@ import (
 // every encoder and gain nothing.
 const window = 128 << 10
 
-func compress(doc []byte) []byte {
+// compress returns a document as a frame. The frame occupies as much memory as the document, so one that is kept should be cloned.
+func compress(doc []byte) []byte { return appendFrame(nil, doc) }
+
+// appendFrame appends a document as a frame.
+func appendFrame(dst, doc []byte) []byte {
 	// Connections authenticate everything that is sent, so a checksum is not needed.
-	return zstdframe.AppendEncode(nil, doc, zstdframe.FastestCompression, zstdframe.WithChecksum(false), zstdframe.MaxWindowSize(window))
+	return zstdframe.AppendEncode(dst, doc, zstdframe.FastestCompression, zstdframe.WithChecksum(false), zstdframe.MaxWindowSize(window))
 }
 
 // decompress decodes frame by frame: for many frames at once, the decoder would
