@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"net/netip"
 	"slices"
@@ -145,6 +146,17 @@ func (r Route) comparePrefix(p netip.Prefix) int { return r.Prefix.Compare(p) }
 func (s *Nodes) RoutersOf(p netip.Prefix) []NodeID {
 	ids, _ := s.routers.at(p)
 	return ids
+}
+
+// RedundantRoutes yields the prefixes that RoutersOf returns more than one node for, with these nodes, in no particular order.
+func (s *Nodes) RedundantRoutes() iter.Seq2[netip.Prefix, []NodeID] {
+	return func(yield func(netip.Prefix, []NodeID) bool) {
+		for p, ids := range s.routers.all() {
+			if len(ids) > 1 && !yield(p, ids) {
+				return
+			}
+		}
+	}
 }
 
 // settleRoutes adds events that set the primary router of each prefix that evs may

@@ -221,6 +221,22 @@ func (x *index[K, V]) at(k K) (V, bool) {
 	return v, ok
 }
 
+// all yields all entries, in no particular order.
+func (x *index[K, V]) all() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for _, s := range x.shards {
+			if s == nil {
+				continue
+			}
+			for k, v := range s.m {
+				if !yield(k, v) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func (x *index[K, V]) put(e *edit, k K, v V) { x.own(e, k).m[k] = v }
 
 func (x *index[K, V]) drop(e *edit, k K) {

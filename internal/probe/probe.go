@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -131,12 +130,12 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 	}
 	clear(p.heard)
 	for id, a := range p.asked {
-		if !slices.Contains(routers, id) {
+		if _, ok := routers[id]; !ok {
 			delete(p.tokens, a.token)
 			delete(p.asked, id)
 		}
 	}
-	for _, id := range routers {
+	for id := range routers {
 		a := p.asked[id]
 		if a == nil {
 			a = &probe{}
@@ -164,19 +163,19 @@ func (p *Prober) look(now time.Time) (verdicts map[mesh.NodeID]bool) {
 
 // replaceable returns the nodes that have their stream on a replica and a
 // route, other than an exit route, that another node has too.
-func replaceable(s *mesh.Snapshot, replica string) (list []mesh.NodeID) {
-	for n := range s.Nodes.All() {
-		if !n.Presence.Online || n.Presence.Replica != replica || n.CutOff() {
+func replaceable(s *mesh.Snapshot, replica string) map[mesh.NodeID]struct{} {
+	found := map[mesh.NodeID]struct{}{}
+	for p, routers := range s.Nodes.RedundantRoutes() {
+		if mesh.Exit(p) {
 			continue
 		}
-		for _, p := range n.Routes {
-			if !mesh.Exit(p) && len(s.Nodes.RoutersOf(p)) > 1 {
-				list = append(list, n.ID)
-				break
+		for _, id := range routers {
+			if n, ok := s.Nodes.Get(id); ok && n.Presence.Online && n.Presence.Replica == replica && !n.CutOff() {
+				found[id] = struct{}{}
 			}
 		}
 	}
-	return list
+	return found
 }
 
 // judge commits whether a router is healthy, which may move its routes to another one.
