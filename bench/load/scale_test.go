@@ -113,8 +113,14 @@ func (s target) scaled(t *testing.T, n int, after func(scenario string), policy 
 
 const scaleScenarios = "register,idle,fanout,reconnect"
 
+// settling is how long nodes receive nothing before an idle server is measured. Five seconds after the last full map, fairlead returns
+// memory to the operating system.
+const settling = 10 * time.Second
+
 func scaleFlags(n int) []string {
-	flags := []string{"--changes=" + strconv.Itoa(scaleChanges(n)), "--pause=200ms", "--idle-for=" + idle.String(), "--quiet=3s", "--n=" + strconv.Itoa(n)}
+	flags := []string{
+		"--changes=" + strconv.Itoa(scaleChanges(n)), "--pause=200ms", "--idle-for=" + idle.String(), "--quiet=" + settling.String(), "--n=" + strconv.Itoa(n),
+	}
 	if n > many {
 		flags = append(flags, largeCrowd()...)
 	}
