@@ -295,7 +295,10 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	t.Run("stopped service", func(t *testing.T) {
 		s := s.In(t)
 		s.Compose("stop", "console")
-		s.Compose("pause", "fairlead")
+		eventually(t, patience, func() error { // on a busy machine, the kernel may not freeze it at once
+			_, err := s.Run(docker, "pause", s.ContainerID("fairlead"))
+			return err
+		})
 		wantText(t, checkFails(t, s), "[ERROR] console is not running", "[ERROR] fairlead is paused")
 		s.Compose("unpause", "fairlead")
 		s.Up("console")
