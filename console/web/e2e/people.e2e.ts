@@ -1,7 +1,20 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Layer, ownLayers, sessionLayers } from "./layers";
-import { allow, asStory, axe, axeInBothThemes, closeWindow, eventually, go, Stage, signedIn, withBrowser } from "./rig";
+import {
+  allow,
+  asStory,
+  axe,
+  axeInBothThemes,
+  closeWindow,
+  eventually,
+  go,
+  newTab,
+  Stage,
+  signedIn,
+  watch,
+  withBrowser,
+} from "./rig";
 import { addDevice, personIn } from "./signin";
 
 withBrowser();
@@ -160,9 +173,28 @@ describe("the role of a person", () => {
   beforeAll(async () => {
     admin = await signedIn(stage, "/admin/users");
     allow(admin, /favicon/, /status of 409/);
-    allow(page, /status of 403/); // ann's page may notice that her role changes, and request what she may no longer see
+    await page.goto("about:blank"); // ann's page would follow her role
   });
-  afterAll(() => closeWindow(admin));
+  afterAll(async () => {
+    await closeWindow(admin);
+    await page.goto(stage.direct);
+  });
+
+  test("decides what an open page of theirs shows, also when it changes", async () => {
+    await stage.cli("users", "set-role", "ann", "read");
+    const ann = await newTab(stage, page.context());
+    allow(ann, /favicon/, /status of 403/); // what the page requests before it notices the change
+    await eventually(async () => {
+      await ann.goto(stage.direct); // the console asks for the role of a person every few seconds
+      expect(await ann.locator("main h1").first().textContent({ timeout: 5000 })).toBe("Overview");
+    });
+    await stage.cli("users", "set-role", "ann", "default");
+    await ann.getByRole("list", { name: "My devices" }).waitFor();
+    watch(ann).requests = [];
+    await ann.waitForTimeout(2000);
+    expect(watch(ann).requests.filter((url) => url.includes("/api/v1/events"))).toEqual([]);
+    await ann.close();
+  });
 
   test("is assigned in the list of users, and says where it comes from", async () => {
     await row("ann").getByText("Member", { exact: true }).waitFor();

@@ -6,7 +6,7 @@ import { applyChanges, type Collection, type Merge, replace } from "../collectio
 import { signedOut } from "../leave";
 import { isPart, keys } from "../resources";
 import { compareRevisions } from "../revision";
-import { useCan, useSession } from "../session";
+import { sessionQuery, useCan, useSession } from "../session";
 import type { Change, Node, User } from "../types";
 import { type AuditFilter, type AuditPages, addChanges } from "./audit";
 import { beatEvery, Heartbeat } from "./heartbeat";
@@ -207,6 +207,7 @@ export function follow(client: QueryClient, onState: (state: LiveState) => void)
     onChanges: (changes) => patchCache(client, changes),
     onBegin: (revision) => refreshOlder(client, revision),
     onReset: () => outdate(client),
+    onRefused: () => outdate(client, sessionQuery.queryKey),
     onSessionEnded: signedOut,
   });
   const look = () => follower.setHidden(document.hidden);

@@ -232,6 +232,21 @@ test("a tab too many is not offline: it reloads from time to time until there is
   vi.useRealTimers();
 });
 
+test("a page whose stream is refused reloads its session", async () => {
+  vi.useFakeTimers();
+  const client = new QueryClient();
+  const read = vi.spyOn(client, "invalidateQueries");
+  vi.stubGlobal("document", Object.assign(new EventTarget(), { hidden: false }));
+  vi.spyOn(api, "send").mockRejectedValue(new ApiError(403, "", "", ""));
+  const end = follow(client, () => {});
+  await vi.advanceTimersByTimeAsync(100);
+  expect(read).toHaveBeenCalledExactlyOnceWith({ queryKey: ["session"] }, { cancelRefetch: false });
+  end();
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
 test("a key that may not follow the stream reloads from time to time", () => {
   vi.useFakeTimers();
   const client = new QueryClient();
@@ -281,6 +296,7 @@ describe("the follower", () => {
       onChanges: (list) => changes.push(...list.map((c) => c.id)),
       onBegin: begin,
       onReset: reset,
+      onRefused: () => {},
       onSessionEnded: ended,
     });
     const say = async (text: string) => {

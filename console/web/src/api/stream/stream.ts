@@ -20,6 +20,8 @@ export interface StreamHooks {
   onBegin(revision: string): void;
   /** Called when some events are no longer available, so that everything must be refetched. */
   onReset(): void;
+  /** Called when the server refuses the stream: the person may have lost the permission. */
+  onRefused(): void;
   onSessionEnded(): void;
 }
 
@@ -94,8 +96,11 @@ export class EventFollower {
     try {
       await this.#follow(abort);
     } catch (error) {
-      if (error instanceof ApiError && error.sessionEnded) return this.hooks.onSessionEnded();
-      crowded = error instanceof ApiError && error.problem.type === "too_many_streams";
+      if (error instanceof ApiError) {
+        if (error.sessionEnded) return this.hooks.onSessionEnded();
+        if (error.status === 403) this.hooks.onRefused();
+        crowded = error.problem.type === "too_many_streams";
+      }
     }
     if (this.#abort !== abort || this.#stopped) return;
     this.#deliver();
