@@ -83,11 +83,12 @@ check_version() { # SERVICE CONTAINER
   fi
 }
 
-# healthy_now CONTAINER runs the health check that Docker will run at the end of the interval.
+# healthy_now CONTAINER runs the health check that Docker will run at the end of the interval, and like Docker does not wait
+# for it forever: the proxy of a frozen server would.
 healthy_now() {
   local words
   mapfile -t words < <(docker inspect -f '{{range .Config.Healthcheck.Test}}{{println .}}{{end}}' "$1" | grep .)
-  [ "${words[0]:-}" = CMD ] && docker exec "$1" "${words[@]:1}" >/dev/null 2>&1
+  [ "${words[0]:-}" = CMD ] && timeout 10 docker exec "$1" "${words[@]:1}" >/dev/null 2>&1
 }
 
 check_services() {

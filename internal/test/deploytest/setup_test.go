@@ -299,7 +299,8 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 			_, err := s.Run(docker, "pause", s.ContainerID("fairlead"))
 			return err
 		})
-		wantText(t, checkFails(t, s), "[ERROR] console is not running", "[ERROR] fairlead is paused")
+		s.run(s.Dir, docker, "restart", s.ContainerID("proxy")) // its health check waits for the server
+		wantText(t, checkFails(t, s), "[ERROR] console is not running", "[ERROR] fairlead is paused", "[WARN] proxy has just started")
 		s.Compose("unpause", "fairlead")
 		s.Up("console")
 		s.Compose("stop", "db")
