@@ -40,7 +40,7 @@ func newAuthority(t *testing.T) authority {
 	for _, module := range []string{pebble, challtestsrv} {
 		install := exec.CommandContext(t.Context(), "go", "install", module)
 		install.Dir = dir
-		install.Env = append(os.Environ(), "GOBIN="+dir, "CGO_ENABLED=0", "GOFLAGS=-mod=mod -trimpath -buildvcs=false", "GOWORK=off")
+		install.Env = append(os.Environ(), "GOBIN="+dir, "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod -trimpath -buildvcs=false", "GOWORK=off")
 		if out, err := install.CombinedOutput(); err != nil {
 			t.Fatalf("go install %s: %v\n%s", module, err, out)
 		}

@@ -78,7 +78,7 @@ func install(ctx context.Context, version, dir string) error {
 		"tailscale.com/cmd/tailscale@"+version, "tailscale.com/cmd/tailscaled@"+version)
 	cmd.Dir = dir
 	MayDownload(cmd)
-	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod -buildvcs=false", "GOWORK=off", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod -buildvcs=false", "GOWORK=off", "CGO_ENABLED=0")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {

@@ -37,7 +37,7 @@ func newACME(t *testing.T, host *clienttest.Namespace, lifetime time.Duration) *
 	dir := t.TempDir()
 	install := exec.CommandContext(t.Context(), "go", "install", acmeModule)
 	install.Dir = dir
-	install.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod -trimpath -buildvcs=false", "GOWORK=off")
+	install.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod -trimpath -buildvcs=false", "GOWORK=off")
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("go install %s: %v\n%s", acmeModule, err, out)
 	}

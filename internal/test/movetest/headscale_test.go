@@ -51,7 +51,7 @@ func headscaleBinary(t *testing.T, version string) string {
 	run := func(dir string, args ...string) []byte {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		clienttest.MayDownload(cmd)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod -buildvcs=false", "GOWORK=off", "CGO_ENABLED=0")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod -buildvcs=false", "GOWORK=off", "CGO_ENABLED=0")
 		var out, failed bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &failed
 		if err := cmd.Run(); err != nil {
