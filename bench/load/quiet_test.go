@@ -23,7 +23,7 @@ const (
 // limit is lower. In both cases there must be no messages except keep-alives.
 func TestFigureQuietNodes(t *testing.T) {
 	s, pg := build(t).startFairlead(t)
-	flags := []string{"--idle-for=" + idle.String()}
+	flags := []string{"--idle-for=" + idle.String(), idleAfter}
 	if *nodes > many {
 		flags = append(flags, largeCrowd()...)
 	}

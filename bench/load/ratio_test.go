@@ -100,7 +100,7 @@ func ratioNodes() int {
 // scenarios runs the scenarios to compare. They are shorter for a small mesh, in which each step is cheap.
 func (s target) scenarios(t *testing.T, size int) map[string]outcome {
 	t.Helper()
-	flags := []string{"--changes=30", "--idle-for=10s", "--quiet=3s"}
+	flags := []string{"--changes=30", "--idle-for=10s", "--quiet=3s", idleAfter}
 	if size <= small {
 		// Idle for long enough that returning memory after the registrations does not count as part of the changes.
 		flags = []string{"--changes=100", "--pause=200ms", "--joins=0", "--idle-for=6s", "--quiet=1s"}

@@ -113,14 +113,12 @@ func (s target) scaled(t *testing.T, n int, after func(scenario string), policy 
 
 const scaleScenarios = "register,idle,fanout,reconnect"
 
-// settling is how long nodes receive nothing before an idle server is measured. Five seconds after the last full map, fairlead returns
-// memory to the operating system.
-const settling = 10 * time.Second
+// idleAfter is a flag with which an idle server is measured only after it has returned memory to the operating system, which
+// fairlead does five seconds after the last full map.
+const idleAfter = "--idle-after=10s"
 
 func scaleFlags(n int) []string {
-	flags := []string{
-		"--changes=" + strconv.Itoa(scaleChanges(n)), "--pause=200ms", "--idle-for=" + idle.String(), "--quiet=" + settling.String(), "--n=" + strconv.Itoa(n),
-	}
+	flags := []string{"--changes=" + strconv.Itoa(scaleChanges(n)), "--pause=200ms", "--quiet=3s", "--idle-for=" + idle.String(), idleAfter, "--n=" + strconv.Itoa(n)}
 	if n > many {
 		flags = append(flags, largeCrowd()...)
 	}

@@ -110,6 +110,7 @@ type config struct {
 	stepLimit      time.Duration
 	requestTimeout time.Duration
 	quiet          time.Duration
+	idleAfter      time.Duration
 	serverPID      int
 	dbPID          int
 	seed           uint64
@@ -148,6 +149,7 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	fs.IntVar(&c.scimConns, "scim-concurrency", 4, "scim: connections")
 	fs.DurationVar(&c.stepLimit, "step-limit", 20*time.Minute, "register, reconnect: give up if not all nodes have converged after this time")
 	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "timeout of one dial or request")
+	fs.DurationVar(&c.idleAfter, "idle-after", 0, "idle: time without messages other than keep-alives after which nodes are measured, if longer than --quiet")
 	fs.DurationVar(&c.quiet, "quiet", 3*time.Second, "time without messages other than keep-alives after which the nodes count as settled")
 	fs.IntVar(&c.serverPID, "server-pid", 0, "measure this server `process`")
 	fs.IntVar(&c.dbPID, "db-pid", 0, "measure this database `process` and its children")

@@ -125,7 +125,7 @@ func (b *bench) settleAndStop(ctx context.Context, c *cluster, r result, start t
 // idle measures connected nodes that do nothing.
 func (b *bench) idle(ctx context.Context, c *cluster) error {
 	r := b.result("idle")
-	if _, settled := c.settle(ctx, b.quiet, time.Minute); !settled {
+	if _, settled := c.settle(ctx, max(b.quiet, b.idleAfter), time.Minute); !settled {
 		return errors.New("the nodes did not settle")
 	}
 	b.meter.start()
