@@ -87,7 +87,7 @@ func BenchmarkVerifyFull(b *testing.B) {
 	}
 }
 
-// teams returns a mesh of nodes that each see one in so many others.
+// teams returns a mesh in which each node sees only the nodes of its own team.
 func teams(nodes, teams int) *netmap.Scene {
 	d := mesh.Empty().Edit()
 	rules, tags := "", ""

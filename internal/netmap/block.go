@@ -106,7 +106,11 @@ type peerList struct {
 	frames [][]byte
 }
 
-func (l *peerList) addDocs(docs [][]byte, shown uint64) { l.docs = appendShown(l.docs, docs, shown) }
+func (l *peerList) addDocs(docs [][]byte, shown uint64) {
+	if l.docs = appendShown(l.docs, docs, shown); len(l.docs) >= maxLoose {
+		l.flush()
+	}
+}
 
 // addFrame adds peers of a block, whose lock must be held.
 func (l *peerList) addFrame(b *block, shown uint64) {
@@ -128,12 +132,16 @@ func (l *peerList) flush() {
 	}
 }
 
+// maxLoose is how many bytes of documents are compressed at once, approximately. A longer frame would hardly be smaller, because it
+// would have more than one window.
+const maxLoose = 2 * window
+
 // workspace holds buffers that full maps reuse. Documents are several times as long as the frames that remain of them, so
-// most of the work for a map would otherwise be to collect garbage.
+// garbage collection would otherwise be most of the work for a map.
 type workspace struct{ docs, frame []byte }
 
-// maxWorkspace is the length of the documents up to which a workspace is reused.
-const maxWorkspace = 1 << 20
+// maxWorkspace is the capacity up to which the documents of a workspace are reused.
+const maxWorkspace = 8 * window
 
 func newWorkspace() any { return &workspace{} }
 

@@ -17,7 +17,7 @@ import (
 // every encoder and gain nothing.
 const window = 128 << 10
 
-// compress returns a document as a frame. The frame occupies as much memory as the document, so one that is kept should be cloned.
+// compress returns a document as a frame. Its buffer is as large as the document, so a frame that is kept should be cloned.
 func compress(doc []byte) []byte { return appendFrame(nil, doc) }
 
 // appendFrame appends a document as a frame.
