@@ -114,7 +114,7 @@ test: $(BIN)/gotestsum ## run the tests (PKG=./internal/ledger for one package)
 # SQLite (translated from C) and zstd are large loops over unshared memory: the race detector would make them ten times
 # slower. Do not add packages that use generic types such as sync.Map: when a test is linked, their instantiations without
 # the race detector replace those with it, and it then reports races that do not exist.
-UNWATCHED = $(foreach code,modernc.org github.com/klauspost/compress,-gcflags='$(code)/...=-race=false')
+UNWATCHED = $(foreach code,modernc.org github.com/klauspost/compress,-gcflags='$(code)/...=-race=false -dwarf=false')
 # One more than CPUs: tests spend a third of their time waiting for databases and timers.
 RACE_PACKAGES = $(shell echo $$(($$(nproc) + 1)))
 # Packages that start no goroutines, so the race detector has nothing to find. Many of them test thousands of random inputs.

@@ -83,8 +83,8 @@ check_version() { # SERVICE CONTAINER
   fi
 }
 
-# healthy_now CONTAINER runs the health check that Docker will run at the end of the interval, and like Docker does not wait
-# for it forever: the proxy of a frozen server would.
+# healthy_now CONTAINER runs the health check that Docker will run at the end of the interval. The proxy's check hangs while the
+# server is frozen, so there is a limit, as in Docker.
 healthy_now() {
   local words
   mapfile -t words < <(docker inspect -f '{{range .Config.Healthcheck.Test}}{{println .}}{{end}}' "$1" | grep .)

@@ -64,7 +64,7 @@ func mainStatus(m *testing.M) int {
 	if raceDetector && err == nil {
 		binary = filepath.Join(dir, "fairlead-race")
 		// The flags with which the Makefile builds the tests, so that packages are compiled only once.
-		err = compile(binary, "CGO_ENABLED=1", "-race", "-gcflags=modernc.org/...=-race=false", "-gcflags=github.com/klauspost/compress/...=-race=false")
+		err = compile(binary, "CGO_ENABLED=1", "-race", "-gcflags=modernc.org/...=-race=false -dwarf=false", "-gcflags=github.com/klauspost/compress/...=-race=false -dwarf=false")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -141,7 +141,7 @@ fi
 : "${LDFLAGS:?}" "${COMMIT:?}" "${NFPM:?}"
 # The caller's own build settings must not affect these builds.
 unset GOFLAGS GOEXPERIMENT GOAMD64 GOARM64
-# The linker would leave out data for debuggers anyway. These are also the flags of CI, so it compiles each package once.
+# The linker would leave out debug information anyway. These are also the flags of CI, so CI compiles each package once.
 export CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false -gcflags=all=-dwarf=false"
 [ -e console/web/dist/index.html ] || { echo "build.sh: the pages of the console are missing: run make web" >&2; exit 1; }
 PACKAGE_VERSION=$(package_version "$VERSION")

@@ -180,7 +180,7 @@ describe("the role of a person", () => {
     await page.goto(stage.direct);
   });
 
-  test("decides what an open page of theirs shows, also when it changes", async () => {
+  test("decides what their open page shows, also when it changes", async () => {
     await stage.cli("users", "set-role", "ann", "read");
     const ann = await newTab(stage, page.context());
     allow(ann, /favicon/, /status of 403/); // what the page requests before it notices the change
