@@ -130,7 +130,6 @@ func mustBeCertificateFiles(t *testing.T, s *Stack) {
 
 func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *testing.T) {
 	t.Parallel()
-	ctx := within(t, 3*patience)
 	o := newOutside(t)
 	place := o.host("authority")
 	// These certificates always expire within 30 days, so every renewal check renews them.
@@ -144,6 +143,7 @@ func TestCertificateIsIssuedThroughTheProxyAndRenewedWithoutADroppedStream(t *te
 	}
 	s.WriteFile("tls/acme-ca.pem", string(trust), 0o644)
 	wantNoCertificate(t, s, "--sqlite", "--domain", publicName, "--email", "admin@"+publicName)
+	ctx := within(t, 3*patience)
 
 	// The authority is not running yet: the proxy serves the certificate it has, and the log says
 	// what to do.
@@ -267,11 +267,11 @@ func TestRenewalIsLookedForEveryTwelveHours(t *testing.T) {
 
 func TestOwnCertificateIsLoadedWhenItsFilesAreReplaced(t *testing.T) {
 	t.Parallel()
-	ctx := within(t, 2*patience)
 	o := newOutside(t)
 	place := o.host("outside")
 	a := newAuthority(t)
 	s := o.startProduction(a.issue(t, publicName, ""))
+	ctx := within(t, 2*patience)
 	mustBeCertificateFiles(t, s)
 	if s.Compose("ps", "-q", "certbot") != "" {
 		t.Error("certbot runs beside a certificate of our own")
@@ -295,13 +295,13 @@ func TestOwnCertificateIsLoadedWhenItsFilesAreReplaced(t *testing.T) {
 
 func TestStateOfTheCertificateIsStapled(t *testing.T) {
 	t.Parallel()
-	ctx := within(t, 2*patience)
 	o := newOutside(t)
 	place := o.host("responder")
 	a := newAuthority(t)
 	own := a.issue(t, publicName, responderURL(place.Addr))
 	a.respond(t, place)
 	o.startProduction(own)
+	ctx := within(t, 2*patience)
 	// nginx queries the OCSP responder when the first client connects, but does not make that
 	// client wait for the response.
 	eventually(t, patience, func() error {

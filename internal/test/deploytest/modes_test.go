@@ -18,11 +18,11 @@ import (
 // Two proxies share one server, so that both clients are in the same mesh.
 func TestClientsOfBothModesReachEachOtherDirectlyAndByTheRelay(t *testing.T) {
 	t.Parallel()
-	ctx := within(t, 2*patience)
 	o := newOutside(t)
 	a := newAuthority(t)
 	s := o.startProduction(a.issue(t, publicName, ""))
 	development := o.addDevelopmentProxy(s)
+	ctx := within(t, 2*patience)
 
 	first, second := o.host("first"), o.host("second")
 	state, err := o.handshake(ctx, first, a.Root)
@@ -108,9 +108,9 @@ func pingBoth(ctx context.Context, t *testing.T, first, second *clienttest.Daemo
 
 func TestClientsOnTheMachineReachEachOtherThroughTheDevelopmentProxy(t *testing.T) {
 	t.Parallel()
-	ctx := within(t, 2*patience)
 	s := NewStack(t, nil)
 	s.Setup("--dev", "--sqlite")
+	ctx := within(t, 2*patience)
 	_, port, err := net.SplitHostPort(s.Addr("PROXY_DEV_PUBLISH"))
 	if err != nil {
 		t.Fatal(err)

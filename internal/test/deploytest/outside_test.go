@@ -119,7 +119,7 @@ func joinKey(s *Stack) string {
 	return strings.TrimSpace(s.Exec("fairlead", "fairlead", "preauthkeys", "create", "--user", "alice", "--reusable"))
 }
 
-// within returns a context that ends with the test, or after a timeout.
+// within returns a context that ends with the test, or after a timeout, which should not include the start of a deployment.
 func within(t *testing.T, limit time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

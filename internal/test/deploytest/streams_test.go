@@ -117,18 +117,18 @@ func rename(ctx context.Context, t *testing.T, s *Stack, d *clienttest.Daemon, f
 
 // joinByTLS starts a deployment in production mode with a certificate of its own, and a client
 // outside that joins it.
-func joinByTLS(ctx context.Context, t *testing.T, name string) (*Stack, *clienttest.Daemon) {
+func joinByTLS(t *testing.T, name string) (*Stack, *clienttest.Daemon) {
 	t.Helper()
 	o := newOutside(t)
 	a := newAuthority(t)
 	s := o.startProduction(a.issue(t, publicName, ""))
-	return s, o.join(ctx, o.host(name), publicURL, joinKey(s), a.Root)
+	return s, o.join(within(t, patience), o.host(name), publicURL, joinKey(s), a.Root)
 }
 
 func TestStreamStaysOpenThroughTheProxy(t *testing.T) {
 	t.Parallel()
+	s, client := joinByTLS(t, "first")
 	ctx := within(t, *hold+2*patience)
-	s, client := joinByTLS(ctx, t, "first")
 	before := settle(ctx, t, s, client)
 	began := time.Now()
 	timer := time.NewTimer(*hold)
@@ -144,8 +144,8 @@ func TestStreamStaysOpenThroughTheProxy(t *testing.T) {
 
 func TestReloadKeepsStreamsAndRestartBringsThemBack(t *testing.T) {
 	t.Parallel()
+	s, client := joinByTLS(t, "first")
 	ctx := within(t, 2*patience)
-	s, client := joinByTLS(ctx, t, "first")
 	before := settle(ctx, t, s, client)
 
 	script(t, s, "reload")
