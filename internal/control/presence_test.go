@@ -83,6 +83,64 @@ func TestNodesThatLostTheirStreamsTogetherGetLongerToReturn(t *testing.T) {
 	})
 }
 
+// On a busy machine, thousands of nodes take longer than a minute.
+func TestNodesThatAreStillReturningGetLongerThanAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes = 2000
+		c := newCluster(t)
+		r := c.start(t, "a", "")
+		r.addNodes(t, nodes)
+		r.openAll(nodes)
+		for id := mesh.NodeID(1); id <= nodes; id++ {
+			r.presence.Closed(id, 1)
+		}
+		next := mesh.NodeID(1)
+		back := func(n int, within time.Duration) {
+			t.Helper()
+			for range n {
+				r.presence.Opened(next, 2)
+				next++
+				pass(within / time.Duration(n))
+			}
+		}
+		back(1000, 100*time.Second)
+		r.want(t, 1, "a2")
+		r.want(t, nodes, "a1")
+		r.presence.Closed(1, 2) // alone, meanwhile
+		pass(9 * time.Second)
+		r.want(t, 1, "a2")
+		r.want(t, nodes, "a1")
+		pass(4 * time.Second) // they stopped returning
+		r.want(t, 1, "offline")
+		r.want(t, nodes, "offline")
+		if n, _ := c.count(t, mesh.KindOffline); n != nodes-1000+1 {
+			t.Errorf("%d nodes were shown as offline, want those that did not return, and node 1", n)
+		}
+	})
+}
+
+func TestNodesThatReturnSlowlyAreWaitedForFiveMinutesAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes, perSecond = 3200, 10
+		r := newCluster(t).start(t, "a", "")
+		r.addNodes(t, nodes)
+		r.openAll(nodes)
+		for id := mesh.NodeID(1); id <= nodes; id++ {
+			r.presence.Closed(id, 1)
+		}
+		for second := range mesh.NodeID(303) {
+			if second == 295 {
+				r.want(t, nodes, "a1")
+			}
+			for i := range mesh.NodeID(perSecond) {
+				r.presence.Opened(second*perSecond+i+1, 2)
+			}
+			pass(time.Second)
+		}
+		r.want(t, nodes, "offline")
+	})
+}
+
 func TestStreamsThatEndInTheCourseOfSecondsAreCountedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newCluster(t).start(t, "a", "")

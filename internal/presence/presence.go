@@ -26,12 +26,15 @@ const (
 	// massGrace is the same after a replica lost a quarter of its streams or more within massWindow, because a proxy was restarted
 	// or a network failed. Clients that do not succeed at once wait for up to 30 s before they try again. To show each of them as
 	// offline and then as online would make the server send two updates about each of them to all others, just when it is busiest.
-	massGrace  = time.Minute
-	massWindow = 10 * time.Second // counted in halves
 	// massStreams is the least number of streams for this.
+	massGrace   = time.Minute
+	massWindow  = 10 * time.Second
 	massStreams = 64
-	retry       = time.Second // after a commit that failed
-	idle        = time.Hour   // how long to wait if there is nothing to do until something changes
+	// massMost is the most that massGrace is extended to, while at least massStreams of these nodes return within massWindow: on
+	// a busy machine, thousands of them take longer than a minute.
+	massMost = 5 * time.Minute
+	retry    = time.Second // after a commit that failed
+	idle     = time.Hour   // how long to wait if there is nothing to do until something changes
 	// pauseEach is how long the tracker pauses for each node that it compared. So comparing takes a small part of a CPU even if
 	// thousands of nodes wait, and their changes share commits.
 	pauseEach = 20 * time.Microsecond
@@ -58,9 +61,10 @@ type Tracker struct {
 	streams map[mesh.NodeID]nodeStream // guarded by mu
 	dirty   map[mesh.NodeID]struct{}   // guarded by mu; to be compared with the world
 	open    int                        // guarded by mu; streams that are open
-	ended   [2]int                     // guarded by mu; streams that ended in the previous half of the window, and in the current one
-	half    time.Time                  // guarded by mu; when the current half began
+	ended   burst                      // guarded by mu; streams that ended
+	back    burst                      // guarded by mu; nodes that opened a stream again before they were shown as offline
 	mass    time.Time                  // guarded by mu; when a quarter of the streams or more had last ended within a window
+	calm    time.Time                  // guarded by mu; until when these nodes are not shown as offline
 	epoch   int64                      // guarded by mu; the epoch of the history in which streams were announced
 }
 
@@ -103,6 +107,9 @@ func (p *Tracker) Opened(id mesh.NodeID, conn int64) {
 	if !known || !h.closed.IsZero() {
 		p.open++
 	}
+	if known && !h.closed.IsZero() {
+		p.countBack(time.Now())
+	}
 	p.streams[id] = nodeStream{conn: conn, counted: h.counted}
 	p.markDirty(id)
 }
@@ -128,16 +135,48 @@ func (p *Tracker) Closed(id mesh.NodeID, conn int64) {
 
 // countEnded counts a stream that ended. The caller holds mu.
 func (p *Tracker) countEnded(now time.Time) {
-	switch age := now.Sub(p.half); {
+	if ended := p.ended.add(now); ended >= massStreams && 4*ended >= p.open+ended {
+		p.mass, p.calm = now, later(p.calm, now.Add(massGrace))
+	}
+}
+
+// countBack counts a node that returned before it was shown as offline. The caller holds mu.
+func (p *Tracker) countBack(now time.Time) {
+	if now.Before(p.calm) && p.back.add(now) >= massStreams {
+		p.calm = later(p.calm, earlier(now.Add(massWindow), p.mass.Add(massMost)))
+	}
+}
+
+// burst counts events within massWindow, in halves of it: those of the previous half, and those of the current one.
+type burst struct {
+	half   time.Time // when the current half began
+	counts [2]int
+}
+
+// add counts an event and returns the number of events in the window.
+func (b *burst) add(now time.Time) int {
+	switch age := now.Sub(b.half); {
 	case age > massWindow:
-		p.half, p.ended = now, [2]int{}
+		b.half, b.counts = now, [2]int{}
 	case age > massWindow/2:
-		p.half, p.ended = now, [2]int{p.ended[1], 0}
+		b.half, b.counts = now, [2]int{b.counts[1], 0}
 	}
-	p.ended[1]++
-	if ended := p.ended[0] + p.ended[1]; ended >= massStreams && 4*ended >= p.open+ended {
-		p.mass = now
+	b.counts[1]++
+	return b.counts[0] + b.counts[1]
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // markDirty makes Run compare a node. The caller holds mu.
@@ -289,14 +328,10 @@ func (p *Tracker) compare(w *policy.World, now time.Time) (came, left []update, 
 // than the shortest time. The caller holds mu.
 func (p *Tracker) due(n *mesh.Node, h nodeStream) time.Time {
 	soonest := h.closed.Add(closeGrace)
-	latest := h.closed.Add(massGrace)
-	if end := p.mass.Add(massGrace); end.Before(latest) {
-		latest = end
-	}
-	if len(n.Routes) > 0 || latest.Before(soonest) {
+	if len(n.Routes) > 0 {
 		return soonest
 	}
-	return latest
+	return later(soonest, p.calm)
 }
 
 // committed records that the world shows these updates.
