@@ -128,7 +128,7 @@ func (s target) reconnectMost(t *testing.T) (o stormOutcome) {
 			keepCoreBusy(t)
 		}
 	}, append(largeCrowd(), "--n="+strconv.Itoa(*storm-stay), "--idle-for=5s", "--quiet=0s")...)["reconnect"] // the changes never pause
-	end := time.Now()
+	end := begin.Add(time.Duration(o.ConvergedAfter * float64(time.Second))) // then the crowd disconnects
 	for w := range windows {
 		start := w.end.Add(-time.Duration(w.Wall * float64(time.Second)))
 		if start.After(end) {
