@@ -68,7 +68,11 @@ func headscaleBinary(t *testing.T, version string) string {
 		t.Fatal(err)
 	}
 	built := path + ".unfinished"
-	run(source, "build", "-trimpath", "-ldflags=-s -w", "-o", built, "./cmd/headscale")
+	build := []string{"build", "-trimpath", "-ldflags=-s -w", "-o", built}
+	if os.Getenv("CI") != "" { // as with QUICKLY in the Makefile
+		build = append(build, "-gcflags=all=-dwarf=false -N -l")
+	}
+	run(source, append(build, "./cmd/headscale")...)
 	if err := os.Rename(built, path); err != nil {
 		t.Fatal(err)
 	}
