@@ -41,7 +41,7 @@ RERUN    = $(if $(CI),--rerun-fails=1 --rerun-fails-max-failures=4)
 # For tests of one package with browsers, clients or containers. Flags of the tests follow -args.
 SYSTEM   = $(SUM).json $(RERUN) --packages=./internal/test/$(1) -- -vet=off -count=1
 
-# In CI, large programs that run only for seconds are compiled without optimization, which takes 40 % less CPU time.
+# In CI, large programs that run only for seconds are compiled without optimization. For helm, this takes 37 % less CPU time.
 QUICKLY  = $(if $(CI),-gcflags='all=-dwarf=false -N -l')
 
 .PHONY: help

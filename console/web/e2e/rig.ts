@@ -235,7 +235,7 @@ export async function go(page: Page, stage: Stage, path: string) {
   await page.locator("main h1").first().waitFor();
 }
 
-/** Navigates from one page to another as a link does, without reloading the console, which takes far less time. */
+/** Navigates from one page to another as a link does, without reloading the console. Resolves when the page has loaded. */
 export async function navigate(page: Page, path: string) {
   await page.evaluate((href) => {
     const { __TSR_ROUTER__: router } = self as unknown as {
@@ -243,7 +243,6 @@ export async function navigate(page: Page, path: string) {
     };
     return router.navigate({ href });
   }, path);
-  await page.locator("main h1").first().waitFor();
 }
 
 /** Retries until the check passes. For conditions that no locator can wait for. */

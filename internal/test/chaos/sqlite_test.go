@@ -480,7 +480,7 @@ func TestSeededFaultsOfSQLiteAreFound(t *testing.T) {
 			for range 20 {
 				f.start(0)
 				<-time.After(4 * underWrites)
-				for range 5 { // on a slow disk, so that commits which are dropped were acknowledged
+				for range 5 { // so that the commits that are dropped were acknowledged, even on a slow disk
 					f.awaitWrites()
 				}
 				acked := f.crash()
