@@ -153,17 +153,14 @@ func (s *core) otherConfig() (replica string, known bool) {
 // anotherReplica returns a live replica other than this one for which holds is true, if
 // there is one. known is false before the first heartbeat.
 func (s *core) anotherReplica(holds func(ledger.Report) bool) (replica string, known bool) {
-	known = s.heard() // before reading the reports, which may arrive at any time
-	for _, r := range s.ledger.Cluster().Replicas() {
+	beats, replicas := s.ledger.Cluster().Status()
+	for _, r := range replicas {
 		if r.ID != s.ledger.Cluster().Self().ID && holds(r) {
 			return string(r.ID), true
 		}
 	}
-	return "", known
+	return "", beats.Successes > 0
 }
-
-// heard reports whether this replica has received the reports of the others.
-func (s *core) heard() bool { return s.ledger.Cluster().Heartbeats().Successes > 0 }
 
 // Publish keeps the region of this replica's embedded relay, in the clients' format, in the
 // relay map until ctx ends. Other replicas may have removed it while they could not see
@@ -216,12 +213,12 @@ func decideRelay(w *mesh.Snapshot, region int, self string, form json.RawMessage
 // alive returns a function that reports whether a replica is alive as of the last
 // heartbeat. Before the first heartbeat, it reports true for all.
 func (s *Relays) alive() func(replica string) bool {
-	known := s.heard() // before reading the reports, as in anotherReplica
+	beats, replicas := s.ledger.Cluster().Status()
 	beating := map[string]bool{}
-	for _, r := range s.ledger.Cluster().Replicas() {
+	for _, r := range replicas {
 		beating[string(r.ID)] = true
 	}
-	return func(replica string) bool { return beating[replica] || !known }
+	return func(replica string) bool { return beating[replica] || beats.Successes == 0 }
 }
 
 // meshed reports whether a live replica's embedded relay connects to the others of a region.

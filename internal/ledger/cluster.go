@@ -65,6 +65,13 @@ func (c *Cluster) Replicas() []store.Report {
 	return alive
 }
 
+// Status returns the heartbeats of this replica and then the result of Replicas. The reports are never older than the
+// heartbeats, so they include what the last of these heartbeats received.
+func (c *Cluster) Status() (Heartbeats, []store.Report) {
+	beats := c.Heartbeats() // first, because a heartbeat may arrive at any time
+	return beats, c.Replicas()
+}
+
 // Reports returns the newest report of every replica that reported within the last minute, dead ones included, and when
 // this replica received them.
 func (c *Cluster) Reports() ([]store.Report, time.Time) {

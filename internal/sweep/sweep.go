@@ -109,12 +109,12 @@ func (s *Sweeper) Run(ctx context.Context) error {
 
 // watch updates which replicas are alive and reports whether one was lost.
 func (s *Sweeper) watch(now time.Time) bool {
-	steady := s.ledger.Cluster().Heartbeats().Steady(now) // before reading the reports, which may arrive at any time
+	beats, replicas := s.ledger.Cluster().Status()
 	var alive []string
-	for _, r := range s.ledger.Cluster().Replicas() {
+	for _, r := range replicas {
 		alive = append(alive, string(r.ID))
 	}
-	return s.replicas.observe(now, steady, alive)
+	return s.replicas.observe(now, beats.Steady(now), alive)
 }
 
 // noticeBefore is how long before a node key expires the device is told.
