@@ -21,8 +21,8 @@ import (
 
 const (
 	// turnTimeout bounds how long a request waits for its turn. Clients give up
-	// after 15 s.
-	turnTimeout = 10 * time.Second
+	// 10 s after they begin to connect, and need part of that time to finish the handshake.
+	turnTimeout = 8 * time.Second
 	// handshakesAtOnce is enough to keep all processors busy, because a handshake is pure
 	// computation. One network gets at most half of the turns, which is still enough.
 	handshakesAtOnce  = 16
