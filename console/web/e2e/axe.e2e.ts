@@ -6,7 +6,6 @@ import {
   axeInBothThemes,
   axeInDarkTheme,
   closeWindow,
-  eventually,
   fewLooks,
   navigate,
   newWindow,
@@ -48,12 +47,8 @@ describe.each(stages)("$title, everyone can use", ({ nodes }) => {
       await page.setViewportSize({ width, height: 900 });
       await ready();
       expect(await inspect(width), `${width} px`).toEqual([]);
-      // A panel that slides in is wider for a moment.
-      const over = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      await eventually(
-        async () => expect(await over(), `${width} px: horizontal overflow`).toBeLessThanOrEqual(0),
-        2000,
-      );
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      expect(over, `${width} px: horizontal overflow`).toBeLessThanOrEqual(0);
     }
   };
 
