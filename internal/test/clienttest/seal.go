@@ -41,9 +41,9 @@ func sealed(t testing.TB) *syscall.Credential {
 	return &syscall.Credential{Gid: sealedGroup}
 }
 
-// SealProcess confines this process, and every process it starts, to loopback. It is for clients that are
-// linked into a test. Without root it does nothing: tests with such a client call RequireSealed before they
-// start it.
+// SealProcess confines this process, and every process it starts, to loopback. It is for programs
+// that contain a client. Without root it does nothing: tests with such a program call RequireSealed before
+// they start it.
 func SealProcess() error {
 	if os.Getuid() != 0 {
 		return nil
@@ -66,6 +66,6 @@ func MayDownload(cmd *exec.Cmd) {
 func RequireSealed(t testing.TB) {
 	t.Helper()
 	if os.Getgid() != sealedGroup {
-		t.Skip("needs root: a client that is linked into the test must be confined to loopback")
+		t.Skip("needs root: a program that contains a client must be confined to loopback")
 	}
 }

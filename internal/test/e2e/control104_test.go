@@ -9,9 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -53,14 +51,7 @@ type control104 struct {
 
 func startControl104(t *testing.T, args ...string) *control104 {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "control104")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
-	build.Dir = "testdata/control104"
-	build.Env = append(os.Environ(), "GOTOOLCHAIN=go1.27.3", "GOWORK=off", "CGO_ENABLED=0")
-	clienttest.MayDownload(build)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the control client: %v\n%s", err, out)
-	}
+	program := buildModule(t, "testdata/control104", []string{"GOTOOLCHAIN=go1.27.3"})
 	c := new(control104)
 	cmd := exec.CommandContext(context.Background(), program, args...)
 	var log bytes.Buffer

@@ -56,7 +56,7 @@ func mainStatus(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// Seal this process too, because one of the clients is linked into it.
+	// Seal this process too, and thereby the linked client that it starts.
 	if err := clienttest.SealProcess(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -3,14 +3,20 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
-	"tailscale.com/tsnet"
-	"tailscale.com/types/logger"
+	socks5 "golang.org/x/net/proxy"
 
 	"github.com/fairlead-mesh/fairlead/internal/test/clienttest"
 	"github.com/fairlead-mesh/fairlead/internal/test/meshtest"
@@ -19,30 +25,87 @@ import (
 // nameOf returns the name of the node that runs a client version.
 func nameOf(version string) string { return strings.ReplaceAll(version, ".", "-") }
 
-// startLinked runs tsnet, the client that is linked into programs. It stops when the test ends or
-// when it is closed.
-func startLinked(ctx context.Context, t *testing.T, n network, name, key, dir string) *tsnet.Server {
+// linkedClient is tsnet, Tailscale's client library, running in a separate process. It serves an echo on a port.
+type linkedClient struct {
+	socks socks5.ContextDialer
+	stop  func() error
+}
+
+// startLinked starts a client that joins a network. The client stops when the test ends or when stop is called.
+func startLinked(ctx context.Context, t *testing.T, n network, program, key, dir string, port int) *linkedClient {
 	t.Helper()
-	clienttest.RequireSealed(t)
-	s := &tsnet.Server{Dir: dir, Hostname: name, ControlURL: n.URL, AuthKey: key, Logf: logger.Discard, UserLogf: logger.Discard}
-	t.Cleanup(func() { s.Close() })
-	if _, err := s.Up(ctx); err != nil {
+	cmd := exec.CommandContext(context.Background(), program, n.URL, key, "linked", dir, strconv.Itoa(port))
+	var problem bytes.Buffer
+	cmd.Stderr = &problem
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	l := &linkedClient{stop: sync.OnceValue(func() error {
+		stdin.Close() // makes the client leave
+		defer time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }).Stop()
+		if err := cmd.Wait(); err != nil {
+			return fmt.Errorf("the linked client: %w\n%s", err, problem.Bytes())
+		}
+		return nil
+	})}
+	t.Cleanup(func() {
+		if err := l.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	defer context.AfterFunc(ctx, func() { _ = stdin.Close() })() // a client that cannot join prints nothing
+	var addr string
+	auth := socks5.Auth{User: "tsnet"}
+	if _, err := fmt.Fscanln(stdout, &addr, &auth.Password); err != nil {
+		t.Fatalf("the client is not ready: %v", err)
+	}
+	socks, err := socks5.SOCKS5("tcp", addr, &auth, new(net.Dialer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.socks = socks.(socks5.ContextDialer)
+	return l
+}
+
+// buildLinked builds the program of linked clients, which may have to be compiled and takes longer than the patience of a test.
+func buildLinked(t *testing.T) (program string) {
+	t.Helper()
+	clienttest.RequireSealed(t)
+	return buildModule(t, "testdata/linked", nil, "-tags="+clienttest.Omitted)
+}
+
+// buildModule builds the program in a separate module.
+func buildModule(t *testing.T, dir string, env []string, flags ...string) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), filepath.Base(dir))
+	build := exec.CommandContext(t.Context(), "go", append(append([]string{"build", "-trimpath", "-buildvcs=false"}, flags...), "-o", program, ".")...)
+	build.Dir = dir
+	build.Env = append(append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0"), env...)
+	clienttest.MayDownload(build)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", dir, err, out)
+	}
+	return program
+}
+
+// dial connects to another node.
+func (l *linkedClient) dial(ctx context.Context, target string) (net.Conn, error) {
+	return l.socks.DialContext(ctx, "tcp", target)
 }
 
 func TestClientsOfAllVersionsFormOneMesh(t *testing.T) {
+	program := buildLinked(t)
 	ctx := within(t, 2*patience)
 	n := startNetwork(t, meshtest.Config{})
 	key := n.key("--reusable")
-	linked := startLinked(ctx, t, n, "linked", n.key(), t.TempDir())
-	names := []string{"linked"}
-	daemons := map[string]*clienttest.Daemon{}
-	for _, v := range versions() {
-		names = append(names, nameOf(v))
-		daemons[nameOf(v)] = n.join(ctx, clienttest.Options{Version: v}, key, nameOf(v))
-	}
 
 	// With userspace networking, a client forwards incoming connections to this host.
 	here, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -51,11 +114,14 @@ func TestClientsOfAllVersionsFormOneMesh(t *testing.T) {
 	}
 	serveEcho(t, here)
 	port := here.Addr().(*net.TCPAddr).Port
-	there, err := linked.Listen("tcp", fmt.Sprintf(":%d", port))
-	if err != nil {
-		t.Fatal(err)
+
+	linked := startLinked(ctx, t, n, program, n.key(), t.TempDir(), port)
+	names := []string{"linked"}
+	daemons := map[string]*clienttest.Daemon{}
+	for _, v := range versions() {
+		names = append(names, nameOf(v))
+		daemons[nameOf(v)] = n.join(ctx, clienttest.Options{Version: v}, key, nameOf(v))
 	}
-	serveEcho(t, there)
 
 	for name, d := range daemons {
 		for _, other := range names {
@@ -67,8 +133,7 @@ func TestClientsOfAllVersionsFormOneMesh(t *testing.T) {
 			conn := dial(ctx, t, d.Dial, fmt.Sprintf("%s.%s:%d", other, baseDomain, port))
 			checkEcho(t, conn, someBytes(name+" to "+other))
 		}
-		conn := dial(ctx, t, func(ctx context.Context, target string) (net.Conn, error) { return linked.Dial(ctx, "tcp", target) },
-			fmt.Sprintf("%s.%s:%d", name, baseDomain, port))
+		conn := dial(ctx, t, linked.dial, fmt.Sprintf("%s.%s:%d", name, baseDomain, port))
 		checkEcho(t, conn, someBytes("linked to "+name))
 	}
 }
@@ -76,17 +141,29 @@ func TestClientsOfAllVersionsFormOneMesh(t *testing.T) {
 // Programs and containers are always started with the same key.
 func TestLinkedClientStartsAgainWithAKeyThatIsUsedUp(t *testing.T) {
 	t.Parallel()
+	program := buildLinked(t)
 	ctx := within(t, patience)
 	n := startNetwork(t, meshtest.Config{})
 	key, dir := n.key(), t.TempDir()
-	first := startLinked(ctx, t, n, "linked", key, dir)
+	first := startLinked(ctx, t, n, program, key, dir, 7)
 	before := n.nodes(ctx)["linked"]
-	if err := first.Close(); err != nil {
+	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	startLinked(ctx, t, n, "linked", key, dir)
+	startLinked(ctx, t, n, program, key, dir, 7)
 	nodes := n.nodes(ctx)
 	if after := nodes["linked"]; after.ID != before.ID || after.NodeKey != before.NodeKey || len(nodes) != 1 {
 		t.Errorf("the node was %+v, the nodes are %+v", before, nodes)
+	}
+}
+
+// Otherwise the packages of the newest client would be compiled twice.
+func TestLinkedClientIsTheNewestClient(t *testing.T) {
+	module, err := os.ReadFile(filepath.Join("testdata", "linked", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "require tailscale.com " + clienttest.Newest + "\n"; !strings.Contains(string(module), want) {
+		t.Errorf("testdata/linked/go.mod does not contain %q", want)
 	}
 }
