@@ -148,7 +148,7 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	fs.IntVar(&c.scimOwners, "scim-owners", 0, "scim: how many of the users have nodes; the first auth keys are theirs, in order")
 	fs.IntVar(&c.scimConns, "scim-concurrency", 4, "scim: connections")
 	fs.DurationVar(&c.stepLimit, "step-limit", 20*time.Minute, "register, reconnect: give up if not all nodes have converged after this time")
-	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "timeout of one dial or request")
+	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "timeout of one request")
 	fs.DurationVar(&c.idleAfter, "idle-after", 0, "idle: time without messages other than keep-alives after which nodes are measured, if longer than --quiet")
 	fs.DurationVar(&c.quiet, "quiet", 3*time.Second, "time without messages other than keep-alives after which the nodes count as settled")
 	fs.IntVar(&c.serverPID, "server-pid", 0, "measure this server `process`")

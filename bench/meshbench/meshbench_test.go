@@ -120,7 +120,7 @@ func TestOnlySomeNodesReadTheMapsAfterTheyReconnect(t *testing.T) {
 	} {
 		c.expectConvergence()
 		n := c.nodes[tc.index]
-		n.picture = picture{peers: n.peers, wanted: c.expected(n), mapped: tc.mapped}
+		n.picture = picture{peers: n.peers, wanted: c.expected(n), mapped: tc.mapped, watchdog: time.NewTimer(watchdogTimeout)}
 		n.id.Store(tc.id)
 		err := n.receive(bytes.NewReader(tc.message), len(tc.message))
 		if read := err != nil; read != tc.read || n.converged == tc.read {

@@ -24,6 +24,8 @@ const (
 	maxText    = 1 << 30 // a decompressed message
 	largeMap   = 32 << 10
 	homeRegion = 999
+	// watchdogTimeout is how long a Tailscale client waits for a message on its stream, including the first one.
+	watchdogTimeout = 2 * time.Minute
 )
 
 // node is one virtual node: keys, one connection, and a record of the peers it has received.
@@ -63,7 +65,11 @@ type picture struct {
 	arrived   time.Time // when the message being scanned was complete
 	keepAlive bool      // whether it is a keep-alive
 	message   []byte    // a buffer
+	watchdog  *time.Timer
 }
+
+// errSilent is why a node gives up a stream on which it received nothing for watchdogTimeout.
+var errSilent = errors.New("no message")
 
 func newNode(c *cluster, index int) *node {
 	return &node{
@@ -150,8 +156,6 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 	if n.link != nil {
 		return n.link, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, n.cluster.requestTimeout)
-	defer cancel()
 	l, err := n.cluster.target.dial(ctx, n.machine, n.cluster.target.source(n.index), n.turn)
 	if err != nil {
 		return nil, err
@@ -296,6 +300,22 @@ func (n *node) cut() {
 
 func (n *node) stream(ctx context.Context) error {
 	start := time.Now()
+	if _, err := n.connect(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	n.watchdog = time.AfterFunc(watchdogTimeout, func() { cancel(errSilent) })
+	defer n.watchdog.Stop()
+	err := n.follow(ctx, start)
+	if errors.Is(context.Cause(ctx), errSilent) {
+		return errSilent
+	}
+	return err
+}
+
+// follow requests a map and receives messages until the stream ends.
+func (n *node) follow(ctx context.Context, start time.Time) error {
 	req := n.mapRequest()
 	req.Stream = true
 	res, err := n.post(ctx, "/machine/map", req)
@@ -305,6 +325,7 @@ func (n *node) stream(ctx context.Context) error {
 	defer res.Body.Close()
 	n.mapped = false
 	for first := true; ; {
+		n.watchdog.Reset(watchdogTimeout)
 		var header [4]byte
 		if _, err := io.ReadFull(res.Body, header[:]); err != nil {
 			return fmt.Errorf("reading map: %w", err)
@@ -342,6 +363,7 @@ func (n *node) receive(body io.Reader, size int) error {
 	if _, err := io.ReadFull(body, message); err != nil {
 		return fmt.Errorf("reading map: %w", err)
 	}
+	n.watchdog.Stop() // while the message is handled, which takes long if many nodes share the machine
 	n.arrived = time.Now()
 	n.cluster.unread.Add(1)
 	err := n.take(message)

@@ -51,6 +51,9 @@ type target struct {
 // take turns until the server has given up waiting for the request. They do not wait for each other's responses.
 const maxDials = 64
 
+// dialTimeout is how long a Tailscale client takes at most to connect, including the Noise handshake.
+const dialTimeout = 10 * time.Second
+
 // newTarget returns the server at a URL, or at several that are separated by commas. It fetches the server's Noise key from the
 // first of them.
 func newTarget(ctx context.Context, rawURLs string, seen *traffic) (*target, error) {
@@ -148,7 +151,7 @@ func (t *target) source(index int) net.Addr {
 }
 
 // dial opens a connection as the given machine, with the client's HTTP upgrade, but without racing several
-// ports. Consecutive turns use consecutive replicas.
+// ports. Consecutive turns use consecutive replicas. The time limit does not include waiting for other nodes of the generator.
 func (t *target) dial(ctx context.Context, machine key.MachinePrivate, source net.Addr, turn int) (_ *link, err error) {
 	select {
 	case t.dials <- struct{}{}:
@@ -157,6 +160,8 @@ func (t *target) dial(ctx context.Context, machine key.MachinePrivate, source ne
 	}
 	sent := sync.OnceFunc(func() { <-t.dials })
 	defer sent()
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
 	hello, finish, err := controlbase.ClientDeferred(machine, t.key, uint16(version))
 	if err != nil {
 		return nil, err
