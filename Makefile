@@ -298,7 +298,7 @@ load-scim:  LOAD = -run='^TestFigureSCIM$$' ./bench/load -nodes=$(or $(N),2000)
 quiet:      LOAD = -run='^TestFigureQuietNodes$$' ./bench/load -nodes=1000 -idle=10m
 scale:      SIZES = 500,2000,10000
 scale:      LOAD = -run='^TestScale$$' ./bench/load -scale=$(or $(N),$(SIZES)) -generators=$(or $(GENERATORS),1) -rules=$(or $(RULES),0) -headscale=$(HEADSCALE) -idle=1m -results=$(CURDIR)/dist/scale
-storm:      LOAD = -run='^TestStorm$$' ./bench/load -storm=$(or $(N),10000) $(if $(SPIN),-spin) -via=$(VIA)
+storm:      LOAD = -run='^TestStorm$$' ./bench/load -storm=$(or $(N),10000) $(if $(SPIN),-spin) $(if $(BURST),-burst) -via=$(VIA)
 reports:    LOAD = -run='^TestReports$$' ./bench/load -reports=$(or $(N),1000)
 replicas:   LOAD = -run='^TestReplicas$$' ./bench/load -spread=$(or $(N),50000)
 meshes:     LOAD = -run='^TestManyMeshes$$' ./bench/load -meshes=$(or $(N),200) -idle=1m
@@ -309,7 +309,7 @@ load-lists: ## read lists of 2,000 nodes for 60 seconds, with and without concur
 load-scim: ## push 1,000 users and 50 groups with SCIM while 2,000 nodes are connected
 quiet: ## measure 1,000 idle nodes for 10 minutes
 scale: ## measure the cost of 500, 2,000 and 10,000 nodes beside the reference; tables and plots are in dist/scale (N=500,2000 GENERATORS=2; RULES=100: with an access policy; HEADSCALE=file: that program too)
-storm: ## let 9,000 of 10,000 nodes reconnect at once, beside the reference (N=2000; without it: SPIN=yes: while other work takes a core; VIA=nginx or tls: not directly)
+storm: ## let 9,000 of 10,000 nodes reconnect, beside the reference (N=2000; BURST=yes N=4000: all in the same instant instead of 64 at a time; without the reference: SPIN=yes: while other work takes a core; VIA=nginx or tls: through a proxy, or with TLS)
 reports: ## commit 1,000 endpoint reports per second, and measure the latency of everything else meanwhile (N=200)
 replicas: ## connect 50,000 nodes to four replicas with a policy of 500 rules, kill one of them, and save the policy (N=10000)
 meshes: ## host 200 meshes, each a process of its own, on one PostgreSQL (N=50)

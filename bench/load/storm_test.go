@@ -21,6 +21,7 @@ import (
 var (
 	storm = flag.Int("storm", 0, "number of nodes, nine tenths of which reconnect at once; 0 skips the test")
 	spin  = flag.Bool("spin", false, "keep a core busy with other work meanwhile")
+	burst = flag.Bool("burst", false, "let all nodes connect in the same instant instead of 64 at a time")
 	via   = flag.String("via", "", "how nodes reach fairlead in the storm: tls terminates TLS in the server, nginx in the proxy")
 )
 
@@ -120,6 +121,10 @@ func (s target) reconnectMost(t *testing.T) (o stormOutcome) {
 	var begin time.Time
 	crowd := s
 	crowd.yields = true
+	flags := append(largeCrowd(), "--n="+strconv.Itoa(*storm-stay), "--idle-for=5s", "--quiet=0s") // the changes never pause
+	if *burst {
+		flags = append(flags, "--dials="+strconv.Itoa(*storm))
+	}
 	o.outcome = crowd.load(t, "register,idle,reconnect", func(scenario string) {
 		if scenario == "idle" {
 			begin = time.Now()
@@ -127,7 +132,7 @@ func (s target) reconnectMost(t *testing.T) (o stormOutcome) {
 		if scenario == "register" && *spin {
 			keepCoreBusy(t)
 		}
-	}, append(largeCrowd(), "--n="+strconv.Itoa(*storm-stay), "--idle-for=5s", "--quiet=0s")...)["reconnect"] // the changes never pause
+	}, flags...)["reconnect"]
 	end := begin.Add(time.Duration(o.ConvergedAfter * float64(time.Second))) // then the crowd disconnects
 	for w := range windows {
 		start := w.end.Add(-time.Duration(w.Wall * float64(time.Second)))

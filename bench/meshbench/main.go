@@ -107,6 +107,7 @@ type config struct {
 	scimOwners    int
 	scimConns     int
 
+	dials          int
 	stepLimit      time.Duration
 	requestTimeout time.Duration
 	quiet          time.Duration
@@ -147,6 +148,7 @@ func parseFlags(command string, args []string, log io.Writer) (config, error) {
 	fs.IntVar(&c.scimGroups, "scim-groups", 50, "scim: groups team-00, team-01 and so on to push")
 	fs.IntVar(&c.scimOwners, "scim-owners", 0, "scim: how many of the users have nodes; the first auth keys are theirs, in order")
 	fs.IntVar(&c.scimConns, "scim-concurrency", 4, "scim: connections")
+	fs.IntVar(&c.dials, "dials", 64, "how many nodes may connect and send their first request at a time; a node makes room when it has sent the request, before the response")
 	fs.DurationVar(&c.stepLimit, "step-limit", 20*time.Minute, "register, reconnect: give up if not all nodes have converged after this time")
 	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "timeout of one request")
 	fs.DurationVar(&c.idleAfter, "idle-after", 0, "idle: time without messages other than keep-alives after which nodes are measured, if longer than --quiet")
@@ -197,8 +199,8 @@ func (c *config) choose(command string) error {
 		return errors.New("missing --api-key")
 	case c.needsNodes() && len(c.authKeys) == 0:
 		return errors.New("missing --auth-key")
-	case c.nodes < 2 || c.concurrency < 1 || c.changes < 1 || c.readEvery < 1:
-		return errors.New("--n must be 2 or more, --concurrency, --changes and --read-every 1 or more")
+	case c.nodes < 2 || c.concurrency < 1 || c.changes < 1 || c.readEvery < 1 || c.dials < 1:
+		return errors.New("--n must be 2 or more, --concurrency, --changes, --read-every and --dials 1 or more")
 	case c.scimUsers < 1 || c.scimGroups < 1 || c.scimConns < 1 || c.scimOwners < 0 || c.scimOwners > min(c.scimUsers, len(c.authKeys)):
 		return errors.New("--scim-users, --scim-groups and --scim-concurrency must be 1 or more, --scim-owners at most the number of users and of auth keys")
 	case c.listsTurns < 1 || c.listsRate <= 0:
@@ -229,7 +231,7 @@ func (b *bench) run(ctx context.Context) error {
 	if !b.needsNodes() {
 		return b.api(ctx)
 	}
-	t, err := newTarget(ctx, b.url, seen)
+	t, err := newTarget(ctx, b.url, seen, b.dials)
 	if err != nil {
 		return err
 	}

@@ -44,20 +44,18 @@ type target struct {
 	key     key.MachinePublic
 	http2   *http2.Transport
 	traffic *traffic
-	dials   chan struct{} // one for each node that is about to send its first request
+	// dials limits how many nodes connect and send their first request at a time. Without this limit, thousands of nodes that share
+	// a machine would take turns until the server has given up waiting for the request.
+	dials chan struct{}
 }
-
-// maxDials limits how many nodes connect and send their first request at a time, so that thousands that share a machine do not
-// take turns until the server has given up waiting for the request. They do not wait for each other's responses.
-const maxDials = 64
 
 // dialTimeout is how long a Tailscale client takes at most to connect, including the Noise handshake.
 const dialTimeout = 10 * time.Second
 
 // newTarget returns the server at a URL, or at several that are separated by commas. It fetches the server's Noise key from the
 // first of them.
-func newTarget(ctx context.Context, rawURLs string, seen *traffic) (*target, error) {
-	t := &target{traffic: seen, dials: make(chan struct{}, maxDials), http2: &http2.Transport{AllowHTTP: true, DisableCompression: true}}
+func newTarget(ctx context.Context, rawURLs string, seen *traffic, dials int) (*target, error) {
+	t := &target{traffic: seen, dials: make(chan struct{}, dials), http2: &http2.Transport{AllowHTTP: true, DisableCompression: true}}
 	for rawURL := range strings.SplitSeq(rawURLs, ",") {
 		u, err := url.Parse(strings.TrimRight(rawURL, "/"))
 		if err != nil {
