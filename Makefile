@@ -219,9 +219,9 @@ rolling: $(BIN)/gotestsum ## upgrade three replicas and roll them back under loa
 
 .PHONY: clients clients-all
 clients: ## build the oldest and the newest Tailscale client for the tests; later runs reuse them
-	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/test/clienttest
+	go test -vet=off -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/test/clienttest
 clients-all: ## build all supported Tailscale clients
-	go test -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/test/clienttest -all-clients
+	go test -vet=off -timeout=0 -count=1 -run='^TestClientsAreWhatTheySay$$' ./internal/test/clienttest -all-clients
 
 .PHONY: clients-test
 clients-test: $(BIN)/gotestsum ## test the harness for real clients: networks, devices, isolation
@@ -260,7 +260,7 @@ move: $(BIN)/gotestsum ## move real clients from a real Headscale server to this
 .PHONY: headscale move-short move-matrix
 headscale move-short: HEADSCALE ?= v0.28.0
 headscale: ## build the version of Headscale that move-short needs; later runs reuse it
-	go test -timeout=0 -count=1 -run='^TestHeadscaleIsWhatItSays$$' ./internal/test/movetest -headscale=$(HEADSCALE)
+	go test -vet=off -timeout=0 -count=1 -run='^TestHeadscaleIsWhatItSays$$' ./internal/test/movetest -headscale=$(HEADSCALE)
 move-short: $(BIN)/gotestsum ## move real clients, the oldest and the newest, from one version of Headscale and back, on both engines
 	$(call SYSTEM,movetest) -timeout=10m -run='^Test(HeadscaleIsWhatItSays|ClientsMoveAndReturnWithoutSigningIn)$$' -args -headscale=$(HEADSCALE) -middle=v1.102.5
 
